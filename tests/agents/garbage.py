@@ -1,4 +1,4 @@
-"""What no client writes, for every parser to survive."""
+"""Input that no client writes, for every parser to survive."""
 
 import json
 from typing import Any
@@ -17,22 +17,22 @@ VALUES = st.recursive(
 
 @st.composite
 def garbage(draw: st.DrawFn, records: list[dict[str, Any]]) -> bytes:
-    """Bytes, any JSON, or a record with one of its values replaced."""
+    """Bytes, any JSON, or a record with one value replaced."""
     if draw(st.booleans()):
         return draw(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
-    found = json.loads(json.dumps(draw(st.sampled_from(records))))
-    place = found
+    record = json.loads(json.dumps(draw(st.sampled_from(records))))
+    place = record
     while True:
         key = draw(st.sampled_from(sorted(place)))
         if not isinstance(place[key], dict) or not place[key] or draw(st.booleans()):
             place[key] = draw(VALUES)
-            return json.dumps(found).encode()
+            return json.dumps(record).encode()
         place = place[key]
 
 
-def survives(parser: Parser, source: Source, found: list[bytes]) -> None:
-    """Check that only the declared errors come out, and that a parser has then changed nothing."""
-    for each in found:
+def check_survives(parser: Parser, source: Source, inputs: list[bytes]) -> None:
+    """Only the declared errors are raised, and then the parser is unchanged."""
+    for each in inputs:
         before = parser.carry(), dict(vars(parser))
         try:
             parser.feed(each)

@@ -1,4 +1,4 @@
-"""Claude Code's transcripts: every trap that real ones hold, their places and its settings."""
+"""Claude Code's transcripts with the oddities of real ones, their places and its settings."""
 
 import io
 import json
@@ -30,7 +30,6 @@ ZERO = {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_t
 
 
 def record(kind: str, **fields: Any) -> Json:
-    """A record as Claude Code writes it."""
     return {
         "type": kind,
         "uuid": "u0",
@@ -45,7 +44,7 @@ def record(kind: str, **fields: Any) -> Json:
 
 
 def assistant(id: str, sent: int = 1_000, output: int = 10, **fields: Any) -> Json:
-    """An assistant record of a call that sent so much."""
+    """An assistant record of a call that sent this many tokens."""
     usage: Json = {
         "input_tokens": 3,
         "cache_creation_input_tokens": 7,
@@ -62,7 +61,6 @@ def assistant(id: str, sent: int = 1_000, output: int = 10, **fields: Any) -> Js
 
 
 def boundary(**fields: Any) -> Json:
-    """A compaction's boundary."""
     metadata = {"trigger": "auto", "preTokens": 167_300, "postTokens": 2_961}
     return record(
         "system", **{"subtype": "compact_boundary", "compactMetadata": metadata, **fields}
@@ -70,46 +68,40 @@ def boundary(**fields: Any) -> Json:
 
 
 def summary(**fields: Any) -> Json:
-    """A compaction's summary."""
     message = {"role": "user", "content": "This session is being continued."}
     return record("user", message=message, isCompactSummary=True, **fields)
 
 
-def clock(minute: int) -> str:
-    """A time of that minute."""
+def timestamp(minute: int) -> str:
     return f"2026-11-14T10:{minute:02}:00.000Z"
 
 
 def lines(records: Iterable[Json]) -> bytes:
-    """A transcript of these records."""
     return b"".join(json.dumps(r, separators=(",", ":")).encode() + b"\n" for r in records)
 
 
-def parsed(*records: Json) -> tuple[list[AnyEvent], Tally]:
-    """The events of a transcript, and what was counted."""
-    found = SOURCE.parse(io.BytesIO(lines(records)))
-    return list(found), found.tally
+def parse_records(*records: Json) -> tuple[list[AnyEvent], Tally]:
+    """Return the reader of a transcript, with its counts."""
+    reader = SOURCE.parse(io.BytesIO(lines(records)))
+    return list(reader), reader.tally
 
 
 def events(*records: Json) -> list[AnyEvent]:
-    """The events of a transcript without a bad record; who it is left out."""
-    found, tally = parsed(*records)
+    """Return the events of a transcript without malformed records, and without SessionSeen."""
+    reader, tally = parse_records(*records)
     assert (tally.records, tally.unknown, tally.malformed) == (len(records), 0, 0)
-    return [event for event in found if not isinstance(event, SessionSeen)]
+    return [event for event in reader if not isinstance(event, SessionSeen)]
 
 
 def session(*records: Json) -> Session:
-    """The session after these records."""
-    return fold(Session(), parsed(*records)[0])
+    return fold(Session(), parse_records(*records)[0])
 
 
 def thread(*records: Json) -> Thread:
-    """The main thread after these records."""
     return session(*records).threads[MAIN]
 
 
-def test_source_by_name() -> None:
-    """The source is found by the agent's name."""
+def test_source_is_registered_by_its_name() -> None:
     assert source("claude") is SOURCE
     assert SOURCE.agent == "claude"
 
@@ -117,10 +109,9 @@ def test_source_by_name() -> None:
 # Calls.
 
 
-def test_call() -> None:
-    """A call has the message's id, the three input fields and the output."""
-    found, _ = parsed(assistant("m1", 31_204, 250))
-    assert found == [
+def test_call_has_the_message_id_and_all_token_counts() -> None:
+    reader, _ = parse_records(assistant("m1", 31_204, 250))
+    assert reader == [
         SessionSeen(
             session="s1",
             agent="claude",
@@ -141,14 +132,14 @@ COUNTS = st.integers(1, 1 << 40)
 
 
 @given(COUNTS, COUNTS, COUNTS, COUNTS)
-def test_usage_is_what_the_rows_say(fresh: int, output: int, read: int, write: int) -> None:
-    """A usage that is read in bulk is what the provider's rows make of it."""
+def test_usage_read_in_bulk_equals_that_of_the_provider_table(
+    fresh: int, output: int, read: int, write: int
+) -> None:
     record = MessageUsage(fresh, output, read, write)
     assert usage_of(record) == MESSAGES.usage(record) == Usage(fresh, read, write, output)
 
 
-def test_duplicates() -> None:
-    """A line a content block, one call: the last copy's output, tool results between."""
+def test_copies_of_a_message_are_one_call_with_the_last_output() -> None:
     main = thread(
         assistant("m1", 5_000, 1, uuid="a", requestId="r"),
         record("user", message={"role": "user", "content": [{"type": "tool_result"}]}),
@@ -158,38 +149,33 @@ def test_duplicates() -> None:
     assert main.calls["m1"].usage.output == 250
 
 
-def test_request_id_is_no_key() -> None:
-    """Copies with and without a requestId are one call."""
+def test_copies_with_and_without_a_request_id_are_one_call() -> None:
     main = thread(assistant("m1", requestId="r1"), assistant("m1"), assistant("m1", requestId=None))
     assert len(main.calls) == 1
 
 
-def test_synthetic() -> None:
-    """A reply that the client made up, all zero, is no call."""
+def test_synthetic_reply_is_no_call() -> None:
     made_up = assistant(
         "x", isApiErrorMessage=True, message={"model": "<synthetic>", "usage": ZERO}
     )
     assert events(made_up) == []
 
 
-def test_synthetic_with_counts() -> None:
-    """Also one with counts is no call of the thread."""
+def test_synthetic_reply_with_counts_is_no_call() -> None:
     assert thread(
         assistant("m1"), assistant("x", message={"model": "<synthetic>"})
     ).calls.keys() == {"m1"}
 
 
 @pytest.mark.parametrize("message", [None, {"id": None}, {"usage": None}], ids=str)
-def test_no_usage_is_no_call(message: Json | None) -> None:
-    """A record without a message, an id or a usage is no call, and no error."""
+def test_record_without_message_id_or_usage_is_no_call(message: Json | None) -> None:
     bad = assistant("m1", message=message or {})
     if message is None:
         bad["message"] = None
     assert events(bad) == []
 
 
-def test_advisor() -> None:
-    """With several passes the last that is no advisor's counts, not their sum."""
+def test_last_pass_that_is_no_advisor_s_counts() -> None:
     one = {"type": "message", "input_tokens": 5, "cache_read_input_tokens": 46_000,
            "cache_creation_input_tokens": 1_000, "output_tokens": 400}  # fmt: skip
     advisor = {"type": "advisor_message", "input_tokens": 60_000, "output_tokens": 900}
@@ -200,65 +186,59 @@ def test_advisor() -> None:
     assert main.calls["m1"].usage == Usage(5, 46_000, 1_000, 400)
 
 
-def test_usage_elsewhere_is_no_call() -> None:
-    """Usage in progress records and in tool results is a subagent's, told elsewhere."""
+def test_usage_in_progress_and_tool_results_is_no_call() -> None:
     nested = assistant("sub")["message"]
-    found = events(
+    read_events = events(
         record("progress", data={"message": {"message": nested}, "type": "agent_progress"}),
         record("progress", data={"normalizedMessages": [{"message": nested}]}),
         record("user", message={"role": "user", "content": []},
                toolUseResult={"usage": nested["usage"], "totalTokens": 5}),
     )  # fmt: skip
-    assert found == []
+    assert read_events == []
 
 
-def test_title_is_no_compaction() -> None:
-    """A record of type `summary` is a title."""
+def test_summary_record_is_a_title_not_a_compaction() -> None:
     assert events({"type": "summary", "summary": "Fix the bug", "leafUuid": "u9"}) == []
 
 
-def test_asked_for() -> None:
-    """The model as the user asked for it tells a window of 1M from one of 200k."""
-    found = session(
+def test_requested_model_gives_the_window() -> None:
+    folded = session(
         assistant("m1", 50_000, requestedModel="claude-opus-4-6[1m]",
                   message={"model": "claude-opus-4-6"})
     )  # fmt: skip
-    main = found.threads[MAIN]
+    main = folded.threads[MAIN]
     assert main.model == "claude-opus-4-6[1m]"
     assert main.models == ("claude-opus-4-6",)
-    window = read(found, main, "transcript").window
+    window = read(folded, main, "transcript").window
     assert window is not None
     assert window.tokens == 1_000_000
 
 
 @pytest.mark.parametrize(
-    "asked", ["sonnet", "default", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"]
+    "requested", ["sonnet", "default", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"]
 )
-def test_asked_for_by_another_name(asked: str) -> None:
-    """A name that only the client or its provider knows does not hide the model that answered."""
-    found = session(assistant("m1", 50_000, requestedModel=asked))
-    window = read(found, found.threads[MAIN], "transcript").window
+def test_unknown_requested_model_does_not_hide_the_answering_one(requested: str) -> None:
+    folded = session(assistant("m1", 50_000, requestedModel=requested))
+    window = read(folded, folded.threads[MAIN], "transcript").window
     assert window is not None
     assert window.tokens == 200_000
 
 
-def test_version_that_changes() -> None:
-    """A client that was updated during the session is told again, the session is not."""
-    found, _ = parsed(
+def test_new_client_version_is_reported_once() -> None:
+    reader, _ = parse_records(
         assistant("m1", version="2.1.20"), assistant("m2", version="2.1.20"),
         assistant("m3", version="2.1.22", sessionId="s2", cwd="/other"),
     )  # fmt: skip
-    seen = [event for event in found if isinstance(event, SessionSeen)]
+    seen = [event for event in reader if isinstance(event, SessionSeen)]
     assert [(s.session, s.project, s.version) for s in seen] == [
         ("s1", "/project", "2.1.20"),
         (None, None, "2.1.22"),
     ]
-    assert fold(Session(), found).id == "s1"
+    assert fold(Session(), reader).id == "s1"
 
 
 @pytest.mark.parametrize("stamp", [None, "", "yesterday", "2026-11-14"], ids=repr)
-def test_time_that_is_none(stamp: str | None) -> None:
-    """A time that is not there or none does not lose the call."""
+def test_call_without_a_valid_time_counts(stamp: str | None) -> None:
     (call,) = events(assistant("m1", timestamp=stamp))
     assert isinstance(call, Call)
 
@@ -266,9 +246,8 @@ def test_time_that_is_none(stamp: str | None) -> None:
 # Sidechains.
 
 
-def test_inline_sidechains() -> None:
-    """Subagents inside the main file are threads by their chain, and not the main one."""
-    found = session(
+def test_sidechains_in_the_main_file_are_threads_of_their_own() -> None:
+    folded = session(
         assistant("m1", 50_000, uuid="main-1"),
         record("user", uuid="aaaaaaaa-1", isSidechain=True),
         assistant("x1", 3_000, uuid="aaaaaaaa-2", parentUuid="aaaaaaaa-1", isSidechain=True),
@@ -276,7 +255,7 @@ def test_inline_sidechains() -> None:
         assistant("y1", 4_000, uuid="bbbbbbbb-2", parentUuid="bbbbbbbb-1", isSidechain=True),
         assistant("x2", 3_500, uuid="aaaaaaaa-3", parentUuid="aaaaaaaa-2", isSidechain=True),
     )
-    chains = {name: list(found.threads[name].calls) for name in found.threads}
+    chains = {name: list(folded.threads[name].calls) for name in folded.threads}
     assert chains == {
         MAIN: ["m1"],
         "sidechain-aaaaaaaa": ["x1", "x2"],
@@ -284,8 +263,7 @@ def test_inline_sidechains() -> None:
     }
 
 
-def test_sidechain_in_parts() -> None:
-    """A chain goes on over a cursor."""
+def test_sidechain_continues_after_a_cursor() -> None:
     data = lines([
         record("user", uuid="aaaaaaaa-1", isSidechain=True),
         assistant("x1", uuid="aaaaaaaa-2", parentUuid="aaaaaaaa-1", isSidechain=True),
@@ -297,33 +275,30 @@ def test_sidechain_in_parts() -> None:
     assert [event.thread for event in later if isinstance(event, Call)] == ["sidechain-aaaaaaaa"]
 
 
-def test_sidechain_without_a_uuid() -> None:
-    """A sidechain's record without a uuid does not draw other chains into its own."""
+def test_sidechain_without_a_uuid_does_not_absorb_others() -> None:
     loose = assistant("x1", isSidechain=True)
     del loose["uuid"]
-    found = session(
+    folded = session(
         loose,
         assistant("y1", uuid="bbbbbbbb-1", isSidechain=True),
         assistant("z1", uuid="cccccccc-1", isSidechain=True),
     )
-    assert {"sidechain-bbbbbbbb", "sidechain-cccccccc"} <= set(found.threads)
+    assert {"sidechain-bbbbbbbb", "sidechain-cccccccc"} <= set(folded.threads)
 
 
-def test_subagent_file() -> None:
-    """In a subagent's own file each record names it."""
-    found = session(
+def test_subagent_file_gives_the_thread_that_its_records_name() -> None:
+    folded = session(
         assistant("x1", isSidechain=True, agentId="a881341", uuid="1"),
         assistant("x2", isSidechain=True, agentId="a881341", uuid="2", parentUuid="elsewhere"),
     )
-    assert {name: len(t.calls) for name, t in found.threads.items()} == {"a881341": 2}
-    assert found.id == "s1"
+    assert {name: len(t.calls) for name, t in folded.threads.items()} == {"a881341": 2}
+    assert folded.id == "s1"
 
 
 # Compactions.
 
 
-def test_boundary_and_summary_are_one() -> None:
-    """A boundary and its summary tell one compaction; before is the client's, after the next."""
+def test_boundary_and_summary_are_one_compaction() -> None:
     main = thread(
         assistant("m1", 166_000), boundary(), summary(), assistant("m2", 42_000), assistant("m3", 1)
     )
@@ -332,18 +307,17 @@ def test_boundary_and_summary_are_one() -> None:
     assert not compaction.inferred
 
 
-def test_each_boundary_counts() -> None:
-    """Two compactions are two, with calls between and without."""
+def test_each_boundary_is_a_compaction() -> None:
     by_hand = {"trigger": "manual"}
     main = thread(
         assistant("m1", 166_000),
-        boundary(timestamp=clock(1)),
-        summary(timestamp=clock(1)),
+        boundary(timestamp=timestamp(1)),
+        summary(timestamp=timestamp(1)),
         assistant("m2", 42_000),
-        boundary(timestamp=clock(2), compactMetadata=by_hand),
-        summary(timestamp=clock(2)),
-        boundary(timestamp=clock(3)),
-        summary(timestamp=clock(3)),
+        boundary(timestamp=timestamp(2), compactMetadata=by_hand),
+        summary(timestamp=timestamp(2)),
+        boundary(timestamp=timestamp(3)),
+        summary(timestamp=timestamp(3)),
     )
     assert [(c.trigger, c.before) for c in main.compactions] == [
         ("auto", 167_300),
@@ -352,8 +326,8 @@ def test_each_boundary_counts() -> None:
     ]
 
 
-def test_summary_alone() -> None:
-    """Up to 1.0.x the summary alone tells a compaction."""
+def test_summary_without_a_boundary_is_a_compaction() -> None:
+    """Clients up to 1.0.x write no boundary."""
     old: Json = {"version": "1.0.60"}
     main = thread(
         assistant("m1", 150_000, 90, **old), summary(**old), assistant("m2", 30_000, **old),
@@ -365,8 +339,7 @@ def test_summary_alone() -> None:
     ]
 
 
-def test_summary_over_a_cursor() -> None:
-    """A boundary that was read before, and its summary after, are one compaction."""
+def test_summary_after_a_cursor_belongs_to_the_boundary_before_it() -> None:
     first = SOURCE.parse(io.BytesIO(lines([assistant("m1"), boundary()])))
     list(first)
     rest = JsonLines(
@@ -375,19 +348,17 @@ def test_summary_over_a_cursor() -> None:
     assert list(rest) == []
 
 
-def test_sidechain_between_boundary_and_summary() -> None:
-    """A subagent's call between a boundary and its summary does not make it two."""
+def test_sidechain_between_boundary_and_summary_makes_no_second_compaction() -> None:
     main = thread(
         assistant("m1", 166_000),
-        boundary(timestamp=clock(1)),
+        boundary(timestamp=timestamp(1)),
         assistant("x1", uuid="aaaaaaaa-1", isSidechain=True),
-        summary(timestamp=clock(2)),
+        summary(timestamp=timestamp(2)),
     )
     assert len(main.compactions) == 1
 
 
-def test_preserved_messages() -> None:
-    """Messages kept over a boundary, written after it with zeros, are no calls."""
+def test_preserved_messages_after_a_boundary_are_no_calls() -> None:
     passes = [{"type": "message", "input_tokens": 4, "cache_read_input_tokens": 204_663,
                "cache_creation_input_tokens": 0, "output_tokens": 9}]  # fmt: skip
     main = thread(
@@ -401,56 +372,49 @@ def test_preserved_messages() -> None:
     assert main.calls["m1"].usage.sent == 204_667
 
 
-def test_microcompact() -> None:
-    """Old results that were trimmed make the occupancy unknown, and are no compaction."""
+def test_trimmed_results_make_the_context_unknown_without_a_compaction() -> None:
     trimmed = record("system", subtype="microcompact_boundary")
     assert events(trimmed) == [Trimmed(at=1_794_650_400.0)]
     main = thread(assistant("m1", 150_000), trimmed, assistant("m2", 60_000))
     assert (main.compactions, main.current) == ((), "m2")
 
 
-def test_fall_without_a_record() -> None:
-    """Where the client records compactions, a fall alone is none."""
+def test_fall_without_a_record_is_no_compaction() -> None:
     assert thread(assistant("m1", 150_000), assistant("m2", 20_000)).compactions == ()
 
 
 @pytest.mark.parametrize("subtype", ["stop_hook_summary", "turn_duration", "local_command", None])
-def test_other_system_records(subtype: str | None) -> None:
-    """Any other system record says nothing."""
+def test_other_system_records_give_no_event(subtype: str | None) -> None:
     assert events(record("system", subtype=subtype)) == []
 
 
-def test_boundary_without_metadata() -> None:
-    """A boundary that says nothing of itself is a compaction all the same."""
+def test_boundary_without_metadata_is_a_compaction() -> None:
     assert events(boundary(compactMetadata=None)) == [Compacted(at=1_794_650_400.0)]
     assert events(boundary(compactMetadata={"trigger": "new way"})) == [
         Compacted(at=1_794_650_400.0)
     ]
 
 
-def test_compaction_of_a_subagent() -> None:
-    """A subagent's compaction is its own."""
-    found = session(assistant("m1"), boundary(isSidechain=True, agentId="a1"))
-    assert found.threads[MAIN].compactions == ()
-    assert len(found.threads["a1"].compactions) == 1
+def test_compaction_of_a_subagent_is_not_the_main_thread_s() -> None:
+    folded = session(assistant("m1"), boundary(isSidechain=True, agentId="a1"))
+    assert folded.threads[MAIN].compactions == ()
+    assert len(folded.threads["a1"].compactions) == 1
 
 
 # Kinds.
 
 
 @pytest.mark.parametrize("kind", sorted(TRANSCRIPT_KINDS - {"assistant", "user", "system"}))
-def test_known_kinds_say_nothing(kind: str) -> None:
-    """A kind that we know and do not read is neither unknown nor malformed, however it looks."""
+def test_known_unread_kind_is_neither_unknown_nor_malformed(kind: str) -> None:
     assert events({"type": kind}) == []
     assert events({"type": kind, "message": "text", "version": 7, "timestamp": 1.5}) == []
 
 
 @pytest.mark.parametrize("extra", [{}, {"message": "text"}, {"uuid": 7}])
-def test_unknown_kind(extra: Json) -> None:
-    """A kind of a newer client is counted and skipped, however it looks."""
-    found, tally = parsed({"type": "brand-new", **extra}, assistant("m1"))
+def test_unknown_kind_is_counted_and_skipped(extra: Json) -> None:
+    reader, tally = parse_records({"type": "brand-new", **extra}, assistant("m1"))
     assert (tally.records, tally.unknown, tally.malformed) == (2, 1, 0)
-    assert [event.id for event in found if isinstance(event, Call)] == ["m1"]
+    assert [event.id for event in reader if isinstance(event, Call)] == ["m1"]
 
 
 @pytest.mark.parametrize(
@@ -464,56 +428,52 @@ def test_unknown_kind(extra: Json) -> None:
         ("cache_read_input_tokens", -7, "'cache_read' must be"),
     ],
 )
-def test_malformed_usage(field: str, value: object, complaint: str) -> None:
-    """A count that cannot be is counted as malformed with its reason, the rest is read."""
+def test_malformed_usage_is_counted_and_the_rest_read(
+    field: str, value: object, complaint: str
+) -> None:
     bad = assistant("m1")
     bad["message"]["usage"][field] = value
-    found, tally = parsed(bad, assistant("m2"))
+    reader, tally = parse_records(bad, assistant("m2"))
     assert (tally.records, tally.unknown, tally.malformed) == (2, 0, 1)
     assert complaint in tally.places[0]
-    assert [event.id for event in found if isinstance(event, Call)] == ["m2"]
+    assert [event.id for event in reader if isinstance(event, Call)] == ["m2"]
 
 
 @pytest.mark.parametrize("field", ["input_tokens", "output_tokens"])
-def test_missing_count(field: str) -> None:
-    """A count that was renamed is an error, not a silent zero."""
+def test_missing_count_is_an_error_not_zero(field: str) -> None:
     bad = assistant("m1")
     del bad["message"]["usage"][field]
-    tally = parsed(bad)[1]
+    tally = parse_records(bad)[1]
     assert tally.malformed == 1
     assert field in tally.places[0]
 
 
 @pytest.mark.parametrize("kind", ["assistant", "user", "system"])
-def test_malformed_record_that_we_read(kind: str) -> None:
-    """A kind that we read and that has another form is malformed."""
-    assert parsed({"type": kind, "message": "text"})[1].malformed == 1
+def test_known_kind_of_another_form_is_malformed(kind: str) -> None:
+    assert parse_records({"type": kind, "message": "text"})[1].malformed == 1
 
 
 @pytest.mark.parametrize("line", [b"{}", b'{"type":7}', b"[]", b'{"type":"user"', b"7"])
-def test_no_record(line: bytes) -> None:
-    """A line without a kind is malformed."""
-    found = SOURCE.parse(io.BytesIO(line + b"\n" + lines([assistant("m1")])))
-    assert len(list(found)) == 2
-    assert found.tally.malformed == 1
+def test_line_without_a_kind_is_malformed(line: bytes) -> None:
+    reader = SOURCE.parse(io.BytesIO(line + b"\n" + lines([assistant("m1")])))
+    assert len(list(reader)) == 2
+    assert reader.tally.malformed == 1
 
 
 @pytest.mark.parametrize("place", ["type", "uuid", "version"])
-def test_invalid_utf8(place: str) -> None:
-    """Invalid UTF-8 in a field that is read loses no other record, and is no crash."""
+def test_invalid_utf8_loses_no_other_record(place: str) -> None:
     broken = record("user")
     broken[place] = "marker"
     bad = lines([broken]).replace(b"marker", b"\xff\xfe")
-    found = SOURCE.parse(io.BytesIO(bad + lines([assistant("m2")])))
-    assert [event.id for event in found if isinstance(event, Call)][-1] == "m2"
+    reader = SOURCE.parse(io.BytesIO(bad + lines([assistant("m2")])))
+    assert [event.id for event in reader if isinstance(event, Call)][-1] == "m2"
 
 
-def test_glued_records() -> None:
-    """Two records glued on one line at a resume are both read."""
+def test_two_records_on_one_line_are_both_read() -> None:
     glued = lines([assistant("m1")]).rstrip() + lines([assistant("m2")])
-    found = SOURCE.parse(io.BytesIO(glued))
-    assert [event.id for event in found if isinstance(event, Call)] == ["m1", "m2"]
-    assert (found.tally.records, found.tally.malformed) == (2, 0)
+    reader = SOURCE.parse(io.BytesIO(glued))
+    assert [event.id for event in reader if isinstance(event, Call)] == ["m1", "m2"]
+    assert (reader.tally.records, reader.tally.malformed) == (2, 0)
 
 
 KINDS = st.sampled_from([
@@ -527,17 +487,16 @@ KINDS = st.sampled_from([
 
 
 @given(st.lists(KINDS, max_size=12), st.data())
-def test_reading_in_parts(records: list[Json], data: st.DataObject) -> None:
-    """From cursor to cursor a transcript gives the events that it gives at once."""
-    whole, cursor, found = lines(records), START, list[AnyEvent]()
+def test_reading_by_cursors_gives_the_same_events(records: list[Json], data: st.DataObject) -> None:
+    whole, cursor, read_events = lines(records), START, list[AnyEvent]()
     for n in [*sorted(data.draw(st.lists(st.integers(0, len(records)), max_size=4))), len(records)]:
         file = io.BytesIO(lines(records[:n]))
         file.seek(cursor.offset)
         part = JsonLines(file, TranscriptParser(cursor.carry), cursor)
-        found += list(part)
+        read_events += list(part)
         cursor = part.cursor
     at_once = SOURCE.parse(io.BytesIO(whole))
-    assert found == list(at_once)
+    assert read_events == list(at_once)
     assert cursor == at_once.cursor
 
 
@@ -557,11 +516,10 @@ GARBAGE = st.recursive(
 
 
 @given(st.lists(GARBAGE.map(lambda v: json.dumps(v).encode()) | st.binary(max_size=30), max_size=6))
-def test_garbage(pieces: list[bytes]) -> None:
-    """Whatever is in a file, it is counted, and the rest is read."""
+def test_garbage_is_counted_and_the_rest_read(pieces: list[bytes]) -> None:
     data = b"\n".join(pieces) + b"\n" + lines([assistant("last")])
-    found = SOURCE.parse(io.BytesIO(data))
-    calls = [event for event in found if isinstance(event, Call)]
+    reader = SOURCE.parse(io.BytesIO(data))
+    calls = [event for event in reader if isinstance(event, Call)]
     assert calls[-1].id == "last"
     fold(Session(), SOURCE.parse(io.BytesIO(data)))
 
@@ -593,8 +551,7 @@ def test_garbage(pieces: list[bytes]) -> None:
         (b"", None),
     ],
 )
-def test_recognise(head: bytes, form: str | None) -> None:
-    """The first line with a session tells a transcript from a stream, and from others'."""
+def test_first_line_with_a_session_identifies_a_transcript(head: bytes, form: str | None) -> None:
     assert SOURCE.recognise(head) == form
 
 
@@ -603,8 +560,7 @@ def test_recognise(head: bytes, form: str | None) -> None:
     [b'{"type":"us\xffer","sessionId":"x"}', b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"],
     ids=["utf-8", "deep"],
 )
-def test_recognise_beyond_noise(noise: bytes) -> None:
-    """A first line that cannot be read is no crash."""
+def test_unreadable_first_line_is_not_recognised(noise: bytes) -> None:
     assert SOURCE.recognise(noise + b"\n" + lines([record("user")])) == "transcript"
 
 
@@ -613,7 +569,7 @@ def test_recognise_beyond_noise(noise: bytes) -> None:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A home with a project, a subagent of each kind, and things that are no transcripts."""
+    """A home with a project, a subagent of each kind, and files that are no transcripts."""
     project = tmp_path / ".claude" / "projects" / "-work-thing"
     nested = project / "s1" / "subagents"
     nested.mkdir(parents=True)
@@ -629,23 +585,21 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def found_in(home: Path, **env: str) -> dict[str, tuple[str | None, str]]:
-    """The transcripts by name: their session and thread."""
+def transcripts_by_name(home: Path, **env: str) -> dict[str, tuple[str | None, str]]:
+    """Return session and thread of each transcript."""
     places = Places(home=home, env=env)
     return {Path(t.path).name: (t.session, t.thread) for t in transcripts(places)}
 
 
-def test_transcripts(home: Path) -> None:
-    """Every transcript is found with its session and thread; folders and dangling links are not."""
-    assert found_in(home) == {
+def test_transcripts_are_listed_with_session_and_thread(home: Path) -> None:
+    assert transcripts_by_name(home) == {
         "s1.jsonl": ("s1", MAIN),
         "agent-old.jsonl": ("s1", "old"),
         "agent-a1.jsonl": ("s1", "a1"),
     }
 
 
-def test_transcript_facts(home: Path) -> None:
-    """A transcript has its size and time, and can be read from a cursor."""
+def test_transcript_has_size_and_time_and_reads_from_a_cursor(home: Path) -> None:
     places = Places(home=home, env={})
     main = next(t for t in transcripts(places) if t.session == "s1" and t.thread == MAIN)
     status = os.stat(main.path)
@@ -658,8 +612,7 @@ def test_transcript_facts(home: Path) -> None:
     assert again.cursor == reader.cursor
 
 
-def test_transcript_that_has_gone(home: Path) -> None:
-    """A transcript that was deleted since is an error with its path."""
+def test_deleted_transcript_is_an_error_with_its_path(home: Path) -> None:
     places = Places(home=home, env={})
     main = next(t for t in transcripts(places) if t.thread == MAIN)
     Path(main.path).unlink()
@@ -667,45 +620,40 @@ def test_transcript_that_has_gone(home: Path) -> None:
         SOURCE.read(main, Cursor())
 
 
-def test_no_files(tmp_path: Path) -> None:
-    """A machine without Claude Code has no transcripts, and that is no error."""
-    assert found_in(tmp_path) == {}
+def test_home_without_claude_has_no_transcripts(tmp_path: Path) -> None:
+    assert transcripts_by_name(tmp_path) == {}
 
 
-def test_linked_transcript(home: Path, tmp_path: Path) -> None:
-    """A link to a file is followed; a link to a folder is not, so that no ring is walked."""
+def test_link_to_a_file_is_followed_but_not_to_a_folder(home: Path, tmp_path: Path) -> None:
     project = home / ".claude" / "projects" / "-work-thing"
     (tmp_path / "real.jsonl").write_bytes(lines([assistant("m9")]))
     (project / "linked.jsonl").symlink_to(tmp_path / "real.jsonl")
     (project / "ring").symlink_to(project)
-    assert sorted(found_in(home)) == [
+    assert sorted(transcripts_by_name(home)) == [
         "agent-a1.jsonl", "agent-old.jsonl", "linked.jsonl", "s1.jsonl",
     ]  # fmt: skip
 
 
 @pytest.mark.usefixtures("without_privileges")
-def test_unreadable_folder(home: Path) -> None:
-    """A folder that may not be read is passed over, the others are read."""
+def test_unreadable_folder_is_skipped(home: Path) -> None:
     closed = home / ".claude" / "projects" / "closed"
     closed.mkdir()
     (closed / "s9.jsonl").write_bytes(b"")
     closed.chmod(0)
     try:
-        assert "s1.jsonl" in found_in(home)
-        assert "s9.jsonl" not in found_in(home)
+        assert "s1.jsonl" in transcripts_by_name(home)
+        assert "s9.jsonl" not in transcripts_by_name(home)
     finally:
         closed.chmod(0o700)
 
 
-def test_projects_that_is_a_file(tmp_path: Path) -> None:
-    """A `projects` that is no folder is passed over."""
+def test_file_in_place_of_the_projects_folder_is_skipped(tmp_path: Path) -> None:
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude" / "projects").write_text("no folder")
-    assert found_in(tmp_path) == {}
+    assert transcripts_by_name(tmp_path) == {}
 
 
-def test_roots(tmp_path: Path) -> None:
-    """CLAUDE_CONFIG_DIR names one or several folders instead of the usual ones."""
+def test_config_dir_names_one_or_several_folders(tmp_path: Path) -> None:
     usual = [tmp_path / ".claude", tmp_path / ".config" / "claude"]
     assert roots(Places(home=tmp_path, env={})) == usual
     assert roots(Places(home=tmp_path, env={"CLAUDE_CONFIG_DIR": ""})) == usual
@@ -713,12 +661,11 @@ def test_roots(tmp_path: Path) -> None:
     assert roots(named) == [Path("/a"), Path("/b")]
 
 
-def test_named_root(home: Path, tmp_path: Path) -> None:
-    """Only the folder that is named is looked in."""
+def test_only_the_named_folder_is_searched(home: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     (other / "projects" / "p").mkdir(parents=True)
     (other / "projects" / "p" / "s7.jsonl").write_bytes(b"")
-    assert found_in(home, CLAUDE_CONFIG_DIR=str(other)) == {"s7.jsonl": ("s7", MAIN)}
+    assert transcripts_by_name(home, CLAUDE_CONFIG_DIR=str(other)) == {"s7.jsonl": ("s7", MAIN)}
 
 
 @pytest.mark.parametrize(
@@ -731,119 +678,120 @@ def test_named_root(home: Path, tmp_path: Path) -> None:
         ("s1.jsonl", ("s1", MAIN)),
     ],
 )
-def test_whose(path: str, expected: tuple[str | None, str]) -> None:
-    """A transcript's place tells its session and thread."""
+def test_path_of_a_transcript_gives_session_and_thread(
+    path: str, expected: tuple[str | None, str]
+) -> None:
     assert whose(path) == expected
 
 
-# What the user told it.
+# Settings.
 
 
-def write(path: Path, **settings: Any) -> None:
-    """Write a settings file."""
+def write_settings(path: Path, **settings: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(settings), "utf-8")
 
 
-def told(home: Path, project: Path | None = None, **env: str) -> tuple[bool | None, dict[str, int]]:
-    """Whether it compacts by itself, and in which windows."""
+def compaction_settings(
+    home: Path, project: Path | None = None, **env: str
+) -> tuple[bool | None, dict[str, int]]:
+    """Return whether it compacts by itself, and its windows."""
     places = Places(home=home, env=env)
-    found = SOURCE.settings(places, str(project) if project else None)
-    assert found.place == "Claude Code's settings"
-    return found.auto_compact, dict(found.auto_compact_windows)
+    settings = SOURCE.settings(places, str(project) if project else None)
+    assert settings.place == "Claude Code's settings"
+    return settings.auto_compact, dict(settings.auto_compact_windows)
 
 
-def test_settings_untold(tmp_path: Path) -> None:
-    """Without any file or variable nothing is told."""
-    assert told(tmp_path) == (None, {})
+def test_no_settings_give_no_values(tmp_path: Path) -> None:
+    assert compaction_settings(tmp_path) == (None, {})
 
 
-def test_settings_files(tmp_path: Path) -> None:
-    """The user's settings.json and .claude.json tell it, models by name."""
-    write(tmp_path / ".claude.json", autoCompactEnabled=False, projects={}, numStartups=5)
-    assert told(tmp_path) == (False, {})
-    write(
+def test_user_settings_are_read_from_both_files(tmp_path: Path) -> None:
+    write_settings(tmp_path / ".claude.json", autoCompactEnabled=False, projects={}, numStartups=5)
+    assert compaction_settings(tmp_path) == (False, {})
+    write_settings(
         tmp_path / ".claude" / "settings.json",
         autoCompactEnabled=True,
         autoCompactWindow=300_000,
         modelSettings={"claude-opus-5-5": {"autoCompactWindow": 200_000}, "other": {}},
     )
-    assert told(tmp_path) == (True, {"claude-opus-5-5": 200_000, "*": 300_000})
+    assert compaction_settings(tmp_path) == (True, {"claude-opus-5-5": 200_000, "*": 300_000})
 
 
-def test_settings_of_a_project(tmp_path: Path) -> None:
-    """A project's settings go over the user's, its local ones over both."""
+def test_local_settings_override_project_and_user_settings(tmp_path: Path) -> None:
     project = tmp_path / "work"
-    write(tmp_path / ".claude" / "settings.json", autoCompactWindow=300_000)
-    write(project / ".claude" / "settings.json", autoCompactWindow=200_000)
-    assert told(tmp_path, project) == (None, {"*": 200_000})
-    write(project / ".claude" / "settings.local.json", autoCompactWindow=150_000)
-    assert told(tmp_path, project) == (None, {"*": 150_000})
-    assert told(tmp_path) == (None, {"*": 300_000})
+    write_settings(tmp_path / ".claude" / "settings.json", autoCompactWindow=300_000)
+    write_settings(project / ".claude" / "settings.json", autoCompactWindow=200_000)
+    assert compaction_settings(tmp_path, project) == (None, {"*": 200_000})
+    write_settings(project / ".claude" / "settings.local.json", autoCompactWindow=150_000)
+    assert compaction_settings(tmp_path, project) == (None, {"*": 150_000})
+    assert compaction_settings(tmp_path) == (None, {"*": 300_000})
 
 
-def test_settings_from_the_environment(tmp_path: Path) -> None:
-    """The variable goes before every file; what is no number says nothing."""
-    write(tmp_path / ".claude" / "settings.json", autoCompactWindow=300_000)
-    assert told(tmp_path, CLAUDE_CODE_AUTO_COMPACT_WINDOW="150000") == (None, {"*": 150_000})
-    assert told(tmp_path, CLAUDE_CODE_AUTO_COMPACT_WINDOW="many") == (None, {"*": 300_000})
-    write(tmp_path / ".claude" / "settings.json", env={"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "180000"})
-    assert told(tmp_path) == (None, {"*": 180_000})
+def test_variable_overrides_every_file_unless_it_is_no_number(tmp_path: Path) -> None:
+    write_settings(tmp_path / ".claude" / "settings.json", autoCompactWindow=300_000)
+    assert compaction_settings(tmp_path, CLAUDE_CODE_AUTO_COMPACT_WINDOW="150000") == (
+        None,
+        {"*": 150_000},
+    )
+    assert compaction_settings(tmp_path, CLAUDE_CODE_AUTO_COMPACT_WINDOW="many") == (
+        None,
+        {"*": 300_000},
+    )
+    write_settings(
+        tmp_path / ".claude" / "settings.json", env={"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "180000"}
+    )
+    assert compaction_settings(tmp_path) == (None, {"*": 180_000})
 
 
 @pytest.mark.parametrize("name", ["DISABLE_AUTO_COMPACT", "DISABLE_COMPACT"])
-def test_switched_off_by_a_variable(tmp_path: Path, name: str) -> None:
-    """A variable switches it off, whatever the files say; 0 and nothing do not."""
-    write(tmp_path / ".claude.json", autoCompactEnabled=True)
+def test_variable_switches_compaction_off_unless_0_or_empty(tmp_path: Path, name: str) -> None:
+    write_settings(tmp_path / ".claude.json", autoCompactEnabled=True)
     for value in ("1", "true", "YES", "on"):
-        assert told(tmp_path, None, **{name: value}) == (False, {})
+        assert compaction_settings(tmp_path, None, **{name: value}) == (False, {})
     for value in ("0", "", "false"):
-        assert told(tmp_path, None, **{name: value}) == (True, {})
+        assert compaction_settings(tmp_path, None, **{name: value}) == (True, {})
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"autoCompactWindow": "big"}', "\ufeff{}"])
-def test_settings_that_cannot_be_read(tmp_path: Path, text: str) -> None:
-    """A settings file that is not as expected is not ours to complain about: it tells nothing."""
+def test_malformed_settings_are_ignored(tmp_path: Path, text: str) -> None:
     path = tmp_path / ".claude" / "settings.json"
     path.parent.mkdir()
     path.write_text(text, "utf-8")
-    assert told(tmp_path) == (None, {})
+    assert compaction_settings(tmp_path) == (None, {})
 
 
-def test_settings_that_are_no_text(tmp_path: Path) -> None:
-    """Also a file that is no UTF-8, or a folder, tells nothing."""
+def test_settings_that_are_no_utf8_or_a_folder_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / ".claude" / "settings.json"
     path.parent.mkdir()
     path.write_bytes(b'{"env":{"A":"\xff"}}')
-    assert told(tmp_path) == (None, {})
+    assert compaction_settings(tmp_path) == (None, {})
     (tmp_path / ".claude.json").mkdir()
-    assert told(tmp_path) == (None, {})
+    assert compaction_settings(tmp_path) == (None, {})
 
 
-def test_settings_of_a_named_folder(tmp_path: Path) -> None:
-    """With CLAUDE_CONFIG_DIR both files lie in that folder."""
+def test_settings_are_read_from_the_config_dir(tmp_path: Path) -> None:
     other = tmp_path / "other"
-    write(other / "settings.json", autoCompactWindow=150_000)
-    write(other / ".claude.json", autoCompactEnabled=False)
-    write(tmp_path / ".claude.json", autoCompactEnabled=True)
-    assert told(tmp_path, CLAUDE_CONFIG_DIR=str(other)) == (False, {"*": 150_000})
+    write_settings(other / "settings.json", autoCompactWindow=150_000)
+    write_settings(other / ".claude.json", autoCompactEnabled=False)
+    write_settings(tmp_path / ".claude.json", autoCompactEnabled=True)
+    assert compaction_settings(tmp_path, CLAUDE_CONFIG_DIR=str(other)) == (False, {"*": 150_000})
 
 
-def test_settings_with_an_empty_folder_name(tmp_path: Path) -> None:
-    """A CLAUDE_CONFIG_DIR that names nothing is no crash."""
-    assert told(tmp_path, CLAUDE_CONFIG_DIR=" , ") == (None, {})
-    assert found_in(tmp_path, CLAUDE_CONFIG_DIR=" , ") == {}
+def test_empty_config_dir_is_harmless(tmp_path: Path) -> None:
+    assert compaction_settings(tmp_path, CLAUDE_CONFIG_DIR=" , ") == (None, {})
+    assert transcripts_by_name(tmp_path, CLAUDE_CONFIG_DIR=" , ") == {}
 
 
-def test_settings_to_limit(tmp_path: Path) -> None:
-    """`/autocompact 200k` on a 1M model: it compacts at 167,000 while the window is 1,000,000."""
-    write(
+def test_configured_window_lowers_the_limit_but_not_the_window(tmp_path: Path) -> None:
+    """`/autocompact 200k` on a 1M model compacts at 167,000."""
+    write_settings(
         tmp_path / ".claude" / "settings.json",
         modelSettings={"claude-opus-5-5": {"autoCompactWindow": 200_000}},
     )
-    found = session(assistant("m1", message={"model": "claude-opus-5-5"}))
+    folded = session(assistant("m1", message={"model": "claude-opus-5-5"}))
     reading = read(
-        found, found.threads[MAIN], "transcript",
+        folded, folded.threads[MAIN], "transcript",
         settings=SOURCE.settings(Places(home=tmp_path, env={})),
     )  # fmt: skip
     assert reading.window is not None
@@ -851,21 +799,21 @@ def test_settings_to_limit(tmp_path: Path) -> None:
     assert (reading.window.tokens, reading.limit.tokens) == (1_000_000, 167_000)
 
 
-def test_uses_the_tables() -> None:
-    """What a transcript tells is enough to find its window and its limit."""
-    found = session(assistant("m1", 50_000))
-    reading = read(found, found.threads[MAIN], "transcript")
+def test_transcript_alone_gives_window_and_limit() -> None:
+    folded = session(assistant("m1", 50_000))
+    reading = read(folded, folded.threads[MAIN], "transcript")
     assert reading.window is not None
     assert reading.limit is not None
     assert (reading.window.tokens, reading.limit.tokens) == (200_000, 167_000)
 
 
 @pytest.mark.parametrize(
-    ("told", "part"),
+    ("fraction", "part"),
     [("50", 0.5), ("100", 1.0), ("12.5", 0.125), ("0", None), ("101", None), ("", None),
      ("half", None), ("nan", None)],
 )  # fmt: skip
-def test_part_of_the_window(tmp_path: Path, told: str, part: float | None) -> None:
-    """CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, read as the client reads it."""
-    places = Places(home=tmp_path, env={"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": told})
+def test_percent_override_is_read_as_the_client_reads_it(
+    tmp_path: Path, fraction: str, part: float | None
+) -> None:
+    places = Places(home=tmp_path, env={"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": fraction})
     assert SOURCE.settings(places).part == part

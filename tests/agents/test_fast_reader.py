@@ -1,4 +1,4 @@
-"""The quick reading of Claude Code's transcripts finds what looking at every record finds."""
+"""The fast reader of Claude Code's transcripts gives the same as reading every record."""
 
 import json
 import os
@@ -49,21 +49,18 @@ LOOKALIKE = (
 )
 
 
-# What transcripts are made of.
+# Parts of transcripts.
 
 
-def packed(record: Json) -> bytes:
-    """A record as Claude Code writes it, without its newline."""
+def encode_line(record: Json) -> bytes:
     return json.dumps(record, separators=(",", ":")).encode()
 
 
-def clock(tick: int) -> str:
-    """A time, so many seconds on."""
+def timestamp(tick: int) -> str:
     return f"2026-11-14T{10 + tick // 3600:02}:{tick // 60 % 60:02}:{tick % 60:02}.000Z"
 
 
 def record(kind: str, tick: int = 0, **fields: Any) -> Json:
-    """A record with what every record has."""
     return {
         "parentUuid": None,
         "isSidechain": False,
@@ -72,13 +69,13 @@ def record(kind: str, tick: int = 0, **fields: Any) -> Json:
         "version": "2.1.325",
         "type": kind,
         "uuid": f"u{tick}",
-        "timestamp": clock(tick),
+        "timestamp": timestamp(tick),
         **fields,
     }
 
 
 def usage(fresh: int, read: int, write: int, output: int = 10) -> Json:
-    """A usage in the client's own order of fields."""
+    """A usage in the client's order of fields."""
     return {
         "input_tokens": fresh,
         "cache_creation_input_tokens": write,
@@ -90,7 +87,7 @@ def usage(fresh: int, read: int, write: int, output: int = 10) -> Json:
 
 
 def assistant(id: str, used: Json, tick: int = 0, text: str = "so", **fields: Any) -> Json:
-    """A call's record, in the client's own order of fields."""
+    """The record of a call, in the client's order of fields."""
     message = {
         "model": "claude-sonnet-4-5",
         "id": id,
@@ -105,54 +102,49 @@ def assistant(id: str, used: Json, tick: int = 0, text: str = "so", **fields: An
 
 
 def call(id: str, sent: int = 20_000, output: int = 10, tick: int = 0, **fields: Any) -> bytes:
-    """A line of a call that had all but 600 tokens of its prompt from the cache."""
-    return packed(assistant(id, usage(3, sent - 603, 600, output), tick, **fields))
+    """A line of a call with all but 600 tokens of its prompt from the cache."""
+    return encode_line(assistant(id, usage(3, sent - 603, 600, output), tick, **fields))
 
 
 def fresh(id: str, sent: int = 20_000, tick: int = 0, **fields: Any) -> bytes:
-    """A line of a call that had only the system prompt from the cache."""
-    return packed(assistant(id, usage(3, SYSTEM, sent - SYSTEM - 3), tick, **fields))
+    """A line of a call with only the system prompt from the cache."""
+    return encode_line(assistant(id, usage(3, SYSTEM, sent - SYSTEM - 3), tick, **fields))
 
 
-def told(text: str, tick: int = 0, **fields: Any) -> bytes:
-    """A user's record."""
+def user(text: str, tick: int = 0, **fields: Any) -> bytes:
     message = {"role": "user", "content": [{"type": "tool_result", "content": text}]}
-    return packed(record("user", tick, message=message, **fields))
+    return encode_line(record("user", tick, message=message, **fields))
 
 
 def boundary(tick: int = 0, **fields: Any) -> bytes:
-    """A compaction's boundary."""
     metadata = {"trigger": "auto", "preTokens": 167_000 + tick}
-    made = {"subtype": "compact_boundary", "compactMetadata": metadata, **fields}
-    return packed(record("system", tick, **made))
+    fields_written = {"subtype": "compact_boundary", "compactMetadata": metadata, **fields}
+    return encode_line(record("system", tick, **fields_written))
 
 
 def summary(tick: int = 0, **fields: Any) -> bytes:
-    """A compaction's summary."""
     message = {"role": "user", "content": "This session is being continued."}
-    return packed(record("user", tick, message=message, isCompactSummary=True, **fields))
+    return encode_line(record("user", tick, message=message, isCompactSummary=True, **fields))
 
 
 def trim(tick: int = 0, **fields: Any) -> bytes:
-    """A record that says that old tool results were dropped."""
-    return packed(record("system", tick, subtype="microcompact_boundary", **fields))
+    """A record of dropped tool results."""
+    return encode_line(record("system", tick, subtype="microcompact_boundary", **fields))
 
 
-def joined(lines: Iterable[bytes]) -> bytes:
-    """A transcript of these lines."""
+def join_lines(lines: Iterable[bytes]) -> bytes:
     return b"".join(line + b"\n" for line in lines)
 
 
 # What is compared.
 
 
-def found(reader: Reader, before: Session | None = None) -> Session:
-    """The session in a transcript."""
+def read_session(reader: Reader, before: Session | None = None) -> Session:
     return fold(before or Session(agent="claude"), reader)
 
 
 def figures(session: Session) -> dict[str, object]:
-    """All that is told of a session, its calls in order."""
+    """Return everything that is read of a session, its calls in order."""
     order = {name: list(thread.calls) for name, thread in session.threads.items()}
     return {
         "threads": session.threads,
@@ -163,31 +155,31 @@ def figures(session: Session) -> dict[str, object]:
     }
 
 
-def same(
+def check_same(
     path: Path,
     data: bytes,
     sizes: Sequence[int] = SIZES,
     pickers: Sequence[type[LineFilter]] = PICKERS,
 ) -> Session:
-    """Check that the quick reading of a transcript is that of every record; the latter's result."""
+    """Both readers agree on a transcript; return the session of the full one."""
     path.write_bytes(data)
     oracle = read_every_record(str(path))
-    session = found(oracle)
+    session = read_session(oracle)
     for size, picker in product(sizes, pickers):
         quick = FastReader(str(path), chunk_bytes=size, line_filter=picker(NEEDLES, ID_KEY))
-        assert figures(found(quick)) == figures(session), f"chunks of {size}, {picker.__name__}"
+        assert figures(read_session(quick)) == figures(session), (
+            f"chunks of {size}, {picker.__name__}"
+        )
         assert quick.cursor.offset == oracle.cursor.offset, f"chunks of {size}, {picker.__name__}"
     return session
 
 
-def main(session: Session) -> Thread:
-    """The session's own thread."""
+def main_thread(session: Session) -> Thread:
     return session.threads[MAIN]
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where a transcript is written."""
     return tmp_path / "s1.jsonl"
 
 
@@ -195,92 +187,88 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("copies", [2, 3, 5])
-def test_copies(path: Path, copies: int) -> None:
-    """Copies that follow each other are one call, with the last one's output."""
+def test_adjacent_copies_are_one_call_with_the_last_output(path: Path, copies: int) -> None:
     lines = [call("m1", output=min(1, copies - 1 - i) or 250, tick=i) for i in range(copies)]
-    session = same(path, joined([told("go"), *lines, call("m2", 21_000, tick=9)]))
-    assert list(main(session).calls) == ["m1", "m2"]
-    assert main(session).calls["m1"].usage.output == 250
+    session = check_same(path, join_lines([user("go"), *lines, call("m2", 21_000, tick=9)]))
+    assert list(main_thread(session).calls) == ["m1", "m2"]
+    assert main_thread(session).calls["m1"].usage.output == 250
 
 
 @pytest.mark.parametrize("copies", [2, 3, 5])
-def test_copies_with_results_between(path: Path, copies: int) -> None:
-    """Also with tool results between them."""
+def test_copies_with_tool_results_between_are_one_call(path: Path, copies: int) -> None:
     lines: Lines = []
     for i in range(copies):
-        lines += [call("m1", output=1 + i, tick=2 * i), told("x" * 400, tick=2 * i + 1)]
-    session = same(path, joined([*lines, call("m2", 21_000, tick=20)]))
-    assert [c.usage.output for c in main(session).calls.values()] == [copies, 10]
+        lines += [call("m1", output=1 + i, tick=2 * i), user("x" * 400, tick=2 * i + 1)]
+    session = check_same(path, join_lines([*lines, call("m2", 21_000, tick=20)]))
+    assert [c.usage.output for c in main_thread(session).calls.values()] == [copies, 10]
 
 
-def test_copy_far_behind(path: Path) -> None:
-    """A copy of an earlier call behind a later one changes its output, not what is held."""
-    lines = [call("m1"), call("m2", 22_000), call("m1", output=99), told("x")]
-    session = same(path, joined(lines))
-    assert main(session).current == "m2"
-    assert main(session).calls["m1"].usage.output == 99
+def test_late_copy_changes_the_output_but_not_the_context(path: Path) -> None:
+    lines = [call("m1"), call("m2", 22_000), call("m1", output=99), user("x")]
+    session = check_same(path, join_lines(lines))
+    assert main_thread(session).current == "m2"
+    assert main_thread(session).calls["m1"].usage.output == 99
 
 
-def test_last_copy_without_usage(path: Path) -> None:
-    """Where the last copy tells no usage, the one before counts."""
+def test_copy_before_one_without_usage_counts(path: Path) -> None:
     bare = assistant("m1", usage(3, 19_000, 997))
     bare["message"]["usage"] = None
-    session = same(path, joined([call("m0"), call("m1", output=7), packed(bare), told("x")]))
-    assert main(session).calls["m1"].usage.output == 7
+    session = check_same(
+        path, join_lines([call("m0"), call("m1", output=7), encode_line(bare), user("x")])
+    )
+    assert main_thread(session).calls["m1"].usage.output == 7
 
 
-def test_last_copy_broken(path: Path) -> None:
-    """Where the last copy is malformed, the one before counts."""
-    session = same(path, joined([call("m1", output=7), call("m1", output=8)[:-5], told("x")]))
-    assert main(session).calls["m1"].usage.output == 7
+def test_copy_before_a_malformed_one_counts(path: Path) -> None:
+    session = check_same(
+        path, join_lines([call("m1", output=7), call("m1", output=8)[:-5], user("x")])
+    )
+    assert main_thread(session).calls["m1"].usage.output == 7
 
 
-def test_an_id_before_the_messages_own(path: Path) -> None:
-    """A record may name something else by an id first: its calls are told apart all the same."""
+def test_another_id_before_that_of_the_message_does_not_merge_calls(path: Path) -> None:
     lines = [
-        packed({"device": {"id": "d1"}, **assistant(f"m{i}", usage(3, 19_000, 997), tick=i)})
+        encode_line({"device": {"id": "d1"}, **assistant(f"m{i}", usage(3, 19_000, 997), tick=i)})
         for i in range(5)
     ]
-    assert len(main(same(path, joined(lines))).calls) == 5
+    assert len(main_thread(check_same(path, join_lines(lines))).calls) == 5
 
 
-def test_synthetic(path: Path) -> None:
-    """A reply that the client made up is no call in either reading."""
+def test_synthetic_reply_is_no_call(path: Path) -> None:
     made_up = assistant("x", ZERO)
     made_up["message"]["model"] = "<synthetic>"
-    session = same(path, joined([call("m1"), packed(made_up), packed(made_up), told("x")]))
-    assert list(main(session).calls) == ["m1"]
+    session = check_same(
+        path, join_lines([call("m1"), encode_line(made_up), encode_line(made_up), user("x")])
+    )
+    assert list(main_thread(session).calls) == ["m1"]
 
 
-def test_usage_elsewhere(path: Path) -> None:
-    """Usage in progress records and tool results is no call in either reading."""
+def test_usage_in_progress_and_tool_results_is_no_call(path: Path) -> None:
     nested = assistant("sub", usage(1, 2, 3))["message"]
     lines = [
         call("m1"),
-        packed(record("progress", data={"message": {"message": nested}})),
-        packed(record("user", message={"role": "user", "content": []},
+        encode_line(record("progress", data={"message": {"message": nested}})),
+        encode_line(record("user", message={"role": "user", "content": []},
                       toolUseResult={"usage": nested["usage"], "id": "m1"})),
         call("m2", 21_000),
     ]  # fmt: skip
-    assert list(main(same(path, joined(lines))).calls) == ["m1", "m2"]
+    assert list(main_thread(check_same(path, join_lines(lines))).calls) == ["m1", "m2"]
 
 
-def test_lookalikes(path: Path) -> None:
-    """Text that quotes a usage, a boundary or a summary is text."""
+def test_quoted_usage_boundary_or_summary_is_text(path: Path) -> None:
     lines = [
-        told(LOOKALIKE),
+        user(LOOKALIKE),
         call("m1", text=LOOKALIKE),
-        told(LOOKALIKE, toolUseResult={"stdout": LOOKALIKE}),
+        user(LOOKALIKE, toolUseResult={"stdout": LOOKALIKE}),
         call("m2", 21_000),
         call("m2", 21_000, text=LOOKALIKE),
     ]
-    session = same(path, joined(lines))
-    assert list(main(session).calls) == ["m1", "m2"]
-    assert main(session).compactions == ()
+    session = check_same(path, join_lines(lines))
+    assert list(main_thread(session).calls) == ["m1", "m2"]
+    assert main_thread(session).compactions == ()
 
 
-def test_lookalikes_as_keys(path: Path) -> None:
-    """Also where a tool's own JSON has the same keys."""
+def test_same_keys_in_the_json_of_a_tool_are_ignored(path: Path) -> None:
     quoted = {
         "output_tokens": 5,
         "isCompactSummary": True,
@@ -289,191 +277,178 @@ def test_lookalikes_as_keys(path: Path) -> None:
     }
     lines = [
         call("m1"),
-        told("x", toolUseResult=quoted),
-        told("x", toolUseResult={"isCompactSummary": True}),
+        user("x", toolUseResult=quoted),
+        user("x", toolUseResult={"isCompactSummary": True}),
         fresh("m2", 21_000),
     ]
-    session = same(path, joined(lines))
-    assert list(main(session).calls) == ["m1", "m2"]
-    assert main(session).compactions == ()
+    session = check_same(path, join_lines(lines))
+    assert list(main_thread(session).calls) == ["m1", "m2"]
+    assert main_thread(session).compactions == ()
 
 
 def reordered(id: str, tick: int) -> bytes:
-    """A call as a proxy writes it: usage first, its fields in another order, an unknown one."""
-    made = assistant(id, {}, tick)
-    message = made["message"]
+    """A call as a proxy writes it: usage first, fields in another order, one unknown."""
+    line_record = assistant(id, {}, tick)
+    message = line_record["message"]
     used = {"output_tokens": 9, "total": 20_009, "cache_read_input_tokens": 19_000 + tick,
             "input_tokens": 1_000}  # fmt: skip
-    made["message"] = {"usage": used, **{k: v for k, v in message.items() if k != "usage"}}
-    return packed(made)
+    line_record["message"] = {"usage": used, **{k: v for k, v in message.items() if k != "usage"}}
+    return encode_line(line_record)
 
 
-def test_other_orders(path: Path) -> None:
-    """The order of a usage's fields, and where it stands in the message, do not matter."""
+def test_order_of_fields_does_not_matter(path: Path) -> None:
     lines = [reordered("m1", 0), reordered("m1", 0), reordered("m2", 100), reordered("m3", 200)]
-    session = same(path, joined(lines))
-    assert [c.usage.sent for c in main(session).calls.values()] == [20_000, 20_100, 20_200]
+    session = check_same(path, join_lines(lines))
+    assert [c.usage.sent for c in main_thread(session).calls.values()] == [20_000, 20_100, 20_200]
 
 
-def test_content_before_the_id(path: Path) -> None:
-    """A tool use's id that stands before the message's is not taken for it."""
+def test_id_of_a_tool_use_before_that_of_the_message_is_not_taken(path: Path) -> None:
     lines: Lines = []
     for i in range(4):
-        made = assistant(f"m{i // 2}", usage(3, 19_000, 997, output=i), tick=i)
-        message = made["message"]
+        line_record = assistant(f"m{i // 2}", usage(3, 19_000, 997, output=i), tick=i)
+        message = line_record["message"]
         content: list[Json] = [{"type": "tool_use", "id": f"t{i // 2}", "input": {}}]
-        made["message"] = {
+        line_record["message"] = {
             "content": content,
             **{k: v for k, v in message.items() if k != "content"},
         }
-        lines.append(packed(made))
-    session = same(path, joined(lines))
-    assert [c.usage.output for c in main(session).calls.values()] == [1, 3]
+        lines.append(encode_line(line_record))
+    session = check_same(path, join_lines(lines))
+    assert [c.usage.output for c in main_thread(session).calls.values()] == [1, 3]
 
 
-def test_spaces(path: Path) -> None:
-    """Spaces after colons and commas do not matter."""
+def test_spaces_after_colons_and_commas_do_not_matter(path: Path) -> None:
     records = [json.loads(line) for line in [
-        call("m1", tick=1), call("m1", output=50, tick=2), told("x"), boundary(3), summary(4),
+        call("m1", tick=1), call("m1", output=50, tick=2), user("x"), boundary(3), summary(4),
         fresh("m2", 22_000, tick=5),
     ]]  # fmt: skip
-    session = same(path, joined(json.dumps(r).encode() for r in records))
-    assert main(session).cycle == 1
-    assert main(session).calls["m1"].usage.output == 50
+    session = check_same(path, join_lines(json.dumps(r).encode() for r in records))
+    assert main_thread(session).cycle == 1
+    assert main_thread(session).calls["m1"].usage.output == 50
 
 
 # Compactions.
 
 
-def compacted(session: Session, count: int) -> Session:
-    """The session, if its main thread compacted so often."""
-    assert len(main(session).compactions) == main(session).cycle == count
+def check_compactions(session: Session, count: int) -> Session:
+    """Check the number of compactions of the main thread; return the session."""
+    assert len(main_thread(session).compactions) == main_thread(session).cycle == count
     return session
 
 
-def test_boundary_and_summary(path: Path) -> None:
-    """A boundary and its summary are one compaction."""
+def test_boundary_and_summary_are_one_compaction(path: Path) -> None:
     lines = [call("m1", 160_000), boundary(1), summary(2), fresh("m2", 30_000, 3)]
-    session = compacted(same(path, joined(lines)), 1)
-    assert main(session).compactions[0].after == 30_000
+    session = check_compactions(check_same(path, join_lines(lines)), 1)
+    assert main_thread(session).compactions[0].after == 30_000
 
 
-def test_summary_alone(path: Path) -> None:
-    """1.0.x writes a summary and no boundary: a compaction all the same."""
+def test_summary_without_a_boundary_is_a_compaction(path: Path) -> None:
+    """Clients of 1.0.x write no boundary."""
     lines = [call("m1", 160_000), summary(2), fresh("m2", 30_000, 3), call("m3", 31_000, tick=4)]
-    compacted(same(path, joined(lines)), 1)
+    check_compactions(check_same(path, join_lines(lines)), 1)
 
 
-def test_boundary_alone(path: Path) -> None:
-    """A boundary whose summary never came, the client was killed, is a compaction too."""
-    lines = [call("m1", 160_000), boundary(1), told("go on"), fresh("m2", 30_000, 3)]
-    compacted(same(path, joined(lines)), 1)
+def test_boundary_without_a_summary_is_a_compaction(path: Path) -> None:
+    lines = [call("m1", 160_000), boundary(1), user("go on"), fresh("m2", 30_000, 3)]
+    check_compactions(check_same(path, join_lines(lines)), 1)
 
 
-def test_boundary_behind_the_last_call(path: Path) -> None:
-    """A compaction at the end: what is held is unknown."""
-    session = compacted(same(path, joined([call("m1", 160_000), boundary(1), summary(2)])), 1)
-    assert main(session).current is None
+def test_context_after_a_final_compaction_is_unknown(path: Path) -> None:
+    session = check_compactions(
+        check_same(path, join_lines([call("m1", 160_000), boundary(1), summary(2)])), 1
+    )
+    assert main_thread(session).current is None
 
 
-def test_two_in_a_row(path: Path) -> None:
-    """Two compactions with no call between them are two."""
-    lines = [call("m1", 160_000), boundary(1), summary(2), told("x"), boundary(3), summary(4),
+def test_two_boundaries_in_a_row_are_two_compactions(path: Path) -> None:
+    lines = [call("m1", 160_000), boundary(1), summary(2), user("x"), boundary(3), summary(4),
              fresh("m2", 25_000, 5)]  # fmt: skip
-    compacted(same(path, joined(lines)), 2)
+    check_compactions(check_same(path, join_lines(lines)), 2)
 
 
-def test_two_summaries_in_a_row(path: Path) -> None:
-    """Also where 1.0.x wrote them."""
+def test_two_summaries_in_a_row_are_two_compactions(path: Path) -> None:
     lines = [call("m1", 160_000), summary(1), summary(2), fresh("m2", 25_000, 5)]
-    compacted(same(path, joined(lines)), 2)
+    check_compactions(check_same(path, join_lines(lines)), 2)
 
 
-def test_summary_of_another_compaction(path: Path) -> None:
-    """A summary behind a call is not that of the boundary before the call."""
+def test_summary_after_a_call_is_not_of_the_boundary_before_it(path: Path) -> None:
     lines = [call("m1", 160_000), boundary(1), fresh("m2", 25_000, 2), summary(3),
              fresh("m3", 26_000, 4)]  # fmt: skip
-    compacted(same(path, joined(lines)), 2)
+    check_compactions(check_same(path, join_lines(lines)), 2)
 
 
 @pytest.mark.parametrize("between", [0, 500, 3_000])
 @pytest.mark.parametrize("size", [256, 1_000, 4_096])
-def test_boundary_and_summary_in_two_chunks(path: Path, between: int, size: int) -> None:
-    """Wherever a chunk ends, a boundary and its summary are one compaction."""
+def test_boundary_and_summary_in_two_chunks_are_one_compaction(
+    path: Path, between: int, size: int
+) -> None:
     for shift in range(0, size, size // 8):
-        lines = [told("x" * shift), call("m1", 160_000), boundary(1), told("y" * between),
-                 summary(2), told("z" * between), fresh("m2", 30_000, 3)]  # fmt: skip
-        compacted(same(path, joined(lines), sizes=[size]), 1)
+        lines = [user("x" * shift), call("m1", 160_000), boundary(1), user("y" * between),
+                 summary(2), user("z" * between), fresh("m2", 30_000, 3)]  # fmt: skip
+        check_compactions(check_same(path, join_lines(lines), sizes=[size]), 1)
 
 
-def test_compaction_first(path: Path) -> None:
-    """A file that begins with a summary, as a resumed session's does."""
-    compacted(same(path, joined([summary(0), fresh("m1", 30_000, 1), call("m2", 31_000)])), 1)
+def test_file_may_begin_with_a_summary(path: Path) -> None:
+    check_compactions(
+        check_same(path, join_lines([summary(0), fresh("m1", 30_000, 1), call("m2", 31_000)])), 1
+    )
 
 
-def test_no_cache_at_all(path: Path) -> None:
-    """A provider that caches nothing: compactions are found all the same."""
+def test_compactions_are_found_without_any_cache(path: Path) -> None:
     lines: Lines = []
     for i in range(6):
-        lines += [packed(assistant(f"m{i}", usage(150_000 + i, 0, 0), tick=10 * i))]
+        lines += [encode_line(assistant(f"m{i}", usage(150_000 + i, 0, 0), tick=10 * i))]
         lines += [boundary(10 * i + 1), summary(10 * i + 2)] if i % 2 else []
-    compacted(same(path, joined(lines)), 3)
+    check_compactions(check_same(path, join_lines(lines)), 3)
 
 
-def test_cache_cold_before_and_warm_behind(path: Path) -> None:
-    """A provider that caches by itself: nothing was cached before, the system prompt is behind."""
+def test_compaction_is_found_if_only_the_call_after_it_was_cached(path: Path) -> None:
     lines = [
-        packed(assistant("m1", usage(150_000, 0, 0), 1)),
+        encode_line(assistant("m1", usage(150_000, 0, 0), 1)),
         boundary(2),
         summary(3),
-        packed(assistant("m2", usage(14_000, SYSTEM, 0), 4)),
+        encode_line(assistant("m2", usage(14_000, SYSTEM, 0), 4)),
     ]
-    compacted(same(path, joined(lines)), 1)
+    check_compactions(check_same(path, join_lines(lines)), 1)
 
 
-def test_only_the_system_prompt_cached(path: Path) -> None:
-    """Where only the system prompt was cached before, reading it again tells nothing."""
+def test_compaction_is_found_if_only_the_system_prompt_was_cached(path: Path) -> None:
     lines = [
-        packed(assistant("m1", usage(140_000, SYSTEM, 0), 1)),
+        encode_line(assistant("m1", usage(140_000, SYSTEM, 0), 1)),
         boundary(2),
         summary(3),
-        packed(assistant("m2", usage(14_000, SYSTEM, 0), 4)),
+        encode_line(assistant("m2", usage(14_000, SYSTEM, 0), 4)),
     ]
-    compacted(same(path, joined(lines)), 1)
+    check_compactions(check_same(path, join_lines(lines)), 1)
 
 
-def test_cache_read_across(path: Path) -> None:
-    """A compaction that was taken back: the next call reads all of the prompt before it."""
+def test_call_that_reads_the_cache_across_an_undone_compaction(path: Path) -> None:
     lines = [call("m1", 160_000, tick=1), boundary(2), summary(3), call("m2", 161_000, tick=4)]
-    compacted(same(path, joined(lines)), 1)
+    check_compactions(check_same(path, join_lines(lines)), 1)
 
 
-def test_compaction_between_copies(path: Path) -> None:
-    """A copy that is written behind a compaction is no call behind it."""
+def test_copy_after_a_compaction_is_no_call_after_it(path: Path) -> None:
     lines = [call("m1", 160_000, tick=1), boundary(2), summary(3), call("m1", 160_000, tick=4)]
-    session = compacted(same(path, joined(lines)), 1)
-    assert main(session).current is None
+    session = check_compactions(check_same(path, join_lines(lines)), 1)
+    assert main_thread(session).current is None
 
 
-def test_trim(path: Path) -> None:
-    """Dropped tool results: no compaction; what is held is unknown until the next call."""
-    session = same(path, joined([call("m1", 160_000), trim(1), fresh("m2", 100_000, 2)]))
-    assert (main(session).compactions, main(session).current) == ((), "m2")
-    session = same(path, joined([call("m1", 160_000), trim(1), told("x")]))
-    assert main(session).current is None
+def test_dropped_tool_results_make_the_context_unknown(path: Path) -> None:
+    session = check_same(path, join_lines([call("m1", 160_000), trim(1), fresh("m2", 100_000, 2)]))
+    assert (main_thread(session).compactions, main_thread(session).current) == ((), "m2")
+    session = check_same(path, join_lines([call("m1", 160_000), trim(1), user("x")]))
+    assert main_thread(session).current is None
 
 
-def test_preserved(path: Path) -> None:
-    """Messages that a compaction keeps are written again behind it, without usage: no calls."""
-    kept = [packed(assistant(f"m{i}", ZERO, i)) for i in range(3)]
+def test_preserved_messages_after_a_compaction_are_no_calls(path: Path) -> None:
+    preserved = [encode_line(assistant(f"m{i}", ZERO, i)) for i in range(3)]
     before = [call(f"m{i}", 150_000 + 1_000 * i, tick=i) for i in range(3)]
-    lines = [*before, boundary(5), *kept, summary(6), *kept, fresh("m4", 40_000, 7)]
-    session = compacted(same(path, joined(lines)), 1)
-    assert list(main(session).calls) == ["m0", "m1", "m2", "m4"]
+    lines = [*before, boundary(5), *preserved, summary(6), *preserved, fresh("m4", 40_000, 7)]
+    session = check_compactions(check_same(path, join_lines(lines)), 1)
+    assert list(main_thread(session).calls) == ["m0", "m1", "m2", "m4"]
 
 
-def test_versions(path: Path) -> None:
-    """The client was updated in the middle of a session, at a compaction too."""
+def test_client_updated_during_a_session(path: Path) -> None:
     lines = [
         call("m1", 150_000, version="2.1.20"),
         boundary(1, version="2.1.22"),
@@ -481,42 +456,40 @@ def test_versions(path: Path) -> None:
         fresh("m2", 30_000, 3, version="2.1.22"),
         call("m3", 31_000, tick=4, version="2.1.91"),
     ]
-    assert same(path, joined(lines)).version == "2.1.91"
+    assert check_same(path, join_lines(lines)).version == "2.1.91"
 
 
 # Subagents.
 
 
-def test_subagent_file(path: Path) -> None:
-    """A subagent's own file: its thread is the one that every record names."""
+def test_subagent_file_gives_the_thread_that_its_records_name(path: Path) -> None:
     fields: Json = {"isSidechain": True, "agentId": "a881341"}
-    lines = [told("go", **fields), call("m1", **fields), call("m1", output=70, **fields),
+    lines = [user("go", **fields), call("m1", **fields), call("m1", output=70, **fields),
              call("m2", 22_000, **fields)]  # fmt: skip
-    session = same(path, joined(lines))
+    session = check_same(path, join_lines(lines))
     assert list(session.threads) == ["a881341"]
     assert session.threads["a881341"].calls["m1"].usage.output == 70
 
 
 def sidechains() -> Lines:
-    """A file of 1.0.x with two sidechains written into it."""
+    """A file of 1.0.x with two sidechains."""
     old: Json = {"version": "1.0.60"}
     side: Json = {"isSidechain": True, **old}
     return [
-        told("go", 0, uuid="r1", **old),
+        user("go", 0, uuid="r1", **old),
         call("m1", 20_000, tick=1, uuid="r2", parentUuid="r1", **old),
-        told("task", 2, uuid="aaaaaaa1-0", **side),
+        user("task", 2, uuid="aaaaaaa1-0", **side),
         call("s1", 9_000, tick=3, uuid="aaaaaaa2-0", parentUuid="aaaaaaa1-0", **side),
-        told("task", 4, uuid="bbbbbbb1-0", **side),
+        user("task", 4, uuid="bbbbbbb1-0", **side),
         call("t1", 8_000, tick=5, uuid="bbbbbbb2-0", parentUuid="bbbbbbb1-0", **side),
-        told("so", 6, uuid="aaaaaaa3-0", parentUuid="aaaaaaa2-0", **side),
+        user("so", 6, uuid="aaaaaaa3-0", parentUuid="aaaaaaa2-0", **side),
         call("s2", 9_500, tick=7, uuid="aaaaaaa4-0", parentUuid="aaaaaaa3-0", **side),
         call("m2", 21_000, tick=8, uuid="r3", parentUuid="r2", **old),
     ]
 
 
-def test_sidechains_inside(path: Path) -> None:
-    """Sidechains of 1.0.x inside the main file are each a thread."""
-    session = same(path, joined(sidechains()))
+def test_sidechains_in_the_main_file_are_threads(path: Path) -> None:
+    session = check_same(path, join_lines(sidechains()))
     assert {name: list(t.calls) for name, t in session.threads.items()} == {
         MAIN: ["m1", "m2"],
         "sidechain-aaaaaaa1": ["s1", "s2"],
@@ -527,114 +500,105 @@ def test_sidechains_inside(path: Path) -> None:
 # Broken lines.
 
 
-def test_glued(path: Path) -> None:
-    """Two records on one line are both read."""
+def test_two_records_on_one_line_are_both_read(path: Path) -> None:
     lines = [call("m1"), call("m2", 21_000) + call("m3", 22_000), call("m4", 23_000)]
-    assert list(main(same(path, joined(lines))).calls) == ["m1", "m2", "m3", "m4"]
+    assert list(main_thread(check_same(path, join_lines(lines))).calls) == ["m1", "m2", "m3", "m4"]
 
 
 @pytest.mark.parametrize("between", [b"", b"\0\0", b"\t \0"], ids=repr)
-def test_glued_to_a_copy(path: Path, between: bytes) -> None:
-    """A call that is glued to a copy of another is not passed over with the copy."""
+def test_call_on_the_line_of_a_copy_is_read(path: Path, between: bytes) -> None:
     copy = call("m1", output=1)
     glued = copy + between + call("m2", 21_000)
     for lines in ([copy, glued, copy], [glued, copy, copy], [copy, copy, glued]):
-        session = same(path, joined([*lines, call("m3", 22_000)]))
-        assert list(main(session).calls) == ["m1", "m2", "m3"]
+        session = check_same(path, join_lines([*lines, call("m3", 22_000)]))
+        assert list(main_thread(session).calls) == ["m1", "m2", "m3"]
 
 
-def test_glued_with_a_compaction(path: Path) -> None:
-    """A compaction on a call's line counts, before or behind it."""
+def test_compaction_on_the_line_of_a_call_counts(path: Path) -> None:
     lines = [
         call("m1", 160_000),
         boundary(1) + summary(2) + fresh("m2", 30_000),
         call("m3", 31_000),
     ]
-    compacted(same(path, joined(lines)), 1)
+    check_compactions(check_same(path, join_lines(lines)), 1)
     lines = [call("m1", 160_000) + boundary(1), summary(2), fresh("m2", 30_000)]
-    compacted(same(path, joined(lines)), 1)
+    check_compactions(check_same(path, join_lines(lines)), 1)
     lines = [
         call("m1", 160_000),
-        told("x") + boundary(1),
-        summary(2) + told("x"),
+        user("x") + boundary(1),
+        summary(2) + user("x"),
         fresh("m2", 30_000),
     ]
-    compacted(same(path, joined(lines)), 1)
+    check_compactions(check_same(path, join_lines(lines)), 1)
 
 
 @pytest.mark.parametrize("junk", [b"\0" * 700, b"\xff\xfe{", b"{", b"}", b"[1]", b"null", b"\r"])
-def test_junk_between(path: Path, junk: bytes) -> None:
-    """A line that is no record hides none of its neighbours."""
+def test_junk_line_hides_no_neighbour(path: Path, junk: bytes) -> None:
     lines = [junk, call("m1"), junk, call("m1", output=50), junk, boundary(1), junk, summary(2),
              junk, fresh("m2"), junk]  # fmt: skip
-    session = compacted(same(path, joined(lines)), 1)
-    assert main(session).calls["m1"].usage.output == 50
+    session = check_compactions(check_same(path, join_lines(lines)), 1)
+    assert main_thread(session).calls["m1"].usage.output == 50
 
 
 @pytest.mark.parametrize("junk", [b"\0\0\0", b" ", b"\r", b"\t"], ids=repr)
-def test_padding(path: Path, junk: bytes) -> None:
-    """Padding around a record does not matter."""
+def test_padding_around_a_record_does_not_matter(path: Path, junk: bytes) -> None:
     lines = [call("m1"), junk + call("m2", 21_000) + junk, boundary(1) + junk, junk + summary(2),
              fresh("m3") + junk]  # fmt: skip
-    session = compacted(same(path, joined(lines)), 1)
-    assert list(main(session).calls) == ["m1", "m2", "m3"]
+    session = check_compactions(check_same(path, join_lines(lines)), 1)
+    assert list(main_thread(session).calls) == ["m1", "m2", "m3"]
 
 
-def test_invalid_utf8(path: Path) -> None:
-    """Invalid UTF-8 in a record's text does not hide the record."""
+def test_invalid_utf8_does_not_hide_a_record(path: Path) -> None:
     bad = call("m2", 21_000, text="BAD").replace(b"BAD", b"\xff\xc3(")
     ended = boundary(1, content="BAD").replace(b"BAD", b"\xf0\x9f")
-    session = compacted(same(path, joined([call("m1"), bad, ended, summary(2), fresh("m3")])), 1)
-    assert list(main(session).calls) == ["m1", "m2", "m3"]
+    session = check_compactions(
+        check_same(path, join_lines([call("m1"), bad, ended, summary(2), fresh("m3")])), 1
+    )
+    assert list(main_thread(session).calls) == ["m1", "m2", "m3"]
 
 
-@pytest.mark.parametrize("last", [call("m2", 21_000), told("x"), boundary(1) + summary(2)], ids=len)
-def test_no_newline_at_the_end(path: Path, last: bytes) -> None:
-    """A last line without its newline is read when it is whole, and left when it is not."""
-    begin = joined([call("m1"), told("x")])
-    same(path, begin + last)
+@pytest.mark.parametrize("last", [call("m2", 21_000), user("x"), boundary(1) + summary(2)], ids=len)
+def test_last_line_without_a_newline_is_read_if_whole(path: Path, last: bytes) -> None:
+    begin = join_lines([call("m1"), user("x")])
+    check_same(path, begin + last)
     whole = FastReader(str(path))
-    found(whole)
+    read_session(whole)
     assert whole.cursor.offset == len(begin + last)
-    same(path, begin + last[:-1])
+    check_same(path, begin + last[:-1])
     left = FastReader(str(path))
-    found(left)
+    read_session(left)
     assert left.cursor.offset == len(begin)
 
 
-def test_nothing(path: Path) -> None:
-    """An empty file, and one of newlines, hold nothing."""
-    assert same(path, b"").threads == {}
-    assert same(path, b"\n\n\n").threads == {}
+def test_empty_file_has_no_events(path: Path) -> None:
+    assert check_same(path, b"").threads == {}
+    assert check_same(path, b"\n\n\n").threads == {}
 
 
-def test_long_lines(path: Path) -> None:
-    """A line that is longer than a chunk is read like any other."""
+def test_line_longer_than_a_chunk_is_read(path: Path) -> None:
     long = "x" * 300_000
-    lines = [call("m1", text=long), told(long), call("m2", 21_000), boundary(1, content=long),
-             told(long), summary(2), fresh("m3", text=long)]  # fmt: skip
-    session = compacted(same(path, joined(lines)), 1)
-    assert list(main(session).calls) == ["m1", "m2", "m3"]
+    lines = [call("m1", text=long), user(long), call("m2", 21_000), boundary(1, content=long),
+             user(long), summary(2), fresh("m3", text=long)]  # fmt: skip
+    session = check_compactions(check_same(path, join_lines(lines)), 1)
+    assert list(main_thread(session).calls) == ["m1", "m2", "m3"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("megabytes", [15, 17, 31, 34])
-def test_longest_lines(path: Path, megabytes: int) -> None:
-    """Both readings have the same longest line; a longer one is counted once, the rest is read."""
+def test_line_over_the_limit_is_counted_once_by_both_readers(path: Path, megabytes: int) -> None:
     long = call("m2", 21_000, text="x" * (megabytes << 20))
-    session = same(path, joined([call("m1"), long, call("m3", 22_000)]), sizes=[1 << 20])
-    assert {"m1", "m3"} <= set(main(session).calls)
+    session = check_same(path, join_lines([call("m1"), long, call("m3", 22_000)]), sizes=[1 << 20])
+    assert {"m1", "m3"} <= set(main_thread(session).calls)
     oracle, quick = read_every_record(str(path)), FastReader(str(path))
     for reader in (oracle, quick):
-        found(reader)
+        read_session(reader)
     assert quick.tally.malformed == oracle.tally.malformed == (megabytes > 16)
 
 
-def test_what_it_counts(path: Path) -> None:
-    """A malformed call is counted, and the rest is read."""
-    path.write_bytes(joined([call("m1"), call("m2")[:-9], told("x"), call("m3")]))
+def test_malformed_call_is_counted_and_the_rest_read(path: Path) -> None:
+    path.write_bytes(join_lines([call("m1"), call("m2")[:-9], user("x"), call("m3")]))
     reader = FastReader(str(path))
-    assert list(main(found(reader)).calls) == ["m1", "m3"]
+    assert list(main_thread(read_session(reader)).calls) == ["m1", "m3"]
     assert reader.tally.malformed == 1
 
 
@@ -642,7 +606,7 @@ def test_what_it_counts(path: Path) -> None:
 
 
 class Story:
-    """Draws a transcript: calls with copies, compactions, subagents, and what is no call."""
+    """Draws a transcript: calls with copies, compactions, subagents, other records."""
 
     def __init__(self, draw: st.DrawFn, caching: Caching, thread: str) -> None:
         self._draw, self._caching = draw, caching
@@ -652,8 +616,8 @@ class Story:
         self._broken = self._trimmed = False
         self.lines: Lines = []
 
-    def tell(self, again: bool) -> bytes:
-        """The transcript; with some lines `again` far behind."""
+    def draw_lines(self, again: bool) -> bytes:
+        """Return the lines; with `again` some are repeated far behind."""
         kinds: dict[str, Callable[[], None]] = {
             "call": self._call,
             "boundary and summary": self._boundary,
@@ -685,14 +649,14 @@ class Story:
         id, used = f"m{self._time()}", self._usage(sent)
         for _ in range(self._draw(st.integers(1, 4))):
             used = {**used, "output_tokens": used["output_tokens"] + 1}
-            self.lines.append(packed(assistant(id, used, self._time(), **self._fields)))
+            self.lines.append(encode_line(assistant(id, used, self._time(), **self._fields)))
             if self._draw(st.booleans()):
                 self._noise()
 
     def _boundary(self) -> None:
         self.lines.append(boundary(self._time(), **self._fields))
         for _ in range(self._draw(st.integers(0, 2))):
-            self.lines.append(packed(assistant("m2", ZERO, 2, **self._fields)))
+            self.lines.append(encode_line(assistant("m2", ZERO, 2, **self._fields)))
         if self._draw(st.booleans()):
             self._noise()
         self._summary()
@@ -707,26 +671,26 @@ class Story:
 
     def _noise(self) -> None:
         nested = {"usage": usage(1, 2, 3), "id": "m1"}
-        made = self._draw(
+        line_record = self._draw(
             st.sampled_from(
                 [
-                    told(LOOKALIKE),
-                    told("x", toolUseResult=nested),
-                    packed(record("progress", data={"message": {"message": nested}})),
-                    packed({"type": "summary", "summary": "a title", "leafUuid": "u1"}),
+                    user(LOOKALIKE),
+                    user("x", toolUseResult=nested),
+                    encode_line(record("progress", data={"message": {"message": nested}})),
+                    encode_line({"type": "summary", "summary": "a title", "leafUuid": "u1"}),
                     b"\0\0\0",
                     b"{",
                     b"",
                     call("bad")[:-7],
-                    told("\xe9").replace(b"\\u00e9", b"\xff"),
-                    told("y" * 700),
+                    user("\xe9").replace(b"\\u00e9", b"\xff"),
+                    user("y" * 700),
                 ]
             )
         )
-        self.lines.append(made)
+        self.lines.append(line_record)
 
     def _again(self) -> None:
-        """A line that stands there again: a copy far behind, or a preserved message."""
+        """A repeated line: a late copy or a preserved message."""
         if self.lines and not self._trimmed:
             self.lines.append(self._draw(st.sampled_from(self.lines)))
 
@@ -741,90 +705,88 @@ class Story:
 def transcripts(draw: st.DrawFn, caching: Caching, again: bool = True) -> bytes:
     """A transcript of one thread with this kind of cache."""
     thread = draw(st.sampled_from([MAIN, MAIN, "a1"]))
-    return Story(draw, caching, thread).tell(again)
+    return Story(draw, caching, thread).draw_lines(again)
 
 
 chunk_sizes = st.sampled_from([256, 257, 512, 1_000, 4_096, 65_536])
 
 
 @pytest.mark.parametrize("caching", ["prefix", "implicit"])
-def test_any_transcript(tmp_path: Path, picker: type[LineFilter], caching: Caching) -> None:
-    """The two readings of a transcript are the same, whatever the chunks."""
-
+def test_both_readers_agree_on_any_transcript_and_chunk_size(
+    tmp_path: Path, picker: type[LineFilter], caching: Caching
+) -> None:
     @examples(150)
     @given(transcripts(caching), chunk_sizes)
     def check(data: bytes, size: int) -> None:
-        same(tmp_path / "any.jsonl", data, [size], [picker])
+        check_same(tmp_path / "any.jsonl", data, [size], [picker])
 
     check()
 
 
-def grown(path: Path, data: bytes, cuts: Iterable[int], size: int) -> tuple[Session, int]:
-    """The session as it is after quick readings of a growing file, and where the last ended."""
+def read_growing(path: Path, data: bytes, cuts: Iterable[int], size: int) -> tuple[Session, int]:
+    """Return the session after fast reads of a growing file, and where the last ended."""
     session, cursor = Session(agent="claude"), START
     for cut in [*cuts, len(data)]:
         path.write_bytes(data[:cut])
         reader = FastReader(str(path), cursor, size)
-        session = found(reader, session)
+        session = read_session(reader, session)
         cursor = Cursor(reader.cursor.offset, reader.cursor.carry)
     return session, cursor.offset
 
 
 @pytest.mark.parametrize("caching", ["prefix", "implicit"])
-def test_any_growth(tmp_path: Path, caching: Caching) -> None:
-    """Read on from wherever it ended, however often, it is the same as read at once."""
-
+def test_reading_a_growing_file_gives_the_same_as_one_read(
+    tmp_path: Path, caching: Caching
+) -> None:
     @examples(150)
     @given(transcripts(caching), st.lists(st.floats(0, 1), max_size=3).map(sorted), chunk_sizes)
     def check(data: bytes, parts: list[float], size: int) -> None:
         path = tmp_path / "any.jsonl"
-        session, offset = grown(path, data, [int(part * len(data)) for part in parts], size)
+        session, offset = read_growing(path, data, [int(part * len(data)) for part in parts], size)
         oracle = read_every_record(str(path))
-        assert figures(session) == figures(found(oracle))
+        assert figures(session) == figures(read_session(oracle))
         assert offset == oracle.cursor.offset
 
     check()
 
 
-def test_growth_of_sidechains(tmp_path: Path) -> None:
-    """A sidechain of 1.0.x keeps its name, wherever a reading ended."""
+def test_sidechain_keeps_its_name_across_reads(tmp_path: Path) -> None:
     path, lines = tmp_path / "s1.jsonl", sidechains()
-    path.write_bytes(joined(lines))
-    whole = figures(found(read_every_record(str(path))))
+    path.write_bytes(join_lines(lines))
+    whole = figures(read_session(read_every_record(str(path))))
     for count in range(1, len(lines)):
-        cut = len(joined(lines[:count]))
-        assert figures(grown(path, joined(lines), [cut], 4_096)[0]) == whole, f"{count} lines"
+        cut = len(join_lines(lines[:count]))
+        assert figures(read_growing(path, join_lines(lines), [cut], 4_096)[0]) == whole, (
+            f"{count} lines"
+        )
 
 
-def test_growth_over_a_newline(tmp_path: Path) -> None:
-    """A last line that was read without its newline is not read again with it."""
-    data = joined([call("m1"), boundary(1), summary(2), fresh("m2")])
+def test_line_read_without_its_newline_is_not_read_again(tmp_path: Path) -> None:
+    data = join_lines([call("m1"), boundary(1), summary(2), fresh("m2")])
     for cut in range(1, len(data), 3):
-        session, offset = grown(tmp_path / "s1.jsonl", data, [cut], 1_024)
-        assert (main(session).cycle, list(main(session).calls)) == (1, ["m1", "m2"])
+        session, offset = read_growing(tmp_path / "s1.jsonl", data, [cut], 1_024)
+        assert (main_thread(session).cycle, list(main_thread(session).calls)) == (1, ["m1", "m2"])
         assert offset == len(data)
 
 
 # The end alone.
 
 
-def ending(path: Path, data: bytes) -> Thread:
-    """The main thread as the end of a transcript tells it."""
+def read_end(path: Path, data: bytes) -> Thread:
+    """Return the main thread as read from the end of a transcript."""
     path.write_bytes(data)
-    return main(found(TailReader(str(path))))
+    return main_thread(read_session(TailReader(str(path))))
 
 
-def test_end_small(path: Path) -> None:
-    """A small file is read whole."""
-    thread = ending(path, joined([call("m1"), call("m2", 21_000), told("x")]))
+def test_end_of_a_small_file_reads_it_whole(path: Path) -> None:
+    thread = read_end(path, join_lines([call("m1"), call("m2", 21_000), user("x")]))
     assert thread.current_call is not None
     assert (thread.current, thread.current_call.usage.sent) == ("m2", 21_000)
 
 
-def test_end_of_a_long_file(path: Path) -> None:
-    """The last call is found at the end, without what was before."""
+def test_end_of_a_long_file_finds_the_last_call(path: Path) -> None:
     lines = [call(f"m{i}", 20_000 + i, text="x" * 2_000) for i in range(100)]
-    thread = ending(path, joined(lines))
+    thread = read_end(path, join_lines(lines))
     assert thread.current == "m99"
     assert len(thread.calls) < 100
 
@@ -839,105 +801,93 @@ def test_end_of_a_long_file(path: Path) -> None:
         20 * FIRST_TAIL_BYTES,
     ],
 )
-def test_end_far_back(path: Path, behind: int) -> None:
-    """The part that is looked at grows until it holds a call."""
+def test_end_is_extended_until_it_has_a_call(path: Path, behind: int) -> None:
     lines = [
-        told("x" * FIRST_TAIL_BYTES),
+        user("x" * FIRST_TAIL_BYTES),
         call("m1"),
         call("m2", 21_000),
-        told("y" * behind),
-        told("z" * behind),
+        user("y" * behind),
+        user("z" * behind),
     ]
-    assert ending(path, joined(lines)).current == "m2"
+    assert read_end(path, join_lines(lines)).current == "m2"
 
 
-def test_end_behind_a_compaction(path: Path) -> None:
-    """After a compaction what is held is unknown, however far back the last call is."""
+def test_end_after_a_compaction_is_unknown(path: Path) -> None:
     for behind in (10, FIRST_TAIL_BYTES, 3 * FIRST_TAIL_BYTES):
         lines = [
             call("m1", 160_000),
             boundary(1),
-            told("y" * behind),
+            user("y" * behind),
             summary(2),
-            told("z" * behind),
+            user("z" * behind),
         ]
-        thread = ending(path, joined(lines))
+        thread = read_end(path, join_lines(lines))
         assert (thread.current, thread.model) == (None, "claude-sonnet-4-5")
 
 
-def test_end_without_a_newline(path: Path) -> None:
-    """A last line that is whole counts, one that is not does not."""
-    data = joined([call("m1")]) + call("m2", 21_000)
-    assert ending(path, data).current == "m2"
-    assert ending(path, data[:-1]).current == "m1"
+def test_end_counts_a_whole_last_line_without_a_newline(path: Path) -> None:
+    data = join_lines([call("m1")]) + call("m2", 21_000)
+    assert read_end(path, data).current == "m2"
+    assert read_end(path, data[:-1]).current == "m1"
 
 
-def test_end_glued(path: Path) -> None:
-    """A glued line at the end is read too."""
+def test_end_reads_two_records_on_one_line(path: Path) -> None:
     lines = [call("m1"), call("m2", 21_000) + call("m3", 22_000)]
-    assert ending(path, joined(lines)).current == "m3"
+    assert read_end(path, join_lines(lines)).current == "m3"
 
 
-def test_end_of_sidechains(path: Path) -> None:
-    """A call of the main thread is found behind any number of sidechain calls."""
+def test_end_finds_the_main_call_behind_sidechain_calls(path: Path) -> None:
     side: Json = {"isSidechain": True, "version": "1.0.60", "text": "x" * 1_000}
     lines = [call("m1"), *(call(f"s{i}", 9_000, uuid=f"u{i}", **side) for i in range(200))]
-    assert ending(path, joined(lines)).current == "m1"
+    assert read_end(path, join_lines(lines)).current == "m1"
 
 
-def test_end_of_nothing(path: Path) -> None:
-    """A file without a call is looked at whole, and tells nothing."""
-    path.write_bytes(joined([told("x" * 1_000) for _ in range(300)]))
-    assert found(TailReader(str(path))).threads == {}
+def test_end_of_a_file_without_calls_has_none(path: Path) -> None:
+    path.write_bytes(join_lines([user("x" * 1_000) for _ in range(300)]))
+    assert read_session(TailReader(str(path))).threads == {}
 
 
-def test_end_of_a_subagents_file(path: Path) -> None:
-    """In a subagent's file the subagent's last call is found."""
+def test_end_of_a_subagent_file_finds_its_last_call(path: Path) -> None:
     fields: Json = {"isSidechain": True, "agentId": "a1", "text": "x" * 1_000}
-    path.write_bytes(joined(call(f"m{i}", **fields) for i in range(200)))
-    thread = found(TailReader(str(path))).threads["a1"]
+    path.write_bytes(join_lines(call(f"m{i}", **fields) for i in range(200)))
+    thread = read_session(TailReader(str(path))).threads["a1"]
     assert thread.current == "m199"
 
 
 @pytest.mark.parametrize("caching", ["prefix", "implicit"])
-def test_any_end(tmp_path: Path, caching: Caching) -> None:
-    """What the thread holds at the end is what every record says."""
-
+def test_end_of_any_transcript_matches_the_full_reader(tmp_path: Path, caching: Caching) -> None:
     @examples(100)
     @given(transcripts(caching, again=False))
     def check(data: bytes) -> None:
         path = tmp_path / "any.jsonl"
         path.write_bytes(data)
-        end = found(TailReader(str(path))).threads
-        for name, thread in found(read_every_record(str(path))).threads.items():
+        end = read_session(TailReader(str(path))).threads
+        for name, thread in read_session(read_every_record(str(path))).threads.items():
             if thread.calls:
                 assert end[name].current_call == thread.current_call
 
     check()
 
 
-def test_ends_that_shrank(path: Path) -> None:
-    """A file that is shorter than it was when it was found is read as it is."""
-    path.write_bytes(joined([call("m1")]))
+def test_end_of_a_file_that_shrank_is_read(path: Path) -> None:
+    path.write_bytes(join_lines([call("m1")]))
     os.truncate(path, 10)
-    assert found(TailReader(str(path))).threads == {}
+    assert read_session(TailReader(str(path))).threads == {}
 
 
-def test_threads(tmp_path: Path) -> None:
-    """Several threads may read at the same time: a daemon does."""
-
+def test_threads_can_read_at_the_same_time(tmp_path: Path) -> None:
     def line(name: str, n: int) -> bytes:
         """Each on another model than the last, and in each file at other places."""
-        made = call(f"{name}{n}", 20_000 + n, tick=n, text=name * (n % 50))
-        return made.replace(b"claude-sonnet-4-5", f"{name}-{n % 7}".encode())
+        line_record = call(f"{name}{n}", 20_000 + n, tick=n, text=name * (n % 50))
+        return line_record.replace(b"claude-sonnet-4-5", f"{name}-{n % 7}".encode())
 
     def read(path: Path) -> object:
-        return figures(found(FastReader(str(path))))
+        return figures(read_session(FastReader(str(path))))
 
     paths = [tmp_path / ("long" * size) for size in range(1, 5)]
     for path in paths:
-        path.write_bytes(joined(line(path.name, n) for n in range(400)))
-    expected = [figures(found(read_every_record(str(path)))) for path in paths]
+        path.write_bytes(join_lines(line(path.name, n) for n in range(400)))
+    expected = [figures(read_session(read_every_record(str(path)))) for path in paths]
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -947,12 +897,11 @@ def test_threads(tmp_path: Path) -> None:
         sys.setswitchinterval(before)
 
 
-def test_end_of_a_huge_file_is_held_in_part(path: Path) -> None:
-    """A file without calls is not read into memory whole to find one."""
+def test_end_of_a_huge_file_without_calls_is_not_held_in_memory(path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(6 * MAX_TAIL_BYTES)
     tracemalloc.start()
-    assert found(TailReader(str(path))).threads == {}
+    assert read_session(TailReader(str(path))).threads == {}
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 4 * MAX_TAIL_BYTES

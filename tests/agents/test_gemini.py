@@ -1,4 +1,4 @@
-"""Gemini CLI: its chats, its older documents, its stream, its settings."""
+"""Gemini CLI: its chats, older documents, stream and settings."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -30,29 +30,25 @@ Json = dict[str, object]
 
 
 def line(record: Json) -> bytes:
-    """A record as the client writes it."""
     return json.dumps(record, separators=(",", ":")).encode()
 
 
 def header(**more: object) -> Json:
-    """A chat's first line."""
     return {"sessionId": "s1", "projectHash": "ab", "startTime": TIME, "kind": "main", **more}
 
 
 def tokens(sent: int, output: int = 5, cached: int = 0, thoughts: int = 0, tool: int = 0) -> Json:
-    """A reply's usage."""
     counts = {"input": sent, "output": output, "cached": cached, "thoughts": thoughts, "tool": tool}
     return {**counts, "total": sent + output + thoughts + tool}
 
 
 def reply(id: str, sent: int = 0, **more: object) -> Json:
-    """A reply of the model; without tokens where nothing was sent."""
-    told = tokens(sent) if sent else None
-    return {"id": id, "timestamp": TIME, "type": "gemini", "model": "m", "tokens": told, **more}
+    """A reply of the model; without tokens if nothing was sent."""
+    row = tokens(sent) if sent else None
+    return {"id": id, "timestamp": TIME, "type": "gemini", "model": "m", "tokens": row, **more}
 
 
 def user(id: str, text: str = "hello") -> Json:
-    """A prompt."""
     return {"id": id, "timestamp": TIME, "type": "user", "content": [{"text": text}]}
 
 
@@ -68,25 +64,22 @@ def compressed(summary: str) -> Json:
 
 
 def feed(records: Iterable[Json], parser: ChatParser | None = None) -> list[AnyEvent]:
-    """The events of records."""
     parser = parser or ChatParser()
     return [event for record in records for event in parser.feed(line(record)) or ()]
 
 
 def without_seen(events: Iterable[AnyEvent]) -> list[AnyEvent]:
-    """The events that are no SessionSeen."""
     return [event for event in events if not isinstance(event, SessionSeen)]
 
 
-def written(path: Path, records: Iterable[Json]) -> Transcript:
-    """A chat in a file."""
+def write_chat(path: Path, records: Iterable[Json]) -> Transcript:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"".join(line(record) + b"\n" for record in records))
     return Transcript(agent="gemini", path=str(path), modified=0, size=path.stat().st_size)
 
 
-def read(transcript: Transcript, cursor: Cursor = START) -> tuple[list[AnyEvent], Cursor]:
-    """All events from a cursor on, and the next cursor."""
+def read_from(transcript: Transcript, cursor: Cursor = START) -> tuple[list[AnyEvent], Cursor]:
+    """Return all events after a cursor, and the next cursor."""
     reader = SOURCE.read(transcript, cursor)
     return list(reader), reader.cursor
 
@@ -115,44 +108,38 @@ CHAT: Sequence[Json] = (
 )
 
 
-def test_usage_is_disjoint() -> None:
-    """The cache is taken out of the prompt, tool prompts are prompt, thoughts are output."""
-    told = tokens(100, output=7, cached=60, thoughts=3, tool=10)
-    (call,) = feed([reply("r", tokens=told)])
+def test_cache_is_taken_out_of_the_prompt_and_thoughts_are_output() -> None:
+    row = tokens(100, output=7, cached=60, thoughts=3, tool=10)
+    (call,) = feed([reply("r", tokens=row)])
     assert call == Call(at=AT, id="r", model="m", usage=Usage(50, 60, 0, 10, 3))
 
 
-def test_held_is_the_clients_total() -> None:
-    """What we hold is what the client writes as the total."""
-    told = tokens(100, output=7, cached=60, thoughts=3, tool=10)
-    (call,) = feed([reply("r", tokens=told)])
+def test_held_tokens_are_the_total_of_the_client() -> None:
+    row = tokens(100, output=7, cached=60, thoughts=3, tool=10)
+    (call,) = feed([reply("r", tokens=row)])
     assert isinstance(call, Call)
-    assert call.usage.held == told["total"]
+    assert call.usage.held == row["total"]
 
 
-def test_the_last_copy_wins() -> None:
-    """A message that is written again is the same call."""
+def test_message_written_again_is_the_same_call() -> None:
     calls = feed([reply("r", 5), reply("r", 9)])
     assert [(c.id, c.usage.sent) for c in calls if isinstance(c, Call)] == [("r", 5), ("r", 9)]
 
 
-@pytest.mark.parametrize("told", [None, tokens(0, output=0)])
-def test_no_tokens_no_call(told: Json | None) -> None:
-    """A reply without usage, or with zeros, is no call."""
-    assert feed([reply("r", tokens=told)]) == []
+@pytest.mark.parametrize("usage", [None, tokens(0, output=0)])
+def test_reply_without_usage_is_no_call(usage: Json | None) -> None:
+    assert feed([reply("r", tokens=usage)]) == []
 
 
 @pytest.mark.parametrize("kind", ["user", "info", "error", "warning"])
-def test_known_kinds_without_events(kind: str) -> None:
-    """What we know and do not need is read and says nothing."""
+def test_known_unread_kind_gives_no_event(kind: str) -> None:
     assert ChatParser().feed(line({"id": "x", "type": kind, "content": 1})) == ()
 
 
 @pytest.mark.parametrize(
     "record", [{"id": "x", "type": "new"}, {"id": "x"}, {}, {"sessionId": "s"}]
 )
-def test_unknown_kinds(record: Json) -> None:
-    """What we do not know is None, so that it is counted."""
+def test_unknown_kind_is_none(record: Json) -> None:
     assert ChatParser().feed(line(record)) is None
 
 
@@ -168,8 +155,7 @@ def test_unknown_kinds(record: Json) -> None:
         rewritten(reply("r", tokens=tokens(1, cached=2))),
     ],
 )
-def test_malformed_records_change_nothing(record: Json) -> None:
-    """A known record with wrong figures is an error, and the parser forgets it."""
+def test_malformed_record_raises_and_changes_nothing(record: Json) -> None:
     parser = ChatParser()
     feed(CHAT[:5], parser)
     before = parser.carry()
@@ -178,8 +164,7 @@ def test_malformed_records_change_nothing(record: Json) -> None:
     assert parser.carry() == before
 
 
-def test_the_header_names_the_session() -> None:
-    """Session, project, title and time come from the header and the file's place."""
+def test_header_gives_session_project_title_and_time() -> None:
     (seen,) = feed([header(summary="t", directories=["/p"])])
     assert seen == SessionSeen(
         at=AT, session="s1", agent="gemini", project="/p", title="t", records_compactions=False
@@ -189,134 +174,116 @@ def test_the_header_names_the_session() -> None:
     assert seen.project == "/q"
 
 
-def test_a_subagent_is_a_thread() -> None:
-    """Its calls go to a thread of its own, of the session that its place names."""
+def test_subagent_is_a_thread_of_its_parent_session() -> None:
     seen, call = feed([header(kind="subagent"), reply("r", 5)], ChatParser(session="parent"))
     assert isinstance(seen, SessionSeen)
     assert isinstance(call, Call)
     assert (seen.session, call.thread) == ("parent", "s1")
 
 
-def test_a_patch_can_title() -> None:
-    """A summary in a patch is the session's title."""
+def test_summary_in_a_patch_is_the_title() -> None:
     assert feed([{"$set": {"summary": "t"}}]) == [SessionSeen(title="t")]
 
 
-def test_a_client_that_rewrites_records_compressions() -> None:
-    """The first rewritten conversation tells that a compression would be told too."""
+def test_rewritten_conversation_shows_that_compressions_are_recorded() -> None:
     assert feed([rewritten(user("env"))]) == [SessionSeen(records_compactions=True)]
     assert feed([rewritten(user("env")), rewritten(user("env"))])[1:] == []
 
 
-def test_a_compression_is_told_once() -> None:
-    """A resume writes the same summary again; only a new one is a compression."""
+def test_summary_repeated_by_a_resume_is_one_compression() -> None:
     events = feed([reply("r", 5), compressed("one"), compressed("one"), compressed("two")])
     assert [e for e in events if isinstance(e, Compacted)] == [Compacted(at=AT)] * 2
 
 
-def test_calls_of_a_rewritten_conversation() -> None:
-    """A call that no line told before is told by the list that it stands in, once."""
+def test_new_call_in_a_rewritten_conversation_counts_once() -> None:
     events = feed([reply("r", 5), rewritten(reply("r", 5), reply("q", 7)), reply("q", 7)])
     assert [e.id for e in events if isinstance(e, Call)] == ["r", "q", "q"]
 
 
-def test_a_resume_holds_what_was_held() -> None:
-    """The conversation is emptied and written again: the last call counts as before."""
+def test_resume_keeps_the_last_call() -> None:
     thread = main_thread(fold(Session(), feed(CHAT[:13])))
     assert thread is not None
     assert (thread.current, thread.compactions, thread.cycle) == ("r2", (), 0)
 
 
-def test_the_whole_story() -> None:
-    """Calls, resume, two compressions and rewinds, in order."""
+def test_calls_resume_compressions_and_rewinds_come_in_order() -> None:
     events = without_seen(feed(CHAT))
-    told = [e.id if isinstance(e, Call) else type(e).__name__ for e in events]
+    names = [e.id if isinstance(e, Call) else type(e).__name__ for e in events]
     again = ["Rewound", "Rewound"]
     first = ["r1", "r1", "r2", *again, "Compacted", "r3", "r4", "Rewound", "Compacted"]
-    assert told == first
+    assert names == first
     assert events[-2] == Rewound(to="r3")
 
 
-def test_rewind_to_a_call() -> None:
-    """All from that message on is gone: what is held is what the call before it held."""
+def test_rewind_holds_the_call_before_the_message() -> None:
     events = feed([reply("r", 5), user("u"), reply("q", 7), {"$rewindTo": "u"}])
     assert events[-1] == Rewound(to="r")
 
 
-def test_rewind_to_the_start() -> None:
-    """Before the first call nothing is held; an unknown message empties it too."""
+def test_rewind_to_the_start_or_an_unknown_message_holds_nothing() -> None:
     for to in ("u", "nobody"):
         events = feed([user("u"), reply("r", 5), {"$rewindTo": to}])
         assert events[-1] == Rewound(to=None)
 
 
-def test_rewind_behind_a_compression() -> None:
-    """What is held then was never told: unknown, not empty."""
+def test_rewind_behind_a_compression_is_unknown() -> None:
     rewind: Json = {"$rewindTo": "u"}
     events = feed([reply("r", 5), compressed("one"), user("u"), reply("q", 7), rewind])
     assert events[-1] == Trimmed()
 
 
-def test_rewind_without_effect() -> None:
-    """Where no call goes, nothing is said."""
+def test_rewind_that_removes_no_call_gives_no_event() -> None:
     assert feed([reply("r", 5), user("u"), {"$rewindTo": "u"}])[1:] == []
 
 
-def test_truncated_history() -> None:
-    """A conversation of other messages without a summary was trimmed."""
+def test_replaced_messages_without_a_summary_are_trimmed() -> None:
     events = feed([reply("r", 5), rewritten(user("u"), reply("new"))])
     assert events[-1] == Trimmed(at=AT)
 
 
-def test_halves_make_the_whole(tmp_path: Path) -> None:
-    """Read in two, at any record, a chat gives the events that it gives at once."""
+def test_reading_in_two_parts_gives_the_same_events(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
-    whole, end = read(written(path, CHAT))
+    whole, end = read_from(write_chat(path, CHAT))
     for cut in range(len(CHAT) + 1):
-        first, cursor = read(written(path, CHAT[:cut]))
-        second, last = read(written(path, CHAT), cursor)
+        first, cursor = read_from(write_chat(path, CHAT[:cut]))
+        second, last = read_from(write_chat(path, CHAT), cursor)
         assert first + second == whole
         assert last == end
 
 
-def test_lines_in_a_file_of_any_name(tmp_path: Path) -> None:
-    """A document is told by its name or its first line; the rest are lines."""
-    events, _ = read(written(tmp_path / "chat", CHAT))
+def test_document_is_known_by_its_name_or_first_line(tmp_path: Path) -> None:
+    events, _ = read_from(write_chat(tmp_path / "chat", CHAT))
     assert events == feed(CHAT)
     path = tmp_path / "full.jsonl"
     path.write_text(json.dumps(header(messages=[reply("r", 5)]), indent=2), encoding="utf-8")
-    assert [type(event) for event in read(transcript_of(path))[0]] == [SessionSeen, Call]
+    assert [type(event) for event in read_from(transcript_of(path))[0]] == [SessionSeen, Call]
 
 
 def transcript_of(path: Path) -> Transcript:
-    """A file as somebody names it."""
     return Transcript(agent="gemini", path=str(path), modified=0, size=0)
 
 
-def test_a_chat_from_anywhere() -> None:
-    """Lines and documents are told apart on standard input too."""
+def test_lines_and_documents_are_told_apart_on_stdin() -> None:
     lines = b"".join(line(record) + b"\n" for record in CHAT)
     assert list(SOURCE.parse(BytesIO(lines))) == feed(CHAT)
     document = json.dumps(header(messages=[reply("r", 5)]), indent=2).encode()
     assert [type(event) for event in SOURCE.parse(BytesIO(document))] == [SessionSeen, Call]
 
 
-def test_an_older_document(tmp_path: Path) -> None:
-    """The whole is read when it changed, and nothing is told when it did not."""
+def test_changed_document_is_read_whole_and_an_unchanged_one_not(tmp_path: Path) -> None:
     path = tmp_path / "session-1.json"
     path.write_bytes(line(header(messages=[user("u"), reply("r", 5)])))
-    events, cursor = read(transcript_of(path))
+    events, cursor = read_from(transcript_of(path))
     assert [type(event) for event in events] == [SessionSeen, Call]
     assert cursor.offset == path.stat().st_size
-    assert read(transcript_of(path), cursor) == ([], cursor)
+    assert read_from(transcript_of(path), cursor) == ([], cursor)
     path.write_bytes(line(header(messages=[user("u"), reply("r", 6)])))
-    again, _ = read(transcript_of(path), cursor)
+    again, _ = read_from(transcript_of(path), cursor)
     assert [e.usage.sent for e in again if isinstance(e, Call)] == [6]
 
 
 @pytest.mark.parametrize("data", [b'{"sessionId": "s", "projec', b"", b"[1]"])
-def test_a_document_that_is_cut_off(tmp_path: Path, data: bytes) -> None:
-    """It counts as malformed, and is looked at again the next time."""
+def test_truncated_document_is_malformed_and_read_again(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "session-1.json"
     path.write_bytes(data)
     reader = SOURCE.read(transcript_of(path))
@@ -325,16 +292,14 @@ def test_a_document_that_is_cut_off(tmp_path: Path, data: bytes) -> None:
     assert reader.cursor == START
 
 
-def test_a_document_of_nobody(tmp_path: Path) -> None:
-    """JSON that is no chat is counted as unknown."""
+def test_json_that_is_no_chat_is_unknown(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text("{}", encoding="utf-8")
     reader = SOURCE.read(transcript_of(path))
     assert (list(reader), reader.tally.unknown) == ([], 1)
 
 
-def test_a_document_that_is_too_large(tmp_path: Path) -> None:
-    """It is not held in memory; the error says so."""
+def test_too_large_document_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     with path.open("wb") as file:
         file.truncate(MAX_DOCUMENT_BYTES + 1)
@@ -342,15 +307,13 @@ def test_a_document_that_is_too_large(tmp_path: Path) -> None:
         list(SOURCE.read(transcript_of(path)))
 
 
-def test_unreadable(tmp_path: Path) -> None:
-    """A folder or a missing file is an error that names it."""
+def test_folder_or_missing_file_is_an_error(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none.jsonl"):
         with pytest.raises(UnreadableTranscript, match=str(path)):
             SOURCE.read(transcript_of(path))
 
 
-def test_transcripts(tmp_path: Path) -> None:
-    """Chats of all projects, a subagent's with its session, an older document unless it goes on."""
+def test_chats_of_all_projects_are_listed_with_their_sessions(tmp_path: Path) -> None:
     root = tmp_path / ".gemini"
     old = sha256(b"/old").hexdigest()
     for name in (
@@ -363,14 +326,14 @@ def test_transcripts(tmp_path: Path) -> None:
         f"tmp/{old}/chats/session-d.json",
         "tmp/nobodys/chats/session-e.jsonl",
     ):
-        written(root / name, [header()])
+        write_chat(root / name, [header()])
     (root / "tmp/marked/chats/dir.jsonl").mkdir()
     (root / "tmp/marked/chats/gone.jsonl").symlink_to(root / "nowhere")
     (root / "tmp/marked/.project_root").write_text("/marked\n", encoding="utf-8")
     projects = {"projects": {"/listed": "listed", "/old": "elsewhere"}}
     (root / "projects.json").write_text(json.dumps(projects), encoding="utf-8")
-    found = {Path(t.path).name: t for t in transcripts(Places(tmp_path, {}))}
-    assert {name: (t.session, t.thread, t.project) for name, t in found.items()} == {
+    listed = {Path(t.path).name: t for t in transcripts(Places(tmp_path, {}))}
+    assert {name: (t.session, t.thread, t.project) for name, t in listed.items()} == {
         "session-a.jsonl": ("s1", "main", "/marked"),
         "agent7.jsonl": ("s1", "agent7", "/marked"),
         "session-b.jsonl": ("s1", "main", "/marked"),
@@ -378,19 +341,17 @@ def test_transcripts(tmp_path: Path) -> None:
         "session-d.json": ("s1", "main", "/old"),
         "session-e.jsonl": ("s1", "main", None),
     }
-    assert all(t.size > 0 and t.modified > 0 for t in found.values())
+    assert all(t.size > 0 and t.modified > 0 for t in listed.values())
 
 
-def test_no_transcripts(tmp_path: Path) -> None:
-    """Where there is nothing, nothing is found; GEMINI_CLI_HOME leads elsewhere."""
+def test_chats_are_listed_only_where_gemini_cli_home_says(tmp_path: Path) -> None:
     assert list(transcripts(Places(tmp_path, {}))) == []
-    written(tmp_path / "else/.gemini/tmp/p/chats/session-a.jsonl", [header()])
+    write_chat(tmp_path / "else/.gemini/tmp/p/chats/session-a.jsonl", [header()])
     there = Places(tmp_path, {"GEMINI_CLI_HOME": str(tmp_path / "else")})
     assert len(list(transcripts(there))) == 1
 
 
-def test_the_stream_tells_what_was_spent() -> None:
-    """No call is in the stream: what a run spent on each model, thoughts and all."""
+def test_stream_gives_the_spent_tokens_of_each_model() -> None:
     parser = GeminiStreamParser()
     init = line({"type": "init", "timestamp": TIME, "session_id": "s", "model": "auto"})
     assert parser.feed(init) == (SessionSeen(at=AT, session="s", agent="gemini"),)
@@ -401,15 +362,13 @@ def test_the_stream_tells_what_was_spent() -> None:
     assert parser.carry() == b""
 
 
-def test_the_stream_of_older_versions() -> None:
-    """Without models one sum is told."""
+def test_older_stream_gives_one_sum() -> None:
     stats = {"total_tokens": 12, "input_tokens": 10, "output_tokens": 2}
     result = line({"type": "result", "timestamp": TIME, "stats": stats})
     assert GeminiStreamParser().feed(result) == (Spent(at=AT, usage=Usage(10, 0, 0, 2)),)
 
 
-def test_the_other_lines_of_the_stream() -> None:
-    """Known lines say nothing, unknown ones are None, wrong sums are an error."""
+def test_known_lines_give_nothing_unknown_none_and_wrong_sums_raise() -> None:
     for kind in ("message", "tool_use", "tool_result", "error", "result"):
         assert GeminiStreamParser().feed(line({"type": kind})) == ()
     assert GeminiStreamParser().feed(b'{"type":"new"}') is None
@@ -418,15 +377,13 @@ def test_the_other_lines_of_the_stream() -> None:
         GeminiStreamParser().feed(line({"type": "result", "stats": wrong}))
 
 
-def test_the_source_is_whole() -> None:
-    """It has what every source offers."""
+def test_source_satisfies_the_protocol_and_is_registered() -> None:
     source: Source = SOURCE
     assert source.agent == "gemini"
     assert isinstance(source.stream(), GeminiStreamParser)
 
 
-def test_recognise() -> None:
-    """A chat, a pretty-printed document and a stream are ours; others' first lines are not."""
+def test_own_chats_documents_and_streams_are_recognised() -> None:
     assert SOURCE.recognise(line(header())) == "transcript"
     assert SOURCE.recognise(json.dumps(header(), indent=2).encode()) == "transcript"
     init = line({"type": "init", "timestamp": TIME, "session_id": "s", "model": "auto"})
@@ -444,8 +401,8 @@ def test_recognise() -> None:
         assert SOURCE.recognise(other) is None
 
 
-def settings(home: Path, **texts: str) -> float | None:
-    """The fraction that these settings files tell; names are a user's and a project's."""
+def read_threshold(home: Path, **texts: str) -> float | None:
+    """Return the threshold of these user and project files."""
     for name, text in texts.items():
         path = home / name / ".gemini/settings.json"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -454,50 +411,48 @@ def settings(home: Path, **texts: str) -> float | None:
         "GEMINI_CLI_SYSTEM_SETTINGS_PATH": str(home / "system/.gemini/settings.json"),
         "GEMINI_CLI_SYSTEM_DEFAULTS_PATH": str(home / "defaults/.gemini/settings.json"),
     }
-    told = SOURCE.settings(Places(home / "user", env), str(home / "project"))
-    return told.fraction
+    client_settings = SOURCE.settings(Places(home / "user", env), str(home / "project"))
+    return client_settings.fraction
 
 
-def test_settings_in_every_place(tmp_path: Path) -> None:
-    """The threshold stood in three places; a newer one wins."""
-    assert settings(tmp_path) is None
-    assert settings(tmp_path, user='{"chatCompression":{"contextPercentageThreshold":0.6}}') == 0.6
+def test_threshold_is_read_from_three_places_and_the_newest_wins(tmp_path: Path) -> None:
+    assert read_threshold(tmp_path) is None
+    assert (
+        read_threshold(tmp_path, user='{"chatCompression":{"contextPercentageThreshold":0.6}}')
+        == 0.6
+    )
     older = '{"model":{"chatCompression":{"contextPercentageThreshold":0.7}}}'
-    assert settings(tmp_path, user=older) == 0.7
+    assert read_threshold(tmp_path, user=older) == 0.7
     both = '{"model":{"compressionThreshold":0.3,"chatCompression":{}}}'
-    assert settings(tmp_path, user=both) == 0.3
+    assert read_threshold(tmp_path, user=both) == 0.3
 
 
-def test_settings_in_order(tmp_path: Path) -> None:
-    """System over project over user over defaults."""
-    found = [
-        settings(tmp_path, **{name: f'{{"model":{{"compressionThreshold":{value}}}}}'})
+def test_system_overrides_project_user_and_defaults(tmp_path: Path) -> None:
+    thresholds = [
+        read_threshold(tmp_path, **{name: f'{{"model":{{"compressionThreshold":{value}}}}}'})
         for name, value in (("defaults", 0.1), ("user", 0.2), ("project", 0.3), ("system", 0.4))
     ]
-    assert found == [0.1, 0.2, 0.3, 0.4]
+    assert thresholds == [0.1, 0.2, 0.3, 0.4]
 
 
-def test_settings_with_comments(tmp_path: Path) -> None:
-    """Comments are no data, and a string that looks like one is no comment."""
+def test_comments_in_settings_are_ignored(tmp_path: Path) -> None:
     text = '{ /* a */ "theme": "http://x", // b\n "model": {"compressionThreshold": 0.5} }'
-    assert settings(tmp_path, user=text) == 0.5
+    assert read_threshold(tmp_path, user=text) == 0.5
 
 
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"model":"m"}', '{"model":{"compressionThreshold":5}}']
 )
-def test_settings_that_tell_nothing(tmp_path: Path, text: str) -> None:
-    """What cannot be read or makes no sense is passed over."""
-    assert settings(tmp_path, user=text) is None
+def test_malformed_settings_are_ignored(tmp_path: Path, text: str) -> None:
+    assert read_threshold(tmp_path, user=text) is None
 
 
-def test_broken_registry(tmp_path: Path) -> None:
-    """A project that cannot be told is unknown, and its chats are found."""
-    written(tmp_path / ".gemini/tmp/p/chats/session-a.jsonl", [header()])
+def test_chats_with_a_broken_registry_have_an_unknown_project(tmp_path: Path) -> None:
+    write_chat(tmp_path / ".gemini/tmp/p/chats/session-a.jsonl", [header()])
     (tmp_path / ".gemini/projects.json").write_text("{", encoding="utf-8")
     (tmp_path / ".gemini/tmp/p/.project_root").write_bytes(b"\xff")
-    (found,) = transcripts(Places(tmp_path, {}))
-    assert found.project is None
+    (listed,) = transcripts(Places(tmp_path, {}))
+    assert listed.project is None
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
@@ -513,8 +468,7 @@ garbage = st.recursive(
 
 
 @given(st.lists(garbage.map(lambda value: json.dumps(value).encode()) | st.binary(), max_size=5))
-def test_garbage(records: list[bytes]) -> None:
-    """Whatever comes, only the declared errors come out, and the carry stays whole."""
+def test_garbage_raises_only_declared_errors(records: list[bytes]) -> None:
     parsers = (ChatParser(), GeminiStreamParser())
     for record in records:
         SOURCE.recognise(record)
@@ -526,8 +480,7 @@ def test_garbage(records: list[bytes]) -> None:
     assert ChatParser(parsers[0].carry()).carry() == parsers[0].carry()
 
 
-def test_nesting_without_end() -> None:
-    """A record that is too deep is malformed, not the end of the process."""
+def test_too_deep_record_is_malformed() -> None:
     deep = b'{"x":' + b"[" * 100_000
     for parser in (ChatParser(), GeminiStreamParser()):
         with pytest.raises(MALFORMED):

@@ -49,7 +49,7 @@ class Installation:
 
     def run(self, *words: str, stdin: bytes = b"") -> str:
         """The output of a command that succeeds."""
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "brimline", *words],
             env=self.env,
             cwd=self.home,
@@ -58,8 +58,8 @@ class Installation:
             timeout=TIMEOUT_S,
             check=False,
         )
-        assert done.returncode == 0, done.stderr.decode()
-        return done.stdout.decode()
+        assert result.returncode == 0, result.stderr.decode()
+        return result.stdout.decode()
 
     def hook(self, event: str) -> str:
         """The answer to a hook, which is run as `setup` wrote it."""
@@ -71,7 +71,7 @@ class Installation:
             "transcript_path": str(self.transcript),
             "cwd": str(self.home),
         }
-        done = subprocess.run(
+        result = subprocess.run(
             ["sh", "-c", command],
             env=self.env,
             input=json.dumps(sent).encode(),
@@ -79,7 +79,7 @@ class Installation:
             timeout=TIMEOUT_S,
             check=True,
         )
-        return done.stdout.decode()
+        return result.stdout.decode()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ class OtterContent:
     outcome_marks: tuple[bytes, ...] = ()
 
     def read_record(self, record: bytes) -> Iterator[Piece]:
-        """The pieces of one line."""
+        """Return the pieces of one line."""
         line = decode_record(record)
         if line.cwd is not None:
             yield Location(line.cwd)

@@ -46,7 +46,7 @@ class OtterParser:
         return (Call(at=line.at, id=line.call, usage=usage, model="otter-1"),)
 
     def carry(self) -> bytes:
-        """Nothing."""
+        """Return an empty state."""
         return b""
 
 
@@ -56,29 +56,24 @@ class Otter:
     agent = "otter"
 
     def folders(self, places: Places) -> list[Path]:
-        """Where its transcripts are."""
         return [root(places)]
 
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
     ) -> JsonLines:
-        """The events of a transcript."""
         return JsonLines(open_transcript(transcript.path, cursor.offset), OtterParser(), cursor)
 
     def parse(self, file: BinaryIO) -> JsonLines:
-        """The events of a transcript from standard input."""
         return JsonLines(file, OtterParser())
 
     def stream(self) -> OtterParser:
-        """Its stream has the lines of a transcript."""
+        """The stream has the lines of a transcript."""
         return OtterParser()
 
     def recognise(self, head: bytes) -> Form | None:
-        """Its first line has the session's id."""
         return "transcript" if head.startswith(b'{"otter":') else None
 
     def settings(self, places: Places, project: str | None = None) -> ClientSettings:
-        """Otter has no settings."""
         return ClientSettings()
 
 
