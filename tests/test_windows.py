@@ -49,7 +49,7 @@ def limit(context: ResolveContext, overrides: Overrides = NO_OVERRIDES) -> tuple
 # The order of the window.
 
 
-def test_window_resolution_order() -> None:
+def test_window_origins_are_tried_in_order() -> None:
     """Set > reported > the client's settings > the client's table > catalogue > default."""
     settings = ClientSettings(windows={"*": 120_000}, place="models.json")
     overrides = Overrides(windows={"*": 500_000}, default_window=77_000)
@@ -407,7 +407,7 @@ def test_window_set_by_the_user_is_never_disproved() -> None:
 # The order of the limit.
 
 
-def test_limit_resolution_order() -> None:
+def test_limit_origins_are_tried_in_order() -> None:
     """Set > reported > the client's settings > learned > the client's default > unknown."""
     settings = ClientSettings(limit=120_000, place="config.toml")
     context = msgspec.structs.replace(

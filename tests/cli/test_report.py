@@ -13,7 +13,7 @@ import pytest
 
 from .terminal import PATIENCE_S, User, cells, without_colour
 
-DAY = 86_400
+DAY_S = 86_400
 LINE = ["key", "agents", "sessions", "calls", "peak_sent", "end_sent", "compactions", "usage",
         "cost", "unpriced"]  # fmt: skip
 
@@ -24,12 +24,12 @@ def month(user: User) -> User:
     user.now = 1_794_657_600  # 2026-11-14, 12:00 UTC
     user.session(
         "s1",
-        user.call("m1", 100_000, DAY),
-        user.call("m2", 160_000, DAY - 5),
-        *user.compaction(DAY - 6),
+        user.call("m1", 100_000, DAY_S),
+        user.call("m2", 160_000, DAY_S - 5),
+        *user.compaction(DAY_S - 6),
         user.call("m3", 40_000, 60),
     )
-    user.subagent("s1", "a1", user.call("x1", 190_000, DAY - 7))
+    user.subagent("s1", "a1", user.call("x1", 190_000, DAY_S - 7))
     second: dict[str, Any] = {"sessionId": "s2", "cwd": "/srv/other", "model": "my-model"}
     user.session("s2", user.call("n1", 10_000, 60, **second))
     return user
@@ -118,7 +118,7 @@ def test_project_option_matches_part_of_the_path(month: User) -> None:
 
 
 def test_since_option_leaves_out_older_calls(user: User) -> None:
-    user.session("s1", user.call("m1", 9_000, 9 * DAY), user.call("m2", 9_000, 60))
+    user.session("s1", user.call("m1", 9_000, 9 * DAY_S), user.call("m2", 9_000, 60))
     assert user.run("report", "--json").json["total"]["calls"] == 2
     assert user.run("report", "--json", "--since", "3d").json["total"]["calls"] == 1
     assert user.run("report", "--json", "--since", "2w").json["total"]["calls"] == 2

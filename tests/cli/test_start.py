@@ -98,7 +98,7 @@ positional arguments:
 """
 
 
-def test_help_of_inspect(user: User) -> None:
+def test_help_of_inspect_lists_targets_and_options(user: User) -> None:
     assert user.run("inspect", "--help", COLUMNS="80").out.startswith(HELP_OF_INSPECT)
 
 

@@ -30,7 +30,7 @@ from brimline.store.sqlite import SqliteStore
 from brimline.store.sqlite.header import APPLICATION_ID
 from brimline.testing.store.suite import call, message
 
-from .using import CHECK_BUDGET_S, on
+from .helpers import CHECK_BUDGET_S, use_store
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ def test_empty_file_is_reported_and_kept(path: Path, caplog: pytest.LogCaptureFi
     path.parent.mkdir()
     path.touch()
     with caplog.at_level(logging.WARNING, "brimline.store"):
-        assert on(path, count_messages) == 0
+        assert use_store(path, count_messages) == 0
     problem = only_problem(path)
     assert kept_file(problem).stat().st_size == 0
     assert "empty" in problem.what
@@ -96,7 +96,7 @@ def test_empty_file_with_a_log_keeps_both(path: Path) -> None:
     path.touch()
     log = path.with_name("brimline.db-wal")
     log.write_bytes(b"data" * 100)
-    assert on(path, count_messages) == 0
+    assert use_store(path, count_messages) == 0
     moved = kept_file(only_problem(path))
     assert moved.with_name(f"{moved.name}-wal").read_bytes() == b"data" * 100
 
@@ -108,16 +108,16 @@ def test_log_without_its_database_is_not_applied_to_a_new_one(path: Path) -> Non
         await queue_messages(store)
         return path.with_name("brimline.db-wal").read_bytes()
 
-    log = on(path, copy_log)
+    log = use_store(path, copy_log)
     path.unlink()
     path.with_name("brimline.db-wal").write_bytes(log)
-    assert on(path, count_messages) == 0
+    assert use_store(path, count_messages) == 0
     assert kept_file(only_problem(path)).read_bytes() == log
 
 
 def test_new_store_reports_nothing(path: Path) -> None:
-    on(path, queue_messages)
-    assert on(path, count_messages) == 10
+    use_store(path, queue_messages)
+    assert use_store(path, count_messages) == 10
     assert problems(path) == []
     assert not (path.parent / FILE_NAME).exists()
 
@@ -143,7 +143,7 @@ def test_store_that_could_not_be_created_leaves_no_empty_file(path: Path) -> Non
     completed = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
     assert completed.stdout == "failed\n"
     assert list(path.parent.iterdir()) == []
-    assert on(path, count_messages) == 0
+    assert use_store(path, count_messages) == 0
     assert problems(path) == []
 
 
@@ -162,12 +162,12 @@ def test_database_of_another_program_is_not_changed(path: Path, script: str) -> 
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(script)
     before = path.read_bytes()
-    on(path, queue_messages)
+    use_store(path, queue_messages)
     problem = only_problem(path)
     assert kept_file(problem).read_bytes() == before
     assert "another program" in problem.what
     assert f"mv {problem.kept}" in problem.advice
-    assert on(path, count_messages) == 10
+    assert use_store(path, count_messages) == 10
 
 
 def test_log_of_another_program_is_moved_with_its_database(path: Path) -> None:
@@ -177,14 +177,14 @@ def test_log_of_another_program_is_moved_with_its_database(path: Path) -> None:
         foreign.execute("CREATE TABLE theirs (a)")
         foreign.execute("INSERT INTO theirs VALUES (1)")
         foreign.commit()
-        on(path, count_messages)
+        use_store(path, count_messages)
         moved = kept_file(only_problem(path))
         with closing(sqlite3.connect(moved)) as connection:
             assert connection.execute("SELECT a FROM theirs").fetchall() == [(1,)]
 
 
 def test_file_header_names_brimline(path: Path) -> None:
-    on(path, count_messages)
+    use_store(path, count_messages)
     assert int.from_bytes(path.read_bytes()[68:72], "big") == APPLICATION_ID == 0x4252494D
 
 
@@ -221,7 +221,7 @@ def fill(path: Path) -> None:
         await queue_messages(store)
         await store.write([PutCall(call(f"c{number}", number)) for number in range(500)])
 
-    on(path, write)
+    use_store(path, write)
 
 
 def damage_text(path: Path) -> None:
@@ -264,7 +264,7 @@ def test_damaged_content_is_found_at_start(path: Path, damage: Callable[[Path], 
     fill(path)
     damage(path)
     before = path.read_bytes()
-    assert on(path, count_messages) == 0
+    assert use_store(path, count_messages) == 0
     problem = only_problem(path)
     assert kept_file(problem).read_bytes() == before
     assert "damaged" in problem.what
@@ -288,7 +288,7 @@ def test_damaged_content_is_found_in_the_background(
 
     while_open(path, check, check_budget_s=0.0)
     assert kept_file(only_problem(path)).exists()
-    assert on(path, count_messages) == 0
+    assert use_store(path, count_messages) == 0
     assert len(problems(path)) == 1
 
 
@@ -300,7 +300,7 @@ def test_intact_store_passes_the_check(path: Path) -> None:
         assert store.find_problem() is None
 
     while_open(path, check)
-    assert on(path, count_messages) == 10
+    assert use_store(path, count_messages) == 10
     assert problems(path) == []
 
 
@@ -330,14 +330,14 @@ def test_damage_found_by_a_read_is_acted_on(path: Path) -> None:
 
     while_open(path, read, check_budget_s=0.0)
     assert kept_file(only_problem(path)).exists()
-    assert on(path, count_messages) == 0
+    assert use_store(path, count_messages) == 0
 
 
 def test_damage_found_before_a_crash_is_acted_on_at_start(path: Path) -> None:
     """The record outlives the process."""
     fill(path)
     path.with_name("brimline.db.doubt").write_text("malformed")
-    assert on(path, count_messages) == 0
+    assert use_store(path, count_messages) == 0
     assert "malformed" in only_problem(path).what
     assert not path.with_name("brimline.db.doubt").exists()
 
@@ -372,7 +372,7 @@ def test_deleted_file_is_written_again(path: Path, delete: Callable[[Path], None
         assert "deleted or moved" in str(store.find_problem())
 
     while_open(path, lose)
-    assert on(path, count_messages) == 20
+    assert use_store(path, count_messages) == 20
     problem = only_problem(path)
     assert problem.kept is None
     assert "written to that path again" in problem.advice
@@ -382,7 +382,7 @@ def test_deleted_file_is_written_again(path: Path, delete: Callable[[Path], None
 def test_replaced_file_is_used_and_the_old_data_kept(path: Path, tmp_path: Path) -> None:
     """A user who restores a backup gets it; the data until then is kept beside it."""
     backup = tmp_path / "backup" / "brimline.db"
-    on(backup, queue_messages)
+    use_store(backup, queue_messages)
 
     async def replace(store: SqliteStore) -> None:
         await queue_messages(store, first=100)
@@ -392,9 +392,9 @@ def test_replaced_file_is_used_and_the_old_data_kept(path: Path, tmp_path: Path)
         assert "replaced" in str(store.find_problem())
 
     while_open(path, replace)
-    assert on(path, count_messages) == 10
+    assert use_store(path, count_messages) == 10
     moved = kept_file(only_problem(path))
-    assert on(moved, count_messages) == 30
+    assert use_store(moved, count_messages) == 30
 
 
 def truncate(path: Path) -> None:
@@ -422,7 +422,7 @@ def copy_garbage(path: Path) -> None:
 @pytest.mark.parametrize("overwrite", [truncate, copy_foreign_database, copy_garbage])
 def test_overwritten_file_is_set_aside(path: Path, overwrite: Callable[[Path], None]) -> None:
     """It stays as the other program wrote it."""
-    on(path, queue_messages)
+    use_store(path, queue_messages)
 
     async def lose(store: SqliteStore) -> bytes:
         await queue_messages(store, first=10)
@@ -434,7 +434,7 @@ def test_overwritten_file_is_set_aside(path: Path, overwrite: Callable[[Path], N
 
     after = while_open(path, lose)
     assert kept_file(only_problem(path)).read_bytes() == after
-    assert on(path, count_messages) == 0
+    assert use_store(path, count_messages) == 0
     assert len(problems(path)) == 1
 
 
@@ -449,7 +449,7 @@ def test_deleted_log_loses_nothing(path: Path, suffix: str) -> None:
         assert suffix in str(store.find_problem())
 
     while_open(path, lose)
-    assert on(path, count_messages) == 20
+    assert use_store(path, count_messages) == 20
     assert only_problem(path).kept is None
 
 

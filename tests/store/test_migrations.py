@@ -23,7 +23,7 @@ from brimline.store.sqlite.header import APPLICATION_ID
 from brimline.store.sqlite.migrations import MIGRATIONS, Step, migrate
 from brimline.store.sqlite.statements import SESSION_TABLES, SESSIONS
 
-from .using import on
+from .helpers import use_store
 
 # A database of each version, as SQL.
 RELEASED = sorted((Path(__file__).parent / "versions").glob("*.sql"))
@@ -67,7 +67,7 @@ def test_data_of_an_older_version_is_readable(file: Path, path: Path) -> None:
         assert [id for _, id in await store.changes()] == ["s"]
         assert await store.write([EventKey("e", 9.0)]) == [False]
 
-    on(path, look)
+    use_store(path, look)
 
 
 @pytest.mark.parametrize("file", RELEASED, ids=lambda file: file.stem)
@@ -96,7 +96,7 @@ def test_migrated_database_takes_new_writes_and_continues_numbering(file: Path, 
         assert await store.write([ForgetSessions(10.0), EventKey("e", 9.0)]) == [True, False]
         assert await store.messages() == await store.changes() == []
 
-    on(path, use)
+    use_store(path, use)
 
 
 @pytest.mark.parametrize("file", RELEASED, ids=lambda file: file.stem)
@@ -108,7 +108,7 @@ def test_unmarked_store_is_recognised_by_its_tables_and_marked(file: Path, path:
     async def nothing(store: Store) -> None:
         return None
 
-    on(path, nothing)
+    use_store(path, nothing)
     assert int.from_bytes(path.read_bytes()[68:72], "big") == APPLICATION_ID
     assert [file.name for file in path.parent.iterdir()] == ["brimline.db"]
 

@@ -19,7 +19,7 @@ from brimline.store.sqlite.connections import connect, prepare
 from brimline.store.sqlite.migrations import MIGRATIONS
 from brimline.testing.store.suite import message
 
-from .using import on
+from .helpers import use_store
 
 
 async def write_some(store: Store) -> list[bool]:
@@ -45,33 +45,33 @@ def test_folder_has_mode_0700_and_files_0600(path: Path) -> None:
         await write_some(store)
         return {file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
 
-    assert on(path, modes) == {0o600}
+    assert use_store(path, modes) == {0o600}
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_readable_file_is_closed_to_others_and_an_existing_folder_unchanged(path: Path) -> None:
     path.parent.mkdir(mode=0o755)
-    on(path, count)
+    use_store(path, count)
     path.chmod(0o644)
-    on(path, write_some)
+    use_store(path, write_some)
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o755
 
 
 def test_written_data_is_there_after_reopening(path: Path) -> None:
-    assert on(path, write_some) == [True] * 10
-    assert on(path, write_some) == [False] * 10
+    assert use_store(path, write_some) == [True] * 10
+    assert use_store(path, write_some) == [False] * 10
     assert [file.name for file in path.parent.iterdir()] == ["brimline.db"]
 
 
 def test_file_of_a_newer_version_is_refused_and_unchanged(path: Path) -> None:
-    on(path, write_some)
+    use_store(path, write_some)
     newer = len(MIGRATIONS) + 1
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA user_version = {newer}")
     before = path.read_bytes()
     with pytest.raises(NewerStore, match=f"version {newer}\nhint: Update Brimline") as caught:
-        on(path, count)
+        use_store(path, count)
     assert (caught.value.found, caught.value.known) == (newer, len(MIGRATIONS))
     assert caught.value.place == str(path)
     assert path.read_bytes() == before
@@ -121,32 +121,32 @@ DAMAGES = [garbage, cut, scratched, flipped, unwritable, unreadable, misspelt]
 def test_broken_file_is_set_aside_with_a_warning_and_replaced(
     path: Path, damage: Damage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    on(path, write_some)
+    use_store(path, write_some)
     damaged = damage(path.read_bytes())
     path.write_bytes(damaged)
     with caplog.at_level(logging.WARNING, "brimline.store"):
-        assert on(path, count) == 0
+        assert use_store(path, count) == 0
     (aside,) = broken(path)
     assert aside.read_bytes() == damaged
     assert str(aside) in caplog.text
-    assert on(path, write_some) == [True] * 10
-    assert on(path, count) == 10
+    assert use_store(path, write_some) == [True] * 10
+    assert use_store(path, count) == 10
 
 
 def test_file_that_was_set_aside_is_never_overwritten(path: Path) -> None:
     for content in (b"one" * 1_000, b"two" * 1_000):
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content)
-        assert on(path, count) == 0
+        assert use_store(path, count) == 0
     assert {file.read_bytes()[:3] for file in broken(path)} == {b"one", b"two"}
 
 
 def test_sqlite_files_beside_a_broken_file_are_set_aside_with_it(path: Path) -> None:
-    on(path, write_some)
+    use_store(path, write_some)
     with closing(connect(path)) as connection:
         connection.execute("INSERT INTO once (key, at) VALUES ('e', 1.0)")
         path.write_bytes(b"garbage" * 1_000)
-        assert on(path, count) == 0
+        assert use_store(path, count) == 0
         (aside,) = broken(path)
         assert aside.with_name(f"{aside.name}-wal").exists()
 
@@ -164,7 +164,7 @@ def test_second_process_waits_and_uses_the_new_file(path: Path, tmp_path: Path) 
     os.close(handle)
     second.join()
     assert broken(path) == []
-    assert on(path, count) == 0
+    assert use_store(path, count) == 0
 
 
 VERSION = range(60, 64)  # The version in the header: damage there looks like a newer version.
@@ -183,14 +183,14 @@ def spoiled(data: bytes, seed: int) -> bytes:
 
 @pytest.mark.slow
 def test_store_opens_after_any_damage(path: Path) -> None:
-    on(path, write_some)
+    use_store(path, write_some)
     good = path.read_bytes()
     aside = 0
     for seed in range(300):
         path.write_bytes(spoiled(good, seed))
         with suppress(StoreFailed):
-            on(path, count)
-        on(path, count)
+            use_store(path, count)
+        use_store(path, count)
         aside += len(broken(path))
         for file in path.parent.iterdir():
             file.unlink()
@@ -203,25 +203,25 @@ def test_read_only_folder_is_an_error_that_names_the_file(
     path.parent.mkdir()
     path.parent.chmod(0o500)
     with pytest.raises(StoreFailed, match="you may write to the file") as caught:
-        on(path, count)
+        use_store(path, count)
     assert caught.value.place == str(path)
     path.parent.chmod(0o700)
-    assert on(path, count) == 0
+    assert use_store(path, count) == 0
 
 
 def test_file_in_a_read_only_folder_is_an_error(path: Path, without_privileges: None) -> None:
-    on(path, write_some)
+    use_store(path, write_some)
     path.parent.chmod(0o500)
     with pytest.raises(StoreFailed, match="you may write to the file"):
-        on(path, count)
+        use_store(path, count)
     path.parent.chmod(0o700)
-    assert on(path, count) == 10
+    assert use_store(path, count) == 10
 
 
 def test_folder_in_place_of_the_file_is_an_error_and_stays(path: Path) -> None:
     path.mkdir(parents=True)
     with pytest.raises(StoreFailed, match="directory"):
-        on(path, count)
+        use_store(path, count)
     assert path.is_dir()
 
 
@@ -229,4 +229,4 @@ def test_fifo_in_place_of_the_file_is_an_error_without_blocking(path: Path) -> N
     path.parent.mkdir()
     os.mkfifo(path)
     with pytest.raises(StoreFailed, match="not a regular file"):
-        on(path, count)
+        use_store(path, count)

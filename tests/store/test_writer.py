@@ -40,7 +40,7 @@ from brimline.testing.store.suite import (
     thread,
 )
 
-from .using import on
+from .helpers import use_store
 
 LIGHT: list[Write] = [
     PutSession(session()),
@@ -100,7 +100,7 @@ def test_waiting_lists_are_one_transaction_with_one_mark(
         return mark
 
     # The thread may have begun with the first ones before the others were handed in.
-    assert on(path, write) <= 2
+    assert use_store(path, write) <= 2
 
 
 @pytest.mark.parametrize("write", REFUSED, ids=lambda write: type(write).__name__)
@@ -119,7 +119,7 @@ def test_list_with_an_invalid_value_has_no_effect_and_others_do(path: Path, writ
             True,
         ]
 
-    on(path, use)
+    use_store(path, use)
 
 
 def test_failed_list_leaves_no_trace_among_the_changes(
@@ -184,7 +184,7 @@ def test_cancelled_caller_does_not_affect_others(path: Path) -> None:
         assert isinstance(outcomes[1], asyncio.CancelledError)
         return set(await states(store))
 
-    assert {"a", "c"} <= on(path, use)
+    assert {"a", "c"} <= use_store(path, use)
 
 
 def test_close_finishes_pending_writes_and_refuses_new_ones(path: Path) -> None:
@@ -211,5 +211,5 @@ def test_acknowledged_writes_survive_an_exit_without_close(path: Path) -> None:
         return store
 
     forgotten = asyncio.run(use())
-    assert on(path, states) == {"m": "queued"}
+    assert use_store(path, states) == {"m": "queued"}
     del forgotten

@@ -20,7 +20,7 @@ from brimline.usage import Usage
 
 from .machine import NOON, Machine, call, compaction, subagent_fields, user_record
 
-DAY = 86_400
+DAY_S = 86_400
 EVERYTHING = ReportFilter()
 
 
@@ -49,21 +49,21 @@ def two(machine: Machine) -> Machine:
         call("m1", 50_000),
         call("m2", 160_000, second=5),
         compaction(6),
-        call("m3", 30_000, second=DAY),
-        call("m4", 31_000, second=DAY + 1, model="claude-opus-4-5"),
+        call("m3", 30_000, second=DAY_S),
+        call("m4", 31_000, second=DAY_S + 1, model="claude-opus-4-5"),
     )
     machine.subagent(
         "s1", "a1", call("m5", 190_000, second=7, cwd="/project/tree", **subagent_fields("a1"))
     )
     second: dict[str, Any] = {"sessionId": "s2", "cwd": "/other"}
-    machine.session("s2", user_record(**second), call("m6", 10_000, second=DAY, **second))
+    machine.session("s2", user_record(**second), call("m6", 10_000, second=DAY_S, **second))
     return machine
 
 
 def test_day_has_sessions_calls_peak_compactions_and_tokens(two: Machine) -> None:
     by_key = lines(report(two, "day"))
-    first, second = by_key[day(NOON)], by_key[day(NOON + DAY)]
-    assert list(by_key) == [day(NOON), day(NOON + DAY)]
+    first, second = by_key[day(NOON)], by_key[day(NOON + DAY_S)]
+    assert list(by_key) == [day(NOON), day(NOON + DAY_S)]
     assert (first.sessions, first.calls, first.peak_sent, first.compactions) == (1, 3, 160_000, 1)
     assert first.usage.sent == 50_000 + 160_000 + 190_000
     assert (second.sessions, second.calls, second.peak_sent, second.compactions) == (
@@ -114,10 +114,10 @@ def test_lines_of_every_grouping_add_up_to_the_same_total(two: Machine, by: Grou
 
 
 def test_calls_before_the_first_day_do_not_count(two: Machine) -> None:
-    by_key = lines(report(two, "session", ReportFilter(first_day=day(NOON + DAY))))
+    by_key = lines(report(two, "session", ReportFilter(first_day=day(NOON + DAY_S))))
     assert {key: line.calls for key, line in by_key.items()} == {"s1": 2, "s2": 1}
     assert by_key["s1"].peak_sent == 31_000
-    assert report(two, "day", ReportFilter(first_day=day(NOON + 2 * DAY))).lines == []
+    assert report(two, "day", ReportFilter(first_day=day(NOON + 2 * DAY_S))).lines == []
 
 
 def test_project_filter_matches_part_of_the_path_and_keeps_subagents(two: Machine) -> None:

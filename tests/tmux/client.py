@@ -18,7 +18,7 @@ import textwrap
 import time
 import tty
 
-LATE = 0.2
+LATE_S = 0.2
 START, END = "\x1b[200~", "\x1b[201~"
 
 
@@ -72,7 +72,7 @@ class Client:
 
     def is_late(self) -> bool:
         """Whether its composer is still to come."""
-        return "late" in self.habits and time.monotonic() - self.begun < LATE
+        return "late" in self.habits and time.monotonic() - self.begun < LATE_S
 
     def visible_input(self, width: int) -> str:
         """The input; with `low`, its last rows."""

@@ -10,10 +10,10 @@ from brimline.store.sqlite import SqliteStore
 
 T = TypeVar("T")
 
-CHECK_BUDGET_S = 60.0  # a busy machine is slow, and not wrong
+CHECK_BUDGET_S = 60.0  # generous: a busy machine is slow, not wrong
 
 
-def on(path: Path, use: Callable[[Store], Awaitable[T]]) -> T:
+def use_store(path: Path, use: Callable[[Store], Awaitable[T]]) -> T:
     """Run a coroutine function with the store in a file; returns its result."""
 
     async def used() -> T:
