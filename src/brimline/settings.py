@@ -45,11 +45,10 @@ class LineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Daemon(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the daemon is run: whether a session that starts starts it, how long it keeps one.
+    """Whether a new session starts the daemon, and how long the daemon keeps sessions.
 
     `context_usage_without_secret` opens `POST /hooks/context-usage` and `GET /sessions/ID` to every
-    user and program of this machine: they can then read what a session holds and say what they
-    like about it.
+    user and program of this machine: they can then read a session's usage and report any figures.
     """
 
     autostart: bool = True
@@ -58,10 +57,10 @@ class Daemon(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the user is told of a signal, beside the agent: of which kinds, and by which ways.
+    """Of which kinds of signals the user is notified, and how.
 
-    `level` is the last level, `any level` every one. `webhook` is posted the notice as JSON,
-    `command` is run with it on standard input; `bell` and `osc9` go to the agent's terminal.
+    `level` is the last level, `any level` every one. `webhook` receives the notice as JSON by POST,
+    `command` reads it on standard input; `bell` and `osc9` go to the agent's terminal.
     """
 
     of: tuple[NoticeKind, ...] = ("level", "thrash", "no data", "disagree")
@@ -79,9 +78,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a user can set. `windows` and `limits` are by model, agent, `agent/model` or `*`.
 
     `context_window_tokens = 128000` in a file is another way to say `windows = {"*" = 128000}`.
-    `levels` are what an agent is told at, per cent of the window unless `levels_of` says otherwise;
-    `levels_by` has others for a model, an agent, `agent/model` or a session. `texts` are templates
-    for what is said. `parent` is the session that is told of this project's sessions.
+    An agent gets a message at each of the `levels`, in percent of the window unless `levels_of` is
+    set; `levels_by` has others for a model, an agent, `agent/model` or a session. `texts` are
+    templates of the messages. `parent` is the session that is notified of this project's sessions.
     """
 
     windows: dict[str, int] = msgspec.field(default_factory=dict[str, int])
@@ -158,13 +157,13 @@ def state_dir(env: Mapping[str, str], home: Path) -> Path:
     return Path(env.get("XDG_STATE_HOME") or home / ".local" / "state") / "brimline"
 
 
-SOCKET_LONGEST = 100  # how many bytes of a socket's path every system takes
+MAX_SOCKET_PATH_BYTES = 100  # a path of this length works on every system
 
 
 def socket_path(state: Path, user: int, name: str = "hook") -> Path:
     """Return the path of a socket; one that is too long for some systems is replaced."""
     path = state / f"{name}.sock"
-    if len(bytes(path)) <= SOCKET_LONGEST:
+    if len(bytes(path)) <= MAX_SOCKET_PATH_BYTES:
         return path
     import hashlib
 
