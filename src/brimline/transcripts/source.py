@@ -134,6 +134,10 @@ class Source(Protocol):
         """Return the folders at or below which its transcripts are, or would be."""
         ...
 
+    def transcripts(self, places: Places) -> Iterable[Transcript]:
+        """Return its transcripts; unreadable folders are skipped."""
+        ...
+
     def settings(self, places: Places, project: str | None = None) -> ClientSettings:
         """Return the user's settings of the client's window and compaction."""
         ...

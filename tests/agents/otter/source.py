@@ -12,7 +12,7 @@ from brimline.transcripts.source import START, Cursor, Form, Places, ReadMode, T
 from brimline.usage import Usage
 from brimline.windows import ClientSettings
 
-from .paths import root
+from .paths import root, transcripts
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -54,6 +54,7 @@ class Otter:
     """Otter's source."""
 
     agent = "otter"
+    transcripts = staticmethod(transcripts)
 
     def folders(self, places: Places) -> list[Path]:
         return [root(places)]

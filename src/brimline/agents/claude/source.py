@@ -29,6 +29,7 @@ class Claude:
     agent = "claude"
     folders = staticmethod(paths.folders)
     settings = staticmethod(paths.settings)
+    transcripts = staticmethod(paths.transcripts)
 
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"

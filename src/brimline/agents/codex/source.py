@@ -34,6 +34,7 @@ class Codex:
     agent = "codex"
     folders = staticmethod(paths.folders)
     settings = staticmethod(paths.settings)
+    transcripts = staticmethod(paths.transcripts)
 
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"

@@ -32,6 +32,7 @@ class Gemini:
     agent = "gemini"
     folders = staticmethod(paths.folders)
     settings = staticmethod(paths.settings)
+    transcripts = staticmethod(paths.transcripts)
 
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"

@@ -42,6 +42,7 @@ class Opencode:
     agent = "opencode"
     folders = staticmethod(paths.folders)
     settings = staticmethod(paths.settings)
+    transcripts = staticmethod(paths.transcripts)
 
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"

@@ -30,6 +30,7 @@ class Pi:
     agent = "pi"
     folders = staticmethod(paths.folders)
     settings = staticmethod(paths.settings)
+    transcripts = staticmethod(paths.transcripts)
 
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
