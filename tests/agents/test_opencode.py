@@ -1,4 +1,4 @@
-"""opencode: its database and its live writer, its older storage, its exports, its stream."""
+"""opencode: its database beside a live writer, its older storage, its exports, its stream."""
 
 import json
 import os
@@ -78,20 +78,19 @@ database.close()
 
 
 def tokens(sent: int, output: int = 5, reasoning: int = 0, read: int = 0, write: int = 0) -> Json:
-    """A call's usage."""
     total = sent + output + reasoning + read + write
-    told: Json = {"total": total, "input": sent, "output": output, "reasoning": reasoning}
-    return {**told, "cache": {"read": read, "write": write}}
+    row: Json = {"total": total, "input": sent, "output": output, "reasoning": reasoning}
+    return {**row, "cache": {"read": read, "write": write}}
 
 
 NOTHING = tokens(0, output=0)
 
 
 def reply(sent: int = 10, /, **more: object) -> Json:
-    """A reply that came to its end."""
+    """A finished reply."""
     times = {"created": 1_000, "completed": 1_500}
-    told = {"role": "assistant", "modelID": "m", "tokens": tokens(sent), "finish": "stop"}
-    return {**told, "time": times, "parentID": "msg_0", **more}
+    row = {"role": "assistant", "modelID": "m", "tokens": tokens(sent), "finish": "stop"}
+    return {**row, "time": times, "parentID": "msg_0", **more}
 
 
 def prompt(**more: object) -> Json:
@@ -100,7 +99,7 @@ def prompt(**more: object) -> Json:
 
 
 class Database:
-    """A database like opencode's, in a folder of its own."""
+    """A database like opencode's, in its own folder."""
 
     def __init__(self, home: Path, name: str = "opencode.db") -> None:
         self.home = home
@@ -111,36 +110,33 @@ class Database:
             opened.executescript(SCHEMA)
 
     def run(self, statement: str, *values: object) -> None:
-        """One statement, committed, and the database closed again."""
+        """Run and commit one statement, then close the database."""
         with closing(sqlite3.connect(self.path, isolation_level=None)) as opened:
             opened.execute(statement, values)
 
     def session(self, id: str, parent: str | None = None, updated: int = 2_000) -> None:
-        """A session."""
         values = (id, parent, "/p", f"title of {id}", "1.18.18", None, None, 1_000, updated)
         self.run("INSERT INTO session VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", *values)
 
     def message(
         self, id: str, data: Json | str, session: str = "ses_1", updated: int = 1_000
     ) -> None:
-        """A message, or a new copy of it."""
+        """Store a message or a new copy of it."""
         text = data if isinstance(data, str) else json.dumps(data)
         created = int("".join(c for c in id if c.isdigit()) or 0)
         values = (id, session, created, updated, text)
         self.run("INSERT OR REPLACE INTO message VALUES (?, ?, ?, ?, ?)", *values)
 
     def part(self, id: str, message: str, data: object) -> None:
-        """A part of a message."""
         values = (id, message, "ses_1", 1, 1, data)
         self.run("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", *values)
 
     def transcript(self, session: str | None = "ses_1", thread: str = MAIN) -> Transcript:
-        """One of its sessions."""
         path = str(self.path)
         return Transcript("opencode", path, 0, 0, session=session, thread=thread)
 
     def files(self) -> dict[str, tuple[int, int]]:
-        """What lies in its folder: names, sizes and times."""
+        """Return names, sizes and times of the files in its folder."""
         return {
             entry.name: (entry.stat().st_size, entry.stat().st_mtime_ns)
             for entry in os.scandir(self.path.parent)
@@ -150,12 +146,12 @@ class Database:
 @pytest.fixture
 def database(tmp_path: Path) -> Database:
     """A database with one session of one prompt and two replies."""
-    made = Database(tmp_path)
-    made.session("ses_1")
-    made.message("msg_1", prompt())
-    made.message("msg_2", reply(10))
-    made.message("msg_3", reply(20), updated=1_500)
-    return made
+    new_database = Database(tmp_path)
+    new_database.session("ses_1")
+    new_database.message("msg_1", prompt())
+    new_database.message("msg_2", reply(10))
+    new_database.message("msg_3", reply(20), updated=1_500)
+    return new_database
 
 
 @contextmanager
@@ -165,32 +161,31 @@ def writer(database: Database) -> Generator[tuple[IO[str], IO[str]], None, None]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        told, heard = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
-        heard.readline()
-        yield told, heard
-        told.close()
+        to_process, from_process = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
+        from_process.readline()
+        yield to_process, from_process
+        to_process.close()
 
 
 def tell(process: tuple[IO[str], IO[str]], statement: str) -> None:
-    """Have the other process run a statement."""
+    """Let the other process run a statement."""
     process[0].write(statement + "\n")
     process[0].flush()
     process[1].readline()
 
 
 def read(transcript: Transcript, cursor: Cursor = START) -> tuple[list[AnyEvent], Cursor]:
-    """All events from a cursor on, and the next cursor."""
+    """Return all events after a cursor, and the next cursor."""
     reader = SOURCE.read(transcript, cursor)
     return list(reader), reader.cursor
 
 
 def calls(events: Iterable[AnyEvent]) -> list[tuple[str, int]]:
-    """The calls among events: id and sent."""
+    """Return id and sent tokens of each call."""
     return [(event.id, event.usage.sent) for event in events if isinstance(event, Call)]
 
 
-def test_a_session_of_the_database(database: Database) -> None:
-    """What the session says of itself, then a call for each reply."""
+def test_database_session_gives_itself_and_a_call_per_reply(database: Database) -> None:
     events, _ = read(database.transcript())
     seen, call, _ = events
     assert seen == SessionSeen(
@@ -206,24 +201,21 @@ def test_a_session_of_the_database(database: Database) -> None:
     assert calls(events) == [("msg_2", 10), ("msg_3", 20)]
 
 
-def test_usage_is_disjoint(database: Database) -> None:
-    """Output and reasoning stand beside each other; our output is both, and held is the total."""
-    told = tokens(1, output=2, reasoning=3, read=4, write=5)
-    database.message("msg_4", reply(tokens=told))
+def test_output_includes_reasoning_and_held_is_the_total(database: Database) -> None:
+    row = tokens(1, output=2, reasoning=3, read=4, write=5)
+    database.message("msg_4", reply(tokens=row))
     (call,) = [e for e in read(database.transcript())[0] if isinstance(e, Call)][-1:]
     assert call.usage == Usage(1, 4, 5, 5, 3)
-    assert call.usage.held == told["total"]
+    assert call.usage.held == row["total"]
 
 
-def test_no_tokens_no_call(database: Database) -> None:
-    """A reply that runs, or that failed, is no call yet."""
+def test_running_or_failed_reply_is_no_call(database: Database) -> None:
     database.message("msg_4", reply(tokens=NOTHING, error={"name": "x"}))
     database.message("msg_5", {"role": "assistant"})
     assert len(calls(read(database.transcript())[0])) == 2
 
 
-def test_reading_touches_nothing(database: Database) -> None:
-    """With no writer there is no log and no index, and none is made."""
+def test_reading_creates_no_file(database: Database) -> None:
     before = database.files()
     assert list(before) == ["opencode.db"]
     read(database.transcript())
@@ -231,8 +223,7 @@ def test_reading_touches_nothing(database: Database) -> None:
     assert database.files() == before
 
 
-def test_reading_beside_a_writer(database: Database) -> None:
-    """What the writer committed to its log is read, and no file of it changes."""
+def test_committed_rows_of_a_writer_are_read_without_changing_files(database: Database) -> None:
     with writer(database) as process:
         tell(process, "UPDATE message SET time_updated = 9000 WHERE id = 'msg_3'")
         before = database.files()
@@ -241,8 +232,7 @@ def test_reading_beside_a_writer(database: Database) -> None:
         assert database.files() == before
 
 
-def test_a_writer_in_a_transaction(database: Database) -> None:
-    """Readers do not wait for a writer, and do not see what is not committed."""
+def test_reader_neither_waits_for_nor_sees_an_open_transaction(database: Database) -> None:
     with writer(database) as process:
         tell(process, "BEGIN IMMEDIATE")
         tell(process, "UPDATE message SET time_updated = 9000 WHERE id = 'msg_3'")
@@ -251,8 +241,7 @@ def test_a_writer_in_a_transaction(database: Database) -> None:
         assert read(database.transcript())[1].offset == 9_000
 
 
-def test_reading_does_not_hold_up_the_writer(database: Database) -> None:
-    """The writer can write and clear its log while a reader is half-way."""
+def test_writer_can_write_and_checkpoint_during_a_read(database: Database) -> None:
     with writer(database) as process:
         tell(process, "UPDATE message SET time_updated = 1001 WHERE id = 'msg_1'")
         reader = iter(SOURCE.read(database.transcript()))
@@ -264,8 +253,7 @@ def test_reading_does_not_hold_up_the_writer(database: Database) -> None:
         assert len(list(reader)) == 1
 
 
-def test_a_writer_that_died(database: Database) -> None:
-    """Its log is read with its index and without, also in a copied folder; nothing is made."""
+def test_log_of_a_dead_writer_is_read_with_and_without_its_index(database: Database) -> None:
     with writer(database) as process:
         tell(process, "UPDATE message SET time_updated = 9000 WHERE id = 'msg_3'")
         tell(process, "die")
@@ -277,8 +265,7 @@ def test_a_writer_that_died(database: Database) -> None:
     assert database.files() == before
 
 
-def test_a_writer_at_full_speed(database: Database) -> None:
-    """No read fails, none goes back, and none sees half of a transaction."""
+def test_reads_beside_a_fast_writer_never_fail_or_go_back(database: Database) -> None:
     flood = """
 import sqlite3, sys, time
 database = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -306,8 +293,7 @@ while time.monotonic() < end:
     assert reads > 10
 
 
-def test_a_database_that_never_rests(database: Database) -> None:
-    """Rows that may be torn are thrown away; if that does not end, it is an error."""
+def test_endless_torn_reads_are_an_error(database: Database) -> None:
     times = iter(range(2, 9))
 
     def query(opened: sqlite3.Connection) -> list[tuple[int]]:
@@ -319,8 +305,7 @@ def test_a_database_that_never_rests(database: Database) -> None:
     assert ask(str(database.path), lambda opened: opened.execute("SELECT 1").fetchall()) == [(1,)]
 
 
-def test_trouble_with_a_database_that_changed(database: Database) -> None:
-    """An error that a writer's change may explain is no answer yet."""
+def test_error_during_a_change_is_retried(database: Database) -> None:
     times = iter(range(2, 9))
 
     def query(opened: sqlite3.Connection) -> list[tuple[int]]:
@@ -332,14 +317,12 @@ def test_trouble_with_a_database_that_changed(database: Database) -> None:
     assert ask(str(database.path), query) == [(1,)]
 
 
-def test_any_other_trouble(database: Database) -> None:
-    """What has no words of ours is told in SQLite's."""
+def test_unexpected_sqlite_error_keeps_its_message(database: Database) -> None:
     with pytest.raises(UnreadableTranscript, match="Incorrect number of bindings"):
         ask(str(database.path), lambda opened: opened.execute("SELECT ?"))
 
 
-def test_a_locked_database(database: Database) -> None:
-    """A lock that is not let go is an error within a second, and says so."""
+def test_locked_database_is_an_error_within_a_second(database: Database) -> None:
     database.run("PRAGMA journal_mode = DELETE")
     with closing(sqlite3.connect(database.path, isolation_level=None)) as other:
         other.execute("PRAGMA cache_size = 0")
@@ -350,8 +333,8 @@ def test_a_locked_database(database: Database) -> None:
             read(database.transcript())
         assert time.monotonic() - start < 3
         assert raised.value.hint == "Try again later."
-        (found,) = transcripts(Places(database.home, {}))
-        assert (found.session, found.path) == (None, str(database.path))
+        (listed,) = transcripts(Places(database.home, {}))
+        assert (listed.session, listed.path) == (None, str(database.path))
 
 
 @pytest.mark.parametrize(
@@ -362,22 +345,22 @@ def test_a_locked_database(database: Database) -> None:
         ("ALTER TABLE message RENAME COLUMN data TO content", "no such column: data"),
     ],
 )
-def test_a_half_migrated_database(database: Database, change: str, reason: str) -> None:
-    """Tables that are not as expected are an error that names them and says what to do."""
+def test_unexpected_tables_are_an_error_with_a_hint(
+    database: Database, change: str, reason: str
+) -> None:
     database.run(change)
     with pytest.raises(UnreadableTranscript, match=reason) as raised:
         read(database.transcript())
     assert "Start opencode once" in str(raised.value)
 
 
-def test_columns_that_older_versions_lack(database: Database) -> None:
-    """What a session need not say may be missing."""
+def test_optional_columns_may_be_missing(database: Database) -> None:
     for column in ("parent_id", "directory", "title", "version", "revert", "time_updated"):
         database.run(f"ALTER TABLE session DROP COLUMN {column}")
     seen, *_ = read(database.transcript())[0]
     assert seen == SessionSeen(at=1.0, session="ses_1", agent="opencode", records_compactions=True)
-    (found,) = transcripts(Places(database.home, {}))
-    assert found.modified == pytest.approx(database.path.stat().st_mtime)
+    (listed,) = transcripts(Places(database.home, {}))
+    assert listed.modified == pytest.approx(database.path.stat().st_mtime)
 
 
 @pytest.mark.parametrize(
@@ -387,18 +370,18 @@ def test_columns_that_older_versions_lack(database: Database) -> None:
         (b"", "no such table"),
     ],
 )
-def test_a_damaged_database(tmp_path: Path, content: bytes, reason: str) -> None:
-    """What is no database is an error, and stands in the list so that its reader can say so."""
+def test_file_that_is_no_database_is_listed_and_an_error_when_read(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
     path = tmp_path / ".local/share/opencode/opencode.db"
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
-    (found,) = transcripts(Places(tmp_path, {}))
+    (listed,) = transcripts(Places(tmp_path, {}))
     with pytest.raises(UnreadableTranscript, match=reason):
-        SOURCE.read(found)
+        SOURCE.read(listed)
 
 
-def test_damage_inside(database: Database) -> None:
-    """A page that is overwritten is an error, never wrong rows."""
+def test_overwritten_page_is_an_error(database: Database) -> None:
     rows = [(f"msg_{n}", "ses_1", n, 1_000, json.dumps(reply(n))) for n in range(4, 400)]
     with closing(sqlite3.connect(database.path)) as opened:
         opened.executemany("INSERT INTO message VALUES (?, ?, ?, ?, ?)", rows)
@@ -410,8 +393,7 @@ def test_damage_inside(database: Database) -> None:
         read(database.transcript())
 
 
-def test_no_file(tmp_path: Path, database: Database) -> None:
-    """A folder, a pipe and a missing database are errors at once."""
+def test_folder_pipe_or_missing_database_is_an_error(tmp_path: Path, database: Database) -> None:
     for path in (tmp_path, tmp_path / "none.db"):
         with pytest.raises(UnreadableTranscript):
             sessions(str(path))
@@ -425,9 +407,8 @@ def test_no_file(tmp_path: Path, database: Database) -> None:
         SOURCE.read(database.transcript("ses_9"))
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_somebody_elses_database() -> None:
-    """In a folder that we may not write to it is read; one that we may not read is an error."""
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_database_in_a_read_only_folder_is_read_and_an_unreadable_one_an_error() -> None:
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         database = Database(Path(folder))
@@ -449,7 +430,7 @@ def test_somebody_elses_database() -> None:
 
 @contextmanager
 def somebody_else() -> Generator[None, None, None]:
-    """Have no rights of our own for a while."""
+    """Drop our privileges for a while."""
     os.setegid(65534)
     os.seteuid(65534)
     try:
@@ -459,8 +440,7 @@ def somebody_else() -> Generator[None, None, None]:
         os.setegid(0)
 
 
-def test_only_what_is_new(database: Database) -> None:
-    """A message that is stored anew is told again, once; an unchanged one is not."""
+def test_only_changed_messages_are_read_again(database: Database) -> None:
     running = reply(tokens=NOTHING, finish=None)
     database.message("msg_4", running, updated=2_000)
     events, cursor = read(database.transcript())
@@ -473,16 +453,14 @@ def test_only_what_is_new(database: Database) -> None:
     assert read(database.transcript(), cursor)[0] == []
 
 
-def test_late_commits_are_seen(database: Database) -> None:
-    """A row that carries an earlier time than the last one we saw is not missed."""
+def test_row_with_an_earlier_time_is_not_missed(database: Database) -> None:
     _, cursor = read(database.transcript())
     assert cursor.offset == 1_500
     database.message("msg_4", reply(30), updated=1_400)
     assert calls(read(database.transcript(), cursor)[0]) == [("msg_4", 30)]
 
 
-def test_old_messages_are_not_read_again(database: Database) -> None:
-    """What did not change since the overlap is not fetched."""
+def test_messages_before_the_overlap_are_not_fetched(database: Database) -> None:
     database.message("msg_4", reply(30), updated=1_500 + 2 * OVERLAP_MS)
     _, cursor = read(database.transcript())
     reader = SOURCE.read(database.transcript(), cursor)
@@ -490,8 +468,7 @@ def test_old_messages_are_not_read_again(database: Database) -> None:
     assert reader.tally.records == 0
 
 
-def test_any_cut_gives_the_same_session(database: Database) -> None:
-    """Following a growing session ends where reading it at once ends."""
+def test_following_a_growing_session_gives_the_same_as_one_read(database: Database) -> None:
     cursor, followed = START, Session()
     for number in range(4, 12):
         summary = number == 8
@@ -502,8 +479,7 @@ def test_any_cut_gives_the_same_session(database: Database) -> None:
     assert followed == fold(Session(), read(database.transcript())[0])
 
 
-def test_many_pages(database: Database) -> None:
-    """A long session is fetched page by page, in the order of the conversation."""
+def test_long_session_is_read_in_order(database: Database) -> None:
     rows = [
         (f"msg_{n}", "ses_1", n, 5_000_000 - n, json.dumps(reply(n)))
         for n in range(4, 2 * PAGE + 4)
@@ -511,16 +487,15 @@ def test_many_pages(database: Database) -> None:
     with closing(sqlite3.connect(database.path)) as opened:
         opened.executemany("INSERT INTO message VALUES (?, ?, ?, ?, ?)", rows)
         opened.commit()
-    found = calls(read(database.transcript())[0])
-    assert found == [
+    read_calls = calls(read(database.transcript())[0])
+    assert read_calls == [
         ("msg_2", 10),
         ("msg_3", 20),
         *((f"msg_{n}", n) for n in range(4, 2 * PAGE + 4)),
     ]
 
 
-def test_bad_messages_are_counted(database: Database) -> None:
-    """An unknown role and malformed JSON are counted, and the rest is read."""
+def test_malformed_messages_are_counted_and_the_rest_read(database: Database) -> None:
     database.message("msg_4", {"role": "robot"})
     database.message("msg_5", '{"role": "assist')
     database.message("msg_6", reply(tokens={"input": 1}))
@@ -535,17 +510,18 @@ def test_bad_messages_are_counted(database: Database) -> None:
 
 
 def compaction(database: Database, **more: object) -> None:
-    """A compaction that was asked for by msg_4 and answered by msg_5."""
+    """A compaction requested by msg_4 and answered by msg_5."""
     database.message("msg_4", prompt())
     database.part("prt_1", "msg_4", json.dumps({"type": "compaction", "auto": True}))
     database.part("prt_2", "msg_4", "{")
     database.part("prt_3", "msg_4", 7)
-    told = {"summary": True, "mode": "compaction", "parentID": "msg_4", **more}
-    database.message("msg_5", reply(900, **told))
+    row = {"summary": True, "mode": "compaction", "parentID": "msg_4", **more}
+    database.message("msg_5", reply(900, **row))
 
 
-def test_a_compaction(database: Database) -> None:
-    """The summary's call has a context of its own; the thread's is unknown after it."""
+def test_context_after_a_compaction_is_unknown_and_its_summary_call_apart(
+    database: Database,
+) -> None:
     compaction(database)
     events, cursor = read(database.transcript())
     assert events[-3:] == [
@@ -568,15 +544,13 @@ def test_a_compaction(database: Database) -> None:
         {"finish": None, "time": {"created": 1}, "tokens": NOTHING},
     ],
 )
-def test_no_compaction(database: Database, more: Json) -> None:
-    """One that failed, or that still runs, is none: the client says the same."""
+def test_failed_or_running_compaction_is_none(database: Database, more: Json) -> None:
     compaction(database, **more)
     events, _ = read(database.transcript())
     assert not [e for e in events if isinstance(e, Compacted)]
 
 
-def test_a_subagents_compaction(database: Database) -> None:
-    """It ends the subagent's cycle, not the session's."""
+def test_compaction_of_a_subagent_ends_only_its_own_cycle(database: Database) -> None:
     database.session("ses_2", parent="ses_1")
     database.message("msg_6", reply(5, summary=True, parentID=None), session="ses_2")
     events, _ = read(database.transcript("ses_1", "ses_2"))
@@ -588,8 +562,7 @@ def test_a_subagents_compaction(database: Database) -> None:
     assert events[-1] == Compacted(at=1.5, thread="ses_2")
 
 
-def test_undo_and_redo(database: Database) -> None:
-    """An undone message takes the thread back to the call before it, and redo forth again."""
+def test_undo_goes_back_to_the_call_before_and_redo_forward(database: Database) -> None:
     _, cursor = read(database.transcript())
     for revert, to in (('{"messageID":"msg_3"}', "msg_2"), ('{"messageID":"msg_1"}', None)):
         database.run("UPDATE session SET revert = ?", revert)
@@ -600,16 +573,14 @@ def test_undo_and_redo(database: Database) -> None:
     assert read(database.transcript(), cursor)[0] == [Rewound(to="msg_3")]
 
 
-def test_undo_behind_a_compaction(database: Database) -> None:
-    """What is held after it was never told: unknown."""
+def test_undo_behind_a_compaction_is_unknown(database: Database) -> None:
     compaction(database)
     database.message("msg_6", '{"role": 1}')
     database.run("UPDATE session SET revert = ?", '{"messageID":"msg_7"}')
     assert read(database.transcript())[0][-1] == Trimmed()
 
 
-def test_a_new_title(database: Database) -> None:
-    """The session is told again when its title changed."""
+def test_changed_title_is_reported(database: Database) -> None:
     _, cursor = read(database.transcript())
     database.run("UPDATE session SET title = 'new'")
     (seen,) = read(database.transcript(), cursor)[0]
@@ -617,21 +588,20 @@ def test_a_new_title(database: Database) -> None:
     assert seen.title == "new"
 
 
-def test_transcripts_of_the_database(database: Database) -> None:
-    """Children are threads of their root, at any depth; a circle or an orphan ends the search."""
+def test_child_sessions_are_threads_of_their_root_at_any_depth(database: Database) -> None:
     database.session("ses_2", parent="ses_1", updated=5_000)
     database.session("ses_3", parent="ses_2")
     database.session("ses_4", parent="ses_gone")
     database.session("ses_5", parent="ses_5")
-    found = {(t.session, t.thread): t for t in transcripts(Places(database.home, {}))}
-    assert set(found) == {
+    listed = {(t.session, t.thread): t for t in transcripts(Places(database.home, {}))}
+    assert set(listed) == {
         ("ses_1", MAIN),
         ("ses_1", "ses_2"),
         ("ses_1", "ses_3"),
         ("ses_gone", "ses_4"),
         ("ses_5", MAIN),
     }
-    child = found["ses_1", "ses_2"]
+    child = listed["ses_1", "ses_2"]
     assert (child.modified, child.project, child.size) == (5.0, "/p", 0)
     assert next(iter(SOURCE.read(child))) == SessionSeen(
         at=1.0,
@@ -643,8 +613,7 @@ def test_transcripts_of_the_database(database: Database) -> None:
     )
 
 
-def test_a_database_without_a_session_named(database: Database) -> None:
-    """The only session is meant; of several one must be named."""
+def test_session_must_be_named_if_the_database_has_several(database: Database) -> None:
     assert len(calls(read(database.transcript(None))[0])) == 2
     database.session("ses_2")
     with pytest.raises(UnreadableTranscript, match=r"2 sessions[\s\S]*ses_1"):
@@ -654,8 +623,7 @@ def test_a_database_without_a_session_named(database: Database) -> None:
         SOURCE.read(database.transcript(None))
 
 
-def test_other_databases(database: Database, tmp_path: Path) -> None:
-    """Channels have their own; OPENCODE_DB and XDG_DATA_HOME lead elsewhere."""
+def test_databases_are_listed_by_channel_and_variables(database: Database, tmp_path: Path) -> None:
     shutil.copy(database.path, database.path.with_name("opencode-dev.db"))
     assert len(list(transcripts(Places(tmp_path, {})))) == 2
     assert len(list(transcripts(Places(tmp_path, {"OPENCODE_DB": "opencode-dev.db"})))) == 1
@@ -665,7 +633,7 @@ def test_other_databases(database: Database, tmp_path: Path) -> None:
 
 
 def stored(path: Path, data: Json | bytes, at: float = 1.0) -> Path:
-    """A file of the older storage."""
+    """Write a file of the older storage."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data if isinstance(data, bytes) else json.dumps(data, indent=2).encode())
     os.utime(path, (at, at))
@@ -673,13 +641,11 @@ def stored(path: Path, data: Json | bytes, at: float = 1.0) -> Path:
 
 
 def info(id: str, **more: object) -> Json:
-    """A session as it describes itself."""
     return {"id": id, "version": "0.9", "directory": "/p", "title": "t", "time": {}, **more}
 
 
 @pytest.mark.parametrize("layout", ["storage", "project/p/storage"])
-def test_the_older_storage(tmp_path: Path, layout: str) -> None:
-    """A session's messages are found beside it in both layouts, and followed as they change."""
+def test_both_layouts_of_the_older_storage_are_followed(tmp_path: Path, layout: str) -> None:
     root = tmp_path / ".local/share/opencode" / layout
     old = layout != "storage"
     own = root / "session" / ("info" if old else "hash") / "ses_1.json"
@@ -693,26 +659,24 @@ def test_the_older_storage(tmp_path: Path, layout: str) -> None:
     stored(parts / "prt_1.json", {"type": "compaction", "auto": False})
     stored(parts / "prt_2.json", b"{")
     stored(messages / "msg_3.json", reply(10, summary=True, parentID="msg_2"))
-    found = {(t.session, t.thread): t for t in transcripts(Places(tmp_path, {}))}
-    assert set(found) == {("ses_1", MAIN), ("ses_1", "ses_2")}
-    events, cursor = read(found["ses_1", MAIN])
+    listed = {(t.session, t.thread): t for t in transcripts(Places(tmp_path, {}))}
+    assert set(listed) == {("ses_1", MAIN), ("ses_1", "ses_2")}
+    events, cursor = read(listed["ses_1", MAIN])
     assert [type(e) for e in events] == [SessionSeen, Call, Call, Ended, Compacted]
     assert events[-1] == Compacted(at=1.5, trigger="manual")
     stored(messages / "msg_4.json", reply(20), at=2.0)
-    assert calls(read(found["ses_1", MAIN], cursor)[0]) == [("msg_4", 20)]
+    assert calls(read(listed["ses_1", MAIN], cursor)[0]) == [("msg_4", 20)]
 
 
-def test_the_older_storage_is_left_behind(database: Database) -> None:
-    """A session that the database has is not found a second time."""
+def test_session_in_database_and_older_storage_is_listed_once(database: Database) -> None:
     root = database.path.parent / "storage/session/hash"
     stored(root / "ses_1.json", info("ses_1"))
     stored(root / "ses_0.json", info("ses_0"))
-    found = [t.session for t in transcripts(Places(database.home, {}))]
-    assert found == ["ses_1", "ses_0"]
+    listed = [t.session for t in transcripts(Places(database.home, {}))]
+    assert listed == ["ses_1", "ses_0"]
 
 
-def test_bad_files_of_the_older_storage(tmp_path: Path) -> None:
-    """A message that is too large or cut off is counted; a session that is not one is an error."""
+def test_malformed_files_of_the_older_storage_are_counted(tmp_path: Path) -> None:
     own = stored(tmp_path / "storage/session/hash/ses_1.json", info("ses_1"))
     large = stored(tmp_path / "storage/message/ses_1/msg_1.json", b"")
     os.truncate(large, MAX_MESSAGE_BYTES + 1)
@@ -727,14 +691,12 @@ def test_bad_files_of_the_older_storage(tmp_path: Path) -> None:
 
 
 def exported(path: Path, *entries: object, **more: object) -> Transcript:
-    """An export."""
     document = {"info": info("ses_1", **more), "messages": list(entries)}
     path.write_text(json.dumps(document, indent=2), encoding="utf-8")
     return Transcript("opencode", str(path), 0, 0)
 
 
 def entry(message: Json, *parts: Json) -> Json:
-    """A message of an export."""
     return {"info": message, "parts": list(parts)}
 
 
@@ -750,15 +712,14 @@ def test_compaction_after_an_overflow_says_so(tmp_path: Path) -> None:
     assert [e for e in events if isinstance(e, Compacted)] == [compaction]
 
 
-def test_an_export(tmp_path: Path) -> None:
-    """Calls and compactions, as in the database; an export that did not change tells nothing."""
+def test_export_gives_the_events_of_the_database_once(tmp_path: Path) -> None:
     finish: Json = {"type": "step-finish", "id": "prt_1", "tokens": tokens(10)}
-    asked: Json = {"type": "compaction", "auto": True}
+    compaction_part: Json = {"type": "compaction", "auto": True}
     transcript = exported(
         tmp_path / "x.json",
         entry(prompt(id="msg_1"), {"type": "text"}),
         entry(reply(10, id="msg_2"), {"type": "step-start"}, finish),
-        entry(prompt(id="msg_3"), asked),
+        entry(prompt(id="msg_3"), compaction_part),
         entry(reply(50, id="msg_4", summary=True, parentID="msg_3")),
         entry(reply(7)),
     )
@@ -768,8 +729,7 @@ def test_an_export(tmp_path: Path) -> None:
     assert read(transcript, cursor) == ([], cursor)
 
 
-def test_a_message_of_several_steps(tmp_path: Path) -> None:
-    """Each step is a call; the first has the message's id, so that a later copy changes nothing."""
+def test_each_step_of_a_message_is_a_call(tmp_path: Path) -> None:
     steps: list[Json] = [
         {"type": "step-finish", "id": f"prt_{n}", "tokens": tokens(n * 10)} for n in (1, 2, 3)
     ]
@@ -777,8 +737,9 @@ def test_a_message_of_several_steps(tmp_path: Path) -> None:
     assert calls(events) == [("msg_1", 10), ("prt_2", 20), ("prt_3", 30)]
 
 
-def test_an_export_from_anywhere(tmp_path: Path, database: Database) -> None:
-    """An export may come on standard input; a database may not."""
+def test_export_can_be_read_from_stdin_but_not_a_database(
+    tmp_path: Path, database: Database
+) -> None:
     transcript = exported(tmp_path / "x.json", entry(reply(10, id="msg_1")))
     data = Path(transcript.path).read_bytes()
     assert list(SOURCE.parse(BytesIO(data))) == read(transcript)[0]
@@ -786,15 +747,13 @@ def test_an_export_from_anywhere(tmp_path: Path, database: Database) -> None:
         SOURCE.parse(database.path.open("rb"))
 
 
-def test_the_source_is_whole() -> None:
-    """It has what every source offers."""
+def test_source_satisfies_the_protocol_and_is_registered() -> None:
     source: Source = SOURCE
     assert source.agent == "opencode"
     assert isinstance(source.stream(), OpencodeStreamParser)
 
 
-def test_bad_entries_of_an_export(tmp_path: Path) -> None:
-    """They are counted by number, and the rest is read."""
+def test_malformed_entries_of_an_export_are_counted_by_number(tmp_path: Path) -> None:
     transcript = exported(
         tmp_path / "x.json", {"info": 1}, entry({"role": "robot"}), entry(reply(5, id="msg_1"))
     )
@@ -804,8 +763,7 @@ def test_bad_entries_of_an_export(tmp_path: Path) -> None:
     assert reader.tally.places[0].startswith("message 0")
 
 
-def test_an_export_that_is_cut_off(tmp_path: Path) -> None:
-    """It counts as malformed, and is looked at again the next time; too large is an error."""
+def test_truncated_export_is_malformed_and_read_again(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"info": {"id": "ses_1"}, "mess', encoding="utf-8")
     reader = SOURCE.read(Transcript("opencode", str(path), 0, 0))
@@ -816,14 +774,12 @@ def test_an_export_that_is_cut_off(tmp_path: Path) -> None:
 
 
 def step(message: str, id: str, sent: int, **more: object) -> Json:
-    """A finished step in the stream."""
-    told = {"id": id, "messageID": message, "type": "step-finish", "tokens": tokens(sent)}
-    line: Json = {"type": "step_finish", "timestamp": 1500, "sessionID": "ses_1", "part": told}
+    row = {"id": id, "messageID": message, "type": "step-finish", "tokens": tokens(sent)}
+    line: Json = {"type": "step_finish", "timestamp": 1500, "sessionID": "ses_1", "part": row}
     return {**line, **more}
 
 
 def feed(lines: Iterable[Json]) -> list[AnyEvent]:
-    """The events of the stream's lines."""
     parser = OpencodeStreamParser()
     return [e for line in lines for e in parser.feed(json.dumps(line).encode()) or ()]
 
@@ -848,23 +804,20 @@ STREAM: list[Json] = [
 ]
 
 
-def test_the_stream() -> None:
-    """Each finished step is a call, by its message's id; a further one by its own."""
+def test_each_finished_step_of_the_stream_is_a_call() -> None:
     events = feed(STREAM)
     assert events[0] == SessionSeen(session="ses_1", agent="opencode", records_compactions=True)
     assert events[1] == Call(at=1.5, id="msg_1", usage=Usage(10, 0, 0, 5))
-    found = [("msg_1", 10), ("msg_2", 20), ("prt_3", 25), ("msg_3", 15), ("msg_5", 5)]
-    assert calls(events) == found
+    expected = [("msg_1", 10), ("msg_2", 20), ("prt_3", 25), ("msg_3", 15), ("msg_5", 5)]
+    assert calls(events) == expected
 
 
-def test_a_compaction_in_the_stream() -> None:
-    """What follows it tells it; it held what the call before the summary's held."""
+def test_streamed_compaction_has_the_context_before_its_summary() -> None:
     assert Compacted(at=1.5, trigger="auto", before=30) in feed(STREAM)
     assert feed([CONTINUE])[1:] == [Compacted(at=1.5, trigger="auto")]
 
 
-def test_the_other_lines_of_the_stream() -> None:
-    """Known lines say nothing, unknown ones are None, steps without usage are no calls."""
+def test_known_lines_give_nothing_unknown_none_and_no_usage_no_call() -> None:
     assert OpencodeStreamParser().feed(b'{"type":"reasoning"}') == ()
     assert OpencodeStreamParser().feed(b'{"type":"new"}') is None
     assert (
@@ -875,8 +828,7 @@ def test_the_other_lines_of_the_stream() -> None:
         feed([step("msg_1", "prt_1", 0, part={"tokens": 5})])
 
 
-def test_recognise(database: Database) -> None:
-    """A database, an export, a session's file and a stream are ours; others' are not."""
+def test_own_databases_exports_files_and_streams_are_recognised(database: Database) -> None:
     assert SOURCE.recognise(database.path.read_bytes()[:64]) == "transcript"
     assert SOURCE.recognise(b'{\n  "info": {\n    "id": "ses_1",') == "transcript"
     assert SOURCE.recognise(b'{\n  "id": "ses_1",\n') == "transcript"
@@ -895,21 +847,22 @@ def test_recognise(database: Database) -> None:
 MODELS = '{"provider":{"p":{"models":{"m":{"limit":{"context":100,"output":8,"input":90}}}}}'
 
 
-def test_settings(tmp_path: Path) -> None:
-    """Windows, outputs and the switch, with comments and trailing commas."""
+def test_windows_outputs_and_switch_come_from_commented_settings(tmp_path: Path) -> None:
     text = '{ // c\n "compaction": {"auto": false,}, /* d */ ' + MODELS[1:] + ",}"
     stored(tmp_path / ".config/opencode/opencode.jsonc", text.encode())
-    told = SOURCE.settings(Places(tmp_path, {}))
-    assert (told.auto_compact, told.windows, told.max_outputs) == (False, {"m": 100}, {"m": 8})
-    assert told.auto_compact_windows == {"m": 90}
+    client_settings = SOURCE.settings(Places(tmp_path, {}))
+    assert (client_settings.auto_compact, client_settings.windows, client_settings.max_outputs) == (
+        False,
+        {"m": 100},
+        {"m": 8},
+    )
+    assert client_settings.auto_compact_windows == {"m": 90}
 
 
-def test_settings_in_order(tmp_path: Path) -> None:
-    """Environment over project over user; the search upwards ends at the repository."""
-
+def test_environment_overrides_project_and_user_settings(tmp_path: Path) -> None:
     def window(**env: str) -> int | None:
-        told = SOURCE.settings(Places(tmp_path, env), str(tmp_path / "a/b"))
-        return told.windows.get("m")
+        client_settings = SOURCE.settings(Places(tmp_path, env), str(tmp_path / "a/b"))
+        return client_settings.windows.get("m")
 
     def config(size: int) -> str:
         return MODELS.replace("100", str(size)) + "}"
@@ -931,11 +884,10 @@ def test_settings_in_order(tmp_path: Path) -> None:
     assert window(OPENCODE_CONFIG_CONTENT="{") == 5
 
 
-def test_settings_that_tell_nothing(tmp_path: Path) -> None:
-    """What cannot be read is passed over; the variable switches compaction off."""
+def test_malformed_settings_are_ignored_and_the_variable_switches_off(tmp_path: Path) -> None:
     stored(tmp_path / ".config/opencode/opencode.json", b'{"provider": []}')
-    told = SOURCE.settings(Places(tmp_path, {}), "relative")
-    assert (told.auto_compact, told.windows) == (None, {})
+    client_settings = SOURCE.settings(Places(tmp_path, {}), "relative")
+    assert (client_settings.auto_compact, client_settings.windows) == (None, {})
     off = SOURCE.settings(Places(tmp_path, {"OPENCODE_DISABLE_AUTOCOMPACT": "true"}))
     assert off.auto_compact is False
 
@@ -954,8 +906,7 @@ records = garbage.map(lambda value: json.dumps(value).encode()) | st.binary()
 
 
 @given(st.lists(records, max_size=5))
-def test_garbage_in_the_stream(lines: list[bytes]) -> None:
-    """Whatever comes, only the declared errors come out."""
+def test_garbage_in_the_stream_raises_only_declared_errors(lines: list[bytes]) -> None:
     parser = OpencodeStreamParser()
     for line in lines:
         SOURCE.recognise(line)
@@ -966,10 +917,9 @@ def test_garbage_in_the_stream(lines: list[bytes]) -> None:
 
 
 @given(st.lists(records, max_size=5))
-def test_garbage_in_the_storage(
+def test_garbage_in_the_storage_is_counted_and_the_rest_read(
     tmp_path_factory: pytest.TempPathFactory, rows: list[bytes]
 ) -> None:
-    """Whatever is stored as a message, it is counted, and the rest is read."""
     folder = tmp_path_factory.mktemp("garbage")
     own = stored(folder / "session/hash/ses_1.json", info("ses_1"))
     for number, row in enumerate(rows):
@@ -980,8 +930,7 @@ def test_garbage_in_the_storage(
     assert reader.tally.records == len(rows) + 1
 
 
-def test_nesting_without_end(tmp_path: Path) -> None:
-    """A record that is too deep is malformed, not the end of the process."""
+def test_too_deep_record_is_malformed(tmp_path: Path) -> None:
     deep = b'{"x":' + b"[" * 100_000
     with pytest.raises(MALFORMED):
         OpencodeStreamParser().feed(deep)

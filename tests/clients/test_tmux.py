@@ -123,8 +123,9 @@ def hand_over(after: str = "true") -> str:
 
 
 @pytest.mark.parametrize("agent", sorted(CLIENTS))
-def test_composer(opened: Open, tmp_path: Path, agent: str) -> None:
-    """Each client's composer is seen empty, with words, and empty again; it takes a message."""
+def test_composer_is_seen_empty_and_filled_and_takes_a_message(
+    opened: Open, tmp_path: Path, agent: str
+) -> None:
     client = opened(agent, Scenario(otherwise=Reply(text="I see.")))
     client.type("half a thou")
     client.until(lambda: client.composer(agent).text == "half a thou", "the words are not seen")
@@ -140,8 +141,8 @@ def test_composer(opened: Open, tmp_path: Path, agent: str) -> None:
     assert not holding(client, "half a thou")
 
 
-def test_dialog_is_not_typed_into(opened: Open, tmp_path: Path) -> None:
-    """While Claude Code asks whether it may, nothing is typed: it would be the answer."""
+def test_nothing_is_typed_into_a_permission_dialog(opened: Open, tmp_path: Path) -> None:
+    """It would be taken for the answer."""
     scenario = Scenario(main=(bash("touch /dev/null"),))
     asks = ("--permission-mode", "default", "--disallowedTools", "Read")
     client = opened(
@@ -157,8 +158,9 @@ def test_dialog_is_not_typed_into(opened: Open, tmp_path: Path) -> None:
 # What the daemon does.
 
 
-def test_status_line(daemon: Running, set_up: Callable[[Scenario], Interactive]) -> None:
-    """Our status line is in the pane, with the call's figure, and the user's earlier one too."""
+def test_pane_shows_our_status_line_and_the_earlier_one_of_the_user(
+    daemon: Running, set_up: Callable[[Scenario], Interactive]
+) -> None:
     said = [f"Done {n}." for n in range(TRIES)]
     replies = tuple(Reply(text=text, added=0) for text in said)
     client = set_up(Scenario(main=replies, ramp=Ramp(start=90_000)))
@@ -175,8 +177,9 @@ def test_status_line(daemon: Running, set_up: Callable[[Scenario], Interactive])
     pytest.fail(f"both lines were never shown\n{client.text}")
 
 
-def test_clear_begins_anew(daemon: Running, set_up: Callable[[Scenario], Interactive]) -> None:
-    """After `/clear` nothing of what was measured before counts."""
+def test_readings_from_before_a_clear_do_not_count(
+    daemon: Running, set_up: Callable[[Scenario], Interactive]
+) -> None:
     ramp = Ramp(start=140_000)
     client = set_up(Scenario(main=(Reply(text="One."), Reply(text="Two.", added=0)), ramp=ramp))
     client.say("Go.")
@@ -195,10 +198,9 @@ def test_clear_begins_anew(daemon: Running, set_up: Callable[[Scenario], Interac
     ("agent", "command"),
     [("claude", "/clear"), ("codex", "/clear"), ("gemini", "/clear"), ("pi", "/new")],
 )
-def test_message_follows_a_clear(
+def test_pending_message_follows_a_clear_to_the_new_session(
     daemon: Running, opened: Open, tmp_path: Path, agent: str, command: str
 ) -> None:
-    """What waits for a session that its user clears is read in the one that it goes on as."""
     done = daemon.command("setup", agent, HOME=str(tmp_path / agent / "home"))
     assert done.returncode == 0, done.stdout + done.stderr
     state = {"BRIMLINE_STATE_DIR": str(daemon.state)}
@@ -220,10 +222,9 @@ def test_message_follows_a_clear(
     assert found[view["session"]["id"]] in found
 
 
-def test_compact_with_too_little(
+def test_compaction_that_is_not_carried_out_leaves_no_compacting_state(
     daemon: Running, set_up: Callable[[Scenario], Interactive]
 ) -> None:
-    """A compaction that is not carried out does not leave `compacting` behind."""
     client = set_up(Scenario(main=(Reply(text="Done."),)))
     client.say("/compact")
     client.until(lambda: "Not enough messages to compact" in client.text)
@@ -234,8 +235,9 @@ def test_compact_with_too_little(
     assert "compacting" not in states(daemon)
 
 
-def test_handoff_clear(daemon: Running, set_up: Callable[[Scenario], Interactive]) -> None:
-    """The agent hands over with --clear: the pane is cleared, and the fresh session goes on."""
+def test_handoff_with_clear_continues_in_a_fresh_session(
+    daemon: Running, set_up: Callable[[Scenario], Interactive]
+) -> None:
     client = set_up(Scenario(main=(bash(hand_over()), Reply(text="I end my turn."))))
     client.say("The first task.")
     client.until(lambda: holding(client, TOLD), "no request holds the prompt")
@@ -249,8 +251,10 @@ def test_handoff_clear(daemon: Running, set_up: Callable[[Scenario], Interactive
     assert intent.after != intent.session
 
 
-def test_handoff_clear_of_codex(daemon: Running, opened: Open, tmp_path: Path) -> None:
-    """Codex tells of a clear with the next prompt only: its pane is the proof."""
+def test_handoff_with_clear_of_codex_is_seen_in_its_pane(
+    daemon: Running, opened: Open, tmp_path: Path
+) -> None:
+    """Codex reports a clear only with the next prompt."""
     done = daemon.command("setup", "codex", HOME=str(tmp_path / "codex/home"))
     assert done.returncode == 0, done.stdout + done.stderr
     scenario = Scenario(
@@ -270,10 +274,9 @@ def test_handoff_clear_of_codex(daemon: Running, opened: Open, tmp_path: Path) -
     assert "The first task." not in holding(client, TOLD)[-1]
 
 
-def test_handoff_clear_after_a_kill(
+def test_clear_is_done_once_after_the_daemon_was_killed(
     daemon: Running, set_up: Callable[[Scenario], Interactive]
 ) -> None:
-    """The daemon is killed while the turn goes on: the next one clears all the same, once."""
     client = set_up(Scenario(main=(bash(hand_over("sleep 3")), Reply(text="I end."))))
     client.say("The first task.")
     client.until(lambda: load_requests(daemon.state), "there is no intent")
@@ -285,10 +288,9 @@ def test_handoff_clear_after_a_kill(
     assert client.text.count("/clear") == 1
 
 
-def test_handoff_clear_with_words_typed(
+def test_text_typed_by_the_user_prevents_the_clear(
     daemon: Running, set_up: Callable[[Scenario], Interactive]
 ) -> None:
-    """The user types while the turn goes on: nothing is cleared, and their words stay."""
     client = set_up(Scenario(main=(bash(hand_over("sleep 3")), Reply(text="I end."))))
     client.say("The first task.")
     client.until(lambda: load_requests(daemon.state), "there is no intent")
@@ -302,10 +304,9 @@ def test_handoff_clear_with_words_typed(
     assert "there is text in the composer" in listed.stdout
 
 
-def test_handoff_clear_and_a_new_task(
+def test_new_task_after_an_interrupt_prevents_the_clear(
     daemon: Running, set_up: Callable[[Scenario], Interactive]
 ) -> None:
-    """The user interrupts the turn that asked for it, and says what to do: that is not wiped."""
     client = set_up(Scenario(main=(bash(hand_over("sleep 60")), Reply(text="It is done."))))
     client.say("The first task.")
     client.until(lambda: load_requests(daemon.state), "there is no intent")
@@ -319,10 +320,9 @@ def test_handoff_clear_and_a_new_task(
     assert "A NEW TASK" in client.text
 
 
-def test_handoff_clear_of_an_interrupted_turn(
+def test_interrupted_turn_without_a_new_task_cancels_the_clear(
     daemon: Running, set_up: Callable[[Scenario], Interactive]
 ) -> None:
-    """The user interrupts the turn and says nothing: after a while it is called off."""
     client = set_up(Scenario(main=(bash(hand_over("sleep 60")),)))
     client.say("The first task.")
     client.until(lambda: load_requests(daemon.state), "there is no intent")
@@ -332,10 +332,9 @@ def test_handoff_clear_of_an_interrupted_turn(
     assert "The first task." in client.text
 
 
-def test_handoff_clear_with_words_queued(
+def test_prompt_queued_during_the_turn_prevents_the_clear(
     daemon: Running, set_up: Callable[[Scenario], Interactive]
 ) -> None:
-    """The user says something while the turn goes on: the agent reads it, and is not cleared."""
     client = set_up(Scenario(main=(bash(hand_over("sleep 5")), Reply(text="I read it."))))
     client.say("The first task.")
     client.until(lambda: load_requests(daemon.state), "there is no intent")
@@ -348,10 +347,9 @@ def test_handoff_clear_with_words_queued(
     )
 
 
-def test_handoff_clear_after_words_were_queued(
+def test_clear_is_refused_while_a_prompt_is_queued(
     daemon: Running, set_up: Callable[[Scenario], Interactive]
 ) -> None:
-    """Words that wait when the agent asks are for it to read: it is told so, and not cleared."""
     client = set_up(Scenario(main=(bash(f"sleep 5; {hand_over()}"), Reply(text="I read it."))))
     client.say("The first task.")
     client.until(lambda: "sleep 5" in client.text, "it does not begin")
@@ -361,8 +359,9 @@ def test_handoff_clear_after_words_were_queued(
     assert "has not been read yet" in holding(client, "And mind the tests.")[0]
 
 
-def test_message_for_an_agent_without_hooks(daemon: InTmux, opened: Open) -> None:
-    """A message for Pi, which is known by its transcript alone, comes by its pane."""
+def test_message_for_an_agent_without_hooks_is_typed_into_its_pane(
+    daemon: InTmux, opened: Open
+) -> None:
     home = daemon.folder.parent / "pi" / "home"
     home.parent.mkdir()
     home.symlink_to(daemon.home)

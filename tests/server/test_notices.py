@@ -97,12 +97,12 @@ def test_compaction_long_after_the_last_call_is_noticed(noticing: NoticingDaemon
     push_call(noticing.daemon, session, time.time() - 7_200)
     noticing.daemon.hook(hook_input("PreCompact", trigger="manual"))
     noticing.daemon.hook(hook_input("SessionStart", source="compact"))
-    assert {notices["kind"] for notices in noticing.notices(2)} == {"compacting", "compacted"}
+    assert {notice["kind"] for notice in noticing.notices(2)} == {"compacting", "compacted"}
 
 
 @pytest.mark.parametrize("noticing", ['["any level"]'], indirect=True)
 def test_event_from_hours_ago_is_not_noticed(noticing: NoticingDaemon) -> None:
     for number, at in enumerate((time.time() - 7_200, time.time())):
         push_call(noticing.daemon, f"s{number}", at)
-    assert [notices["session"] for notices in noticing.notices(1)] == ["s1"]
+    assert [notice["session"] for notice in noticing.notices(1)] == ["s1"]
     assert len(noticing.daemon.get("/v1/sessions/s0/timeline")["signals"]) == 1
