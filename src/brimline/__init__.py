@@ -1,4 +1,4 @@
-"""Brimline tells how full the context windows of AI coding agents are.
+"""Brimline measures how full the context windows of AI coding agents are.
 
     from brimline import Session, fold, read, source
 

@@ -100,7 +100,7 @@ def _run(
 
 def _settle(future: "asyncio.Future[Any]", settle: Callable[[Any], None], outcome: object) -> None:
     def in_loop() -> None:
-        if not future.done():  # nobody waits for it any more
+        if not future.done():  # its caller gave up
             settle(outcome)
 
     with suppress(RuntimeError):  # the loop is closed

@@ -23,7 +23,7 @@ class Category(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What the client told; None where it says nothing.
+    """What the client reported; None where it reports nothing.
 
     `estimated`: its API did not count, and it guessed. `memory_files` are the paths that it read,
     `without` the MCP servers that were not connected yet.
@@ -93,18 +93,18 @@ _printed = msgspec.json.Decoder(_Printed)
 
 def parse_request_answer(data: bytes | msgspec.Raw, without: tuple[str, ...] = ()) -> Answer:
     """Parse the answer to `get_context_usage`; raises msgspec.DecodeError."""
-    told = _requested.decode(data)
-    # The client reports a threshold even if it does not keep it; it then leaves out the buffer.
-    kept = any(row.name.lower().endswith("buffer") for row in told.categories)
+    report = _requested.decode(data)
+    # The client reports a threshold even if it does not enforce it; it then leaves out the buffer.
+    enforced = any(row.name.lower().endswith("buffer") for row in report.categories)
     return Answer(
         "get_context_usage",
-        told.model,
-        _categories(told.categories),
-        window=None if told.autocompact_source in USER_SOURCES else told.raw_max_tokens,
-        limit=told.auto_compact_threshold if kept else None,
-        auto_compact=told.is_auto_compact_enabled,
-        estimated=_is_estimated(told.categories),
-        memory_files=tuple(file.path for file in told.memory_files),
+        report.model,
+        _categories(report.categories),
+        window=None if report.autocompact_source in USER_SOURCES else report.raw_max_tokens,
+        limit=report.auto_compact_threshold if enforced else None,
+        auto_compact=report.is_auto_compact_enabled,
+        estimated=_is_estimated(report.categories),
+        memory_files=tuple(file.path for file in report.memory_files),
         without=without,
     )
 
@@ -113,14 +113,14 @@ def parse_command_answer(
     data: bytes | msgspec.Raw, without: tuple[str, ...] = (), configured: bool = False
 ) -> Answer:
     """Parse the `context_usage` of `/context`; `configured`: the window is the user's own."""
-    told = _printed.decode(data)
+    report = _printed.decode(data)
     return Answer(
         "/context",
-        told.model,
-        _categories(told.categories),
-        window=None if configured else told.raw_max_tokens,
-        estimated=_is_estimated(told.categories),
-        memory_files=tuple(file.path for file in told.memory_files),
+        report.model,
+        _categories(report.categories),
+        window=None if configured else report.raw_max_tokens,
+        estimated=_is_estimated(report.categories),
+        memory_files=tuple(file.path for file in report.memory_files),
         without=without,
     )
 

@@ -1,4 +1,4 @@
-"""baseline(agent): the system overhead of a fresh session, asked of the client or remembered."""
+"""The system overhead of a fresh session, as its client reports it, or from the cache."""
 
 import os
 import time
@@ -28,12 +28,12 @@ TIMEOUT_S = 30.0
 
 
 class Baseline(msgspec.Struct, frozen=True):
-    """What a fresh session holds before anybody has said anything, by the client's own count.
+    """What a fresh session holds before the first prompt, by the client's own count.
 
     `tokens` is the sum of the categories that are not deferred, `percent` that of the window.
-    `estimated`: the client's API did not count, and it guessed. `without` names the MCP servers
-    that were too late to be counted. `at` is when the client was asked, `cached` whether that was
-    an earlier time.
+    `estimated`: the client estimated it, because the API did not count. `without` names the MCP
+    servers that were too late to be counted. `at` is when the client was asked, `cached` whether
+    that was an earlier time.
     """
 
     agent: str
@@ -61,10 +61,10 @@ def baseline(
     settings: Settings | None = None,
     places: Places | None = None,
 ) -> Baseline:
-    """The system overhead of a fresh session; BaselineFailed where the client does not tell it.
+    """Return the system overhead of a fresh session; BaselineFailed if the client reports none.
 
-    The client is started in `cwd` and asked; `timeout` is for each start, in seconds. What it said
-    is remembered for a day, by its version, the model and the configuration; `fresh` asks anew.
+    The client is started in `cwd` and asked; `timeout` is for each start, in seconds. The answer is
+    cached for a day, by version, model and configuration; `fresh` asks again.
     """
     _check_supported(get_agent(agent).name)
     places = places or Places.here()
@@ -75,15 +75,15 @@ def baseline(
     places = Places(places.home, client_environment(places))
     client = ClaudeCommand(find_command(places), folder, places.env, model, timeout)
     name = read_version(client)
-    told = source(agent).settings(places, str(folder))
+    client_settings = source(agent).settings(places, str(folder))
     place = cache.cache_path(
         cache_folder, agent, name, model or "", str(folder), fingerprint(places, folder)
     )
-    found = None if fresh else cache.load_answer(place, time.time())
-    answer = found or cache.save_answer(
-        place, request.measure_fresh_session(client, _is_configured(told)), time.time()
+    cached = None if fresh else cache.load_answer(place, time.time())
+    answer = cached or cache.save_answer(
+        place, request.measure_fresh_session(client, _is_configured(client_settings)), time.time()
     )
-    return _baseline(answer, name, chosen, told, cached=found is not None)
+    return _baseline(answer, name, chosen, client_settings, cached=cached is not None)
 
 
 def _check_supported(agent: str) -> None:
@@ -101,15 +101,19 @@ def _folder(cwd: str | os.PathLike[str] | None) -> Path:
     return folder
 
 
-def _is_configured(told: ClientSettings) -> bool:
-    return bool(told.auto_compact_windows)
+def _is_configured(client_settings: ClientSettings) -> bool:
+    return bool(client_settings.auto_compact_windows)
 
 
 def _baseline(
-    kept: CachedAnswer, version: str, settings: Settings, told: ClientSettings, cached: bool
+    stored: CachedAnswer,
+    version: str,
+    settings: Settings,
+    client_settings: ClientSettings,
+    cached: bool,
 ) -> Baseline:
-    answer = kept.answer
-    window, limit = _bounds(answer, version, settings, told)
+    answer = stored.answer
+    window, limit = _bounds(answer, version, settings, client_settings)
     return Baseline(
         agent=AGENT,
         version=version,
@@ -122,24 +126,24 @@ def _baseline(
         estimated=answer.estimated,
         without=answer.without,
         source=answer.source,
-        at=kept.at,
+        at=stored.at,
         cached=cached,
     )
 
 
 def _bounds(
-    answer: Answer, version: str, settings: Settings, told: ClientSettings
+    answer: Answer, version: str, settings: Settings, client_settings: ClientSettings
 ) -> tuple[Window | None, Limit | None]:
     """Resolve window and limit with what the client reported."""
     if answer.auto_compact is False:
-        told = msgspec.structs.replace(told, auto_compact=False)
-    about = ResolveContext(
+        client_settings = msgspec.structs.replace(client_settings, auto_compact=False)
+    context = ResolveContext(
         agent=AGENT,
         model=answer.model,
         version=version,
         reported=answer.window,
         reported_limit=answer.limit,
-        settings=told,
+        settings=client_settings,
     )
-    window = window_of(about, settings.overrides)
-    return window, limit_of(about, window, settings.overrides)
+    window = window_of(context, settings.overrides)
+    return window, limit_of(context, window, settings.overrides)

@@ -19,9 +19,9 @@ class CurrentSession(msgspec.Struct, frozen=True):
 
 
 def find_current_session(env: Mapping[str, str]) -> CurrentSession | None:
-    """The nearest agent: of several, the one that the fewest processes above were told of.
+    """Return the nearest agent: of several, the one that the fewest ancestors have a variable of.
 
-    Where that cannot be told, the first of our own order.
+    If that is equal, it is the first in the registry's order.
     """
     sessions: dict[str, str | None] = {SESSION_VARIABLE: None}
     markers: dict[str, str | None] = {}

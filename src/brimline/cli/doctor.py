@@ -1,4 +1,4 @@
-"""`brimline doctor`: what is there, what is heard from, and what to do about the rest."""
+"""`brimline doctor`: checks hooks, daemon and store, and suggests fixes."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""`brimline serve`: the daemon that hears the agents' hooks and serves the API."""
+"""`brimline serve`: the daemon that receives the agents' hooks and serves the API."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""The service of `brimline setup --service`: its file, and what its manager is told."""
+"""The service of `brimline setup --service`: its file, and the commands for its manager."""
 
 import shlex
 import sys
@@ -67,9 +67,9 @@ def _remove(context: Context, service: Service, change: Change) -> Shown:
     """Stop the service before its file is removed: the manager must still know it."""
     env = context.places.env
     stopped = run_commands(service.stop, env)
-    told = apply_change(change)
+    applied = apply_change(change)
     return _with_notes(
-        told, _outcome(service, [*stopped, *run_commands(service.after_removal, env)], GONE)
+        applied, _outcome(service, [*stopped, *run_commands(service.after_removal, env)], GONE)
     )
 
 

@@ -20,9 +20,9 @@ SHADES: dict[str, Shade] = {"+": "low", "-": "high", "@": "dim"}
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """What `setup --json` prints of an agent; `written` tells whether its file was changed.
+    """What `setup --json` prints of an agent; `written`: whether its file was changed.
 
-    `problem` tells why it was not, or what could not be done beside it. `agent` is `service` or
+    `problem`: why it was not, or what could not be done beside it. `agent` is `service` or
     `parent` for a file that is no agent's. `backup` is where the file as it was is kept, if there
     was one.
     """

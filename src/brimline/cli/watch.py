@@ -55,7 +55,7 @@ def _watch(
     from brimline.tui.provider import SessionProvider
     from brimline.tui.session_list import SessionList
 
-    # Textual goes by the environment; here our own setting and option count.
+    # Textual reads the environment; here our own setting and option count.
     os.environ.pop("NO_COLOR", None)
     if not context.colour:
         os.environ["NO_COLOR"] = "1"

@@ -85,7 +85,7 @@ class Snapshot(NamedTuple):
         """The main thread in its present cycle, with the call that the client reported."""
         thread = msgspec.structs.replace(
             thread,
-            # A transcript that does not contain the last compaction yet tells nothing of now.
+            # A transcript without the last compaction does not show what is held now.
             current=None if thread.cycle < self.cycle else thread.current,
             cycle=self.cycle,
             compacting=self.compacting or thread.compacting,

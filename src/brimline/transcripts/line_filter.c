@@ -87,7 +87,7 @@ __attribute__((noinline)) static size_t suspect(const grams *known, const char *
 }
 
 /* Where the next needle begins; NULL where there is none. Each has a gram that is looked at, since
- * only so many are passed over as all needles have at their front. */
+ * the stride is no longer than the shortest needle. */
 static const char *next(const grams *known, const char *from, const char *end, const text *needles,
                         size_t count) {
     const size_t stride = known->stride, size = (size_t)(end - from);

@@ -27,10 +27,7 @@ LOGGER = logging.getLogger("brimline.server")
 
 
 class Answer(NamedTuple):
-    """What goes to the hook's standard output, and what is done when it got there.
-
-    It `wants_ack` where it has to be known that the client passed it on.
-    """
+    """What goes to the hook's standard output; with `wants_ack`, its delivery is acknowledged."""
 
     text: bytes
     reply: Reply = EMPTY_REPLY
@@ -105,8 +102,8 @@ class HookDispatcher:
 
     async def acknowledge(self, answer: Answer, passed_on: bool) -> None:
         """Record whether the client passed the answer on; raises StoreFailed."""
-        told = self._monitor.mark_delivered if passed_on else self._monitor.requeue
-        await told(answer.reply)
+        record = self._monitor.mark_delivered if passed_on else self._monitor.requeue
+        await record(answer.reply)
 
     async def _handle_receipt(self, request: HookRequest) -> Answer:
         """Mark as delivered what a receipt from the spool names; raises StoreFailed."""
@@ -140,7 +137,7 @@ class HookDispatcher:
         return Answer(hooks.encode_reply(observation.hook_event, reply), reply, wants_ack)
 
     async def _handle_status_line(self, request: HookRequest, late: bool) -> Answer:
-        observation, told = get_agent(request.agent).status_line(request, request.at, late)
+        observation, report = get_agent(request.agent).status_line(request, request.at, late)
         self._record_contact(observation)
         if observation.session not in self._spawners:
             await self._find_spawner(observation, request)
@@ -148,7 +145,7 @@ class HookDispatcher:
         await self._monitor.observe(self._with_context(observation, request))
         if late:
             return NO_ANSWER
-        return Answer(await self._lines.draw(request, told, observation.project))
+        return Answer(await self._lines.draw(request, report, observation.project))
 
     async def _decode_hook(self, request: HookRequest, late: bool) -> Observation | None:
         """Decode a hook; TimeoutError if it needs a look at a file that hangs."""
@@ -183,7 +180,7 @@ class HookDispatcher:
 
 
 def _client_env(request: HookRequest) -> EnvironmentVariables | None:
-    """Return the variables that the client goes by; None for HTTP hooks, which have no process."""
+    """Return the variables of the client's settings; None for HTTP hooks, which have no process."""
     if not request.pid:
         return None
     return tuple([pair for pair in request.env.items() if pair[0] in CLIENT_ENV_VARS])

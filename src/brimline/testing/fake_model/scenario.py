@@ -80,7 +80,7 @@ class Ramp(msgspec.Struct, frozen=True, kw_only=True):
 
     start: int = 0
     step: int = 0
-    # The new start once a compaction was answered, by the client's wish or the API's own.
+    # The new start once a compaction was answered, asked for by the client or made by the API.
     after_compaction: int = 0
 
     def at(self, call: int, compactions: int) -> int:
