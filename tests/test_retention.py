@@ -176,6 +176,7 @@ def test_dropped_compactions_count_in_the_learned_limit() -> None:
     for number, before in enumerate((100, 160, 170, 155, 180, 190, 175)):
         calls = (call(10 * number + n, 1_000 + n, "claude-sonnet-4-5") for n in range(1, 6))
         events += [*calls, Compacted(at=float(number), trigger="auto", before=before)]
+        events += [call(10 * number + 6, 900, "claude-sonnet-4-5"), Compacted(at=number + 0.5)]
     for event in events:
         short = without_old_calls(fold(short, [event]))
     assert len(short.threads[MAIN].compactions) == 2

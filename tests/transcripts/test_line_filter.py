@@ -33,9 +33,11 @@ Name = tuple[int, bytes]
 # What is to be picked, said as plainly as can be.
 
 
-def name_of(line: bytes, counted: bytes, key: bytes) -> Name | None:
-    """The first thing behind a key and before a quote and the counted needle."""
-    before, found, _ = line.partition(counted)
+def name_of(line: bytes, needles: Sequence[bytes], key: bytes) -> Name | None:
+    """What is behind a key, before a quote and the first needle, which must be the counted one."""
+    before, found, _ = line.partition(needles[0])
+    if any(0 <= line.find(needle) < len(before) for needle in needles):
+        return None
     head, keyed, behind = before.partition(key)
     name, quoted, _ = behind.partition(b'"')
     return (len(head), name) if found and keyed and quoted else None
@@ -52,9 +54,9 @@ def runs_of(lines: Sequence[bytes], needles: Sequence[bytes], key: bytes) -> lis
     for number, line in enumerate(lines):
         if not any(needle in line for needle in needles):
             continue
-        name = name_of(line, needles[0], key)
+        name = name_of(line, needles, key)
         follows = bool(runs) and runs[-1][-1] == number - 1 and passable(lines[number - 1])
-        if follows and name is not None and name == name_of(lines[number - 1], needles[0], key):
+        if follows and name is not None and name == name_of(lines[number - 1], needles, key):
             runs[-1].append(number)
         else:
             runs.append([number])
@@ -69,7 +71,7 @@ def plainly(data: bytes, needles: Sequence[bytes], key: bytes) -> list[LineRun]:
         starts.append(starts[-1] + len(line) + 1)
     picked: list[LineRun] = []
     for first, *_, last in ([run[0], *run] for run in runs_of(lines, needles, key)):
-        column, name = name_of(lines[first], needles[0], key) or (0, None)
+        column, name = name_of(lines[first], needles, key) or (0, None)
         at = starts[first] + column
         end = at if name is None else at + len(key) + len(name) + 1
         picked.append((starts[first], starts[last], starts[last] + len(lines[last]), at, end))

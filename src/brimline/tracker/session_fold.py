@@ -25,7 +25,6 @@ SYNTHETIC = "<synthetic>"  # the model of a reply that the client wrote itself: 
 
 # A fall below this share, and by more than this many tokens, is an unrecorded compaction.
 FALL_TO, FALL_BY = 0.7, 10_000
-SUSTAINED_CALLS = 3  # calls in a row above a limit that show that it is not enforced
 
 
 def fold(session: Session, events: Iterable[AnyEvent]) -> Session:
@@ -104,7 +103,7 @@ class _ThreadDraft:
         self._edits, self._edited = thread.edits, thread.edited
         self._clears = thread.clears
         self._dropped = thread.dropped
-        self._recent, self._sustained = thread.recent_sents, thread.sustained
+        self._sustained = thread.sustained
 
     @property
     def _call_count(self) -> int:
@@ -126,7 +125,6 @@ class _ThreadDraft:
             self._edited,
             self._clears,
             self._dropped,
-            self._recent,
             self._sustained,
         )
 
@@ -139,7 +137,6 @@ class _ThreadDraft:
                 self._infer_compaction(call)
             if self._compactions and self._current is None:
                 self._set_after(call)
-            self._note_sent(call)
             self._current = id
             self._compacting = self._ended = False
         elif not call.final and self._calls[id].final:
@@ -148,16 +145,6 @@ class _ThreadDraft:
         if call.at is not None:
             self._at = call.at
 
-    def _note_sent(self, call: Call) -> None:
-        last = self._calls.last
-        if last is not None and last.model != call.model:
-            self._recent = ()
-        self._recent = (*self._recent[1 - SUSTAINED_CALLS :], call.usage.sent)
-        if len(self._recent) == SUSTAINED_CALLS:
-            least = min(self._recent)
-            if least > self._sustained.get(call.model, 0):
-                self._sustained = {**self._sustained, call.model: least}
-
     def apply(self, event: AnyEvent) -> None:
         match event:
             case Compacted():
@@ -165,6 +152,7 @@ class _ThreadDraft:
             case Compacting():
                 self._compacting = True
             case Cleared():
+                self._note_sustained()
                 self._clears = (*self._clears, self._call_count)
                 self._start_cycle()
             case Trimmed():
@@ -186,8 +174,13 @@ class _ThreadDraft:
         if event.at is not None:
             self._at = event.at
 
+    def _note_sustained(self) -> None:
+        """Note what the last calls of the cycle that ends sent; call it before that is recorded."""
+        ended = self.thread()
+        if ended.last and (sent := ended.sustained_sent):
+            self._sustained = {**self._sustained, ended.last.model: sent}
+
     def _start_cycle(self) -> None:
-        self._recent = ()
         self._cycle += 1
         self._current = None
         self._compacting = False
@@ -212,6 +205,7 @@ class _ThreadDraft:
         inferred: bool = False,
         overflow: bool = False,
     ) -> None:
+        self._note_sustained()
         last = self._calls[self._current] if self._current is not None else self._calls.last
         model = last.model if last else None
         self._compactions.append(

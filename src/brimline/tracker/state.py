@@ -8,6 +8,7 @@ from brimline.events import MAIN, Call, Trigger
 from brimline.tracker.call_history import CallHistory
 from brimline.usage import ZERO, Usage
 
+SUSTAINED_CALLS = 3  # calls in a row above a limit that show that it is not enforced
 LEARNED_COMPACTIONS = 5  # how many of the last automatic compactions a limit is learned from
 
 
@@ -69,9 +70,8 @@ class Thread(msgspec.Struct, frozen=True):
 
     `current` is the id of the call that shows what is held now; None: unknown. `window` is what the
     client reported for this thread. `edits` counts the calls whose prompt the API itself cut,
-    `edited` is the last of them. `clears`: the number of calls before each clear. `recent_sents` is
-    what the last calls sent, at most three since a compaction, a clear or a change of the model;
-    `sustained` is the most that three in a row sent at least, by model.
+    `edited` is the last of them. `clears`: the number of calls before each clear. `sustained` is
+    what three calls in a row sent at least in a cycle that ended, by model.
     """
 
     name: str
@@ -88,7 +88,6 @@ class Thread(msgspec.Struct, frozen=True):
     edited: str | None = None
     clears: tuple[int, ...] = ()
     dropped: DroppedCalls = NO_CALLS_DROPPED
-    recent_sents: tuple[int, ...] = ()
     sustained: dict[str | None, int] = msgspec.field(default_factory=dict[str | None, int])
 
     @property
@@ -177,7 +176,11 @@ class Thread(msgspec.Struct, frozen=True):
     @property
     def sustained_sent(self) -> int:
         """What three calls in a row on the present model sent at least, without a compaction."""
-        return self.sustained.get(self.last.model if self.last else None, 0)
+        last = self.last
+        start = max(self.cycle_start, self.call_count - SUSTAINED_CALLS)
+        sents = [c.usage.sent for c in self.calls_from(start) if last and c.model == last.model]
+        now = min(sents) if len(sents) == SUSTAINED_CALLS else 0
+        return max(now, self.sustained.get(last.model if last else None, 0))
 
     @property
     def most_sent(self) -> int:

@@ -111,12 +111,12 @@ static int several(const char *line, const char *stop) {
     return seam || byte(line, stop, 0);
 }
 
-/* The name of a line, with its key and its quote; empty where it has none. A needle begins at `hit`,
- * and none before it. */
+/* The name of a line, with its key and its quote; empty if it has none, or if its first needle, which
+ * begins at `hit`, does not mark a call. */
 static text name_of(const char *line, const char *hit, const char *stop, text counted, text key) {
     const text none = {line, 0};
     const char *name, *name_end;
-    if (!begins(hit, stop, counted) && !(hit = find(hit, stop, counted)))
+    if (!begins(hit, stop, counted))
         return none;
     if (!(name = find(line, hit, key)) || !(name_end = byte(name + key.size, hit, '"')))
         return none;

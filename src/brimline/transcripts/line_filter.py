@@ -28,8 +28,9 @@ _NEWLINE = 0x0A
 class LineFilter(Protocol):
     """Selects lines by needles, and copies by their names.
 
-    A name is between `key`, such as `"id":"`, and a quote, before the first needle. A line that may
-    hold more than one record is never skipped: its run ends with it.
+    A name is between `key`, such as `"id":"`, and a quote, before the first needle of the line.
+    This needle must mark a call. A line that may hold more than one record is never skipped: its
+    run ends with it.
     """
 
     def __init__(self, needles: Sequence[bytes], key: bytes) -> None: ...
@@ -48,8 +49,8 @@ class PythonLineFilter:
 
     def runs(self, data: bytearray, end: int) -> Iterator[LineRun]:
         run: LineRun | None = None
-        for line, stop in self._matching_lines(data, end):
-            name = self._name(data, line, stop)
+        for line, hit, stop in self._matching_lines(data, end):
+            name = self._name(data, line, hit)
             if run and _continues_run(data, run, line, name):
                 run = (run[0], line, stop, run[3], run[4])
                 continue
@@ -59,23 +60,23 @@ class PythonLineFilter:
         if run:
             yield run
 
-    def _matching_lines(self, data: bytearray, end: int) -> Iterator[tuple[int, int]]:
-        """Yield start and end of each line with a needle."""
+    def _matching_lines(self, data: bytearray, end: int) -> Iterator[tuple[int, int, int]]:
+        """Yield start, first needle and end of each line with a needle."""
         hits = [data.find(needle, 0, end) for needle in self._needles]
         start = 0
         while any(hit >= 0 for hit in hits):
             hit = min(hit for hit in hits if hit >= 0)
             stop = data.find(b"\n", hit, end)
-            yield data.rfind(b"\n", start, hit) + 1 or start, stop
+            yield data.rfind(b"\n", start, hit) + 1 or start, hit, stop
             start = stop + 1
             for place, needle in enumerate(self._needles):
                 if 0 <= hits[place] < start:
                     hits[place] = data.find(needle, start, end)
 
-    def _name(self, data: bytearray, line: int, stop: int) -> tuple[int, int]:
+    def _name(self, data: bytearray, line: int, hit: int) -> tuple[int, int]:
         """Start and end of a line's name, with its key and its quote."""
-        hit = data.find(self._needles[0], line, stop)
-        name = data.find(self._key, line, hit) if hit >= 0 else -1
+        is_call = data.startswith(self._needles[0], hit)
+        name = data.find(self._key, line, hit) if is_call else -1
         quote = data.find(b'"', name + len(self._key), hit) if name >= 0 else -1
         return (line, line) if quote < 0 else (name, quote + 1)
 

@@ -10,9 +10,9 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from brimline.agents.claude.long_context import (
-    DISPLAY_SUFFIX,
+    COMMAND_OUTPUT,
     RESOLVED_KEY,
-    may_have_evidence,
+    TRAILER_END,
 )
 from brimline.agents.claude.transcript import TranscriptParser
 from brimline.events import AnyEvent, Call
@@ -30,7 +30,7 @@ from brimline.transcripts.source import MALFORMED, START, Cursor, Tally
 USAGE = b'"output_tokens":'  # in every usage, whatever its order; escaped text cannot match it
 BOUNDARY = b'compact_boundary"'
 SUMMARY = b'"isCompactSummary":'
-NEEDLES = (USAGE, BOUNDARY, SUMMARY, RESOLVED_KEY, DISPLAY_SUFFIX)
+NEEDLES = (USAGE, BOUNDARY, SUMMARY, RESOLVED_KEY, COMMAND_OUTPUT, TRAILER_END)
 ID_KEY = b'"id":"'  # precedes a message's id
 
 # A filter serves one reader at a time, and several threads may read. Creating one costs more than
@@ -110,9 +110,7 @@ class FastReader:
     def _read_run(self, chunks: Chunks, run: LineRun) -> Sequence[AnyEvent]:
         """Return the events of one line, or of the last of several copies of one call."""
         first, line, stop, name, name_end = run
-        # A call has no resolved model: to look for that too would take a tenth of the time.
-        has_evidence = chunks.data.find(DISPLAY_SUFFIX, first, stop) >= 0
-        if has_evidence or (name == name_end and may_have_evidence(chunks.data, first, stop)):
+        if name == name_end:  # not a plain call: it may have evidence of a long window
             return self._read_lines(bytes(chunks.view[first:stop]))
         try:
             events = self._parser.feed(chunks.view[line:stop]) or ()
