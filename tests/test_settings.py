@@ -218,7 +218,7 @@ def test_variable_out_of_range_names_environment_and_field(workspace: Workspace)
 
 
 def test_wrong_argument_is_called_an_argument(workspace: Workspace) -> None:
-    with pytest.raises(InvalidSettings, match="argument: since"):
+    with pytest.raises(InvalidSettings, match="argument since: expected"):
         workspace.load(arguments={"since": "never"})
 
 

@@ -60,7 +60,8 @@ class InvalidSettings(BrimlineError):
 
     def __init__(self, place: str, field: str, problem: str) -> None:
         self.place, self.field, self.problem = place, field, problem
-        super().__init__(f"{place}: {field}: {problem}")
+        about = f"argument {field}" if place == "argument" else f"{place}: {field}"
+        super().__init__(f"{about}: {problem}")
 
 
 class UnknownAgent(BrimlineError):

@@ -392,7 +392,7 @@ def test_summary_without_rows_is_empty_and_without_file_an_error(user: User) -> 
 def test_unwritable_events_file_fails_before_the_run(user: User) -> None:
     completed = user.run("run", "--events", ".", "--", "touch", "ran")
     assert (completed.code, completed.out) == (2, "")
-    assert "argument: events: cannot write .: Is a directory" in completed.err
+    assert "argument events: cannot write .: Is a directory" in completed.err
     assert not (user.cwd / "ran").exists()
 
 
@@ -433,7 +433,7 @@ def test_unreadable_ralph_yaml_is_an_error_before_the_run(user: User) -> None:
     [
         ([], "expected a command to run after --"),
         (["--"], "expected a command to run after --"),
-        (["--iterations", "0", "--", "true"], "argument: iterations: expected 1 or more: got 0"),
+        (["--iterations", "0", "--", "true"], "argument iterations: expected 1 or more: got 0"),
         (["--agent", "vim", "--", "true"], "unknown agent 'vim'"),
         (["--warn", "65,50", "--", "true"], "strictly increasing"),
         (["--warn", "half", "--", "true"], "warn must be numbers above 0"),

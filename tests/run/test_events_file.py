@@ -130,7 +130,7 @@ def test_unwritable_file_raises_before_run(tmp_path: Path) -> None:
     path = tmp_path / "new" / "events.jsonl"
     ensure_writable(path)
     assert path.read_bytes() == b""
-    with pytest.raises(InvalidSettings, match=r"argument: events: cannot write .*Is a directory"):
+    with pytest.raises(InvalidSettings, match=r"argument events: cannot write .*Is a directory"):
         ensure_writable(tmp_path)
     with pytest.raises(InvalidSettings, match="cannot write"):
         ensure_writable(path / "below" / "a-file")
