@@ -70,7 +70,7 @@ def encode_session(saved: SavedSession) -> bytes:
         for name, thread in threads.items()
     }
     session = msgspec.structs.replace(saved.session, threads=bare)
-    calls = [_call_rows(thread.calls.values()) for thread in threads.values()]
+    calls = [_call_rows(thread.calls.in_order()) for thread in threads.values()]
     return _encoder.encode((saved.cursor, session, saved.tally, calls))
 
 

@@ -58,7 +58,7 @@ def primary_thread(session: Session) -> Thread:
 def summarise(session: Session, excluded_ids: frozenset[str] = frozenset()) -> FileSummary:
     """Total a transcript; calls in `excluded_ids` are counted in another file."""
     primary = primary_thread(session)
-    ids = [id for thread in session.threads.values() for id in thread.calls]
+    ids = [call.id for thread in session.threads.values() for call in thread.calls.in_order()]
     rows = _RowsBuilder(excluded_ids)
     for thread in session.threads.values():
         rows.add_thread(thread, thread is primary)
@@ -116,7 +116,7 @@ class _RowsBuilder:
         return self._builders.setdefault(key, _RowBuilder())
 
     def _counted_calls(self, thread: Thread) -> Iterable[Call]:
-        calls, without = thread.calls.values(), self._excluded_ids
+        calls, without = thread.calls.in_order(), self._excluded_ids
         return [call for call in calls if call.id not in without] if without else calls
 
     def _add_calls(self, calls: Iterable[Call], own: bool) -> None:

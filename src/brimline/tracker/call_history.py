@@ -95,21 +95,23 @@ class CallHistory(Mapping[str, Call]):
             return isinstance(other, Mapping) and dict(self) == other
         if len(self) != len(other) or self._last != other._last:
             return False
-        return self._log is other._log or list(self.in_order()) == list(other.in_order())
+        return self._log is other._log or self.in_order() == other.in_order()
 
     __hash__ = None
 
     def __reduce__(self) -> tuple[type["CallHistory"], tuple[list[Call]]]:
-        return CallHistory, (list(self.in_order()),)
+        return CallHistory, (self.in_order(),)
 
     @property
     def last(self) -> Call | None:
         return self._last
 
-    def in_order(self, start: int = 0) -> Iterator[Call]:
-        yield from self._log.calls[start : self._count]
+    def in_order(self, start: int = 0) -> list[Call]:
+        """Return the calls from a place on; faster than `values`."""
+        calls = self._log.calls[start : self._count]
         if self._last is not None and start <= self._count:
-            yield self._last
+            calls.append(self._last)
+        return calls
 
     @property
     def sums(self) -> CallSums:
@@ -128,7 +130,7 @@ class CallHistory(Mapping[str, Call]):
         if last is None or last.id == call.id:
             self._last = call
         elif call.id in self:
-            calls = list(self.in_order())
+            calls = self.in_order()
             calls[self._log.places[call.id]] = call
             self._log = _CallLog(calls[:-1])
         else:

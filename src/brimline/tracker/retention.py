@@ -31,7 +31,7 @@ def drop_old_calls(thread: Thread, keep: int) -> Thread:
     excess = len(thread.calls) - keep
     if excess <= keep // 4:
         return thread
-    calls = list(thread.calls.in_order())
+    calls = thread.calls.in_order()
     if thread.current is not None:
         excess = min(excess, list(thread.calls).index(thread.current))
     if not excess:

@@ -1,6 +1,6 @@
 """A session and its threads, as folded from events, with every figure of a thread."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import msgspec
 
@@ -95,7 +95,7 @@ class Thread(msgspec.Struct, frozen=True):
         """The number of unique calls so far, with the dropped ones."""
         return self.dropped.count + len(self.calls)
 
-    def calls_from(self, place: int) -> Iterator[Call]:
+    def calls_from(self, place: int) -> list[Call]:
         """Return the calls from a place among all calls on, as far as they are in memory."""
         return self.calls.in_order(max(0, place - self.dropped.count))
 
@@ -127,7 +127,7 @@ class Thread(msgspec.Struct, frozen=True):
     def first_at(self) -> float | None:
         if self.dropped.count:
             return self.dropped.first_at
-        return next((call.at for call in self.calls.in_order()), None)
+        return next((call.at for call in self.calls.values()), None)
 
     @property
     def peak_sent(self) -> int | None:
@@ -148,7 +148,7 @@ class Thread(msgspec.Struct, frozen=True):
         dropped = self.dropped
         if self.cycle_start >= dropped.count:
             return [call.usage.sent for call in self.calls_from(self.cycle_start)]
-        sents = [call.usage.sent for call in self.calls.values()]
+        sents = [call.usage.sent for call in self.calls.in_order()]
         first = -(dropped.count - dropped.cycle_start) % dropped.stride
         last = sents[-1:] if (len(sents) - 1 - first) % dropped.stride else []
         return [*dropped.sents, *sents[first :: dropped.stride], *last]
