@@ -378,9 +378,18 @@ def test_sustained_is_what_three_calls_in_a_row_sent() -> None:
     calls = [call(str(n), sent) for n, sent in enumerate((100, 180, 175, 190))]
     assert thread_of(RECORDING, *calls[:3]).sustained_sent == 100
     assert thread_of(RECORDING, *calls).sustained_sent == 175
-    assert thread_of(RECORDING, *calls[:3], Compacted(), calls[3]).sustained_sent == 100
+    manual = Compacted(trigger="manual")
+    assert thread_of(RECORDING, *calls[:3], manual, calls[3]).sustained_sent == 100
     other = call("x", 900, model="claude-opus-5-5")
     assert thread_of(RECORDING, *calls, other).sustained_sent == 0
+
+
+def test_late_compaction_of_the_client_shows_that_the_limit_is_enforced() -> None:
+    """Pi 0.87.1 compacts between turns, and does not write whether a user asked for it."""
+    calls = [call(str(n), 180) for n in range(4)]
+    after_overflow = Compacted(trigger="auto", overflow=True)
+    assert thread_of(RECORDING, *calls[:3], Compacted(), calls[3]).sustained_sent == 0
+    assert thread_of(RECORDING, *calls[:3], after_overflow, calls[3]).sustained_sent == 180
 
 
 def test_trim_in_the_next_cycle_does_not_change_what_a_compaction_left() -> None:

@@ -205,7 +205,8 @@ class _ThreadDraft:
         inferred: bool = False,
         overflow: bool = False,
     ) -> None:
-        self._note_sustained()
+        if inferred or overflow or trigger == "manual":
+            self._note_sustained()  # else the client compacted by itself, only late (Pi 0.87.1)
         last = self._calls[self._current] if self._current is not None else self._calls.last
         model = last.model if last else None
         self._compactions.append(
