@@ -23,6 +23,7 @@ from brimline.windows import (
     find_model,
     limit_of,
     normalize_model,
+    requested_id,
     window_of,
 )
 
@@ -146,6 +147,23 @@ ARN = "arn:aws:bedrock:us-east-1:123456789012"
 )
 def test_normalized_id_is_the_one_that_its_maker_writes(model: str, name: str) -> None:
     assert normalize_model(model) == name
+
+
+@pytest.mark.parametrize(
+    ("requested", "model", "expected"),
+    [
+        ("claude-sonnet-4-5[1m]", "claude-sonnet-4-5-20250929", "claude-sonnet-4-5[1m]"),
+        ("us.anthropic.claude-opus-5-v1:0", "claude-opus-5", "us.anthropic.claude-opus-5-v1:0"),
+        ("claude-sonnet-4-5", "claude-sonnet-4-5-20250929", None),
+        ("claude-opus-5[1m]", "claude-sonnet-5", None),
+        ("sonnet", "claude-sonnet-5", None),
+        ("claude-sonnet-5", None, None),
+    ],
+)
+def test_requested_id_counts_if_it_says_more_than_the_reply(
+    requested: str, model: str | None, expected: str | None
+) -> None:
+    assert requested_id(requested, model) == expected
 
 
 # What Claude Code 2.1.325 reported in `result.modelUsage`, measured in 2026-11.

@@ -87,6 +87,19 @@ def test_window_is_long_if_the_file_proves_it(
     assert reading.window.tokens == window
 
 
+@pytest.mark.parametrize(("version", "limit"), [("2.1.20", 155_000), ("2.1.300", 167_000)])
+def test_commit_trailer_counts_above_the_limit_of_the_clients_version(
+    tmp_path: Path, version: str, limit: int
+) -> None:
+    for sent, window in ((limit, 200_000), (limit + 1, 1_000_000)):
+        later = {**call("b", sent), "version": version}
+        path = write(tmp_path / f"{sent}.jsonl", call("a", 9_000, TRAILER), later)
+        session = fold(Session(agent="claude"), FastReader(path))
+        reading = read(session, session.threads[MAIN], "transcript")
+        assert reading.window is not None
+        assert reading.window.tokens == window
+
+
 def test_evidence_is_reported_once_also_after_a_pause(tmp_path: Path) -> None:
     path = write(tmp_path / "s1.jsonl", RESOLVED, call("a", 9_000), RESOLVED)
     first = FastReader(path)

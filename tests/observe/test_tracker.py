@@ -77,6 +77,10 @@ def test_long_window_mark_of_the_requested_model_is_kept() -> None:
     tracker.observe(message("m1", 50_000))
     assert tracker.reading.window is not None
     assert tracker.reading.window.tokens == 1_000_000
+    dated = Tracker(model="claude-sonnet-4-5[1m]")
+    dated.observe({**message("m1", 50_000), "model": "claude-sonnet-4-5-20250929"})
+    assert dated.reading.window is not None
+    assert dated.reading.window.tokens == 1_000_000
     plain = Tracker(model=MODEL, agent="claude")
     plain.observe(message("m1", 50_000))
     assert plain.reading.window is not None

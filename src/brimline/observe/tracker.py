@@ -22,7 +22,7 @@ from brimline.observe.shapes import read_events
 from brimline.observe.stream import Tracked
 from brimline.policy.levels import DEFAULT_LEVELS, check_levels, highest_reached
 from brimline.tracker import Reading, Session, Thread, decode_calls, encode_calls, fold, read
-from brimline.windows import Overrides, normalize_model
+from brimline.windows import Overrides, requested_id
 
 SOURCE = "SDK"
 STATE_VERSION = 1
@@ -203,10 +203,7 @@ class Tracker:
             return event
         if event.model is None and event.thread == MAIN:
             return msgspec.structs.replace(event, model=asked)
-        same = event.model not in (None, asked) and normalize_model(asked) == normalize_model(
-            event.model or ""
-        )
-        return msgspec.structs.replace(event, asked_for=asked) if same else event
+        return msgspec.structs.replace(event, asked_for=requested_id(asked, event.model))
 
     def _call_listeners(self, names: Iterable[str]) -> None:
         reached = [level for name in names if (level := self._new_level(name)) is not None]

@@ -27,6 +27,7 @@ from brimline.windows.tables import (
     is_same_model,
     model_aliases,
     normalize_model,
+    requested_id,
 )
 
 __all__ = [
@@ -53,5 +54,6 @@ __all__ = [
     "limit_of",
     "model_aliases",
     "normalize_model",
+    "requested_id",
     "window_of",
 ]

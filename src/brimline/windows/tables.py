@@ -142,6 +142,14 @@ def is_same_model(first: str | None, second: str | None) -> bool:
 
 
 @cache
+def requested_id(requested: str, model: str | None) -> str | None:
+    """The requested id of a model, if it says more than the reply's id: `[1m]`, a provider."""
+    if model is None or requested in model_aliases(model):
+        return None
+    return requested if is_same_model(requested, model) else None
+
+
+@cache
 def find_model(model: str) -> Model | None:
     """The catalogue's row: the exact id, the id without its date, then the longest prefix."""
     table = catalogue()

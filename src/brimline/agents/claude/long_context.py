@@ -6,8 +6,9 @@ what it set (Claude Code 2.1). A commit trailer is only a hint: another session 
 """
 
 import re
+from functools import cache
 
-SHORT_LIMIT = 167_000  # where a window of 200K is compacted
+from brimline.windows import ResolveContext, Window, clients, limit_of
 
 # One of these is in each record with evidence; long ones, so that the line filter stays fast.
 RESOLVED_KEY = b'"resolvedModel":"'
@@ -36,6 +37,14 @@ def proved_models(record: bytes) -> set[str]:
 def hinted_models(record: bytes) -> set[str]:
     """The models that a commit trailer in a record names with the long window."""
     return {_model_id(name) for name in _TRAILER.findall(record)}
+
+
+@cache
+def short_limit(model: str | None, version: str | None) -> int:
+    """Where this version of the client compacts a model in the smaller of its two windows."""
+    window = Window(min(clients().sizes["claude"]), "client", "the smaller of its windows")
+    limit = limit_of(ResolveContext(agent="claude", model=model, version=version), window)
+    return limit.tokens if limit else window.tokens
 
 
 def _model_id(display_name: bytes) -> str:

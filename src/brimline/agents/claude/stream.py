@@ -18,7 +18,7 @@ from brimline.events import (
 from brimline.providers.anthropic import MessageStream, StreamedMessage, usage_of
 from brimline.transcripts.source import parse_time
 from brimline.usage import Usage
-from brimline.windows import normalize_model
+from brimline.windows import normalize_model, requested_id
 
 _line = msgspec.json.Decoder(ClaudeStreamLine)
 _kind = msgspec.json.Decoder(Kind)
@@ -86,18 +86,13 @@ class ClaudeStreamParser:
         thread = _thread(line)
         if message.final:
             self._final.add(message.id)
-        asked = self._asked_for if thread == MAIN else None
-        fits = (
-            asked is not None
-            and message.model is not None
-            and normalize_model(asked) == normalize_model(message.model)
-        )
+        requested = self._asked_for if thread == MAIN else None
         call = Call(
             at=parse_time(line.timestamp),
             id=message.id,
             usage=message.usage,
             model=message.model,
-            asked_for=asked if fits else None,
+            asked_for=None if requested is None else requested_id(requested, message.model),
             thread=thread,
             final=message.final,
         )

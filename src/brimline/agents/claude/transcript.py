@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import msgspec
 
 from brimline.agents.claude.long_context import (
-    SHORT_LIMIT,
     hinted_models,
     may_have_evidence,
     proved_models,
+    short_limit,
 )
 from brimline.agents.claude.records import TRANSCRIPT_KINDS, ClaudeRecord, CompactMetadata, Kind
 from brimline.events import (
@@ -23,7 +23,7 @@ from brimline.events import (
 )
 from brimline.providers.anthropic import usage_of
 from brimline.transcripts.source import parse_time
-from brimline.windows import LONG_WINDOW, normalize_model
+from brimline.windows import LONG_WINDOW, requested_id
 
 _record = msgspec.json.Decoder(ClaudeRecord)
 _kind = msgspec.json.Decoder(Kind)
@@ -97,19 +97,19 @@ class TranscriptParser:
         usage = usage_of(message.usage)
         if usage is None:
             return ()
-        asked = line.requested_model
+        requested = line.requested_model
         call = Call(
             at=parse_time(line.timestamp),
             id=message.id,
             usage=usage,
             model=message.model,
-            asked_for=None if asked is None else asked_for(asked, message.model),
+            asked_for=None if requested is None else requested_id(requested, message.model),
             thread=thread,
         )
         known = self._carry
         if known.boundary:
             known.boundary.discard(thread)
-        if known.hinted and usage.sent > SHORT_LIMIT and message.model in known.hinted:
+        if message.model in known.hinted and usage.sent > short_limit(message.model, line.version):
             return (*self._seen(line), *self._prove({message.model}), call)
         if known.session is not None and known.version == line.version:
             return (call,)
@@ -163,13 +163,6 @@ def _check_unread(record: bytes | memoryview) -> Sequence[AnyEvent] | None:
     if kind in ("assistant", "user", "system"):
         _record.decode(record)
     return () if kind in TRANSCRIPT_KINDS else None
-
-
-def asked_for(asked: str, model: str | None) -> str | None:
-    """The requested name of a model, if it is a longer name of the same model."""
-    if model is None or asked == model or normalize_model(asked) != normalize_model(model):
-        return None
-    return asked
 
 
 def compacted(metadata: CompactMetadata | None, timestamp: str | None, thread: str) -> Compacted:
