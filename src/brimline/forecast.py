@@ -15,6 +15,10 @@ in an automatic compaction: the median error in calls, its factor, and its direc
 | mean of 100 without tenths   | 19        | 1.47   | 1 early   |
 
 With at most 10 calls left the error is 2, with 11 to 30 it is 8.
+
+There is no forecast if it would mislead. At the same moments: a forecast of more than 200 calls is
+off by a factor of 1.7 to 3.3; one by a pace of which a single growth is more than half, by 2.7 to
+3.5; one right after such a growth, by 4 to 5. Of 1,767 forecasts 1,665 remain.
 """
 
 from collections.abc import Sequence
@@ -24,10 +28,11 @@ MAX_PACE_CALLS = 100  # more would cost more and change nothing
 MIN_GROWTHS = 3  # with fewer there is no forecast
 TRIM_DIVISOR = 10  # a tenth of the growths is left out at either end,
 MIN_TRIMMED_GROWTHS = 5  # if there are at least this many
+MAX_FORECAST_CALLS = 200  # a forecast of more is too uncertain
 
 
 def calls_left(sents: Sequence[int], held: int, limit: int) -> int | None:
-    """How many more calls a thread can make until it holds the limit; None without a forecast.
+    """How many more calls a thread can make until it holds the limit; None if that is uncertain.
 
     `sents` is what the calls of the current cycle sent, in order. 0 means that the next call finds
     the limit reached.
@@ -37,18 +42,20 @@ def calls_left(sents: Sequence[int], held: int, limit: int) -> int | None:
         return None
     tokens, calls = pace
     # Whole numbers, rounded up: a float would make one call more of an exact fit.
-    return max(0, -((held - limit) * calls // tokens))
+    left = max(0, -((held - limit) * calls // tokens))
+    return left if left <= MAX_FORECAST_CALLS else None
 
 
 def growth_pace(sents: Sequence[int]) -> tuple[int, int] | None:
-    """The tokens and the number of calls by which the context grew; None with too few.
+    """The tokens and the number of calls by which the context grew; None if they show no pace.
 
-    A call that sent less than the one before does not count: the client left something out.
+    Those are too few calls, a single jump that is most of the growth, and one by the last call. A
+    call that sent less than the one before does not count: the client left something out.
     """
     recent = sents[-(MAX_PACE_CALLS + 1) :]
     steps = sorted(b - a for a, b in pairwise(recent) if b > a)
-    if len(steps) < MIN_GROWTHS:
+    if len(steps) < MIN_GROWTHS or 2 * (recent[-1] - recent[-2]) > sum(steps):
         return None
     off = max(1, len(steps) // TRIM_DIVISOR) if len(steps) >= MIN_TRIMMED_GROWTHS else 0
     middle = steps[off : len(steps) - off]
-    return sum(middle), len(middle)
+    return None if 2 * middle[-1] > sum(middle) else (sum(middle), len(middle))
