@@ -31,15 +31,43 @@ def test_colour_is_a_name_a_number_or_rgb(colour: str, codes: str) -> None:
 
 @pytest.mark.parametrize(
     "colour",
-    ["", "256", "-1", "1000", "Green", "bright_", "bright_none", "#fff", "#gggggg", "٣", "red\n"],
+    [
+        "",
+        "256",
+        "-1",
+        "1000",
+        "Green",
+        "bright_",
+        "bright_none",
+        "#fff",
+        "#gggggg",
+        "٣",
+        "red\n",
+        "7\n",
+        "#123456\n",
+    ],
 )
 def test_invalid_colour_is_refused(colour: str) -> None:
     assert code(colour) is None
 
 
-@given(st.text(max_size=12))
-def test_any_text_gives_only_digits_and_semicolons(colour: str) -> None:
-    assert not (code(colour) or "").strip("0123456789;")
+ANY_COLOUR = st.one_of(
+    st.text(max_size=12),
+    st.integers(-1, 999).map(str),
+    st.from_regex(r"[0-9\u0663]{1,3}\n?|#[0-9a-fA-F]{5,7}\n?", fullmatch=True),
+    st.sampled_from(NAMES).map("bright_{}".format),
+)
+
+
+@given(ANY_COLOUR)
+def test_any_colour_gives_only_digits_and_semicolons(colour: str) -> None:
+    codes = code(colour)
+    if codes is None:
+        return
+    first, *numbers = [int(number) for number in codes.split(";")]
+    assert set(codes) <= set("0123456789;")
+    assert (first == 38 and len(numbers) in (2, 4)) or 30 <= first <= 37 or 90 <= first <= 97
+    assert all(number <= 255 for number in numbers)
 
 
 def test_default_settings_and_every_colour_are_valid() -> None:

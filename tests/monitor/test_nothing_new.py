@@ -12,7 +12,7 @@ from brimline.observations import Pane
 from brimline.store.base import Write
 from brimline.store.memory import MemoryStore
 
-from .agent import Agent
+from .agent import MODEL, Agent
 
 Change = Callable[[Agent], Awaitable[object]]
 
@@ -114,8 +114,10 @@ async def set_parent(agent: Agent) -> None:
     assert row.parent == "p"
 
 
-def observe_with(**more: object) -> Change:
-    return lambda agent: agent.observe("tool", **more)
+async def set_host(agent: Agent) -> None:
+    await agent.observe("tool", host="h")
+    (row,) = await agent.store.sessions()
+    assert row.host == "h"
 
 
 async def change_transcript(agent: Agent) -> None:
@@ -133,7 +135,7 @@ CHANGES: dict[str, Change] = {
     "a compaction": compact,
     "an end": end_and_resume,
     "a parent": set_parent,
-    "a host": observe_with(host="h"),
+    "a host": set_host,
     "another file": change_transcript,
 }
 
@@ -144,6 +146,31 @@ def test_change_is_written(tmp_path: Path, name: str) -> None:
         agent, store = await stored_agent(tmp_path)
         await CHANGES[name](agent)
         assert store.writes > 0
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("field", ["model", "version"])
+def test_model_and_version_of_a_hook_are_stored_before_the_first_call(
+    tmp_path: Path, field: str
+) -> None:
+    """Later calls decide the model, and the transcript the version."""
+
+    async def go() -> None:
+        store = CountingStore()
+        agent = Agent(tmp_path, store)
+        await agent.observe("started", **{field: "one"})
+        store.writes = 0
+        await agent.observe("prompt", **{field: "one"})
+        assert store.writes == 0
+        await agent.observe("prompt", **{field: "two"})
+        await agent.observe("prompt")
+        (row,) = await store.sessions()
+        assert getattr(row, field) == "two"
+        agent.call(60_000)
+        await agent.observe("tool", **{field: "three"})
+        (row,) = await store.sessions()
+        assert (row.model, row.version) == (MODEL, "2.1.325")
 
     asyncio.run(go())
 

@@ -1,10 +1,12 @@
 """Each update is one structured log record with its inputs."""
 
 import logging
+from typing import Any, cast
 
 import pytest
 
 from brimline.observe import Tracker
+from brimline.observe.audit import log_update
 
 from .answers import message
 
@@ -32,7 +34,9 @@ def test_record_has_components_formulas_reading_and_calls(caplog: pytest.LogCapt
 
 
 def test_disabled_logging_computes_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    Tracker().observe(message("m1", 10))
+    with caplog.at_level(logging.WARNING, logger="brimline.observe"):
+        Tracker().observe(message("m1", 10))
+        log_update(cast("Any", None), cast("Any", None))  # the figures of None would raise
     assert caplog.records == []
 
 
