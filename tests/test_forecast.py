@@ -118,6 +118,27 @@ def test_only_recent_calls_count(before: list[int], sent: list[int]) -> None:
     assert growth_pace([*before, *recent]) == growth_pace(recent)
 
 
+def test_pace_is_of_a_hundred_calls_less_ten_at_each_end() -> None:
+    assert growth_pace(sents(*[1_000] * 150)) == (80_000, 80)
+    assert growth_pace(sents(*[9_000] * 50, *[1_000] * 100)) == (80_000, 80)
+
+
+@pytest.mark.parametrize(
+    ("growths", "pace"),
+    [
+        ((1, 10, 100, 1_000), (1_111, 4)),
+        ((1, 10, 100, 1_000, 10_000), (1_110, 3)),
+        (tuple(range(1, 20)), (sum(range(2, 19)), 17)),
+        (tuple(range(1, 21)), (sum(range(3, 19)), 16)),
+    ],
+    ids=["four: none left out", "five: one at each end", "nineteen: one", "twenty: two"],
+)
+def test_pace_leaves_out_a_tenth_of_the_growths_at_each_end(
+    growths: tuple[int, ...], pace: tuple[int, int]
+) -> None:
+    assert growth_pace(sents(*growths)) == pace
+
+
 @given(cycle, tokens, tokens)
 def test_any_cycle_gives_none_or_a_count(sent: list[int], held: int, limit: int) -> None:
     left = calls_left(sent, held, limit)

@@ -58,7 +58,10 @@ def test_expired_message_is_not_handed_out() -> None:
 
 @pytest.mark.parametrize("state", ["delivered", "cancelled", "expired"])
 def test_delivered_cancelled_or_expired_messages_are_not_handed_out_again(state: Any) -> None:
-    assert not is_pending(message(state=state), now=1.0)
+    """Also long after the lease under which they were handed out."""
+    over = message(state=state, handed_at=1.0)
+    assert not is_pending(over, now=2.0)
+    assert not is_pending(over, now=1.0 + 10 * DELIVERY_LEASE_S)
 
 
 def test_unacknowledged_message_is_handed_out_again_after_its_lease() -> None:

@@ -57,24 +57,32 @@ def test_anything_but_a_regular_file_is_refused_without_blocking(
     assert refused.value.errno == number
 
 
+class ReplacedPath(os.PathLike[str]):
+    """A path that leads to one file when it is checked, and to another when it is opened."""
+
+    def __init__(self, checked: Path, opened: Path) -> None:
+        self.checked, self.opened = iter([checked]), opened
+
+    def __fspath__(self) -> str:
+        return str(next(self.checked, self.opened))
+
+
 def test_file_replaced_by_a_fifo_after_the_check_is_refused(tmp_path: Path) -> None:
     """The type is checked again on the opened file."""
-
-    class Replaced(os.PathLike[str]):
-        """A path that leads to a file when it is checked, and to a FIFO when it is opened."""
-
-        def __init__(self) -> None:
-            self.paths = iter([tmp_path / "file", tmp_path / "fifo"])
-
-        def __fspath__(self) -> str:
-            return str(next(self.paths, tmp_path / "fifo"))
-
     (tmp_path / "file").touch()
     os.mkfifo(tmp_path / "fifo")
     before = len(os.listdir("/dev/fd"))
     with pytest.raises(OSError, match="not a regular file"):
-        open_regular_file(Replaced())
+        open_regular_file(ReplacedPath(tmp_path / "file", tmp_path / "fifo"))
     assert len(os.listdir("/dev/fd")) == before
+
+
+def test_file_replaced_by_a_link_after_the_check_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("file")
+    with pytest.raises(OSError) as refused:
+        open_regular_file(ReplacedPath(tmp_path / "file", tmp_path / "link"), follow_links=False)
+    assert refused.value.errno == errno.ELOOP
 
 
 @pytest.mark.usefixtures("without_privileges")

@@ -720,6 +720,13 @@ def test_encoded_session_and_events_decode_to_the_same(events: list[AnyEvent]) -
     assert msgspec.json.decode(msgspec.json.encode(events), type=list[AnyEvent]) == events
 
 
+def test_first_cycle_has_its_first_call() -> None:
+    thread = thread_of(call("a", 1_000), call("b", 2_000))
+    assert (thread.cycle_start, thread.sents_of_cycle) == (0, [1_000, 2_000])
+    thread = thread_of(call("a", 1_000), Compacted(at=1.0), call("b", 2_000))
+    assert (thread.cycle_start, thread.sents_of_cycle) == (1, [2_000])
+
+
 def test_cycle_of_every_call_counts_compactions_and_clears_before_it() -> None:
     usage = Usage(60_000, 0, 0, 10)
     events: list[AnyEvent] = [

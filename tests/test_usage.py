@@ -206,6 +206,8 @@ def test_short_count_keeps_two_or_three_digits(tokens: int, text: str) -> None:
         (90_000, 200_000, "Context: 45% (90K/200K)"),
         (250_000, 200_000, "Context: 100% (250K/200K)"),
         (90_000, None, "Tokens: 90K"),
+        (90_000, 0, "Tokens: 90K"),
+        (0, 1, "Context: 0% (0/1)"),
         (None, 200_000, ""),
         (None, None, ""),
     ],

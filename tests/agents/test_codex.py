@@ -169,6 +169,16 @@ def test_cache_is_taken_out_of_the_input_and_held_is_the_total() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["task_started", "turn_started"])
+def test_window_is_known_from_the_start_of_a_turn(kind: str) -> None:
+    """Before the first call, which repeats it."""
+    started = event(kind, turn_id="t1", model_context_window=258_400)
+    (window,) = of_kind(events(meta(), started, turn("t1")), WindowReported)
+    assert window == WindowReported(at=SECONDS, tokens=258_400, thread="main")
+    usage = tokens(1_000, 50)
+    assert len(of_kind(events(meta(), started, count(usage, usage)), WindowReported)) == 1
+
+
 def test_call_before_the_first_turn_has_the_model_of_the_settings() -> None:
     row = event("thread_settings_applied", thread_settings={"model": "gpt-6"})
     usage = tokens(800, 20)

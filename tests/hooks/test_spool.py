@@ -114,6 +114,19 @@ def make_folder(path: Path) -> None:
 MAKE_ODD_FILE: list[Callable[[Path], None]] = [make_link, make_folder, os.mkfifo]
 
 
+@pytest.mark.parametrize("make", MAKE_ODD_FILE)
+def test_batch_replaced_after_it_was_taken_is_not_read(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    append_to_spool(tmp_path, event(1))
+    batch = take(tmp_path)
+    assert batch is not None
+    batch.finish()
+    make(tmp_path / "spool.taking")
+    with pytest.raises(OSError):
+        list(batch)
+
+
 @pytest.mark.parametrize("name", ["spool", "spool.taking"])
 @pytest.mark.parametrize("make", MAKE_ODD_FILE)
 def test_spool_that_is_no_regular_file_is_moved_aside_and_logged(

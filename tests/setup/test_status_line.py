@@ -34,6 +34,25 @@ def test_setup_replaces_only_the_command_of_the_status_line(machine: Machine) ->
     assert user_command(machine) == "~/line A"
 
 
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("printf é 🚀", "printf é 🚀"),
+        ("printf \\u00e9 \\ud83d\\ude80", "printf é 🚀"),
+        ("printf \ue0b0 \ud7ff", "printf \ue0b0 \ud7ff"),
+        ("printf é \\ud800", None),
+        ("printf \\udfff", None),
+    ],
+    ids=["as written", "escaped", "next to surrogates", "lone surrogate", "last surrogate"],
+)
+def test_only_a_lone_surrogate_makes_a_user_command_unusable(
+    machine: Machine, text: str, command: str | None
+) -> None:
+    machine.write(OWN.replace("~/line \\u0041", text))
+    machine.set_up()
+    assert user_command(machine) == command
+
+
 def test_no_user_command_is_known_without_a_status_line(machine: Machine) -> None:
     assert find_status_line(machine.options.state, None) is None
     machine.set_up()
