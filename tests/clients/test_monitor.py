@@ -181,6 +181,18 @@ def test_session_starts_the_daemon(agent: MonitoredClient) -> None:
     assert stopped.returncode == 0, stopped.stderr
 
 
+def test_daemon_that_is_killed_within_a_session_is_started_again(agent: MonitoredClient) -> None:
+    """A hook of the same session starts the daemon, which receives the later hooks."""
+    killed = agent.daemon.get("/v1/daemon")["pid"]
+    try:
+        kill = agent.shell(f"kill -9 {killed}")
+        agent.run_with_autostart(agent.steps(2, agent.ramp(0.1), kill))
+        assert requests_after_start(agent) > 0
+    finally:
+        agent.daemon.command("serve", "--stop")
+        agent.daemon.wait_for_exit()
+
+
 @only_with(Opencode, Pi)
 def test_missing_hook_client_is_silent(agent: ExtensionClient) -> None:
     """If Brimline was uninstalled without `setup --remove`, the agent works and shows no error."""

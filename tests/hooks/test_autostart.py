@@ -1,5 +1,6 @@
-"""A session start without a daemon starts one, detached from the agent."""
+"""A hook or status line without a daemon starts one, detached from the agent."""
 
+import os
 import socket
 import sys
 import time
@@ -122,7 +123,7 @@ def test_daemon_starts_without_a_log(waiting_agent: Agent) -> None:
 
 @LINUX
 @pytest.mark.parametrize("kind", ["hook", "statusline"])
-def test_other_hooks_and_status_lines_start_no_daemon(
+def test_hooks_installed_without_autostart_start_no_daemon(
     waiting_agent: Agent, kind: RequestKind
 ) -> None:
     waiting_agent.run(HOOK, kind)
@@ -131,12 +132,58 @@ def test_other_hooks_and_status_lines_start_no_daemon(
 
 
 @LINUX
-def test_only_autostart_0_prevents_the_start(waiting_agent: Agent) -> None:
-    replace(waiting_agent, env={"BRIMLINE_AUTOSTART": "0"}).run(HOOK, "start")
+@pytest.mark.parametrize("kind", ["hook", "statusline"])
+def test_any_hook_or_status_line_starts_a_daemon_but_a_second_one_only_after_a_minute(
+    waiting_agent: Agent, kind: RequestKind
+) -> None:
+    for _ in range(3):
+        waiting_agent.run(HOOK, f"{kind}-restart")
+    assert len(recorded_starts(waiting_agent.folder)) == 1
+    assert [event.kind for event in waiting_agent.take_spooled()] == [kind] * 3
+    set_last_restart(waiting_agent, time.time() - autostart.RESTART_INTERVAL_S + 10)
+    waiting_agent.run(HOOK, f"{kind}-restart")
+    assert len(recorded_starts(waiting_agent.folder)) == 1
+    set_last_restart(waiting_agent, time.time() - autostart.RESTART_INTERVAL_S)
+    waiting_agent.run(HOOK, f"{kind}-restart")
+    assert len(recorded_starts(waiting_agent.folder)) == 2
+
+
+@LINUX
+def test_restart_is_not_put_off_by_a_start_or_by_a_clock_that_was_set_back(
+    waiting_agent: Agent,
+) -> None:
+    waiting_agent.run(HOOK, "start")
+    waiting_agent.run(HOOK, "hook-restart")
+    assert len(recorded_starts(waiting_agent.folder)) == 2
+    set_last_restart(waiting_agent, time.time() + 3_600)
+    waiting_agent.run(HOOK, "hook-restart")
+    assert len(recorded_starts(waiting_agent.folder)) == 3
+
+
+@LINUX
+def test_daemon_that_the_user_stopped_is_started_only_by_a_new_session(
+    waiting_agent: Agent,
+) -> None:
+    (waiting_agent.folder / autostart.STOPPED_MARK).touch()
+    waiting_agent.run(HOOK, "hook-restart")
+    assert recorded_starts(waiting_agent.folder) == []
+    waiting_agent.take_spooled()
+    waiting_agent.run(HOOK, "start")
+    single_start(waiting_agent)
+
+
+def set_last_restart(agent: Agent, at: float) -> None:
+    os.utime(agent.folder / autostart.START_LOCK, (at, at))
+
+
+@LINUX
+@pytest.mark.parametrize("kind", ["start", "hook-restart", "statusline-restart"])
+def test_only_autostart_0_prevents_the_start(waiting_agent: Agent, kind: str) -> None:
+    replace(waiting_agent, env={"BRIMLINE_AUTOSTART": "0"}).run(HOOK, kind)
     assert recorded_starts(waiting_agent.folder) == []
     assert len(waiting_agent.take_spooled()) == 1
-    replace(waiting_agent, env={"BRIMLINE_AUTOSTART": "1"}).run(HOOK, "start")
-    single_start(waiting_agent)
+    replace(waiting_agent, env={"BRIMLINE_AUTOSTART": "1"}).run(HOOK, kind)
+    assert len(recorded_starts(waiting_agent.folder)) == 1
 
 
 @LINUX
@@ -147,9 +194,10 @@ def test_no_second_daemon_beside_a_suspended_one(waiting_agent: Agent, stopped: 
 
 
 @LINUX
-def test_no_second_daemon_beside_one_that_does_not_answer(waiting_agent: Agent) -> None:
+@pytest.mark.parametrize("kind", ["start", "hook-restart"])
+def test_no_second_daemon_beside_one_that_does_not_answer(waiting_agent: Agent, kind: str) -> None:
     with Daemon(waiting_agent.socket, waits):
-        waiting_agent.run(HOOK, "start")
+        waiting_agent.run(HOOK, kind)
     assert recorded_starts(waiting_agent.folder) == []
     assert [event.kind for event in waiting_agent.take_spooled()] == ["hook"]
 
@@ -166,13 +214,16 @@ def test_no_second_daemon_beside_one_with_a_full_backlog(waiting_agent: Agent) -
 
 
 @LINUX
-def test_many_sessions_start_one_daemon(waiting_agent: Agent, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["start", "hook-restart"])
+def test_many_hooks_at_once_start_one_daemon(
+    waiting_agent: Agent, tmp_path: Path, kind: str
+) -> None:
     """All events are spooled, and a later session can start a daemon again."""
     count, stay = 12, tmp_path / "stay"
     stay.touch()
     staying = replace(waiting_agent, env={STAY: str(stay)})
     with ThreadPoolExecutor(count) as several:
-        running = [several.submit(staying.run, HOOK, "start") for _ in range(count)]
+        running = [several.submit(staying.run, HOOK, kind) for _ in range(count)]
         wait_until(lambda: recorded_starts(waiting_agent.folder) != [])
         wait_until(lambda: sum(each.done() for each in running) >= count - 1)
         stay.unlink()
@@ -196,12 +247,15 @@ def test_start_hook_gets_the_reply_of_a_running_daemon(direct: Agent) -> None:
     assert (result.stdout, exchange.request.kind, exchange.acknowledged) == (b"{}", "hook", True)
 
 
-def test_start_hook_ends_while_the_daemon_still_runs(direct: Agent, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["start", "hook-restart", "statusline-restart"])
+def test_hook_ends_while_the_daemon_that_it_started_still_runs(
+    direct: Agent, tmp_path: Path, kind: str
+) -> None:
     stay = tmp_path / "stay"
     stay.touch()
     try:
-        result = replace(direct, env={STAY: str(stay)}).run(HOOK, "start")
-        assert (result.code, result.stdout, result.stderr) == (0, b"", b"")
+        result = replace(direct, env={STAY: str(stay)}).run(HOOK, kind)
+        assert (result.code, result.stderr) == (0, b"")
         assert result.seconds < MAX_RUN_S
         while not recorded_starts(direct.folder):
             time.sleep(0.02)

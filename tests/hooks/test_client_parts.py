@@ -25,7 +25,7 @@ def imported_modules(arguments: list[str], stdin: bytes) -> set[str]:
     return {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
 
 
-@pytest.mark.parametrize("kind", ["hook", "statusline", "start"])
+@pytest.mark.parametrize("kind", ["hook", "statusline", "start", "statusline-restart"])
 @pytest.mark.parametrize("way", [[], ["--no-daemon", "1-1"]], ids=["asking", "handed over"])
 def test_client_imports_only_the_c_modules_it_needs(
     tmp_path: Path, kind: str, way: list[str]

@@ -258,6 +258,16 @@ def test_missing_daemon_is_started_if_autostart_is_on(
     assert (agent.folder / "spool").read_text() == kind
 
 
+@pytest.mark.parametrize("make_agent", AGENTS, indirect=True)
+def test_daemon_that_died_within_a_session_is_started_again(make_agent: MakeAgent) -> None:
+    script = make_agent().folder / "recording.py"
+    script.write_text(RECORDING_CLIENT)
+    agent = make_agent(script=script, autostart=True)
+    leave_stale_socket(agent.socket)
+    agent.run(json.dumps({**EVENT, "hook_event_name": "PostToolUse"}).encode())
+    assert (agent.folder / "spool").read_text() == "hook-restart"
+
+
 def test_slow_daemon_is_not_started_again(make_agent: MakeAgent) -> None:
     script = make_agent().folder / "recording.py"
     script.write_text(RECORDING_CLIENT)

@@ -1,4 +1,4 @@
-"""The real daemon started by a session's hook: one instance, which reads the spooled events."""
+"""The real daemon started by a hook: one instance, which reads the spooled events."""
 
 import fcntl
 import json
@@ -33,9 +33,23 @@ class Machine:
 
     def start(self, session: str) -> None:
         """Run the hook of a session start."""
-        hook_input = {"session_id": session, "hook_event_name": "SessionStart", "source": "startup"}
-        result = self.agent.run(json.dumps(hook_input).encode(), "start")
+        self._run({"session_id": session, "hook_event_name": "SessionStart", "source": "startup"})
+
+    def prompt(self, session: str) -> None:
+        """Run the hook of a prompt."""
+        self._run({"session_id": session, "hook_event_name": "UserPromptSubmit"}, "hook-restart")
+
+    def _run(self, hook_input: dict[str, str], kind: str = "start") -> None:
+        result = self.agent.run(json.dumps(hook_input).encode(), kind)
         assert (result.code, result.stdout, result.stderr) == (0, b"", b"")
+
+    def kill_daemon(self) -> int:
+        """Kill the daemon once it has processed an event; return its process id."""
+        pid = int(self.status(1)["pid"])
+        os.kill(pid, signal.SIGKILL)
+        while self.brimline("serve", "--status").returncode == 0:
+            time.sleep(0.05)
+        return pid
 
     def brimline(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-m", "brimline", *arguments]
@@ -103,18 +117,59 @@ def test_daemon_holds_the_start_lock_and_does_not_pass_it_on(machine: Machine) -
     flags = Path(f"/proc/{pid}/fdinfo/3").read_text().split("flags:")[1].split()[0]
     assert int(flags, 8) & os.O_CLOEXEC
     machine.brimline("serve", "--stop")
-    with lock.open() as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # the process ends a moment after it says so
+    wait_until_released(lock)  # the process ends a moment after it says so
 
 
 def test_session_after_a_kill_starts_the_daemon_again(machine: Machine) -> None:
     machine.start("one")
-    killed = machine.status(1)["pid"]
-    os.kill(killed, signal.SIGKILL)
-    while machine.brimline("serve", "--status").returncode == 0:
-        time.sleep(0.05)
+    killed = machine.kill_daemon()
     machine.start("two")
     assert machine.status(1)["pid"] != killed
+
+
+def test_two_hooks_after_a_kill_start_one_daemon_again(machine: Machine) -> None:
+    machine.start("one")
+    killed = machine.kill_daemon()
+    with ThreadPoolExecutor(2) as several:
+        list(several.map(machine.prompt, ["one", "one"]))
+    status = machine.status(2)
+    assert (status["pid"] != killed, status["heard"]) == (True, 2)
+    log = (machine.agent.folder / "serve.log").read_text()
+    assert (log.count("is running at"), "taken" in log) == (2, False)
+
+
+def test_start_that_fails_is_not_tried_again_within_a_minute(machine: Machine) -> None:
+    (machine.agent.folder / "brimline.db").mkdir()
+    machine.prompt("one")
+    log = machine.agent.folder / "serve.log"
+    wait_until_released(machine.agent.folder / "start.lock")
+    tried = log.read_text()
+    assert tried
+    for _ in range(3):
+        machine.prompt("one")
+    wait_until_released(machine.agent.folder / "start.lock")
+    assert log.read_text() == tried
+
+
+def wait_until_released(lock: Path) -> None:
+    with lock.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def test_stopped_daemon_stays_off_until_a_new_session(machine: Machine) -> None:
+    machine.start("one")
+    stopped = machine.status(1)["pid"]
+    assert machine.brimline("serve", "--stop").returncode == 0
+    lock = machine.agent.folder / "start.lock"
+    wait_until_released(lock)
+    machine.prompt("one")
+    wait_until_released(lock)
+    assert machine.brimline("serve", "--status").returncode == 3
+    machine.start("two")
+    assert machine.status(2)["pid"] != stopped
+    machine.kill_daemon()
+    machine.prompt("one")
+    machine.status(1)
 
 
 def test_autostart_off_in_the_settings_starts_no_daemon(machine: Machine) -> None:

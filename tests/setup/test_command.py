@@ -93,7 +93,7 @@ def test_installed_command_uses_absolute_paths_socket_and_spool(user: User) -> N
     words = [hook["command"], *hook["args"]]
     state = user.home / ".local/state/brimline"
     socket = socket_path(state, os.getuid())
-    assert words[-4:] == ["hook", "claude", str(socket), str(state / "spool")]
+    assert words[-4:] == ["hook-restart", "claude", str(socket), str(state / "spool")]
     assert sys.executable in words
     assert any(word.endswith("/brimline/hooks/client/client.py") for word in words)
 
@@ -261,11 +261,11 @@ def kinds(user: User) -> dict[str, str]:
     return {event: group["hooks"][0]["args"][-4] for event, [group] in hooks.items()}
 
 
-def test_only_the_session_start_hook_starts_the_daemon(user: User) -> None:
+def test_every_hook_starts_the_daemon_by_default(user: User) -> None:
     user.run(agents=["claude"])
     kind_by_event = kinds(user)
     assert kind_by_event.pop("SessionStart") == "start"
-    assert set(kind_by_event.values()) == {"hook"}
+    assert set(kind_by_event.values()) == {"hook-restart"}
 
 
 @pytest.mark.parametrize("options", [{"autostart": False}, {"autostart_off": True}])

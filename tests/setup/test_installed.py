@@ -1,5 +1,6 @@
 """Detection of installed hooks, however they were set up."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -50,15 +51,30 @@ def test_installed_hooks_are_complete_current_and_report_autostart(
     assert hooks.autostart is autostart
 
 
-def test_only_the_session_start_hook_starts_the_daemon(machine: Machine) -> None:
-    machine.set_up(autostart=True, transport="http")
+@pytest.mark.parametrize("autostart", [False, True])
+def test_every_command_starts_the_daemon_if_autostart_is_on(
+    machine: Machine, autostart: bool
+) -> None:
+    machine.set_up(autostart=autostart, transport="http")
     kinds = {event: hook.get("args", [None] * 3)[2] for event, [hook] in machine.hooks().items()}
-    assert kinds.pop("SessionStart") == "start"
+    assert kinds.pop("SessionStart") == ("start" if autostart else "hook")
     assert set(kinds.values()) == {None}
     assert installed(machine).addresses == (ADDRESS,)
-    machine.set_up(autostart=False, transport="command")
+    machine.set_up(autostart=autostart, transport="command")
     kinds = {event: hook["args"][2] for event, [hook] in machine.hooks().items()}
-    assert set(kinds.values()) == {"hook"}
+    assert kinds.pop("SessionStart") == ("start" if autostart else "hook")
+    assert set(kinds.values()) == {"hook-restart" if autostart else "hook"}
+    line = json.loads(machine.file().read_text())["statusLine"]["command"]
+    assert (" statusline-restart " in line, " statusline " in line) == (autostart, not autostart)
+
+
+def test_hooks_that_only_start_the_daemon_with_a_session_are_outdated(machine: Machine) -> None:
+    machine.set_up(autostart=True)
+    path = machine.file()
+    path.write_text(path.read_text().replace("-restart", ""))
+    hooks = installed(machine)
+    assert hooks.outdated == tuple(e for e in hooks.events if e != "SessionStart")
+    assert (hooks.autostart, hooks.status_line) == (True, "old")
 
 
 def test_hooks_of_another_installation_are_outdated(machine: Machine) -> None:

@@ -10,8 +10,9 @@ import msgspec
 
 from brimline.jsonc import Json
 
-# What the hook client is run for; `start` is a session's start, and also starts the daemon.
-Kind: TypeAlias = Literal["hook", "statusline", "start"]
+# What the hook client is run for; `start` is a session's start, and also starts the daemon. The
+# last two start it if it died within the session.
+Kind: TypeAlias = Literal["hook", "statusline", "start", "hook-restart", "statusline-restart"]
 
 HOOK_NAME = "brimline"  # the name of our hooks in clients that name them
 

@@ -89,9 +89,9 @@ class InstallSpec(msgspec.Struct, frozen=True):
     ) -> list[WantedHook]:
         """Return all hooks: over HTTP if possible and `http` is given, else commands.
 
-        With `autostart` the hook of the session's start also starts the daemon.
+        With `autostart` every command also starts the daemon if none runs.
         """
-        command = self.hook(program.command("hook", self.agent))
+        command = self.hook(program.command("hook-restart" if autostart else "hook", self.agent))
         first = self.hook(program.command("start", self.agent)) if autostart else command
         posted = self._http_hook(http, command.timeout) if http else command
         kinds = dict.fromkeys(self.http_events, posted) | {START_EVENT: first}

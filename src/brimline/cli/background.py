@@ -16,6 +16,7 @@ from brimline.hooks.client.autostart import (
     LOG_NAME,
     SERVE_ARGUMENTS,
     START_LOCK_FD,
+    STOPPED_MARK,
     daemon_environment,
 )
 from brimline.server.sockets import LOCK_NAME, DaemonUnresponsive, find_unresponsive
@@ -93,7 +94,13 @@ def _print_failure(child: "subprocess.Popen[bytes]", log: Path, begin: int) -> i
 
 
 def stop(context: Context) -> bool:
-    """Stop the daemon and return whether it has ended; raises NotRunning."""
+    """Stop the daemon and return whether it has ended; raises NotRunning.
+
+    The hooks of open sessions do not start it again.
+    """
+    mark = log_path(context).with_name(STOPPED_MARK)
+    with suppress(OSError):
+        mark.touch(mode=0o600)
     request(context, "DELETE", DAEMON_PATH)
     end = time.monotonic() + STOP_TIMEOUT_S
     while time.monotonic() < end:

@@ -113,6 +113,6 @@ def _autostart(context: Context, installed: list[InstalledHooks], report: Daemon
     if not context.settings.daemon.autostart:
         return Check("autostart", True, "disabled in the settings")
     if any(one.autostart for one in installed):
-        return Check("autostart", True, "on: a new session starts the daemon")
+        return Check("autostart", True, "on: hooks start the daemon if none runs")
     finding = "off: no installed hook starts the daemon"
     return Check("autostart", report.runs, finding, "`brimline setup --autostart` turns it on.")

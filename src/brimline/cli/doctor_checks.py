@@ -23,7 +23,7 @@ HOOK_GRACE_S = 60.0  # a transcript may be ahead of the hooks by this much
 
 MIN_FREE_BYTES = 16 << 20  # a disk with fewer bytes left is full before anybody looks again
 
-START = "`brimline serve --background` starts it. With autostart on, the next session starts it."
+START = "`brimline serve --background` starts it. With autostart on, a hook starts it."
 RESTART = "Restart it: `brimline serve --stop`, then `brimline serve --background`."
 ELSEWHERE = "set BRIMLINE_STATE_DIR to another folder."
 ROOM = "Free some disk space: events cannot be stored."

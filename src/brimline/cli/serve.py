@@ -31,7 +31,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     which = to.add_mutually_exclusive_group()
     for name, about in (
         ("--background", "start the daemon and return when it is ready"),
-        ("--autostart", "start silently, as the SessionStart hook does; log to serve.log"),
+        ("--autostart", "start silently, as hooks do; log to serve.log"),
         ("--demo", "serve sample sessions on a port of their own"),
         ("--status", "show the running daemon"),
         ("--stop", "stop the running daemon"),

@@ -44,7 +44,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("--transport", choices=("command", "http"), help=about)
     about = "how to combine with your own status line (default: unchanged, else append)"
     to.add_argument("--status-line", choices=("prepend", "append", "replace"), help=about)
-    about = "start the daemon when a session starts (default: from the settings, else yes)"
+    about = "let hooks start the daemon if none runs (default: from the settings, else yes)"
     to.add_argument("--autostart", action=argparse.BooleanOptionalAction, help=about)
     add_flag(to, "--service", "run the daemon as a systemd or launchd service")
     about = "session to notify about all sessions, or this project's (--scope project)"

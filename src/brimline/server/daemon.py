@@ -16,6 +16,7 @@ from starlette.applications import Starlette
 
 from brimline._version import __version__
 from brimline.folder_safety import make_private_folder
+from brimline.hooks.client.autostart import STOPPED_MARK
 from brimline.hooks.spool import take, take_dropped
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
@@ -281,6 +282,7 @@ def _lock_state_folder(state: Path) -> Generator[None, None, None]:
         try:
             make_private_folder(state)
             stack.enter_context(hold_instance_lock(state / LOCK_NAME))
+            (state / STOPPED_MARK).unlink(missing_ok=True)
         except OSError as error:
             raise StoreFailed(str(state), error.strerror or str(error), UNWRITABLE_HINT) from error
         yield

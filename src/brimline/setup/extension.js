@@ -15,8 +15,9 @@ async function reportEvent(event) {
   try {
     return answerText(await requestDaemon(id, body))
   } catch (error) {
-    const starts = event.hook_event_name === "SessionStart" && NO_DAEMON.includes(error.code)
-    await spool(id, body, starts && CONFIG.autostart ? "start" : "hook")
+    const starts = CONFIG.autostart && NO_DAEMON.includes(error.code)
+    const startKind = event.hook_event_name === "SessionStart" ? "start" : "hook-restart"
+    await spool(id, body, starts ? startKind : "hook")
     return undefined
   }
 }

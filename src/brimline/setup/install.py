@@ -44,7 +44,7 @@ PROJECT_IS_SHARED = (
 class SetupOptions(msgspec.Struct, frozen=True):
     """What the user asks for; None keeps what is installed, or is the default.
 
-    `autostart`: the SessionStart hook starts the daemon if none runs; `default_autostart` is its
+    `autostart`: hooks and the status line start the daemon if none runs; `default_autostart` is its
     default. The default of `transport` is "command", that of `mode` "append". `http_target` is None
     if no daemon has run yet.
     """
@@ -88,9 +88,9 @@ class SettingsFile(msgspec.Struct, frozen=True):
     def remove(self) -> bool:
         return self.options.remove
 
-    @property
-    def status_line(self) -> str:
-        return self.options.program.command("statusline", self.spec.agent).shell
+    def status_line(self, autostart: bool) -> str:
+        kind = "statusline-restart" if autostart else "statusline"
+        return self.options.program.command(kind, self.spec.agent).shell
 
     @property
     def entry(self) -> ManifestEntry | None:
@@ -128,10 +128,11 @@ def parse_settings(path: Path, dialect: Dialect, data: bytes | None) -> Document
 def _install(file: SettingsFile, before: bytes | None) -> FileChange:
     document = parse_settings(file.path, file.spec.dialect, before)
     is_first, old = not has_our_entries(document), file.entry
-    changed = set_hooks(document, _wanted_hooks(file, document))
+    autostart = _wanted_autostart(file, document)
+    changed = set_hooks(document, _wanted_hooks(file, document, autostart))
     status_line = None
     if file.spec.has_status_line:
-        changed, own = _set_status_line(file, document, changed)
+        changed, own = _set_status_line(file, document, changed, autostart)
         mode = old.status_line.mode if old and old.status_line else "append"
         status_line = StatusLine(own, file.options.mode or mode)
     after = _encode(changed)
@@ -153,15 +154,20 @@ def _install(file: SettingsFile, before: bytes | None) -> FileChange:
     return FileChange(after, entry, is_first)
 
 
-def _wanted_hooks(file: SettingsFile, document: Document) -> list[WantedHook]:
+def _wanted_autostart(file: SettingsFile, document: Document) -> bool:
+    """Return whether to start the daemon: as the options say, else as it is installed."""
+    if file.options.autostart is not None:
+        return file.options.autostart
+    start = installed_hooks(document).get(START_EVENT)
+    return file.options.default_autostart if start is None else starts_daemon(start)
+
+
+def _wanted_hooks(file: SettingsFile, document: Document, autostart: bool) -> list[WantedHook]:
     """Return every hook as the options say, else as it is installed."""
-    options, hooks = file.options, installed_hooks(document)
-    transport, autostart = options.transport, options.autostart
+    options, transport = file.options, file.options.transport
     if transport is None:
-        transport = "http" if any(map(daemon_address, hooks.values())) else "command"
-    if autostart is None:
-        start = hooks.get(START_EVENT)
-        autostart = options.default_autostart if start is None else starts_daemon(start)
+        hooks = installed_hooks(document).values()
+        transport = "http" if any(map(daemon_address, hooks)) else "command"
     if transport == "command" or not file.spec.http_events:
         return file.spec.wanted_hooks(options.program, None, autostart)
     if options.scope == "project":
@@ -172,9 +178,9 @@ def _wanted_hooks(file: SettingsFile, document: Document) -> list[WantedHook]:
 
 
 def _set_status_line(
-    file: SettingsFile, document: Document, changed: Document
+    file: SettingsFile, document: Document, changed: Document, autostart: bool
 ) -> tuple[Document, ReplacedStatusLine | None]:
-    changed, own = set_status_line(changed, file.status_line)
+    changed, own = set_status_line(changed, file.status_line(autostart))
     if own is None and has_our_status_line(document):
         own = _recorded_status_line(file)
     if file.options.scope == "project" and (own is None or own.raw is None):

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from brimline.agents import get_agent
-from brimline.agents.hook_command import Program, daemon_address
+from brimline.agents.hook_command import Program, daemon_address, starts_daemon
 from brimline.agents.install_spec import START_EVENT, InstallSpec, Scope
 from brimline.errors import InvalidSettings
 from brimline.jsonc import Document
@@ -26,7 +26,7 @@ class InstalledHooks(msgspec.Struct, frozen=True):
 
     `missing` are the events without a hook, `outdated` those whose command is not what setup would
     write now, of another installation for example. `addresses` are those that HTTP hooks post to.
-    `autostart`: the SessionStart hook starts the daemon. `status_line` is None if setup installed
+    `autostart`: hooks start the daemon. `status_line` is None if setup installed
     none. `disabled_by` may be a setting of another file.
     """
 
@@ -79,9 +79,10 @@ def _find_in_settings(file: SettingsFile, scope: Scope) -> InstalledHooks:
     spec, program = file.spec, file.options.program
     document = read_settings(file.path, spec.dialect)
     hooks = installed_hooks(document)
-    plain, starting = (
-        spec.hook(program.command(kind, spec.agent)).to_json() for kind in ("hook", "start")
-    )
+    autostart = starts_daemon(hooks.get(START_EVENT))
+    wanted = {
+        each.event: each.hook.to_json() for each in spec.wanted_hooks(program, None, autostart)
+    }
     addresses = {event: daemon_address(hook) for event, hook in hooks.items()}
     return InstalledHooks(
         agent=spec.agent,
@@ -91,18 +92,18 @@ def _find_in_settings(file: SettingsFile, scope: Scope) -> InstalledHooks:
         outdated=tuple(
             event
             for event, hook in hooks.items()
-            if hook not in (plain, starting) and not addresses[event]
+            if hook != wanted.get(event) and not addresses[event]
         ),
         addresses=tuple(sorted({address for address in addresses.values() if address})),
-        autostart=hooks.get(START_EVENT) == starting,
-        status_line=_line_state(file, document),
+        autostart=autostart and hooks[START_EVENT] == wanted[START_EVENT],
+        status_line=_line_state(file, document, autostart),
         disabled_by=find_disabling_setting(file),
         scope=scope,
     )
 
 
-def _line_state(file: SettingsFile, document: Document) -> LineState | None:
+def _line_state(file: SettingsFile, document: Document, autostart: bool) -> LineState | None:
     if has_our_status_line(document):
         command = document.find((STATUS_LINE, "command"))
-        return "current" if command and command.scalar == file.status_line else "old"
+        return "current" if command and command.scalar == file.status_line(autostart) else "old"
     return "gone" if file.entry and file.entry.status_line else None

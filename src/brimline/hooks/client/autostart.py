@@ -1,14 +1,19 @@
-"""Starting the daemon when a session starts and none runs: a part of client.py.
+"""Starting the daemon from a hook or status line when none runs: a part of client.py.
 
 The daemon belongs to the user, not to the agent: it inherits no stream, folder, process group or
 session variable of the agent. The process that gets the start lock starts the daemon, which
 inherits the lock and holds it until it ends: so only one is started, however many sessions start at
 once. launch.c does the same in C.
+
+A session's start always starts it. Within a session a restart is tried once a minute at most, and
+not after `brimline serve --stop`. The lock file has a byte since the first restart, and the time of
+the last as its own.
 """
 
 import fcntl
 import posix
 import sys
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +24,8 @@ else:
 LOG_NAME = "serve.log"
 START_LOCK = "start.lock"  # in the state folder
 START_LOCK_FD = 3  # on which the daemon inherits the lock
+STOPPED_MARK = "stopped"  # in the state folder after `brimline serve --stop`, until the next start
+RESTART_INTERVAL_S = 60
 
 AUTOSTART_VARIABLE = b"BRIMLINE_AUTOSTART"
 # -P: nothing is imported from the agent's working folder.
@@ -38,9 +45,11 @@ PREFIXES = (b"BRIMLINE_", b"LC_", b"XDG_")
 SESSION_NAMES = (b"BRIMLINE_PARENT", b"BRIMLINE_SESSION")
 
 
-def start_daemon(spool: str) -> None:
+def start_daemon(spool: str, is_restart: bool) -> None:
     """Start a daemon for the state folder of a spool, unless disabled or already starting."""
     if posix.environ.get(AUTOSTART_VARIABLE) == b"0" or not take_start_lock(spool):
+        return
+    if is_restart and not take_restart(state_folder(spool)):
         return
     child = posix.fork()
     if child:
@@ -67,6 +76,19 @@ def take_start_lock(spool: str) -> bool:
         posix.close(file)
     posix.set_inheritable(START_LOCK_FD, True)
     return True
+
+
+def take_restart(state: str) -> bool:
+    """Return whether a restart is due, and note it as tried."""
+    try:
+        posix.stat(f"{state}/{STOPPED_MARK}")
+    except OSError:
+        lock = posix.fstat(START_LOCK_FD)
+        age = time.time() - lock.st_mtime  # negative if the clock was set back
+        if lock.st_size and 0 <= age < RESTART_INTERVAL_S:
+            return False
+        return posix.pwrite(START_LOCK_FD, b".", 0) == 1
+    return False
 
 
 def state_folder(spool: str) -> str:

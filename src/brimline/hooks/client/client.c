@@ -102,10 +102,16 @@ static void read_body(void) {
 
 /* The header. */
 
-static int is_start(void) { return strcmp(arguments[KIND], "start") == 0; }
+static int is_kind(const char *name) { return strcmp(arguments[KIND], name) == 0; }
 
-/* The kind of the request: for the daemon the start of a session is a hook like any other. */
-static const char *kind(void) { return is_start() ? "hook" : arguments[KIND]; }
+static int is_restart(void) { return is_kind("hook-restart") || is_kind("statusline-restart"); }
+
+/* The kind of the request: the daemon does not need to know who may start it. */
+static const char *kind(void) {
+    return is_kind("start") || is_kind("hook-restart") ? "hook"
+           : is_kind("statusline-restart")             ? "statusline"
+                                                       : arguments[KIND];
+}
 
 static size_t entry(char *into, const char *group, const char *key, const char *value) {
     return (size_t)snprintf(into, KEY + VALUE, "%s%s=%.*s", group, key, VALUE, value) + 1;
@@ -175,8 +181,8 @@ static void save_event(void) {
     if (strcmp(kind(), "statusline") == 0)
         write_all(STDOUT_FILENO, line, short_status(reduced, size, state, line));
     append(header, put_header(header), reduced, size);
-    if (is_start() && is_daemon_off)
-        launch_daemon(arguments[PYTHON], arguments[CLIENT], arguments[SPOOL]);
+    if (is_daemon_off && (is_kind("start") || is_restart()))
+        launch_daemon(arguments[PYTHON], arguments[CLIENT], arguments[SPOOL], is_restart());
 }
 
 /* Appends the receipt to the spool: the daemon then does not hand out again what was printed. */

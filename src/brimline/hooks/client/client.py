@@ -5,10 +5,11 @@
     python -I -S client.py --start SPOOL
 
 KIND is `hook`, `statusline`, or `start`: the hook of a session's start, which starts the daemon if
-none runs. The second form is for extensions that got no answer: ID is the event id, and
-the daemon may have received it. Then, `start` means that no daemon runs, and `delivered` that stdin
-is the receipt of an answer which the daemon did not confirm. The third form becomes the daemon;
-`brimline-hook` (client.c) runs it.
+none runs. `hook-restart` and `statusline-restart` start it, too, once a minute at most: it may have
+died within the session. The second form is for extensions that got no answer: ID is the event id,
+and the daemon may have received it. Then, `start` and `hook-restart` mean that no daemon runs, and
+`delivered` that stdin is the receipt of an answer which the daemon did not confirm. The third form
+becomes the daemon; `brimline-hook` (client.c) runs it.
 
 Without an answer the event is appended to the spool, and a status line shows what stdin contains.
 The exit code is always 0, within a quarter of a second.
@@ -57,7 +58,7 @@ def main(arguments: list[str]) -> None:
 
 
 def handle_offline(event: "HookEvent") -> None:
-    """Print a short status line, spool the event, and start the daemon if this is a start."""
+    """Print a short status line, spool the event, and start the daemon if this kind may."""
     payload = load_part("payload")
     reduced = payload["reduce_body"](event.body)
     if event.kind == "statusline":
@@ -65,7 +66,7 @@ def handle_offline(event: "HookEvent") -> None:
         event.print(payload["short_status"](reduced, state))
     load_part("offline")["save"](event, event.kind, reduced)
     if event.starts and event.no_daemon:
-        load_part("autostart")["start_daemon"](event.spool)
+        load_part("autostart")["start_daemon"](event.spool, event.is_restart)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ MIN_TIME_S = 0.100  # for the remaining steps, however late it is
 
 MAX_LINE_BYTES, MAX_EVENT_BYTES, MAX_REPLY_BYTES, MAX_VALUE_BYTES = 64, 4 << 20, 1 << 20, 1000
 
+RESTART = "-restart"  # ends the kind of a hook or status line that may start the daemon again
+
 CHUNK_BYTES = 1 << 16
 POLL_S = 0.002
 PREFIX = b"BRIMLINE 1 "
@@ -54,7 +56,8 @@ class TimeUp(BaseException):
 class HookEvent:
     """An event of the agent, its destination, and its deadlines.
 
-    `starts`: a session starts. `no_daemon`: none runs, not even a slow one. `answered`: the daemon
+    `starts`: it may start the daemon, a session's start at any time, others as a restart
+    (`is_restart`). `no_daemon`: none runs, not even a slow one. `answered`: the daemon
     has answered. `receipt`: that of the printed answer, until the daemon has confirmed it.
     """
 
@@ -63,8 +66,9 @@ class HookEvent:
         self.id = arguments[1] if self.from_extension else f"{time.time_ns()}-{posix.getpid()}"
         details = arguments[2:] if self.from_extension else arguments
         self.kind, self.agent, self.socket, self.spool = details
-        self.starts = self.kind == "start"
-        self.kind = "hook" if self.starts else self.kind
+        self.is_restart = self.kind.endswith(RESTART)
+        self.starts = self.is_restart or self.kind == "start"
+        self.kind = "hook" if self.kind == "start" else self.kind.removesuffix(RESTART)
         self.no_daemon = self.from_extension
         self.chunks: list[bytes] = []
         self.is_read = False
