@@ -140,7 +140,13 @@ def test_hint_is_on_its_own_line_and_optional() -> None:
 def test_unrecognised_stream_says_how_to_name_the_agent() -> None:
     error = UnrecognisedFormat("stdin", ("claude", "pi"))
     assert (error.place, error.known) == ("stdin", ("claude", "pi"))
-    assert str(error).endswith("Name its agent with --agent (claude, pi).")
+    assert str(error).endswith("If it is a known agent's, name it with --agent (claude, pi).")
+
+
+def test_unrecognised_file_says_what_it_resembles() -> None:
+    error = UnrecognisedFormat("a.jsonl", ("pi",), "Pi's stream, but its header has version 0")
+    assert error.resembles == "Pi's stream, but its header has version 0"
+    assert ". It resembles Pi's stream, but its header has version 0\n" in str(error)
 
 
 def test_unknown_object_is_named_by_its_type_with_what_is_supported() -> None:

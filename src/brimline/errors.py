@@ -110,10 +110,11 @@ class WorkerFailed(BrimlineError):
 class UnrecognisedFormat(BrimlineError):
     """A file or stream of no known agent."""
 
-    def __init__(self, place: str, known: Iterable[str]) -> None:
-        self.place, self.known = place, tuple(known)
-        self.hint = f"Name its agent with --agent ({', '.join(self.known)})."
-        super().__init__(f"{place}: not a transcript or stream of a known agent")
+    def __init__(self, place: str, known: Iterable[str], resembles: str | None = None) -> None:
+        self.place, self.known, self.resembles = place, tuple(known), resembles
+        self.hint = f"If it is a known agent's, name it with --agent ({', '.join(self.known)})."
+        but = f". It resembles {resembles}" if resembles else ""
+        super().__init__(f"{place}: unknown agent: not a transcript or stream that we read{but}")
 
 
 class UnrecognisedObject(BrimlineError):

@@ -21,7 +21,7 @@ from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Trimme
 from brimline.providers.anthropic import MESSAGES, MessageUsage, usage_of
 from brimline.tracker import Session, Thread, fold, read
 from brimline.transcripts.lines import JsonLines
-from brimline.transcripts.source import START, Cursor, Places, Tally
+from brimline.transcripts.source import START, Cursor, Lookalike, Places, Tally
 from brimline.usage import Usage
 
 Json = dict[str, Any]
@@ -35,6 +35,7 @@ def record(kind: str, **fields: Any) -> Json:
         "uuid": "u0",
         "parentUuid": None,
         "isSidechain": False,
+        "userType": "external",
         "timestamp": "2026-11-14T10:00:00.000Z",
         "sessionId": "s1",
         "cwd": "/project",
@@ -527,6 +528,36 @@ def test_garbage_is_counted_and_the_rest_read(pieces: list[bytes]) -> None:
 # Whose it is.
 
 
+def stream_init(**fields: Any) -> Json:
+    return {"type": "system", "subtype": "init", "session_id": "s", **fields}
+
+
+def hook_line() -> Json:
+    return {"type": "system", "subtype": "hook_started", "session_id": "s", "hook_id": "h"}
+
+
+def without_user_type(line: Json) -> Json:
+    return {name: value for name, value in line.items() if name != "userType"}
+
+
+@pytest.mark.parametrize(
+    ("head", "form"),
+    [
+        ([stream_init(qwen_code_version="0.24.4", permission_mode="yolo", tools=[])], "stream"),
+        ([stream_init(apiKeySource="login", permissionMode="default")], "stream"),
+        ([hook_line(), {"type": "result", "session_id": "s"}], "stream"),
+        ([without_user_type(record("user", provenance="local"))], "transcript"),
+        ([without_user_type(record("system", subtype="ui_telemetry"))], "transcript"),
+    ],
+    ids=["Qwen Code", "Cursor", "no init", "Qwen Code's transcript", "its telemetry"],
+)
+def test_lines_without_a_mark_of_claude_code_are_only_alike(head: list[Json], form: str) -> None:
+    """Other clients write lines of the same shape, and count their tokens in another way."""
+    match = SOURCE.recognise(lines(head))
+    assert isinstance(match, Lookalike)
+    assert match.form == form
+
+
 @pytest.mark.parametrize(
     ("head", "form"),
     [
@@ -539,8 +570,10 @@ def test_garbage_is_counted_and_the_rest_read(pieces: list[bytes]) -> None:
         ),
         (lines([{"type": "mode"}, record("user")]), "transcript"),
         (b"\xff\xfe\nnoise\n" + lines([record("user")]), "transcript"),
-        (lines([{"type": "system", "subtype": "init", "session_id": "s"}]), "stream"),
-        (lines([{"type": "result", "session_id": "s"}]), "stream"),
+        (lines([stream_init(claude_code_version="2.1.325")]), "stream"),
+        (lines([stream_init(apiKeySource="none", mcp_servers=[])]), "stream"),
+        (lines([hook_line(), stream_init(claude_code_version="2.1.325")]), "stream"),
+        (lines([{"type": "result", "session_id": "s", "modelUsage": {}}]), "stream"),
         (lines([record("user", session_id="s1")]), "transcript"),
         (lines([assistant("m1")])[:-30], None),
         (lines([{"type": "summary", "summary": "x"}]), None),

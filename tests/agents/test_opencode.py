@@ -39,7 +39,15 @@ from brimline.events import (
 )
 from brimline.tracker import Session, fold, main_thread
 from brimline.transcripts.document import MAX_DOCUMENT_BYTES
-from brimline.transcripts.source import MALFORMED, START, Cursor, Places, Source, Transcript
+from brimline.transcripts.source import (
+    MALFORMED,
+    START,
+    Cursor,
+    Lookalike,
+    Places,
+    Source,
+    Transcript,
+)
 from brimline.usage import Usage
 
 Json = dict[str, object]
@@ -833,6 +841,7 @@ def test_own_databases_exports_files_and_streams_are_recognised(database: Databa
     assert SOURCE.recognise(b'{\n  "info": {\n    "id": "ses_1",') == "transcript"
     assert SOURCE.recognise(b'{\n  "id": "ses_1",\n') == "transcript"
     assert SOURCE.recognise(b"noise\n" + json.dumps(STREAM[0]).encode()) == "stream"
+    assert SOURCE.recognise(database.path.read_bytes()[: 64 << 10]) == "transcript"
     for other in (
         b"",
         b'{"type":"text","sessionID":"other"}',
@@ -842,6 +851,15 @@ def test_own_databases_exports_files_and_streams_are_recognised(database: Databa
         b"[" * 100_000,
     ):
         assert SOURCE.recognise(other) is None
+
+
+def test_database_with_other_tables_is_only_alike(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE sessions (id TEXT)")
+    match = SOURCE.recognise(path.read_bytes())
+    assert isinstance(match, Lookalike)
+    assert (match.form, "tables" in match.doubt) == ("transcript", True)
 
 
 MODELS = '{"provider":{"p":{"models":{"m":{"limit":{"context":100,"output":8,"input":90}}}}}'

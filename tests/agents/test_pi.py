@@ -23,7 +23,7 @@ from brimline.events import (
     Spent,
     Trimmed,
 )
-from brimline.transcripts.source import Parser, Places, Source, Transcript
+from brimline.transcripts.source import Lookalike, Parser, Places, Source, Transcript
 from brimline.usage import Usage
 from brimline.windows import ClientSettings
 from hypothesis_examples import examples
@@ -341,6 +341,9 @@ def test_transcript_with_another_name_has_the_session_of_its_content(tmp_path: P
     assert [each.session for each in transcripts(Places(home=tmp_path, env={}))] == [None]
 
 
+V1_HEADER = header(version=None, provider="anthropic", modelId="claude-sonnet-4-5")
+
+
 @pytest.mark.parametrize(
     ("head", "form"),
     [
@@ -350,6 +353,7 @@ def test_transcript_with_another_name_has_the_session_of_its_content(tmp_path: P
         (msgspec.json.encode(header()) + b'\n{"type":"message","id":"x', "transcript"),
         (msgspec.json.encode(header()) + b"\nbroken", "transcript"),
         (b'{"type":"title","v":1}\n' + msgspec.json.encode(header()) + b"\n{}", "transcript"),
+        (msgspec.json.encode(V1_HEADER) + b'\n{"type":"message"}', "transcript"),
         (b'{"type":"session","id":"x"}\n{"type":"agent_start"}\n', None),
         (b'{"type":"session","id":5,"cwd":"/"}\n', None),
         (b'{"type":"thread.started","thread_id":"x"}\n', None),
@@ -359,6 +363,13 @@ def test_transcript_with_another_name_has_the_session_of_its_content(tmp_path: P
 )
 def test_second_line_separates_a_session_from_a_stream(head: bytes, form: str | None) -> None:
     assert SOURCE.recognise(head) == form
+
+
+@pytest.mark.parametrize("version", [0, None])
+def test_header_of_another_version_is_only_alike(version: int | None) -> None:
+    """Pi counts its versions from 1; before, it had no number but named the model."""
+    match = SOURCE.recognise(msgspec.json.encode(header(version=version)) + b'\n{"type":"user"}')
+    assert match == Lookalike("transcript", f"its header has version {version}")
 
 
 def read_settings(tmp_path: Path, **files: str) -> ClientSettings:

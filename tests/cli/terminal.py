@@ -73,6 +73,7 @@ class User:
             "parentUuid": None,
             "isSidechain": False,
             "cwd": str(self.home / "project"),
+            "userType": "external",
             "sessionId": "s1",
             "version": "2.1.325",
         }

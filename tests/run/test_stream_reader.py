@@ -63,7 +63,7 @@ def test_agent_is_detected_after_other_output() -> None:
 
 def test_detection_stops_after_a_few_unknown_json_lines() -> None:
     line = packed({"level": "info", "message": "DONE"})
-    tap = read_stream(line * 20 + recorded("claude"), until="DONE")
+    tap = read_stream(line * 100 + recorded("claude"), until="DONE")
     assert (tap.agent, tap.is_stream, tap.text_found) == (None, False, True)
 
 

@@ -30,6 +30,7 @@ def record(kind: str, second: int = 0, uuid: str = "u", **fields: Any) -> Json:
         "parentUuid": None,
         "isSidechain": False,
         "cwd": "/project",
+        "userType": "external",
         "sessionId": "s1",
         "version": "2.1.325",
     }

@@ -17,7 +17,7 @@ from brimline.transcripts.chunks import MAX_LINE_BYTES
 from brimline.transcripts.lines import PADDING
 from brimline.transcripts.source import MALFORMED, Parser, Tally
 
-MAX_DETECTION_LINES = 8  # JSON lines by which the agent is detected
+MAX_DETECTION_LINES = 64  # JSON lines by which the agent is detected; hooks write some before it
 
 
 class TextSearch:

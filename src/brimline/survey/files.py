@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from brimline.agents import agent_names, agents_present, get_agent, source
+from brimline.agents import agent_names, agents_present, display_name, get_agent, source
 from brimline.errors import UnknownSession, UnreadableTranscript, UnrecognisedFormat
 from brimline.events import MAIN
 from brimline.tracker import Session, fold
-from brimline.transcripts.source import START, Form, Places, Tally, Transcript
+from brimline.transcripts.source import START, Form, Lookalike, Places, Tally, Transcript
 
 HEAD_BYTES = 64 << 10  # enough of a file to detect its agent
 READ_ERRORS = (UnreadableTranscript, OSError)
@@ -101,8 +101,15 @@ def find_session(places: Places, name: str, agents: Iterable[str] = agent_names(
 
 
 def detect_agent(head: bytes, place: str) -> tuple[str, Form]:
-    """Return the agent whose file or stream starts like this, and which of the two it is."""
+    """Return the agent whose file or stream starts like this, and which of the two it is.
+
+    Raises UnrecognisedFormat, which says what it resembles.
+    """
+    resembles: str | None = None
     for agent in agent_names():
-        if form := source(agent).recognise(head):
-            return agent, form
-    raise UnrecognisedFormat(place, agent_names())
+        match = source(agent).recognise(head)
+        if isinstance(match, Lookalike):
+            resembles = f"{display_name(agent)}'s {match.form}, but {match.doubt}"
+        elif match is not None:
+            return agent, match
+    raise UnrecognisedFormat(place, agent_names(), resembles)

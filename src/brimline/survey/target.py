@@ -18,7 +18,7 @@ from brimline.survey.files import (
 )
 from brimline.tracker import Session, fold
 from brimline.transcripts.lines import JsonLines, open_transcript
-from brimline.transcripts.source import Form, Places, Reader, Transcript
+from brimline.transcripts.source import Form, Lookalike, Places, Reader, Transcript
 
 STDIN = "-"
 
@@ -77,7 +77,8 @@ def _require_regular_file(path: str) -> None:
 
 
 def _form(agent: str, head: bytes) -> Form:
-    return source(agent).recognise(head) or "transcript"
+    match = source(agent).recognise(head)
+    return match.form if isinstance(match, Lookalike) else match or "transcript"
 
 
 def _subagents(transcript: Transcript, places: Places) -> list[Transcript]:

@@ -23,6 +23,16 @@ ReadMode: TypeAlias = Literal["every", "quick", "end"]
 MALFORMED = (msgspec.DecodeError, InvalidUsage, RecursionError, UnicodeDecodeError)
 
 
+class Lookalike(msgspec.Struct, frozen=True):
+    """A file or stream of an agent's shape without its marks: perhaps another client's.
+
+    `doubt` says what speaks against the agent, as the end of a sentence.
+    """
+
+    form: Form
+    doubt: str
+
+
 class Places(msgspec.Struct, frozen=True):
     """Where to look: a home folder and an environment, so that a test has its own."""
 
@@ -160,8 +170,11 @@ class Source(Protocol):
         """Return a parser for the client's JSON stream format."""
         ...
 
-    def recognise(self, head: bytes) -> Form | None:
-        """Return what a file or stream that begins like this is; None if not this agent's."""
+    def recognise(self, head: bytes) -> Form | Lookalike | None:
+        """Return what a file or stream that begins like this is; None if not this agent's.
+
+        Only a mark that no other client writes makes it the agent's own.
+        """
         ...
 
 

@@ -88,8 +88,14 @@ class ClaudeHead(msgspec.Struct, frozen=True):
     type: str | None = None
     transcript_session: str | None = msgspec.field(default=None, name="sessionId")
     stream_session: str | None = msgspec.field(default=None, name="session_id")
+    subtype: str | None = None
     leaf: str | None = msgspec.field(default=None, name="leafUuid")
     snapshot: msgspec.Raw = ABSENT
+    user_type: str | None = msgspec.field(default=None, name="userType")
+    claude_code_version: str | None = None
+    api_key_source: str | None = msgspec.field(default=None, name="apiKeySource")
+    mcp_servers: msgspec.Raw = ABSENT
+    model_usage: msgspec.Raw = msgspec.field(default=ABSENT, name="modelUsage")
 
 
 TRANSCRIPT_KINDS = frozenset(

@@ -15,10 +15,16 @@ from brimline.transcripts.source import (
     START,
     Cursor,
     Form,
+    Lookalike,
     Reader,
     ReadMode,
     Transcript,
 )
+
+SHARED_KINDS = frozenset({"assistant", "system", "user"})  # kinds that other clients write too
+
+UNMARKED_TRANSCRIPT = Lookalike("transcript", "its records have no `userType`")
+UNMARKED_STREAM = Lookalike("stream", "no `init` in its first lines has a `claude_code_version`")
 
 _head = msgspec.json.Decoder(ClaudeHead)
 
@@ -46,27 +52,41 @@ class Claude:
     def stream(self) -> ClaudeStreamParser:
         return ClaudeStreamParser()
 
-    def recognise(self, head: bytes) -> Form | None:
-        """By the first line with a session: `sessionId` in transcripts, `session_id` in streams."""
+    def recognise(self, head: bytes) -> Form | Lookalike | None:
+        """By the first line with a mark; Qwen Code, Cursor and Amp write lines of this shape."""
+        lookalike: Lookalike | None = None
         for line in head.split(b"\n"):
             try:
-                first = _head.decode(line)
+                match = _match(_head.decode(line))
             except MALFORMED:
                 continue
-            if form := _form(first):
-                return form
-        return None
+            if match is not None and not isinstance(match, Lookalike):
+                return match
+            lookalike = lookalike or match
+        return lookalike
 
 
-def _form(first: ClaudeHead) -> Form | None:
+def _match(first: ClaudeHead) -> Form | Lookalike | None:
     if first.type in TRANSCRIPT_KINDS:
         titled = first.type == "summary" and first.leaf is not None
         snapshot = first.type == "file-history-snapshot" and bytes(first.snapshot) != b""
         if first.transcript_session is not None or titled or snapshot:
-            return "transcript"
+            is_own = first.type not in SHARED_KINDS or first.user_type is not None
+            return "transcript" if is_own else UNMARKED_TRANSCRIPT
     if first.type in STREAM_KINDS and first.stream_session is not None:
-        return "stream"
+        return "stream" if _is_own_line(first) else UNMARKED_STREAM
     return None
+
+
+def _is_own_line(line: ClaudeHead) -> bool:
+    """Whether a line has a mark of Claude Code's stream: the others are alike in other clients.
+
+    Before 2.0 an `init` has no version. Cursor's has the source of the key, but no MCP servers.
+    """
+    if line.subtype == "init":
+        has_source = line.api_key_source is not None and bytes(line.mcp_servers) != b""
+        return line.claude_code_version is not None or has_source
+    return line.type == "result" and bytes(line.model_usage) != b""
 
 
 SOURCE = Claude()

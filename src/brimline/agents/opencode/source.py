@@ -24,6 +24,7 @@ from brimline.transcripts.source import (
     START,
     Cursor,
     Form,
+    Lookalike,
     Reader,
     ReadMode,
     Transcript,
@@ -31,6 +32,11 @@ from brimline.transcripts.source import (
 
 SQLITE = b"SQLite format 3\0"
 
+OTHER_TABLES = Lookalike(
+    "transcript", "it is a database without the tables `session` and `message`"
+)
+
+_table = re.compile(rb"(?i)\bCREATE TABLE (?:IF NOT EXISTS )?[`\"'\[]?(\w+)")
 _head = msgspec.json.Decoder(OpencodeHead)
 _export = re.compile(rb'\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:\s*"ses_')
 _session = re.compile(rb'\s*\{\s*"id"\s*:\s*"ses_[^"]*"\s*,')
@@ -73,11 +79,19 @@ class Opencode:
     def stream(self) -> OpencodeStreamParser:
         return OpencodeStreamParser()
 
-    def recognise(self, head: bytes) -> Form | None:
-        """By opencode's session ids; no other agent has a database."""
-        if head.startswith(SQLITE) or _export.match(head) or _session.match(head):
+    def recognise(self, head: bytes) -> Form | Lookalike | None:
+        """By opencode's session ids, or the tables of a database."""
+        if head.startswith(SQLITE):
+            return "transcript" if _may_have_own_tables(head) else OTHER_TABLES
+        if _export.match(head) or _session.match(head):
             return "transcript"
         return "stream" if any(_is_line(line) for line in head.split(b"\n")[:8]) else None
+
+
+def _may_have_own_tables(head: bytes) -> bool:
+    """Whether a database can be opencode's; a new one has its tables in the log beside it only."""
+    tables = {table.lower() for table in _table.findall(head)}
+    return not tables or {b"session", b"message"} <= tables
 
 
 def _is_line(line: bytes) -> bool:

@@ -10,15 +10,31 @@ from brimline.agents.pi.records import LINES
 from brimline.agents.pi.stream import PiStreamParser
 from brimline.agents.pi.transcript import SessionParser
 from brimline.transcripts.lines import JsonLines, open_transcript
-from brimline.transcripts.source import START, Cursor, Form, Reader, ReadMode, Transcript
+from brimline.transcripts.source import (
+    START,
+    Cursor,
+    Form,
+    Lookalike,
+    Reader,
+    ReadMode,
+    Transcript,
+)
 
 _KIND = re.compile(rb'\s*\{"type":"([a-z_]+)"')
 
 
-class _Header(msgspec.Struct, frozen=True):
-    type: str
-    id: str | None = None
-    cwd: str | None = None
+class _Header(msgspec.Struct, frozen=True, rename="camel"):
+    """A session's header; the first version had no number, but the model."""
+
+    id: str
+    cwd: str
+    timestamp: str
+    version: int | None = None
+    model_id: str | None = None
+
+    @property
+    def is_own(self) -> bool:
+        return self.model_id is not None if self.version is None else self.version > 0
 
 
 _header = msgspec.json.Decoder(_Header)
@@ -44,22 +60,27 @@ class Pi:
     def stream(self) -> PiStreamParser:
         return PiStreamParser()
 
-    def recognise(self, head: bytes) -> Form | None:
+    def recognise(self, head: bytes) -> Form | Lookalike | None:
         """By the header, which both have, and the line after it."""
         line, _, rest = head.partition(b"\n")
         if _kind(line) == "title":
             line, _, rest = rest.partition(b"\n")
-        return _form(rest) if _is_header(line) else None
+        header = _header_in(line)
+        if header is None:
+            return None
+        form = _form(rest)
+        if header.is_own:
+            return form
+        return Lookalike(form, f"its header has version {header.version}")
 
 
-def _is_header(line: bytes) -> bool:
+def _header_in(line: bytes) -> _Header | None:
     if _kind(line) != "session":
-        return False
+        return None
     try:
-        header = _header.decode(line)
+        return _header.decode(line)
     except msgspec.DecodeError:
-        return False
-    return header.id is not None and header.cwd is not None
+        return None
 
 
 def _form(rest: bytes) -> Form:
