@@ -109,7 +109,14 @@ def prices(price: ModelPrice | list[ConditionalPrice]) -> tuple[Price, ...]:
     return tuple(rows)
 
 
-UNITS = ("input_mtok", "cache_read_mtok", "cache_write_mtok", "output_mtok")
+# What a unit without a price of its own is billed as; input and output have none.
+UNITS = {
+    "input_mtok": None,
+    "cache_read_mtok": "input_mtok",
+    "cache_write_mtok": "input_mtok",
+    "output_mtok": None,
+    "cache_write_1h_mtok": "cache_write_mtok",
+}
 
 
 def steps(price: ModelPrice) -> list[int]:
@@ -121,19 +128,19 @@ def steps(price: ModelPrice) -> list[int]:
 
 
 def tier(price: ModelPrice, since: str, above: int) -> Price | None:
-    """The four prices at a step; a unit without a price of its own is billed as input."""
-    found: list[float] = []
-    for unit in UNITS:
+    """The prices at a step; None without a price of input or output."""
+    found: dict[str, float] = {}
+    for unit, billed_as in UNITS.items():
         value = getattr(price, unit, None)
         if isinstance(value, TieredPrices):
             reached = [step.price for step in value.tiers if step.start <= above]
             value = reached[-1] if reached else value.base
         if value is None:
-            if unit not in ("cache_read_mtok", "cache_write_mtok") or not found:
+            if billed_as is None:
                 return None
-            value = found[0]
-        found.append(float(value))
-    return Price(since, above, *found)
+            value = found[billed_as]
+        found[unit] = float(value)
+    return Price(since, above, *found.values())
 
 
 def first_party() -> list[Provider]:
@@ -152,12 +159,13 @@ def build() -> Catalogue:
     exact: dict[str, Model] = {}
     prefix: dict[str, Model] = {}
     for provider in first_party():
+        earlier_prefixes = tuple(prefix)
         for model in provider.models:
             priced = prices(model.prices)
             if not model.context_window and not priced:
                 continue
             for name, starts in {(model.id.lower(), False), *names(model.match)}:
-                if "/" in name:
+                if "/" in name or (not starts and name.startswith(earlier_prefixes)):
                     continue
                 own = Model() if model.context_window else lacking(name)
                 row = Model(

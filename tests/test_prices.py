@@ -25,7 +25,8 @@ def prompts(id: str) -> list[Usage]:
     """Calls of several sizes: with and without cache, at each threshold and just above it."""
     threshold_sizes = [size for step in tier_thresholds(id) for size in (step, step + 1)]
     cached = [Usage(3, size - 1_003, 1_000, 700) for size in threshold_sizes]
-    return [Usage(7, 60_000, 9_000, 1), Usage(900_000, 0, 0, 9), *cached]
+    hour = Usage(7, 60_000, 9_000, 1, cache_write_1h=8_000)
+    return [Usage(7, 60_000, 9_000, 1), Usage(900_000, 0, 0, 9), hour, *cached]
 
 
 def billed(id: str, provider: str, day: str, usage: Usage) -> PriceCalculation:
@@ -35,6 +36,7 @@ def billed(id: str, provider: str, day: str, usage: Usage) -> PriceCalculation:
             input_tokens=usage.sent,
             cache_read_tokens=usage.cache_read,
             cache_write_tokens=usage.cache_write,
+            cache_write_1h_tokens=usage.cache_write_1h,
             output_tokens=usage.output,
         ),
         id,
@@ -93,6 +95,14 @@ def test_variants_of_a_model_id_cost_the_same() -> None:
         "anthropic/Claude-Sonnet-4-5",
     ):
         assert compute_cost(id, DAYS[-1], 0, usage) == expected
+
+
+def test_cache_write_for_an_hour_costs_twice_the_input() -> None:
+    model, day = "claude-opus-4-5", DAYS[-1]
+    hour = compute_cost(model, day, 0, Usage(0, 0, 1_000, 0, cache_write_1h=1_000))
+    assert hour == compute_cost(model, day, 0, Usage(2_000, 0, 0, 0))
+    half = compute_cost(model, day, 0, Usage(0, 0, 1_000, 0, cache_write_1h=500))
+    assert half == pytest.approx(5e-6 * (2 * 500 + 1.25 * 500))
 
 
 @pytest.mark.parametrize("model", [None, "my-local-model", "<synthetic>"])

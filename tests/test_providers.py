@@ -137,6 +137,30 @@ def test_all_zero_message_over_its_passes_is_no_call() -> None:
     assert usage_of(MessageUsage(0, 0, iterations=(CallPass(3, 9), CallPass(3, 9)))) is None
 
 
+HOUR = {"ephemeral_5m_input_tokens": 200, "ephemeral_1h_input_tokens": 1_000}
+
+
+def test_anthropic_writes_for_an_hour_are_a_part_of_the_writes() -> None:
+    expected = Usage(4, 30_000, 1_200, 250, cache_write_1h=1_000)
+    answer = {**MESSAGE, "cache_creation": HOUR}
+    assert MESSAGES.usage(answer) == usage_of(answer) == expected
+    assert usage_of(msgspec.convert(answer, MessageUsage)) == expected
+
+
+@pytest.mark.parametrize("creation", [None, {}, HOUR])
+def test_writes_by_lifetime_beyond_the_sum_do_not_count(creation: object) -> None:
+    answer = {"input_tokens": 4, "output_tokens": 5, "cache_creation": creation}
+    assert usage_of(answer) == usage_of(msgspec.convert(answer, MessageUsage)) == Usage(4, 0, 0, 5)
+
+
+def test_streamed_message_keeps_the_writes_for_an_hour() -> None:
+    stream = MessageStream()
+    stream.feed(start({**MESSAGE, "cache_creation": HOUR}))
+    done = stream.feed(delta(output_tokens=70))
+    assert done is not None
+    assert done.usage == Usage(4, 30_000, 1_200, 70, cache_write_1h=1_000)
+
+
 ADVISED: Json = {
     "input_tokens": 10,
     "cache_read_input_tokens": 90_000,

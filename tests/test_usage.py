@@ -27,7 +27,9 @@ def usages(draw: st.DrawFn) -> Usage:
     """Any valid usage."""
     output = draw(COUNTS)
     reasoning = draw(st.none() | st.integers(0, output))
-    return Usage(draw(COUNTS), draw(COUNTS), draw(COUNTS), output, reasoning)
+    cache_write = draw(COUNTS)
+    kept_1h = draw(st.integers(0, cache_write))
+    return Usage(draw(COUNTS), draw(COUNTS), cache_write, output, reasoning, kept_1h)
 
 
 BAD: list[Any] = [-1, 1 << 63, "7", 7.0, math.nan, None, True, False, [1], b"1"]
@@ -53,6 +55,14 @@ def test_more_reasoning_than_output_is_refused() -> None:
     assert Usage(0, 0, 0, 5, 5).reasoning == 5
     with pytest.raises(InvalidUsage, match="at most the output, 5"):
         Usage(0, 0, 0, 5, 6)
+
+
+@pytest.mark.parametrize("value", [*BAD, 4], ids=repr)
+def test_one_hour_writes_are_a_part_of_the_writes(value: Any) -> None:
+    assert Usage(0, 0, 3, 5, cache_write_1h=3).sent == 3
+    with pytest.raises(InvalidUsage) as caught:
+        Usage(1, 2, 3, 9, cache_write_1h=value)
+    assert caught.value.field == "cache_write_1h"
 
 
 def test_usage_is_frozen() -> None:

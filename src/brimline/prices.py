@@ -36,7 +36,8 @@ def compute_cost(model: str | None, day: str, tier: int, usage: Usage) -> float 
     return (
         usage.input * price.input
         + usage.cache_read * price.cache_read
-        + usage.cache_write * price.cache_write
+        + (usage.cache_write - usage.cache_write_1h) * price.cache_write
+        + usage.cache_write_1h * price.cache_write_1h
         + usage.output * price.output
     ) / MILLION
 

@@ -19,7 +19,8 @@ BYTES_PER_TOKEN = 3.5
 class Usage(msgspec.Struct, frozen=True, gc=False):
     """The tokens of one call, in disjoint buckets; `reasoning` is a part of `output`.
 
-    `reasoning` is None if the provider does not report it.
+    `reasoning` is None if the provider does not report it. `cache_write_1h` is the part of
+    `cache_write` that is kept for an hour, which costs more than the usual five minutes.
     """
 
     input: int
@@ -27,6 +28,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     cache_write: int
     output: int
     reasoning: int | None = None
+    cache_write_1h: int = 0
 
     def __post_init__(self) -> None:
         if (
@@ -37,6 +39,8 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
             and 0 <= self.cache_write <= MAX_TOKENS
             and 0 <= self.output <= MAX_TOKENS
             and self.reasoning is None
+            and type(self.cache_write_1h) is int
+            and 0 <= self.cache_write_1h <= self.cache_write
         ):
             return  # nearly all; the others are checked field by field
         self._check()
@@ -49,6 +53,9 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
                 raise InvalidUsage(field, value)
         if self.reasoning is not None and self.reasoning > self.output:
             raise InvalidUsage("reasoning", self.reasoning, f"at most the output, {self.output}")
+        if self.cache_write_1h > self.cache_write:
+            expected = f"at most the cache writes, {self.cache_write}"
+            raise InvalidUsage("cache_write_1h", self.cache_write_1h, expected)
 
     @property
     def sent(self) -> int:
@@ -78,6 +85,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
             self.cache_write + other.cache_write,
             self.output + other.output,
             reasoning,
+            self.cache_write_1h + other.cache_write_1h,
         )
 
     def __sub__(self, other: "Usage") -> "Usage":
@@ -93,6 +101,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
             self.cache_write - other.cache_write,
             self.output - other.output,
             reasoning,
+            self.cache_write_1h - other.cache_write_1h,
         )
 
 
@@ -100,12 +109,18 @@ ZERO = Usage(0, 0, 0, 0, 0)  # the neutral element of addition
 
 
 def from_subset(
-    prompt: int, cached: int, cache_write: int, output: int, reasoning: int | None = None
+    prompt: int,
+    cached: int,
+    cache_write: int,
+    output: int,
+    reasoning: int | None = None,
+    cache_write_1h: int = 0,
 ) -> Usage:
     """Usage of a provider whose prompt count includes cache reads and writes."""
     if cached + cache_write > prompt:
         raise InvalidUsage("cached", cached + cache_write, f"at most the prompt, {prompt}")
-    return Usage(prompt - cached - cache_write, cached, cache_write, output, reasoning)
+    uncached = prompt - cached - cache_write
+    return Usage(uncached, cached, cache_write, output, reasoning, cache_write_1h)
 
 
 def estimate(text: str) -> int:

@@ -126,9 +126,9 @@ def test_only_the_first_header_gives_the_session() -> None:
 
 
 def test_input_cache_and_output_are_disjoint_and_reasoning_is_output() -> None:
-    usage = tokens(4, 18, 2_409, 5_064, reasoning=3, cacheWrite1h=0)
+    usage = tokens(4, 18, 2_409, 5_064, reasoning=3, cacheWrite1h=5_000)
     (call,) = calls(events(entry("message", "a", None, message=reply(usage))))
-    assert call.usage == Usage(4, 2_409, 5_064, 18, 3)
+    assert call.usage == Usage(4, 2_409, 5_064, 18, 3, 5_000)
     assert call.usage.held == usage["totalTokens"]
     assert (call.at, call.model, call.final) == (SECONDS, "m", True)
 

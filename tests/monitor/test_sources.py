@@ -375,6 +375,9 @@ def call(id: str, sent: int) -> Call:
 def test_pushed_event_counts_once_even_after_a_restart(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
+        usage = Usage(0, 0, 120_000, 10, cache_write_1h=90_000)
+        written = Call(at=1.0, id="c0", usage=usage, model=MODEL)
+        await agent.monitor.observe(push(agent, written, "e0"))
         await agent.monitor.observe(push(agent, call("c1", 120_000), "e1"))
         assert (await agent.monitor.observe(push(agent, call("c1", 120_000), "e1"))).is_duplicate
         await agent.monitor.observe(push(agent, Compacted(at=2.0, trigger="auto"), "e2"))
@@ -384,7 +387,11 @@ def test_pushed_event_counts_once_even_after_a_restart(tmp_path: Path) -> None:
         reading = agent.monitor.reading("sdk-1")
         assert (reading.sent, reading.cycle) == (30_000, 1)
         calls = await agent.store.calls("sdk-1")
-        assert [(row.call, row.cycle) for row in calls] == [("c1", 0), ("c2", 1)]
+        assert [(row.call, row.cycle) for row in calls] == [("c0", 0), ("c1", 0), ("c2", 1)]
+        assert calls[0].cache_write_1h == 90_000
+        state = agent.monitor.state_of("sdk-1")
+        assert state is not None
+        assert state.folded.threads["main"].total.cache_write_1h == 90_000
         assert signal_kinds(agent) == ["level", "compacted"]
 
     asyncio.run(go())

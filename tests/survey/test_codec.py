@@ -13,7 +13,8 @@ counts = st.integers(0, 1 << 40)
 times = st.none() | st.floats(0, 2e9)
 names = st.none() | st.text(max_size=8)
 threads = st.sampled_from([MAIN, "a1"])
-usages = st.builds(Usage, counts, counts, counts, st.just(500), st.none() | st.integers(0, 500))
+parts = st.integers(0, 500)
+usages = st.builds(Usage, counts, counts, st.just(500), st.just(500), st.none() | parts, parts)
 calls = st.builds(
     Call,
     at=times,

@@ -156,6 +156,22 @@ def test_cost_is_the_sum_of_calls_by_day_and_tier(machine: Machine) -> None:
     assert line.unpriced == 0
 
 
+def test_cache_writes_for_an_hour_cost_more(machine: Machine) -> None:
+    """Recent Claude Code writes nearly all of its cache for an hour."""
+    usage = {
+        "input_tokens": 3,
+        "cache_creation_input_tokens": 90_000,
+        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 90_000},
+        "cache_read_input_tokens": 0,
+        "output_tokens": 10,
+    }
+    message = {"model": "claude-opus-4-5", "id": "m1", "role": "assistant", "usage": usage}
+    machine.session("s1", call("m1", message=message))
+    (line,) = report(machine, "day").lines
+    assert line.usage == Usage(3, 0, 90_000, 10, cache_write_1h=90_000)
+    assert line.cost == pytest.approx((3 * 5 + 90_000 * 10 + 10 * 25) / 1e6)
+
+
 def test_calls_without_a_price_are_counted_and_their_cost_is_unknown(machine: Machine) -> None:
     machine.session("s1", call("m1"), call("m2", model="my-own"), call("m3", model=None))
     whole = report(machine, "model")

@@ -136,6 +136,8 @@ export interface components {
             model: string | null;
             /** @default null */
             at: number | null;
+            /** @default 0 */
+            cache_write_1h: number;
         };
         CompactionRow: {
             session: string;
@@ -251,6 +253,7 @@ export interface components {
             cache_read: number;
             cache_write: number;
             output: number;
+            cache_write_1h: number;
         };
         LearnedLimit: {
             agent: string;

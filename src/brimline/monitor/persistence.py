@@ -138,6 +138,7 @@ def _call_rows(session: str, thread: Thread, first: int) -> Iterator[CallRow]:
             output=call.usage.output,
             model=call.model,
             at=call.at,
+            cache_write_1h=call.usage.cache_write_1h,
         )
 
 

@@ -46,7 +46,13 @@ def _replay_rows(
             yield from _cycle_end(row.thread, by_cycle.get((row.thread, cycle)))
         cycles[row.thread] = row.cycle
         if isinstance(row, CallRow):
-            usage = Usage(row.input, row.cache_read, row.cache_write, row.output)
+            usage = Usage(
+                row.input,
+                row.cache_read,
+                row.cache_write,
+                row.output,
+                cache_write_1h=row.cache_write_1h,
+            )
             yield Call(at=row.at, id=row.call, usage=usage, model=row.model, thread=row.thread)
         elif row.window is not None and row.window_why == REPORTED:
             yield WindowReported(tokens=row.window, thread=row.thread)

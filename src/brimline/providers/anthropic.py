@@ -12,6 +12,7 @@ MESSAGES = UsageShape(
         CountRow("input", ("input_tokens",), required=True),
         CountRow("cache_read", ("cache_read_input_tokens",)),
         CountRow("cache_write", ("cache_creation_input_tokens",)),
+        CountRow("cache_write_1h", ("cache_creation.ephemeral_1h_input_tokens",)),
         CountRow("output", ("output_tokens",), required=True),
     ),
 )
@@ -21,6 +22,12 @@ COMPACTION = "compaction"
 OTHER_PASSES = frozenset({"advisor_message", COMPACTION})
 
 
+class CacheCreation(msgspec.Struct, frozen=True, gc=False):
+    """Cache writes by their lifetime."""
+
+    ephemeral_1h_input_tokens: int = 0
+
+
 class CallPass(msgspec.Struct, frozen=True, gc=False):
     """An entry of `usage.iterations`: one pass of a call that the API made in several."""
 
@@ -28,6 +35,7 @@ class CallPass(msgspec.Struct, frozen=True, gc=False):
     output_tokens: int
     cache_read_input_tokens: int = 0
     cache_creation_input_tokens: int = 0
+    cache_creation: CacheCreation | None = None
     type: str | None = None
 
 
@@ -38,6 +46,7 @@ class MessageUsage(msgspec.Struct, frozen=True, gc=False):
     output_tokens: int
     cache_read_input_tokens: int = 0
     cache_creation_input_tokens: int = 0
+    cache_creation: CacheCreation | None = None
     iterations: tuple[CallPass, ...] | None = None
 
 
@@ -51,11 +60,14 @@ def usage_of(reported: object) -> Usage | None:
     the top level with passes below are an old message that was written again: no call.
     """
     if isinstance(reported, MessageUsage):  # faster than MESSAGES, for bulk reading
+        written, creation = reported.cache_creation_input_tokens, reported.cache_creation
         usage = Usage(
             reported.input_tokens,
             reported.cache_read_input_tokens,
-            reported.cache_creation_input_tokens,
+            written,
             reported.output_tokens,
+            None,
+            0 if creation is None else min(creation.ephemeral_1h_input_tokens, written),
         )
         passes = reported.iterations
     else:
@@ -138,6 +150,8 @@ class MessageStream:
         usage = usage_of(
             {
                 **{name: get_path(reported, name) or count for name, count in counts.items()},
+                "cache_creation": get_path(reported, "cache_creation")
+                or CacheCreation(start.cache_write_1h),
                 "output_tokens": get_path(reported, "output_tokens"),
                 "iterations": get_path(reported, "iterations"),
             }

@@ -8,7 +8,9 @@ import msgspec
 from brimline.errors import InvalidUsage
 from brimline.usage import Usage, from_subset
 
-Bucket: TypeAlias = Literal["input", "cache_read", "cache_write", "output", "reasoning"]
+Bucket: TypeAlias = Literal[
+    "input", "cache_read", "cache_write", "cache_write_1h", "output", "reasoning"
+]
 
 
 class CountRow(msgspec.Struct, frozen=True):
@@ -44,7 +46,8 @@ class UsageShape(msgspec.Struct, frozen=True):
         prompt, output = counts.get("input", 0), counts.get("output", 0)
         read, written = counts.get("cache_read", 0), counts.get("cache_write", 0)
         make = from_subset if self.cached == "subset" else Usage
-        return make(prompt, read, written, output, counts.get("reasoning"))
+        kept_1h = min(counts.get("cache_write_1h", 0), written)
+        return make(prompt, read, written, output, counts.get("reasoning"), kept_1h)
 
     def _count(self, reported: object, row: CountRow) -> int | None:
         for path in row.paths:

@@ -76,6 +76,7 @@ class CallRow(msgspec.Struct, frozen=True):
     output: int
     model: str | None = None
     at: float | None = None
+    cache_write_1h: int = 0
 
 
 class CompactionRow(msgspec.Struct, frozen=True):

@@ -34,9 +34,17 @@ class _CallRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     cache_write: int
     output: int
     reasoning: int | None
+    cache_write_1h: int
 
     def to_call(self) -> Call:
-        usage = Usage(self.input, self.cache_read, self.cache_write, self.output, self.reasoning)
+        usage = Usage(
+            self.input,
+            self.cache_read,
+            self.cache_write,
+            self.output,
+            self.reasoning,
+            self.cache_write_1h,
+        )
         return Call(
             at=self.at,
             id=self.id,
@@ -89,6 +97,7 @@ def _call_rows(calls: Iterable[Call]) -> list[tuple[object, ...]]:
             usage.cache_write,
             usage.output,
             usage.reasoning,
+            usage.cache_write_1h,
         )
         for call in calls
         for usage in (call.usage,)

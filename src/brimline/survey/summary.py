@@ -91,6 +91,7 @@ class _RowBuilder:
             sum([usage.cache_read for usage in usages]),
             sum([usage.cache_write for usage in usages]),
             sum([usage.output for usage in usages]),
+            cache_write_1h=sum([usage.cache_write_1h for usage in usages]),
         )
         return UsageRow(*key, len(usages), total, max(self.sent, default=None), self.compactions)
 

@@ -97,7 +97,8 @@ def build_timeline(session: Session) -> Timeline:
             used = call.usage
             calls.append(
                 CallRow(session.id or "", name, call.id, number, cycle, used.input,
-                        used.cache_read, used.cache_write, used.output, call.model, call.at)
+                        used.cache_read, used.cache_write, used.output, call.model, call.at,
+                        used.cache_write_1h)
             )  # fmt: skip
         compactions += [
             CompactionRow(session.id or "", name, cycle, each.at, each.trigger, each.before,

@@ -25,6 +25,7 @@ class Price(msgspec.Struct, frozen=True, array_like=True):
     cache_read: float
     cache_write: float
     output: float
+    cache_write_1h: float
 
 
 class Model(msgspec.Struct, frozen=True, omit_defaults=True):

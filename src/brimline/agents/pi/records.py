@@ -17,6 +17,7 @@ class PiTokens(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     output: int
     cache_read: int
     cache_write: int
+    cache_write_1h: int = msgspec.field(default=0, name="cacheWrite1h")
     reasoning: int | None = None
     reasoning_tokens: int | None = None
 
@@ -30,7 +31,8 @@ class PiTokens(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         reasoning = self.reasoning_tokens if self.reasoning is None else self.reasoning
         if reasoning is not None and reasoning > self.output:
             reasoning = None
-        return Usage(self.input, self.cache_read, self.cache_write, self.output, reasoning)
+        kept_1h = min(self.cache_write_1h, self.cache_write)
+        return Usage(self.input, self.cache_read, self.cache_write, self.output, reasoning, kept_1h)
 
 
 class PiMessage(msgspec.Struct, frozen=True, gc=False, rename="camel"):

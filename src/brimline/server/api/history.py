@@ -39,6 +39,7 @@ class DayUsage(msgspec.Struct, frozen=True):
     cache_read: int
     cache_write: int
     output: int
+    cache_write_1h: int
 
 
 class Day(msgspec.Struct, frozen=True):

@@ -111,7 +111,7 @@ async def thread_is_ordered_by_cycle_and_seq(store: Store) -> None:
 @check
 async def call_is_stored_with_all_fields(store: Store) -> None:
     """Every field of a call is stored, also large counts."""
-    row = CallRow("s", "main", TEXT, 2**53 + 1, 0, 1, 2**40, 3, 4, "m", 1.5)
+    row = CallRow("s", "main", TEXT, 2**53 + 1, 0, 1, 2**40, 3, 4, "m", 1.5, 3)
     await store.write([PutCall(row)])
     assert await store.calls("s", "main") == [row]
 
