@@ -1,7 +1,7 @@
 """Streams pass through unchanged, synchronous or not, and are observed on the way."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -36,13 +36,28 @@ class Stream:
 
 
 class Helper(Stream):
-    """A helper that collects the message while only the text is read."""
+    """A helper as the SDKs have: its own texts, and methods that read to the end."""
 
-    @property
-    def current_message_snapshot(self) -> Any:
-        """The message so far; None before the first event."""
-        assert self.items
-        return message("m9", 70_000)
+    text_stream: Iterator[str]
+
+    def __init__(self, items: list[Any] = ITEMS) -> None:
+        super().__init__(items)
+        self._rest = iter(items)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._rest
+
+    def get_final_message(self) -> str:
+        return f"{len(list(self._rest))} events were left"
+
+
+class AsyncHelper(Helper):
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        for item in self._rest:
+            yield item
+
+    async def until_done(self) -> str:
+        return f"{len(list(self._rest))} events were left"
 
 
 class Manager:
@@ -147,22 +162,132 @@ def test_stream_of_an_asynchronous_context_manager_is_observed() -> None:
     assert tracker.reading.held == 60_500
 
 
-def test_message_of_a_helper_is_observed_if_only_its_text_is_read() -> None:
-    tracker = Tracker()
-    with tracker.track(Manager(Helper())):
-        pass
-    assert tracker.reading.sent == 70_000
+def text(words: str) -> Any:
+    return {"type": "content_block_delta", "delta": {"type": "text_delta", "text": words}}
 
 
-def test_helper_without_a_message_is_no_error() -> None:
+TEXTS = [start("m1", 60_000), text("It "), text("rains."), delta(500)]
+
+
+def test_reading_is_current_at_every_text_of_a_helper() -> None:
+    tracker, helper = Tracker(), Helper(TEXTS)
+    helper.text_stream = iter(())
+    seen = [(words, tracker.reading.sent) for words in tracker.track(helper).text_stream]
+    assert seen == [("It ", 60_000), ("rains.", 60_000)]
+    assert tracker.reading.held == 60_500
+
+
+def test_reading_is_current_at_every_text_of_an_asynchronous_helper() -> None:
+    async def go() -> list[Any]:
+        tracker, helper = Tracker(), AsyncHelper(TEXTS)
+        helper.text_stream = iter(())
+        texts: Any = tracker.track(helper).text_stream
+        return [(words, tracker.reading.sent) async for words in texts]
+
+    assert asyncio.run(go()) == [("It ", 60_000), ("rains.", 60_000)]
+
+
+def test_helper_that_reads_to_the_end_is_observed() -> None:
     tracker = Tracker()
-    with tracker.track(Manager(Helper([]))):
+    assert tracker.track(Helper()).get_final_message() == "0 events were left"
+    assert tracker.reading.held == 60_500
+
+
+def test_asynchronous_helper_that_reads_to_the_end_is_observed() -> None:
+    tracker = Tracker()
+    assert asyncio.run(tracker.track(AsyncHelper()).until_done()) == "0 events were left"
+    assert tracker.reading.held == 60_500
+
+
+def test_streams_read_at_once_do_not_mix_their_figures() -> None:
+    tracker = Tracker()
+    small = tracker.track(iter([start("m1", 18), delta(5)]))
+    large = tracker.track(iter([start("m2", 100_000), delta(8)]))
+    for _ in zip(small, large, strict=True):
         pass
-    assert tracker.reading.sent is None
+    calls = tracker.session.threads["main"].calls
+    assert [(call.id, call.usage.sent, call.usage.output) for call in calls.values()] == [
+        ("m1", 18, 5),
+        ("m2", 100_000, 8),
+    ]
+
+
+def test_message_that_a_helper_gathered_does_not_replace_its_tracked_stream() -> None:
+    tracker = Tracker()
+    list(tracker.track(Stream()))
+    assert not tracker.observe(message("m1", 70_000))
+    assert tracker.reading.held == 60_500
+
+
+class Broken(Stream):
+    def __iter__(self) -> Iterator[Any]:
+        yield start("m1", 60_000)
+        raise ConnectionError
+
+
+def leave_the_loop(tracker: Tracker) -> None:
+    for _ in tracker.track(Stream()):
+        break
+
+
+def close(tracker: Tracker) -> None:
+    stream = tracker.track(Stream())
+    next(iter(stream))
+    assert tracker.reading.state == "streaming"
+    stream.close()
+
+
+def leave_the_context(tracker: Tracker) -> None:
+    with tracker.track(Stream()) as stream:
+        next(iter(stream))
+
+
+def fail(tracker: Tracker) -> None:
+    with pytest.raises(ConnectionError):
+        list(tracker.track(Broken()))
+
+
+def cancel(tracker: Tracker) -> None:
+    async def waiting() -> AsyncIterator[Any]:
+        yield start("m1", 60_000)
+        await asyncio.Event().wait()
+
+    async def go() -> None:
+        async for _ in tracker.track(waiting()):
+            pass
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(asyncio.wait_for(go(), 0.01))
+
+
+@pytest.mark.parametrize("abort", [leave_the_loop, close, leave_the_context, fail, cancel])
+def test_aborted_stream_is_no_longer_streaming(abort: Callable[[Tracker], None]) -> None:
+    tracker = Tracker()
+    abort(tracker)
+    assert (tracker.reading.state, tracker.reading.sent) == ("measured", 60_000)
+
+
+def test_stream_without_usage_is_counted_and_its_type_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tracker = Tracker()
+    for items in (["a", "b"], ["c"], []):
+        list(tracker.track(iter(items)))
+    assert tracker.unread_streams == {"builtins.list_iterator": 2}
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("WARNING", "no usage found in a stream of type builtins.list_iterator: not measured")
+    ]
+
+
+def test_stream_with_usage_is_not_counted_as_unread() -> None:
+    tracker = Tracker()
+    with tracker.track(Stream()) as stream:
+        list(stream)
+    assert tracker.unread_streams == {}
 
 
 def test_other_attributes_are_the_streams_own() -> None:
-    tracked = Tracker().track(Stream())
+    tracked: Any = Tracker().track(Stream())
     assert tracked.close() == "closed"
     with pytest.raises(AttributeError):
         _ = tracked.nothing_of_the_kind

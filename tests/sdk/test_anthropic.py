@@ -12,7 +12,7 @@ from anthropic import beta_tool
 from brimline import Tracker
 from brimline.testing.fake_model import FakeModel, Ramp, Reply, Scenario
 
-from .bill import LONG, LOOP, WEATHER, Beside, opened
+from .bill import LONG, LOOP, WEATHER, Beside, buckets, opened, sent
 from .connect import CLAUDE, CLAUDE_WINDOW, anthropic, anthropic_async
 
 pytestmark = pytest.mark.slow
@@ -83,8 +83,19 @@ async def text(beside: Beside, sdk: Any, call: Any) -> Any:
     """The text of the stream helper alone, no event is seen."""
     tracked = beside.tracker.track
     with tracked(sdk.messages.stream(**call)) as stream:
-        assert all(isinstance(said, str) for said in stream.text_stream)
+        for words in stream.text_stream:
+            assert isinstance(words, str)
+            assert beside.reading().sent == sent(beside.billed()[-1])
         final = stream.get_final_message()
+    beside.check()
+    return final.content
+
+
+async def final_text(beside: Beside, sdk: Any, call: Any) -> Any:
+    """Only the end of the stream helper is asked for, asynchronously."""
+    tracked = beside.tracker.track
+    async with tracked(sdk.messages.stream(**call)) as stream:
+        final = await stream.get_final_message()
     beside.check()
     return final.content
 
@@ -98,6 +109,7 @@ WAYS: dict[str, Way] = {
     "helper": (helper, anthropic),
     "helper-async": (ahelper, anthropic_async),
     "text": (text, anthropic),
+    "final-async": (final_text, anthropic_async),
 }
 
 
@@ -180,6 +192,37 @@ def test_subagent() -> None:
             assert len({reading.state for reading in beside.tracker.threads.values()}) == 1
         beside.check()
         beside.check("reviewer")
+
+
+def test_streams_at_once_in_one_thread() -> None:
+    """Each call has what it was billed, although the events of all arrive mixed."""
+
+    async def ask(sdk: Any, tracker: Tracker) -> None:
+        async with tracker.track(sdk.messages.stream(**_plain())) as stream:
+            async for _ in stream:
+                await asyncio.sleep(0)
+
+    async def ask_three(fake: FakeModel, tracker: Tracker) -> None:
+        async with opened(anthropic_async(fake)) as sdk:
+            await asyncio.gather(*(ask(sdk, tracker) for _ in range(3)))
+
+    with FakeModel(LOOP) as fake:
+        beside = Beside(fake)
+        asyncio.run(ask_three(fake, beside.tracker))
+        calls = beside.tracker.session.threads["main"].calls
+        expected = {one.id: buckets(one.usage) for one in beside.billed()}
+        assert {name: buckets(call.usage) for name, call in calls.items()} == expected
+        assert len({sent(one) for one in beside.billed()}) == 3
+
+
+def test_stream_left_early_is_no_longer_streaming() -> None:
+    with FakeModel(LOOP) as fake, anthropic(fake) as sdk:
+        beside = Beside(fake)
+        with beside.tracker.track(sdk.messages.stream(**_plain())) as stream:
+            next(iter(stream))
+            assert beside.reading().state == "streaming"
+        reading = beside.reading()
+        assert (reading.state, reading.sent) == ("measured", sent(beside.billed()[-1]))
 
 
 def test_client_compaction() -> None:

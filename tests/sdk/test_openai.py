@@ -74,6 +74,23 @@ async def ahelper(beside: Beside, sdk: Any, call: Any) -> Any:
     return final.output
 
 
+async def final(beside: Beside, sdk: Any, call: Any) -> Any:
+    """Only the end of the stream helper is asked for."""
+    with beside.tracker.track(sdk.responses.stream(**call)) as events:
+        answer = events.get_final_response()
+    beside.check()
+    return answer.output
+
+
+async def done(beside: Beside, sdk: Any, call: Any) -> Any:
+    """The stream helper is read to its end before its answer is asked for, asynchronously."""
+    async with beside.tracker.track(sdk.responses.stream(**call)) as events:
+        await events.until_done()
+        beside.check()
+        answer = await events.get_final_response()
+    return answer.output
+
+
 Way = tuple[Callable[[Beside, Any, Any], Awaitable[Any]], Callable[[FakeModel], Any]]
 RESPONSES: dict[str, Way] = {
     "create": (create, openai),
@@ -82,6 +99,8 @@ RESPONSES: dict[str, Way] = {
     "stream-async": (astream, openai_async),
     "helper": (helper, openai),
     "helper-async": (ahelper, openai_async),
+    "final": (final, openai),
+    "done-async": (done, openai_async),
 }
 
 

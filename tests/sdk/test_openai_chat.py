@@ -67,6 +67,14 @@ async def chat_helper(beside: Beside, sdk: Any, call: Any) -> Any:
     return final.choices[0].message.tool_calls
 
 
+async def chat_final(beside: Beside, sdk: Any, call: Any) -> Any:
+    """Only the end of the stream helper is asked for."""
+    with beside.tracker.track(sdk.chat.completions.stream(**call, **ASKED)) as events:
+        final = events.get_final_completion()
+    beside.check()
+    return final.choices[0].message.tool_calls
+
+
 Way = tuple[Callable[[Beside, Any, Any], Awaitable[Any]], Callable[[FakeModel], Any]]
 WAYS: dict[str, Way] = {
     "create": (complete, openai),
@@ -75,6 +83,7 @@ WAYS: dict[str, Way] = {
     "stream-async": (achunks, openai_async),
     "growing": (growing, openai),
     "helper": (chat_helper, openai),
+    "final": (chat_final, openai),
 }
 
 

@@ -51,7 +51,7 @@ def _read_message(message: object, memory: StreamMemory, thread: str) -> list[An
     """A whole message. Its stream takes precedence over what a helper gathered: that may lack the
     passes, and have their sums alone."""
     name = get_text(message, "id")
-    streamed = name is not None and memory.message_stream(thread).is_complete(name)
+    streamed = name is not None and memory.is_streamed(name)
     if streamed and get_path(message, "usage.iterations") is None:
         return []
     return list(_message_events(message, thread))
@@ -79,6 +79,8 @@ def _streamed_call(event: object, memory: StreamMemory, thread: str) -> list[Any
     message = memory.message_stream(thread).feed(event)
     if message is None:
         return []
+    if message.final:
+        memory.mark_streamed(message.id)
     return [
         Call(
             id=message.id,

@@ -1,22 +1,32 @@
 """State between observed objects: the streams in progress."""
 
+from itertools import count
+
 from brimline.bounded_dict import BoundedDict
 from brimline.events import MAIN
 from brimline.providers.anthropic import MessageStream
 from brimline.transcripts.source import Parser
 
-MAX_LINES = 500
+MAX_REMEMBERED = 500  # lines and messages
 
 
 class StreamMemory:
-    """The streams in progress, by thread. Objects that cannot be read change nothing."""
+    """The messages in progress, by thread. Objects that cannot be read change nothing.
+
+    Each stream has a memory of its own: several may be read at once, in the same thread. All but
+    the message in progress is shared with the memory that it was opened from.
+    """
 
     def __init__(self, calls: int = 0) -> None:
-        self._calls = calls
+        self._shared = _SharedMemory(calls)
         self._messages: dict[str, MessageStream] = {}
-        self._claude: Parser | None = None
         self._ended: str | None = None
-        self._lines = BoundedDict[str, None](MAX_LINES)
+
+    def open_stream(self) -> "StreamMemory":
+        """Return the memory of one stream."""
+        opened = StreamMemory()
+        opened._shared = self._shared
+        return opened
 
     def message_stream(self, thread: str = MAIN) -> MessageStream:
         """The Anthropic message being streamed in a thread."""
@@ -24,16 +34,16 @@ class StreamMemory:
 
     def claude_stream(self) -> Parser:
         """The parser of Claude Code's stream, for the lines of the Claude Agent SDK."""
-        if self._claude is None:
+        shared = self._shared
+        if shared.claude is None:
             from brimline.agents import source
 
-            self._claude = source("claude").stream()
-        return self._claude
+            shared.claude = source("claude").stream()
+        return shared.claude
 
     def new_call_id(self) -> str:
         """An id for a call that has none."""
-        self._calls += 1
-        return f"call-{self._calls}"
+        return f"call-{next(self._shared.call_numbers)}"
 
     def mark_ended(self, call: str) -> None:
         """Note that the reply of a call has ended; its usage is still to come."""
@@ -43,10 +53,27 @@ class StreamMemory:
         """Whether the reply of this call has ended."""
         return call is not None and call == self._ended
 
+    def mark_streamed(self, message: str) -> None:
+        """Note that a message was streamed to its end."""
+        self._shared.streamed[message] = None
+
+    def is_streamed(self, message: str) -> bool:
+        return message in self._shared.streamed
+
     def is_repeated(self, line: object) -> bool:
-        """Whether a line of this id came before, among the last MAX_LINES."""
+        """Whether a line of this id came before, among the last MAX_REMEMBERED."""
         if not isinstance(line, str):
             return False
-        before = line in self._lines
-        self._lines[line] = None
+        before = line in self._shared.lines
+        self._shared.lines[line] = None
         return before
+
+
+class _SharedMemory:
+    """What all streams of a tracker share."""
+
+    def __init__(self, calls: int) -> None:
+        self.call_numbers = count(calls + 1)
+        self.claude: Parser | None = None
+        self.lines = BoundedDict[str, None](MAX_REMEMBERED)
+        self.streamed = BoundedDict[str, None](MAX_REMEMBERED)

@@ -5,25 +5,39 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 from typing import Any, cast
 
 from brimline.errors import BrimlineError
+from brimline.providers.rows import get_path, get_text
 
 LOGGER = logging.getLogger("brimline.observe")
+
+READ_TO_THE_END = ("get_final_", "until_done")  # methods of the SDKs' helpers that do
+CLOSE = ("aclose", "close")
 
 
 class Tracked:
     """Wraps a synchronous or asynchronous stream, or a context manager of one.
 
     Every item is observed, then passed on unchanged, even if it cannot be read: measuring never
-    breaks the agent. All other attributes are the stream's own.
+    breaks the agent. All other attributes are the stream's own; a helper's methods that read to the
+    end, and its stream of texts, read through the wrapper. `end` is called when the stream has
+    ended, failed, or was left before its end; perhaps more than once.
     """
 
-    def __init__(self, stream: object, observe: Callable[[object], object]) -> None:
+    def __init__(
+        self, stream: object, observe: Callable[[object], object], end: Callable[[], object]
+    ) -> None:
         self._stream: Any = stream
         self._observe = observe
+        self._end = end
         self._items: Any = None
-        self._entered: Tracked | None = None
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+        value = getattr(self._stream, name)
+        is_async = hasattr(self._stream, "__aiter__")
+        if name == "text_stream":
+            return self._texts_async() if is_async else self._texts()
+        if name.startswith(READ_TO_THE_END):
+            return self._reading_first_async(value) if is_async else self._reading_first(value)
+        return self._ending_first(value) if name in CLOSE else value
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -31,7 +45,12 @@ class Tracked:
     def __next__(self) -> Any:
         if self._items is None:
             self._items = iter(self._stream)
-        return self._observe_item(next(self._items))
+        try:
+            item = next(self._items)
+        except BaseException:
+            self._end()
+            raise
+        return self._observe_item(item)
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self
@@ -39,48 +58,79 @@ class Tracked:
     async def __anext__(self) -> Any:
         if self._items is None:
             self._items = aiter(self._stream)
-        return self._observe_item(await anext(self._items))
+        try:
+            item = await anext(self._items)
+        except BaseException:
+            self._end()
+            raise
+        return self._observe_item(item)
 
     def __await__(self) -> "Generator[Any, Any, Tracked]":
         return self._awaited().__await__()
 
     async def _awaited(self) -> "Tracked":
-        return Tracked(await cast("Awaitable[object]", self._stream), self._observe)
+        return Tracked(await cast("Awaitable[object]", self._stream), self._observe, self._end)
 
     def __enter__(self) -> "Tracked":
         return self._enter(self._stream.__enter__())
 
     def __exit__(self, *raised: Any) -> Any:
-        self._observe_snapshot()
+        self._end()
         return self._stream.__exit__(*raised)
 
     async def __aenter__(self) -> "Tracked":
         return self._enter(await self._stream.__aenter__())
 
     async def __aexit__(self, *raised: Any) -> Any:
-        self._observe_snapshot()
+        self._end()
         return await self._stream.__aexit__(*raised)
+
+    def __del__(self) -> None:
+        if self._items is not None:
+            self._end()
 
     def _enter(self, entered: object) -> "Tracked":
         """Wrap the stream that entering returned."""
-        self._entered = self if entered is self._stream else Tracked(entered, self._observe)
-        return self._entered
-
-    def _observe_snapshot(self) -> None:
-        """Observe the message that a helper gathered, in case only its text was iterated."""
-        inner = self._entered._stream if self._entered else self._stream
-        try:
-            snapshot = inner.current_message_snapshot
-        except (AttributeError, AssertionError):  # no helper, or no event yet
-            return
-        self._try_observe(snapshot)
+        return self if entered is self._stream else Tracked(entered, self._observe, self._end)
 
     def _observe_item(self, item: Any) -> Any:
-        self._try_observe(item)
-        return item
-
-    def _try_observe(self, item: object) -> None:
         try:
             self._observe(item)
         except BrimlineError as error:
             LOGGER.debug("stream item without readable usage: %s", error)
+        return item
+
+    def _texts(self) -> Iterator[str]:
+        return (text for event in self if (text := _text_of(event)) is not None)
+
+    def _texts_async(self) -> AsyncIterator[str]:
+        return (text async for event in self if (text := _text_of(event)) is not None)
+
+    def _reading_first(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def read_to_the_end(*args: Any, **options: Any) -> Any:
+            for _ in self:
+                pass
+            return method(*args, **options)
+
+        return read_to_the_end
+
+    def _ending_first(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def close(*args: Any, **options: Any) -> Any:
+            self._end()
+            return method(*args, **options)
+
+        return close
+
+    def _reading_first_async(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        async def read_to_the_end(*args: Any, **options: Any) -> Any:
+            async for _ in self:
+                pass
+            return await method(*args, **options)
+
+        return read_to_the_end
+
+
+def _text_of(event: object) -> str | None:
+    """The text that Anthropic's helper yields for an event."""
+    is_text = get_path(event, "delta.type") == "text_delta"
+    return get_text(event, "delta.text") if is_text else None

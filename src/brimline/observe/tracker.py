@@ -1,8 +1,9 @@
 """The context of one agent, by the SDK objects that its author observes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from threading import RLock
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -19,7 +20,7 @@ from brimline.events import (
 from brimline.observe import audit
 from brimline.observe.memory import StreamMemory
 from brimline.observe.shapes import read_events
-from brimline.observe.stream import Tracked
+from brimline.observe.stream import LOGGER, Tracked
 from brimline.policy.levels import DEFAULT_LEVELS, check_levels, highest_reached
 from brimline.tracker import Reading, Session, Thread, decode_calls, encode_calls, fold, read
 from brimline.windows import Overrides, requested_id
@@ -37,6 +38,7 @@ class LevelReached(msgspec.Struct, frozen=True):
 
 
 OnLevel: TypeAlias = Callable[[LevelReached], object]
+StreamT = TypeVar("StreamT")
 
 
 class Fired(msgspec.Struct, frozen=True):
@@ -58,6 +60,36 @@ class _TrackerState(msgspec.Struct, frozen=True, tag="brimline-tracker"):
 
 
 _state = msgspec.json.Decoder(_TrackerState, dec_hook=decode_calls)
+
+
+class _ObservedStream:
+    """One tracked stream: its own memory, and the call whose reply it is."""
+
+    def __init__(self, kind: type, thread: str, memory: StreamMemory) -> None:
+        self.kind = f"{kind.__module__}.{kind.__qualname__}"
+        self._thread = thread
+        self._memory = memory
+        self._call: Call | None = None
+        self._is_empty = True
+
+    def read(self, item: object) -> Sequence[AnyEvent]:
+        self._is_empty = False
+        events = read_events(item, self._memory, self._thread)
+        self._call = next((e for e in reversed(events) if isinstance(e, Call)), self._call)
+        return events
+
+    def end(self) -> Sequence[AnyEvent]:
+        """End the call if the stream was left early: no more of its reply will come."""
+        if self._call is None or self._call.final:
+            return ()
+        self._call = msgspec.structs.replace(self._call, final=True)
+        return (self._call,)
+
+    def is_unread(self) -> bool:
+        """Whether it had items, but no usage; True once."""
+        unread = self._call is None and not self._is_empty
+        self._is_empty = True
+        return unread
 
 
 class Tracker:
@@ -91,6 +123,7 @@ class Tracker:
         self._memory = StreamMemory()
         self._fired: dict[str, Fired] = {}
         self._listeners: list[OnLevel] = []
+        self._unread: dict[str, int] = {}
         self._lock = RLock()
 
     @property
@@ -122,9 +155,20 @@ class Tracker:
         with self._lock:
             return self._apply(read_events(seen, self._memory, thread))
 
-    def track(self, stream: object, thread: str = MAIN) -> Tracked:
-        """Wrap a stream to observe its items: iterate, enter or await it as before."""
-        return Tracked(stream, lambda item: self.observe(item, thread))
+    def track(self, stream: StreamT, thread: str = MAIN) -> StreamT:
+        """Wrap a stream to observe its items: iterate, enter or await it as before.
+
+        Several streams may be read at once. A stream in which no usage was found is counted in
+        `unread_streams`, and its type is logged once as a warning.
+        """
+        observed = _ObservedStream(type(stream), thread, self._memory.open_stream())
+        observe, end = partial(self._observe_item, observed), partial(self._end_stream, observed)
+        return cast("StreamT", Tracked(stream, observe, end))
+
+    @property
+    def unread_streams(self) -> Mapping[str, int]:
+        """How many tracked streams had no usage that could be read, by their type."""
+        return dict(self._unread)
 
     def reset(self) -> None:
         """Start a new cycle with an empty context, as when the agent is started again."""
@@ -176,6 +220,19 @@ class Tracker:
         tracker._session, tracker._fired = saved.session, dict(saved.fired)
         tracker._memory = StreamMemory(tracker._call_count())
         return tracker
+
+    def _observe_item(self, stream: _ObservedStream, item: object) -> None:
+        with self._lock:
+            self._apply(stream.read(item))
+
+    def _end_stream(self, stream: _ObservedStream) -> None:
+        with self._lock:
+            self._apply(stream.end())
+            if not stream.is_unread():
+                return
+            count = self._unread[stream.kind] = self._unread.get(stream.kind, 0) + 1
+        if count == 1:
+            LOGGER.warning("no usage found in a stream of type %s: not measured", stream.kind)
 
     def _apply(self, events: Sequence[AnyEvent]) -> bool:
         events = [self._with_model(event) for event in self._with_restarts(events)]

@@ -115,10 +115,6 @@ class MessageStream:
     def is_current(self, call: str) -> bool:
         return self._message is not None and self._message.id == call
 
-    def is_complete(self, call: str) -> bool:
-        """Whether this message was streamed to its end."""
-        return self.is_current(call) and self._message is not None and self._message.final
-
     def feed(self, event: object) -> StreamedMessage | None:
         """The message after this event; None if nothing changed."""
         match get_path(event, "type"):
