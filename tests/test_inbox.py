@@ -35,9 +35,9 @@ def test_urgent_messages_come_first_and_each_kind_keeps_its_order() -> None:
     assert [m.order for m in deliverable(waiting, "turn", now=1.0)] == [2, 4, 1, 3]
 
 
-def test_only_urgent_messages_come_with_a_tool_result() -> None:
-    waiting = [message(1), message(2, urgency="urgent")]
-    assert [m.order for m in deliverable(waiting, "tool", now=1.0)] == [2]
+def test_only_urgent_messages_and_levels_come_with_a_tool_result() -> None:
+    waiting = [message(1), message(2, urgency="urgent"), message(3, level=50.0)]
+    assert [m.order for m in deliverable(waiting, "tool", now=1.0)] == [2, 3]
 
 
 def test_only_messages_of_other_senders_keep_a_turn_going() -> None:

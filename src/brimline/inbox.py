@@ -57,9 +57,9 @@ def deliverable(
 ) -> list[Message]:
     """The messages to deliver at a moment: urgent ones first, each kind in its order.
 
-    At a tool's result only urgent ones; at the end of a turn only those of other senders, for which
-    the agent should go on working: a level never keeps a turn from ending. Nothing is delivered
-    during a compaction, and each thread gets only its own messages.
+    At a tool's result only urgent ones and levels; at the end of a turn only those of other
+    senders, for which the agent should go on working: a level never keeps a turn from ending.
+    Nothing is delivered during a compaction, and each thread gets only its own messages.
     """
     if compacting:
         return []
@@ -71,7 +71,12 @@ def deliverable(
 def _fits_moment(message: Message, moment: Moment) -> bool:
     if moment == "stop":
         return message.sender != BRIMLINE
-    return moment == "turn" or message.urgency == "urgent"
+    return moment == "turn" or may_come_mid_turn(message)
+
+
+def may_come_mid_turn(message: Message) -> bool:
+    """Whether a message comes with a tool's result; a level does: a headless run has one prompt."""
+    return message.urgency == "urgent" or message.level is not None
 
 
 def is_pending(message: Message, now: float) -> bool:

@@ -65,7 +65,7 @@ def test_queued_warning_shows_the_figure_at_delivery(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(105_000)
-        await agent.observe("tool")
+        await agent.observe("wrote")
         agent.call(125_000)
         context = (await agent.observe("prompt")).context or ""
         assert "is at 62.5% (125K of 200K tokens)" in context
@@ -94,7 +94,7 @@ def test_typed_warning_shows_the_figure_at_delivery(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(105_000)
-        await agent.observe("tool")
+        await agent.observe("wrote")
         agent.call(125_000)
         await agent.observe("wrote")
         (waiting,) = await agent.store.pending_messages("s1")
@@ -108,7 +108,7 @@ def test_queued_warning_is_cancelled_by_a_handoff(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(105_000)
-        await agent.observe("tool")
+        await agent.observe("wrote")
         await agent.monitor.hand_over("s1", document(agent), "agent")
         assert (await agent.observe("prompt")).context is None
         assert [m.state for m in await agent.store.messages("s1")] == ["cancelled"]

@@ -14,19 +14,30 @@ from brimline.monitor.texts import Texts
 from .agent import Agent
 
 
-def test_warning_of_a_headless_run_waits_for_the_next_prompt(tmp_path: Path) -> None:
+def test_warning_of_the_last_step_waits_for_the_next_prompt(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        await agent.observe("prompt")
+        agent.call(110_000)
+        assert (await agent.observe("stopped")).stop_feedback is None
+        assert "at 55%" in ((await agent.observe("prompt")).context or "")
+
+    asyncio.run(go())
+
+
+def test_warning_of_a_headless_run_comes_once_with_a_tool_result(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         await agent.observe("started")
         agent.call(90_000)
         assert (await agent.observe("tool")).context is None
         agent.call(110_000)
-        assert (await agent.observe("tool")).context is None
-        assert (await agent.observe("stopped")).stop_feedback is None
-        reply = await agent.observe("prompt")
+        reply = await agent.observe("tool")
         assert reply.context is not None
         assert "at 55%" in reply.context
         assert "110K of 200K" in reply.context
+        agent.call(112_000)
+        assert (await agent.observe("tool")).context is None
         assert (await agent.observe("prompt")).context is None
 
     asyncio.run(go())
@@ -68,7 +79,7 @@ def test_pending_warning_is_cancelled_by_the_next_level(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(110_000)
-        await agent.observe("tool")
+        await agent.observe("wrote")
         agent.call(150_000)
         reply = await agent.observe("tool")
         assert reply.context is not None
@@ -145,7 +156,7 @@ def test_restart_delivers_a_queued_message_once(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(110_000)
-        await agent.observe("tool")
+        await agent.observe("wrote")
         agent.new_monitor()
         reply = await agent.observe("prompt")
         assert reply.context is not None
@@ -303,7 +314,7 @@ def test_pending_level_is_cancelled_by_a_compaction(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(110_000)
-        await agent.observe("tool")
+        await agent.observe("wrote")
         await agent.observe("compacting")
         await agent.observe("compacted")
         assert (await agent.observe("prompt")).context is None

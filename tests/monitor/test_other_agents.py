@@ -13,7 +13,7 @@ def test_pending_warning_survives_the_end_and_resume_of_a_session(tmp_path: Path
         agent = Agent(tmp_path)
         await agent.observe("started")
         agent.call(110_000)
-        await agent.observe("tool")
+        await agent.observe("wrote")
         await agent.observe("ended")
         await agent.observe("started")
         reply = await agent.observe("prompt")

@@ -281,7 +281,7 @@ def test_clear_cancels_pending_levels_and_starts_a_cycle(tmp_path: Path) -> None
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(120_000)
-        await agent.observe("tool")
+        await agent.observe("wrote")
         await agent.observe("cleared")
         assert agent.reading() == (None, "unknown", 1)
         assert signal_kinds(agent) == ["level", "cleared"]
@@ -306,7 +306,7 @@ def test_pending_warning_is_delivered_when_an_ended_session_resumes(tmp_path: Pa
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(120_000)
-        await agent.observe("tool")
+        await agent.observe("wrote")
         await agent.observe("ended")
         row = await agent.store.session("s1")
         assert row is not None

@@ -4,7 +4,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from brimline.inbox import Message, Moment, deliverable, join_texts, take_that_fit
+from brimline.inbox import (
+    Message,
+    Moment,
+    deliverable,
+    join_texts,
+    may_come_mid_turn,
+    take_that_fit,
+)
 from brimline.monitor.clear_handover import forward_messages
 from brimline.observations import Pane
 from brimline.store.base import MarkMessage, Store, Write
@@ -83,7 +90,7 @@ class MessageDelivery:
             pane,
             row.agent,
             join_texts(batch),
-            while_busy=all(message.urgency == "urgent" for message in batch),
+            while_busy=all(may_come_mid_turn(message) for message in batch),
             is_compacting=lambda: self._is_compacting(row.id),
         )
         ids = [message.id for message in batch]

@@ -161,9 +161,9 @@ class MonitoredClient(ABC):
         return [body for body, thread in self._threads(run) if thread == "main"]
 
     def after_compaction(self, run: ClientRun) -> list[str]:
-        """The requests after the one that asked for a summary."""
+        """The requests after the last that asked for a summary: Pi summarises a turn in two."""
         threads = [thread for _, thread in self._threads(run)]
-        (place,) = (n for n, thread in enumerate(threads) if thread == "compaction")
+        place = max(n for n, thread in enumerate(threads) if thread == "compaction")
         return [body for body, _ in self._threads(run)[place + 1 :]]
 
     def _threads(self, run: ClientRun) -> list[tuple[str, str]]:

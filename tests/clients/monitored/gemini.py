@@ -79,6 +79,10 @@ class Gemini(MonitoredClient):
         main, ramp = self.loop(3, daemon_requests), self.ramp(0.61, after=0.5)
         return self.run(Scenario(main=main, ramp=ramp, summary=SNAPSHOT))
 
+    def conversation(self, run: ClientRun) -> list[str]:
+        """Every request without repeated tool results: `--resume` sends the last one twice."""
+        return [_without_repeats(line) for line in super().conversation(run)]
+
     def requests(self, run: ClientRun) -> list[str]:
         """All requests to the endpoint: summaries use another one."""
         return self.conversation(run)
@@ -96,3 +100,11 @@ class Gemini(MonitoredClient):
         contents = json.loads(body)["body"]["contents"]
         parts = [part for one in contents if one["role"] == "user" for part in one["parts"]]
         return [part["text"] for part in parts if "text" in part]
+
+
+def _without_repeats(line: str) -> str:
+    request = json.loads(line)
+    for content in request["body"]["contents"]:
+        parts = {json.dumps(part): part for part in content["parts"]}
+        content["parts"] = list(parts.values())
+    return json.dumps(request)
