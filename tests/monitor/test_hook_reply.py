@@ -15,6 +15,7 @@ from brimline.inbox import MAX_CONTEXT_CHARS, utf16_length
 from brimline.monitor import handoffs
 from brimline.monitor.texts import Texts
 from brimline.store.failures import StoreFailed
+from brimline.store.memory import MemoryStore
 from brimline.store.rows import HandoffRow
 from brimline.usage import Usage
 
@@ -131,6 +132,45 @@ def test_handoff_written_after_a_compaction_is_not_returned_before_the_next_one(
         assert [row.used_at for row in await agent.store.handoffs("s1")] == [None]
         await agent.observe("compacting")
         assert "Next: the parser." in ((await agent.observe("compacted")).context or "")
+
+    asyncio.run(go())
+
+
+class LookupCounter(MemoryStore):
+    """Counts how often documents are looked up."""
+
+    lookups = 0
+
+    async def handoffs(self, session: str) -> list[HandoffRow]:
+        self.lookups += 1
+        return await super().handoffs(session)
+
+
+def test_missing_handoff_is_looked_up_once_and_not_by_every_hook(tmp_path: Path) -> None:
+    async def go() -> None:
+        store = LookupCounter()
+        agent = Agent(tmp_path, store)
+        await agent.status(90_000)
+        await agent.observe("compacting")
+        await agent.observe("compacted")
+        await agent.observe("prompt")
+        lookups = store.lookups
+        for _ in range(3):
+            await agent.observe("prompt")
+        assert store.lookups == lookups
+
+    asyncio.run(go())
+
+
+def test_repeated_compacted_hook_does_not_make_a_delivered_handoff_pending(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        await agent.status(90_000)
+        await agent.monitor.hand_over("s1", document(agent), "agent")
+        await agent.observe("compacting")
+        assert "Next: the parser." in ((await agent.observe("compacted")).context or "")
+        await agent.monitor.observe(agent.observation("compacted"))
+        assert (await agent.observe("prompt")).context is None
 
     asyncio.run(go())
 

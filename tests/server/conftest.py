@@ -15,3 +15,12 @@ def daemon(tmp_path: Path) -> Iterator[Running]:
     running.start()
     yield running
     running.close()
+
+
+@pytest.fixture(scope="module")
+def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A daemon for all tests of a module; each uses its own session."""
+    running = Running(tmp_path_factory.mktemp("daemon"))
+    running.start()
+    yield running
+    running.close()

@@ -1,4 +1,4 @@
-"""The hook dispatcher: observations that cannot be stored now or ever."""
+"""The hook dispatcher: which replies are acknowledged, and observations that cannot be stored."""
 
 import asyncio
 import os
@@ -6,14 +6,18 @@ from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from brimline.agents.hook_adapter import HookRequest, RequestKind
 from brimline.bounded_reads import CachedReads
+from brimline.handoff.document import Document
+from brimline.monitor.monitor import Monitor
 from brimline.observations import EMPTY_REPLY, Observation, Reply
 from brimline.server.hooks.dispatcher import CLIENT_GAVE_UP_S, NO_ANSWER, HookDispatcher
 from brimline.server.local_environment import ParentSessions
 from brimline.store.failures import StoreFailed
+from brimline.store.memory import MemoryStore
 
 FULL = StoreFailed("brimline.db", "database or disk is full", "Free some space on that disk.")
 REFUSED = StoreFailed("brimline.db", "Python int too large to convert to SQLite INTEGER")
@@ -23,13 +27,24 @@ BODIES: dict[RequestKind, bytes] = {
 }
 
 
+EVENTS_OF_A_COMPACTION = (
+    {"hook_event_name": "PreCompact", "trigger": "auto"},
+    {"hook_event_name": "SessionStart", "source": "compact"},
+    {"hook_event_name": "PostCompact", "trigger": "auto"},
+    {"hook_event_name": "UserPromptSubmit", "prompt": "go on"},
+    {"hook_event_name": "UserPromptSubmit", "prompt": "and on"},
+)
+
+
 def make_dispatcher(
     observe: Callable[[Observation], Awaitable[Reply]], now: float = 0.0, max_spawners: int = 100
 ) -> HookDispatcher:
     """Make a dispatcher whose monitor is the given function."""
+    return dispatcher_of(SimpleNamespace(observe=observe, now=lambda: now), max_spawners)
 
-    monitor = SimpleNamespace(observe=observe, now=lambda: now)
-    clearing = SimpleNamespace(busy=False)
+
+def dispatcher_of(monitor: object, max_spawners: int = 100) -> HookDispatcher:
+    clearing = SimpleNamespace(has_requests=False)
     parents: ParentSessions = CachedReads(lambda project: None, None)
     return HookDispatcher(
         cast("Any", monitor),
@@ -85,7 +100,7 @@ def test_request_whose_client_gave_up_is_late(kind: RequestKind) -> None:
         is NO_ANSWER
     )
     assert [observation.is_late for observation in observations] == [True]
-    assert dispatcher.last_contact == {}
+    assert (dispatcher.last_contact, dispatcher.malformed) == ({}, 0)
 
 
 def test_remembered_spawners_are_limited() -> None:
@@ -105,3 +120,45 @@ def test_remembered_spawners_are_limited() -> None:
         return len(vars(dispatcher)["_spawners"])
 
     assert hold(10) == hold(100)
+
+
+@pytest.mark.parametrize(
+    ("reply", "wants_ack"),
+    [
+        (Reply(context="text", message_ids=("m1",)), True),
+        (Reply(context="text", handoff_id="h1"), True),
+        (Reply(context="text"), False),
+    ],
+    ids=["messages", "a document", "neither"],
+)
+def test_messages_and_documents_are_acknowledged(reply: Reply, wants_ack: bool) -> None:
+    async def observe(observation: Observation) -> Reply:
+        return reply
+
+    body = b'{"session_id": "s", "hook_event_name": "UserPromptSubmit"}'
+    answer = asyncio.run(
+        make_dispatcher(observe).handle(HookRequest("hook", "claude", "1-1", 0, {}, body))
+    )
+    assert (answer.reply, answer.wants_ack) == (reply, wants_ack)
+    assert b"text" in answer.text
+
+
+def test_document_is_injected_once_after_a_compaction() -> None:
+    """The hook socket has an answer acknowledged if that is wanted."""
+
+    async def go() -> list[bytes]:
+        monitor = Monitor(MemoryStore(), lambda: 0.0)
+        dispatcher = dispatcher_of(monitor)
+        await monitor.hand_over("s", Document.of("the plan", "/p", 0.0), "the agent")
+        answers: list[bytes] = []
+        for number, event in enumerate(EVENTS_OF_A_COMPACTION):
+            body = msgspec.json.encode({"session_id": "s", "cwd": "/", **event})
+            request = HookRequest("hook", "claude", f"{number}-1", 0, {}, body)
+            answer = await dispatcher.handle(request)
+            if answer.wants_ack:
+                await dispatcher.acknowledge(answer, passed_on=True)
+            answers.append(answer.text)
+        return answers
+
+    answers = asyncio.run(go())
+    assert [b"the plan" in answer for answer in answers] == [False, True, False, False, False]

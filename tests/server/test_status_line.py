@@ -2,11 +2,7 @@
 
 from typing import Any
 
-import pytest
-
 from .running import Running
-
-pytestmark = pytest.mark.slow
 
 COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 UNKNOWN = "context unknown until the next reply, 200K window"
@@ -20,9 +16,9 @@ def status_input(sent: int | None, dollars: float = 0, session: str = "s") -> di
     return {"session_id": session, "cwd": "/", "context_window": context, "cost": money}
 
 
-def test_unknown_context_after_a_call_is_not_shown_as_no_call(daemon: Running) -> None:
+def test_unknown_context_after_a_call_is_not_shown_as_no_call(shared_daemon: Running) -> None:
     def shown(input: dict[str, Any]) -> str:
-        return daemon.hook(input, "statusline", NO_COLOR="1").partition(" | ")[0].strip()
+        return shared_daemon.hook(input, "statusline", NO_COLOR="1").partition(" | ")[0].strip()
 
     assert shown(status_input(None)) == "no call yet, 200K window"
     assert shown(status_input(0, session="first seen after a compaction")) == UNKNOWN
@@ -31,8 +27,8 @@ def test_unknown_context_after_a_call_is_not_shown_as_no_call(daemon: Running) -
     assert shown(status_input(None, 1.25)) == UNKNOWN
 
 
-def test_usage_with_output_but_no_prompt_is_unknown_not_zero(daemon: Running) -> None:
-    daemon.hook(status_input(90_000), "statusline")
-    begun = status_input(0)
+def test_usage_with_output_but_no_prompt_is_unknown_not_zero(shared_daemon: Running) -> None:
+    shared_daemon.hook(status_input(90_000, session="begun"), "statusline")
+    begun = status_input(0, session="begun")
     begun["context_window"]["current_usage"]["output_tokens"] = 1
-    assert daemon.hook(begun, "statusline", NO_COLOR="1").partition(" | ")[0] == UNKNOWN
+    assert shared_daemon.hook(begun, "statusline", NO_COLOR="1").partition(" | ")[0] == UNKNOWN
