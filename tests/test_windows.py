@@ -328,6 +328,33 @@ def test_codex_and_gemini_windows() -> None:
     assert window(ResolveContext("gemini", "gemini-2.5-pro", "0.61.0")) == (1_048_576, "client")
 
 
+@pytest.mark.parametrize(
+    ("agent", "provider", "model", "size", "expected_limit"),
+    [
+        ("opencode", "chatgpt", "gpt-5.6", 372_000, (352_000, "known")),
+        ("opencode", "chatgpt", "gpt-5.6-sol", 372_000, (352_000, "known")),
+        ("opencode", "chatgpt", "gpt-5.5", 272_000, (252_000, "known")),
+        ("opencode", "chatgpt", "gpt-5.4", 272_000, (272_000, "not enforced")),
+        ("opencode", "openai", "gpt-5.6", 1_050_000, (1_018_000, "known")),
+        ("opencode", None, "gpt-5.6", 1_050_000, (1_018_000, "known")),
+        ("pi", "openai-codex", "gpt-5.1", 272_000, (255_616, "known")),
+        ("pi", "openai-codex", "gpt-5.5", 272_000, (255_616, "known")),
+        ("pi", "openai-codex", "gpt-5.3-codex-spark", 128_000, (111_616, "known")),
+        ("pi", "openai", "gpt-5.6-sol", 272_000, (255_616, "known")),
+        ("pi", "openai", "gpt-5.5-pro", 1_000_000, (983_616, "known")),
+        ("pi", "github-copilot", "gpt-5.6", 1_050_000, (1_033_616, "known")),
+    ],
+)
+def test_window_belongs_to_the_provider(
+    agent: str, provider: str | None, model: str, size: int, expected_limit: tuple[int, str]
+) -> None:
+    context = ResolveContext(agent, model, provider=provider)
+    resolved = window_of(context)
+    assert resolved is not None
+    assert resolved.tokens == size
+    assert limit(context) == expected_limit
+
+
 def concrete(row: ClientWindow | ClientLimit) -> str:
     """A model that only this row fits."""
     if isinstance(row, ClientLimit) and row.of == "input":
@@ -347,7 +374,7 @@ def test_every_client_row_has_version_and_date(row: ClientWindow | ClientLimit) 
 
 @pytest.mark.parametrize("row", clients().windows, ids=lambda row: f"{row.agent}-{row.model}")
 def test_every_client_window_is_reachable(row: ClientWindow) -> None:
-    resolved = window_of(ResolveContext(row.agent, concrete(row), row.seen))
+    resolved = window_of(ResolveContext(row.agent, concrete(row), row.seen, provider=row.provider))
     assert resolved == Window(
         row.window, "client", f"{row.how} ({row.agent} {row.seen}, {row.date})"
     )
@@ -355,7 +382,9 @@ def test_every_client_window_is_reachable(row: ClientWindow) -> None:
 
 @pytest.mark.parametrize("row", clients().limits, ids=lambda row: f"{row.agent}-{row.how[:20]}")
 def test_every_client_limit_is_reachable(row: ClientLimit) -> None:
-    context = ResolveContext(row.agent, concrete(row), row.seen, reported=200_000)
+    context = ResolveContext(
+        row.agent, concrete(row), row.seen, reported=200_000, provider=row.provider
+    )
     resolved = limit_of(context, window_of(context))
     assert resolved is not None
     assert resolved.origin == ("known" if row.enforced else "not enforced")

@@ -48,7 +48,7 @@ class Call(Event, frozen=True):
 
     `final` is False while the reply still streams and its output count may grow; such a copy never
     replaces a final one. `asked_for` is the model as the user named it, if that says more than the
-    provider's answer.
+    provider's answer. `provider` is the client's name of who served it: windows differ by that.
     """
 
     id: str
@@ -57,6 +57,7 @@ class Call(Event, frozen=True):
     asked_for: str | None = None
     thread: str = MAIN
     final: bool = True
+    provider: str | None = None
 
 
 class Spent(Event, frozen=True):

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline import tracker
 from brimline.agents.opencode.connection import ask
 from brimline.agents.opencode.database import PAGE, sessions
 from brimline.agents.opencode.incremental import OVERLAP_MS
@@ -215,6 +216,26 @@ def test_output_includes_reasoning_and_held_is_the_total(database: Database) -> 
     (call,) = [e for e in read(database.transcript())[0] if isinstance(e, Call)][-1:]
     assert call.usage == Usage(1, 4, 5, 5, 3)
     assert call.usage.held == row["total"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "cost", "window"),
+    [
+        pytest.param("openai", 0, 372_000, id="a ChatGPT plan"),
+        pytest.param("openai", 0.25, 1_050_000, id="an API key"),
+        pytest.param("github-copilot", 0, 1_050_000, id="another plan"),
+    ],
+)
+def test_window_is_that_of_the_provider(
+    database: Database, provider: str, cost: float, window: int
+) -> None:
+    """opencode 1.18.18 sets every price to 0 if a ChatGPT plan pays."""
+    answer = reply(30, modelID="gpt-5.6", providerID=provider, cost=cost)
+    database.message("msg_4", answer, updated=1_600)
+    session = fold(Session(), read(database.transcript())[0])
+    reading = tracker.read(session, session.threads[MAIN], "transcript")
+    assert reading.window is not None
+    assert reading.window.tokens == window
 
 
 def test_running_or_failed_reply_is_no_call(database: Database) -> None:

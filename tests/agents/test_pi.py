@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from brimline.agents import source
 from brimline.agents.pi.paths import transcripts
 from brimline.agents.pi.source import SOURCE
+from brimline.agents.pi.stream import PiStreamParser
 from brimline.agents.pi.transcript import SessionParser
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.events import (
+    MAIN,
     AnyEvent,
     Call,
     Compacted,
@@ -23,6 +25,7 @@ from brimline.events import (
     Spent,
     Trimmed,
 )
+from brimline.tracker import Session, fold, read
 from brimline.transcripts.source import Lookalike, Parser, Places, Source, Transcript
 from brimline.usage import Usage
 from brimline.windows import ClientSettings
@@ -78,6 +81,21 @@ def events(*records: Json) -> list[AnyEvent]:
 
 def calls(parsed_events: list[AnyEvent]) -> list[Call]:
     return [each for each in parsed_events if isinstance(each, Call)]
+
+
+@pytest.mark.parametrize(
+    ("provider", "window"), [("openai-codex", 272_000), ("github-copilot", 1_050_000)]
+)
+def test_window_is_that_of_the_provider(provider: str, window: int) -> None:
+    answer = reply(
+        tokens(9_000, 5), model="gpt-5.6", provider=provider, responseId="resp_0123456789"
+    )
+    printed = feed(PiStreamParser(), [header(), {"type": "message_end", "message": answer}])
+    for recorded in (events(header(), entry("message", "a", None, message=answer)), printed):
+        session = fold(Session(), recorded)
+        reading = read(session, session.threads[MAIN], "transcript")
+        assert reading.window is not None
+        assert reading.window.tokens == window
 
 
 FIRST, SECOND, THIRD, FOURTH = (f"msg_000000000{number}" for number in range(4))

@@ -24,6 +24,14 @@ def test_window_of_a_model_is_shown_for_every_agent(user: User) -> None:
         assert f"{name}, gpt-5.5\n" in completed.out
 
 
+def test_window_of_a_model_depends_on_its_provider(user: User) -> None:
+    by_plan = user.run("windows", "openai-codex/gpt-5.6", "--agent", "pi")
+    assert by_plan.lines[1].startswith("  window 272,000 (client): ")
+    by_key = user.run("windows", "gpt-5.6", "--agent", "pi")
+    assert by_key.lines[1].startswith("  window 1,050,000 (catalogue): ")
+    assert "openai-codex/*" in user.run("windows", "--agent", "pi").out
+
+
 def test_unknown_model_has_an_unknown_window(user: User) -> None:
     completed = user.run("windows", "my-model", "--agent", "pi")
     assert completed.lines == [

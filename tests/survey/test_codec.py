@@ -24,6 +24,7 @@ calls = st.builds(
     asked_for=names,
     thread=threads,
     final=st.booleans(),
+    provider=names,
 )
 others: st.SearchStrategy[AnyEvent] = (
     st.builds(SessionSeen, session=names, project=names, records_compactions=st.booleans())

@@ -42,7 +42,12 @@ class Beliefs(msgspec.Struct, frozen=True):
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
-    to.add_argument("model", nargs="?", metavar="MODEL", help="a model id, as the agent writes it")
+    to.add_argument(
+        "model",
+        nargs="?",
+        metavar="MODEL",
+        help="a model id, as the agent writes it; may begin with its provider",
+    )
     add_agent(to)
     add_json(to)
 
@@ -73,7 +78,8 @@ def _model(context: Context, model: str, agents: Sequence[str], as_json: bool) -
 
 def resolve_model(context: Context, agent: str, model: str) -> Belief:
     overrides, settings = context.settings.overrides, source(agent).settings(context.places)
-    known = ResolveContext(agent=agent, model=model, settings=settings)
+    provider = model.rpartition("/")[0] or None
+    known = ResolveContext(agent=agent, model=model, settings=settings, provider=provider)
     window = window_of(known, overrides)
     return Belief(agent, model, window, limit_of(known, window, overrides))
 
@@ -125,5 +131,6 @@ def _limit_formula(row: ClientLimit) -> str:
 def _cells(row: ClientWindow | ClientLimit, tokens: str) -> list[Cell]:
     bounds = [f"from {row.since}" if row.since else "", f"before {row.until}" if row.until else ""]
     versions = " ".join(bound for bound in bounds if bound) or "all"
-    texts = (row.agent, row.model, versions, tokens, f"{row.seen}, {row.date}", row.how)
+    model = f"{row.provider}/{row.model}" if row.provider else row.model
+    texts = (row.agent, model, versions, tokens, f"{row.seen}, {row.date}", row.how)
     return [Cell(text) for text in texts]

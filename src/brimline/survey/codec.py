@@ -29,6 +29,7 @@ class _CallRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     asked_for: str | None
     thread: str
     final: bool
+    provider: str | None
     input: int
     cache_read: int
     cache_write: int
@@ -53,6 +54,7 @@ class _CallRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
             asked_for=self.asked_for,
             thread=self.thread,
             final=self.final,
+            provider=self.provider,
         )
 
 
@@ -92,6 +94,7 @@ def _call_rows(calls: Iterable[Call]) -> list[tuple[object, ...]]:
             call.asked_for,
             call.thread,
             call.final,
+            call.provider,
             usage.input,
             usage.cache_read,
             usage.cache_write,

@@ -79,6 +79,7 @@ def resolve_context(
     return ResolveContext(
         agent=session.agent,
         model=model,
+        provider=last.provider if last else None,
         version=session.version,
         reported=reported,
         most_sent=thread.most_sent if most_sent is None else most_sent,

@@ -82,7 +82,8 @@ NO_OVERRIDES = Overrides()
 class ResolveContext(msgspec.Struct, frozen=True):
     """What is known about a thread whose window and limit are resolved.
 
-    `most_sent` is the most that the thread ever sent: a smaller window is then wrong.
+    `provider` is the client's name of who serves the model. `most_sent` is the most that the thread
+    ever sent: a smaller window is then wrong.
     `compacted_at` is what it held when the client last compacted by itself, oldest first. Three
     calls in a row sent `sustained` or more, without a compaction.
     """
@@ -96,6 +97,7 @@ class ResolveContext(msgspec.Struct, frozen=True):
     compacted_at: tuple[int, ...] = ()
     sustained: int = 0
     settings: ClientSettings = NO_CLIENT_SETTINGS
+    provider: str | None = None
 
 
 def window_of(known: ResolveContext, overrides: Overrides = NO_OVERRIDES) -> Window | None:
@@ -127,7 +129,7 @@ def _client_window(known: ResolveContext) -> Window | None:
     tokens = _value_for_model(known.settings.windows, known.model)
     if tokens:
         return Window(tokens, "client", f"set in {known.settings.place}")
-    row = _window_row(known.agent, known.model, known.version)
+    row = _window_row(known.agent, known.provider, known.model, known.version)
     if not row:
         return None
     return Window(row.window, "client", f"{row.how} ({row.agent} {row.seen}, {row.date})")
@@ -199,7 +201,7 @@ def _configured_limit(known: ResolveContext, window: Window) -> Limit | None:
     why = f"set in {settings.place}"
     if settings.auto_compact is False:
         return Limit(window.tokens, "off", f"auto-compaction is off, {why}: the window")
-    row = _limit_row(known.agent, known.model, known.version)
+    row = _limit_row(known.agent, known.provider, known.model, known.version)
     base = _value_for_model(settings.auto_compact_windows, known.model)
     if row and (base or settings.part):
         size = min(base or window.tokens, window.tokens)
@@ -246,7 +248,7 @@ def _expected_limit(known: ResolveContext, window: Window) -> Limit | None:
 
 
 def _default_limit(known: ResolveContext, window: Window) -> Limit | None:
-    row = _limit_row(known.agent, known.model, known.version)
+    row = _limit_row(known.agent, known.provider, known.model, known.version)
     if not row:
         return None
     why = f"{row.how} ({row.agent} {row.seen}, {row.date})"
@@ -286,30 +288,48 @@ def _value_for_model(table: Mapping[str, int], model: str | None) -> int | None:
 
 
 @cache
-def _window_row(agent: str | None, model: str | None, version: str | None) -> ClientWindow | None:
+def _window_row(
+    agent: str | None, provider: str | None, model: str | None, version: str | None
+) -> ClientWindow | None:
     """The row of a client's windows for this version that matches the model best."""
     unknown = model is not None and find_model(model) is None
     rows = (row for row in clients().windows if unknown or not row.unknown_only)
-    return _best_row(rows, agent, model, version)
+    return _best_row(rows, agent, provider, model, version)
 
 
 @cache
-def _limit_row(agent: str | None, model: str | None, version: str | None) -> ClientLimit | None:
+def _limit_row(
+    agent: str | None, provider: str | None, model: str | None, version: str | None
+) -> ClientLimit | None:
     """The row of its limits; rows of the prompt's cap only if that is known, and then first."""
     capped = _input_cap(model) is not None
     rows = (row for row in clients().limits if capped or row.of == "window")
-    return _best_row(sorted(rows, key=lambda row: row.of != "input"), agent, model, version)
+    capped_first = sorted(rows, key=lambda row: row.of != "input")
+    return _best_row(capped_first, agent, provider, model, version)
 
 
 RowT = TypeVar("RowT", ClientWindow, ClientLimit)
 
 
 def _best_row(
-    rows: Iterable[RowT], agent: str | None, model: str | None, version: str | None
+    rows: Iterable[RowT],
+    agent: str | None,
+    provider: str | None,
+    model: str | None,
+    version: str | None,
 ) -> RowT | None:
-    applicable = [row for row in rows if row.agent == agent and _applies_to(row, version)]
+    """The row that matches the model best; those of the provider go before all others."""
+    applicable = [
+        row
+        for row in rows
+        if row.agent == agent and row.provider in (None, provider) and _applies_to(row, version)
+    ]
     matching = [row for row in applicable if _match_score(row.model, model) >= 0]
-    return max(matching, key=lambda row: _match_score(row.model, model), default=None)
+    return max(
+        matching,
+        key=lambda row: (row.provider is not None, _match_score(row.model, model)),
+        default=None,
+    )
 
 
 def _applies_to(row: ClientWindow | ClientLimit, version: str | None) -> bool:

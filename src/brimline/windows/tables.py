@@ -50,7 +50,11 @@ class Catalogue(msgspec.Struct, frozen=True):
 
 
 class ClientWindow(msgspec.Struct, frozen=True):
-    """The window that a client gives to a model; `unknown_only`: to models not in the catalogue."""
+    """The window that a client gives to a model.
+
+    `provider` limits it to one of the client's providers, `unknown_only` to models that are not in
+    the catalogue.
+    """
 
     agent: str
     model: str
@@ -59,6 +63,7 @@ class ClientWindow(msgspec.Struct, frozen=True):
     date: str
     how: str
     unknown_only: bool = False
+    provider: str | None = None
     since: str | None = None
     until: str | None = None
 
@@ -81,6 +86,7 @@ class ClientLimit(msgspec.Struct, frozen=True):
     output_cap: int = 0
     enforced: bool = True
     of: Literal["window", "input"] = "window"
+    provider: str | None = None
     since: str | None = None
     until: str | None = None
 

@@ -64,11 +64,15 @@ export const Brimline = async ({ client, directory }) => {
     return parents.get(session) === null
   }
 
+  /** A ChatGPT plan, whose prices are 0, has no more than the input limit (1.18.18). */
+  const windowOf = (id, { limit, cost }) =>
+    id === "openai" && cost?.input === 0 ? (limit?.input ?? limit?.context) : limit?.context
+
   /** Returns the windows of all models, by provider and model. */
   const readWindows = guarded(async () => {
     const { data } = await inTime(client.config.providers())
     const rows = data.providers.flatMap(({ id, models }) =>
-      Object.entries(models).map(([name, model]) => [`${id}/${name}`, model.limit?.context]),
+      Object.entries(models).map(([name, model]) => [`${id}/${name}`, windowOf(id, model)]),
     )
     return new Map(rows)
   })

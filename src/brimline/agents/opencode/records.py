@@ -39,6 +39,8 @@ class OpencodeMessage(msgspec.Struct, frozen=True, gc=False):
     id: str | None = None
     parent: str | None = msgspec.field(default=None, name="parentID")
     model: str | None = msgspec.field(default=None, name="modelID")
+    provider: str | None = msgspec.field(default=None, name="providerID")
+    cost: float | None = None
     tokens: OpencodeTokens | None = None
     summary: bool | Object | None = None
     finish: str | None = None

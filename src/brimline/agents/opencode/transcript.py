@@ -17,6 +17,8 @@ from brimline.events import (
 )
 from brimline.usage import Usage
 
+CHATGPT_PLAN = "chatgpt"  # our name of its provider `openai` with a ChatGPT plan
+
 
 class TranscriptCarry(msgspec.Struct):
     """What the parser remembers: the session's title, and the compactions so far."""
@@ -97,11 +99,20 @@ def _calls(id: str, message: OpencodeMessage, parts: Iterable[Part], thread: str
     ids = [id, *(step for step, _ in steps[1:])]
     counts = [tokens for _, tokens in steps] or [message.tokens]
     at = seconds(message.time.completed or message.time.created)
+    provider = CHATGPT_PLAN if _is_by_plan(message) else message.provider
     return [
-        Call(at=at, id=own, usage=usage, model=message.model, thread=thread)
+        Call(at=at, id=own, usage=usage, model=message.model, thread=thread, provider=provider)
         for own, tokens in zip(ids, counts, strict=True)
         if (usage := usage_of(tokens)) is not None
     ]
+
+
+def _is_by_plan(message: OpencodeMessage) -> bool:
+    """Whether a ChatGPT plan pays: opencode 1.18.18 then sets every price to 0, and nothing else.
+
+    Its messages have the same provider as with an API key.
+    """
+    return message.provider == "openai" and message.cost == 0
 
 
 def usage_of(tokens: OpencodeTokens | None) -> Usage | None:

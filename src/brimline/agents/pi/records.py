@@ -41,6 +41,7 @@ class PiMessage(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     role: str | None = None
     usage: PiTokens | None = None
     model: str | None = None
+    provider: str | None = None
     response_id: str | None = None
     timestamp: int | float | None = None
 

@@ -70,7 +70,9 @@ def _call(reply: PiMessage, tokens: PiTokens | None, *, final: bool) -> Events:
     if tokens is None or tokens.blank or name is None:
         return ()
     at, usage = moment(reply.timestamp), tokens.usage()
-    return (Call(at=at, id=name, usage=usage, model=reply.model, final=final),)
+    return (
+        Call(at=at, id=name, usage=usage, model=reply.model, final=final, provider=reply.provider),
+    )
 
 
 def _session(line: Printed) -> Events:

@@ -133,8 +133,15 @@ def _message(entry: PiEntry, memory: Memory) -> Events:
         return ()
     place = f"{memory.session}#{entry.id or memory.entries}"
     usage = message.usage.usage()
-    at = moment(entry.timestamp)
-    return (Call(at=at, id=message.call or place, usage=usage, model=message.model),)
+    return (
+        Call(
+            at=moment(entry.timestamp),
+            id=message.call or place,
+            usage=usage,
+            model=message.model,
+            provider=message.provider,
+        ),
+    )
 
 
 def _spent(entry: PiEntry, memory: Memory) -> Events:
