@@ -7,9 +7,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
+import msgspec
 import pytest
 
+from brimline.notify.notices import Notice
+from brimline.run.events_file import EventRow, IterationFigures
+from brimline.server.api.schemas import NewEvents
+from brimline.server.api.session_change import apply_change, find_change
+from brimline.server.api.views import SessionView
+from brimline.store.rows import SessionRow, ThreadRow
 from brimline.testing.fake_model import FakeModel, Reply, Scenario
 
 ROOT = Path(__file__).parent.parent
@@ -134,8 +142,59 @@ def test_shell_example_names_an_existing_target(text: str) -> None:
             assert re.search(rf"^{rest.split()[0]}:", makefile, re.MULTILINE)
 
 
+JSON_TYPES: dict[str, list[Any]] = {
+    "docs/guides/monitor.md": [dict[str, Any], NewEvents],  # a change of the stream has no type
+    "docs/guides/notices.md": [Notice],
+    "docs/guides/track-a-loop.md": [EventRow],
+}
+
+
+def json_examples() -> dict[str, list[Any]]:
+    """The decoded JSON blocks by page."""
+    examples: dict[str, list[Any]] = {}
+    for name, text in blocks("json"):
+        examples.setdefault(name.partition("#")[0], []).append(msgspec.json.decode(text))
+    return examples
+
+
+def test_every_json_example_decodes_and_shows_only_existing_fields() -> None:
+    examples = json_examples()
+    assert examples.keys() == JSON_TYPES.keys()
+    for page, kinds in JSON_TYPES.items():
+        for shown, kind in zip(examples[page], kinds, strict=True):
+            assert contains(msgspec.to_builtins(msgspec.convert(shown, kind)), shown), page
+
+
+def contains(whole: Any, part: Any) -> bool:
+    """Whether every field of `part` is in `whole`, with the same value."""
+    if isinstance(part, dict):
+        fields = cast("dict[str, Any]", part).items()
+        return all(name in whole and contains(whole[name], value) for name, value in fields)
+    if isinstance(part, list):
+        return all(map(contains, whole, cast("list[Any]", part)))
+    return whole == part
+
+
+def test_examples_of_a_notice_and_an_event_row_show_every_field() -> None:
+    examples = json_examples()
+    [notice], [row] = examples["docs/guides/notices.md"], examples["docs/guides/track-a-loop.md"]
+    for shown, kind in ((notice, Notice), (row, EventRow), (row["payload"], IterationFigures)):
+        assert tuple(shown) == kind.__struct_fields__
+
+
+def test_example_of_a_change_has_fields_of_the_view() -> None:
+    change = json_examples()["docs/guides/monitor.md"][0]
+    assert {*change} <= {"id", *SessionView.__struct_fields__}
+    assert {*change["session"]} <= {*SessionRow.__struct_fields__}
+    assert {*change["threads"]["main"]} <= {*ThreadRow.__struct_fields__}
+    thread = dict.fromkeys(ThreadRow.__struct_fields__) | {"thread": "main", "sent": 1, "calls": 1}
+    view = {"session": {"id": "run-7", "seen_at": 1.0}, "threads": [thread], "unread": 0}
+    view |= {"trend": [1] * change["trend"]["keep"]}
+    assert find_change(view, apply_change(view, change)) == change
+
+
 def test_every_code_block_has_a_kind_that_is_checked() -> None:
-    """Only `text` and `json` blocks are not run."""
+    """Only `text` blocks are not checked."""
     kinds = {
         block[1] for page in PAGES for block in BLOCK.finditer((ROOT / page).read_text("utf-8"))
     }
