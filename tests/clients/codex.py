@@ -32,12 +32,14 @@ def run_codex(
     prompt: str,
     *settings: str,
     resume: bool = False,
+    fork: str | None = None,
     hooks: bool = False,
     plain: bool = False,
     environment: Mapping[str, str] | None = None,
 ) -> ClientRun:
     """Run one turn; `settings` are further `key=value` of config.toml, `hooks` are all trusted.
 
+    `fork` is a session to fork.
     A `plain` run tells people on its standard error how each hook went, and streams nothing.
     """
     command = [require("codex"), "exec", "--skip-git-repo-check"]
@@ -45,7 +47,11 @@ def run_codex(
     command += ["--dangerously-bypass-hook-trust"] if hooks else []
     for setting in (*SETTINGS, *settings):
         command += ["-c", setting]
-    command += ["resume", "--last", prompt] if resume else [prompt]
+    if fork:
+        command += ["fork", fork]
+    elif resume:
+        command += ["resume", "--last"]
+    command.append(prompt)
     return run_client(
         "codex",
         command,

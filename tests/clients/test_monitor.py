@@ -165,6 +165,17 @@ def test_events_without_a_daemon_are_processed_later(agent: MonitoredClient) -> 
     assert signals_of(agent.timeline(run)) == [("level", 0, 65.0)]
 
 
+@retry_slow_hooks
+@only_with(Codex, Pi, Opencode)
+def test_fork_of_a_compacted_session_reports_no_compaction(agent: MonitoredClient) -> None:
+    """The document that the first session got is in the history, and no draft is added."""
+    run = agent.compact()
+    fork = agent.fork(run, agent.steps(2, agent.ramp(0.1)))
+    assert agent.session_of(fork) != agent.session_of(run)
+    assert "compacted" not in {kind for kind, _, _ in signals_of(agent.timeline(fork))}
+    assert {body.count(HANDOFF_START) for body in agent.requests(fork)} == {1}
+
+
 def requests_after_start(agent: MonitoredClient) -> int:
     """Wait for a daemon that may still be starting, and return its number of hook requests."""
     end = time.monotonic() + START_TIMEOUT_S

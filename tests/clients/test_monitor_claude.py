@@ -88,3 +88,17 @@ def test_http_hooks_carry_their_token(agent: Claude) -> None:
     assert status == 200
     (percent,) = levels_reported(agent.requests(run)[-1])
     assert percent >= 65
+
+
+@retry_slow_hooks
+def test_fork_of_a_compacted_session_reports_no_compaction(agent: Claude) -> None:
+    """The fork's file copies the history with its compaction; no draft is injected for that."""
+    ramp = Ramp(start=70_000, step=10_000, after_compaction=32_000)
+    run = agent.run(agent.steps(7, ramp), CLAUDE_CODE_AUTO_COMPACT_WINDOW="150000")
+    assert ("compacted", 0, 0.0) in signals_of(agent.timeline(run))
+    fork = agent.fork(run, agent.steps(2, Ramp(start=30_000)))
+    timeline = agent.timeline(fork)
+    assert [each["cycle"] for each in timeline["compactions"]] == [0]
+    assert [kind for kind, _, _ in signals_of(timeline)] == []
+    counts = {body.count(HANDOFF_START) for body in agent.requests(fork)}
+    assert counts == {1}  # the first session's draft, in its history

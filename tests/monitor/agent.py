@@ -48,6 +48,7 @@ class Agent:
         self.rules = Rules(**rules)
         self.max_calls = max_calls
         self.time = 1_000.0
+        self.hour = 10
         self._numbers = count(1)
         self._ids: Iterator[int] = count(1)
         self.session = "s1"
@@ -72,16 +73,20 @@ class Agent:
         """Append a model call to the transcript."""
         usage = {"input_tokens": sent, "output_tokens": output}
         message = {"id": f"msg_{next(self._numbers)}", "model": model, "usage": usage}
-        self.write_record(type="assistant", timestamp="2026-11-15T10:00:00.000Z", message=message)
+        self.write_record(type="assistant", timestamp=self.timestamp(0), message=message)
 
     def boundary(self) -> None:
         """Append a compaction record to the transcript."""
         self.write_record(
             type="system",
             subtype="compact_boundary",
-            timestamp=f"2026-11-15T10:00:{next(self._numbers):02}Z",
+            timestamp=self.timestamp(next(self._numbers)),
             compactMetadata={"trigger": "auto", "preTokens": 150_000},
         )
+
+    def timestamp(self, second: int) -> str:
+        """The time of a record, in the hour of the transcript's clock."""
+        return f"2026-11-15T{self.hour}:00:{second:02}Z"
 
     def observation(self, what: ObservationKind, **more: Any) -> Observation:
         """Build the observation of a hook, one second after the one before."""

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting, Ended
 from brimline.handoff import Document
@@ -94,6 +96,34 @@ def test_compactions_before_a_session_was_first_seen_are_stored_without_signals(
         assert signal_kinds(agent) == []
         assert len(await agent.store.compactions("s1")) == 3
         assert await agent.store.messages("above") == []
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_fork_inherits_compactions_without_signals_and_reports_its_own(
+    tmp_path: Path, restarts: bool
+) -> None:
+    """A fork copies the history, with its compactions, after the hook of its start."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.time = datetime.fromisoformat("2026-11-15T11:00:00Z").timestamp()
+        await agent.observe("started")
+        if restarts:
+            agent.new_monitor()
+        for _ in range(2):
+            agent.call(80_000)
+            agent.boundary()
+            await agent.observe("prompt")
+        agent.hour = 12
+        agent.call(30_000)
+        reply = await agent.observe("tool")
+        assert (signal_kinds(agent), reply.context) == ([], None)
+        assert await agent.store.handoffs("s1") == []
+        agent.boundary()
+        await agent.observe("tool")
+        assert signal_kinds(agent) == ["compacted"]
 
     asyncio.run(go())
 

@@ -310,6 +310,11 @@ class Monitor:
         cleared = thread == MAIN and state.cleared
         new_signals = decide(known.get(thread), reading, levels, fired, of, cleared)
         if thread == MAIN:
+            new_signals = [
+                each
+                for each in new_signals
+                if each.kind != "compacted" or not state.is_inherited(each.cycle)
+            ]
             new_signals += self._source_signals(state, reading, observation)
         return history.unfired(thread, new_signals)
 

@@ -21,13 +21,15 @@ class SessionState:
     """One session. Its cycle never goes back: hooks report a compaction before the transcript.
 
     `cycle` is the main thread's as stored. While the transcript does not contain the last
-    compaction yet, what is held is unknown.
+    compaction yet, what is held is unknown. `_first_seen_at` is set until the session has records
+    of its own.
     """
 
     def __init__(self, agent: str, session: str) -> None:
         self.agent, self.id = agent, session
         self.cycle = self.seq = self._stored_calls = 0
         self.is_new = True
+        self._first_seen_at: float | None = None
         self.compacting = self.cleared = False
         self.model: str | None = None
         self.version: str | None = None
@@ -48,10 +50,16 @@ class SessionState:
         self.cycle, self.seq, self._stored_calls = row.cycle, row.seq, row.calls
         self.compacting, self._compacting_at = row.state == "compacting", seen_at
         self._cycle_at_compaction = row.cycle
+        if not row.calls:  # its transcript had not been written
+            self._first_seen_at = seen_at
         self.client.restore(row, self.model)
 
     async def apply(self, observation: Observation) -> None:
         """Read the files on, and apply what they do not contain yet."""
+        if self.is_new and observation.kind != "pushed":  # their times are a program's own
+            self._first_seen_at = observation.at
+        elif (self._main.at or 0.0) >= (self._first_seen_at or 0.0):
+            self._first_seen_at = None  # what was inherited is read
         self._update_description(observation)
         if observation.transcript:
             self.files.set_transcript(observation.transcript)
@@ -96,6 +104,18 @@ class SessionState:
         if self.cycle == before or main.cycle < self.cycle:
             return False
         return all(each.cycle != self.cycle - 1 for each in main.compactions)
+
+    def is_inherited(self, cycle: int) -> bool:
+        """Return whether a compaction ended a cycle before this session was first seen.
+
+        A fork copies the history of another session (Claude Code's --fork-session), and writes it
+        only after the hook of its start.
+        """
+        since = self._first_seen_at
+        return since is not None and any(
+            each.cycle == cycle and each.at is not None and each.at < since
+            for each in self._main.compactions
+        )
 
     def _update_liveness(self, observation: Observation, called: bool) -> None:
         """Update `ended_at`: a hook or a call revives a session, a subagent's end does not."""

@@ -152,6 +152,10 @@ class MonitoredClient(ABC):
         main = (hand_over(self.shell), *self.loop(STEPS, daemon_requests))
         return self.run(Scenario(main=main, ramp=self.ramp(*self.compaction_ramp)))
 
+    def fork(self, of: ClientRun, scenario: Scenario) -> ClientRun:
+        """Run one turn in a fork of a session; not every client can."""
+        raise NotImplementedError
+
     def requests(self, run: ClientRun) -> list[str]:
         """The requests of the conversation and of subagents, in order; a title is neither."""
         return [body for body, thread in self._threads(run) if thread != "title"]

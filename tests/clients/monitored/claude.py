@@ -45,6 +45,10 @@ class Claude(MonitoredClient):
             environment=environment,
         )
 
+    def fork(self, of: ClientRun, scenario: Scenario) -> ClientRun:
+        """Run one turn in a fork of a session."""
+        return self.run(scenario, "--fork-session")
+
     def user_texts(self, body: str) -> list[str]:
         """The texts of the user or of a hook, without the reminders that repeat a hook's."""
         return [

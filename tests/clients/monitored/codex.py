@@ -30,6 +30,7 @@ class Codex(MonitoredClient):
     subagent_script = (spawn("Look around."), wait()), (shell("echo sub"),)
     user_hooks = OWN
     plain = False
+    forked: str | None = None
 
     def write_settings(self) -> Path:
         """Write hooks.json with the user's own settings."""
@@ -48,10 +49,16 @@ class Codex(MonitoredClient):
             "Go.",
             *arguments,
             resume=again,
+            fork=self.forked,
             hooks=True,
             plain=self.plain,
             environment=environment,
         )
+
+    def fork(self, of: ClientRun, scenario: Scenario) -> ClientRun:
+        """Run one turn in a fork of a session."""
+        self.forked = self.session_of(of)
+        return self.run(scenario)
 
     def main_requests(self, run: ClientRun) -> list[str]:
         """The requests of the session's own thread, without those of subagents."""

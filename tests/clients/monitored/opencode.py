@@ -37,6 +37,10 @@ class Opencode(ExtensionClient):
         given = (*(["-c"] if again else []), *arguments)
         return run_opencode(scenario, self.folder, "Go.", *given, environment=environment)
 
+    def fork(self, of: ClientRun, scenario: Scenario) -> ClientRun:
+        """Run one turn in a fork of a session."""
+        return self.run(scenario, "--fork")
+
     def errors_shown(self, run: ClientRun) -> list[str]:
         """The errors in its log."""
         return [line for line in run.stderr.splitlines() if "level=ERROR" in line]

@@ -28,6 +28,11 @@ class Pi(ExtensionClient):
         which = ("-c",) if again else ()
         return run_pi(scenario, self.folder, "Go.", *which, *arguments, environment=environment)
 
+    def fork(self, of: ClientRun, scenario: Scenario) -> ClientRun:
+        """Run one turn in a fork of a session."""
+        self.again = False
+        return self.run(scenario, "--fork", self.session_of(of))
+
     def errors_shown(self, run: ClientRun) -> list[str]:
         """Every line on standard error."""
         return run.stderr.splitlines()
