@@ -9,6 +9,7 @@ from brimline.usage import Tokens, Usage
 MAIN = "main"  # the session's own thread; others are subagents
 
 _COMPACTION = "compaction"
+_SUMMARY_PREFIX = "acompact-"  # Claude Code's name of a thread that only writes a summary
 
 Trigger: TypeAlias = Literal["auto", "manual"]
 
@@ -19,7 +20,8 @@ def compaction_thread(thread: str = MAIN) -> str:
 
 
 def is_compaction_thread(thread: str) -> bool:
-    return thread == _COMPACTION or thread.endswith(f"/{_COMPACTION}")
+    is_own = thread == _COMPACTION or thread.endswith(f"/{_COMPACTION}")
+    return is_own or thread.startswith(_SUMMARY_PREFIX)
 
 
 class Event(msgspec.Struct, frozen=True, tag=True, kw_only=True, gc=False):

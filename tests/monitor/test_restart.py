@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.events import AnyEvent, Call, Cleared, Compacted, WindowReported
+from brimline.events import AnyEvent, Call, Cleared, Compacted, SessionSeen, WindowReported
 from brimline.observations import Observation, Reply
 from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
@@ -20,13 +20,14 @@ class Program(Agent):
     """An agent without files that pushes its events."""
 
     _event_numbers = count(1)
+    agent = "my-agent"
 
     async def push(self, *events: AnyEvent) -> None:
         """Push events, with a restart of the monitor after each."""
         for event in events:
             self.time += 1
             id = f"event-{next(self._event_numbers)}"
-            observation = Observation(id, "my-agent", SESSION, "pushed", self.time, events=(event,))
+            observation = Observation(id, self.agent, SESSION, "pushed", self.time, events=(event,))
             await self.monitor.observe(observation)
             self.new_monitor()
 
@@ -69,6 +70,46 @@ def test_last_pushed_window_survives_a_restart(tmp_path: Path) -> None:
         assert await agent.read() == (9_000, 32_000, 0)
         await agent.push(WindowReported(tokens=64_000))
         assert await agent.read() == (9_000, 64_000, 0)
+
+    asyncio.run(go())
+
+
+def test_version_of_the_client_survives_a_restart(tmp_path: Path) -> None:
+    """Claude Code 2.1.197 gave Opus 4.8 a window of 200,000 tokens, newer versions 1,000,000."""
+
+    async def go() -> None:
+        agent = Program(tmp_path)
+        agent.agent = "claude"
+        called = msgspec.structs.replace(call("c1", 76_000), model="claude-opus-4-8")
+        await agent.push(SessionSeen(version="2.1.197"), called, SessionSeen(title="a title"))
+        assert await agent.read() == (76_000, 200_000, 0)
+
+    asyncio.run(go())
+
+
+def test_model_that_the_user_named_survives_a_restart(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Program(tmp_path)
+        agent.agent = "claude"
+        called = msgspec.structs.replace(call("c1", 76_000), asked_for=f"{MODEL}[1m]")
+        await agent.push(called, SessionSeen(title="a title"))
+        assert await agent.read() == (76_000, 1_000_000, 0)
+
+    asyncio.run(go())
+
+
+def test_main_thread_is_known_if_a_subagent_reports_first_after_a_restart(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.call(20_000)
+        await agent.observe("tool")
+        agent.new_monitor()
+        agent.path.with_name("agent-a1.jsonl").write_bytes(b"")
+        subagent = Transcript("claude", str(tmp_path / "agent-a1.jsonl"), 1.0, 1, "s1", "a1")
+        observation = agent.observation("wrote", file=subagent)
+        await agent.monitor.observe(msgspec.structs.replace(observation, transcript=None))
+        (row,) = await agent.store.threads("s1")
+        assert (row.thread, row.sent) == ("main", 20_000)
 
     asyncio.run(go())
 

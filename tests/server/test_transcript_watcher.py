@@ -192,6 +192,50 @@ def test_transcripts_before_the_span_are_not_read(tmp_path: Path) -> None:
     run_test(go())
 
 
+def test_old_main_transcript_is_read_if_a_subagent_is_active(tmp_path: Path) -> None:
+    async def go() -> None:
+        home = tmp_path / "home"
+        shutil.copytree(FIXTURES / "claude" / "subagent-sync" / "home", home)
+        main = next(path for path in home.rglob("*.jsonl") if path.parent.name != "subagents")
+        os.utime(main, (1_000.0, 1_000.0))
+        store = MemoryStore()
+        watcher = TranscriptWatcher(
+            Places(home=home, env={}), Monitor(store, time.time), 2_000.0, SCAN_INTERVAL_S
+        )
+        task = asyncio.create_task(watcher.run())
+
+        async def both() -> bool:
+            return [row.sent is not None for row in await store.threads()] == [True, True]
+
+        assert await becomes_true(both)
+        await stop_watcher(task)
+
+    run_test(go())
+
+
+def test_transcript_without_a_call_is_no_session(tmp_path: Path) -> None:
+    """`status` does not list it either."""
+
+    async def go() -> None:
+        folder = tmp_path / "home/.claude/projects/-project"
+        folder.mkdir(parents=True)
+        (folder / "s1.jsonl").write_bytes(b'{"type":"user","sessionId":"s1"}\n')
+        (folder / "s2.jsonl").write_bytes(b"")
+        shutil.copytree(FIXTURES / "claude" / "tool-loop" / "home", tmp_path / "home",
+                        dirs_exist_ok=True)  # fmt: skip
+        store = MemoryStore()
+        task = await start_watcher(tmp_path / "home", store)
+
+        async def is_read() -> bool:
+            return bool(await store.sessions())
+
+        assert await becomes_true(is_read)
+        assert len(await store.sessions()) == 1
+        await stop_watcher(task)
+
+    run_test(go())
+
+
 def test_first_session_of_an_agent_is_found_while_running(tmp_path: Path) -> None:
     async def go() -> None:
         home = tmp_path / "home"

@@ -56,6 +56,30 @@ def test_subagent_file_beside_the_sessions_belongs_to_the_session_it_names(
     assert [row.thread for row in only(survey(machine)).threads] == [MAIN, "a1"]
 
 
+def test_session_of_subagents_alone_has_an_unknown_main_thread(machine: Machine) -> None:
+    machine.subagent("s1", "a1", call("m1", 9_000, **subagent_fields("a1")))
+    machine.subagent("s2", "acompact-1", call("m2", 9_000, **subagent_fields("acompact-1")))
+    glance = only(survey(machine))
+    threads = [(row.thread, row.reading.sent) for row in glance.threads]
+    assert threads == [(MAIN, None), ("a1", 9_000)]
+
+
+def test_version_and_evidence_of_the_main_file_count_for_subagents(machine: Machine) -> None:
+    model = "claude-opus-4-8"
+    result = {"agentId": "a2", "resolvedModel": "claude-opus-4-6[1m]"}
+    main = call("m1", version="2.1.197", model=model) + user_record(toolUseResult=result)
+    machine.session("s1", main)
+    machine.subagent(
+        "s1", "a1", call("m2", version="2.1.325", model=model, **subagent_fields("a1"))
+    )
+    machine.subagent("s1", "a2", call("m3", model="claude-opus-4-6", **subagent_fields("a2")))
+    windows = {
+        row.thread: row.reading.window and row.reading.window.tokens
+        for row in only(survey(machine)).threads
+    }
+    assert windows == {MAIN: 200_000, "a1": 200_000, "a2": 1_000_000}
+
+
 def test_since_keeps_a_session_with_an_active_subagent(machine: Machine) -> None:
     machine.session("s1", call("m1"))
     assert len(survey(machine, NOON).sessions) == 1

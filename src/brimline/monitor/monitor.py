@@ -31,7 +31,7 @@ from brimline.store.base import (
     Write,
 )
 from brimline.store.rows import HandoffRow
-from brimline.tracker import Reading
+from brimline.tracker import Reading, context_threads
 from brimline.windows import ClientSettings
 
 # The last calls of a thread in memory; the store has all. A forecast needs 101. Copies of a call
@@ -89,6 +89,8 @@ class Monitor:
             known = state.last_readings or self._readings_of(state)
         await state.apply(observation)
         await self._refresh(state)
+        if state.is_new and observation.kind == "wrote" and not context_threads(state.folded):
+            return True  # a transcript without a call is no session yet, as in `status`
         if not await self._save(observation, session, known):
             return False
         state.is_new = False

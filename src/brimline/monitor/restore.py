@@ -2,7 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
-from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Trigger, WindowReported
+from brimline.events import (
+    MAIN,
+    AnyEvent,
+    Call,
+    Cleared,
+    Compacted,
+    SessionSeen,
+    Trigger,
+    WindowReported,
+)
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_history import SignalHistory
 from brimline.policy.signals import LevelMeasure, figure_of
@@ -23,7 +32,8 @@ async def restore_session(
     if row is None:
         return state, history
     state.is_new = False
-    state.model, state.project, state.parent = row.model, row.project, row.parent
+    state.model, state.version = row.model, row.version
+    state.project, state.parent = row.project, row.parent
     state.ended_at = row.ended_at if row.has_ended else None
     threads = await store.threads(session)
     for main in (thread for thread in threads if thread.thread == MAIN):
@@ -31,7 +41,10 @@ async def restore_session(
         history.note_figure(main.cycle, figure_of(main, of))
     if row.transcript is None:  # no file has its events: they are replayed from the store
         calls, compactions = await store.calls(session), await store.compactions(session)
+        state.files.add_events([SessionSeen(version=row.version, title=row.title)])
         state.files.add_events(_replay_rows(calls, compactions, threads))
+    else:
+        state.files.set_transcript(row.transcript)
     return state, history
 
 
@@ -40,6 +53,8 @@ def _replay_rows(
 ) -> Iterator[AnyEvent]:
     """Yield calls, the ends of cycles (also after the last call) and windows as events."""
     by_cycle = {(each.thread, each.cycle): each for each in compactions}
+    last_calls = {row.thread: row.call for row in calls}
+    models = {row.thread: row.model for row in threads}
     cycles: dict[str, int] = {}
     for row in (*calls, *threads):
         for cycle in range(cycles.get(row.thread, 0), row.cycle):
@@ -53,7 +68,11 @@ def _replay_rows(
                 row.output,
                 cache_write_1h=row.cache_write_1h,
             )
-            yield Call(at=row.at, id=row.call, usage=usage, model=row.model, thread=row.thread)
+            # Only the thread has the model as the user named it, which decides the window.
+            is_last = last_calls[row.thread] == row.call
+            asked_for = models.get(row.thread) if is_last else None
+            yield Call(at=row.at, id=row.call, usage=usage, model=row.model, asked_for=asked_for,
+                       thread=row.thread)  # fmt: skip
         elif row.window is not None and row.window_why == REPORTED:
             yield WindowReported(tokens=row.window, thread=row.thread)
 

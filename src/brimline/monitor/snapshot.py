@@ -5,12 +5,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from brimline.events import MAIN, Call, is_compaction_thread
-from brimline.tracker import Reading, Session, Thread, read
+from brimline.events import MAIN, Call
+from brimline.tracker import Reading, Session, Thread, context_threads, read
 from brimline.windows import ClientSettings, Overrides, is_same_model
 
 TRANSCRIPT = "transcript"
-SUMMARY_THREAD_PREFIX = "acompact-"  # Claude Code's name of a thread that only writes a summary
 
 
 class Snapshot(NamedTuple):
@@ -47,9 +46,7 @@ class Snapshot(NamedTuple):
         """Return the reading of every thread; `known` are those of the snapshot `before`."""
         same_client = before is not None and self[1:11] == before[1:11]
         readings: dict[str, Reading] = {}
-        for name in {MAIN: None, **self.session.threads}:
-            if is_compaction_thread(name) or name.startswith(SUMMARY_THREAD_PREFIX):
-                continue
+        for name in {MAIN: None, **context_threads(self.session)}:
             unchanged = (
                 before is not None
                 and name in known

@@ -14,7 +14,13 @@ from brimline.agents import source
 from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN, AnyEvent
-from brimline.tracker import Session, drop_stored_calls, fold, refers_to_dropped_call
+from brimline.tracker import (
+    Session,
+    drop_stored_calls,
+    fold,
+    merge_sessions,
+    refers_to_dropped_call,
+)
 from brimline.transcripts.source import START, Cursor, Transcript
 
 TRANSCRIPT_WAIT_S = 5.0  # a read that takes longer goes on, and is used when it is done
@@ -229,8 +235,4 @@ class SessionFiles:
     def _merged(self) -> Session:
         own = self._followers.get((self.transcript or "", ""))
         others = [each.session for each in self._followers.values() if each is not own]
-        parts = [self._pushed, *others, *([own.session] if own else ())]
-        first = next((each for each in reversed(parts) if MAIN in each.threads), parts[-1])
-        threads = {name: thread for each in parts for name, thread in each.threads.items()}
-        windows = {model: size for each in parts for model, size in each.windows.items()}
-        return msgspec.structs.replace(first, threads=threads, windows=windows)
+        return merge_sessions([self._pushed, *others, *([own.session] if own else ())])

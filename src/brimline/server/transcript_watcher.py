@@ -16,7 +16,7 @@ from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.monitor.monitor import Monitor
 from brimline.observations import Observation
 from brimline.server.retry import RateLimitedLog, is_transient
-from brimline.survey.files import find_transcripts
+from brimline.survey.files import find_transcripts, group_by_session
 from brimline.transcripts.source import Places, Transcript
 
 WATCH_STEP_MS, DEBOUNCE_MS = 100, 400
@@ -30,7 +30,7 @@ FileVersion: TypeAlias = tuple[int, float]  # size, time of the last write
 
 
 class TranscriptWatcher:
-    """Reports every transcript written after `since` to a monitor."""
+    """Reports the transcripts of every session that was active after `since` to a monitor."""
 
     def __init__(
         self,
@@ -137,7 +137,11 @@ class TranscriptWatcher:
             for agent in sorted(agents)
             for transcript in await self._find_transcripts(agent)
         ]
-        for transcript in sorted(transcripts, key=lambda each: each.modified):
+        # All files of an active session, as in `status`: a subagent may run for longer than
+        # `since` without a call of the main thread.
+        active = [f for f in group_by_session(transcripts) if f.modified >= self._since]
+        found = [transcript for files in active for transcript in files.transcripts]
+        for transcript in sorted(found, key=lambda each: each.modified):
             await self._observe(transcript)
 
     async def _find_transcripts(self, agent: str) -> list[Transcript]:
@@ -160,7 +164,7 @@ class TranscriptWatcher:
 
     async def _observe(self, transcript: Transcript) -> None:
         session = transcript.session
-        if transcript.modified < self._since or session is None:
+        if session is None:
             return
         key, version = (
             (transcript.path, session, transcript.thread),

@@ -7,7 +7,7 @@ import msgspec
 from brimline.agents import agent_names, agents_present, display_name, get_agent, source
 from brimline.errors import UnknownSession, UnreadableTranscript, UnrecognisedFormat
 from brimline.events import MAIN
-from brimline.tracker import Session, fold
+from brimline.tracker import Session, fold, merge_sessions
 from brimline.transcripts.source import START, Form, Lookalike, Places, Tally, Transcript
 
 HEAD_BYTES = 64 << 10  # enough of a file to detect its agent
@@ -62,21 +62,28 @@ def group_by_session(transcripts: Iterable[Transcript]) -> list[SessionFiles]:
 
 def load_session(files: SessionFiles) -> LoadedSession:
     """Read a session and its subagents; unreadable files become problems."""
-    session = Session(agent=files.agent)
+    parts: list[tuple[Transcript, Session]] = []
     tally = Tally()
     problems: list[str] = []
     for transcript in files.transcripts:
         try:
             reader = source(files.agent).read(transcript, START)
-            folded = fold(session, reader)
+            parts.append((transcript, fold(Session(agent=files.agent), reader)))
         except READ_ERRORS as error:
             problems.append(describe_read_error(transcript, error))
             continue
-        project = session.project or folded.project
-        session = msgspec.structs.replace(folded, project=project)
         add_tally(tally, reader.tally)
+    session = merge_transcripts(files.agent, parts)
     named = msgspec.structs.replace(session, id=files.session) if files.session else session
     return LoadedSession(named, tally, tuple(problems))
+
+
+def merge_transcripts(agent: str, parts: Iterable[tuple[Transcript, Session]]) -> Session:
+    """Return the session that its transcripts contain; of two with one thread, the newer counts."""
+    ordered = sorted(parts, key=lambda part: (part[0].thread == MAIN, part[0].modified))
+    session = merge_sessions([Session(agent=agent), *(session for _, session in ordered)])
+    folders = (transcript.project for transcript, _ in ordered if transcript.project)
+    return msgspec.structs.replace(session, project=session.project or next(folders, None))
 
 
 def add_tally(tally: Tally, other: Tally) -> None:

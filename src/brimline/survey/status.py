@@ -6,15 +6,16 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents import source
-from brimline.events import MAIN
-from brimline.survey.files import SessionFiles, find_transcripts, group_by_session
+from brimline.survey.files import (
+    SessionFiles,
+    find_transcripts,
+    group_by_session,
+    merge_transcripts,
+)
 from brimline.survey.index import TranscriptIndex
-from brimline.tracker import Reading, Session, Thread, read
+from brimline.tracker import Reading, Session, Thread, context_threads, read
 from brimline.transcripts.source import Places
 from brimline.windows import ClientSettings, Overrides
-
-# Claude Code's name of a thread that only writes the summary of a compaction.
-COMPACTION_THREAD_PREFIX = "acompact-"
 
 
 class ThreadStatus(msgspec.Struct, frozen=True):
@@ -81,34 +82,37 @@ def _session_status(
     settings: dict[tuple[str, str | None], ClientSettings],
     overrides: Overrides,
 ) -> SessionStatus | None:
-    rows: list[ThreadStatus] = []
-    project: str | None = None
-    for transcript in files.transcripts:
-        session = index.session(transcript)
-        if session is None:
-            continue
-        project = project or session.project
-        key = (files.agent, session.project)
-        if key not in settings:
-            settings[key] = source(files.agent).settings(places, session.project)
-        whole = index.is_fully_read(transcript)
-        rows += [
-            _thread_status(session, t, settings[key], overrides, whole)
-            for t in _visible_threads(session)
-        ]
-    own = next((row for row in rows if row.thread == MAIN), None)
-    others = sorted((row for row in rows if row is not own), key=_newest_first)
-    if own is None:
+    read_parts = ((transcript, index.session(transcript)) for transcript in files.transcripts)
+    parts = [(transcript, session) for transcript, session in read_parts if session is not None]
+    session = merge_transcripts(files.agent, parts)
+    key = (files.agent, session.project)
+    if key not in settings:
+        settings[key] = source(files.agent).settings(places, session.project)
+    tail_only = {
+        name
+        for transcript, part in parts
+        if not index.is_fully_read(transcript)
+        for name in part.threads
+    }
+    rows = [
+        _thread_status(session, thread, settings[key], overrides, thread.name not in tail_only)
+        for thread in context_threads(session).values()
+    ]
+    if not rows:
         return None
-    return SessionStatus(files.agent, files.session, project, files.modified, own, tuple(others))
+    own, *others = rows
+    return SessionStatus(
+        files.agent,
+        files.session,
+        session.project,
+        files.modified,
+        own,
+        tuple(sorted(others, key=_newest_first)),
+    )
 
 
 def _newest_first(row: ThreadStatus) -> float:
     return -(row.reading.at or 0.0)
-
-
-def _visible_threads(session: Session) -> list[Thread]:
-    return [t for t in session.threads.values() if not t.name.startswith(COMPACTION_THREAD_PREFIX)]
 
 
 def _thread_status(

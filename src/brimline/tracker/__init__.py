@@ -4,7 +4,15 @@ from brimline.tracker.call_history import CallHistory, decode_calls, encode_call
 from brimline.tracker.reading import Reading, ReadingState, client_shows, read, resolve_context
 from brimline.tracker.retention import drop_old_calls, drop_stored_calls, refers_to_dropped_call
 from brimline.tracker.session_fold import SYNTHETIC, fold
-from brimline.tracker.state import Compaction, Session, Thread, main_thread, total
+from brimline.tracker.state import (
+    Compaction,
+    Session,
+    Thread,
+    context_threads,
+    main_thread,
+    merge_sessions,
+    total,
+)
 
 __all__ = [
     "SYNTHETIC",
@@ -15,12 +23,14 @@ __all__ = [
     "Session",
     "Thread",
     "client_shows",
+    "context_threads",
     "decode_calls",
     "drop_old_calls",
     "drop_stored_calls",
     "encode_calls",
     "fold",
     "main_thread",
+    "merge_sessions",
     "read",
     "refers_to_dropped_call",
     "resolve_context",

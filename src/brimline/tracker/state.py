@@ -1,10 +1,10 @@
 """A session and its threads, as folded from events, with every figure of a thread."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from brimline.events import MAIN, Call, Trigger
+from brimline.events import MAIN, Call, Trigger, is_compaction_thread
 from brimline.tracker.call_history import CallHistory
 from brimline.usage import ZERO, Usage
 
@@ -220,3 +220,26 @@ def total(threads: Iterable[Thread]) -> tuple[int, Usage]:
 
 def main_thread(session: Session) -> Thread | None:
     return session.threads.get(MAIN)
+
+
+def merge_sessions(parts: Sequence[Session]) -> Session:
+    """Return one session of the parts that its files contain.
+
+    A thread is that of the last part that has it; all but threads and windows is that of the last
+    part with the main thread.
+    """
+    own = next((part for part in reversed(parts) if MAIN in part.threads), parts[-1])
+    threads = {name: thread for part in parts for name, thread in part.threads.items()}
+    windows = {model: size for part in parts for model, size in part.windows.items()}
+    return msgspec.structs.replace(own, threads=threads, windows=windows)
+
+
+def context_threads(session: Session) -> dict[str, Thread]:
+    """Return the threads that hold a context, the main one first; none before the first call.
+
+    The main thread is empty if only subagents called a model, or its file is gone.
+    """
+    threads = {
+        name: thread for name, thread in session.threads.items() if not is_compaction_thread(name)
+    }
+    return {MAIN: Thread(MAIN), **threads} if threads else {}

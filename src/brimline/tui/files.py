@@ -44,26 +44,26 @@ class TranscriptFiles(msgspec.Struct, frozen=True):
 
 
 def _view(status: SessionStatus, rules: Rules) -> SessionView:
-    own = _thread(status, status.main)
+    own = _thread(status.main)
     session = SessionRow(
         status.session, status.agent, status.modified, None, status.project, own.model
     )
     levels = rules.levels_of(status.session, status.agent, own.model)
     return SessionView(
         session=session,
-        threads=(own, *(_thread(status, row) for row in status.subagents)),
+        threads=(own, *map(_thread, status.subagents)),
         levels=tuple(percent_of_window(levels, rules.of, own.window, own.limit)),
         limit_at=percent_raw(own.limit, own.window),
     )
 
 
-def _thread(status: SessionStatus, row: ThreadStatus) -> ThreadView:
+def _thread(row: ThreadStatus) -> ThreadView:
     reading = row.reading
     return ThreadView(
         thread=row.thread,
         state=reading.state,
         source=reading.source,
-        at=reading.at or status.modified,
+        at=reading.at,
         sent=reading.sent,
         held=reading.held,
         window=reading.window.tokens if reading.window else None,
