@@ -62,7 +62,7 @@ def ours(thread: ThreadShown | None) -> dict[str, int | None]:
         return {"calls": 0, "sent": None, "peak_sent": None, "compactions": 0}
     return {
         "calls": thread.calls,
-        "sent": thread.sent,
+        "sent": thread.last_sent,  # the truth has the last call's, also before a compaction
         "peak_sent": thread.peak_sent,
         "compactions": len(thread.compactions),
     }

@@ -232,6 +232,33 @@ def test_repeated_compaction_is_one_and_may_add_after() -> None:
     assert thread_of(*events, call("b", 20_000), Compacted(at=5.0)).cycle == 2
 
 
+def test_summary_that_was_reported_as_a_call_is_moved_to_the_compaction() -> None:
+    """Its prompt is the whole context, but it neither holds it nor is its peak."""
+    session = session_of(
+        RECORDING,
+        call("a", 90_000),
+        call("s", 95_000),
+        Compacted(summary_call="s"),
+        call("b", 9_000),
+    )
+    main, summary = session.threads[MAIN], session.threads["compaction"]
+    assert (list(main.calls), main.peak_sent, list(summary.calls)) == (["a", "b"], 90_000, ["s"])
+    assert [(c.before, c.after, c.calls) for c in main.compactions] == [(90_010, 9_000, 1)]
+    assert total(session.threads.values())[0] == 3
+
+
+def test_summary_alone_leaves_no_call() -> None:
+    session = session_of(RECORDING, call("s", 95_000), Compacted(summary_call="s"))
+    assert (len(session.threads[MAIN].calls), session.threads[MAIN].current) == (0, None)
+    assert session.threads[MAIN].compactions[0].before is None
+
+
+def test_summary_that_is_not_the_last_call_stays_where_it_is() -> None:
+    session = session_of(RECORDING, call("s"), call("b", 2_000), Compacted(summary_call="s"))
+    assert list(session.threads) == [MAIN]
+    assert list(session.threads[MAIN].calls) == ["s", "b"]
+
+
 def test_later_calls_do_not_change_what_a_compaction_left() -> None:
     thread = thread_of(
         RECORDING, call("a", 150_000), Compacted(), call("a", 150_000), call("b", 20_000),

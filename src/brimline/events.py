@@ -82,7 +82,9 @@ class Compacted(Event, frozen=True):
 
     `before` is what the context held by the client's own figure, `after` its estimate of what is
     left. Events with the same time are the same compaction. `overflow`: the API had refused a
-    request that was too long, so that this is no sign of where the client compacts.
+    request that was too long, so that this is no sign of where the client compacts. `summary_call`
+    is the thread's last call, if it turned out to have written the summary: it compacted the
+    thread, and is no part of it.
     """
 
     thread: str = MAIN
@@ -90,6 +92,7 @@ class Compacted(Event, frozen=True):
     before: Tokens | None = None
     after: Tokens | None = None
     overflow: bool = False
+    summary_call: str | None = None
 
 
 class Trimmed(Event, frozen=True):

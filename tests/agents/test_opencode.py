@@ -25,8 +25,10 @@ from brimline.agents.opencode.database import PAGE, sessions
 from brimline.agents.opencode.incremental import OVERLAP_MS
 from brimline.agents.opencode.json_storage import MAX_MESSAGE_BYTES
 from brimline.agents.opencode.paths import transcripts
+from brimline.agents.opencode.records import OpencodeTokens
 from brimline.agents.opencode.source import SOURCE
 from brimline.agents.opencode.stream import OpencodeStreamParser
+from brimline.agents.opencode.transcript import usage_of
 from brimline.errors import UnreadableTranscript
 from brimline.events import (
     MAIN,
@@ -841,8 +843,53 @@ def test_each_finished_step_of_the_stream_is_a_call() -> None:
     assert calls(events) == expected
 
 
-def test_streamed_compaction_has_the_context_before_its_summary() -> None:
-    assert Compacted(at=1.5, trigger="auto", before=30) in feed(STREAM)
+def test_streamed_summary_is_no_call_of_the_session() -> None:
+    """Only the text after the summary shows that the call before it wrote one."""
+    session = fold(Session(), feed(STREAM))
+    main, summary = session.threads[MAIN], session.threads["compaction"]
+    assert (list(main.calls), list(summary.calls)) == (
+        ["msg_1", "msg_2", "prt_3", "msg_5"],
+        ["msg_3"],
+    )
+    assert [(c.before, c.after, c.calls) for c in main.compactions] == [(30, 5, 3)]
+    assert summary.ended
+
+
+@pytest.mark.parametrize(
+    ("counts", "version", "output"),
+    [
+        ({"total": 115}, "1.18.5", 5),
+        ({"total": 115}, None, 5),
+        ({"total": 118}, "1.2.10", 8),
+        ({}, "1.2.10", 5),
+        ({}, "0.15.2", 5),
+        ({}, "1.16.0", 8),
+        ({"total": 7}, "1.2.10", 5),
+        ({}, "local", 8),
+        ({}, None, 8),
+        ({"output": 2}, "1.2.10", 5),
+    ],
+)
+def test_reasoning_counts_once(counts: Json, version: str | None, output: int) -> None:
+    """opencode 1.2 counts the reasoning in the output, 1.16 beside it; a total shows which."""
+    row = {"input": 100, "output": 5, "reasoning": 3, "cache": {"read": 10, "write": 0}, **counts}
+    usage = usage_of(msgspec.convert(row, OpencodeTokens), version)
+    assert usage == Usage(100, 10, 0, output, 3)
+
+
+@pytest.mark.parametrize(("version", "held"), [("1.2.10", 15), ("1.18.5", 18)])
+def test_old_exports_have_the_reasoning_in_the_output(version: str, held: int) -> None:
+    counts = {"input": 10, "output": 5, "reasoning": 3, "cache": {"read": 0, "write": 0}}
+    info = {"id": "msg_1", **reply(), "tokens": counts}
+    export: Json = {
+        "info": {"id": "ses_1", "version": version},
+        "messages": [{"info": info, "parts": []}],
+    }
+    session = fold(Session(), SOURCE.parse(BytesIO(json.dumps(export).encode())))
+    assert session.threads[MAIN].total.held == held
+
+
+def test_streamed_compaction_without_a_call_has_no_summary() -> None:
     assert feed([CONTINUE])[1:] == [Compacted(at=1.5, trigger="auto")]
 
 

@@ -10,7 +10,7 @@ from .terminal import Json, User, cells, without_colour
 
 TOP = ["agent", "session_id", "records", "skipped", "threads"]
 THREAD = [
-    "thread", "model", "calls", "sent", "held", "peak_sent", "percent", "percent_raw",
+    "thread", "model", "calls", "sent", "held", "last_sent", "peak_sent", "percent", "percent_raw",
     "percent_of_limit", "window", "limit", "cycle", "compactions", "formulas", "series",
 ]  # fmt: skip
 FORMULAS = ["latest", "max_cache_read_plus_sums", "sum_cache_creation", "last_input", "result_sums",
@@ -80,6 +80,7 @@ def test_percentage_after_a_compaction_is_null(user: User) -> None:
     thread = user.run("inspect", "s1", "--json").json["threads"][0]
     assert (thread["percent"], thread["percent_raw"], thread["percent_of_limit"]) == (None,) * 3
     assert (thread["state"], thread["peak_sent"], thread["calls"]) == ("unknown", 160_000, 1)
+    assert (thread["sent"], thread["held"], thread["last_sent"]) == (None, None, 160_000)
     assert "unknown until the next reply" in user.run("inspect", "s1").out
 
 

@@ -7,7 +7,7 @@ from itertools import groupby
 import pytest
 
 from brimline.agents import source
-from brimline.events import MAIN, Call
+from brimline.events import MAIN, Call, compaction_thread
 from brimline.tracker import Session, fold
 
 from .conftest import Recorder
@@ -179,18 +179,14 @@ def test_gemini_stream(recording: Recorder, scene: str) -> None:
 
 @pytest.mark.parametrize("scene", list(OPENCODE))
 def test_opencode_stream(recording: Recorder, scene: str) -> None:
-    """The stream has the session's own calls, including the summary's."""
+    """The stream has the session's own calls; the one of a summary is in a thread of its own."""
     made = recording("opencode", scene)
     runs = [run for run in made.runs if run.client != EXPORT]
-    billed = [one for one in made.billed if one.thread in ("main", "compaction")]
-    streamed = [
-        call
-        for one in stream_session(runs, "opencode").threads.values()
-        for call in one.calls.values()
-    ]
-    assert [token_counts(one.usage) for one in streamed] == [
-        token_counts(billed_usage(one)) for one in billed
-    ]
+    threads = stream_session(runs, "opencode").threads
+    for name in (MAIN, compaction_thread()):
+        billed = [billed_usage(one) for one in made.billed if one.thread == name]
+        calls = threads[name].calls.values() if name in threads else ()
+        assert [token_counts(one.usage) for one in calls] == [*map(token_counts, billed)]
 
 
 def test_opencode_export(recording: Recorder) -> None:

@@ -58,13 +58,17 @@ class CompactionShown(msgspec.Struct, frozen=True):
 
 
 class ThreadShown(msgspec.Struct, frozen=True):
-    """A thread in the output: `sent` and `held` are the last call's, the rest is the reading."""
+    """A thread in the output: its reading, and figures of its calls.
+
+    `last_sent` is what the last call sent, also while `sent` is unknown after a compaction.
+    """
 
     thread: str
     model: str | None
     calls: int
     sent: int | None
     held: int | None
+    last_sent: int | None
     peak_sent: int | None
     percent: float | None
     percent_raw: float | None
@@ -143,8 +147,9 @@ def _thread(context: Context, session: Session, thread: Thread, series: bool) ->
         thread=thread.name,
         model=thread.model,
         calls=len(thread.calls),
-        sent=last.usage.sent if last else None,
-        held=last.usage.held if last else None,
+        sent=reading.sent,
+        held=reading.held,
+        last_sent=last.usage.sent if last else None,
         peak_sent=thread.peak_sent,
         percent=reading.percent,
         percent_raw=reading.percent_raw,

@@ -18,7 +18,9 @@ from brimline.events import (
     Trigger,
     Trimmed,
     WindowReported,
+    compaction_thread,
 )
+from brimline.tracker.call_history import CallHistory
 from brimline.tracker.state import Compaction, Session, Thread
 
 SYNTHETIC = "<synthetic>"  # the model of a reply that the client wrote itself: no call
@@ -64,6 +66,10 @@ class _Draft:
             case WindowReported(model=str(model)):
                 windows = {**self._session.windows, model: event.tokens}
                 self._session = msgspec.structs.replace(self._session, windows=windows)
+            case Compacted(summary_call=str(id)) if call := self._thread(event.thread).pop_last(id):
+                summary = msgspec.structs.replace(call, thread=compaction_thread(event.thread))
+                self._thread(summary.thread).call(summary, infer=False)
+                self._thread(event.thread).apply(event)
             case _:
                 self._thread(event.thread).apply(event)
 
@@ -144,6 +150,15 @@ class _ThreadDraft:
         self._calls.put(call)
         if call.at is not None:
             self._at = call.at
+
+    def pop_last(self, id: str) -> Call | None:
+        """Remove the last call, if it has this id and is the current one."""
+        last = self._calls.last
+        if last is None or last.id != id or self._current != id:
+            return None
+        self._calls = CallHistory(self._calls.in_order()[:-1])
+        self._current = self._calls.last.id if self._calls.last else None
+        return last
 
     def apply(self, event: AnyEvent) -> None:
         match event:

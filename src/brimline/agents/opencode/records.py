@@ -9,12 +9,13 @@ class Cache(msgspec.Struct, frozen=True, gc=False):
 
 
 class OpencodeTokens(msgspec.Struct, frozen=True, gc=False):
-    """The usage of one call, in disjoint counts; `output` does not include `reasoning`."""
+    """The usage of one call, in disjoint counts; in old versions `output` includes `reasoning`."""
 
     input: int
     output: int
     reasoning: int
     cache: Cache
+    total: int | None = None
 
 
 class Object(msgspec.Struct, frozen=True, gc=False):

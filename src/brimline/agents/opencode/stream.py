@@ -6,8 +6,7 @@ import msgspec
 
 from brimline.agents.opencode.records import STREAM_KINDS, OpencodeStreamLine, StreamPart
 from brimline.agents.opencode.transcript import seconds, usage_of
-from brimline.events import AnyEvent, Call, Compacted, SessionSeen
-from brimline.usage import Usage
+from brimline.events import AnyEvent, Call, Compacted, Ended, SessionSeen, compaction_thread
 
 _line = msgspec.json.Decoder(OpencodeStreamLine)
 _part = msgspec.json.Decoder(StreamPart)
@@ -16,14 +15,13 @@ _part = msgspec.json.Decoder(StreamPart)
 class OpencodeStreamParser:
     """The stream of one run: each finished step is a call of the session's own thread.
 
-    Nothing marks the call that writes a compaction's summary; the text after it has a mark.
+    Nothing marks the call that writes a compaction's summary; only the text after it has a mark.
     """
 
     def __init__(self) -> None:
         self._session: str | None = None
         self._message: str | None = None  # of the last call
-        self._last_usage: Usage | None = None
-        self._usage_before: Usage | None = None
+        self._call: str | None = None  # the last one
 
     def carry(self) -> bytes:
         return b""
@@ -46,14 +44,14 @@ class OpencodeStreamParser:
     def _text(self, part: StreamPart, at: float | None) -> Sequence[AnyEvent]:
         if part.metadata is None or not part.metadata.compaction_continue:
             return ()
-        before = self._usage_before.held if self._usage_before else None
-        return (Compacted(at=at, trigger="auto", before=before),)
+        compacted = Compacted(at=at, trigger="auto", summary_call=self._call)
+        ended = Ended(at=at, thread=compaction_thread())
+        return (compacted,) if self._call is None else (compacted, ended)
 
     def _finish_step(self, part: StreamPart, at: float | None) -> Sequence[AnyEvent]:
         usage = usage_of(part.tokens)
         id = part.id if part.message == self._message else part.message
         if usage is None or id is None:
             return ()
-        self._message = part.message
-        self._usage_before, self._last_usage = self._last_usage, usage
+        self._message, self._call = part.message, id
         return (Call(at=at, id=id, usage=usage),)

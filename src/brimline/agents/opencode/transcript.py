@@ -1,5 +1,6 @@
 """A session's messages as events."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -18,6 +19,7 @@ from brimline.events import (
 from brimline.usage import Usage
 
 CHATGPT_PLAN = "chatgpt"  # our name of its provider `openai` with a ChatGPT plan
+DISJOINT_SINCE = (1, 16)  # the first version that is known not to count reasoning in `output`
 
 
 class TranscriptCarry(msgspec.Struct):
@@ -36,6 +38,7 @@ class SessionParser:
             msgspec.msgpack.decode(carry, type=TranscriptCarry) if carry else TranscriptCarry()
         )
         self._session, self._thread = session, thread
+        self._version: str | None = None
         self._requests: dict[str, Part] = {}  # compactions by the message that asked for them
 
     def carry(self) -> bytes:
@@ -43,6 +46,7 @@ class SessionParser:
 
     def session(self, info: SessionInfo) -> Sequence[AnyEvent]:
         """Return the session's event if it is new or its title changed; not a subagent's title."""
+        self._version = info.version
         known, title = self._carry, info.title if self._thread == MAIN else None
         if known.is_reported and known.title == title:
             return ()
@@ -68,7 +72,7 @@ class SessionParser:
         if message.role != "assistant":
             return None
         thread = compaction_thread(self._thread) if message.compacts else self._thread
-        calls = _calls(id, message, parts, thread)
+        calls = _calls(id, message, parts, thread, self._version)
         return (*calls, *self._compacted(id, message, thread))
 
     def asked(self, id: str, parts: Iterable[Part]) -> None:
@@ -93,7 +97,9 @@ class SessionParser:
         )
 
 
-def _calls(id: str, message: OpencodeMessage, parts: Iterable[Part], thread: str) -> list[Call]:
+def _calls(
+    id: str, message: OpencodeMessage, parts: Iterable[Part], thread: str, version: str | None
+) -> list[Call]:
     """The calls of a message: one, or one for each finished step if they are known."""
     steps = [(part.id or id, part.tokens) for part in parts if part.type == "step-finish"]
     ids = [id, *(step for step, _ in steps[1:])]
@@ -103,7 +109,7 @@ def _calls(id: str, message: OpencodeMessage, parts: Iterable[Part], thread: str
     return [
         Call(at=at, id=own, usage=usage, model=message.model, thread=thread, provider=provider)
         for own, tokens in zip(ids, counts, strict=True)
-        if (usage := usage_of(tokens)) is not None
+        if (usage := usage_of(tokens, version)) is not None
     ]
 
 
@@ -115,19 +121,36 @@ def _is_by_plan(message: OpencodeMessage) -> bool:
     return message.provider == "openai" and message.cost == 0
 
 
-def usage_of(tokens: OpencodeTokens | None) -> Usage | None:
+def usage_of(tokens: OpencodeTokens | None, version: str | None = None) -> Usage | None:
     """The usage of a call; None if it is running or failed.
 
-    A reasoning of 0 can mean that the provider does not report it.
+    `version` is the one that created the session. A reasoning of 0 can mean that the provider does
+    not report it.
     """
     if tokens is None:
         return None
-    output = tokens.output + tokens.reasoning
+    included = _is_reasoning_in_output(tokens, version)
+    output = tokens.output if included else tokens.output + tokens.reasoning
     if not (tokens.input or tokens.cache.read or tokens.cache.write or output):
         return None
     return Usage(
         tokens.input, tokens.cache.read, tokens.cache.write, output, tokens.reasoning or None
     )
+
+
+def _is_reasoning_in_output(tokens: OpencodeTokens, version: str | None) -> bool:
+    """Whether `output` includes the reasoning: in 1.2 it does, from 1.16 on it does not.
+
+    The total of the call shows it. The version is of the client that created the session, and a
+    newer one may continue it: it decides only if there is no total, or one that fits neither.
+    """
+    if tokens.reasoning > tokens.output:
+        return False
+    others = tokens.input + tokens.cache.read + tokens.cache.write + tokens.output
+    if tokens.total in (others, others + tokens.reasoning):
+        return tokens.total == others
+    numbers = re.match(r"(\d+)\.(\d+)", version or "")
+    return numbers is not None and (int(numbers[1]), int(numbers[2])) < DISJOINT_SINCE
 
 
 def seconds(milliseconds: float | None) -> float | None:
