@@ -111,6 +111,7 @@ def figures(session: Session) -> dict[str, object]:
         "holding": thread.current_call,
         "peak_sent": thread.peak_sent,
         "most_sent": thread.most_sent,
+        "first_sent": thread.first_sent,
         "total": thread.total,
         "model": thread.model,
         "models": thread.models,

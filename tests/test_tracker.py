@@ -411,6 +411,14 @@ def test_sustained_is_what_three_calls_in_a_row_sent() -> None:
     assert thread_of(RECORDING, *calls, other).sustained_sent == 0
 
 
+def test_first_sent_is_what_the_cycle_began_with() -> None:
+    calls = [call(str(n), sent) for n, sent in enumerate((100, 180, 40, 60))]
+    assert thread_of(RECORDING, calls[0]).first_sent is None  # perhaps the end of a file
+    assert thread_of(RECORDING, *calls[:2]).first_sent == 100
+    assert thread_of(RECORDING, *calls[:2], Compacted()).first_sent is None
+    assert thread_of(RECORDING, *calls[:2], Compacted(), *calls[2:]).first_sent == 40
+
+
 def test_late_compaction_of_the_client_shows_that_the_limit_is_enforced() -> None:
     """Pi 0.87.1 compacts between turns, and does not write whether a user asked for it."""
     calls = [call(str(n), 180) for n in range(4)]

@@ -635,6 +635,63 @@ def test_compactions_that_agree_lower_the_limit_and_none_raises_it(
     assert limit(msgspec.structs.replace(claude(), compacted_at=compacted_at)) == expected
 
 
+@pytest.mark.parametrize(
+    ("compacted_at", "settings", "warning"),
+    [
+        pytest.param(
+            (198_000, 198_050, 198_095),
+            NO_CLIENT_SETTINGS,
+            "but the last 3 automatic compactions were at 198,000 to 198,095",
+            id="above the rule",
+        ),
+        pytest.param(
+            (100_612, 100_700, 101_009),
+            NO_CLIENT_SETTINGS,
+            "but the client's rule says 167,000: auto-compact window - min(max output, 20,000) - "
+            "13,000 (claude 2.1.325, 2026-11)",
+            id="below the rule",
+        ),
+        pytest.param(
+            (166_000, 166_500, 166_900),
+            ClientSettings(auto_compact_windows={"*": 150_000}),
+            "but the last 3 automatic compactions were at 166,000 to 166,900",
+            id="not where the settings say",
+        ),
+        pytest.param((166_000, 166_500, 166_900), NO_CLIENT_SETTINGS, None, id="as the rule says"),
+        pytest.param((120_000, 150_000, 166_900), NO_CLIENT_SETTINGS, None, id="they differ"),
+    ],
+)
+def test_drift_from_the_rule_is_a_warning(
+    compacted_at: tuple[int, ...], settings: ClientSettings, warning: str | None
+) -> None:
+    context = msgspec.structs.replace(claude(), compacted_at=compacted_at, settings=settings)
+    resolved = limit_of(context, window_of(context))
+    assert resolved is not None
+    assert resolved.warning == warning
+    assert resolved.explanation == (f"{resolved.why}; {warning}" if warning else resolved.why)
+
+
+@pytest.mark.parametrize(
+    ("first_sent", "warning"),
+    [(8_999, None), (9_000, "unreachable: the context began with 9,000 tokens")],
+)
+@pytest.mark.parametrize(
+    ("settings", "overrides"),
+    [
+        (ClientSettings(auto_compact_windows={"*": 42_000}), NO_OVERRIDES),
+        (NO_CLIENT_SETTINGS, Overrides(limits={"*": 9_000})),
+    ],
+    ids=["set in the client", "set in Brimline"],
+)
+def test_limit_that_a_fresh_context_has_reached_is_a_warning(
+    settings: ClientSettings, overrides: Overrides, first_sent: int, warning: str | None
+) -> None:
+    context = msgspec.structs.replace(claude(), settings=settings, first_sent=first_sent)
+    resolved = limit_of(context, window_of(context), overrides)
+    assert resolved is not None
+    assert (resolved.tokens, resolved.warning) == (9_000, warning)
+
+
 def test_limit_without_a_rule_is_the_median_of_the_compactions() -> None:
     context = ResolveContext(agent="pi", model="my-local-model", compacted_at=(9, 38, 40, 41, 90))
     assert limit(context) == (40, "learned")

@@ -231,6 +231,29 @@ def test_transcript_growth_without_hooks_is_reported(
         assert check.hint
 
 
+def test_limit_that_a_fresh_session_has_reached_is_reported(user: User) -> None:
+    """A context of 22,000 tokens that may hold 9,000 is compacted at once, again and again."""
+    written(user, NOW)
+    lines = [
+        {"type": "assistant", "sessionId": "s1", "version": "2.1.325", "timestamp": stamp,
+         "message": {"id": stamp, "model": "claude-sonnet-4-5",
+                     "usage": {"input_tokens": sent, "output_tokens": 5}}}
+        for stamp, sent in (("2027-01-15T07:59:00Z", 22_000), ("2027-01-15T07:59:30Z", 23_000))
+    ]  # fmt: skip
+    transcript = next(user.home.glob(".claude/projects/p/*.jsonl"))
+    transcript.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    os.utime(transcript, (NOW, NOW))
+    assert "claude limit" not in user.doctor()[1]
+    (user.home / ".claude/settings.json").write_text(
+        json.dumps({"env": {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "42000"}})
+    )
+    check = user.doctor()[1]["claude limit"]
+    assert not check["well"]
+    assert check["told"].startswith("session 11111111: 9,000 (configured): ")
+    assert check["told"].endswith("; unreachable: the context began with 22,000 tokens")
+    assert check["hint"]
+
+
 def test_hooks_posted_to_another_port_fail_only_if_a_daemon_runs(user: User) -> None:
     installed = InstalledHooks(
         "claude", Path("/s"), ("Stop",), addresses=("http://127.0.0.1:8420",)

@@ -18,6 +18,7 @@ from brimline.cli.doctor_checks import (
     daemon,
     events,
     hooks,
+    limits,
     spool,
     status_line,
     store,
@@ -67,6 +68,7 @@ def _checks(context: Context) -> Iterator[Check]:
         yield hooks(context, agent, places, report)
         yield from status_line(places)
         yield from version(agent, report)
+    yield from limits(context, agents)
     yield from daemon(report, context.now)
     yield from events(report, context.now)
     service = _service(context, setup, report)

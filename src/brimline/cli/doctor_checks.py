@@ -12,8 +12,11 @@ import msgspec
 from brimline._version import __version__
 from brimline.agents import get_agent
 from brimline.cli.context import Context
+from brimline.cli.windows import describe_bound
+from brimline.settings import seconds
 from brimline.setup.installed import InstalledHooks, LineState
 from brimline.store.problems import open_problems
+from brimline.survey.status import survey_sessions
 from brimline.terminal.text import count_of, format_age
 
 # An event that is further in the future than this shows a wrong clock.
@@ -165,6 +168,20 @@ def version(agent: str, report: DaemonReport) -> Iterator[Check]:
     numbers = tuple(int(number) for number in re.findall(r"[0-9]+", reported)[: len(oldest)])
     needed = ".".join(map(str, oldest))
     yield Check(f"{agent} version", numbers >= oldest, reported, f"Update it to {needed} or newer.")
+
+
+def limits(context: Context, agents: Sequence[str]) -> Iterator[Check]:
+    """Check that the limits of active sessions can be reached, and that the clients keep them."""
+    since = context.now - seconds(context.settings.since)
+    survey = survey_sessions(
+        context.places, agents, since, context.settings.overrides, context.cache
+    )
+    for session in survey.sessions:
+        limit = session.main.reading.limit
+        if limit is not None and limit.warning is not None:
+            finding = f"session {session.session[:8]}: {describe_bound(limit)}"
+            hint = f"Change it where it is set; `brimline inspect {session.session}` shows more."
+            yield Check(f"{session.agent} limit", False, finding, hint)
 
 
 def daemon(report: DaemonReport, now: float) -> Iterator[Check]:

@@ -85,7 +85,10 @@ def resolve_model(context: Context, agent: str, model: str) -> Belief:
 
 
 def describe_bound(value: Window | Limit | None, unknown: str = "unknown") -> str:
-    return f"{value.tokens:,} ({value.origin}): {value.why}" if value else unknown
+    if value is None:
+        return unknown
+    why = value.explanation if isinstance(value, Limit) else value.why
+    return f"{value.tokens:,} ({value.origin}): {why}"
 
 
 def _row(row: Model | None) -> str:

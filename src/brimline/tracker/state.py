@@ -183,6 +183,18 @@ class Thread(msgspec.Struct, frozen=True):
         return max(now, self.sustained.get(last.model if last else None, 0))
 
     @property
+    def first_sent(self) -> int | None:
+        """What the first call of the present cycle sent; None if that is not certain.
+
+        A thread with a single call may be the end of a file.
+        """
+        if self.call_count < 2:
+            return None
+        if self.cycle_start < self.dropped.count:
+            return self.dropped.sents[0]
+        return next((call.usage.sent for call in self.calls_from(self.cycle_start)), None)
+
+    @property
     def most_sent(self) -> int:
         """The most that a call of the present model sent: its window is not smaller."""
         return self.most_sent_by(self.last.model if self.last else None)

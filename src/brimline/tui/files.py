@@ -69,7 +69,7 @@ def _thread(row: ThreadStatus) -> ThreadView:
         window=reading.window.tokens if reading.window else None,
         window_why=reading.window.why if reading.window else None,
         limit=reading.limit.tokens if reading.limit else None,
-        limit_why=reading.limit.why if reading.limit else None,
+        limit_why=reading.limit.explanation if reading.limit else None,
         percent=reading.percent,
         percent_raw=reading.percent_raw,
         percent_of_limit=reading.percent_of_limit,

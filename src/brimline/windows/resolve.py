@@ -39,11 +39,20 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """The point at which the client compacts, its origin, and the reason in words."""
+    """The point at which the client compacts, its origin, and the reason in words.
+
+    `warning` says what speaks against it: it is unreachable, or compactions were seen elsewhere.
+    """
 
     tokens: int
     origin: LimitOrigin
     why: str
+    warning: str | None = None
+
+    @property
+    def explanation(self) -> str:
+        """The reason, and the warning if there is one."""
+        return f"{self.why}; {self.warning}" if self.warning else self.why
 
 
 class ClientSettings(msgspec.Struct, frozen=True):
@@ -85,7 +94,8 @@ class ResolveContext(msgspec.Struct, frozen=True):
     `provider` is the client's name of who serves the model. `most_sent` is the most that the thread
     ever sent: a smaller window is then wrong.
     `compacted_at` is what it held when the client last compacted by itself, oldest first. Three
-    calls in a row sent `sustained` or more, without a compaction.
+    calls in a row sent `sustained` or more, without a compaction. The first call of the cycle sent
+    `first_sent`: the context holds no less.
     """
 
     agent: str | None = None
@@ -96,6 +106,7 @@ class ResolveContext(msgspec.Struct, frozen=True):
     most_sent: int = 0
     compacted_at: tuple[int, ...] = ()
     sustained: int = 0
+    first_sent: int = 0
     settings: ClientSettings = NO_CLIENT_SETTINGS
     provider: str | None = None
 
@@ -176,16 +187,43 @@ def limit_of(
     If compaction is off or not enforced, it is the window, with that origin. Compactions that were
     seen lower the limit of a rule if the last ones agree; they never raise it.
     """
+    limit = _resolve_limit(known, window, overrides)
+    if limit is None or limit.tokens <= 0:
+        return None
+    if warning := _limit_warning(limit, known):
+        return msgspec.structs.replace(limit, warning=warning)
+    return limit
+
+
+def _resolve_limit(
+    known: ResolveContext, window: Window | None, overrides: Overrides
+) -> Limit | None:
     if tokens := _override(overrides.limits, known):
         return Limit(tokens, "set", "set in Brimline's settings")
     if known.reported_limit is not None:
         return Limit(known.reported_limit, "reported", REPORTED)
-    limit = _configured_tokens(known, window) or (
+    return _configured_tokens(known, window) or (
         (_configured_limit(known, window) if window else None)
         or (_expected_limit(known, window) if window else None)
         or _learned_limit(known)
     )
-    return limit if limit and limit.tokens > 0 else None
+
+
+def _limit_warning(limit: Limit, known: ResolveContext) -> str | None:
+    if limit.tokens <= known.first_sent:
+        return f"unreachable: the context began with {known.first_sent:,} tokens"
+    last = _agreeing_compactions(known)
+    has_drifted = last and abs(max(last) - limit.tokens) > CONSISTENT_WITHIN * limit.tokens
+    if not has_drifted or limit.origin not in ("configured", "known"):
+        return limit.warning
+    return f"but the last {len(last)} automatic compactions were at {min(last):,} to {max(last):,}"
+
+
+def _agreeing_compactions(known: ResolveContext) -> tuple[int, ...]:
+    """Return what was held at the last automatic compactions, if they are close to each other."""
+    last = known.compacted_at[-CONSISTENT_COMPACTIONS:]
+    agree = len(last) == CONSISTENT_COMPACTIONS and max(last) <= (1 + CONSISTENT_WITHIN) * min(last)
+    return last if agree else ()
 
 
 def _configured_tokens(known: ResolveContext, window: Window | None) -> Limit | None:
@@ -236,11 +274,11 @@ def _expected_limit(known: ResolveContext, window: Window) -> Limit | None:
     rule = _default_limit(known, window)
     if rule is None:
         return None
-    last = known.compacted_at[-CONSISTENT_COMPACTIONS:]
-    agree = len(last) == CONSISTENT_COMPACTIONS and max(last) <= (1 + CONSISTENT_WITHIN) * min(last)
-    if agree and max(last) < (1 - CONSISTENT_WITHIN) * rule.tokens:
-        why = f"the last {len(last)} automatic compactions, below {rule.tokens:,}: {rule.why}"
-        return Limit(max(last), "learned", why)
+    last = _agreeing_compactions(known)
+    if last and max(last) < (1 - CONSISTENT_WITHIN) * rule.tokens:
+        why = f"the last {len(last)} automatic compactions seen"
+        warning = f"but the client's rule says {rule.tokens:,}: {rule.why}"
+        return Limit(max(last), "learned", why, warning)
     if not known.compacted_at and rule.tokens < known.sustained:
         why = f"calls above {rule.tokens:,} without a compaction, it may be off: the window"
         return Limit(window.tokens, "not enforced", why)
