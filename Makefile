@@ -38,7 +38,7 @@ types: setup
 	$(BIN)/pyright --project pyproject.toml
 
 quick: setup
-	$(BIN)/python -m pytest -q -n 2 -m "not slow and not clients" --hypothesis-profile=quick
+	$(BIN)/python -m pytest -q -n 2 --timeout=60 -m "not slow and not clients" --hypothesis-profile=quick
 
 test: lint types catalogue-check coverage corpus formulas-check  ## Everything that CI runs
 

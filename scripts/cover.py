@@ -22,6 +22,7 @@ PURE = (
     "policy/*",
 )
 PURE_PERCENT, ALL_PERCENT = 100, 90
+TEST_TIMEOUT_S = 900  # the first test of a client installs it, for up to 600 s
 
 
 def coverage(*arguments: str) -> int:
@@ -34,7 +35,8 @@ def main(arguments: list[str]) -> int:
     """Run the tests, then report both coverages even if the first is too low."""
     coverage("erase")
     workers = str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
-    code = coverage("run", "-m", "pytest", "-q", "-n", workers, "--dist", "loadgroup", *arguments)
+    options = ("-q", "-n", workers, "--dist", "loadgroup", f"--timeout={TEST_TIMEOUT_S}")
+    code = coverage("run", "-m", "pytest", *options, *arguments)
     if code:
         return code
     coverage("combine", "-q")

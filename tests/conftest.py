@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 
+import psutil
 import pytest
 from hypothesis import settings
 
@@ -18,6 +19,16 @@ settings.register_profile(
 )
 settings.load_profile("brimline")
 settings.register_profile("quick", settings.get_profile("brimline"), max_examples=QUICK_EXAMPLES)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Kill the processes that are left of a test that timed out."""
+    has_workers = session.config.getoption("numprocesses", None) is not None
+    if has_workers and "PYTEST_XDIST_WORKER" not in os.environ:
+        return  # each worker does
+    for child in psutil.Process().children(recursive=True):
+        child.kill()
+
 
 # A shell ignores these signals for background jobs, and child processes inherit that.
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):

@@ -85,14 +85,21 @@ class Running:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        assert self.process.stdout is not None
+        try:
+            self._read_boot_log(self.process)
+        except BaseException:  # also a timeout of the test
+            self.close()
+            raise
+
+    def _read_boot_log(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
         self.boot_log = ""
         while "is running at" not in self.boot_log:
-            line = self.process.stdout.readline()
+            line = process.stdout.readline()
             assert line, self.boot_log
             self.boot_log += line
-        self.process.stdout.readline()  # how to open the link
-        self.link = self.process.stdout.readline().strip()
+        process.stdout.readline()  # how to open the link
+        self.link = process.stdout.readline().strip()
 
     def kill(self) -> None:
         assert self.process is not None

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import pytest
 import uvloop
@@ -27,6 +27,15 @@ from brimline.testing.hook_frames import encode_request, parse_reply, parse_repl
 REQUEST = encode_request(HookRequest("hook", "claude", "1-1", 1, {"TERM": "xterm"}, b"{}"))
 LARGE = b"x" * 900_000
 MATTERS = Answer(b"text", Reply(context="text", message_ids=("m1",)), wants_ack=True)
+
+
+MAX_WAIT_S = 30.0
+T = TypeVar("T")
+
+
+def run_bounded(work: Awaitable[T]) -> T:
+    """Run in uvloop, which the timeout of a test does not interrupt."""
+    return uvloop.run(asyncio.wait_for(work, MAX_WAIT_S))
 
 
 class FakeDispatcher:
@@ -93,7 +102,7 @@ def run_clients(
             await hooks.close()
         assert not path.exists()
 
-    uvloop.run(run())
+    run_bounded(run())
 
 
 async def last_outcome(desk: FakeDispatcher) -> bool:
@@ -368,7 +377,7 @@ def test_close_answers_running_requests_and_disconnects_idle_clients(path: Path)
             assert await read_reply(asking) == b"text"
             assert await receive(idle) == b""
 
-    uvloop.run(run())
+    run_bounded(run())
 
 
 def test_one_round_of_the_loop_accepts_all_waiting_connections(path: Path) -> None:
@@ -389,7 +398,7 @@ def test_one_round_of_the_loop_accepts_all_waiting_connections(path: Path) -> No
         await hooks.close()
         return rounds
 
-    assert uvloop.run(run()) < 5
+    assert run_bounded(run()) < 5
 
 
 def test_request_of_a_disconnected_client_is_skipped(path: Path) -> None:
@@ -412,4 +421,4 @@ def test_request_of_a_disconnected_client_is_skipped(path: Path) -> None:
         await hooks.close()
         return [request.id for request in desk.requests]
 
-    assert uvloop.run(run()) == ["1-1"]
+    assert run_bounded(run()) == ["1-1"]
