@@ -46,6 +46,24 @@ def test_inbox_lists_pending_messages_of_all_sessions_even_unknown_ones(daemon: 
     assert "delivered already" in daemon.command("inbox", SESSION).stdout
 
 
+def test_inbox_lists_messages_of_ended_sessions_only_if_asked(daemon: Running) -> None:
+    daemon.hook({"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"})
+    for session, text in ((SESSION, "too late"), ("to-come", "for later")):
+        assert daemon.command("send", session, text).returncode == 0
+    daemon.hook({"session_id": SESSION, "hook_event_name": "SessionEnd", "reason": "other"})
+    table = daemon.command("inbox").stdout
+    assert ("for later" in table, "too late" in table) == (True, False)
+    assert [each["text"] for each in json.loads(daemon.command("inbox", "--json").stdout)] == [
+        "for later"
+    ]
+    assert "too late" in daemon.command("inbox", "--ended").stdout
+    assert "too late" in daemon.command("inbox", SESSION).stdout
+    status, problem = daemon.refused("/v1/messages?ended=yes")
+    assert (status, problem["error"]) == (422, "query, ended: expected 0 or 1: got 'yes'")
+    daemon.hook({"session_id": SESSION, "hook_event_name": "SessionStart", "source": "resume"})
+    assert "too late" in daemon.command("inbox").stdout
+
+
 def test_multi_line_message_is_one_table_row(daemon: Running) -> None:
     assert daemon.command("send", "to-come", "Look at:\n\tthe tests\r\n").returncode == 0
     assert daemon.command("inbox").stdout.endswith("  Look at: the tests\n")

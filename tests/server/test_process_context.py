@@ -80,6 +80,20 @@ def test_nearest_session_of_another_agent_is_the_parent(turned: bool) -> None:
 
 
 @LINUX
+def test_codex_thread_is_the_parent_of_a_session_that_its_shell_started() -> None:
+    """Older versions of Codex have no variable but this one."""
+    with run_nested({"CODEX_THREAD_ID": "outer"}, claude_env("mine")) as hook:
+        assert find_spawner(hook, "mine") == "outer"
+
+
+@LINUX
+def test_parent_is_the_session_and_not_the_thread_of_a_codex_subagent() -> None:
+    env = {**codex_env("outer"), "CODEX_THREAD_ID": "subagent"}
+    with run_nested(env, {**env, **claude_env("mine")}) as hook:
+        assert find_spawner(hook, "mine") == "outer"
+
+
+@LINUX
 def test_empty_variable_names_no_session() -> None:
     with run_nested(claude_env(""), claude_env("mine")) as hook:
         assert find_spawner(hook, "mine") is None

@@ -46,7 +46,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     location_variables: tuple[str, ...] = ()  # move the client's files
     settings_variables: tuple[str, ...] = ()  # change the client's window or compaction
     session_id_variables: tuple[str, ...] = ()  # the session's id, for commands the agent runs
-    spawn_variable: str | None = None  # the session's id, for all processes below the client
+    # The session's id, for all processes below the client; the first that is set counts.
+    spawn_variables: tuple[str, ...] = ()
     marker_variables: tuple[str, ...] = ()  # set for commands that the agent runs
     hook_variables: tuple[str, ...] = ()  # set for hooks, and read from their requests
     inside_prefixes: tuple[str, ...] = ()  # a client started by the agent must not inherit these

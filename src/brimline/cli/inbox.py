@@ -2,7 +2,7 @@
 
 import argparse
 
-from brimline.cli.arguments import add_json, check_session
+from brimline.cli.arguments import add_flag, add_json, check_session
 from brimline.cli.context import Context, emit_json, print_table
 from brimline.cli.daemon_requests import SessionRef, request, resolve_session
 from brimline.daemon_client.request import session_path
@@ -20,15 +20,17 @@ COLUMNS = (
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
-    about = "a session id or a unique prefix (default: pending messages of all sessions)"
+    about = "a session id or a unique prefix (default: pending messages of all active sessions)"
     to.add_argument("session", type=check_session, nargs="?", metavar="SESSION", help=about)
+    add_flag(to, "--ended", "include sessions that have ended")
     add_json(to, "a table")
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
     session = None if options.session is None else resolve_session(context, options.session)
+    waiting = f"{WAITING}?ended=1" if options.ended else WAITING
     messages = request(
-        context, "GET", session_path(session.id, "/messages") if session else WAITING
+        context, "GET", session_path(session.id, "/messages") if session else waiting
     )
     if options.json:
         emit_json(messages)

@@ -30,7 +30,7 @@ CAPABILITIES = Capabilities(
         "CLAUDE_CONFIG_DIR",
     ),
     session_id_variables=("CLAUDE_CODE_SESSION_ID",),
-    spawn_variable="CLAUDE_CODE_SESSION_ID",
+    spawn_variables=("CLAUDE_CODE_SESSION_ID",),
     marker_variables=("CLAUDECODE",),
     hook_variables=(PROJECT_VARIABLE, "CLAUDE_CODE_SESSION_ID"),
     inside_prefixes=("CLAUDECODE", "CLAUDE_CODE_"),

@@ -63,6 +63,14 @@ def read_since(request: Request, default: str, now: float) -> float:
     return 0.0 if span == ALL_TIME else now - seconds(span, place="query")
 
 
+def read_flag(request: Request, name: str) -> bool:
+    """Return a query parameter that is 0, the default, or 1; raises RequestRefused."""
+    value = request.query_params.get(name, "0")
+    if value not in ("0", "1"):
+        raise RequestRefused(422, f"query, {name}: expected 0 or 1: got {value!r}")
+    return value == "1"
+
+
 async def refusal_response(request: Request, error: Exception) -> Response:
     """Return the response to an error of the request; 503 if a retry may succeed."""
     if isinstance(error, RequestRefused):

@@ -25,6 +25,7 @@ from brimline.server.api.responses import (
     RequestRefused,
     json_response,
     read_body,
+    read_flag,
     read_since,
     unknown_session,
 )
@@ -77,8 +78,8 @@ class SessionRoutes:
                  needs_session=True, unix_only=True),
         Endpoint("GET", SESSION_PATH, "session", "Get one session.", SessionView,
                  needs_session=True),
-        Endpoint("GET", "/v1/messages", "waiting", "List pending messages of all sessions.",
-                 list[Message]),
+        Endpoint("GET", "/v1/messages", "waiting", "List pending messages of all sessions, "
+                 "with ended=1 also of those that have ended.", list[Message], query=("ended",)),
         Endpoint("POST", "/v1/events", "events", "Add events; each id counts once.", Taken,
                  NewEvents),
     )  # fmt: skip
@@ -124,9 +125,16 @@ class SessionRoutes:
         return json_response([with_expiry(each, self._clock()) for each in messages])
 
     async def waiting(self, request: Request) -> Response:
+        """Return what is pending; a session that has ended gets its messages if it is resumed."""
         pending = await self._store.pending_messages()
         messages = [with_expiry(each, self._clock()) for each in pending]
-        return json_response([each for each in messages if each.state != "expired"])
+        hidden = set[str]()
+        if not read_flag(request, "ended"):
+            rows = [await self._store.session(id) for id in {each.session for each in messages}]
+            hidden = {row.id for row in rows if row is not None and row.has_ended}
+        return json_response(
+            [each for each in messages if each.state != "expired" and each.session not in hidden]
+        )
 
     async def send(self, request: Request) -> Response:
         """Queue a message; the session may be unknown yet."""

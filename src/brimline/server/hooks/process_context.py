@@ -14,10 +14,10 @@ def find_spawner(pid: int, session: str) -> str | None:
     If a process has the ids of two, the one that no process further up has is the nearer. Blocks
     while it reads other processes.
     """
-    variables = [name for agent in all_agents() if (name := agent.capabilities.spawn_variable)]
+    by_agent = [agent.capabilities.spawn_variables for agent in all_agents()]
     nearest: list[str] = []
-    for environment in iter_environments(pid, variables):
-        ids = [environment[name] for name in variables if name in environment]
+    for environment in iter_environments(pid, [name for names in by_agent for name in names]):
+        ids = [next(filter(None, map(environment.get, names)), "") for names in by_agent]
         # A variable may be set to anything; what is not printable is no id.
         spawners = [id for id in ids if id and id.isprintable() and id != session]
         inner = [id for id in nearest if id not in spawners]
