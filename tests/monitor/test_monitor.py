@@ -484,6 +484,40 @@ def test_parent_gets_the_levels_and_compactions_of_its_child(tmp_path: Path) -> 
     asyncio.run(go())
 
 
+def test_parent_does_not_hear_that_a_child_is_running_which_has_ended(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.parent = "p1"
+        agent.call(150_000)
+        await agent.observe("tool")
+        await agent.observe("compacting")
+        await agent.observe("compacted")
+        agent.boundary()
+        agent.call(150_000)
+        await agent.observe("stopped")
+        assert [m.state for m in await agent.store.messages("p1")] == ["cancelled", *["queued"] * 2]
+        await agent.observe("ended")
+        assert [m.state for m in await agent.store.messages("p1")] == ["cancelled"] * 3
+
+    asyncio.run(go())
+
+
+def test_parent_does_not_hear_of_what_is_read_when_its_child_has_ended(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.parent = "p1"
+        agent.call(30_000)
+        await agent.observe("tool")
+        agent.call(150_000)
+        agent.boundary()
+        agent.call(150_000)
+        await agent.observe("ended")
+        assert [s.kind for s in await agent.store.signals("s1")] == ["compacted", "level"]
+        assert await agent.store.messages("p1") == []
+
+    asyncio.run(go())
+
+
 def test_four_compactions_in_ten_minutes_are_thrash(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)

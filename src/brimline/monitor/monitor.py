@@ -15,6 +15,7 @@ from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.restore import restore_session
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
+from brimline.monitor.signal_history import MAX_CYCLES
 from brimline.monitor.signal_writes import SignalWriter, calls_left_of, hash_id
 from brimline.observations import DUPLICATE, EMPTY_REPLY, WITHOUT_REPLY, Observation, Reply
 from brimline.policy.signals import Signal, decide, figure_of
@@ -273,6 +274,8 @@ class Monitor:
             writes.append(
                 CancelMessages(state.id, observation.thread, readings[observation.thread].cycle)
             )
+        if state.ended_at == observation.at:
+            writes += self._ended_writes(session, observation.at)
         if not writes and observation.kind != "pushed":
             session.mark_saved(snapshot)
             return True  # without an effect, a duplicate does no harm
@@ -338,6 +341,13 @@ class Monitor:
     ) -> list[Write]:
         writers = (SignalWriter(session, self._rules, thread, each, at) for each in new_signals)
         return [write for writer in writers for write in writer.writes()]
+
+    def _ended_writes(self, session: MonitoredSession, at: float) -> list[Write]:
+        """Return the writes when a session has ended."""
+        cycles = range(max(0, session.state.cycle - MAX_CYCLES), session.state.cycle + 1)
+        ends = (Signal("compacted", cycle) for cycle in cycles)
+        writers = (SignalWriter(session, self._rules, MAIN, each, at) for each in ends)
+        return [write for writer in writers for write in writer.ended_writes()]
 
 
 def _transcript_path(observation: Observation, state: SessionState) -> str | None:

@@ -81,11 +81,10 @@ class SignalWriter(msgspec.Struct, frozen=True):
                 # A lower level's message that is still pending is out of date.
                 return [cancel, RecordSignal(row, self._level_messages(row))]
             case "compacted" if self.thread == MAIN:
-                messages = self._parent_message(self._text("compacted"), row)
                 return [
                     cancel,
                     *self._cancel_parent_messages(),
-                    RecordSignal(row, messages),
+                    RecordSignal(row, self._running_message("compacted", row)),
                     *self._thrash_writes(row),
                 ]
             case "compacted" | "cleared":
@@ -110,6 +109,16 @@ class SignalWriter(msgspec.Struct, frozen=True):
             calls_left=calls_left_of(self._state, self.thread, self._reading),
             compactions=1 + sum(1 for at in self.session.signals.compactions if at >= since),
         )
+
+    def ended_writes(self) -> list[Write]:
+        """Cancel the messages to the parent about this cycle: the agent is not running any more."""
+        if self._state.parent is None:
+            return []
+        compacted = self._parent_message_id(self._state.parent, "compacted", 0.0, 0)
+        return [
+            *self._cancel_parent_messages(),
+            MarkMessage(compacted, "cancelled", ("queued",), self.at),
+        ]
 
     def _cancel_parent_messages(self) -> list[Write]:
         """Cancel the messages to the parent about levels of the cycle that has ended."""
@@ -149,7 +158,12 @@ class SignalWriter(msgspec.Struct, frozen=True):
         own = (message,) if message.text.strip() else ()
         if not is_last or not is_main:
             return own
-        return (*own, *self._parent_message(self._text("parent"), row))
+        return (*own, *self._running_message("parent", row))
+
+    def _running_message(self, name: Text, row: SignalRow) -> tuple[Message, ...]:
+        """Return a message to the parent that says that the agent is running; none if it ended."""
+        ended = self._state.ended_at is not None
+        return () if ended else self._parent_message(self._text(name), row)
 
     def _parent_message(self, text: str, row: SignalRow) -> tuple[Message, ...]:
         parent = self._state.parent
