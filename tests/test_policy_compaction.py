@@ -189,6 +189,14 @@ def test_share_of_an_unknown_window_gives_no_decision_and_a_reason() -> None:
     assert "the window is unknown" in decision.why
 
 
+def test_policy_without_a_window_warns_once(caplog: pytest.LogCaptureFixture) -> None:
+    policy = CompactionPolicy()
+    for tokens in (190_000, 199_000):
+        assert not policy.should_compact(holding(tokens, window=None))
+    (message,) = caplog.messages
+    assert message.startswith("cannot decide whether to compact 190000 tokens: the window is unk")
+
+
 def test_pending_prompt_alone_gives_a_decision() -> None:
     for basis in ("held", "effective"):
         policy = CompactionPolicy(basis=basis)

@@ -24,7 +24,7 @@ LevelsOf: TypeAlias = Literal["window", "limit", "tokens"]
 Tone: TypeAlias = Literal["helpful", "neutral"]
 LinePart: TypeAlias = Literal["context", "left", "calls", "cost", "handoff"]
 NoticeKind: TypeAlias = Literal[
-    "level", "any level", "compacting", "compacted", "thrash", "no data", "disagree"
+    "level", "any level", "compacting", "compacted", "thrash", "no data", "no window", "disagree"
 ]
 Text: TypeAlias = Literal["warning", "critical", "subagent", "parent", "compacted", "thrash"]
 
@@ -63,7 +63,7 @@ class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `command` reads it on standard input; `bell` and `osc9` go to the agent's terminal.
     """
 
-    of: tuple[NoticeKind, ...] = ("level", "thrash", "no data", "disagree")
+    of: tuple[NoticeKind, ...] = ("level", "thrash", "no data", "no window", "disagree")
     bell: bool = False
     osc9: bool = False
     desktop: bool = False

@@ -26,6 +26,13 @@ def test_jump_over_two_levels_warns_once_with_the_higher(user: User) -> None:
     assert completed.err.startswith("brimline: level 65 reached, Context: 90% (180K/200K)\n")
 
 
+def test_levels_of_an_unknown_window_are_reported_as_unchecked(user: User) -> None:
+    lines = [line.replace("claude-sonnet-4-5", "glm-4.7") for line in (init(), call("m", 199_000))]
+    completed = user.run("run", "--warn", "50", "--", agent(user, *lines))
+    assert completed.err.startswith("brimline: the window is unknown, so no level was checked; ")
+    assert "unknown" not in user.run("run", "--", agent(user, *lines)).err
+
+
 def test_no_warning_below_the_level_or_without_an_agent(user: User) -> None:
     command = agent(user, init(), call("m1", 90_000))
     assert "reached" not in user.run("run", "--warn", "50", "--", command).err

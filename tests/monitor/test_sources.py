@@ -4,6 +4,7 @@ import asyncio
 import json
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -51,6 +52,33 @@ def write_subagent_call(agent: Agent, path: Path, number: int, sent: int) -> Non
 
 def signal_kinds(agent: Agent) -> list[str]:
     return [signal.kind for signal in agent.environment.signals]
+
+
+def test_levels_of_an_unknown_window_are_reported_once(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        for sent in (190_000, 199_000):
+            agent.call(sent, model="glm-4.7")
+            await observe_file(agent)
+        assert signal_kinds(agent) == ["no window"]
+        agent.new_monitor()
+        await observe_file(agent)
+        assert signal_kinds(agent) == ["no window"]
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("rules", [{"levels": ()}, {"of": "tokens", "levels": (300_000.0,)}])
+def test_unknown_window_matters_only_to_levels_that_need_it(
+    tmp_path: Path, rules: dict[str, Any]
+) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path, **rules)
+        agent.call(199_000, model="glm-4.7")
+        await observe_file(agent)
+        assert signal_kinds(agent) == []
+
+    asyncio.run(go())
 
 
 def test_session_without_hooks_is_followed_by_its_transcript(tmp_path: Path) -> None:

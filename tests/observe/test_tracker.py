@@ -87,6 +87,22 @@ def test_long_window_mark_of_the_requested_model_is_kept() -> None:
     assert plain.reading.window.tokens == 200_000
 
 
+def test_levels_of_an_unknown_window_warn_once_per_thread(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tracker = Tracker(model="my-local-model")
+    tracker.observe({"input_tokens": 100_000, "output_tokens": 1})
+    assert caplog.messages == []  # nobody listens for levels
+    tracker.on_level(print)
+    for sent in (190_000, 199_000):
+        tracker.observe({"input_tokens": sent, "output_tokens": 1})
+    assert caplog.messages == ["the window of my-local-model is unknown: no level can be reached"]
+    with_window = Tracker(model="my-local-model", window=400_000)
+    with_window.on_level(print)
+    with_window.observe({"input_tokens": 190_000, "output_tokens": 1})
+    assert len(caplog.messages) == 1
+
+
 def test_usage_without_a_model_is_of_the_requested_one_in_the_main_thread_only() -> None:
     tracker = Tracker(model=MODEL)
     tracker.observe({"input_tokens": 50_000, "output_tokens": 1})

@@ -163,7 +163,7 @@ export interface components {
             thread: string;
             cycle: number;
             /** @enum {unknown} */
-            kind: "cleared" | "compacted" | "compacting" | "disagree" | "level" | "no data" | "thrash";
+            kind: "cleared" | "compacted" | "compacting" | "disagree" | "level" | "no data" | "no window" | "thrash";
             at: number;
             /** @default 0 */
             level: number;

@@ -92,6 +92,10 @@ class RunOutput:
         then = "; stopping the child" if stops else ""
         self.print_line(f"brimline: level {level:g} reached, {now}{then}")
 
+    def report_unknown_window(self) -> None:
+        hint = "set it under [windows] in Brimline's settings"
+        self.print_line(f"brimline: the window is unknown, so no level was checked; {hint}")
+
     def hide_bar(self) -> None:
         if self._bar is not None:
             self._bar.erase()

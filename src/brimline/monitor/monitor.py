@@ -321,6 +321,8 @@ class Monitor:
                 if each.kind != "compacted" or not state.is_inherited(each.cycle)
             ]
             new_signals += self._source_signals(state, reading, observation)
+            if levels and reading.sent is not None and figure_of(reading, of) is None:
+                new_signals.append(Signal("no window", reading.cycle))
         return history.unfired(thread, new_signals)
 
     def _source_signals(

@@ -19,6 +19,7 @@ KIND_TEXTS = {
     "compacted": "was compacted",
     "thrash": "is compacted again and again",
     "no data": "is running, but its hooks report nothing (run `brimline doctor`)",
+    "no window": "has an unknown window, so no level can fire (set it under [windows])",
     "disagree": "has two sources that disagree about its context",
 }
 

@@ -122,6 +122,7 @@ class Tracker:
         self._session = Session(agent=agent)
         self._memory = StreamMemory()
         self._fired: dict[str, Fired] = {}
+        self._without_window: set[str] = set()
         self._listeners: list[OnLevel] = []
         self._unread: dict[str, int] = {}
         self._lock = RLock()
@@ -274,9 +275,18 @@ class Tracker:
         fired = before.levels if before and before.cycle == reading.cycle else frozenset[float]()
         level = highest_reached(self._levels, reading.percent_raw, fired)
         if level is None:
+            self._warn_of_unknown_window(name, reading)
             return None
         self._fired[name] = Fired(reading.cycle, fired | {level})
         return LevelReached(level, name, reading)
+
+    def _warn_of_unknown_window(self, name: str, reading: Reading) -> None:
+        """Log once per thread that no level can be reached, if somebody listens for levels."""
+        is_unknown = reading.sent is not None and reading.percent_raw is None
+        if is_unknown and self._levels and self._listeners and name not in self._without_window:
+            self._without_window.add(name)
+            model = self._thread(name).model or "the model"
+            LOGGER.warning("the window of %s is unknown: no level can be reached", model)
 
     def _thread(self, name: str) -> Thread:
         return self._session.threads.get(name) or Thread(name)

@@ -1,5 +1,6 @@
 """When to compact: a share of the window or a number of tokens, and never past the window."""
 
+import logging
 import math
 import sys
 import time
@@ -12,12 +13,17 @@ from brimline.errors import InvalidPolicy
 from brimline.tracker import Reading
 from brimline.usage import estimate
 
+LOGGER = logging.getLogger("brimline.policy")
+
 Basis: TypeAlias = Literal["held", "effective"]
 
 BASES: tuple[Basis, ...] = ("held", "effective")
 
 REPLY_SHARE = 25  # a twenty-fifth of the window is reserved for a reply of unknown length
 REPLY_CAP = 32_000  # tokens, the most that is reserved for a reply
+
+UNKNOWN_CONTEXT = "the context is unknown until the next reply: pass `pending`"
+UNKNOWN_WINDOW = "the window is unknown: set it, or give `at` in tokens"
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -100,6 +106,7 @@ class CompactionPolicy:
         self._clock = clock
         self._in_a_row = 0
         self._last: float | None = None
+        self._has_warned = False
 
     def should_compact(
         self, reading: Reading, pending: str | int | None = None, added: str | int | None = None
@@ -122,8 +129,11 @@ class CompactionPolicy:
             return Decision(False, "a compaction is under way", load.tokens, threshold)
         if window is not None and load.sends is not None and load.sends > self.rule.most(window):
             return self._at_the_window(load.sends, window)
-        if load.tokens is None or threshold is None:
-            return Decision(False, _unknown(load), load.tokens, threshold)
+        if load.tokens is None:
+            return Decision(False, UNKNOWN_CONTEXT, None, threshold)
+        if threshold is None:
+            self._warn_of_unknown_window(load.tokens)
+            return Decision(False, UNKNOWN_WINDOW, load.tokens, None)
         if load.tokens < threshold:
             return self._below(load.tokens, threshold, measured=reading.held is not None)
         return self._reached(load.tokens, threshold)
@@ -132,6 +142,12 @@ class CompactionPolicy:
         """Note that the caller has compacted."""
         self._in_a_row += 1
         self._last = self._clock()
+
+    def _warn_of_unknown_window(self, tokens: int) -> None:
+        """Log it once: the policy would never compact, without a sign of it."""
+        if not self._has_warned:
+            self._has_warned = True
+            LOGGER.warning("cannot decide whether to compact %d tokens: %s", tokens, UNKNOWN_WINDOW)
 
     def _at_the_window(self, sends: int, window: int) -> Decision:
         most = self.rule.most(window)
@@ -175,12 +191,6 @@ def _load(reading: Reading, basis: Basis, pending: int | None, added: int | None
     on_top = max(tokens for tokens in (0, added, beyond) if tokens is not None)
     known = reading.held if basis == "held" else reading.effective
     return _Load(reading.held + on_top, None if known is None else known + on_top)
-
-
-def _unknown(load: _Load) -> str:
-    if load.tokens is None:
-        return "the context is unknown until the next reply: pass `pending`"
-    return "the window is unknown: set it, or give `at` in tokens"
 
 
 def _tokens(field: str, value: str | int | None) -> int | None:

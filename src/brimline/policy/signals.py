@@ -9,7 +9,7 @@ from brimline.policy.levels import highest_reached
 from brimline.tracker import Reading
 
 SignalKind: TypeAlias = Literal[
-    "level", "compacting", "compacted", "cleared", "thrash", "no data", "disagree"
+    "level", "compacting", "compacted", "cleared", "thrash", "no data", "no window", "disagree"
 ]
 
 MAX_COMPACTIONS = 3  # more than this in THRASH_WINDOW_S is thrashing

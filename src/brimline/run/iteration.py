@@ -65,6 +65,10 @@ class RunDisplay(Protocol):
         """Report that a level is reached, and whether the child is stopped for it."""
         ...
 
+    def report_unknown_window(self) -> None:
+        """Report that no level could be checked, because the window is unknown."""
+        ...
+
     def hide_bar(self) -> None:
         """Clean up the terminal before this process is suspended."""
         ...
@@ -166,6 +170,9 @@ class Iteration:
     def _check_levels(self, has_ended: bool = False) -> None:
         if self._alarm.is_off or (reading := self._state.reading()) is None:
             return
+        # Only at the end: Claude Code reports a window in its result.
+        if has_ended and reading.sent is not None and reading.percent_raw is None:
+            self._display.report_unknown_window()
         level = self._alarm.fire_level(reading)
         if level is not None:
             self._display.report_level(level, reading, stops=False)

@@ -84,6 +84,7 @@ const MARK_OF_SIGNAL: Record<string, MarkKind> = {
   cleared: "clear",
   thrash: "note",
   "no data": "note",
+  "no window": "note",
   disagree: "note",
 };
 
