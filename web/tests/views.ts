@@ -78,6 +78,7 @@ export function call(id: string, part: Partial<CallRow> = {}): CallRow {
     input: 1,
     cache_read: 10,
     cache_write: 100,
+    cache_write_1h: 0,
     output: 1_000,
     model: "m",
     at: NOW,
