@@ -64,7 +64,7 @@ def ours(thread: ThreadShown | None) -> dict[str, int | None]:
         "calls": thread.calls,
         "sent": thread.last_sent,  # the truth has the last call's, also before a compaction
         "peak_sent": thread.peak_sent,
-        "compactions": len(thread.compactions),
+        "compactions": sum(not compaction.inferred for compaction in thread.compactions),
     }
 
 

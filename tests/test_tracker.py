@@ -326,9 +326,57 @@ def test_fall_counts_below_a_share_of_0_7_and_by_more_than_10000_tokens(
     assert [c.inferred for c in thread.compactions] == [True] * inferred
 
 
-def test_no_compaction_is_inferred_if_the_client_records_them() -> None:
-    thread = thread_of(RECORDING, call("a", 100_000), call("b", 20_000))
-    assert thread.compactions == ()
+def test_large_fall_without_a_record_is_an_inferred_compaction_once_confirmed() -> None:
+    """Plan mode clears the context of a client that records its compactions, without a record."""
+    events = [RECORDING, call("a", 100_000, 500), call("b", 40_000, at=3.0)]
+    assert (thread_of(*events).compactions, thread_of(*events).cycle) == ((), 0)
+    thread = thread_of(*events, call("c", 42_000, at=4.0))
+    (compaction,) = thread.compactions
+    assert (compaction.inferred, compaction.at, compaction.calls) == (True, 3.0, 1)
+    assert (compaction.before, compaction.after) == (100_500, 40_000)
+    assert (thread.cycle, thread.current, thread.sents_of_cycle) == (1, "c", [40_000, 42_000])
+    assert thread_of(*events, call("c", 42_000), call("d", 44_000)).cycle == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "inferred"),
+    [
+        (200_000, 121_000, False),
+        (200_000, 119_000, True),
+        (40_000, 21_000, False),
+        (40_000, 19_000, True),
+    ],
+)
+def test_fall_in_spite_of_records_counts_below_0_6_and_by_more_than_20000_tokens(
+    before: int, after: int, inferred: bool
+) -> None:
+    thread = thread_of(RECORDING, call("a", before), call("b", after), call("c", after))
+    assert [c.inferred for c in thread.compactions] == [True] * inferred
+
+
+@pytest.mark.parametrize(
+    "after_fall",
+    [
+        [call("c", 101_000)],
+        [call("c", 42_000, model="claude-opus-5")],
+        [Compacted(), call("c", 42_000)],
+        [Cleared(), call("c", 42_000)],
+        [Trimmed(), call("c", 42_000)],
+        [Rewound(to="b"), call("c", 42_000)],
+        [Edited(call="b", kind="cleared"), call("c", 42_000)],
+    ],
+    ids=["flapping", "model", "compacted", "cleared", "trimmed", "rewound", "edited"],
+)
+def test_fall_that_is_not_confirmed_is_no_compaction(after_fall: list[AnyEvent]) -> None:
+    """A gateway may leave out the cache for one call; a later record explains the fall."""
+    events = [RECORDING, call("a", 100_000), call("b", 40_000), *after_fall]
+    assert not any(compaction.inferred for compaction in thread_of(*events).compactions)
+
+
+def test_limit_that_was_disproved_before_a_fall_stays_disproved() -> None:
+    calls = [call(id, 180_000) for id in "abc"]
+    thread = thread_of(RECORDING, *calls, call("d", 30_000), call("e", 31_000))
+    assert (thread.cycle, thread.sustained_sent) == (1, 180_000)
 
 
 def test_compaction_is_inferred_if_recording_is_unknown() -> None:

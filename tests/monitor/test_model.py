@@ -43,8 +43,20 @@ class Model:
         self.cycle = 0
         self.sent: int | None = None
         self.calls = 0
+        self.fell_from: int | None = None
         self.signalled: list[tuple[int, float]] = []
         self.signalled_level = self.rearm_level = 0.0
+
+    def called(self, sent: int) -> None:
+        """Two calls after a large fall show that the context was cleared without a record."""
+        before, self.calls = self.sent, self.calls + 1
+        if before is not None and _is_large_fall(self.fell_from, sent):
+            self.end_cycle()
+        elif _is_large_fall(before, sent):
+            self.fell_from = before
+        else:
+            self.fell_from = None
+        self.sent = sent
 
     def observed(self) -> None:
         """Signal the highest level that is newly reached."""
@@ -71,8 +83,12 @@ class Model:
 
     def end_cycle(self) -> None:
         self.cycle += 1
-        self.sent = None
+        self.sent = self.fell_from = None
         self.signalled_level = self.rearm_level = 0.0
+
+
+def _is_large_fall(before: int | None, after: int) -> bool:
+    return before is not None and after < 0.6 * before and before - after > 20_000
 
 
 class Sessions(RuleBasedStateMachine):
@@ -114,8 +130,8 @@ class Sessions(RuleBasedStateMachine):
     @rule(sent=SENT)
     def call(self, sent: int) -> None:
         """Append a call that no hook has reported yet."""
-        self.agent.call(sent)
-        self.model.sent, self.model.calls = sent, self.model.calls + 1
+        self.agent.call(sent, output=0)
+        self.model.called(sent)
 
     @rule(sent=SENT, steps=st.lists(st.integers(min_value=0, max_value=9_000), max_size=4))
     def agent_at_work(self, sent: int, steps: list[int]) -> None:
@@ -133,8 +149,8 @@ class Sessions(RuleBasedStateMachine):
     @rule(sent=SENT)
     def call_with_status_line(self, sent: int) -> None:
         """The status line reports a call that is in the transcript too."""
-        self.agent.call(sent)
-        self.model.sent, self.model.calls = sent, self.model.calls + 1
+        self.agent.call(sent, output=0)
+        self.model.called(sent)
         usage = Usage(sent, 0, 0, 0)
         self.observe("status", usage=usage, window=WINDOW)
         self.model.observed()

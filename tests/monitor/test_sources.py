@@ -335,6 +335,20 @@ def test_session_older_than_the_installed_hooks_is_not_signalled(tmp_path: Path)
     asyncio.run(go())
 
 
+def test_fall_without_a_record_rearms_levels_without_a_draft(tmp_path: Path) -> None:
+    """Plan mode clears the context: what it held is not wanted back."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        for sent in (110_000, 30_000, 32_000, 110_000):
+            agent.call(sent)
+            assert await agent.observe("wrote") == Reply()
+        assert signal_kinds(agent) == ["level", "cleared", "level"]
+        assert agent.reading()[2] == 1
+
+    asyncio.run(go())
+
+
 def test_clear_cancels_pending_levels_and_starts_a_cycle(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)

@@ -99,11 +99,19 @@ class SessionState:
                 pass
 
     def _was_cleared(self, before: int) -> bool:
-        """Return whether, by the files, a clear and no compaction ended the last cycle."""
+        """Return whether, by the files, a clear and no compaction ended the last cycle.
+
+        A fall that a client does not record, which records its compactions, is a clear: in plan
+        mode Claude Code clears the context, and continues from the plan alone.
+        """
         main = self._main
         if self.cycle == before or main.cycle < self.cycle:
             return False
-        return all(each.cycle != self.cycle - 1 for each in main.compactions)
+        recorded = self.folded.records_compactions
+        return not any(
+            each.cycle == self.cycle - 1 and not (each.inferred and recorded)
+            for each in main.compactions
+        )
 
     def is_inherited(self, cycle: int) -> bool:
         """Return whether a compaction ended a cycle before this session was first seen.

@@ -28,6 +28,10 @@ SYNTHETIC = "<synthetic>"  # the model of a reply that the client wrote itself: 
 # A fall below this share, and by more than this many tokens, is an unrecorded compaction.
 FALL_TO, FALL_BY = 0.7, 10_000
 
+# The same for a client that records its compactions, if the call after the fall confirms it: plan
+# mode clears the context of Claude Code, and plugins of opencode prune it, without a record.
+LARGE_FALL_TO, LARGE_FALL_BY = 0.6, 20_000
+
 
 def fold(session: Session, events: Iterable[AnyEvent]) -> Session:
     """Return the session after these events; the given one does not change."""
@@ -58,7 +62,7 @@ class _Draft:
         if isinstance(event, Call):  # nearly all are
             name = event.thread
             thread = self._drafts.get(name) or self._thread(name)
-            thread.call(event, not self._session.records_compactions)
+            thread.call(event, self._session.records_compactions)
             return
         match event:
             case SessionSeen():
@@ -68,7 +72,7 @@ class _Draft:
                 self._session = msgspec.structs.replace(self._session, windows=windows)
             case Compacted(summary_call=str(id)) if call := self._thread(event.thread).pop_last(id):
                 summary = msgspec.structs.replace(call, thread=compaction_thread(event.thread))
-                self._thread(summary.thread).call(summary, infer=False)
+                self._thread(summary.thread).call(summary, is_recorded=True)
                 self._thread(event.thread).apply(event)
             case _:
                 self._thread(event.thread).apply(event)
@@ -110,6 +114,7 @@ class _ThreadDraft:
         self._clears = thread.clears
         self._dropped = thread.dropped
         self._sustained = thread.sustained
+        self._fell_from = thread.fell_from
 
     @property
     def _call_count(self) -> int:
@@ -132,15 +137,16 @@ class _ThreadDraft:
             self._clears,
             self._dropped,
             self._sustained,
+            self._fell_from,
         )
 
-    def call(self, call: Call, infer: bool) -> None:
+    def call(self, call: Call, is_recorded: bool) -> None:
+        """Add a call; `is_recorded`: the client records its compactions."""
         if call.model == SYNTHETIC:
             return
         id = call.id
         if id not in self._calls:
-            if infer:
-                self._infer_compaction(call)
+            self._infer_compaction(call, is_recorded)
             if self._compactions and self._current is None:
                 self._set_after(call)
             self._current = id
@@ -175,7 +181,7 @@ class _ThreadDraft:
             case Edited(call=call):
                 self._edit(call)
             case Rewound(to=call) if call is None or call in self._calls:
-                self._current = call
+                self._current, self._fell_from = call, None
             case Rewound() if self._dropped.count:
                 self._current = None  # perhaps a dropped call: what it held is no longer known
             case WindowReported():
@@ -219,15 +225,16 @@ class _ThreadDraft:
         after: int | None,
         inferred: bool = False,
         overflow: bool = False,
+        calls: int | None = None,
     ) -> None:
+        """Add a compaction after all calls so far, or after the first `calls`."""
         if inferred or overflow or trigger == "manual":
             self._note_sustained()  # else the client compacted by itself, only late (Pi 0.87.1)
         last = self._calls[self._current] if self._current is not None else self._calls.last
         model = last.model if last else None
+        calls = self._call_count if calls is None else calls
         self._compactions.append(
-            Compaction(
-                at, trigger, before, after, self._call_count, self._cycle, model, inferred, overflow
-            )
+            Compaction(at, trigger, before, after, calls, self._cycle, model, inferred, overflow)
         )
         self._start_cycle()
 
@@ -236,22 +243,35 @@ class _ThreadDraft:
         if call == self._edited:
             return
         self._edits, self._edited = self._edits + 1, call
+        self._fell_from = None
         last = self._compactions[-1] if self._compactions else None
         fell_here = last is not None and last.inferred and last.calls == self._call_count - 1
         if fell_here and self._current == call:
             self._compactions.pop()
             self._cycle -= 1
 
-    def _infer_compaction(self, call: Call) -> None:
+    def _infer_compaction(self, call: Call, is_recorded: bool) -> None:
+        fell_from, self._fell_from = self._fell_from, None
         current = self._calls.get(self._current) if self._current is not None else None
         if current is None or current.model != call.model or call.id == self._edited:
             return
         before, after = current.usage.sent, call.usage.sent
-        if after < FALL_TO * before and before - after > FALL_BY:
-            self._add_compaction(call.at, None, current.usage.held, after, inferred=True)
+        if not is_recorded:
+            if after < FALL_TO * before and before - after > FALL_BY:
+                self._add_compaction(call.at, None, current.usage.held, after, inferred=True)
+        elif fell_from is not None and _is_large_fall(fell_from, after):
+            calls = self._call_count - 1  # it was before the call that fell
+            self._add_compaction(current.at, None, fell_from, before, inferred=True, calls=calls)
+        elif _is_large_fall(before, after):
+            self._note_sustained()
+            self._fell_from = current.usage.held
 
     def _set_after(self, call: Call) -> None:
         """Set what is left after a compaction, if this is the first call after it."""
         last = self._compactions[-1]
         if last.calls == self._call_count and last.cycle + 1 == self._cycle:
             self._compactions[-1] = msgspec.structs.replace(last, after=call.usage.sent)
+
+
+def _is_large_fall(before: int, after: int) -> bool:
+    return after < LARGE_FALL_TO * before and before - after > LARGE_FALL_BY

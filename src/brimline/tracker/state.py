@@ -71,7 +71,8 @@ class Thread(msgspec.Struct, frozen=True):
     `current` is the id of the call that shows what is held now; None: unknown. `window` is what the
     client reported for this thread. `edits` counts the calls whose prompt the API itself cut,
     `edited` is the last of them. `clears`: the number of calls before each clear. `sustained` is
-    what three calls in a row sent at least in a cycle that ended, by model.
+    what three calls in a row sent at least in a cycle that ended, by model. `fell_from` is what was
+    held before the last call if that sent far less, without a record of a compaction.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Thread(msgspec.Struct, frozen=True):
     clears: tuple[int, ...] = ()
     dropped: DroppedCalls = NO_CALLS_DROPPED
     sustained: dict[str | None, int] = msgspec.field(default_factory=dict[str | None, int])
+    fell_from: int | None = None
 
     @property
     def call_count(self) -> int:
