@@ -30,6 +30,7 @@ def test_status_has_context_window_and_project(machine: Machine) -> None:
     row = glance.main
     assert (row.thread, row.model, row.cycle) == (MAIN, "claude-sonnet-4-5", 0)
     assert (row.reading.sent, row.reading.percent) == (90_000, 45.0)
+    assert row.reading.source == "transcript"
     assert row.reading.at == NOON + 5
 
 
@@ -113,3 +114,4 @@ def test_cycle_is_unknown_when_only_the_ends_are_read(machine: Machine) -> None:
     with_hole(machine, "s1", TAILS_ABOVE_BYTES, call("m1", 90_000), user_record())
     row = only(survey(machine)).main
     assert (row.reading.sent, row.cycle) == (90_000, None)
+    assert row.reading.source == "end of transcript"

@@ -118,5 +118,7 @@ def _newest_first(row: ThreadStatus) -> float:
 def _thread_status(
     session: Session, thread: Thread, settings: ClientSettings, overrides: Overrides, whole: bool
 ) -> ThreadStatus:
-    reading = read(session, thread, "transcript", overrides, settings)
+    # Evidence of a longer window, and compactions, may be in the part that was not read.
+    how = "transcript" if whole else "end of transcript"
+    reading = read(session, thread, how, overrides, settings)
     return ThreadStatus(thread.name, thread.model, thread.cycle if whole else None, reading)
