@@ -62,31 +62,40 @@ def test_docstring_of_errors_names_every_class() -> None:
     assert all(name in tree for name in own)
 
 
-def exception_classes() -> set[str]:
-    """Return the name of every exception class that the package defines."""
+def exception_classes(bases: set[str]) -> set[str]:
+    """Return the name of every exception class of the package that derives from a base."""
     source = Path(errors.__file__).parent
     classes = {
-        node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
+        node.name: {each.id for each in node.bases if isinstance(each, ast.Name)}
         for path in source.rglob("*.py")
         if "testing" not in path.relative_to(source).parts
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.ClassDef)
     }
-    builtin_names = {name for name, value in vars(builtins).items() if _is_exception(value)}
     ours: set[str] = set()
-    while new := {name for name, bases in classes.items() if bases & (builtin_names | ours)} - ours:
+    while new := {name for name, own in classes.items() if own & (bases | ours)} - ours:
         ours |= new
     return ours
 
 
-def _is_exception(value: object) -> bool:
-    return isinstance(value, type) and issubclass(value, BaseException)
+def _builtin_exceptions() -> set[str]:
+    return {
+        name
+        for name, value in vars(builtins).items()
+        if isinstance(value, type) and issubclass(value, BaseException)
+    }
 
 
 def test_every_exception_class_of_the_package_is_in_the_tree() -> None:
-    tree = errors.__doc__ or ""
-    assert {name for name in exception_classes() if name not in tree} == set()
-    assert "StoreFailed" in exception_classes()
+    lines = (errors.__doc__ or "").splitlines()
+    drawn = {line.split("── ")[1].split()[0] for line in lines if "── " in line}
+    assert drawn == exception_classes(_builtin_exceptions()) - {"BrimlineError"}
+
+
+def test_every_exception_class_but_that_of_the_hook_client_has_the_common_base() -> None:
+    """The hook client imports nothing of Brimline."""
+    others = exception_classes(_builtin_exceptions()) - exception_classes({"BrimlineError"})
+    assert others == {"BrimlineError", "TimeUp"}
 
 
 def test_missing_count_is_called_missing() -> None:
@@ -182,6 +191,9 @@ def test_failed_command_is_named_with_the_reason() -> None:
     error = CommandFailed("claude", "No such file or directory")
     assert (error.command, error.reason) == ("claude", "No such file or directory")
     assert str(error) == "cannot start 'claude': No such file or directory"
+    failed = CommandFailed("tmux capture-pane", "no such pane", "Look.", was_started=True)
+    assert (failed.was_started, error.was_started) == (True, False)
+    assert str(failed) == "'tmux capture-pane' failed: no such pane\nhint: Look."
 
 
 def test_invalid_handoff_is_named_with_the_reason() -> None:

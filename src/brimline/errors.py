@@ -12,7 +12,7 @@
     ├── InvalidState          a stored tracker that cannot be restored
     ├── InvalidPolicy         a level or policy with an impossible value
     ├── BaselineFailed        a client that did not report its baseline
-    ├── CommandFailed         a command that could not be started
+    ├── CommandFailed         a command that could not be started, or failed
     ├── UnsafeFolder          a folder of ours that other users can change
     ├── AlreadyRunning        the daemon's lock or port is in use
     ├── NotRunning            the daemon does not answer
@@ -21,11 +21,15 @@
     ├── InvalidHandoff        a file that cannot be used as a handoff
     ├── InvalidFrame          bytes on the hook socket that are no frame (hooks.protocol)
     ├── StoreFailed           a store that could not read or write (store.failures)
-    └── NewerStore            a store of a newer version (store.failures)
-
-These are caught inside their package and never reach a caller: RequestRefused in
-server.api.responses, TransportFailed in notify.transports, ClientTimeout and Unanswered in
-baselines, and TimeUp in hooks.client.exchange.
+    ├── NewerStore            a store of a newer version (store.failures)
+    │
+    │   These are caught inside their package and never reach a caller:
+    ├── RequestRefused        a request that gets an error response (server.api.responses)
+    ├── TransportFailed       a notice that could not be sent (notify.transports)
+    ├── ClientTimeout         a client that did not answer in time (baselines.process)
+    └── Unanswered            a client that rejected a request, or ended (baselines.request)
+    BaseException
+    └── TimeUp                the hook client's alarm: it imports nothing of Brimline
 
 Each message says what was expected, what came and where; `hint` says what to do. The parts are
 attributes too.
@@ -152,11 +156,15 @@ class BaselineFailed(BrimlineError):
 
 
 class CommandFailed(BrimlineError):
-    """A command that could not be started."""
+    """A command that could not be started, or failed if it `was_started`."""
 
-    def __init__(self, command: str, reason: str, hint: str | None = None) -> None:
+    def __init__(
+        self, command: str, reason: str, hint: str | None = None, was_started: bool = False
+    ) -> None:
         self.command, self.reason, self.hint = command, reason, hint
-        super().__init__(f"cannot start {command!r}: {reason}")
+        self.was_started = was_started
+        failed = f"{command!r} failed" if was_started else f"cannot start {command!r}"
+        super().__init__(f"{failed}: {reason}")
 
 
 class InvalidRequest(BrimlineError):

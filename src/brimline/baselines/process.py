@@ -14,13 +14,15 @@ from typing import IO, Self, cast
 
 import msgspec
 
+from brimline.errors import BrimlineError
+
 MAX_LINE_BYTES = 8 << 20  # longer lines are dropped
 
 EXIT_WAIT_S = 3.0
 POLL_S = 0.25  # between checks whether a silent process still runs
 
 
-class ClientTimeout(Exception):
+class ClientTimeout(BrimlineError):
     """The client did not answer in time."""
 
 

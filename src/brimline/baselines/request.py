@@ -19,7 +19,7 @@ from brimline.baselines.wire import (
     line_type,
     pending_servers,
 )
-from brimline.errors import BaselineFailed
+from brimline.errors import BaselineFailed, BrimlineError
 
 STREAM_OPTIONS = ("--output-format", "stream-json", "--verbose")
 SERVER_POLL_S = 0.1
@@ -28,7 +28,7 @@ LOGIN_HINT = "Run `claude` and log in with /login, or set ANTHROPIC_API_KEY."
 REACHABLE_HINT = "Is its API reachable, and are you logged in? " + CONTEXT_HINT
 
 
-class Unanswered(Exception):
+class Unanswered(BrimlineError):
     """The client rejected the request, or ended without an answer."""
 
 

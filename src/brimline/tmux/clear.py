@@ -71,12 +71,14 @@ class SessionClearer:
         """Save a request; it is carried out when the turn ends, or now if no turn is running."""
         if capabilities_of(agent).clear_confirmed_by_hook is None:
             reason = f"{agent} has no way to confirm a clear"
-            raise CommandFailed(COMMAND, reason, "Use `--spawn` to start a new session instead.")
+            hint = "Use `--spawn` to start a new session instead."
+            raise CommandFailed(COMMAND, reason, hint, was_started=True)
         now = self._clock()
         request = ClearRequest(session, agent, pane, document.path, now, since=now)
         if await self._watcher.has_queued(request):
             reason = "a queued prompt of the user has not been read yet"
-            raise CommandFailed(COMMAND, reason, "Read it, then hand over again.")
+            hint = "Read it, then hand over again."
+            raise CommandFailed(COMMAND, reason, hint, was_started=True)
         self._cancel_task(session)
         self._confirmations.pop(session, None)
         await self._save(request)

@@ -34,10 +34,11 @@ def run_tmux(socket: str, *arguments: str, env: Mapping[str, str] | None = None)
     except OSError as error:
         raise CommandFailed("tmux", error.strerror or str(error)) from error
     except subprocess.TimeoutExpired as error:
-        raise CommandFailed("tmux", f"no answer in {TMUX_TIMEOUT_S:g} s", PANE_HINT) from error
+        reason = f"no answer in {TMUX_TIMEOUT_S:g} s"
+        raise CommandFailed(f"tmux {arguments[0]}", reason, PANE_HINT, was_started=True) from error
     if result.returncode:
         reason = result.stderr.strip() or f"exit code {result.returncode}"
-        raise CommandFailed(f"tmux {arguments[0]}", reason, PANE_HINT)
+        raise CommandFailed(f"tmux {arguments[0]}", reason, PANE_HINT, was_started=True)
     return result.stdout.removesuffix("\n")
 
 

@@ -47,7 +47,9 @@ class TmuxPane:
         first, *lines = output.split("\n")
         fields = first.split()
         if len(fields) != 5 or fields[4] != "0":
-            raise CommandFailed("tmux", "the pane is gone", PANE_HINT)
+            raise CommandFailed(
+                "tmux capture-pane", "the pane is gone", PANE_HINT, was_started=True
+            )
         if fields[3] != "0":
             return None
         return parse_screen(lines, int(fields[0]), int(fields[1]), fields[2] == "1")

@@ -31,7 +31,7 @@ class Routes(Protocol):
     def endpoints(self) -> Sequence[Endpoint]: ...
 
 
-class RequestRefused(Exception):
+class RequestRefused(BrimlineError):
     """A request that gets an error response."""
 
     def __init__(self, status: int, error: str, hint: str | None = None) -> None:
