@@ -3,8 +3,10 @@
 `python scripts/catalogue.py` writes it; `--check` fails if the file is out of date.
 """
 
+import re
 import sys
 from collections.abc import Iterator
+from copy import copy
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +21,9 @@ from genai_prices.types import (
     ClauseStartsWith,
     ConditionalPrice,
     MatchLogic,
+    ModelInfo,
     ModelPrice,
+    PriceVariant,
     Provider,
     StartDateConstraint,
     TieredPrices,
@@ -94,19 +98,58 @@ def names(match: MatchLogic) -> Iterator[tuple[str, bool]]:
             return
 
 
-def prices(price: ModelPrice | list[ConditionalPrice]) -> tuple[Price, ...]:
+def prices(model: ModelInfo) -> tuple[Price, ...]:
     """The prices of a model; none if they depend on the hour or there is no input price."""
+    price = model.prices
     periods = [ConditionalPrice(prices=price)] if isinstance(price, ModelPrice) else price
+    starts = [first_day(period) for period in periods]
+    if None in starts:
+        return ()
     rows: list[Price] = []
-    for period in periods:
-        start = period.constraint
-        if start is not None and not isinstance(start, StartDateConstraint):
-            return ()
-        since = start.start_date.isoformat() if start else ""
-        rows += [
-            row for row in (tier(period.prices, since, at) for at in steps(period.prices)) if row
-        ]
-    return tuple(rows)
+    for period, since in zip(periods, starts, strict=True):
+        rows += tiers(period.prices, since or "", None)
+    if not rows:
+        return ()
+    for variant in model.price_variants or ():
+        rows += variant_prices(variant, dict(zip((s or "" for s in starts), periods, strict=True)))
+    return (*rows, *fast_prices(model.id, rows))
+
+
+def first_day(price: ConditionalPrice | PriceVariant) -> str | None:
+    """The first day of a price, empty if it always held; None if it depends on the hour."""
+    start = price.constraint
+    if start is None:
+        return ""
+    return start.start_date.isoformat() if isinstance(start, StartDateConstraint) else None
+
+
+def variant_prices(variant: PriceVariant, periods: dict[str, ConditionalPrice]) -> list[Price]:
+    """The prices of a service tier; a unit without one has the standard price."""
+    since = first_day(variant)
+    if since is None or variant.when.keys() != {"service_tier"} or not vars(variant.prices):
+        return []
+    current = max((start for start in periods if start <= since), default=min(periods))
+    rows: list[Price] = []
+    for start in (current, *(start for start in periods if start > since)):
+        merged = copy(periods[start].prices)
+        merged.__dict__.update(
+            {unit: price for unit, price in vars(variant.prices).items() if price is not None}
+        )
+        rows += tiers(merged, max(start, since), variant.when["service_tier"])
+    return rows
+
+
+def fast_prices(name: str, standard: list[Price]) -> list[Price]:
+    """The price of Anthropic's fast mode, which genai-prices has as models of OpenRouter."""
+    fast = FAST.get(name)
+    if fast is None:
+        return []
+    row = tier(fast, "", 0, "fast")
+    if row is None:
+        return []
+    # Fast mode multiplies every price, also that of cache writes for an hour.
+    hour = standard[-1].cache_write_1h * row.input / standard[-1].input
+    return [msgspec.structs.replace(row, cache_write_1h=hour)]
 
 
 # What a unit without a price of its own is billed as; input and output have none.
@@ -119,6 +162,12 @@ UNITS = {
 }
 
 
+def tiers(price: ModelPrice, since: str, service_tier: str | None) -> list[Price]:
+    """The prices at each step."""
+    rows = (tier(price, since, above, service_tier) for above in steps(price))
+    return [row for row in rows if row]
+
+
 def steps(price: ModelPrice) -> list[int]:
     """The prompt sizes at which a price changes."""
     tiered = [
@@ -127,7 +176,7 @@ def steps(price: ModelPrice) -> list[int]:
     return sorted({0} | {step.start for value in tiered for step in value.tiers})
 
 
-def tier(price: ModelPrice, since: str, above: int) -> Price | None:
+def tier(price: ModelPrice, since: str, above: int, service_tier: str | None) -> Price | None:
     """The prices at a step; None without a price of input or output."""
     found: dict[str, float] = {}
     for unit, billed_as in UNITS.items():
@@ -140,16 +189,27 @@ def tier(price: ModelPrice, since: str, above: int) -> Price | None:
                 return None
             value = found[billed_as]
         found[unit] = float(value)
-    return Price(since, above, *found.values())
+    return Price(since, above, *found.values(), service_tier=service_tier)
+
+
+# Loaded by name: a type checker that follows the import reads 1.5 MB of literals.
+PROVIDERS = cast("list[Provider]", import_module("genai_prices.data").providers)
+
+FAST_MODEL = re.compile(r"anthropic/(claude-.+)-fast")
+
+FAST: dict[str, ModelPrice] = {
+    match[1].replace(".", "-"): model.prices
+    for provider in PROVIDERS
+    if provider.id == "openrouter"
+    for model in provider.models
+    if (match := FAST_MODEL.fullmatch(model.id)) and isinstance(model.prices, ModelPrice)
+}
+"""The prices of Claude's fast mode, by model."""
 
 
 def first_party() -> list[Provider]:
-    """The providers that make these models, in our order.
-
-    The data module is loaded by name: a type checker that follows it reads 1.5 MB of literals.
-    """
-    every = cast("list[Provider]", import_module("genai_prices.data").providers)
-    wanted = [provider for provider in every if provider.id in FIRST_PARTY]
+    """The providers that make these models, in our order."""
+    wanted = [provider for provider in PROVIDERS if provider.id in FIRST_PARTY]
     return sorted(wanted, key=lambda provider: FIRST_PARTY.index(provider.id))
 
 
@@ -161,7 +221,7 @@ def build() -> Catalogue:
     for provider in first_party():
         earlier_prefixes = tuple(prefix)
         for model in provider.models:
-            priced = prices(model.prices)
+            priced = prices(model)
             if not model.context_window and not priced:
                 continue
             for name, starts in {(model.id.lower(), False), *names(model.match)}:

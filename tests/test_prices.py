@@ -29,7 +29,9 @@ def prompts(id: str) -> list[Usage]:
     return [Usage(7, 60_000, 9_000, 1), Usage(900_000, 0, 0, 9), hour, *cached]
 
 
-def billed(id: str, provider: str, day: str, usage: Usage) -> PriceCalculation:
+def billed(
+    id: str, provider: str, day: str, usage: Usage, service_tier: str | None = None
+) -> PriceCalculation:
     """The cost of a call by genai-prices."""
     return calc_price(
         Billed(
@@ -42,6 +44,7 @@ def billed(id: str, provider: str, day: str, usage: Usage) -> PriceCalculation:
         id,
         provider_id=provider,
         genai_request_timestamp=datetime.fromisoformat(day).replace(hour=12, tzinfo=UTC),
+        price_context={"service_tier": service_tier} if service_tier else None,
     )
 
 
@@ -103,6 +106,30 @@ def test_cache_write_for_an_hour_costs_twice_the_input() -> None:
     assert hour == compute_cost(model, day, 0, Usage(2_000, 0, 0, 0))
     half = compute_cost(model, day, 0, Usage(0, 0, 1_000, 0, cache_write_1h=500))
     assert half == pytest.approx(5e-6 * (2 * 500 + 1.25 * 500))
+
+
+@pytest.mark.parametrize("service_tier", ["priority", "fast", "flex", "default", "other"])
+def test_service_tier_costs_what_genai_prices_says(service_tier: str) -> None:
+    """A tier that has no price costs what the standard tier costs."""
+    ids = [id for id in PRICED if id.startswith(("gpt-5", "gpt-4", "o3", "o4"))]
+    compared = [id for id in ids if provider_of(id) == "openai"]
+    for id, day in ((id, day) for id in compared for day in ("2026-10-11", "2026-10-12", DAYS[-1])):
+        for usage in prompts(id):
+            ours = compute_cost(id, day, tier_of(id, usage), usage, service_tier)
+            true = billed(id, "openai", day, usage, service_tier).total_price
+            assert ours == pytest.approx(float(true), rel=1e-9), (id, day, usage)
+
+
+@pytest.mark.parametrize(
+    ("model", "multiple"),
+    [("claude-opus-4-6", 6), ("claude-opus-4-8", 2), ("claude-opus-5", 2), ("claude-opus-4-5", 1)],
+)
+def test_fast_mode_multiplies_every_price(model: str, multiple: int) -> None:
+    usage = Usage(1_000, 40_000, 9_000, 700, cache_write_1h=8_000)
+    standard = compute_cost(model, DAYS[-1], 0, usage)
+    assert standard is not None
+    fast = compute_cost(model, DAYS[-1], 0, usage, "fast")
+    assert fast == pytest.approx(multiple * standard)
 
 
 @pytest.mark.parametrize("model", [None, "my-local-model", "<synthetic>"])

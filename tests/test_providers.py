@@ -27,6 +27,7 @@ from brimline.providers.anthropic import (
     MessageStream,
     MessageUsage,
     find_api_compaction,
+    other_passes,
     usage_of,
 )
 from brimline.providers.gemini import collapse_requests, generate_usage
@@ -180,6 +181,29 @@ def test_last_pass_that_is_no_advisors_counts() -> None:
     expected = Usage(5, 46_000, 1_000, 400)
     assert usage_of(ADVISED) == expected
     assert usage_of(msgspec.convert(ADVISED, MessageUsage)) == expected
+
+
+@pytest.mark.parametrize("advisor", [None, "claude-fable-5"])
+def test_other_passes_are_billed_by_their_models(advisor: str | None) -> None:
+    passes = [each | ({"model": advisor} if "adv" in each["type"] else {})
+              for each in ADVISED["iterations"]]  # fmt: skip
+    own, advice = Usage(5, 44_000, 1_000, 300), Usage(60_000, 0, 0, 900)
+    expected = {"m": own, advisor: advice} if advisor else {"m": own + advice}
+    answer = {**ADVISED, "iterations": passes}
+    assert other_passes(answer, "m") == expected
+    assert other_passes(msgspec.convert(answer, MessageUsage), "m") == expected
+    stream = MessageStream()
+    stream.feed(start(MESSAGE, model="m"))
+    done = stream.feed(delta(output_tokens=700, iterations=passes))
+    assert done is not None
+    assert done.others == expected
+
+
+@pytest.mark.parametrize("passes", [None, [], ADVISED["iterations"][:1]])
+def test_message_of_one_pass_has_no_others(passes: object) -> None:
+    assert other_passes({**MESSAGE, "iterations": passes}, "m") == {}
+    assert other_passes({"input_tokens": 0, "output_tokens": 0, **ADVISED} | {
+        name: 0 for name in ADVISED if name != "iterations"}, "m") == {}  # fmt: skip
 
 
 def test_advisor_pass_at_the_end_is_skipped() -> None:

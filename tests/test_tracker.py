@@ -173,6 +173,23 @@ def test_billed_tokens_without_calls_are_in_the_total_only() -> None:
     assert sent_now(thread) == 1_000
 
 
+def test_billed_tokens_are_added_by_model_and_replaced_by_id() -> None:
+    usage, more = Usage(5, 0, 0, 1), Usage(7, 0, 0, 2)
+    thread = thread_of(
+        Spent(usage=usage, model="m", cost=0.5),
+        Spent(usage=usage, model="m", id="a", cost=0.5),
+        Spent(usage=usage, model="n"),
+        Spent(usage=more, model="m", cost=0.25, at=9.0),
+        Spent(usage=more, model="m", id="a", cost=0.25),
+        Spent(usage=more, model="n", cost=0.25),
+    )
+    assert thread.spendings == (
+        Spent(usage=usage + more, model="m", cost=0.75, at=9.0),
+        Spent(usage=more, model="m", id="a", cost=0.25),
+        Spent(usage=usage + more, model="n"),
+    )
+
+
 def test_ended_thread_keeps_its_context() -> None:
     thread = thread_of(call("a", 5_000), Ended(at=7.0))
     assert thread.ended

@@ -51,6 +51,7 @@ class Call(Event, frozen=True):
     `final` is False while the reply still streams and its output count may grow; such a copy never
     replaces a final one. `asked_for` is the model as the user named it, if that says more than the
     provider's answer. `provider` is the client's name of who served it: windows differ by that.
+    `service_tier` is None for the standard one. `cost` is in USD, by the client.
     """
 
     id: str
@@ -60,14 +61,22 @@ class Call(Event, frozen=True):
     thread: str = MAIN
     final: bool = True
     provider: str | None = None
+    service_tier: str | None = None
+    cost: float | None = None
 
 
 class Spent(Event, frozen=True):
-    """Tokens billed over an unknown number of calls: a total without an occupancy."""
+    """Tokens billed without an occupancy: of passes and calls beside the thread's own.
+
+    With an `id` they are those of one call: a later copy of the same id and model replaces an
+    earlier one. Without it they are of an unknown number of calls. `cost` is in USD, by the client.
+    """
 
     usage: Usage
     model: str | None = None
     thread: str = MAIN
+    id: str | None = None
+    cost: float | None = None
 
 
 class Compacting(Event, frozen=True):

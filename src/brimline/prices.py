@@ -28,9 +28,11 @@ def tier_of(model: str | None, usage: Usage) -> int:
     return max(0, tier_bounds(model, usage.sent)[0])
 
 
-def compute_cost(model: str | None, day: str, tier: int, usage: Usage) -> float | None:
+def compute_cost(
+    model: str | None, day: str, tier: int, usage: Usage, service_tier: str | None = None
+) -> float | None:
     """Return the cost in USD of calls of one day and tier; None if the price is unknown."""
-    price = find_price(model, day, tier)
+    price = find_price(model, day, tier, service_tier)
     if price is None:
         return None
     return (
@@ -42,10 +44,23 @@ def compute_cost(model: str | None, day: str, tier: int, usage: Usage) -> float 
     ) / MILLION
 
 
-def find_price(model: str | None, day: str, tier: int) -> Price | None:
-    """Return the latest valid price of a model on a day, at the highest tier reached."""
-    valid = [price for price in _prices(model) if price.since <= day and price.above <= tier]
-    return max(valid, key=lambda price: (price.since, price.above), default=None)
+def find_price(
+    model: str | None, day: str, tier: int, service_tier: str | None = None
+) -> Price | None:
+    """Return the latest valid price of a model on a day, at the highest tier reached.
+
+    A service tier without a price of its own has the standard price.
+    """
+    valid = [
+        price
+        for price in _prices(model)
+        if price.since <= day and price.above <= tier and price.service_tier in (None, service_tier)
+    ]
+    return max(
+        valid,
+        key=lambda price: (price.service_tier is not None, price.since, price.above),
+        default=None,
+    )
 
 
 def _prices(model: str | None) -> tuple[Price, ...]:

@@ -187,6 +187,43 @@ def test_last_pass_that_is_no_advisor_s_counts() -> None:
     assert main.calls["m1"].usage == Usage(5, 46_000, 1_000, 400)
 
 
+def advised(id: str, output: int = 10) -> Json:
+    """A call with a pass, an advisor's and its own last one, whose top level has their sums."""
+    own = {"type": "message", "input_tokens": 5, "cache_read_input_tokens": 46_000,
+           "output_tokens": output}  # fmt: skip
+    advice = {"type": "advisor_message", "input_tokens": 60_000, "output_tokens": 900,
+              "model": "claude-fable-5"}  # fmt: skip
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 92_000, "output_tokens": 2 * output,
+             "iterations": [own, advice, own]}  # fmt: skip
+    return assistant(id, message={"usage": usage})
+
+
+def test_passes_beside_the_last_are_spent_once_by_model() -> None:
+    main = thread(advised("m1", 1), advised("m1", 400), assistant("m2"), advised("m1", 400))
+    own, advice = Usage(5, 46_000, 0, 400), Usage(60_000, 0, 0, 900)
+    assert main.calls["m1"].usage == own
+    assert {(each.id, each.model): each.usage for each in main.spendings} == {
+        ("m1", "claude-sonnet-4-5"): own,
+        ("m1", "claude-fable-5"): advice,
+    }
+    assert main.total == own + own + advice + main.calls["m2"].usage
+
+
+@pytest.mark.parametrize(
+    ("fields", "service_tier"),
+    [
+        ({"speed": "fast", "service_tier": "standard"}, "fast"),
+        ({"speed": "standard", "service_tier": "priority"}, "priority"),
+        ({"speed": None, "service_tier": None}, None),
+        ({}, None),
+    ],
+)
+def test_call_has_its_speed_or_service_tier(fields: Json, service_tier: str | None) -> None:
+    usage = {"input_tokens": 3, "output_tokens": 5, **fields}
+    main = thread(assistant("m1", message={"usage": usage}))
+    assert main.calls["m1"].service_tier == service_tier
+
+
 def test_usage_in_progress_and_tool_results_is_no_call() -> None:
     nested = assistant("sub")["message"]
     read_events = events(

@@ -185,6 +185,20 @@ def test_call_before_the_first_turn_has_the_model_of_the_settings() -> None:
     assert calls(events(meta(), row, record("resp_1", usage, usage)))[0].model == "gpt-6"
 
 
+@pytest.mark.parametrize(
+    ("setting", "service_tier"),
+    [("priority", "priority"), ("flex", "flex"), ("default", None), (None, None)],
+)
+def test_call_has_the_service_tier_of_the_settings(
+    setting: str | None, service_tier: str | None
+) -> None:
+    fast = event("thread_settings_applied", thread_settings={"service_tier": "fast"})
+    row = event("thread_settings_applied", thread_settings={"service_tier": setting})
+    usage = tokens(800, 20)
+    (call,) = calls(events(meta(), fast, row, record("resp_1", usage, usage)))
+    assert call.service_tier == service_tier
+
+
 def test_repeated_token_count_is_one_call() -> None:
     row = count(tokens(800, 20), tokens(800, 20))
     assert len(calls(events(meta(), turn("t1"), row, row, turn("t2"), row))) == 1

@@ -815,6 +815,19 @@ def feed(lines: Iterable[Json]) -> list[AnyEvent]:
     return [e for line in lines for e in parser.feed(json.dumps(line).encode()) or ()]
 
 
+@pytest.mark.parametrize(("cost", "dollars"), [(0.125, 0.125), (0, None), (None, None)])
+def test_call_has_the_cost_that_opencode_computed(
+    database: Database, cost: float | None, dollars: float | None
+) -> None:
+    """opencode writes 0 for a model without a price."""
+    part = {"id": "prt_1", "messageID": "msg_1", "type": "step-finish", "tokens": tokens(30)}
+    line = step("msg_1", "prt_1", 30, part={**part, "cost": cost})
+    streamed = [event.cost for event in feed([line]) if isinstance(event, Call)]
+    database.message("msg_4", reply(30, cost=cost), updated=1_600)
+    stored = [e.cost for e in read(database.transcript())[0] if isinstance(e, Call)]
+    assert streamed == stored[-1:] == [dollars]
+
+
 CONTINUE: Json = {
     "type": "text",
     "timestamp": 1500,

@@ -231,11 +231,30 @@ def test_last_event_is_the_nearest_call_above_the_last_entry(shape: list[tuple[i
     assert last_call == above[f"e{len(shape) - 1}"]
 
 
+def spending(entry: str, usage: Usage, model: str = "m") -> Spent:
+    """The event of an entry with usage beside the calls; it has the same id in a fork."""
+    return Spent(at=SECONDS, usage=usage, model=model, id=f"{entry}@{SECONDS}", cost=0.1)
+
+
+@pytest.mark.parametrize(
+    ("cost", "dollars"),
+    [({"input": 0.1, "total": 0.3}, 0.3), ({"total": 0}, None), ({}, None), (None, None)],
+)
+def test_call_has_the_cost_that_pi_computed(cost: object, dollars: float | None) -> None:
+    """Pi writes 0 for a model without a price."""
+    message = reply(tokens(4, 18) | {"cost": cost}, responseId=FIRST)
+    (call,) = calls(events(entry("message", "a", None, message=message)))
+    assert call.cost == dollars
+    (streamed,) = feed(SOURCE.stream(), [{"type": "message_end", "message": message}])
+    assert isinstance(streamed, Call)
+    assert streamed.cost == dollars
+
+
 def test_rewind_comes_before_the_events_of_its_entry() -> None:
     read_events = events(*SESSION[:11])
     assert read_events[-2:] == [
         Rewound(at=SECONDS, to=FIRST),
-        Spent(at=SECONDS, usage=Usage(50, 0, 0, 6), model="m"),
+        spending("d1", Usage(50, 0, 0, 6)),
     ]
 
 
@@ -261,14 +280,14 @@ def test_unknown_parent_is_malformed() -> None:
 
 def test_compaction_has_before_and_the_cost_of_its_summary() -> None:
     assert events(*SESSION[:8])[-2:] == [
-        Spent(at=SECONDS, usage=Usage(2_100, 0, 0, 40), model="m"),
+        spending("c1", Usage(2_100, 0, 0, 40)),
         Compacted(at=SECONDS, before=2_005),
     ]
 
 
 def test_cache_refresh_is_spent_and_no_call() -> None:
     warm = entry("usage", "a", None, kind="cache_warm", model="n", usage=tokens(0, 0, 50_000))
-    assert events(warm) == [Spent(at=SECONDS, usage=Usage(0, 50_000, 0, 0), model="n")]
+    assert events(warm) == [spending("a", Usage(0, 50_000, 0, 0), "n")]
     assert events(entry("usage", "a", None, usage=tokens(0, 0))) == []
 
 
@@ -504,7 +523,7 @@ def test_streamed_reply_without_usage_is_no_call() -> None:
 def test_streamed_compaction_has_start_cost_before_and_after() -> None:
     assert feed(SOURCE.stream(), STREAM[-3:-1]) == [
         Compacting(trigger="auto"),
-        Spent(usage=Usage(30, 0, 0, 4)),
+        Spent(usage=Usage(30, 0, 0, 4), cost=0.1),
         Compacted(trigger="auto", before=26, after=9),
     ]
 

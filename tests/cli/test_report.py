@@ -15,7 +15,7 @@ from .terminal import PATIENCE_S, User, cells, without_colour
 
 DAY_S = 86_400
 LINE = ["key", "agents", "sessions", "calls", "peak_sent", "end_sent", "compactions", "usage",
-        "cost", "unpriced"]  # fmt: skip
+        "cost", "unpriced", "client_cost"]  # fmt: skip
 
 
 @pytest.fixture

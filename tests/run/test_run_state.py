@@ -7,6 +7,7 @@ import pytest
 
 from brimline.agents import agent_names, get_agent, source
 from brimline.events import MAIN
+from brimline.prices import compute_cost
 from brimline.run.result import SessionResult
 from brimline.run.run_state import RunState
 from brimline.tracker import Session, fold
@@ -93,6 +94,15 @@ def test_cost_is_estimated_by_list_prices(tmp_path: Path) -> None:
     assert session_result.total_cost_usd is not None
     assert 0 < session_result.total_cost_usd < 1
     assert session_result.num_turns == 3
+
+
+def test_cost_of_gemini_includes_calls_that_are_in_no_chat(tmp_path: Path) -> None:
+    """The stream's total has the router's calls, by model."""
+    calls = billed("gemini", "tool-loop")
+    assert "router" in {call.thread for call in calls}
+    prices = [compute_cost(call.model, "2026-01-02", 0, usage_of(call)) for call in calls]
+    cost = run("gemini", "tool-loop", tmp_path).result(1.0, failed=False).total_cost_usd
+    assert cost == pytest.approx(sum(dollars or 0 for dollars in prices))
 
 
 def test_cost_of_unknown_model_is_none(tmp_path: Path) -> None:

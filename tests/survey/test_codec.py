@@ -25,11 +25,13 @@ calls = st.builds(
     thread=threads,
     final=st.booleans(),
     provider=names,
+    service_tier=names,
+    cost=st.none() | st.floats(0, 9),
 )
 others: st.SearchStrategy[AnyEvent] = (
     st.builds(SessionSeen, session=names, project=names, records_compactions=st.booleans())
     | st.builds(Compacted, at=times, thread=threads, before=counts)
-    | st.builds(Spent, usage=usages, thread=threads)
+    | st.builds(Spent, usage=usages, thread=threads, model=names, id=names)
     | st.builds(WindowReported, tokens=counts, model=names, thread=threads)
 )
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from brimline.agents import agent_names
+from brimline.events import Call, SessionSeen, Spent
 from brimline.prices import compute_cost
 from brimline.survey.index import TranscriptIndex
 from brimline.survey.report import (
@@ -13,9 +14,13 @@ from brimline.survey.report import (
     Report,
     ReportFilter,
     ReportLine,
+    TranscriptSummary,
     build_report,
     summaries,
 )
+from brimline.survey.summary import summarise
+from brimline.tracker import Session, fold
+from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
 
 from .machine import NOON, Machine, call, compaction, subagent_fields, user_record
@@ -170,6 +175,61 @@ def test_cache_writes_for_an_hour_cost_more(machine: Machine) -> None:
     (line,) = report(machine, "day").lines
     assert line.usage == Usage(3, 0, 90_000, 10, cache_write_1h=90_000)
     assert line.cost == pytest.approx((3 * 5 + 90_000 * 10 + 10 * 25) / 1e6)
+
+
+def test_fast_mode_costs_more(machine: Machine) -> None:
+    usage = {"input_tokens": 1_000, "output_tokens": 100}
+    for id, speed in (("m1", "standard"), ("m2", "fast"), ("m3", "standard")):
+        message = {"model": "claude-opus-4-6", "id": id, "usage": {**usage, "speed": speed}}
+        machine.session(f"s-{id}", call(id, message=message, sessionId=f"s-{id}"))
+    costs = {key: line.cost for key, line in lines(report(machine, "session")).items()}
+    assert costs["s-m1"] == costs["s-m3"] == pytest.approx((1_000 * 5 + 100 * 25) / 1e6)
+    assert costs["s-m2"] == pytest.approx(6 * (costs["s-m1"] or 0))
+
+
+def test_advice_is_billed_at_the_advisors_price(machine: Machine) -> None:
+    """The advisor's pass is in no context, and counts in tokens and cost, once in two files."""
+    passes = [
+        {"type": "message", "input_tokens": 100, "output_tokens": 10},
+        {"type": "advisor_message", "input_tokens": 500, "output_tokens": 50,
+         "model": "claude-fable-5"},
+        {"type": "message", "input_tokens": 200, "output_tokens": 20},
+    ]  # fmt: skip
+    usage = {"input_tokens": 300, "output_tokens": 30, "iterations": passes}
+    line = call("m1", message={"model": "claude-opus-5", "id": "m1", "usage": usage})
+    machine.session("s1", line, line)
+    machine.session("s2", line, call("m2", 1_000, second=9, model="my-own"))
+    whole = report(machine, "model")
+    by_key = lines(whole)
+    assert (whole.total.calls, whole.total.peak_sent) == (2, 1_000)
+    opus, fable = by_key["claude-opus-5"], by_key["claude-fable-5"]
+    assert (opus.calls, opus.usage, opus.peak_sent) == (1, Usage(300, 0, 0, 30), 200)
+    assert opus.cost == pytest.approx((300 * 5 + 30 * 25) / 1e6)
+    assert (fable.calls, fable.usage, fable.peak_sent) == (0, Usage(500, 0, 0, 50), None)
+    assert fable.cost == pytest.approx((500 * 10 + 50 * 50) / 1e6)
+
+
+def test_cost_of_the_client_counts_if_no_price_is_known() -> None:
+    seen = SessionSeen(agent="pi", session="s1", records_compactions=True)
+    usage = Usage(1_000, 0, 0, 10)
+    events = [
+        seen,
+        Call(at=NOON, id="c1", usage=usage, model="my-own", cost=0.25),
+        Spent(at=NOON, id="c2", usage=usage, model="my-own", cost=0.5),
+        Call(at=NOON, id="c3", usage=usage, model="claude-opus-5", cost=99.0),
+        Call(at=NOON, id="c4", usage=usage, model="free", cost=0.125),
+        Call(at=NOON, id="c5", usage=usage, model="free"),
+    ]
+    transcript = Transcript("pi", "/x.jsonl", 0.0, 1, session="s1")
+    item = TranscriptSummary(transcript, summarise(fold(Session(), events)))
+    whole = build_report([item], "model", EVERYTHING)
+    by_key = lines(whole)
+    own, known, free = by_key["my-own"], by_key["claude-opus-5"], by_key["free"]
+    assert (own.cost, own.client_cost, own.unpriced) == (0.75, 0.75, 0)
+    assert (known.cost, known.client_cost) == (pytest.approx((5_000 + 250) / 1e6), None)
+    assert (free.cost, free.client_cost, free.unpriced) == (None, None, 2)
+    assert whole.total.client_cost == 0.75
+    assert whole.total.cost == pytest.approx(0.75 + (known.cost or 0))
 
 
 def test_calls_without_a_price_are_counted_and_their_cost_is_unknown(machine: Machine) -> None:

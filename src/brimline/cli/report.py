@@ -110,6 +110,9 @@ def _table(context: Context, report: Report) -> list[str]:
     if report.total.unpriced:
         unpriced = count_of(report.total.unpriced, "call")
         lines.append(f"Not in the cost: {unpriced} on models without a known price.")
+    if report.total.client_cost is not None:
+        dollars = f"${report.total.client_cost:,.2f}"
+        lines.append(f"{dollars} of the cost are the clients' own figures: no price is known.")
     return lines
 
 

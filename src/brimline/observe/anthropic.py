@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from brimline.events import AnyEvent, Call, Edited, Trimmed, compaction_thread
 from brimline.observe.memory import StreamMemory
-from brimline.providers.anthropic import find_api_compaction, usage_of
+from brimline.providers.anthropic import find_api_compaction, other_passes, spent_on, usage_of
 from brimline.providers.rows import get_items, get_path, get_text
 
 NAME = "an Anthropic message or one of its stream events"
@@ -65,10 +65,12 @@ def _message_events(message: object, thread: str) -> Iterator[AnyEvent]:
     usage = usage_of(reported)
     yield from _edits(message, reported, name, thread)
     if usage is not None:
+        model = get_text(message, "model")
+        yield from spent_on(other_passes(reported, model), name, thread)
         yield Call(
             id=name,
             usage=usage,
-            model=get_text(message, "model"),
+            model=model,
             thread=thread,
             final=get_path(message, "stop_reason") is not None,
         )
@@ -82,13 +84,14 @@ def _streamed_call(event: object, memory: StreamMemory, thread: str) -> list[Any
     if message.final:
         memory.mark_streamed(message.id)
     return [
+        *spent_on(message.others, message.id, thread),
         Call(
             id=message.id,
             usage=message.usage,
             model=message.model,
             thread=thread,
             final=message.final,
-        )
+        ),
     ]
 
 

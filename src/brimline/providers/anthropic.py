@@ -1,7 +1,10 @@
 """Anthropic Messages: usage of an answer, and of a stream by its SSE events."""
 
+from collections.abc import Mapping
+
 import msgspec
 
+from brimline.events import Spent
 from brimline.providers.rows import CountRow, UsageShape, get_items, get_path, get_text
 from brimline.usage import ZERO, Usage
 
@@ -17,9 +20,10 @@ MESSAGES = UsageShape(
     ),
 )
 
+ADVICE = "advisor_message"
 COMPACTION = "compaction"
 # Passes that are not the thread's own: another model's advice, and the API's own compaction.
-OTHER_PASSES = frozenset({"advisor_message", COMPACTION})
+OTHER_PASSES = frozenset({ADVICE, COMPACTION})
 
 
 class CacheCreation(msgspec.Struct, frozen=True, gc=False):
@@ -37,6 +41,7 @@ class CallPass(msgspec.Struct, frozen=True, gc=False):
     cache_creation_input_tokens: int = 0
     cache_creation: CacheCreation | None = None
     type: str | None = None
+    model: str | None = None
 
 
 class MessageUsage(msgspec.Struct, frozen=True, gc=False):
@@ -48,8 +53,11 @@ class MessageUsage(msgspec.Struct, frozen=True, gc=False):
     cache_creation_input_tokens: int = 0
     cache_creation: CacheCreation | None = None
     iterations: tuple[CallPass, ...] | None = None
+    speed: str | None = None
+    service_tier: str | None = None
 
 
+STANDARD_TIERS = frozenset({None, "standard"})
 NO_TOKENS = Usage(0, 0, 0, 0)
 
 
@@ -80,6 +88,40 @@ def usage_of(reported: object) -> Usage | None:
     return MESSAGES.usage(own[-1]) if own else usage
 
 
+def service_tier_of(reported: MessageUsage) -> str | None:
+    """The price variant of a call: fast mode or a service tier; None for the standard one."""
+    if reported.speed == "fast":
+        return "fast"
+    return None if reported.service_tier in STANDARD_TIERS else reported.service_tier
+
+
+def other_passes(reported: object, model: str | None) -> dict[str | None, Usage]:
+    """What was billed beside the usage of a message: its other passes, by model.
+
+    The API's own compaction is not among them: `find_api_compaction` has it.
+    """
+    passes = get_items(reported, "iterations")
+    if len(passes) < 2 or usage_of(reported) is None:
+        return {}
+    own = [each for each in passes if get_path(each, "type") not in OTHER_PASSES]
+    advice = [each for each in passes if get_path(each, "type") == ADVICE]
+    usages: dict[str | None, Usage] = {}
+    for each in (*own[:-1], *advice):
+        name = get_text(each, "model") or model
+        usages[name] = usages.get(name, NO_TOKENS) + MESSAGES.usage(each)
+    return usages
+
+
+def spent_on(
+    usages: Mapping[str | None, Usage], call: str, thread: str, at: float | None = None
+) -> list[Spent]:
+    """The events of what was billed beside a call, by model."""
+    return [
+        Spent(at=at, usage=usage, model=model, thread=thread, id=call)
+        for model, usage in usages.items()
+    ]
+
+
 class ApiCompaction(msgspec.Struct, frozen=True):
     """A compaction by the API itself: its usage, and whether the thread's call came after it."""
 
@@ -104,6 +146,7 @@ class StreamedMessage(msgspec.Struct, frozen=True):
     model: str | None
     usage: Usage
     final: bool
+    others: dict[str | None, Usage] = msgspec.field(default_factory=dict[str | None, Usage])
 
 
 class MessageStream:
@@ -143,16 +186,18 @@ class MessageStream:
             "cache_read_input_tokens": start.cache_read,
             "cache_creation_input_tokens": start.cache_write,
         }
-        usage = usage_of(
-            {
-                **{name: get_path(reported, name) or count for name, count in counts.items()},
-                "cache_creation": get_path(reported, "cache_creation")
-                or CacheCreation(start.cache_write_1h),
-                "output_tokens": get_path(reported, "output_tokens"),
-                "iterations": get_path(reported, "iterations"),
-            }
-        )
+        answer = {
+            **{name: get_path(reported, name) or count for name, count in counts.items()},
+            "cache_creation": get_path(reported, "cache_creation")
+            or CacheCreation(start.cache_write_1h),
+            "output_tokens": get_path(reported, "output_tokens"),
+            "iterations": get_path(reported, "iterations"),
+        }
+        usage = usage_of(answer)
         if usage is None:
             return None
-        self._message = msgspec.structs.replace(self._message, usage=usage, final=True)
+        others = other_passes(answer, self._message.model)
+        self._message = msgspec.structs.replace(
+            self._message, usage=usage, final=True, others=others
+        )
         return self._message

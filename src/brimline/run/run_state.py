@@ -122,7 +122,7 @@ class RunState:
         sent = [call.usage.sent for call in self._best_view.calls]
         return SessionResult(
             duration_ms=round(duration * 1_000),
-            total_cost_usd=outcome.cost or list_price(self._billing_view.all_calls),
+            total_cost_usd=outcome.cost or self._list_price(),
             num_turns=(len(sent) or None) if outcome.turns is None else outcome.turns,
             is_error=failed or bool(outcome.failed),
             input_tokens=billed.input if billed else None,
@@ -140,6 +140,12 @@ class RunState:
         if self._stream_is_complete:
             return self._stream_view
         return self._transcript_view or self._stream_view
+
+    def _list_price(self) -> float | None:
+        """By the stream's total if it has one: it includes calls that are in no transcript."""
+        if capabilities_of(self.agent).stream_ends_with_total:
+            return list_price(self._stream_view) or list_price(self._billing_view)
+        return list_price(self._billing_view)
 
     def _billed(self) -> Usage | None:
         if self.stream.outcome.billed is not None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from brimline.events import MAIN, Call
+from brimline.events import MAIN, Call, Event, Spent
 from brimline.prices import compute_cost, tier_of
 from brimline.survey.summary import day_of
 from brimline.tracker import Session, Thread
@@ -37,17 +37,16 @@ class RunView(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> Usage | None:
-        """All tokens of this run, or None if there are none.
-
-        Tokens that a transcript reports without a call have no time: they count only if all calls
-        are of this run.
-        """
-        calls, threads = self.all_calls, self.session.threads.values()
-        spent = sum((thread.spent for thread in threads), ZERO)
-        if len(calls) < sum(len(thread.calls) for thread in threads):
-            spent = ZERO
-        total = sum((call.usage for call in calls), spent)
+        """All tokens of this run, or None if there are none."""
+        total = sum((each.usage for each in (*self.all_calls, *self.spendings)), ZERO)
         return total if total.held else None
+
+    @property
+    def spendings(self) -> list[Spent]:
+        """Tokens of this run without an occupancy."""
+        threads = self.session.threads.values()
+        spendings = (spent for thread in threads for spent in thread.spendings)
+        return [each for each in spendings if is_since(each, self.since)]
 
     def _calls_of_run(self, thread: Thread) -> list[Call]:
         return calls_since(thread.calls.values(), self.since)
@@ -55,14 +54,28 @@ class RunView(msgspec.Struct, frozen=True):
 
 def calls_since(calls: Iterable[Call], at: float | None) -> list[Call]:
     """The calls since a time, and those without a time."""
-    return [call for call in calls if at is None or call.at is None or call.at >= at]
+    return [call for call in calls if is_since(call, at)]
 
 
-def list_price(calls: Iterable[Call]) -> float | None:
-    """The cost by list prices; None without calls, or if a price is unknown."""
-    prices = [
-        compute_cost(call.model, day_of(call.at), tier_of(call.model, call.usage), call.usage)
-        for call in calls
-    ]
-    known = [one for one in prices if one is not None]
+def is_since(event: Event, at: float | None) -> bool:
+    """Whether an event is not before a time; one without a time is not."""
+    return at is None or event.at is None or event.at >= at
+
+
+def list_price(view: RunView) -> float | None:
+    """The cost by list prices, else by the client; None without calls, or if one has no price."""
+    prices = [*map(_call_price, view.all_calls), *map(_spent_price, view.spendings)]
+    known = [dollars for dollars in prices if dollars is not None]
     return sum(known) if known and len(known) == len(prices) else None
+
+
+def _call_price(call: Call) -> float | None:
+    tier = tier_of(call.model, call.usage)
+    dollars = compute_cost(call.model, day_of(call.at), tier, call.usage, call.service_tier)
+    return call.cost if dollars is None else dollars
+
+
+def _spent_price(spent: Spent) -> float | None:
+    tier = 0 if spent.id is None else tier_of(spent.model, spent.usage)
+    dollars = compute_cost(spent.model, day_of(spent.at), tier, spent.usage)
+    return spent.cost if dollars is None else dollars

@@ -36,6 +36,8 @@ class _CallRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     output: int
     reasoning: int | None
     cache_write_1h: int
+    service_tier: str | None
+    cost: float | None
 
     def to_call(self) -> Call:
         usage = Usage(
@@ -55,6 +57,8 @@ class _CallRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
             thread=self.thread,
             final=self.final,
             provider=self.provider,
+            service_tier=self.service_tier,
+            cost=self.cost,
         )
 
 
@@ -101,6 +105,8 @@ def _call_rows(calls: Iterable[Call]) -> list[tuple[object, ...]]:
             usage.output,
             usage.reasoning,
             usage.cache_write_1h,
+            call.service_tier,
+            call.cost,
         )
         for call in calls
         for usage in (call.usage,)

@@ -30,7 +30,8 @@ class ReportLine(msgspec.Struct, frozen=True):
     """A line of the report.
 
     `cost` is an estimate in dollars, None if no price is known; `unpriced` counts the calls that
-    are not in it. `end_sent` is the tokens of the last call, on a session's line only.
+    are not in it. `client_cost` is the part of it that the clients computed, because no price is
+    known. `end_sent` is the tokens of the last call, on a session's line only.
     """
 
     key: str
@@ -43,6 +44,7 @@ class ReportLine(msgspec.Struct, frozen=True):
     usage: Usage
     cost: float | None
     unpriced: int = 0
+    client_cost: float | None = None
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -110,45 +112,42 @@ def _key(by: GroupBy, item: TranscriptSummary, row: UsageRow, project: str) -> s
 
 
 class _LineBuilder:
-    """Collects the rows of a line; usage is priced by model, day and tier."""
+    """Collects the rows of a line, with their costs by the catalogue."""
 
     def __init__(self) -> None:
         self._items: dict[str, TranscriptSummary] = {}
         self._own_rows: list[UsageRow] = []
-        self._billed: dict[tuple[str | None, str, int], tuple[int, Usage]] = {}
+        self._billed: list[tuple[UsageRow, float | None]] = []
 
     def add(self, item: TranscriptSummary, row: UsageRow) -> None:
         self._items[item.transcript.path + (item.transcript.session or "")] = item
         if item.transcript.thread == MAIN:
             self._own_rows.append(row)
-        self._bill((row.model, row.day, row.tier), row.calls, row.usage)
+        dollars = compute_cost(row.model, row.day, row.tier, row.usage, row.service_tier)
+        self._billed.append((row, dollars))
 
     def merge(self, other: "_LineBuilder") -> None:
         self._items |= other._items
         self._own_rows += other._own_rows
-        for key, (calls, usage) in other._billed.items():
-            self._bill(key, calls, usage)
-
-    def _bill(self, key: tuple[str | None, str, int], calls: int, usage: Usage) -> None:
-        before, used = self._billed.get(key, (0, ZERO))
-        self._billed[key] = before + calls, used + usage
+        self._billed += other._billed
 
     def build(self, key: str, by: GroupBy) -> ReportLine:
         owners = [i for i in self._items.values() if i.transcript.thread == MAIN]
         peaks = [row.peak_sent for row in self._own_rows if row.peak_sent is not None]
-        priced = [
-            (calls, compute_cost(*key, usage)) for key, (calls, usage) in self._billed.items()
-        ]
-        known = [dollars for _, dollars in priced if dollars is not None]
+        by_catalogue = [dollars for _, dollars in self._billed if dollars is not None]
+        without_price = [row for row, dollars in self._billed if dollars is None]
+        by_client = [row.client_cost for row in without_price if row.client_cost is not None]
+        known = [*by_catalogue, *by_client]
         return ReportLine(
             key=key,
             agents=tuple(sorted({i.transcript.agent for i in self._items.values()})),
             sessions=len({i.session for i in self._items.values()}),
-            calls=sum(calls for calls, _ in priced),
+            calls=sum(row.calls for row, _ in self._billed),
             peak_sent=max(peaks, default=None),
             end_sent=owners[0].summary.end_sent if len(owners) == 1 and by == "session" else None,
             compactions=sum(row.compactions for row in self._own_rows),
-            usage=sum((usage for _, usage in self._billed.values()), ZERO),
+            usage=sum((row.usage for row, _ in self._billed), ZERO),
             cost=fsum(known) if known else None,
-            unpriced=sum(calls for calls, dollars in priced if dollars is None),
+            unpriced=sum(row.calls for row in without_price if row.client_cost is None),
+            client_cost=fsum(by_client) if by_client else None,
         )

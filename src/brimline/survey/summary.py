@@ -2,24 +2,26 @@
 
 import time
 from collections.abc import Iterable
+from math import fsum
 from typing import TypeAlias
 
 import msgspec
 
-from brimline.events import MAIN, Call
+from brimline.events import MAIN, Call, Spent
 from brimline.prices import tier_bounds, tier_of
 from brimline.tracker import Session, Thread
-from brimline.usage import ZERO, Usage
+from brimline.usage import Usage
 
 UNKNOWN_DAY = "unknown"
 
-RowKey: TypeAlias = tuple[str, str | None, int]  # day, model, price tier
+RowKey: TypeAlias = tuple[str, str | None, int, str | None]  # day, model, both price tiers
 
 
 class UsageRow(msgspec.Struct, frozen=True, array_like=True):
-    """The calls of one day and one model that are billed at one price tier.
+    """The calls of one day and one model that are billed at one price tier and service tier.
 
-    `peak_sent` and `compactions` are those of the file's primary thread.
+    `peak_sent` and `compactions` are those of the file's primary thread. `client_cost` is what the
+    client says that they cost, in USD; None if it does not say so of each.
     """
 
     day: str
@@ -29,13 +31,15 @@ class UsageRow(msgspec.Struct, frozen=True, array_like=True):
     usage: Usage
     peak_sent: int | None = None
     compactions: int = 0
+    service_tier: str | None = None
+    client_cost: float | None = None
 
 
 class FileSummary(msgspec.Struct, frozen=True, array_like=True):
     """The totals of one transcript.
 
-    `end_sent` is that of the primary thread. `ids` are the ids of its calls, one per line; `shared`
-    are the ids that an older file has too, which are in no row.
+    `end_sent` is that of the primary thread. `ids` are the ids of its calls and spendings, one per
+    line; `shared` are the ids that an older file has too, which are in no row.
     """
 
     session: str | None
@@ -58,9 +62,13 @@ def primary_thread(session: Session) -> Thread:
 def summarise(session: Session, excluded_ids: frozenset[str] = frozenset()) -> FileSummary:
     """Total a transcript; calls in `excluded_ids` are counted in another file."""
     primary = primary_thread(session)
-    ids = [call.id for thread in session.threads.values() for call in thread.calls.in_order()]
+    threads = session.threads.values()
+    ids = [call.id for thread in threads for call in thread.calls.in_order()]
+    spent_ids = {spent.id for thread in threads for spent in thread.spendings if spent.id}
+    if spent_ids:  # a spending with the id of a call is a part of that call
+        ids += spent_ids.difference(ids)
     rows = _RowsBuilder(excluded_ids)
-    for thread in session.threads.values():
+    for thread in threads:
         rows.add_thread(thread, thread is primary)
     return FileSummary(
         session=session.id,
@@ -80,12 +88,13 @@ class _RowBuilder:
     """Collects the calls of a row; `sent` is that of the primary thread's calls."""
 
     def __init__(self) -> None:
-        self.usages: list[Usage] = []
+        self.calls: list[Call] = []
         self.sent: list[int] = []
         self.compactions = 0
 
     def build(self, key: RowKey) -> UsageRow:
-        usages = self.usages
+        usages = [call.usage for call in self.calls]
+        costs = [call.cost for call in self.calls if call.cost is not None]
         total = Usage(
             sum([usage.input for usage in usages]),
             sum([usage.cache_read for usage in usages]),
@@ -93,25 +102,38 @@ class _RowBuilder:
             sum([usage.output for usage in usages]),
             cache_write_1h=sum([usage.cache_write_1h for usage in usages]),
         )
-        return UsageRow(*key, len(usages), total, max(self.sent, default=None), self.compactions)
+        day, model, tier, service_tier = key
+        return UsageRow(
+            day,
+            model,
+            tier,
+            len(usages),
+            total,
+            max(self.sent, default=None),
+            self.compactions,
+            service_tier,
+            fsum(costs) if costs and len(costs) == len(usages) else None,
+        )
 
 
 class _RowsBuilder:
     def __init__(self, without: frozenset[str]) -> None:
         self._excluded_ids = without
         self._builders: dict[RowKey, _RowBuilder] = {}
-        self._spent: list[UsageRow] = []
+        self._spendings: list[UsageRow] = []
 
     def add_thread(self, thread: Thread, own: bool) -> None:
         self._add_calls(self._counted_calls(thread), own)
         if own:
             for compaction in thread.compactions:
-                self._builder_for((day_of(compaction.at), compaction.model, 0)).compactions += 1
-        if thread.spent != ZERO:
-            self._spent.append(UsageRow(day_of(thread.at), thread.model, 0, 0, thread.spent))
+                key = (day_of(compaction.at), compaction.model, 0, None)
+                self._builder_for(key).compactions += 1
+        for spent in thread.spendings:
+            if spent.id is None or spent.id not in self._excluded_ids:
+                self._spendings.append(_row_of_spending(spent, thread))
 
     def build(self) -> tuple[UsageRow, ...]:
-        return (*(group.build(key) for key, group in self._builders.items()), *self._spent)
+        return (*(group.build(key) for key, group in self._builders.items()), *self._spendings)
 
     def _builder_for(self, key: RowKey) -> _RowBuilder:
         return self._builders.setdefault(key, _RowBuilder())
@@ -122,20 +144,29 @@ class _RowsBuilder:
 
     def _add_calls(self, calls: Iterable[Call], own: bool) -> None:
         """Add calls to their rows; the next call is mostly in the same row."""
-        group, model, day = _RowBuilder(), "", UNKNOWN_DAY
+        group, model, service_tier, day = _RowBuilder(), "", None, UNKNOWN_DAY
         first, end, above, up_to = 0.0, 0.0, 0, 0
         for call in calls:
             at, usage = call.at or 0.0, call.usage
             sent = usage.sent
-            if not (first <= at < end and above < sent <= up_to and call.model == model):
+            is_same = call.model == model and call.service_tier == service_tier
+            if not (is_same and first <= at < end and above < sent <= up_to):
                 if not first <= at < end:
                     day, (first, end) = day_of(call.at), day_bounds(at)
-                model = call.model
+                model, service_tier = call.model, call.service_tier
                 above, up_to = tier_bounds(model, sent)
-                group = self._builder_for((day, model, tier_of(model, usage)))
-            group.usages.append(usage)
+                group = self._builder_for((day, model, tier_of(model, usage), service_tier))
+            group.calls.append(call)
             if own:
                 group.sent.append(sent)
+
+
+def _row_of_spending(spent: Spent, thread: Thread) -> UsageRow:
+    """Of a spending that is not one call's, the sizes of the prompts are unknown."""
+    model = spent.model or thread.model
+    tier = 0 if spent.id is None else tier_of(model, spent.usage)
+    day = day_of(thread.at if spent.at is None else spent.at)
+    return UsageRow(day, model, tier, 0, spent.usage, client_cost=spent.cost)
 
 
 def day_bounds(at: float) -> tuple[float, float]:

@@ -107,7 +107,7 @@ class _ThreadDraft:
         self._compactions = list(thread.compactions)
         self._compacting = thread.compacting
         self._window = thread.window
-        self._spent = thread.spent
+        self._spendings = thread.spendings
         self._ended = thread.ended
         self._at = thread.at
         self._edits, self._edited = thread.edits, thread.edited
@@ -129,7 +129,7 @@ class _ThreadDraft:
             tuple(self._compactions),
             self._compacting,
             self._window,
-            self._spent,
+            self._spendings,
             self._ended,
             self._at,
             self._edits,
@@ -187,13 +187,24 @@ class _ThreadDraft:
             case WindowReported():
                 self._window = event.tokens
             case Spent():
-                self._spent = self._spent + event.usage
+                self._spend(event)
             case Ended():
                 self._ended = True
             case _:
                 pass
         if event.at is not None:
             self._at = event.at
+
+    def _spend(self, event: Spent) -> None:
+        key = event.id, event.model
+        before = next((each for each in self._spendings if (each.id, each.model) == key), None)
+        if before is not None and event.id is None:
+            cost = None
+            if before.cost is not None and event.cost is not None:
+                cost = before.cost + event.cost
+            event = msgspec.structs.replace(event, usage=before.usage + event.usage, cost=cost)
+        others = (each for each in self._spendings if each is not before)
+        self._spendings = (*others, event)
 
     def _note_sustained(self) -> None:
         """Note what the last calls of the cycle that ends sent; call it before that is recorded."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from brimline.events import MAIN, Call, Trigger, is_compaction_thread
+from brimline.events import MAIN, Call, Spent, Trigger, is_compaction_thread
 from brimline.tracker.call_history import CallHistory
 from brimline.usage import ZERO, Usage
 
@@ -72,7 +72,8 @@ class Thread(msgspec.Struct, frozen=True):
     client reported for this thread. `edits` counts the calls whose prompt the API itself cut,
     `edited` is the last of them. `clears`: the number of calls before each clear. `sustained` is
     what three calls in a row sent at least in a cycle that ended, by model. `fell_from` is what was
-    held before the last call if that sent far less, without a record of a compaction.
+    held before the last call if that sent far less, without a record of a compaction. `spendings`
+    are the tokens without an occupancy; those without an id are added up by model.
     """
 
     name: str
@@ -82,7 +83,7 @@ class Thread(msgspec.Struct, frozen=True):
     compactions: tuple[Compaction, ...] = ()
     compacting: bool = False
     window: int | None = None
-    spent: Usage = ZERO
+    spendings: tuple[Spent, ...] = ()
     ended: bool = False
     at: float | None = None
     edits: int = 0
@@ -135,6 +136,11 @@ class Thread(msgspec.Struct, frozen=True):
     def peak_sent(self) -> int | None:
         in_memory = self.calls.sums.most_sent.values()
         return max((*self.dropped.most_sent.values(), *in_memory), default=None)
+
+    @property
+    def spent(self) -> Usage:
+        """All tokens that were billed without an occupancy."""
+        return sum((each.usage for each in self.spendings), ZERO)
 
     @property
     def total(self) -> Usage:

@@ -17,7 +17,10 @@ REVISION_SUFFIX = re.compile(r"(?:-v\d+)?(?::[a-z0-9]+)*$")
 
 
 class Price(msgspec.Struct, frozen=True, array_like=True):
-    """USD per million tokens, since a day, for calls whose prompt is above a size."""
+    """USD per million tokens, since a day, for calls whose prompt is above a size.
+
+    `service_tier` is None for the standard one.
+    """
 
     since: str
     above: int
@@ -26,6 +29,7 @@ class Price(msgspec.Struct, frozen=True, array_like=True):
     cache_write: float
     output: float
     cache_write_1h: float
+    service_tier: str | None = None
 
 
 class Model(msgspec.Struct, frozen=True, omit_defaults=True):

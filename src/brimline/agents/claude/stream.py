@@ -15,7 +15,14 @@ from brimline.events import (
     Spent,
     WindowReported,
 )
-from brimline.providers.anthropic import MessageStream, StreamedMessage, usage_of
+from brimline.providers.anthropic import (
+    MessageStream,
+    StreamedMessage,
+    other_passes,
+    service_tier_of,
+    spent_on,
+    usage_of,
+)
 from brimline.transcripts.source import parse_time
 from brimline.usage import Usage
 from brimline.windows import normalize_model, requested_id
@@ -68,7 +75,9 @@ class ClaudeStreamParser:
         usage = usage_of(message.usage)
         if usage is None or self._has_better(line, message.id):
             return ()
-        return (self._call(line, StreamedMessage(message.id, message.model, usage, final=False)),)
+        others = other_passes(message.usage, message.model)
+        streamed = StreamedMessage(message.id, message.model, usage, False, others)
+        return self._calls(line, streamed, service_tier_of(message.usage))
 
     def _has_better(self, line: ClaudeStreamLine, call: str) -> bool:
         """Whether the raw events have reported this call already, with better figures."""
@@ -80,9 +89,11 @@ class ClaudeStreamParser:
             return ()
         stream = self._streams.setdefault(_thread(line), MessageStream())
         message = stream.feed(msgspec.json.decode(line.event))
-        return (self._call(line, message),) if message else ()
+        return self._calls(line, message) if message else ()
 
-    def _call(self, line: ClaudeStreamLine, message: StreamedMessage) -> Call:
+    def _calls(
+        self, line: ClaudeStreamLine, message: StreamedMessage, service_tier: str | None = None
+    ) -> Sequence[AnyEvent]:
         thread = _thread(line)
         if message.final:
             self._final.add(message.id)
@@ -95,10 +106,11 @@ class ClaudeStreamParser:
             asked_for=None if requested is None else requested_id(requested, message.model),
             thread=thread,
             final=message.final,
+            service_tier=service_tier,
         )
         if thread == MAIN:
             self._turn[call.id] = call
-        return call
+        return (*spent_on(message.others, message.id, thread, call.at), call)
 
     def _system(self, line: ClaudeStreamLine) -> Sequence[AnyEvent]:
         match line.subtype:

@@ -21,7 +21,7 @@ from brimline.events import (
     Trimmed,
     WindowReported,
 )
-from brimline.providers.anthropic import usage_of
+from brimline.providers.anthropic import other_passes, service_tier_of, spent_on, usage_of
 from brimline.transcripts.source import parse_time
 from brimline.windows import LONG_WINDOW, requested_id
 
@@ -105,15 +105,21 @@ class TranscriptParser:
             model=message.model,
             asked_for=None if requested is None else requested_id(requested, message.model),
             thread=thread,
+            service_tier=service_tier_of(message.usage),
         )
+        passes = message.usage.iterations
+        calls = (call,)
+        if passes is not None and len(passes) > 1:
+            others = other_passes(message.usage, message.model)
+            calls = (*spent_on(others, message.id, thread, call.at), call)
         known = self._carry
         if known.boundary:
             known.boundary.discard(thread)
         if message.model in known.hinted and usage.sent > short_limit(message.model, line.version):
-            return (*self._seen(line), *self._prove({message.model}), call)
+            return (*self._seen(line), *self._prove({message.model}), *calls)
         if known.session is not None and known.version == line.version:
-            return (call,)
-        return (*self._seen(line), call)
+            return calls
+        return (*self._seen(line), *calls)
 
     def _summary(self, line: ClaudeRecord, thread: str) -> Sequence[AnyEvent]:
         if thread in self._carry.boundary:

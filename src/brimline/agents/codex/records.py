@@ -102,10 +102,11 @@ class Meta(msgspec.Struct, frozen=True, gc=False):
 
 
 class Context(msgspec.Struct, frozen=True, gc=False):
-    """turn_context."""
+    """turn_context, or the thread's settings; only the settings have a service tier."""
 
     model: str | None = None
     turn_id: str | None = None
+    service_tier: str | None = None
 
 
 class CodexRecord(msgspec.Struct, frozen=True, gc=False):

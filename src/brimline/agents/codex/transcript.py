@@ -32,6 +32,7 @@ from brimline.events import (
 from brimline.transcripts.source import parse_time
 from brimline.usage import Usage
 
+STANDARD_TIERS = frozenset({None, "auto", "default", "standard"})
 MAX_TURNS = 64  # turns that a rollback can go back
 
 Events: TypeAlias = Sequence[AnyEvent]
@@ -64,6 +65,7 @@ class Memory(msgspec.Struct, omit_defaults=True):
     version: str | None = None
     project: str | None = None
     model: str | None = None
+    service_tier: str | None = None
     turn: str | None = None
     window: int | None = None
     counted: CodexTokens | None = None
@@ -161,7 +163,10 @@ class RolloutParser:
         return ()
 
     def _settings_applied(self, line: CodexLine, event: EventMessage) -> Events:
-        self._memory.model = event.thread_settings.model or self._memory.model
+        settings, memory = event.thread_settings, self._memory
+        memory.model = settings.model or memory.model
+        is_standard = settings.service_tier in STANDARD_TIERS
+        memory.service_tier = None if is_standard else settings.service_tier
         return ()
 
     def _turn_started(self, line: CodexLine, event: EventMessage) -> Events:
@@ -236,8 +241,16 @@ class RolloutParser:
         memory.held = (*memory.held[-1:], usage.held)
         if memory.calls is not None:
             memory.calls += 1
-        at, thread = parse_time(line.timestamp), memory.thread
-        return (Call(at=at, id=name, usage=usage, model=memory.model, thread=thread),)
+        return (
+            Call(
+                at=parse_time(line.timestamp),
+                id=name,
+                usage=usage,
+                model=memory.model,
+                thread=memory.thread,
+                service_tier=memory.service_tier,
+            ),
+        )
 
     def _window(self, line: CodexLine, tokens: int | None) -> Events:
         memory = self._memory

@@ -61,11 +61,12 @@ class OpencodeMessage(msgspec.Struct, frozen=True, gc=False):
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):
-    """A part of a message; `tokens` in a step-finish, `auto` and `overflow` in a compaction."""
+    """A part of a message: a step-finish has `tokens` and `cost`, a compaction has the others."""
 
     type: str
     id: str | None = None
     tokens: OpencodeTokens | None = None
+    cost: float | None = None
     auto: bool | None = None
     overflow: bool = False
 
@@ -110,6 +111,7 @@ class StreamPart(msgspec.Struct, frozen=True):
     id: str | None = None
     message: str | None = msgspec.field(default=None, name="messageID")
     tokens: OpencodeTokens | None = None
+    cost: float | None = None
     metadata: StreamMetadata | None = None
 
 

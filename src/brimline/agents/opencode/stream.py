@@ -54,4 +54,4 @@ class OpencodeStreamParser:
         if usage is None or id is None:
             return ()
         self._message, self._call = part.message, id
-        return (Call(at=at, id=id, usage=usage),)
+        return (Call(at=at, id=id, usage=usage, cost=part.cost or None),)

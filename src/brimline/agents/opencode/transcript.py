@@ -101,14 +101,22 @@ def _calls(
     id: str, message: OpencodeMessage, parts: Iterable[Part], thread: str, version: str | None
 ) -> list[Call]:
     """The calls of a message: one, or one for each finished step if they are known."""
-    steps = [(part.id or id, part.tokens) for part in parts if part.type == "step-finish"]
-    ids = [id, *(step for step, _ in steps[1:])]
-    counts = [tokens for _, tokens in steps] or [message.tokens]
+    steps = [part for part in parts if part.type == "step-finish"]
+    ids = [id, *(step.id or id for step in steps[1:])]
+    billed = [(step.tokens, step.cost) for step in steps] or [(message.tokens, message.cost)]
     at = seconds(message.time.completed or message.time.created)
     provider = CHATGPT_PLAN if _is_by_plan(message) else message.provider
     return [
-        Call(at=at, id=own, usage=usage, model=message.model, thread=thread, provider=provider)
-        for own, tokens in zip(ids, counts, strict=True)
+        Call(
+            at=at,
+            id=own,
+            usage=usage,
+            model=message.model,
+            thread=thread,
+            provider=provider,
+            cost=cost or None,  # 0: opencode has no price
+        )
+        for own, (tokens, cost) in zip(ids, billed, strict=True)
         if (usage := usage_of(tokens, version)) is not None
     ]
 

@@ -10,6 +10,12 @@ NULL = msgspec.Raw(b"null")
 MIN_ID_CHARS = 13
 
 
+class PiCost(msgspec.Struct, frozen=True, gc=False):
+    """The client's own figures in USD; all are 0 if it has no price."""
+
+    total: float | None = None
+
+
 class PiTokens(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Pi's count: disjoint, the reasoning a part of the output. v1 has no totalTokens."""
 
@@ -20,6 +26,12 @@ class PiTokens(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     cache_write_1h: int = msgspec.field(default=0, name="cacheWrite1h")
     reasoning: int | None = None
     reasoning_tokens: int | None = None
+    cost: PiCost | None = None
+
+    @property
+    def dollars(self) -> float | None:
+        """The client's own figure; None if it has no price."""
+        return (self.cost.total if self.cost else None) or None
 
     @property
     def blank(self) -> bool:

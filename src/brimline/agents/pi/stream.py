@@ -69,9 +69,16 @@ def _call(reply: PiMessage, tokens: PiTokens | None, *, final: bool) -> Events:
     name = reply.call
     if tokens is None or tokens.blank or name is None:
         return ()
-    at, usage = moment(reply.timestamp), tokens.usage()
     return (
-        Call(at=at, id=name, usage=usage, model=reply.model, final=final, provider=reply.provider),
+        Call(
+            at=moment(reply.timestamp),
+            id=name,
+            usage=tokens.usage(),
+            model=reply.model,
+            final=final,
+            provider=reply.provider,
+            cost=tokens.dollars,
+        ),
     )
 
 
@@ -92,8 +99,10 @@ def _compacted(line: Printed) -> Events:
         after=result.estimated_tokens_after,
         overflow=line.reason == "overflow",
     )
-    cost = result.usage
-    return (done,) if cost is None or cost.blank else (Spent(usage=cost.usage()), done)
+    tokens = result.usage
+    if tokens is None or tokens.blank:
+        return (done,)
+    return (Spent(usage=tokens.usage(), cost=tokens.dollars), done)
 
 
 def _trigger(reason: str | None) -> Trigger | None:

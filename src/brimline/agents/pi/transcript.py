@@ -140,6 +140,7 @@ def _message(entry: PiEntry, memory: Memory) -> Events:
             usage=usage,
             model=message.model,
             provider=message.provider,
+            cost=message.usage.dollars,
         ),
     )
 
@@ -150,7 +151,9 @@ def _spent(entry: PiEntry, memory: Memory) -> Events:
     if tokens is None or tokens.blank:
         return ()
     model = entry.model or memory.model
-    return (Spent(at=moment(entry.timestamp), usage=tokens.usage(), model=model),)
+    at = moment(entry.timestamp)
+    copied_id = f"{entry.id}@{at}" if entry.id else None  # the same in a fork's file
+    return (Spent(at=at, usage=tokens.usage(), model=model, id=copied_id, cost=tokens.dollars),)
 
 
 def _compacted(entry: PiEntry, memory: Memory) -> Events:
