@@ -1,6 +1,8 @@
 """Usage: disjoint buckets, and every figure derived from them."""
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -9,10 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import InvalidUsage
+from brimline.hooks.client.payload import shorten
 from brimline.usage import (
     ZERO,
     Usage,
     context_line,
+    format_occupancy,
+    format_percent,
     format_tokens,
     from_subset,
     percent,
@@ -20,6 +25,8 @@ from brimline.usage import (
 )
 
 COUNTS = st.integers(0, 2_000_000)
+# The dashboard's tests read it too: every surface gives a figure the same form.
+FORMATS = json.loads((Path(__file__).parent / "figure_formats.json").read_bytes())
 
 
 @st.composite
@@ -188,29 +195,6 @@ def test_percentage_of_0_is_unknown(part: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "text"),
-    [
-        (0, "0"),
-        (999, "999"),
-        (1_000, "1K"),
-        (3_449, "3.4K"),
-        (9_949, "9.9K"),
-        (9_950, "10K"),
-        (90_000, "90K"),
-        (200_000, "200K"),
-        (258_400, "258K"),
-        (999_499, "999K"),
-        (999_500, "1M"),
-        (1_000_000, "1M"),
-        (1_048_576, "1.05M"),
-        (12_000_000, "12M"),
-    ],
-)
-def test_short_count_keeps_two_or_three_digits(tokens: int, text: str) -> None:
-    assert format_tokens(tokens) == text
-
-
-@pytest.mark.parametrize(
     ("sent", "window", "line"),
     [
         (90_000, 200_000, "Context: 45% (90K/200K)"),
@@ -242,3 +226,24 @@ def test_context_line_has_percentage_tokens_or_nothing(
 )
 def test_context_line_rounds_as_claude_code_does(sent: int, window: int, percent: int) -> None:
     assert context_line(sent, window).startswith(f"Context: {percent}% ")
+
+
+@pytest.mark.parametrize(("tokens", "text"), FORMATS["tokens"])
+def test_tokens_have_the_form_of_every_surface(tokens: int, text: str) -> None:
+    assert format_tokens(tokens) == text
+    assert shorten(tokens) == text  # of the hook client, which imports nothing
+
+
+@pytest.mark.parametrize(("value", "text"), FORMATS["percent"])
+def test_percentages_have_the_form_of_every_surface(value: float, text: str) -> None:
+    assert format_percent(value) == text
+
+
+@pytest.mark.parametrize(("raw", "text"), FORMATS["occupancy"])
+def test_occupancy_is_marked_above_the_window(raw: float, text: str) -> None:
+    assert format_occupancy(raw) == text
+
+
+@pytest.mark.parametrize(("part", "whole", "tenths"), [(1, 400, 0.3), (1, 2_001, 0)])
+def test_half_a_tenth_of_a_percent_rounds_up(part: int, whole: int, tenths: float) -> None:
+    assert percent_raw(part, whole) == tenths

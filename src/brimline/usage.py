@@ -129,10 +129,13 @@ def estimate(text: str) -> int:
 
 
 def percent_raw(part: int | None, whole: int | None) -> float | None:
-    """Part of whole in percent, to one decimal, unbounded; None if either is unknown."""
+    """Part of whole in percent, to one decimal, unbounded; None if either is unknown.
+
+    Halves round up, as the clients do.
+    """
     if part is None or whole is None or whole <= 0:
         return None
-    return round(100 * part / whole, 1)
+    return (2_000 * part + whole) // (2 * whole) / 10
 
 
 def percent(part: int | None, whole: int | None) -> float | None:
@@ -142,14 +145,27 @@ def percent(part: int | None, whole: int | None) -> float | None:
 
 
 def format_tokens(tokens: int) -> str:
-    """Format a token count: 812, 3.4K, 90K, 1M, 1.05M."""
+    """Format a token count: 812, 3.4K, 90K, 1M, 1.05M; halves round up.
+
+    The dashboard and the hook clients do the same; tests/figure_formats.json has the cases.
+    """
     if tokens < 1_000:
         return str(tokens)
     if tokens < 9_950:
-        return f"{tokens / 1_000:.1f}".removesuffix(".0") + "K"
+        return f"{(tokens + 50) // 100 / 10:g}K"
     if tokens < 999_500:
-        return f"{tokens / 1_000:.0f}K"
-    return f"{tokens / 1_000_000:.2f}".rstrip("0").rstrip(".") + "M"
+        return f"{(tokens + 500) // 1_000}K"
+    return f"{(tokens + 5_000) // 10_000 / 100:.2f}".rstrip("0").rstrip(".") + "M"
+
+
+def format_percent(percent: float) -> str:
+    """Format a percentage with one decimal: 61.0%."""
+    return f"{percent:.1f}%"
+
+
+def format_occupancy(percent_raw: float) -> str:
+    """Format the percentage of a window: 61.0%, or 130.0%! if more was sent than it holds."""
+    return format_percent(percent_raw) + ("!" if percent_raw > 100 else "")
 
 
 def context_line(sent: int | None, window: int | None) -> str:

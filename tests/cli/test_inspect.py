@@ -88,7 +88,7 @@ PEOPLE = """\
 Claude Code  2.1.325  ~/project  session s1
 8 records read, 1 of an unknown kind
 
-main  claude-sonnet-4-5  Context: 20% (40K/200K)  24.6% of the limit  3 calls  cycle 1
+main  claude-sonnet-4-5  Context: 20.0% (40K/200K)  24.6% of the limit  3 calls  cycle 1
    200K ┤
    167K ┼╌╌╌
         ┤ █
@@ -121,7 +121,7 @@ def test_text_has_a_chart_with_compaction_and_limit_and_the_formulas(inspected: 
     assert (completed.code, completed.err) == (0, "")
     assert completed.out.startswith(PEOPLE)
     assert BELOW in completed.out
-    assert "\na1  claude-sonnet-4-5  Context: 10% (20K/200K)" in completed.out
+    assert "\na1  claude-sonnet-4-5  Context: 10.0% (20K/200K)" in completed.out
 
 
 def test_series_is_a_table_of_every_call(inspected: User) -> None:
@@ -276,7 +276,7 @@ def test_escapes_in_a_file_name_do_not_reach_the_terminal(user: User) -> None:
 def test_usage_above_the_window_is_stated_in_words(user: User) -> None:
     user.session("s1", user.call("m1", 260_000))
     out = user.run("inspect", "s1", BRIMLINE_WINDOWS="claude=200000").out
-    assert "WARNING: 130.0% of the window" in out
+    assert "WARNING: more than the window" in out
 
 
 def test_usage_above_the_window_overrides_an_assumed_window(user: User) -> None:

@@ -19,30 +19,30 @@ KEYS = [
 
 AT_100 = """\
 agent   project     model                     context     tokens  to limit  cycle  age  source
-claude  /srv/full   sonnet-4-5  █████████░░░    75.0%  150K/200K       90%      0   2m  transcript
-claude  ~/project   sonnet-4-5  ███▎░░░░░░░░    27.0%   54K/200K       32%      1   2m  transcript
-        └ a2        haiku-4-5   ▋░░░░░░░░░░░     5.5%   11K/200K        6%      0   2m  transcript
-        └ a1        sonnet-4-5  █▎░░░░░░░░░░    10.0%   20K/200K       12%      0   3m  transcript
+claude  /srv/full   sonnet-4-5  █████████░░░    75.0%  150K/200K     89.8%      0   2m  transcript
+claude  ~/project   sonnet-4-5  ███▎░░░░░░░░    27.0%   54K/200K     32.3%      1   2m  transcript
+        └ a2        haiku-4-5   ▋░░░░░░░░░░░     5.5%   11K/200K      5.5%      0   2m  transcript
+        └ a1        sonnet-4-5  █▎░░░░░░░░░░    10.0%   20K/200K     12.0%      0   3m  transcript
 claude  /srv/local  my-model    ············        ?      50K/?         ?      0   2m  transcript
 claude  /srv/other  sonnet-4-5  ············  unknown     ?/200K         ?      1   2m  transcript
 """
 
 AT_80 = """\
 agent   project     model                  context     tokens  to limit  age
-claude  /srv/full   sonnet-4-5  ██████▊░░    75.0%  150K/200K       90%   2m
-claude  ~/project   sonnet-4-5  ██▍░░░░░░    27.0%   54K/200K       32%   2m
-        └ a2        haiku-4-5   ▌░░░░░░░░     5.5%   11K/200K        6%   2m
-        └ a1        sonnet-4-5  ▉░░░░░░░░    10.0%   20K/200K       12%   3m
+claude  /srv/full   sonnet-4-5  ██████▊░░    75.0%  150K/200K     89.8%   2m
+claude  ~/project   sonnet-4-5  ██▍░░░░░░    27.0%   54K/200K     32.3%   2m
+        └ a2        haiku-4-5   ▌░░░░░░░░     5.5%   11K/200K      5.5%   2m
+        └ a1        sonnet-4-5  ▉░░░░░░░░    10.0%   20K/200K     12.0%   3m
 claude  /srv/local  my-model    ·········        ?      50K/?         ?   2m
 claude  /srv/other  sonnet-4-5  ·········  unknown     ?/200K         ?   2m
 """
 
 AT_200 = """\
 agent   project     model                                      context     tokens  to limit  cycle  age  source
-claude  /srv/full   sonnet-4-5  █████████████████████▊░░░░░░░    75.0%  150K/200K       90%      0   2m  transcript
-claude  ~/project   sonnet-4-5  ███████▉░░░░░░░░░░░░░░░░░░░░░    27.0%   54K/200K       32%      1   2m  transcript
-        └ a2        haiku-4-5   █▋░░░░░░░░░░░░░░░░░░░░░░░░░░░     5.5%   11K/200K        6%      0   2m  transcript
-        └ a1        sonnet-4-5  ██▉░░░░░░░░░░░░░░░░░░░░░░░░░░    10.0%   20K/200K       12%      0   3m  transcript
+claude  /srv/full   sonnet-4-5  █████████████████████▊░░░░░░░    75.0%  150K/200K     89.8%      0   2m  transcript
+claude  ~/project   sonnet-4-5  ███████▉░░░░░░░░░░░░░░░░░░░░░    27.0%   54K/200K     32.3%      1   2m  transcript
+        └ a2        haiku-4-5   █▋░░░░░░░░░░░░░░░░░░░░░░░░░░░     5.5%   11K/200K      5.5%      0   2m  transcript
+        └ a1        sonnet-4-5  ██▉░░░░░░░░░░░░░░░░░░░░░░░░░░    10.0%   20K/200K     12.0%      0   3m  transcript
 claude  /srv/local  my-model    ·····························        ?      50K/?         ?      0   2m  transcript
 claude  /srv/other  sonnet-4-5  ·····························  unknown     ?/200K         ?      1   2m  transcript
 """  # noqa: E501
@@ -123,7 +123,7 @@ def test_colour_is_low_below_50_medium_from_50_high_from_80(
     user.session("s1", user.call("m1", round(percent * WINDOW_TOKENS / 100)))
     windows: Json = {"BRIMLINE_WINDOWS": f"claude={WINDOW_TOKENS}"}
     line = user.run("status", "--colour", "always", **windows).lines[1]
-    percentage = f"{percent:.0f}%!" if percent > 100 else f"{round(percent, 1):.1f}%"
+    percentage = f"{percent:.1f}%!" if percent > 100 else f"{round(percent, 1):.1f}%"
     assert f"\x1b[{colour}m{percentage}\x1b[0m" in line
     assert line.count(f"\x1b[{colour}m") == 2
     assert not {f"\x1b[{c}m" in line for c in {31, 32, 33} - {colour}} - {False}

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from brimline.agents import hook_payloads
 from brimline.hooks.client.payload import MAX_TOKENS, reduce_body, short_status, shorten
+from brimline.usage import format_percent, percent_raw
 from brimline.usage import format_tokens as usual
-from brimline.usage import whole_percent
 
 from .agent import Agent
 
@@ -36,16 +36,16 @@ def usage_of(*counts: Any) -> dict[str, Any]:
 UNKNOWN = "ctx unknown"
 NO_SIZE = "ctx 9 of an unknown window"
 LINES: dict[str, tuple[bytes, str]] = {
-    "a call": (status_input(usage_of(10, 80_000, 9_990)), "ctx 45% 90K/200K"),
-    "a large window": (status_input(usage_of(0, 300_000, 0), 1_000_000), "ctx 30% 300K/1M"),
+    "a call": (status_input(usage_of(10, 80_000, 9_990)), "ctx 45.0% 90K/200K"),
+    "a large window": (status_input(usage_of(0, 300_000, 0), 1_000_000), "ctx 30.0% 300K/1M"),
     "a fraction of a million": (
         status_input(usage_of(0, 300_000, 0), 1_250_000),
-        "ctx 24% 300K/1.25M",
+        "ctx 24.0% 300K/1.25M",
     ),
-    "halves go up": (status_input(usage_of(1_000, 0, 0)), "ctx 1% 1K/200K"),
-    "a little": (status_input(usage_of(999, 0, 0)), "ctx <1% 999/200K"),
-    "full": (status_input(usage_of(200_000, 0, 0)), "ctx 100% 200K/200K"),
-    "a small window": (status_input(usage_of(9_949, 0, 0), 32_000), "ctx 31% 9.9K/32K"),
+    "halves go up": (status_input(usage_of(1_250, 0, 0), 1_000_000), "ctx 0.1% 1.3K/1M"),
+    "a little": (status_input(usage_of(999, 0, 0)), "ctx 0.5% 999/200K"),
+    "full": (status_input(usage_of(200_000, 0, 0)), "ctx 100.0% 200K/200K"),
+    "a small window": (status_input(usage_of(9_949, 0, 0), 32_000), "ctx 31.1% 9.9K/32K"),
     "before the first call": (status_input(None), UNKNOWN),
     "after a compaction": (status_input(usage_of(0, 0, 0)), UNKNOWN),
     "more than the window": (
@@ -54,7 +54,7 @@ LINES: dict[str, tuple[bytes, str]] = {
     ),
     "a claimed percentage": (
         status_input(usage_of(90_000, 0, 0), used_percentage=1_763_164_800),
-        "ctx 45% 90K/200K",
+        "ctx 45.0% 90K/200K",
     ),
     "tokens of an epoch time": (status_input(usage_of(1_794_725_180, 0, 0)), UNKNOWN),
     "a very long number": (
@@ -62,7 +62,7 @@ LINES: dict[str, tuple[bytes, str]] = {
         UNKNOWN,
     ),
     "negative": (status_input(usage_of(-1, 50, 0)), UNKNOWN),
-    "negative zero": (status_input(usage_of(9, 0, 0)).replace(b": 0", b": -0"), "ctx <1% 9/200K"),
+    "negative zero": (status_input(usage_of(9, 0, 0)).replace(b": 0", b": -0"), "ctx 0.0% 9/200K"),
     "no integer": (status_input(usage_of(1.5, 0, 0)), UNKNOWN),
     "true": (status_input(usage_of(True, 0, 0)), UNKNOWN),
     "no number": (status_input(usage_of("9", 0, 0)), UNKNOWN),
@@ -72,10 +72,13 @@ LINES: dict[str, tuple[bytes, str]] = {
     "no window": (status_input(usage_of(9, 0, 0), None), NO_SIZE),
     "a window of 0": (status_input(usage_of(9, 0, 0), 0), NO_SIZE),
     "a window of text": (status_input(usage_of(9, 0, 0), "200000"), NO_SIZE),
-    "space around it": (b"\n " + status_input(usage_of(90_000, 0, 0)) + b"\n", "ctx 45% 90K/200K"),
+    "space around it": (
+        b"\n " + status_input(usage_of(90_000, 0, 0)) + b"\n",
+        "ctx 45.0% 90K/200K",
+    ),
     "the last of two": (
         b'{"context_window":1,"context_window":' + status_input(usage_of(9, 0, 0))[37:],
-        "ctx <1% 9/200K",
+        "ctx 0.0% 9/200K",
     ),
     "no usage at all": (b'{"context_window":{"context_window_size":200000}}', UNKNOWN),
     "an older client": (b'{"session_id":"s"}', ""),
@@ -116,8 +119,9 @@ def test_percent_is_rounded_as_elsewhere(new: int, read: int, written: int, wind
         shown_line(status_input(usage_of(new, read, written), window)),
     )
     if 0 < sent <= window:
-        percent = whole_percent(sent, window) or "<1"
-        assert line == f"ctx {percent}% {usual(sent)}/{usual(window)}"
+        percent = percent_raw(sent, window)
+        assert percent is not None
+        assert line == f"ctx {format_percent(percent)} {usual(sent)}/{usual(window)}"
     else:
         assert "%" not in line
 

@@ -37,7 +37,7 @@ LINE = (
     b'"cache_creation_input_tokens":0}}}'
 )
 OFF, SILENT = b"daemon off", b"no answer from the daemon"
-FIGURE = b"ctx 45% 90K/200K | "
+FIGURE = b"ctx 45.0% 90K/200K | "
 
 
 def check_offline_line(agent: Agent, result: ClientResult, state: bytes = OFF) -> str:

@@ -46,28 +46,28 @@ OFF = ClientSettings(auto_compact=False)
 CASES: dict[str, tuple[Reading, str]] = {
     "a call": (
         reading(call(90_000)),
-        "████░░░░░░ 45% 90K/200K window | 77K to compaction",
+        "████░░░░░░ 45.0% 90K/200K window | 77K to compaction",
     ),
-    "a little": (reading(call(400)), "░░░░░░░░░░ <1% 400/200K window | 167K to compaction"),
+    "a little": (reading(call(400)), "░░░░░░░░░░ 0.2% 400/200K window | 167K to compaction"),
     "its own limit": (
         reading(call(90_000), settings=ClientSettings(auto_compact_windows={"*": 150_000})),
-        "████░░░░░░ 45% 90K/200K window | 27K to compaction",
+        "████░░░░░░ 45.0% 90K/200K window | 27K to compaction",
     ),
     "at the limit": (
         reading(call(167_000)),
-        "████████░░ 84% 167K/200K window | compaction due",
+        "████████░░ 83.5% 167K/200K window | compaction due",
     ),
     "off": (
         reading(call(90_000), settings=OFF),
-        "████░░░░░░ 45% 90K/200K window | 110K to window's end, auto-compaction off",
+        "████░░░░░░ 45.0% 90K/200K window | 110K to window's end, auto-compaction off",
     ),
     "off, and full": (
         reading(call(200_000), settings=OFF),
-        "██████████ 100% 200K/200K window | window full",
+        "██████████ 100.0% 200K/200K window | window full",
     ),
     "not enforced": (
         reading(call(90_000, HAIKU), model=HAIKU),
-        "████░░░░░░ 45% 90K/200K window | 110K to window's end",
+        "████░░░░░░ 45.0% 90K/200K window | 110K to window's end",
     ),
     "before the first call": (
         reading(),
@@ -80,7 +80,7 @@ CASES: dict[str, tuple[Reading, str]] = {
     ),
     "after three compactions": (
         reading(*(call(160_000), Compacted(trigger="auto", before=160_500)) * 3),
-        "context unknown until the next reply, 200K window | compaction at 160K",
+        "context unknown until the next reply, 200K window | compaction at 161K",
     ),
     "after a clear": (
         reading(call(160_000), Cleared()),
@@ -107,7 +107,7 @@ def test_line_without_a_window_has_no_percentage() -> None:
 def test_disproved_window_is_corrected_and_marked() -> None:
     now = reading(WindowReported(tokens=200_000), call(300_000))
     assert render(now) == (
-        "███░░░░░░░ 30%* 300K/1M window | 667K to compaction | * client says 200K window"
+        "███░░░░░░░ 30.0%* 300K/1M window | 667K to compaction | * client says 200K window"
     )
 
 
@@ -119,13 +119,13 @@ def test_context_above_every_known_window_has_no_percentage() -> None:
 
 def test_context_above_the_configured_window_is_marked() -> None:
     now = reading(call(210_000), overrides=Overrides(windows={"*": 200_000}))
-    assert render(now).startswith("██████████ 105%! 210K/200K window")
+    assert render(now).startswith("██████████ 105.0%! 210K/200K window")
 
 
 def test_wrong_figure_of_the_client_is_marked_and_shown() -> None:
     look = RenderOptions(colour=False, client_error="client says 1763164800%")
     shown = render(reading(call(90_000)), look)
-    assert shown.startswith("████░░░░░░ 45%* 90K/200K window | ")
+    assert shown.startswith("████░░░░░░ 45.0%* 90K/200K window | ")
     assert shown.endswith(" | * client says 1763164800%")
 
 
@@ -184,7 +184,7 @@ FULL = RenderOptions(colour=False, calls_left=12, handoff="fresh", handoff_calls
 
 def test_parts_come_in_the_order_of_the_settings() -> None:
     assert render_line(reading(call(90_000)), status_input(dollars=1.25), FULL) == (
-        "████░░░░░░ 45% 90K/200K window | 77K to compaction | ~12 calls left | $1.25"
+        "████░░░░░░ 45.0% 90K/200K window | 77K to compaction | ~12 calls left | $1.25"
         " | fresh handoff, 3 calls ago"
     )
 
@@ -193,20 +193,20 @@ def test_parts_separator_and_bar_follow_the_settings() -> None:
     look = RenderOptions(
         line=LineSettings(parts=("left", "context"), separator=" · ", bar=4), colour=False
     )
-    assert render(reading(call(90_000)), look) == "77K to compaction · █░░░ 45% 90K/200K window"
+    assert render(reading(call(90_000)), look) == "77K to compaction · █░░░ 45.0% 90K/200K window"
 
 
 @pytest.mark.parametrize(
     ("columns", "shown"),
     [
-        (51, "████░░░░░░ 45% 90K/200K window | 77K to compaction"),
-        (50, "████░░░░░░ 45% 90K/200K window | 77K to compaction"),
-        (49, "████░░░░░░ 45% 90K/200K window"),
-        (30, "████░░░░░░ 45% 90K/200K window"),
-        (29, "45% 90K/200K window"),
-        (18, "45% of window"),
-        (1, "45% of window"),
-        (None, "████░░░░░░ 45% 90K/200K window | 77K to compaction"),
+        (53, "████░░░░░░ 45.0% 90K/200K window | 77K to compaction"),
+        (52, "████░░░░░░ 45.0% 90K/200K window | 77K to compaction"),
+        (51, "████░░░░░░ 45.0% 90K/200K window"),
+        (32, "████░░░░░░ 45.0% 90K/200K window"),
+        (31, "45.0% 90K/200K window"),
+        (20, "45.0% of window"),
+        (1, "45.0% of window"),
+        (None, "████░░░░░░ 45.0% 90K/200K window | 77K to compaction"),
     ],
 )
 def test_narrow_line_drops_parts_from_the_end_but_keeps_the_figure(
@@ -225,17 +225,17 @@ def test_unknown_context_becomes_narrower(columns: int, shown: str) -> None:
 
 
 def test_narrow_line_without_a_bar_drops_the_tokens_and_colours_the_percent() -> None:
-    look = RenderOptions(line=LineSettings(bar=0), columns=19)
-    assert render(reading(call(90_000)), look) == "\x1b[33m45%\x1b[0m 90K/200K window"
-    assert render(reading(call(90_000)), RenderOptions(line=LineSettings(bar=0), columns=18)) == (
-        "\x1b[33m45%\x1b[0m of window"
+    look = RenderOptions(line=LineSettings(bar=0), columns=21)
+    assert render(reading(call(90_000)), look) == "\x1b[33m45.0%\x1b[0m 90K/200K window"
+    assert render(reading(call(90_000)), RenderOptions(line=LineSettings(bar=0), columns=20)) == (
+        "\x1b[33m45.0%\x1b[0m of window"
     )
 
 
 def test_narrow_line_drops_the_note_but_keeps_the_mark() -> None:
     look = RenderOptions(colour=False, columns=60, client_error="client says 0%")
     assert render(reading(call(90_000)), look) == (
-        "████░░░░░░ 45%* 90K/200K window | 77K to compaction"
+        "████░░░░░░ 45.0%* 90K/200K window | 77K to compaction"
     )
 
 
@@ -252,7 +252,7 @@ def test_line_of_any_width_fits_and_has_whole_escapes(
     text = ESCAPE.sub("", shown)
     assert "\x1b" not in text
     assert shown.count("\x1b[0m") * 2 == shown.count("\x1b")
-    assert cell_width(text) <= max(columns, len("100%!* of window"))
+    assert cell_width(text) <= max(columns, len("100.0%!* of window"))
 
 
 # Colours.
@@ -270,7 +270,7 @@ def test_colours_follow_the_settings() -> None:
     own = LineSettings(calm="#0a141e", warm="208", hot="none")
     assert render(reading(call(9_000)), RenderOptions(line=own)).startswith("\x1b[38;2;10;20;30m░")
     assert render(reading(call(90_000)), RenderOptions(line=own)).startswith("\x1b[38;5;208m████░")
-    assert render(reading(call(160_000)), RenderOptions(line=own)).startswith("████████░░ 80%")
+    assert render(reading(call(160_000)), RenderOptions(line=own)).startswith("████████░░ 80.0%")
 
 
 def test_colour_without_a_limit_follows_the_window() -> None:

@@ -57,7 +57,7 @@ def stop_and_read_log(daemon: Running, by: signal.Signals = signal.SIGTERM) -> s
 def test_status_line_respects_no_color_and_columns(daemon: Running) -> None:
     assert "\x1b[33m" in daemon.hook(status_input(110_000), "statusline", TERM="xterm")
     short = daemon.hook(status_input(90_000), "statusline", NO_COLOR="1", COLUMNS="24")
-    assert short == "45%* 90K/200K window\n"
+    assert short == "45.0%* 90K/200K window\n"
 
 
 def test_limit_follows_the_environment_of_the_client(daemon: Running) -> None:
@@ -99,7 +99,7 @@ def test_user_status_line_gets_the_same_input_and_stands_above_ours(daemon: Runn
     daemon.hook(line_input, "statusline", NO_COLOR="1")
     lines = daemon.hook(line_input, "statusline", NO_COLOR="1").splitlines()
     assert lines[0] == "mine"
-    assert "45%* 90K/200K" in lines[1]
+    assert "45.0%* 90K/200K" in lines[1]
     assert json.loads((daemon.folder / "seen.json").read_text()) == line_input
 
 

@@ -14,7 +14,7 @@ def test_status_line_uses_the_usage_not_the_percentage_of_the_client(
     shared_daemon: Running,
 ) -> None:
     line = shared_daemon.hook(status_input(90_000), "statusline", NO_COLOR="1")
-    assert line.startswith("████░░░░░░ 45%* 90K/200K window | 77K to compaction")
+    assert line.startswith("████░░░░░░ 45.0%* 90K/200K window | 77K to compaction")
     assert "* client says 1794714107%" in line
     assert "unknown, 200K window" in shared_daemon.hook(
         status_input(None), "statusline", NO_COLOR="1"

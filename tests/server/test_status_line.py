@@ -22,7 +22,7 @@ def test_unknown_context_after_a_call_is_not_shown_as_no_call(shared_daemon: Run
 
     assert shown(status_input(None)) == "no call yet, 200K window"
     assert shown(status_input(0, session="first seen after a compaction")) == UNKNOWN
-    assert shown(status_input(90_000, 1.25)).endswith("45% 90K/200K window")
+    assert shown(status_input(90_000, 1.25)).endswith("45.0% 90K/200K window")
     assert shown(status_input(0, 1.25)) == UNKNOWN
     assert shown(status_input(None, 1.25)) == UNKNOWN
 

@@ -34,7 +34,7 @@ from .running import Running
 
 pytestmark = pytest.mark.slow
 
-OURS = "45% 90K/200K window"
+OURS = "45.0% 90K/200K window"
 BODY = b'{"session_id":"s"}'
 SESSION = "s"
 NOWHERE = SessionPlace()

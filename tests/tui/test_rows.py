@@ -54,7 +54,7 @@ def own(sent: int | None, **fields: Any) -> SessionView:
         (165_900, "83.0%", "high", "high"),
         (166_100, "83.0%", "at limit", "full"),
         (200_000, "100.0%", "at limit", "full"),
-        (260_000, "130%!", "over", "full"),
+        (260_000, "130.0%!", "over", "full"),
     ],
 )
 def test_percent_word_and_shade_match_the_occupancy(

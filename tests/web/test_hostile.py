@@ -68,7 +68,7 @@ def test_hostile_text_is_text_on_the_overview(story: Story, screen: Screen) -> N
         expect(screen.find("session")).to_have_count(1)
     screen.find("search").fill(EVIL)
     expect(screen.find("session")).to_have_count(1)
-    expect(screen.page).to_have_title("60.0 % script>&lt; · Brimline")
+    expect(screen.page).to_have_title("60.0% script>&lt; · Brimline")
     check_unharmed(screen)
 
 

@@ -57,7 +57,7 @@ def test_usage_above_the_window_is_shown_beside_100_percent(story: Story, screen
     story.report("full", full(100))
     story.report("over", full(130))
     screen.open()
-    expect(screen.of("over", "over")).to_have_text("overshoot 130.0 %")
+    expect(screen.of("over", "over")).to_have_text("more than the window")
     expect(screen.of("over", "bar")).to_have_attribute("data-over", "")
     expect(screen.of("over", "tokens")).to_have_text("260K of 200K")
     expect(screen.of("full", "over")).to_have_count(0)
@@ -98,7 +98,7 @@ def test_session_without_events_for_an_hour_is_stale(story: Story, screen: Scree
     screen.open()
     expect(screen.of("old", "state")).to_have_attribute("data-state", "stale")
     expect(screen.of("old", "state")).to_have_text("stale, 2 h")
-    expect(screen.of("old", "percent")).to_have_text("40.0 %")
+    expect(screen.of("old", "percent")).to_have_text("40.0%")
     expect(screen.of("young", "state")).to_have_attribute("data-state", "measured")
 
 
@@ -106,16 +106,16 @@ def test_change_is_shown_within_a_second(story: Story, screen: Screen) -> None:
     """The measured time is printed."""
     story.report("live", full(10))
     screen.open()
-    expect(screen.of("live", "percent")).to_have_text("10.0 %")
-    screen.evaluate(WHEN_SHOWN, ["live", "25.0 %"])
+    expect(screen.of("live", "percent")).to_have_text("10.0%")
+    screen.evaluate(WHEN_SHOWN, ["live", "25.0%"])
     reported_at = time.time()
     story.report("live", call("c2", WINDOW_TOKENS // 4))
-    expect(screen.of("live", "percent")).to_have_text("25.0 %")
+    expect(screen.of("live", "percent")).to_have_text("25.0%")
     print(f"shown after {screen.evaluate('window.shownAt') / 1000 - reported_at:.2f} s")
     story.report("another", full(30))
     expect(screen.row("another")).to_be_visible()
     screen.until("() => document.querySelector('.row').dataset.session === 'another'")
-    expect(screen.page).to_have_title("30.0 % another · Brimline")
+    expect(screen.page).to_have_title("30.0% another · Brimline")
 
 
 def test_compaction_is_shown_from_start_to_next_call(story: Story, screen: Screen) -> None:
@@ -131,7 +131,7 @@ def test_compaction_is_shown_from_start_to_next_call(story: Story, screen: Scree
     expect(state).to_have_attribute("data-state", "unknown")
     expect(screen.of(SESSION, "percent")).to_have_text("unknown")
     daemon.hook(status_input(30_000), "statusline")
-    expect(screen.of(SESSION, "percent")).to_have_text("15.0 %")
+    expect(screen.of(SESSION, "percent")).to_have_text("15.0%")
     expect(screen.row(SESSION)).to_have_attribute("data-level", "low")
 
 
@@ -147,7 +147,7 @@ def test_four_subagents_are_below_their_session_and_others_counted(
     for thread, line in zip(threads, screen.of("boss", "subagent").all(), strict=True):
         expect(line).to_contain_text(thread["thread"])
         expect(line).to_contain_text(f"{thread['percent']:.1f} %")
-    expect(screen.of("boss", "percent")).to_have_text("60.0 %")
+    expect(screen.of("boss", "percent")).to_have_text("60.0%")
 
 
 def test_handoff_and_unread_are_shown(story: Story, screen: Screen) -> None:

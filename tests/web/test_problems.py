@@ -48,4 +48,4 @@ def test_page_keeps_working_when_the_store_is_deleted(story: Story, screen: Scre
     expect(screen.find("problems")).to_contain_text("was deleted or moved")
     expect(screen.find("connection")).to_have_attribute("data-connection", "live")
     story.report("one", call("c2", 40_000))
-    expect(screen.of("one", "percent")).to_have_text("20.0 %")
+    expect(screen.of("one", "percent")).to_have_text("20.0%")

@@ -25,13 +25,13 @@ def test_page_shows_missed_and_new_changes_after_the_daemon_is_killed(
     screen.row("one").wait_for()
     story.daemon.kill()
     check_lost(screen)
-    expect(screen.of("one", "percent")).to_have_text("10.0 %")
+    expect(screen.of("one", "percent")).to_have_text("10.0%")
     story.daemon.start()
     story.report("one", call("c2", 40_000))
-    expect(screen.of("one", "percent")).to_have_text("20.0 %")
+    expect(screen.of("one", "percent")).to_have_text("20.0%")
     expect(screen.find("connection")).to_have_attribute("data-connection", "live")
     story.report("one", call("c3", 60_000))
-    expect(screen.of("one", "percent")).to_have_text("30.0 %")
+    expect(screen.of("one", "percent")).to_have_text("30.0%")
 
 
 def test_page_shows_the_new_store_after_a_restart(story: Story, screen: Screen) -> None:
@@ -49,9 +49,9 @@ def test_page_shows_the_new_store_after_a_restart(story: Story, screen: Screen) 
     story.daemon.start()
     story.report("new", full(20))
     expect(screen.row("old")).to_have_count(0)
-    expect(screen.of("new", "percent")).to_have_text("20.0 %")
+    expect(screen.of("new", "percent")).to_have_text("20.0%")
     story.report("new", call("c2", 60_000))
-    expect(screen.of("new", "percent")).to_have_text("30.0 %")
+    expect(screen.of("new", "percent")).to_have_text("30.0%")
 
 
 def test_session_page_reconnects(story: Story, screen: Screen) -> None:

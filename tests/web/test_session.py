@@ -159,7 +159,7 @@ def test_every_kind_of_mark_is_shown(story: Story, screen: Screen) -> None:
     (compaction,) = story.timeline(SESSION)["compactions"]
     assert delivered["state"] == "delivered"
     assert marks(screen) == {
-        "level level 50 %, 105,000 sent",
+        "level level 50%, 105,000 sent",
         f"message delivered from brimline: {delivered['text']}",
         "handoff handoff by me",
         f"compaction manual, 105K to {compaction['after'] // 1_000}K",
@@ -203,7 +203,7 @@ def test_new_call_is_shown(story: Story, screen: Screen) -> None:
     story.report("one", call("m1", 40_000))
     expect(screen.find("hover")).to_have_attribute("data-call", "m1")
     expect(screen.find("calls").locator('[data-call="m1"]')).to_contain_text("40,000")
-    expect(screen.find("percent")).to_have_text("20.0 %")
+    expect(screen.find("percent")).to_have_text("20.0%")
 
 
 def test_messages_are_sent_and_cancelled(story: Story, screen: Screen) -> None:

@@ -133,7 +133,7 @@ export function timelineOf(view: SessionView, now: number): Timeline {
       {
         id: "m1",
         session,
-        text: "50 % of the window is used; 66K are left until the compaction.",
+        text: "50% of the window is used; 66K are left until the compaction.",
         at: at(38),
         order: 1,
         urgency: "sequential",

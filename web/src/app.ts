@@ -3,7 +3,7 @@
 import { computed, effect, signal } from "@preact/signals";
 import type { SessionView } from "./api-types";
 import { SessionEventSource } from "./event-source";
-import { percent } from "./format";
+import { occupancy } from "./format";
 import { mainThread } from "./reading";
 import { now } from "./state/clock";
 import { type Filter, NO_FILTER, type Sort, selectSessions } from "./state/session-list";
@@ -88,7 +88,7 @@ export function keepTitle(): void {
 export function pageTitle(view: SessionView | undefined): string {
   const main = view && mainThread(view);
   if (!view || !main || main.percent === null) return "Brimline";
-  return `${percent(main.percent)} ${sessionName(view)} · Brimline`;
+  return `${occupancy(main.percent_raw)} ${sessionName(view)} · Brimline`;
 }
 
 /** The name of a session: its project's folder, its title, or its id. */

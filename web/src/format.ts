@@ -3,37 +3,36 @@
 export const UNKNOWN = "unknown";
 
 const WHOLE = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 0 });
-const ONE_DECIMAL = new Intl.NumberFormat("en-GB", {
-  minimumFractionDigits: 1,
-  maximumFractionDigits: 1,
-});
 
 /** A count in full: 121,308. */
 export function count(value: number | null): string {
   return value === null ? UNKNOWN : WHOLE.format(value);
 }
 
-/** Tokens, shortened to three digits: 940, 12.3K, 121K, 1M, 1.05M. */
+/** Tokens, shortened: 940, 3.4K, 121K, 1M, 1.05M; halves round up.
+ *
+ * The commands and the status line do the same; tests/figure_formats.json has the cases.
+ */
 export function tokens(value: number | null): string {
   if (value === null) return UNKNOWN;
-  if (value < 1_000) return WHOLE.format(value);
-  return value < 999_500 ? scaled(value, 1_000, "K") : scaled(value, 1_000_000, "M");
+  if (value < 1_000) return `${value}`;
+  if (value < 9_950) return `${Math.round(value / 100) / 10}K`;
+  return value < 999_500 ? `${Math.round(value / 1_000)}K` : `${Math.round(value / 10_000) / 100}M`;
 }
 
-function scaled(value: number, unit: number, letter: string): string {
-  const size = value / unit;
-  const digits = size < 10 ? 2 : size < 100 ? 1 : 0;
-  return `${Number(size.toFixed(digits))}${letter}`;
-}
-
-/** A percentage with one decimal: 61.0 %. */
+/** A percentage with one decimal: 61.0%. */
 export function percent(value: number | null): string {
-  return value === null ? UNKNOWN : `${ONE_DECIMAL.format(value)} %`;
+  return value === null ? UNKNOWN : `${value.toFixed(1)}%`;
 }
 
-/** A percentage without needless decimals: 50 %, 83.5 %. */
+/** The percentage of a window: 61.0%, or 130.0%! if more was sent than it holds. */
+export function occupancy(percentRaw: number | null): string {
+  return `${percent(percentRaw)}${percentRaw !== null && percentRaw > 100 ? "!" : ""}`;
+}
+
+/** A percentage without needless decimals, as of a level: 50%, 83.5%. */
 export function shortPercent(value: number): string {
-  return `${Number(value.toFixed(1))} %`;
+  return `${Number(value.toFixed(1))}%`;
 }
 
 /** Dollars: < $0.01, $0.50, $12.30, $1,204. */

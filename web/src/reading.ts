@@ -1,7 +1,7 @@
 /** The meaning of a reading: level, state and age. Pure. */
 
 import type { SessionView, ThreadRow } from "./api-types";
-import { duration, percent, shortPercent, tokens, UNKNOWN } from "./format";
+import { duration, occupancy, shortPercent, tokens, UNKNOWN } from "./format";
 
 export type Level = "unknown" | "low" | "medium" | "high" | "limit";
 
@@ -83,11 +83,11 @@ export function limitPercent(thread: ThreadRow): number | null {
 export function barText(thread: Occupancy | undefined, limitAt: number | null): string {
   if (!thread || thread.percent === null) return `Context ${UNKNOWN}`;
   const parts = [
-    `${percent(thread.percent)} of the window`,
+    `${occupancy(thread.percent_raw)} of the window`,
     `${tokens(thread.sent)} of ${tokens(thread.window)} tokens`,
     LEVEL_TEXTS[levelOf(thread)],
     limitAt === null ? "limit unknown" : `limit at ${shortPercent(limitAt)}`,
   ];
-  if (isOverWindow(thread)) parts.push(`overshoot: ${percent(thread.percent_raw)}`);
+  if (isOverWindow(thread)) parts.push("more than the window");
   return parts.join(", ");
 }

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import cases from "../../tests/figure_formats.json";
 import {
   ago,
   clock,
@@ -6,6 +7,7 @@ import {
   dollars,
   duration,
   moment,
+  occupancy,
   percent,
   plural,
   shortPercent,
@@ -13,20 +15,25 @@ import {
 } from "../src/format";
 
 test("every format writes null as unknown, never as 0", () => {
-  for (const format of [count, tokens, percent, dollars]) expect(format(null)).toBe("unknown");
+  for (const format of [count, tokens, percent, occupancy, dollars])
+    expect(format(null)).toBe("unknown");
   expect(ago(null, 1)).toBe("unknown");
   expect(moment(null, 1)).toBe("unknown");
   expect(tokens(0)).toBe("0");
 });
 
-test("tokens have at most three digits, and the unit that they round to", () => {
-  const written = [999, 1_000, 1_234, 12_345, 121_308, 999_499, 999_500, 1_048_576].map(tokens);
-  expect(written).toEqual(["999", "1K", "1.23K", "12.3K", "121K", "999K", "1M", "1.05M"]);
+test("figures have the form that the commands and the status line give them", () => {
+  expect(cases.tokens.map(([value]) => tokens(Number(value)))).toEqual(texts(cases.tokens));
+  expect(cases.percent.map(([value]) => percent(Number(value)))).toEqual(texts(cases.percent));
+  expect(cases.occupancy.map(([raw]) => occupancy(Number(raw)))).toEqual(texts(cases.occupancy));
 });
 
-test("a percentage has one decimal, a short one only if needed", () => {
-  expect([percent(61), percent(79.9), percent(100)]).toEqual(["61.0 %", "79.9 %", "100.0 %"]);
-  expect([shortPercent(50), shortPercent(83.5)]).toEqual(["50 %", "83.5 %"]);
+function texts(rows: (string | number)[][]) {
+  return rows.map(([, text]) => text);
+}
+
+test("a level has a decimal only if needed", () => {
+  expect([shortPercent(50), shortPercent(83.5)]).toEqual(["50%", "83.5%"]);
 });
 
 test("less than a cent is not written as $0.00", () => {

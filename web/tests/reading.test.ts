@@ -27,11 +27,11 @@ test("an unknown occupancy has no level and is not shown as empty", () => {
   expect(barText(unknown, 80)).toBe("Context unknown");
 });
 
-test("an overshoot is shown beside the bounded percentage", () => {
+test("an overshoot is shown as it is, and named", () => {
   expect(isOverWindow(full(100))).toBe(false);
   expect(isOverWindow(full(130))).toBe(true);
-  expect(barText(full(130), null)).toContain("100.0 % of the window");
-  expect(barText(full(130), null)).toContain("overshoot: 130.0 %");
+  expect(barText(full(130), null)).toContain("130.0%! of the window");
+  expect(barText(full(130), null)).toContain("more than the window");
 });
 
 test("a session is stale after an hour without events", () => {

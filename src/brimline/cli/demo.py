@@ -6,11 +6,12 @@ import time
 
 from brimline.chart import of_thread
 from brimline.cli.context import Context
+from brimline.cli.inspect import describe_context
 from brimline.demo.recording import read_recording
 from brimline.events import MAIN, Call, Compacted
 from brimline.terminal.text import colourize, count_of, draw_bar, shade_of
 from brimline.tracker import Reading, Session, Thread, fold, read
-from brimline.usage import context_line, format_tokens
+from brimline.usage import format_percent, format_tokens
 
 DEMO_LENGTH_S = 8.0
 BAR = 30
@@ -48,13 +49,11 @@ def play(context: Context, speed: float = 1.0) -> int:
 
 def _draw(context: Context, thread: Thread, reading: Reading) -> None:
     drawn = colourize(draw_bar(reading.percent, BAR), shade_of(reading.percent), context.colour)
-    limit = f"{reading.percent_of_limit}% of the limit" if reading.percent_of_limit else ""
-    sys.stdout.write(f"\r\x1b[K{_context(reading)}  {drawn}  {limit}  call {len(thread.calls)}")
+    near = reading.percent_of_limit
+    limit = f"{format_percent(near)} of the limit" if near else ""
+    parts = (describe_context(reading), drawn, limit, f"call {len(thread.calls)}")
+    sys.stdout.write("\r\x1b[K" + "  ".join(parts))
     sys.stdout.flush()
-
-
-def _context(reading: Reading) -> str:
-    return context_line(reading.sent, reading.window.tokens if reading.window else None)
 
 
 def _compaction(thread: Thread) -> str:
@@ -70,7 +69,7 @@ def _say(text: str, live: bool) -> None:
 def _finish(context: Context, session: Session, live: bool) -> None:
     thread = session.threads[MAIN]
     reading = read(session, thread, "transcript")
-    _say(f"{_context(reading)} after {count_of(len(thread.calls), 'call')}\n", live)
+    _say(f"{describe_context(reading)} after {count_of(len(thread.calls), 'call')}\n", live)
     drawn = of_thread(thread, reading, context.width, context.colour)
     print("\n".join(drawn))
     print(

@@ -27,7 +27,7 @@ from brimline.terminal.text import (
     strip_control,
 )
 from brimline.tracker import Compaction, Reading, Session, Thread, read
-from brimline.usage import context_line, format_tokens, percent_raw
+from brimline.usage import format_occupancy, format_percent, format_tokens, percent_raw
 from brimline.windows import Limit, Window
 
 
@@ -222,16 +222,24 @@ def _thread_text(context: Context, session: Session, thread: Thread, series: boo
 
 
 def _headline(context: Context, thread: Thread, reading: Reading) -> str:
-    now = "unknown until the next reply"
-    if reading.sent is not None:
-        now = context_line(reading.sent, reading.window.tokens if reading.window else None)
+    now = "unknown until the next reply" if reading.sent is None else describe_context(reading)
     parts = [strip_control(thread.name), strip_control(thread.model or "unknown model"), now]
     if reading.percent_of_limit is not None:
-        parts.append(f"{reading.percent_of_limit}% of the limit")
+        parts.append(f"{format_percent(reading.percent_of_limit)} of the limit")
     parts += [count_of(len(thread.calls), "call"), f"cycle {thread.cycle}"]
     if reading.percent_raw is not None and reading.percent_raw > 100:
-        parts.append(f"WARNING: {reading.percent_raw}% of the window")
+        parts.append("WARNING: more than the window")
     return colourize("  ".join(parts), shade_of(reading.percent), context.colour)
+
+
+def describe_context(reading: Reading) -> str:
+    """Summarise a context: percent of its window and tokens, the tokens alone, or empty."""
+    if reading.sent is None:
+        return ""
+    if reading.window is None or reading.percent_raw is None:
+        return f"Tokens: {format_tokens(reading.sent)}"
+    tokens = f"{format_tokens(reading.sent)}/{format_tokens(reading.window.tokens)}"
+    return f"Context: {format_occupancy(reading.percent_raw)} ({tokens})"
 
 
 def _origins(reading: Reading) -> list[str]:
@@ -279,7 +287,7 @@ def _formulas(context: Context, thread: Thread, reading: Reading) -> list[str]:
 
 
 def _percent(value: float | None) -> str:
-    return "unknown" if value is None else f"{value}%"
+    return "unknown" if value is None else format_percent(value)
 
 
 def _off(value: int | None, truth: int | None) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from brimline.terminal.text import GAP, cell_width, colourize, count_of, draw_bar, shade_of
 from brimline.tracker import Reading
-from brimline.usage import format_tokens
+from brimline.usage import format_occupancy, format_tokens
 
 MIN_BAR_COLUMNS, MAX_BAR_COLUMNS = 8, 30  # how wide the bar itself may be
 
@@ -41,7 +41,7 @@ def write_error(text: str) -> None:
 
 def status_parts(reading: Reading, calls: int, seconds: float, name: str) -> list[str]:
     """Return the texts beside the bar, the most important first."""
-    share = "" if reading.percent is None else f"{reading.percent:.1f}%"
+    share = "" if reading.percent_raw is None else format_occupancy(reading.percent_raw)
     if reading.state == "compacting":
         share = "compacting"
     called = count_of(calls, "call") if calls else ""

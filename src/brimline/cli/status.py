@@ -22,7 +22,7 @@ from brimline.terminal.text import (
     truncate,
 )
 from brimline.tracker import Reading
-from brimline.usage import format_tokens
+from brimline.usage import format_occupancy, format_percent, format_tokens
 from brimline.windows import Limit, Window, normalize_model
 
 MIN_BAR_COLUMNS, MAX_BAR_COLUMNS = 8, 40
@@ -157,8 +157,8 @@ def _line(context: Context, session: SessionStatus, row: ThreadStatus) -> list[C
         Cell(draw_bar(reading.percent, bar_width(context.width)), how),
         Cell(_percent(reading), how),
         Cell(_tokens(reading)),
-        Cell(_known(reading.percent_of_limit, "%")),
-        Cell(_known(row.cycle)),
+        Cell("?" if reading.percent_of_limit is None else format_percent(reading.percent_of_limit)),
+        Cell("?" if row.cycle is None else str(row.cycle)),
         Cell(format_age(context.now - at)),
         Cell(reading.source, "dim"),
     ]
@@ -176,11 +176,9 @@ def _short(model: str | None) -> str:
 
 
 def _percent(reading: Reading) -> str:
-    if reading.percent is None:
+    if reading.percent_raw is None:
         return reading.state if reading.sent is None else "?"
-    if reading.percent_raw is not None and reading.percent_raw > 100:
-        return f"{reading.percent_raw:.0f}%!"
-    return f"{reading.percent:.1f}%"
+    return format_occupancy(reading.percent_raw)
 
 
 def _tokens(reading: Reading) -> str:
@@ -188,7 +186,3 @@ def _tokens(reading: Reading) -> str:
         return f"?/{format_tokens(reading.window.tokens)}" if reading.window else "unknown"
     window = format_tokens(reading.window.tokens) if reading.window else "?"
     return f"{format_tokens(reading.sent)}/{window}"
-
-
-def _known(value: float | None, unit: str = "") -> str:
-    return "?" if value is None else f"{value:.0f}{unit}"

@@ -10,12 +10,10 @@ from brimline.settings import Colour, LinePart, LineSettings
 from brimline.terminal.colours import code
 from brimline.terminal.text import HIGH_FROM, MEDIUM_FROM, cell_width, count_of, draw_bar
 from brimline.tracker import Reading
-from brimline.usage import format_tokens, whole_percent
-from brimline.windows import Window
+from brimline.usage import format_occupancy, format_tokens
 
 RESET = "\x1b[0m"
 CORRECTED_MARK = "*"  # the client reports another figure
-OVER_MARK = "!"  # more than the window that the user set
 
 
 class RenderOptions(msgspec.Struct, frozen=True):
@@ -84,10 +82,10 @@ def _context(reading: Reading, status: StatusInput, options: RenderOptions) -> S
     """Return the occupancy: with a bar, with tokens, with neither."""
     if reading.sent is None or reading.state == "compacting":
         return _unknown(reading, options)
-    if reading.window is None or reading.percent is None or _is_lower_bound(reading):
+    if reading.window is None or reading.percent_raw is None or _is_lower_bound(reading):
         return [_plain(f"{format_tokens(reading.sent)} of an unknown window")]
     marks = CORRECTED_MARK if _client_error(reading, status, options) else ""
-    percent = f"{_percent(reading, reading.sent, reading.window)}{marks}"
+    percent = f"{format_occupancy(reading.percent_raw)}{marks}"
     tokens = f" {format_tokens(reading.sent)}/{format_tokens(reading.window.tokens)} window"
     shade = _colour_code(reading, options)
     if not options.line.bar:
@@ -125,14 +123,6 @@ def _is_lower_bound(reading: Reading) -> bool:
     """Return whether only a lower bound of the window is known: what was sent."""
     window, sent = reading.window, reading.sent
     return window is not None and window.origin == "observed" and sent == window.tokens
-
-
-def _percent(reading: Reading, sent: int, window: Window) -> str:
-    """Return whole percent; a used context is never shown as 0%, more than 100% is shown."""
-    if sent > window.tokens:
-        return f"{reading.percent_raw:.0f}%{OVER_MARK}"
-    whole = whole_percent(sent, window.tokens)
-    return f"{whole}%" if whole else "<1%"
 
 
 def _colour_code(reading: Reading, options: RenderOptions) -> str:

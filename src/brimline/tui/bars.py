@@ -6,7 +6,7 @@ from brimline.events import MAIN
 from brimline.terminal.text import draw_bar, format_age, shade_of, shorten_home, strip_control
 from brimline.tui.api_types import SessionView, ThreadView
 from brimline.tui.styled_text import Line, Shade, Span
-from brimline.usage import format_tokens
+from brimline.usage import format_occupancy, format_percent, format_tokens
 from brimline.windows import normalize_model
 
 LEVEL_MARK, LIMIT_MARK = "╎", "┃"
@@ -61,9 +61,7 @@ def percent_text(thread: ThreadView) -> str:
     """The percentage of the window; with `!` if it is above 100."""
     if thread.percent is None:
         return "unknown" if thread.sent is None else "?"
-    if is_over_window(thread):
-        return f"{thread.percent_raw:.0f}%!"
-    return f"{thread.percent:.1f}%"
+    return format_occupancy(thread.percent if thread.percent_raw is None else thread.percent_raw)
 
 
 def tokens_text(thread: ThreadView) -> str:
@@ -73,7 +71,7 @@ def tokens_text(thread: ThreadView) -> str:
 
 
 def limit_text(thread: ThreadView) -> str:
-    return "?" if thread.percent_of_limit is None else f"{thread.percent_of_limit:.0f}%"
+    return "?" if thread.percent_of_limit is None else format_percent(thread.percent_of_limit)
 
 
 def state_text(view: SessionView, thread: ThreadView | None, now: float) -> str:

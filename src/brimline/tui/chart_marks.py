@@ -10,7 +10,7 @@ from brimline.events import MAIN
 from brimline.store.rows import CallRow, SignalRow
 from brimline.terminal.text import strip_control
 from brimline.tui.api_types import Timeline
-from brimline.usage import format_tokens
+from brimline.usage import format_percent, format_tokens
 
 # The line below the chart shows these; a compaction is marked on the axis.
 SYMBOLS = {
@@ -91,7 +91,7 @@ def _signal_marks(timeline: Timeline, thread: str, calls: Sequence[CallRow]) -> 
 
 def _signal_text(signal: SignalRow) -> str:
     if signal.kind == "level":
-        reached = "" if signal.percent is None else f" at {signal.percent:.1f}%"
+        reached = "" if signal.percent is None else f" at {format_percent(signal.percent)}"
         return f"level {signal.level:g} reached{reached}"
     return signal.kind
 

@@ -54,7 +54,7 @@ NARROW_FIRST_LINE = (AGENT, PROJECT, MODEL, STATE, UNREAD, AGE)
 NARROW_SECOND_LINE = (
     CONTEXT,
     *FIGURES,
-    OverviewColumn("limited", 10, right=True),
+    OverviewColumn("limited", 12, right=True),
     OverviewColumn("handed", 13),
 )
 NARROW_SUBAGENT_LINE = (OverviewColumn("project", share=2), CONTEXT, *FIGURES, AGE)

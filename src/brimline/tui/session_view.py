@@ -15,7 +15,7 @@ from brimline.tui import bars
 from brimline.tui.api_types import SessionDetail, SessionView, ThreadView
 from brimline.tui.chart_marks import SYMBOLS, ChartMark, find_marks, symbol_line
 from brimline.tui.styled_text import Line, Span, parse_ansi, wrap_text
-from brimline.usage import Usage
+from brimline.usage import Usage, format_percent
 
 MAX_MARKS, MAX_MESSAGES = 12, 30
 
@@ -89,7 +89,10 @@ class SessionPage(msgspec.Struct, frozen=True):
 
     def _limit_note(self, thread: ThreadView) -> str | None:
         near = thread.percent_of_limit
-        parts = [None if near is None else f"{near}% of the limit held", thread.limit_why]
+        parts = [
+            None if near is None else f"{format_percent(near)} of the limit held",
+            thread.limit_why,
+        ]
         return "; ".join(part for part in parts if part) or None
 
     def _calls_note(self, view: SessionView, thread: ThreadView) -> str:

@@ -4,7 +4,7 @@ import { useComputed } from "@preact/signals";
 import { memo } from "preact/compat";
 import type { SessionView, ThreadRow } from "../api-types";
 import { sessionName, sessionStore } from "../app";
-import { ago, percent, plural, shortPercent, tokens } from "../format";
+import { ago, occupancy, plural, shortPercent, tokens } from "../format";
 import {
   isOverWindow,
   LEVEL_TEXTS,
@@ -102,7 +102,7 @@ function Percent({ main }: { main: ThreadRow | undefined }) {
   return (
     <div class="row-percent">
       <span class="percent" data-testid="percent">
-        {percent(main?.percent ?? null)}
+        {occupancy(main?.percent_raw ?? null)}
       </span>
       {level !== "unknown" && (
         <span class="level" data-level={level} data-testid="level">
@@ -115,7 +115,7 @@ function Percent({ main }: { main: ThreadRow | undefined }) {
           data-testid="over"
           title="more tokens were sent than the known window holds"
         >
-          overshoot {percent(main.percent_raw)}
+          more than the window
         </span>
       )}
     </div>
@@ -152,9 +152,7 @@ function Subagents({ view }: { view: SessionView }) {
             {thread.thread}
           </span>
           <Bar thread={thread} limitAt={limitPercent(thread)} small />
-          <span class="sub-percent">
-            {thread.percent === null ? "unknown" : percent(thread.percent)}
-          </span>
+          <span class="sub-percent">{occupancy(thread.percent_raw)}</span>
         </li>
       ))}
       {all.length > shown.length && <li class="sub-more">{all.length - shown.length} more</li>}

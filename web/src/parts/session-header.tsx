@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import type { SessionView } from "../api-types";
 import { sessionName } from "../app";
-import { ago, count, percent, plural, shortPercent, tokens } from "../format";
+import { ago, count, occupancy, percent, plural, shortPercent, tokens } from "../format";
 import { isOverWindow, LEVEL_TEXTS, levelOf, mainThread, stateOf, stateText } from "../reading";
 import { now } from "../state/clock";
 import { sessionHash } from "../state/route";
@@ -35,14 +35,14 @@ export function SessionHeader({ view }: { view: SessionView }) {
       {view.session.title && <p class="head-title">{view.session.title}</p>}
       <div class="head-full">
         <span class="percent" data-testid="percent">
-          {main && main.percent !== null ? percent(main.percent) : "unknown"}
+          {occupancy(main?.percent_raw ?? null)}
         </span>
         <span class="level" data-level={level} data-testid="level">
           {LEVEL_TEXTS[level]}
         </span>
         {main && isOverWindow(main) && (
           <span class="over" data-testid="over">
-            overshoot {percent(main.percent_raw)}
+            more than the window
           </span>
         )}
         <span class="head-tokens" data-testid="tokens">

@@ -1,7 +1,7 @@
 /** The threads of a session, each with its bar. */
 
 import type { SessionView, ThreadRow } from "../api-types";
-import { ago, count, percent, tokens } from "../format";
+import { ago, count, occupancy, tokens } from "../format";
 import { LEVEL_TEXTS, levelOf, limitPercent } from "../reading";
 import { now } from "../state/clock";
 import { Bar } from "./bar";
@@ -41,7 +41,7 @@ function Line({ thread }: { thread: ThreadRow }) {
       <td class="bar-cell">
         <Bar thread={thread} limitAt={limitPercent(thread)} small />
       </td>
-      <td class="figure strong">{percent(thread.percent)}</td>
+      <td class="figure strong">{occupancy(thread.percent_raw)}</td>
       <td>{LEVEL_TEXTS[levelOf(thread)]}</td>
       <td class="figure">{count(thread.sent)}</td>
       <td class="figure">{tokens(thread.window)}</td>

@@ -271,16 +271,16 @@ static long read_sent(Text usage) {
     return sent;
 }
 
-/* Writes a token count as `usage.shorten` does: 950, 9.5K, 90K, 1.25M. */
+/* Writes a token count as `usage.format_tokens` does: 950, 9.5K, 90K, 1.25M. */
 static const char *shorten(long tokens, char *into, size_t size) {
     if (tokens < 1000)
         snprintf(into, size, "%ld", tokens);
     else if (tokens >= 9950 && tokens < 999500)
-        snprintf(into, size, "%.0fK", (double)tokens / 1e3);
+        snprintf(into, size, "%ldK", (tokens + 500) / 1000);
     else {
         const int is_large = tokens >= 999500;
-        const double number = (double)tokens / (is_large ? 1e6 : 1e3);
-        int end = snprintf(into, size, "%.*f", is_large ? 2 : 1, number);
+        const long number = is_large ? (tokens + 5000) / 10000 : (tokens + 50) / 100 * 10;
+        int end = snprintf(into, size, "%ld.%02ld", number / 100, number % 100);
         while (into[end - 1] == '0')
             end--;
         end -= into[end - 1] == '.';
@@ -290,7 +290,7 @@ static const char *shorten(long tokens, char *into, size_t size) {
 }
 
 size_t short_status(const char *reduced, size_t size, const char *daemon_state, char *into) {
-    char used[24], whole[24], percent[16] = "<1";
+    char used[24], whole[24];
     const Text context = find_member((Text){reduced, reduced + size}, "context_window");
     if (!length(context) || *context.at != '{')
         return 0;
@@ -302,9 +302,7 @@ size_t short_status(const char *reduced, size_t size, const char *daemon_state, 
     if (sent > window)
         return (size_t)snprintf(into, MAX_STATUS_BYTES, "ctx %s of an unknown window | %s\n", used,
                                 daemon_state);
-    const int rounded = (int)((200LL * sent + window) / (2LL * window));
-    if (rounded)
-        snprintf(percent, sizeof percent, "%d", rounded);
-    return (size_t)snprintf(into, MAX_STATUS_BYTES, "ctx %s%% %s/%s | %s\n", percent, used,
-                            shorten(window, whole, sizeof whole), daemon_state);
+    const int tenths = (int)((2000LL * sent + window) / (2LL * window));
+    return (size_t)snprintf(into, MAX_STATUS_BYTES, "ctx %d.%d%% %s/%s | %s\n", tenths / 10,
+                            tenths % 10, used, shorten(window, whole, sizeof whole), daemon_state);
 }

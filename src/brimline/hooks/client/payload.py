@@ -149,8 +149,8 @@ def describe(sent: int | None, window: "Any") -> str:
         return "unknown"
     if not is_count(window) or window < sent:
         return f"{shorten(sent)} of an unknown window"
-    percent = (200 * sent + window) // (2 * window) or "<1"
-    return f"{percent}% {shorten(sent)}/{shorten(window)}"
+    tenths = (2_000 * sent + window) // (2 * window)
+    return f"{tenths // 10}.{tenths % 10}% {shorten(sent)}/{shorten(window)}"
 
 
 def read_sent(usage: "Any") -> int | None:
@@ -165,11 +165,11 @@ def is_count(number: "Any") -> bool:
 
 
 def shorten(tokens: int) -> str:
-    """Return a token count for people, as `usage.shorten` does."""
+    """Return a token count for people, as `usage.format_tokens` does."""
     if tokens < 1_000:
         return str(tokens)
     if tokens < 9_950:
-        return f"{tokens / 1_000:.1f}".removesuffix(".0") + "K"
+        return f"{(tokens + 50) // 100 / 10:g}K"
     if tokens < 999_500:
-        return f"{tokens / 1_000:.0f}K"
-    return f"{tokens / 1_000_000:.2f}".rstrip("0").rstrip(".") + "M"
+        return f"{(tokens + 500) // 1_000}K"
+    return f"{(tokens + 5_000) // 10_000 / 100:.2f}".rstrip("0").rstrip(".") + "M"
