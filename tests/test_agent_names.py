@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from brimline.agents import agent_names, all_agents
+from source_trees import parse_modules
 
 SOURCE = Path(__file__).parent.parent / "src" / "brimline"
 
@@ -35,10 +36,9 @@ VARIABLE = re.compile(r"\b(?:CLAUDECODE|(?:CLAUDE|CODEX|GEMINI|OPENCODE|PI)_[A-Z
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
     """Every module outside the exempt folders, by its path."""
-    for path in sorted(SOURCE.rglob("*.py")):
-        name = path.relative_to(SOURCE).as_posix()
+    for name, tree in parse_modules().items():
         if not name.startswith(tuple(f"{folder}/" for folder in EXEMPT_FOLDERS)):
-            yield name, ast.parse(path.read_text("utf-8"))
+            yield name, tree
 
 
 def strings(tree: ast.Module) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 import ast
 import builtins
-from pathlib import Path
 
 import pytest
 
@@ -27,6 +26,7 @@ from brimline.errors import (
     UnsafeFolder,
     WorkerFailed,
 )
+from source_trees import parse_modules
 
 EVERY: list[BrimlineError] = [
     AlreadyRunning("127.0.0.1:8420", "Address already in use"),
@@ -64,12 +64,11 @@ def test_docstring_of_errors_names_every_class() -> None:
 
 def exception_classes(bases: set[str]) -> set[str]:
     """Return the name of every exception class of the package that derives from a base."""
-    source = Path(errors.__file__).parent
     classes = {
         node.name: {each.id for each in node.bases if isinstance(each, ast.Name)}
-        for path in source.rglob("*.py")
-        if "testing" not in path.relative_to(source).parts
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for path, tree in parse_modules().items()
+        if not path.startswith("testing/")
+        for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
     }
     ours: set[str] = set()

@@ -3,9 +3,8 @@
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 
-SOURCE = Path(__file__).parent.parent / "src" / "brimline"
+from source_trees import parse_modules
 
 # Participles and adverbs that named modules once; such a name does not say what a file holds.
 NOT_A_NOUN = """
@@ -28,11 +27,6 @@ NO_UNIT = {
 SECONDS = ("_S", "_MS")
 SECONDS_KEYWORDS = {"timeout", "wait_s", "timeout_s", "delay"}
 WAITING_FUNCTIONS = {"sleep", "wait_for", "timeout", "call_later", "settimeout"}
-
-
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text("utf-8"))
 
 
 def constants(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
@@ -67,14 +61,14 @@ def waited_constants(tree: ast.Module) -> Iterator[str]:
 
 def test_no_module_is_named_by_a_participle_or_an_adverb() -> None:
     words = set(NOT_A_NOUN.split())
-    names = {path: set(path.removesuffix(".py").split("/")) for path, _ in modules()}
+    names = {path: set(path.removesuffix(".py").split("/")) for path in parse_modules()}
     assert [path for path, parts in names.items() if parts & words] == []
 
 
 def test_every_float_constant_has_its_unit_in_its_name() -> None:
     floats = [
         (path, name)
-        for path, tree in modules()
+        for path, tree in parse_modules().items()
         for name, value in constants(tree)
         if is_float(value) and name not in NO_UNIT
     ]
@@ -84,7 +78,7 @@ def test_every_float_constant_has_its_unit_in_its_name() -> None:
 def test_every_constant_that_is_waited_for_is_in_seconds() -> None:
     waited = [
         (path, name)
-        for path, tree in modules()
+        for path, tree in parse_modules().items()
         for name in waited_constants(tree)
         if name.isupper()
     ]
@@ -94,7 +88,7 @@ def test_every_constant_that_is_waited_for_is_in_seconds() -> None:
 
 def test_no_class_name_is_in_more_than_two_modules() -> None:
     places: defaultdict[str, set[str]] = defaultdict(set)
-    for path, tree in modules():
+    for path, tree in parse_modules().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 places[node.name].add(path)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -22,13 +23,18 @@ SESSION = "11111111-1111-4111-8111-111111111111"
 PROMPT = "and continue from where you left off."
 
 
-@pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Running]:
-    """A running daemon, stopped after the test."""
-    running = Running(tmp_path / "daemon")
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A running daemon for all tests; each has its own session."""
+    running = Running(tmp_path_factory.mktemp("daemon"))
     running.start()
     yield running
     running.close()
+
+
+@pytest.fixture
+def session() -> str:
+    return str(uuid4())
 
 
 def user_prompt(user: User, text: str) -> Json:
@@ -56,12 +62,12 @@ def stand_in(folder: Path) -> str:
     return str(folder)
 
 
-def status(transcript: Path) -> dict[str, Any]:
+def status(session: str, transcript: Path) -> dict[str, Any]:
     """Status-line input of a session."""
     usage = {"input_tokens": 10, "output_tokens": 5, "cache_creation_input_tokens": 0,
              "cache_read_input_tokens": 1_000}  # fmt: skip
     window = {"context_window_size": 200_000, "current_usage": usage}
-    return {"session_id": SESSION, "cwd": "/project", "version": "2.1.325",
+    return {"session_id": session, "cwd": "/project", "version": "2.1.325",
             "transcript_path": str(transcript), "model": {"id": "claude-sonnet-4-5"},
             "context_window": window}  # fmt: skip
 
@@ -96,26 +102,26 @@ def test_continuing_needs_a_document(user: User, words: tuple[str, ...]) -> None
 
 
 def test_show_and_list_count_calls_and_files_since_the_handoff(
-    daemon: Running, tmp_path: Path
+    daemon: Running, session: str, tmp_path: Path
 ) -> None:
     transcript, notes = tmp_path / "session.jsonl", tmp_path / "notes.md"
     transcript.write_text("")
     notes.write_text("The parser is half done.")
-    daemon.hook(status(transcript), "statusline")
-    none = daemon.command("handoff", "--list", "--session", SESSION)
+    daemon.hook(status(session, transcript), "statusline")
+    none = daemon.command("handoff", "--list", "--session", session)
     assert none.stdout == "no handoff yet\n", none.stderr
-    assert daemon.command("handoff", str(notes), "--session", SESSION).returncode == 0
+    assert daemon.command("handoff", str(notes), "--session", session).returncode == 0
     records = file_edit(time.time() - 600, "/a.py", "m1") + file_edit(
         time.time() + 1, "/b.py", "m2"
     )
     transcript.write_text("".join(f"{json.dumps(record)}\n" for record in records))
-    text = daemon.command("handoff", "--show", "--session", SESSION).stdout
+    text = daemon.command("handoff", "--show", "--session", session).stdout
     assert text.startswith(f"{notes}\nby the user, ")
     assert "; since then: 0 calls, 1 file changed\n\nThe parser is half done.\n" in text
-    listed = daemon.command("handoff", "--list", "--session", SESSION).stdout
+    listed = daemon.command("handoff", "--list", "--session", session).stdout
     assert str(notes)[-20:] in listed
     documents = json.loads(
-        daemon.command("handoff", "--list", "--json", "--session", SESSION).stdout
+        daemon.command("handoff", "--list", "--json", "--session", session).stdout
     )
     (row,) = documents["handoffs"]
     assert row["text"] == "The parser is half done."
@@ -136,16 +142,20 @@ def test_show_and_list_count_calls_and_files_since_the_handoff(
     ],
 )
 def test_list_has_the_result_of_clear(
-    daemon: Running, tmp_path: Path, intent: tuple[Any, str | None, str | None], line: str
+    daemon: Running,
+    session: str,
+    tmp_path: Path,
+    intent: tuple[Any, str | None, str | None],
+    line: str,
 ) -> None:
-    daemon.hook(status(tmp_path / "none.jsonl"), "statusline")
+    daemon.hook(status(session, tmp_path / "none.jsonl"), "statusline")
     step, after, why = intent
     ago = time.time() - 300
     pane = Pane("/tmp/nobody", "%1")
     save_request(
-        daemon.state, ClearRequest(SESSION, "claude", pane, "/n.md", ago, step, ago, after, why)
+        daemon.state, ClearRequest(session, "claude", pane, "/n.md", ago, step, ago, after, why)
     )
-    assert line in daemon.command("handoff", "--list", "--session", SESSION).stdout
+    assert line in daemon.command("handoff", "--list", "--session", session).stdout
 
 
 def test_spawn_in_tmux_opens_a_window_in_the_current_folder(user: User, tmp_path: Path) -> None:
@@ -299,12 +309,12 @@ def test_escapes_in_a_draft_reach_a_pipe_but_no_terminal(user: User) -> None:
 
 
 def test_escapes_in_a_stored_document_do_not_reach_the_terminal(
-    daemon: Running, user: User, tmp_path: Path
+    daemon: Running, session: str, user: User, tmp_path: Path
 ) -> None:
-    daemon.hook(status(tmp_path / "none.jsonl"), "statusline")
+    daemon.hook(status(session, tmp_path / "none.jsonl"), "statusline")
     (tmp_path / "notes.md").write_bytes(b"a\tb\x1b[2J\r\nnext\n")
-    daemon.command("handoff", str(tmp_path / "notes.md"), "--session", SESSION)
-    words = ("handoff", "--show", "--session", SESSION)
+    daemon.command("handoff", str(tmp_path / "notes.md"), "--session", session)
+    words = ("handoff", "--show", "--session", session)
     text = user.on_terminal(*words, BRIMLINE_STATE_DIR=str(daemon.state)).out
     assert "a\tb\ufffd[2J\nnext\n" in text
     assert "a\tb\x1b[2J" in daemon.command(*words).stdout
@@ -312,12 +322,12 @@ def test_escapes_in_a_stored_document_do_not_reach_the_terminal(
 
 @pytest.mark.parametrize("columns", [20, 40, 60])
 def test_list_fits_the_terminal_and_keeps_the_path(
-    daemon: Running, tmp_path: Path, columns: int
+    daemon: Running, session: str, tmp_path: Path, columns: int
 ) -> None:
-    daemon.hook(status(tmp_path / "none.jsonl"), "statusline")
+    daemon.hook(status(session, tmp_path / "none.jsonl"), "statusline")
     (tmp_path / "notes.md").write_text("Go on.")
-    daemon.command("handoff", str(tmp_path / "notes.md"), "--session", SESSION)
-    words = ("handoff", "--list", "--session", SESSION)
+    daemon.command("handoff", str(tmp_path / "notes.md"), "--session", session)
+    words = ("handoff", "--list", "--session", session)
     lines = daemon.command(*words, COLUMNS=str(columns)).stdout.splitlines()
     assert max(map(cells, lines)) <= columns
     assert lines[-1].endswith("notes.md")

@@ -69,13 +69,13 @@ def test_multi_line_message_is_one_table_row(daemon: Running) -> None:
     assert daemon.command("inbox").stdout.endswith("  Look at: the tests\n")
 
 
-@pytest.mark.parametrize("columns", [20, 40, 60, 80])
-def test_table_fits_the_terminal_and_keeps_session_and_text(daemon: Running, columns: int) -> None:
+def test_table_fits_the_terminal_and_keeps_session_and_text(daemon: Running) -> None:
     daemon.command("send", SESSION, "A message that is longer than any of these terminals." * 2)
-    lines = daemon.command("inbox", COLUMNS=str(columns)).stdout.splitlines()
-    assert max(map(cells, lines)) <= columns
-    assert lines[-1].startswith("11111111  ")
-    assert "A messag" in lines[-1]
+    for columns in (20, 40, 60, 80):
+        lines = daemon.command("inbox", COLUMNS=str(columns)).stdout.splitlines()
+        assert max(map(cells, lines)) <= columns
+        assert lines[-1].startswith("11111111  ")
+        assert "A messag" in lines[-1]
 
 
 def test_too_long_message_is_refused_with_a_hint(daemon: Running) -> None:
