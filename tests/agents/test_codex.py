@@ -231,11 +231,41 @@ def test_record_without_response_id_has_the_id_of_its_token_count() -> None:
     assert [call.id for call in read_events] == [call.id for call in counted]
 
 
-def test_fork_repeats_the_call_ids_of_its_origin() -> None:
-    origin = [meta(), turn("t1"), count(tokens(800, 20), tokens(800, 20))]
-    fork = events(meta("019f0000-0000", forked_from_id=OWN), *origin)
-    assert [call.id for call in calls(fork)] == [call.id for call in calls(events(*origin))]
-    assert [each.session for each in fork if isinstance(each, SessionSeen)] == ["019f0000-0000"]
+FORK_TURN = "01a1dd40-0000-7000-8000-000000000000"  # later than CHILD, the fork
+
+
+@pytest.mark.parametrize("old_turn", [OWN, None, "t1"])
+def test_records_that_a_fork_copied_are_not_its_own(old_turn: str | None) -> None:
+    """The editor's fork writes the history again at once, under new times."""
+    usage = tokens(800, 20)
+    origin = [
+        meta(),
+        *([turn(old_turn)] if old_turn else []),
+        count(usage, usage),
+        record("resp_1", usage, tokens(1_600, 40)),
+        line("compacted", {}),
+    ]
+    later = {"timestamp": "2026-11-15T03:18:27.000Z"}
+    own = [turn(FORK_TURN) | later, count(tokens(900, 30), tokens(2_500, 70)) | later]
+    fork = events(meta(CHILD, forked_from_id=OWN, source="vscode"), *origin, *own)
+    assert [call.usage.sent for call in calls(fork)] == [900]
+    assert [each.session for each in fork if isinstance(each, SessionSeen)] == [CHILD]
+    assert of_kind(fork, Compacted) == []
+
+
+def test_fork_that_copies_slowly_is_recognised_by_its_turns() -> None:
+    later = {"timestamp": "2026-11-15T03:18:27.000Z"}
+    old = [turn(OWN), count(tokens(800, 20), tokens(800, 20)) | later]
+    own = [turn(FORK_TURN), count(tokens(900, 30), tokens(1_700, 50)) | later]
+    fork = events(meta(CHILD, forked_from_id=OWN), *old, *own)
+    assert [call.usage.sent for call in calls(fork)] == [900]
+
+
+def test_first_call_of_a_fork_may_be_quick() -> None:
+    usage = tokens(900, 30)
+    own = [turn(FORK_TURN), record("resp_2", usage, usage, thread=CHILD), count(usage, usage)]
+    fork = events(meta(CHILD, forked_from_id=OWN), *own)
+    assert [call.id for call in calls(fork)] == ["resp_2"]
 
 
 def test_repeated_last_count_of_a_fork_is_no_call() -> None:

@@ -71,7 +71,13 @@ class Meta(msgspec.Struct, frozen=True, gc=False):
     agent_nickname: str | None = None
     agent_role: str | None = None
     subagent_history_start_ordinal: int | None = None
+    forked_from_id: str | None = None
     history_base: msgspec.Raw = NULL
+
+    @property
+    def copies(self) -> bool:
+        """Whether the file is a fork that begins with copies of another one's records."""
+        return self.forked_from_id is not None and not self.continues
 
     @property
     def continues(self) -> bool:

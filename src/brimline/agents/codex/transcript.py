@@ -33,6 +33,7 @@ from brimline.transcripts.source import parse_time
 from brimline.usage import Usage
 
 STANDARD_TIERS = frozenset({None, "auto", "default", "standard"})
+COPYING_S = 1.5  # a fork writes its copies within this time (measured, source `vscode`)
 MAX_TURNS = 64  # turns that a rollback can go back
 
 Events: TypeAlias = Sequence[AnyEvent]
@@ -51,17 +52,19 @@ class Memory(msgspec.Struct, omit_defaults=True):
     """What the parser remembers between records.
 
     `own` is the id of the file's thread, `begins` the ordinal before which a subagent's file
-    repeats its parent's; a file that `continues` another does not repeat it. `counted` is the total
-    of the last token_count, `billed` and `billed_total` the last token_usage_record. `calls` is the
-    number of the turn's calls, None outside a turn; `asked`: it has a message of the user; `turns`
-    has for each such turn the call before it. `held` is what the last two calls held. `pending` is
-    a compaction whose estimate may follow.
+    repeats its parent's, `copied_at` the time of a fork that repeats its origin's; a file that
+    `continues` another does not repeat it. `counted` is the total of the last token_count, `billed`
+    and `billed_total` the last token_usage_record. `calls` is the number of the turn's calls, None
+    outside a turn; `asked`: it has a message of the user; `turns` has for each such turn the call
+    before it. `held` is what the last two calls held. `pending` is a compaction whose estimate may
+    follow.
     """
 
     own: str | None = None
     thread: str = MAIN
     begins: int | None = None
     continues: bool = False
+    copied_at: float | None = None
     version: str | None = None
     project: str | None = None
     model: str | None = None
@@ -145,9 +148,11 @@ class RolloutParser:
         memory.own, memory.thread = meta.id, meta.thread
         memory.begins, memory.continues = meta.subagent_history_start_ordinal, meta.continues
         memory.version, memory.project = meta.cli_version, meta.cwd
+        at = parse_time(line.timestamp)
+        memory.copied_at = at if meta.copies else None
         return (
             SessionSeen(
-                at=parse_time(line.timestamp),
+                at=at,
                 session=meta.session,
                 agent="codex",
                 project=meta.cwd,
@@ -221,18 +226,22 @@ class RolloutParser:
         return f"{memory.turn or memory.own}:{total.input_tokens}+{total.output_tokens}"
 
     def _copied(self, line: CodexLine, thread: str | None = None) -> bool:
-        """Whether a record in a subagent's file is a copy of its parent's.
+        """Whether a record in the file of a subagent or a fork is a copy of its parent's.
 
         Older files do not mark the end of the copies; but ids of turns and threads begin with a
-        time.
+        time, and a fork's copies are written at once.
         """
         memory = self._memory
-        if memory.thread == MAIN:
+        if memory.thread == MAIN and memory.copied_at is None:
             return False
         if memory.begins is not None and line.ordinal is not None:
             return line.ordinal < memory.begins
         if thread is not None:
             return thread != memory.own
+        if memory.copied_at is not None:
+            at = parse_time(line.timestamp)
+            if at is not None and at - memory.copied_at <= COPYING_S:
+                return True
         return memory.turn is not None and memory.own is not None and memory.turn < memory.own
 
     def _call(self, line: CodexLine, name: str, usage: Usage) -> Events:
