@@ -49,12 +49,16 @@ class BrimlineError(Exception):
 
 
 class InvalidUsage(BrimlineError):
-    """A token count that is negative, missing or not an integer."""
+    """A token count that is negative, missing or not an integer, or a usage of no single call."""
 
     def __init__(
-        self, field: str, value: object, expected: str = "an integer of 0 or more"
+        self,
+        field: str,
+        value: object,
+        expected: str = "an integer of 0 or more",
+        hint: str | None = None,
     ) -> None:
-        self.field, self.value, self.expected = field, value, expected
+        self.field, self.value, self.expected, self.hint = field, value, expected, hint
         came = "it is missing" if value is None else f"got {value!r}"
         super().__init__(f"usage field {field!r} must be {expected}: {came}")
 

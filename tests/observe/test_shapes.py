@@ -118,7 +118,7 @@ def test_usage_without_an_answer_is_a_call_of_its_own(form: Any, answer: Any, us
 
 def test_sum_of_a_run_is_refused_as_no_call() -> None:
     total = {"input_tokens": 9, "output_tokens": 1, "cache_read_tokens": 0, "requests": 3}
-    with pytest.raises(InvalidUsage, match="a sum of several requests is not one call"):
+    with pytest.raises(InvalidUsage, match="a sum of several requests is no occupancy"):
         events(total)
 
 

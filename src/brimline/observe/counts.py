@@ -1,57 +1,118 @@
 """A usage without its answer: it has no id, so each one is a new call."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
 
 from brimline.errors import InvalidUsage
 from brimline.events import AnyEvent, Call
 from brimline.observe.memory import StreamMemory
 from brimline.providers.anthropic import usage_of
+from brimline.providers.bedrock import CONVERSE
 from brimline.providers.gemini import GENERATE
-from brimline.providers.openai import CHAT, RESPONSES
+from brimline.providers.langchain import USAGE_METADATA
+from brimline.providers.openai import RESPONSES, chat_usage
 from brimline.providers.pydantic_ai import REQUEST
 from brimline.providers.rows import get_path
+from brimline.providers.vercel import GENERATED
 from brimline.usage import Usage
 
-NAME = "a usage of Anthropic, OpenAI, Gemini, LiteLLM or Pydantic AI"
+NAME = (
+    "a usage of Anthropic, OpenAI, Gemini, Bedrock, LiteLLM, LangChain, Pydantic AI or Vercel's SDK"
+)
+
+MIXED = "These are fields of different APIs: pass the usage as one of them reported it."
+SUMMED = (
+    "Pass the last answer: `result.raw_responses[-1]` of the OpenAI Agents SDK, "
+    "`result.response` of Pydantic AI."
+)
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """How the usage of an API is recognised: it has `counts`, and of the other marks only `own`."""
+
+    read: Callable[[object], Usage | None]
+    counts: tuple[str, ...]
+    own: tuple[str, ...] = ()
+
+
+# Of several that fit, the first is used: they then differ in nothing that is there.
+KNOWN = (
+    Marks(
+        usage_of,
+        ("input_tokens", "output_tokens"),
+        (
+            "cache_creation",
+            "cache_creation_input_tokens",
+            "cache_read_input_tokens",
+            "iterations",
+            "output_tokens_details",
+        ),
+    ),
+    Marks(
+        RESPONSES.usage,
+        ("input_tokens", "output_tokens"),
+        ("input_tokens_details", "output_tokens_details", "total_tokens"),
+    ),
+    Marks(
+        REQUEST.usage,
+        ("input_tokens", "output_tokens"),
+        ("cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens", "total_tokens"),
+    ),
+    Marks(
+        USAGE_METADATA.usage,
+        ("input_tokens", "output_tokens"),
+        ("input_token_details", "output_token_details", "total_tokens"),
+    ),
+    Marks(
+        CONVERSE.usage,
+        ("inputTokens", "outputTokens"),
+        ("cacheReadInputTokens", "cacheWriteInputTokens", "totalTokens"),
+    ),
+    Marks(
+        GENERATED.usage,
+        ("inputTokens", "outputTokens"),
+        (
+            "cachedInputTokens",
+            "inputTokenDetails",
+            "outputTokenDetails",
+            "reasoningTokens",
+            "totalTokens",
+        ),
+    ),
+    Marks(chat_usage, ("prompt_tokens", "completion_tokens")),
+    Marks(GENERATE.usage, ("prompt_token_count",)),
+    Marks(GENERATE.usage, ("promptTokenCount",)),
+)
 
 
 def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
     """The call of a usage, or None."""
-    if not _is_usage(seen):
+    candidates = [marks for marks in KNOWN if all(_has(seen, name) for name in marks.counts)]
+    if not candidates:
         return None
-    usage = _usage(seen)
+    check_single_request(seen)
+    usage = _recognise(seen, candidates).read(seen)
     return [] if usage is None else [Call(id=memory.new_call_id(), usage=usage, thread=thread)]
 
 
-def _is_usage(seen: object) -> bool:
-    return any(
-        _has(seen, prompt) and _has(seen, reply)
-        for prompt, reply in (
-            ("input_tokens", "output_tokens"),
-            ("prompt_tokens", "completion_tokens"),
-        )
-    ) or any(_has(seen, name) for name in ("prompt_token_count", "promptTokenCount"))
+def _recognise(seen: object, candidates: Sequence[Marks]) -> Marks:
+    """The candidate that has all marks that are there. Raises InvalidUsage if none has."""
+    marks = {name for each in candidates for name in each.own if get_path(seen, name) is not None}
+    fitting = [each for each in candidates if marks.issubset(each.own)]
+    names = sorted(marks) if not fitting else sorted({each.counts[0] for each in fitting})
+    if not fitting or len(names) > 1:
+        others = ", ".join(repr(name) for name in names[:-1])
+        raise InvalidUsage(names[-1], get_path(seen, names[-1]), f"absent beside {others}", MIXED)
+    return fitting[0]
 
 
-def _usage(seen: object) -> Usage | None:
-    if _has(seen, "prompt_tokens"):
-        return CHAT.usage(seen)
-    if not _has(seen, "input_tokens"):
-        return GENERATE.usage(seen)
-    if _has(seen, "cache_read_tokens"):
-        _check_single_request(seen)
-        return REQUEST.usage(seen)
-    # OpenAI reports a sum and its parts, Anthropic parts alone.
-    if _has(seen, "input_tokens_details") or _has(seen, "total_tokens"):
-        return RESPONSES.usage(seen)
-    return usage_of(seen)
-
-
-def _check_single_request(seen: object) -> None:
-    """Reject the usage of a run: a sum of requests has no occupancy."""
+def check_single_request(seen: object) -> None:
+    """Refuse the usage of a run: a sum of requests is no occupancy. Raises InvalidUsage."""
     requests = get_path(seen, "requests")
     if isinstance(requests, int) and requests > 1:
-        raise InvalidUsage("requests", requests, "1: a sum of several requests is not one call")
+        expected = "1, because a sum of several requests is no occupancy"
+        raise InvalidUsage("requests", requests, expected, SUMMED)
 
 
 def _has(seen: object, name: str) -> bool:

@@ -1,4 +1,7 @@
-"""The `google-genai` package: answers and chunks of generateContent, and interactions."""
+"""The `google-genai` package: answers and chunks of generateContent, and interactions.
+
+Events of `google-adk` have the same usage; those of a stream in progress are `partial`.
+"""
 
 from collections.abc import Sequence
 
@@ -7,20 +10,24 @@ from brimline.observe.memory import StreamMemory
 from brimline.providers.gemini import INTERACTION, collapse_requests, generate_usage
 from brimline.providers.rows import get_items, get_path, get_text
 
-NAME = "a Gemini answer, chunk or interaction"
+NAME = "a Gemini answer, chunk or interaction, or an event of Google ADK"
 
 
 def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
     """The events of an answer, a chunk or an interaction, or None."""
     if get_path(seen, "usage.total_input_tokens") is not None:
         return [_interaction(seen, memory, thread)]
+    is_event = hasattr(seen, "invocation_id") and hasattr(seen, "author")
+    if is_event and get_path(seen, "partial"):
+        return []
     usage = generate_usage(seen)
     if usage is None:
-        return [] if isinstance(get_path(seen, "candidates"), Sequence) else None
+        return [] if is_event or isinstance(get_path(seen, "candidates"), Sequence) else None
     initial = get_path(seen, "usage_metadata.initial_prompt_token_count")
+    ids = ("response_id", "responseId", *(("id",) if is_event else ()))
     return [
         Call(
-            id=get_text(seen, "response_id", "responseId") or memory.new_call_id(),
+            id=get_text(seen, *ids) or memory.new_call_id(),
             usage=collapse_requests(usage, initial),
             model=get_text(seen, "model_version", "modelVersion"),
             thread=thread,

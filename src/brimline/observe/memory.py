@@ -3,10 +3,13 @@
 from itertools import count
 
 from brimline.bounded_dict import BoundedDict
+from brimline.errors import InvalidUsage
 from brimline.events import MAIN
 from brimline.providers.anthropic import MessageStream
 from brimline.transcripts.source import Parser
+from brimline.usage import ZERO, Usage
 
+TRACK_STREAM = "A chunk has only a part of the usage: pass the whole stream to `track`."
 MAX_REMEMBERED = 500  # lines and messages
 
 
@@ -20,13 +23,28 @@ class StreamMemory:
     def __init__(self, calls: int = 0) -> None:
         self._shared = _SharedMemory(calls)
         self._messages: dict[str, MessageStream] = {}
+        self._chunks: dict[str, Usage] = {}
+        self._is_stream = False
         self._ended: str | None = None
 
     def open_stream(self) -> "StreamMemory":
         """Return the memory of one stream."""
         opened = StreamMemory()
-        opened._shared = self._shared
+        opened._shared, opened._is_stream = self._shared, True
         return opened
+
+    def add_chunk(self, message: str, usage: Usage) -> Usage:
+        """Return the usage of a message after a chunk that has a part of it.
+
+        Outside a stream a chunk is the whole message: it may be observed twice. Raises InvalidUsage
+        if it has no prompt, so that it can be only a part.
+        """
+        if not self._is_stream:
+            if not usage.sent:
+                raise InvalidUsage("input_tokens", 0, "above 0", TRACK_STREAM)
+            return usage
+        self._chunks[message] = self._chunks.get(message, ZERO) + usage
+        return self._chunks[message]
 
     def message_stream(self, thread: str = MAIN) -> MessageStream:
         """The Anthropic message being streamed in a thread."""

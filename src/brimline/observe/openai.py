@@ -4,11 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from brimline.events import AnyEvent, Call, Edited, Trimmed, compaction_thread
 from brimline.observe.memory import StreamMemory
-from brimline.providers.openai import CHAT, RESPONSES
+from brimline.providers.openai import RESPONSES, chat_usage
 from brimline.providers.rows import get_items, get_path, get_text
 
 NAME = "an OpenAI response, completion, chunk or stream event"
 
+# The OpenAI Agents SDK gives this id to every response that it made of a chat completion.
+SHARED_ID = "__fake_id__"
 UNFINISHED = frozenset({"queued", "in_progress"})
 # Events of the chat helper: without usage.
 HELPER_PREFIXES = ("content.", "refusal.", "logprobs.", "tool_calls.")
@@ -18,7 +20,7 @@ def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] 
     """The events of an answer or a stream event, or None."""
     match get_path(seen, "object"):
         case "response":
-            return list(_response(seen, thread))
+            return list(_response(seen, memory, thread))
         case "response.compaction":
             return list(_compacted(seen, thread))
         case "chat.completion" | "chat.completion.chunk":
@@ -29,20 +31,24 @@ def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] 
 
 def _event(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
     kind = get_path(seen, "type")
+    if get_path(seen, "data.object") == "chat.completion.chunk":  # an event of `mistralai`
+        return read(get_path(seen, "data"), memory, thread)
     if not isinstance(kind, str):
         return None
     if kind.startswith("response."):
         answer = get_path(seen, "response")
-        return [] if answer is None else list(_response(answer, thread))
+        return [] if answer is None else list(_response(answer, memory, thread))
     if kind == "chunk":
         return read(get_path(seen, "chunk"), memory, thread)
     return [] if kind.startswith(HELPER_PREFIXES) else None
 
 
-def _response(answer: object, thread: str) -> Iterator[AnyEvent]:
+def _response(answer: object, memory: StreamMemory, thread: str) -> Iterator[AnyEvent]:
     name, reported = get_text(answer, "id"), get_path(answer, "usage")
     if name is None or reported is None:
         return
+    if name == SHARED_ID:
+        name = memory.new_call_id()
     usage, model = RESPONSES.usage(reported), get_text(answer, "model")
     if any(get_path(item, "type") == "compaction" for item in get_items(answer, "output")):
         yield Edited(call=name, kind="compaction", thread=thread)
@@ -70,7 +76,7 @@ def _chat(answer: object, memory: StreamMemory, thread: str) -> Iterator[AnyEven
         return
     yield Call(
         id=name or memory.new_call_id(),
-        usage=CHAT.usage(reported),
+        usage=chat_usage(reported),
         model=get_text(answer, "model"),
         thread=thread,
         final=ended or memory.is_ended(name),

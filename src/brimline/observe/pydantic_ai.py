@@ -9,7 +9,9 @@ from brimline.providers.pydantic_ai import REQUEST
 from brimline.providers.rows import get_path, get_text
 from brimline.usage import Usage
 
-NAME = "a Pydantic AI response"
+NAME = "a Pydantic AI response or node"
+
+NODE_MODULES = ("pydantic_ai._agent_graph", "pydantic_graph")
 
 METADATA_KEY = "__pydantic_ai__"
 # Metadata with what was sent if the usage is the sum of several requests; newest name first.
@@ -17,7 +19,9 @@ SENT_FIELDS = ("context_input_tokens", "initial_input_tokens")
 
 
 def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
-    """The events of a response; empty for a request; None for other objects."""
+    """The events of a response or a node; empty for a request; None for other objects."""
+    if type(seen).__module__.startswith(NODE_MODULES):
+        return read(get_path(seen, "model_response"), memory, thread) or []
     kind = get_path(seen, "kind")
     if kind == "request" and get_path(seen, "parts") is not None:
         return []

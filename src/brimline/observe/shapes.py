@@ -6,11 +6,37 @@ from typing import cast
 
 from brimline.errors import UnrecognisedObject
 from brimline.events import AnyEvent, Call
-from brimline.observe import anthropic, claude_sdk, counts, gemini, openai, pydantic_ai
+from brimline.observe import (
+    anthropic,
+    bedrock,
+    claude_sdk,
+    cohere,
+    counts,
+    gemini,
+    langchain,
+    ollama,
+    openai,
+    openai_agents,
+    opentelemetry,
+    pydantic_ai,
+)
 from brimline.observe.memory import StreamMemory
 
 # In the order in which they are tried: the most certain first.
-SHAPES = (claude_sdk, anthropic, openai, gemini, pydantic_ai, counts)
+SHAPES = (
+    claude_sdk,
+    anthropic,
+    openai_agents,
+    openai,
+    langchain,
+    gemini,
+    pydantic_ai,
+    bedrock,
+    cohere,
+    ollama,
+    opentelemetry,
+    counts,
+)
 
 
 def read_events(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent]:

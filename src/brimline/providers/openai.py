@@ -1,6 +1,7 @@
 """OpenAI Responses and Chat Completions: cached tokens are a part of the prompt."""
 
-from brimline.providers.rows import CountRow, UsageShape
+from brimline.providers.rows import CountRow, UsageShape, get_path
+from brimline.usage import Usage
 
 RESPONSES = UsageShape(
     "openai-responses",
@@ -25,3 +26,22 @@ CHAT = UsageShape(
         CountRow("reasoning", ("completion_tokens_details.reasoning_tokens",)),
     ),
 )
+
+# xAI's models count reasoning beside the completion tokens.
+CHAT_WITH_REASONING_BESIDE = UsageShape(
+    "xai-chat",
+    "subset",
+    (
+        *CHAT.rows,
+        CountRow("output", ("completion_tokens_details.reasoning_tokens",)),
+    ),
+)
+
+
+def chat_usage(reported: object) -> Usage:
+    """The usage of a chat completion; its total shows whether reasoning is counted beside it."""
+    if get_path(reported, "completion_tokens_details.reasoning_tokens"):
+        beside = CHAT_WITH_REASONING_BESIDE.usage(reported)
+        if get_path(reported, "total_tokens") == beside.held:
+            return beside
+    return CHAT.usage(reported)

@@ -1,0 +1,30 @@
+"""Amazon Bedrock's Converse: answers and stream events, which are dicts."""
+
+from collections.abc import Sequence
+
+from brimline.events import AnyEvent, Call
+from brimline.observe.memory import StreamMemory
+from brimline.providers.bedrock import CONVERSE
+from brimline.providers.rows import get_path, get_text
+
+NAME = "a Bedrock Converse answer or stream event"
+
+SILENT_EVENTS = (
+    "messageStart",
+    "contentBlockStart",
+    "contentBlockDelta",
+    "contentBlockStop",
+    "messageStop",
+)
+
+
+def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
+    """The call of an answer or of a stream's last event, or None."""
+    reported = get_path(seen, "usage")
+    if reported is None:
+        reported = get_path(seen, "metadata.usage")
+    if get_path(reported, "inputTokens") is None:
+        is_event = any(get_path(seen, name) is not None for name in SILENT_EVENTS)
+        return [] if is_event else None
+    name = get_text(seen, "ResponseMetadata.RequestId") or memory.new_call_id()
+    return [Call(id=name, usage=CONVERSE.usage(reported), thread=thread)]

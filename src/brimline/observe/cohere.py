@@ -1,0 +1,36 @@
+"""The `cohere` package: answers of its Chat API, version 2, and events of its stream."""
+
+from collections.abc import Sequence
+
+from brimline.events import AnyEvent, Call
+from brimline.observe.memory import StreamMemory
+from brimline.providers.cohere import CHAT_V2
+from brimline.providers.rows import get_path, get_text
+
+NAME = "a Cohere answer or stream event"
+
+SILENT_PREFIXES = ("message-start", "content-", "tool-", "citation-")
+
+
+def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
+    """The call of an answer or of a stream's last event, or None."""
+    reported = get_path(seen, "usage")
+    if reported is None:
+        reported = get_path(seen, "delta.usage")
+    if get_path(reported, "tokens") is None:
+        kind = get_text(seen, "type") or ""
+        return [] if kind.startswith(SILENT_PREFIXES) else None
+    counts = {
+        "tokens": {
+            name: _whole(get_path(reported, f"tokens.{name}"))
+            for name in ("input_tokens", "output_tokens")
+        },
+        "cached_tokens": _whole(get_path(reported, "cached_tokens")),
+    }
+    name = get_text(seen, "id") or memory.new_call_id()
+    return [Call(id=name, usage=CHAT_V2.usage(counts), thread=thread)]
+
+
+def _whole(count: object) -> object:
+    """Cohere's counts are floats."""
+    return int(count) if isinstance(count, float) and count.is_integer() else count

@@ -1,0 +1,22 @@
+"""The `ollama` package: answers, and the chunks of a stream; the last one has the usage."""
+
+from collections.abc import Sequence
+
+from brimline.events import AnyEvent, Call
+from brimline.observe.memory import StreamMemory
+from brimline.providers.ollama import ANSWER
+from brimline.providers.rows import get_path, get_text
+
+NAME = "an Ollama answer or chunk"
+
+
+def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
+    """The call of an answer, or None."""
+    done, at = get_path(seen, "done"), get_text(seen, "created_at")
+    if not isinstance(done, bool) or at is None:
+        return None
+    if not done:
+        return []
+    model = get_text(seen, "model")
+    # An answer has no id: its time, to the nanosecond, stands for it.
+    return [Call(id=f"{model}-{at}", usage=ANSWER.usage(seen), model=model, thread=thread)]

@@ -1,0 +1,39 @@
+"""Attributes of an OpenTelemetry span of a model call, as a dict."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from brimline.events import AnyEvent, Call
+from brimline.observe.memory import StreamMemory
+from brimline.providers.opentelemetry import PREFIX, SPAN
+
+NAME = "the attributes of an OpenTelemetry span with `gen_ai.usage`"
+
+RESPONSE_ID, MODEL = "gen_ai.response.id", "gen_ai.response.model"
+
+
+def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
+    """The call of a span's attributes, or None."""
+    if not isinstance(seen, Mapping) or f"{PREFIX}input_tokens" not in seen:
+        return None
+    attributes = cast("Mapping[str, Any]", seen)
+    call = Call(
+        id=attributes.get(RESPONSE_ID) or memory.new_call_id(),
+        usage=SPAN.usage(_nest_counts(attributes)),
+        model=attributes.get(MODEL),
+        thread=thread,
+    )
+    return [call]
+
+
+def _nest_counts(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """`cache_read.input_tokens` as a field of a field."""
+    counts: dict[str, Any] = {}
+    for name, value in attributes.items():
+        if name.startswith(PREFIX):
+            *parents, last = name.removeprefix(PREFIX).split(".")
+            place = counts
+            for parent in parents:
+                place = place.setdefault(parent, {})
+            place[last] = value
+    return counts
