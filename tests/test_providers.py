@@ -14,9 +14,7 @@ from brimline.errors import InvalidUsage
 from brimline.providers import (
     CHAT,
     GENERATE,
-    INTERACTION,
     MESSAGES,
-    REQUEST,
     RESPONSES,
     SHAPES,
     UsageShape,

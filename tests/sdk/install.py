@@ -1,4 +1,4 @@
-"""Puts LiteLLM into a virtual environment of its own, in the cache folder of the clients."""
+"""Puts LiteLLM and Google ADK into a virtual environment of their own, in the clients' cache."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ import pytest
 
 from clients.install import INSTALL_TIMEOUT_S, CannotInstall, cache_folder
 
-PINS = Path(__file__).with_name("litellm.txt")
+PINS = Path(__file__).with_name("frameworks.txt")
 
 
-def litellm() -> Path:
-    """The python that has LiteLLM; without it the test is skipped, or fails under CI=true."""
+def frameworks() -> Path:
+    """The python that has them; without it the test is skipped, or fails under CI=true."""
     try:
         return installed()
     except CannotInstall as error:
         if os.environ.get("CI") == "true":
-            pytest.fail(f"litellm: {error}")
-        pytest.skip(f"litellm: {error}")
+            pytest.fail(f"frameworks: {error}")
+        pytest.skip(f"frameworks: {error}")
 
 
 def installed() -> Path:
     """The same, installed if need be; CannotInstall where that fails."""
     root = cache_folder()
-    target = root / f"litellm-{_version()}-{sys.platform}-{platform.machine()}"
+    target = root / f"frameworks-{_version()}-{sys.platform}-{platform.machine()}"
     if not target.exists():
         root.mkdir(parents=True, exist_ok=True)
-        with (root / ".litellm.lock").open("w") as lock:
+        with (root / ".frameworks.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not target.exists():
                 _install(target)
@@ -51,9 +51,9 @@ def _version() -> str:
 
 def _install(target: Path) -> None:
     """Install beside the target and move it there whole; what a killed run left is removed."""
-    for left in target.parent.glob(".litellm-new-*"):
+    for left in target.parent.glob(".frameworks-new-*"):
         shutil.rmtree(left, ignore_errors=True)
-    new = Path(tempfile.mkdtemp(prefix=".litellm-new-", dir=target.parent))
+    new = Path(tempfile.mkdtemp(prefix=".frameworks-new-", dir=target.parent))
     venv.create(new, with_pip=False)
     _pip(new / "bin" / "python")
     new.rename(target)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
-import msgspec
 import pytest
-
-from clients.run import SOURCES, TIMEOUT_S, isolation
 
 from .bill import LEVELS, LOOP
 from .connect import CLAUDE_WINDOW, GEMINI_WINDOW, GPT_WINDOW
-from .install import litellm
+from .install import frameworks
 from .litellm_program import PROVIDERS, WAYS, Case
+from .programs import play
 
 pytestmark = pytest.mark.clients
 
-TESTS = Path(__file__).parents[1]
 WINDOWS = {"anthropic": CLAUDE_WINDOW, "openai": GPT_WINDOW, "gemini": GEMINI_WINDOW}
 EXPECTED = {
     **{f"{provider} {way}": WINDOWS[provider] for provider in PROVIDERS for way in WAYS},
@@ -27,31 +23,10 @@ EXPECTED = {
 """Every case, and the window of its model."""
 
 
-def played(home: Path) -> list[Case]:
-    """What the program read; it ends badly where anything was wrong at a step."""
-    environment = {
-        "HOME": str(home),
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "PYTHONPATH": f"{TESTS}:{SOURCES}",
-        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    }
-    done = subprocess.run(
-        [*isolation(), litellm(), "-m", "sdk.litellm_program"],
-        env=environment,
-        cwd=home,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    return [msgspec.json.decode(line, type=Case) for line in lines]
-
-
 def test_every_case(tmp_path: Path) -> None:
     """Whatever it translates from, whole or streamed, each call is what was billed."""
-    cases = played(tmp_path)
+    environment = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    cases = play(frameworks(), "sdk.litellm_program", Case, tmp_path, environment)
     assert {case.name: case.window for case in cases} == EXPECTED
     for case in cases:
         assert case.read == case.billed
@@ -66,8 +41,8 @@ def test_failed_install_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
         monkeypatch.setenv(name, (tmp_path / "nothing").as_uri())
     monkeypatch.delenv("CI", raising=False)
     with pytest.raises(pytest.skip.Exception, match="pip install failed"):
-        litellm()
+        frameworks()
     assert not [path for path in tmp_path.iterdir() if not path.name.startswith(".")]
     monkeypatch.setenv("CI", "true")
     with pytest.raises(pytest.fail.Exception, match="pip install failed"):
-        litellm()
+        frameworks()
