@@ -142,14 +142,14 @@ def test_stats_have_all_figures_and_their_json() -> None:
     service = ContextService()
     service.update(3, 900, 10_000, 80_497)
     stats = service.get_stats()
-    assert stats == ContextStats(45.2, 45.2, 90_500, 200_000, False, False)
+    assert stats == ContextStats(45.3, 45.3, 90_500, 200_000, False, False)
     assert stats.to_dict() == {
-        "percentage": 45.2,
+        "percentage": 45.3,
         "total_input_tokens": 90_500,
         "context_window_size": 200_000,
         "is_near_limit": False,
     }
-    assert service.format_summary() == "Context: 45.2% of 200K"
+    assert service.format_summary() == "Context: 45.3% of 200K"
 
 
 @pytest.mark.parametrize(
