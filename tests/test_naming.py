@@ -22,6 +22,7 @@ UNITS = ("S", "MS", "NS", "BYTES", "CHARS", "BITS", "TOKENS", "PERCENT", "SHARE"
 NO_UNIT = {
     "BYTES_PER_TOKEN",  # it names both units
     "DEMO_SPEED",  # a factor
+    "LIMIT_FACTOR",
     "MAX_DIFFERENCE",  # a ratio
 }
 SECONDS = ("_S", "_MS")

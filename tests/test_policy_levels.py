@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from brimline.errors import InvalidPolicy
 from brimline.policy import DEFAULT_LEVELS, check_levels, highest_reached
-from brimline.policy.levels import percent_of_window, rearm_threshold
+from brimline.policy.levels import (
+    LevelMeasure,
+    figure_of,
+    measure_of,
+    percent_of_window,
+    rearm_threshold,
+)
+from brimline.store.rows import ThreadRow
 
 NOTHING_FIRED = frozenset[float]()
 
@@ -151,7 +158,47 @@ def test_levels_of_any_measure_have_a_place_in_a_known_window() -> None:
     assert percent_of_window((50.0,), "limit", 200_000, 160_000) == [40.0]
     assert percent_of_window((100_000.0,), "tokens", 200_000, None) == [50.0]
     assert percent_of_window((50.0,), "limit", 200_000, None) == []
+    assert percent_of_window((50.0, 65.0), "earlier", 1_000_000, 500_000) == [30.0, 39.0]
+    assert percent_of_window((50.0, 65.0), "earlier", 200_000, 167_000) == [50.0, 65.0]
+    assert percent_of_window((50.0, 65.0), "earlier", 200_000, None) == [50.0, 65.0]
+    assert percent_of_window((50.0, 65.0), "earlier", None, 167_000) == []
     assert percent_of_window((50.0,), "window", None, 160_000) == []
+
+
+@pytest.mark.parametrize(
+    ("window", "limit", "figure"),
+    [
+        (50.0, 59.9, 50.0),
+        (30.0, 60.0, 50.0),
+        (39.0, 78.0, 65.0),
+        (50.0, None, 50.0),
+        (None, 60.0, 50.0),
+        (None, None, None),
+    ],
+)
+def test_default_levels_are_reached_by_the_window_or_the_limit(
+    window: float | None, limit: float | None, figure: float | None
+) -> None:
+    """50 and 65 % of the window, or 60 and 78 % of the limit: the earlier."""
+    thread = ThreadRow(
+        "s", "main", 0, 0, "test", "measured", percent_raw=window, percent_of_limit=limit
+    )
+    assert figure_of(thread, "earlier") == figure
+
+
+@pytest.mark.parametrize(
+    ("levels", "of", "measure"),
+    [
+        (DEFAULT_LEVELS, None, "earlier"),
+        (DEFAULT_LEVELS, "window", "window"),
+        ((30.0, 42.0), None, "window"),
+        ((30.0, 42.0), "earlier", "earlier"),
+    ],
+)
+def test_levels_of_the_user_are_percent_of_the_window(
+    levels: tuple[float, ...], of: LevelMeasure | None, measure: LevelMeasure
+) -> None:
+    assert measure_of(levels, of) == measure
 
 
 def test_error_names_the_wrong_levels() -> None:

@@ -20,7 +20,7 @@ LOOP_WINDOWS = "context_window_tokens"
 MAX_BAR_COLUMNS, MAX_SEPARATOR_CHARS = 60, 20
 
 Colour: TypeAlias = Literal["auto", "always", "never"]
-LevelsOf: TypeAlias = Literal["window", "limit", "tokens"]
+LevelsOf: TypeAlias = Literal["earlier", "window", "limit", "tokens"]
 Tone: TypeAlias = Literal["helpful", "neutral"]
 LinePart: TypeAlias = Literal["context", "left", "calls", "cost", "handoff"]
 NoticeKind: TypeAlias = Literal[
@@ -79,8 +79,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `context_window_tokens = 128000` in a file is another way to say `windows = {"*" = 128000}`.
     An agent gets a message at each of the `levels`, in percent of the window unless `levels_of` is
-    set; `levels_by` has others for a model, an agent, `agent/model` or a session. `texts` are
-    templates of the messages. `parent` is the session that is notified of this project's sessions.
+    set, and at the default ones also in time before the limit; `levels_by` has others for a model,
+    an agent, `agent/model` or a session. `texts` are templates of the messages. `parent` is the
+    session that is notified of this project's sessions.
     """
 
     windows: dict[str, int] = msgspec.field(default_factory=dict[str, int])
@@ -90,7 +91,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     colour: Colour = "auto"
     cache_dir: str | None = None
     levels: tuple[float, ...] = (50.0, 65.0)
-    levels_of: LevelsOf = "window"
+    levels_of: LevelsOf | None = None
     levels_by: dict[str, tuple[float, ...]] = msgspec.field(
         default_factory=dict[str, tuple[float, ...]]
     )

@@ -32,12 +32,13 @@ START_TIMEOUT_S = 15.0
 def test_levels_reach_the_agent_once(agent: MonitoredClient) -> None:
     """Usage passes both levels in two turns: the requests contain each message exactly once, and no
     compaction is reported. A run of one turn gets the first level with its tool result."""
-    first = agent.run(agent.steps(1, agent.ramp(0.52)))
+    scale = agent.level_scale
+    first = agent.run(agent.steps(1, agent.ramp(0.52 * scale)))
     before, after = (levels_reported(body) for body in agent.requests(first))
-    second = agent.run(agent.steps(3, agent.ramp(0.51, 0.075)))
+    second = agent.run(agent.steps(3, agent.ramp(0.51 * scale, 0.075 * scale)))
     bodies = [levels_reported(body) for body in agent.requests(second)]
     warning, critical = bodies[-1]
-    assert 50 <= warning < 65 <= critical
+    assert 50 * scale <= warning < 65 * scale <= critical
     assert (before, after) == ([], [warning])
     assert bodies == [[warning], [warning], [warning], [warning, critical]]
     timeline = agent.timeline(second)

@@ -43,7 +43,7 @@ def test_compression_without_a_hook_is_found(agent: Gemini) -> None:
     run = agent.compact()
     assert [one.thread for one in run.billed].count("compaction") == 2
     timeline = agent.timeline(run)
-    assert signals_of(timeline) == [("level", 0, 50.0), ("compacted", 0, 0.0), ("level", 1, 50.0)]
+    assert signals_of(timeline) == [("level", 0, 65.0), ("compacted", 0, 0.0), ("level", 1, 65.0)]
     assert [call["cycle"] for call in timeline["calls"]] == [0, 0, 0, 1, 1, 1]
 
 

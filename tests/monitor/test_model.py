@@ -101,7 +101,10 @@ class Sessions(RuleBasedStateMachine):
         self._folder = tempfile.TemporaryDirectory()
         self._runner = asyncio.Runner()
         overrides = Overrides({"*": WINDOW})  # the user's window holds, however much is sent
-        self.agent = Agent(Path(self._folder.name), None, self.max_calls, overrides=overrides)
+        # Levels of the window alone: a limit that is learned from the compactions moves no level.
+        self.agent = Agent(
+            Path(self._folder.name), None, self.max_calls, overrides=overrides, of="window"
+        )
         self.model = Model()
         self.observations: list[Observation] = []
         self.delivered: list[str] = []

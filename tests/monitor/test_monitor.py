@@ -10,6 +10,7 @@ from brimline.handoff.document import Document
 from brimline.monitor.hook_reply import SENT_AGAIN
 from brimline.monitor.rules import Rules
 from brimline.monitor.texts import Texts
+from brimline.windows import Overrides
 
 from .agent import Agent
 
@@ -71,6 +72,23 @@ def test_only_a_message_of_another_sender_keeps_a_turn_from_ending(tmp_path: Pat
         context = (await agent.observe("prompt")).context
         assert context is not None
         assert "at 75%" in context
+
+    asyncio.run(go())
+
+
+def test_default_levels_leave_time_before_an_early_limit(tmp_path: Path) -> None:
+    """Gemini CLI compacts at half of its window: the levels are at 60 and 78 % of that."""
+
+    async def go() -> None:
+        overrides = Overrides({"*": 1_000_000}, {"*": 500_000})
+        agent = Agent(tmp_path, overrides=overrides)
+        agent.call(299_000)
+        assert (await agent.observe("tool")).context is None
+        agent.call(301_000)
+        assert "at 30.1%" in ((await agent.observe("tool")).context or "")
+        agent.call(391_000)
+        assert "at 39.1%" in ((await agent.observe("tool")).context or "")
+        assert [s.level for s in agent.environment.signals] == [50.0, 65.0]
 
     asyncio.run(go())
 

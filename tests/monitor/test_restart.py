@@ -50,7 +50,7 @@ async def observe_file(agent: Agent) -> Reply:
 
 def test_levels_fire_after_a_pushed_compaction_or_clear_and_a_restart(tmp_path: Path) -> None:
     async def go() -> None:
-        agent = Program(tmp_path)
+        agent = Program(tmp_path, of="window")
         await agent.push(call("c1", 104_000), Compacted(at=2.0, trigger="auto"))
         await agent.push(call("c2", 101_000))
         assert await agent.read() == (101_000, 200_000, 1)

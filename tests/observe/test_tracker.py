@@ -162,6 +162,15 @@ def test_level_is_reported_once_with_the_current_reading() -> None:
     ]
 
 
+def test_default_levels_are_in_time_before_an_early_limit() -> None:
+    tracker = Tracker(window=1_000_000, limit=500_000)
+    reached = levels(tracker)
+    tracker.observe(message("m1", 299_000))
+    assert reached == []
+    tracker.observe(message("m2", 301_000))
+    assert reached == [50.0]
+
+
 def test_jump_over_two_levels_reports_only_the_higher() -> None:
     tracker = Tracker(window=100_000)
     reported = levels(tracker)

@@ -104,7 +104,8 @@ def test_story_passes_levels_a_compaction_and_a_returned_handoff() -> None:
 
 
 def test_story_has_a_clear_a_model_switch_compactions_and_a_child() -> None:
-    assert [signal.kind for signal in timeline_at(0.0, SESSIONS["blog"].id).signals] == ["cleared"]
+    kinds = [signal.kind for signal in timeline_at(0.0, SESSIONS["blog"].id).signals]
+    assert kinds == ["level", "cleared"]
     models = {call.model for call in timeline_at(0.0, SESSIONS["migration"].id).calls}
     assert models == {"claude-sonnet-4-5", "claude-opus-5-5"}
     assert len(timeline_at(0.0, SESSIONS["nightly"].id).compactions) == 6

@@ -52,6 +52,7 @@ def test_figures_equal_those_of_status(machine: Machine) -> None:
 def test_levels_of_the_settings_are_in_percent_of_the_window(machine: Machine) -> None:
     for settings, levels in (
         (Settings(), (50.0, 65.0)),
+        (Settings(limits={"claude": 100_000}), (30.0, 39.0)),
         (Settings(levels=(40_000.0,), levels_of="tokens"), (20.0,)),
         (Settings(levels_by={"claude": (30.0,)}), (30.0,)),
     ):

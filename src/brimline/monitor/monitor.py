@@ -18,7 +18,8 @@ from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_history import MAX_CYCLES
 from brimline.monitor.signal_writes import SignalWriter, calls_left_of, hash_id
 from brimline.observations import DUPLICATE, EMPTY_REPLY, WITHOUT_REPLY, Observation, Reply
-from brimline.policy.signals import Signal, decide, figure_of
+from brimline.policy.levels import figure_of
+from brimline.policy.signals import Signal, decide
 from brimline.policy.sources import are_hooks_silent
 from brimline.store.base import (
     CancelMessages,
@@ -224,8 +225,9 @@ class Monitor:
             saved = await self._handoffs.save(session, when, document, author)
             await self._store.write([CancelMessages(session, MAIN, saved.cycle)])
             known.signals.rearm(saved.cycle)
+            of = self._rules.measure_of(session, row.agent, known.state.model_of(MAIN))
             for thread in stored:
-                known.signals.note_figure(thread.cycle, figure_of(thread, self._rules.of))
+                known.signals.note_figure(thread.cycle, figure_of(thread, of))
             return saved
 
     def _lock(self, session: str) -> asyncio.Lock:
@@ -236,7 +238,7 @@ class Monitor:
         """Return a session, restored from the store if it is not in memory."""
         known = self._sessions.get(session)
         if known is None:
-            restored = await restore_session(self._store, agent, session, self._rules.of)
+            restored = await restore_session(self._store, agent, session, self._rules)
             known = self._sessions[session] = MonitoredSession(*restored)
         return known
 
@@ -308,9 +310,10 @@ class Monitor:
         known: Mapping[str, Reading],
         observation: Observation,
     ) -> list[Signal]:
-        state, history, of = session.state, session.signals, self._rules.of
+        state, history = session.state, session.signals
         reading = state.last_readings[thread]
-        levels = self._rules.levels_of(state.id, state.agent, state.model_of(thread))
+        whose = state.id, state.agent, state.model_of(thread)
+        levels, of = self._rules.levels_of(*whose), self._rules.measure_of(*whose)
         fired = history.fired(thread, reading.cycle, figure_of(reading, of))
         cleared = thread == MAIN and state.cleared
         new_signals = decide(known.get(thread), reading, levels, fired, of, cleared)

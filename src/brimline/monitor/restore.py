@@ -12,9 +12,10 @@ from brimline.events import (
     Trigger,
     WindowReported,
 )
+from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_history import SignalHistory
-from brimline.policy.signals import LevelMeasure, figure_of
+from brimline.policy.levels import figure_of
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, CompactionRow, ThreadRow
 from brimline.usage import Usage
@@ -24,7 +25,7 @@ TRIGGERS: dict[str | None, Trigger] = {"auto": "auto", "manual": "manual"}
 
 
 async def restore_session(
-    store: Store, agent: str, session: str, of: LevelMeasure
+    store: Store, agent: str, session: str, rules: Rules
 ) -> tuple[SessionState, SignalHistory]:
     """Return a session's state and signals, which are new if the store does not have it."""
     history = SignalHistory(await store.signals(session), await store.handoffs(session))
@@ -38,7 +39,9 @@ async def restore_session(
     threads = await store.threads(session)
     for main in (thread for thread in threads if thread.thread == MAIN):
         state.restore(main, row.seen_at)
-        history.note_figure(main.cycle, figure_of(main, of))
+        history.note_figure(
+            main.cycle, figure_of(main, rules.measure_of(session, agent, row.model))
+        )
     if row.transcript is None:  # no file has its events: they are replayed from the store
         calls, compactions = await store.calls(session), await store.compactions(session)
         state.files.add_events([SessionSeen(version=row.version, title=row.title)])

@@ -5,9 +5,15 @@ from collections.abc import Mapping
 import msgspec
 
 from brimline.monitor.texts import Texts
-from brimline.policy.levels import DEFAULT_LEVELS, check_levels
-from brimline.policy.signals import LevelMeasure
+from brimline.policy.levels import (
+    DEFAULT_LEVELS,
+    LevelMeasure,
+    check_levels,
+    measure_of,
+    percent_of_window,
+)
 from brimline.settings import Settings
+from brimline.store.rows import SessionRow
 from brimline.windows import NO_OVERRIDES, Overrides, model_aliases
 
 
@@ -15,7 +21,7 @@ class Rules(msgspec.Struct, frozen=True):
     """The user's rules; `by` has the levels of single sessions, models and agents."""
 
     levels: tuple[float, ...] = DEFAULT_LEVELS
-    of: LevelMeasure = "window"
+    of: LevelMeasure | None = None
     by: Mapping[str, tuple[float, ...]] = msgspec.field(
         default_factory=dict[str, tuple[float, ...]]
     )
@@ -44,3 +50,12 @@ class Rules(msgspec.Struct, frozen=True):
         return next(
             (self.by[key] for key in (session, *models, agent) if key in self.by), self.levels
         )
+
+    def measure_of(self, session: str, agent: str, model: str | None) -> LevelMeasure:
+        """Return what a session's levels measure."""
+        return measure_of(self.levels_of(session, agent, model), self.of)
+
+    def marks_of(self, row: SessionRow, window: int | None, limit: int | None) -> list[float]:
+        """Return a session's levels in percent of its window; none if the sizes are unknown."""
+        levels = self.levels_of(row.id, row.agent, row.model)
+        return percent_of_window(levels, measure_of(levels, self.of), window, limit)

@@ -21,7 +21,13 @@ from brimline.observe import audit
 from brimline.observe.memory import StreamMemory
 from brimline.observe.shapes import read_events
 from brimline.observe.stream import LOGGER, Tracked
-from brimline.policy.levels import DEFAULT_LEVELS, check_levels, highest_reached
+from brimline.policy.levels import (
+    DEFAULT_LEVELS,
+    check_levels,
+    figure_of,
+    highest_reached,
+    measure_of,
+)
 from brimline.tracker import Reading, Session, Thread, decode_calls, encode_calls, fold, read
 from brimline.windows import Overrides, requested_id
 
@@ -273,7 +279,8 @@ class Tracker:
         reading = self._read(name)
         before = self._fired.get(name)
         fired = before.levels if before and before.cycle == reading.cycle else frozenset[float]()
-        level = highest_reached(self._levels, reading.percent_raw, fired)
+        figure = figure_of(reading, measure_of(self._levels, None))
+        level = highest_reached(self._levels, figure, fired)
         if level is None:
             self._warn_of_unknown_window(name, reading)
             return None

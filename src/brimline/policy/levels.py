@@ -1,16 +1,52 @@
 """Levels: the figures at which a signal fires, each at most once per cycle.
 
-A level is a plain number: percent of the window, percent of the limit, or tokens. Nothing here
-depends on the measure.
+A level is a plain number: percent of the window, percent of the limit, or tokens.
 """
 
 import sys
 from collections.abc import Iterable, Set
 from itertools import pairwise
+from typing import Literal, Protocol, TypeAlias
 
 from brimline.errors import InvalidPolicy
 
 DEFAULT_LEVELS: tuple[float, ...] = (50.0, 65.0)  # warning and critical
+
+# What levels measure: percent of the window or of the limit, or tokens held. `earlier`: a level is
+# reached at its percentage of the window or at LIMIT_FACTOR times that of the limit.
+LevelMeasure: TypeAlias = Literal["earlier", "window", "limit", "tokens"]
+
+# 60 and 78 % of the limit for the default levels: the same as 50 and 65 % of a window of 200K with
+# a limit of 167K, and in time for Gemini CLI, which compacts at half of its window.
+LIMIT_FACTOR = 1.2
+
+
+class LevelFigures(Protocol):
+    """The figures that levels are compared with, of a reading or of a stored thread."""
+
+    @property
+    def percent_raw(self) -> float | None: ...
+    @property
+    def percent_of_limit(self) -> float | None: ...
+    @property
+    def held(self) -> int | None: ...
+
+
+def measure_of(levels: tuple[float, ...], of: LevelMeasure | None) -> LevelMeasure:
+    """Return what levels measure if `of` is not set: a user's own are percent of the window."""
+    return of or ("earlier" if levels == DEFAULT_LEVELS else "window")
+
+
+def figure_of(reading: LevelFigures, of: LevelMeasure) -> float | None:
+    """Return the figure that levels are compared with; None if it is unknown."""
+    if of == "window":
+        return reading.percent_raw
+    if of == "limit":
+        return reading.percent_of_limit
+    if of == "tokens":
+        return None if reading.held is None else float(reading.held)
+    limit = None if reading.percent_of_limit is None else reading.percent_of_limit / LIMIT_FACTOR
+    return max((each for each in (reading.percent_raw, limit) if each is not None), default=None)
 
 
 def check_levels(levels: Iterable[float], name: str = "levels") -> tuple[float, ...]:
@@ -51,10 +87,12 @@ def highest_reached(
 
 
 def percent_of_window(
-    levels: Iterable[float], measure: str, window: int | None, limit: int | None
+    levels: Iterable[float], measure: LevelMeasure, window: int | None, limit: int | None
 ) -> list[float]:
     """Convert levels of any measure to percent of the window; none if the sizes are unknown."""
-    whole = {"window": window, "limit": limit, "tokens": 100}[measure]
+    earlier = window if not window or not limit else min(window, LIMIT_FACTOR * limit)
+    wholes = {"earlier": earlier, "window": window, "limit": limit, "tokens": 100}
+    whole = wholes[measure]
     if not window or not whole:
         return []
     return [round(level * whole / window, 1) for level in levels]

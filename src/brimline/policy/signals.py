@@ -1,11 +1,11 @@
 """decide(before, after, levels, fired) -> signals. Pure."""
 
 from collections.abc import Sequence, Set
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.policy.levels import highest_reached
+from brimline.policy.levels import LevelMeasure, figure_of, highest_reached
 from brimline.tracker import Reading
 
 SignalKind: TypeAlias = Literal[
@@ -23,30 +23,6 @@ class Signal(msgspec.Struct, frozen=True):
     kind: SignalKind
     cycle: int
     level: float = 0.0
-
-
-# What levels measure: percent of the window, percent of the limit, or tokens held.
-LevelMeasure: TypeAlias = Literal["window", "limit", "tokens"]
-
-
-class LevelFigures(Protocol):
-    """The figures that levels are compared with, of a reading or of a stored thread."""
-
-    @property
-    def percent_raw(self) -> float | None: ...
-    @property
-    def percent_of_limit(self) -> float | None: ...
-    @property
-    def held(self) -> int | None: ...
-
-
-def figure_of(reading: LevelFigures, of: LevelMeasure) -> float | None:
-    """Return the figure that levels are compared with; None if it is unknown."""
-    if of == "window":
-        return reading.percent_raw
-    if of == "limit":
-        return reading.percent_of_limit
-    return None if reading.held is None else float(reading.held)
 
 
 def decide(

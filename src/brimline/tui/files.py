@@ -6,7 +6,6 @@ from pathlib import Path
 import msgspec
 
 from brimline.monitor.rules import Rules
-from brimline.policy.levels import percent_of_window
 from brimline.settings import Settings, seconds
 from brimline.store.rows import CallRow, CompactionRow, SessionRow
 from brimline.survey.files import find_session, load_session
@@ -48,11 +47,10 @@ def _view(status: SessionStatus, rules: Rules) -> SessionView:
     session = SessionRow(
         status.session, status.agent, status.modified, None, status.project, own.model
     )
-    levels = rules.levels_of(status.session, status.agent, own.model)
     return SessionView(
         session=session,
         threads=(own, *map(_thread, status.subagents)),
-        levels=tuple(percent_of_window(levels, rules.of, own.window, own.limit)),
+        levels=tuple(rules.marks_of(session, own.window, own.limit)),
         limit_at=percent_raw(own.limit, own.window),
     )
 

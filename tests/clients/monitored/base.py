@@ -44,6 +44,8 @@ class MonitoredClient(ABC):
     """The steps of a compaction's script at which the daemon is killed."""
     handoff_counts: ClassVar[tuple[int, ...]] = (1, 1, 1)
     """How often each request after the compaction contains the handoff."""
+    level_scale: ClassVar[float] = 1.0
+    """How far below 50 and 65 % of the window its limit moves the default levels."""
     levels: ClassVar[tuple[tuple[int, float], ...]] = ((0, 50.0), (0, 65.0), (1, 50.0), (1, 65.0))
     """The cycle and level of each signal before and after the compaction."""
 

@@ -32,7 +32,8 @@ class Gemini(MonitoredClient):
     last_step = 0
     kill_steps = (0, 1, 2)
     handoff_counts = (0, 1, 1)
-    levels = ((0, 50.0), (1, 50.0))
+    levels = ((0, 65.0), (1, 65.0))
+    level_scale = 0.6  # by default it compacts at half of its window; its daemon has another home
     shell = staticmethod(shell)
     subagent_script = (
         (invoke("Look around."),),

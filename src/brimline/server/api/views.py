@@ -10,7 +10,6 @@ from brimline.handoff import compute_freshness
 from brimline.inbox import Message, with_expiry
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
-from brimline.policy.levels import percent_of_window
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.usage import percent_raw
@@ -142,12 +141,11 @@ class Views:
         row, threads, waiting, handoffs = rows
         main = next((thread for thread in threads if thread.thread == MAIN), None)
         window, limit = (main.window, main.limit) if main else (None, None)
-        levels = self._rules.levels_of(row.id, row.agent, row.model)
         last, now = handoffs[0] if handoffs else None, self._monitor.now()
         return SessionView(
             session=_with_resumed(row),
             threads=sorted(threads, key=lambda each: (each.thread != MAIN, -(each.at or 0.0))),
-            levels=percent_of_window(levels, self._rules.of, window, limit),
+            levels=self._rules.marks_of(row, window, limit),
             limit_at=percent_raw(limit, window),
             trend=self._trend(row.id),
             handoff=_handoff_status(last, main.calls if main else None),
