@@ -692,6 +692,18 @@ def test_limit_that_a_fresh_context_has_reached_is_a_warning(
     assert (resolved.tokens, resolved.warning) == (9_000, warning)
 
 
+def test_moved_compaction_point_lowers_the_limit_and_not_the_window() -> None:
+    """One session of claude-opus-5 compacted at 213,002, then three times near 167,000."""
+    compacted_at = (213_002, 166_612, 166_850, 167_009)
+    context = msgspec.structs.replace(claude("claude-opus-5"), compacted_at=compacted_at)
+    assert window(context) == (1_000_000, "catalogue")
+    assert limit(context) == (167_009, "learned")
+    assert limit(msgspec.structs.replace(context, compacted_at=compacted_at[:2])) == (
+        967_000,
+        "known",
+    )
+
+
 def test_limit_without_a_rule_is_the_median_of_the_compactions() -> None:
     context = ResolveContext(agent="pi", model="my-local-model", compacted_at=(9, 38, 40, 41, 90))
     assert limit(context) == (40, "learned")
