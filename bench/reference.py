@@ -20,6 +20,7 @@ class Totals(msgspec.Struct, frozen=True, rename="camel"):
     output_tokens: int
     cache_creation_tokens: int
     cache_read_tokens: int
+    total_cost: float
 
 
 class Report(msgspec.Struct, frozen=True):

@@ -35,6 +35,7 @@ class Total(msgspec.Struct, frozen=True):
 
     calls: int
     usage: Usage
+    cost: float | None
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -141,6 +142,7 @@ def _sums(bench: Bench, tree: Tree) -> Iterator[str]:
     yield _compared("cache write", ours.usage.cache_write, theirs.cache_creation_tokens)
     yield _compared("cache read", ours.usage.cache_read, theirs.cache_read_tokens)
     yield _compared("output", ours.usage.output, theirs.output_tokens)
+    yield _compared("cost (cents)", round(100 * (ours.cost or 0)), round(100 * theirs.total_cost))
 
 
 def _compared(name: str, ours: int, expected: int) -> str:
