@@ -71,6 +71,8 @@ def test_queued_warning_shows_the_figure_at_delivery(tmp_path: Path) -> None:
         context = (await agent.observe("prompt")).context or ""
         assert "is at 62.5% (125K of 200K tokens)" in context
         assert "52.5%" not in context
+        (message,) = await agent.store.messages("s1")
+        assert (message.state, message.text) == ("delivered", context)
 
     asyncio.run(go())
 

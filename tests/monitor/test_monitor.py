@@ -205,7 +205,9 @@ def test_unacknowledged_message_is_sent_again_and_marked_so(tmp_path: Path) -> N
         assert first.message_ids
         assert (await agent.observe("prompt")).context is None
         agent.time += 60
-        assert (await agent.observe("prompt")).context == f"{SENT_AGAIN}\n{first.context}"
+        again = await agent.observe("prompt")
+        assert again.context == f"{SENT_AGAIN}\n{first.context}"
+        assert [each.text for each in await agent.store.messages("s1")] == [again.context]
         assert (await agent.observe("prompt")).context is None
 
     asyncio.run(go())

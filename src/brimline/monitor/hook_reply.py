@@ -82,7 +82,7 @@ class HookReplies:
         due = deliverable(undelivered, moment, now, state.compacting, thread)
         texts = [_marked_if_repeated(self.refresh_message(session, m)) for m in due]
         batch = take_that_fit(texts, room)
-        marks = [MarkMessage(m.id, "handed", (m.state,), now, m.handed_at) for m in batch]
+        marks = [MarkMessage(m.id, "handed", (m.state,), now, m.handed_at, m.text) for m in batch]
         won = await self._store.write(marks) if marks else []
         return [m for m, is_ours in zip(batch, won, strict=True) if is_ours]
 
@@ -99,6 +99,6 @@ class HookReplies:
 
 def _marked_if_repeated(message: Message) -> Message:
     """Add a note to a message that was handed out before without an acknowledgement."""
-    if message.state != "handed":
-        return message
-    return msgspec.structs.replace(message, text=f"{SENT_AGAIN}\n{message.text}")
+    text = message.text.removeprefix(f"{SENT_AGAIN}\n")  # stored when it was handed out before
+    is_repeated = message.state == "handed"
+    return msgspec.structs.replace(message, text=f"{SENT_AGAIN}\n{text}" if is_repeated else text)

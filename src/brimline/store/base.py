@@ -68,7 +68,8 @@ class MarkMessage(msgspec.Struct, frozen=True):
     """Change the state of a message; has no effect if it is in none of the states `since`.
 
     `to="handed"` stores `at` as `handed_at`. With `handed_at` it has an effect only if the message
-    was last handed out at that time: of two that hand it out again, one wins.
+    was last handed out at that time: of two that hand it out again, one wins. `text` replaces the
+    stored one: it is what the agent gets.
     """
 
     id: str
@@ -76,6 +77,7 @@ class MarkMessage(msgspec.Struct, frozen=True):
     since: tuple[MessageState, ...]
     at: float
     handed_at: float | None = None
+    text: str | None = None
 
 
 class MoveMessage(msgspec.Struct, frozen=True):

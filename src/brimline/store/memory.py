@@ -202,7 +202,9 @@ class MemoryStore:
         if mark.handed_at not in (None, old.handed_at):
             return False
         handed_at = mark.at if mark.to == "handed" else old.handed_at
-        return self._put(self._messages, old.id, replace(old, state=mark.to, handed_at=handed_at))
+        text = old.text if mark.text is None else mark.text
+        marked = replace(old, state=mark.to, handed_at=handed_at, text=text)
+        return self._put(self._messages, old.id, marked)
 
     def _move_message(self, id: str, to: str) -> bool:
         old = self._messages.get(id)

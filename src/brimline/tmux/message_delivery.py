@@ -76,12 +76,12 @@ class MessageDelivery:
 
     async def _claim(self, batch: Sequence[Message]) -> list[Message]:
         """Mark messages as handed out; return those that nothing else claimed first."""
-        now = self._clock()
+        now, refreshed = self._clock(), [self._refresh(message) for message in batch]
         marks: list[Write] = [
-            MarkMessage(m.id, "handed", (m.state,), now, m.handed_at) for m in batch
+            MarkMessage(m.id, "handed", (m.state,), now, m.handed_at, m.text) for m in refreshed
         ]
         claimed = await self._store.write(marks)
-        return [self._refresh(message) for message, ok in zip(batch, claimed, strict=True) if ok]
+        return [message for message, ok in zip(refreshed, claimed, strict=True) if ok]
 
     async def _type(self, row: SessionRow, pane: Pane, batch: Sequence[Message]) -> int:
         if not batch:

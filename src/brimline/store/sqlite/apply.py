@@ -120,6 +120,7 @@ class WriteApplier:
         return done and self._note_change(row[0]) and self._note_change(to)
 
     def _mark_message(self, mark: MarkMessage) -> bool:
-        values = (mark.to, mark.to, mark.at, mark.id, mark.handed_at, mark.handed_at, *mark.since)
+        values = (mark.to, mark.to, mark.at, mark.text, mark.id, mark.handed_at, mark.handed_at,
+                  *mark.since)  # fmt: skip
         done = bool(mark.since) and self._execute(sql.mark_message(len(mark.since)), values)
         return done and self._note_owner_change(sql.SESSION_OF_MESSAGE, mark.id)

@@ -149,5 +149,6 @@ def mark_message(states: int) -> str:
     """Return the statement that changes a message's state from one of `states` states."""
     since = ", ".join("?" * states)
     return f"""UPDATE messages
-    SET state = ?, handed_at = CASE WHEN ? = 'handed' THEN ? ELSE handed_at END
+    SET state = ?, handed_at = CASE WHEN ? = 'handed' THEN ? ELSE handed_at END,
+    text = coalesce(?, text)
     WHERE id = ? AND (? IS NULL OR handed_at = ?) AND state IN ({since})"""

@@ -145,6 +145,16 @@ async def end_of_cycle_cancels_handed_messages(store: Store) -> None:
 
 
 @check
+async def mark_stores_the_text_that_the_agent_gets(store: Store) -> None:
+    """A message has the text of its last mark with one; a mark without a text keeps it."""
+    await store.write([QueueMessage(message("m"))])
+    hand = MarkMessage("m", "handed", ("queued",), 5.0, text="as handed out")
+    assert await store.write([hand, MarkMessage("m", "delivered", ("handed",), 6.0)])
+    (stored,) = await store.messages()
+    assert stored.text == "as handed out"
+
+
+@check
 async def mark_has_an_effect_only_from_named_states(store: Store) -> None:
     """A message changes its state only from those that are named; `handed_at` stays."""
     await store.write([QueueMessage(message("m"))])
