@@ -21,6 +21,7 @@ from brimline.events import (
     Spent,
     Trigger,
     Trimmed,
+    Unmetered,
     WindowReported,
 )
 from brimline.tracker import (
@@ -839,3 +840,8 @@ def test_cycle_of_every_call_counts_compactions_and_clears_before_it() -> None:
     thread = fold(Session(), events).threads[MAIN]
     assert [thread.cycle_of(place) for place in range(3)] == [0, 1, 2]
     assert (thread.cycle, thread.cycle_start) == (2, 2)
+
+
+def test_replies_without_usage_count_until_the_next_call() -> None:
+    assert session_of(call("a"), Unmetered(), Unmetered()).unmetered == 2
+    assert session_of(Unmetered(), call("a")).unmetered == 0

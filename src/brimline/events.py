@@ -79,6 +79,10 @@ class Spent(Event, frozen=True):
     cost: float | None = None
 
 
+class Unmetered(Event, frozen=True):
+    """A reply of the model without a usage that we know: perhaps the client's format changed."""
+
+
 class Compacting(Event, frozen=True):
     """The client starts to compact."""
 
@@ -154,6 +158,7 @@ AnyEvent: TypeAlias = (
     SessionSeen
     | Call
     | Spent
+    | Unmetered
     | Compacting
     | Compacted
     | Trimmed

@@ -173,7 +173,7 @@ def test_record_without_message_id_or_usage_is_no_call(message: Json | None) -> 
     bad = assistant("m1", message=message or {})
     if message is None:
         bad["message"] = None
-    assert events(bad) == []
+    assert not any(isinstance(each, Call) for each in events(bad))
 
 
 def test_last_pass_that_is_no_advisor_s_counts() -> None:

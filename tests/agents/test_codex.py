@@ -21,6 +21,7 @@ from brimline.events import (
     SessionSeen,
     Spent,
     Trimmed,
+    Unmetered,
     WindowReported,
 )
 from brimline.transcripts.source import Cursor, Parser, Places, Source, Transcript
@@ -289,7 +290,8 @@ def test_repeated_header_gives_an_event_only_for_a_change() -> None:
 
 
 def test_token_count_without_info_is_no_call() -> None:
-    assert events(event("token_count", info=None), event("token_count")) == []
+    assert events(event("token_count", info=None)) == []
+    assert [type(each) for each in events(event("token_count"))] == [Unmetered]
 
 
 def test_zero_count_after_a_compaction_gives_its_after() -> None:

@@ -16,7 +16,16 @@ from brimline.agents.gemini.source import SOURCE
 from brimline.agents.gemini.stream import GeminiStreamParser
 from brimline.agents.gemini.transcript import ChatParser
 from brimline.errors import InvalidUsage, UnreadableTranscript
-from brimline.events import AnyEvent, Call, Compacted, Rewound, SessionSeen, Spent, Trimmed
+from brimline.events import (
+    AnyEvent,
+    Call,
+    Compacted,
+    Rewound,
+    SessionSeen,
+    Spent,
+    Trimmed,
+    Unmetered,
+)
 from brimline.tracker import Session, fold, main_thread
 from brimline.transcripts.document import MAX_DOCUMENT_BYTES
 from brimline.transcripts.source import MALFORMED, START, Cursor, Places, Source, Transcript
@@ -128,7 +137,7 @@ def test_message_written_again_is_the_same_call() -> None:
 
 @pytest.mark.parametrize("usage", [None, tokens(0, output=0)])
 def test_reply_without_usage_is_no_call(usage: Json | None) -> None:
-    assert feed([reply("r", tokens=usage)]) == []
+    assert [type(each) for each in feed([reply("r", tokens=usage)])] == [Unmetered] * (not usage)
 
 
 @pytest.mark.parametrize("kind", ["user", "info", "error", "warning"])

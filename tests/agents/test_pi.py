@@ -24,6 +24,7 @@ from brimline.events import (
     SessionSeen,
     Spent,
     Trimmed,
+    Unmetered,
 )
 from brimline.tracker import Session, fold, read
 from brimline.transcripts.source import Lookalike, Parser, Places, Source, Transcript
@@ -165,7 +166,7 @@ def test_reasoning_under_either_name_is_at_most_the_output(
 def test_refused_or_aborted_reply_is_no_call() -> None:
     gone = entry("message", "a", None, message=reply(tokens(0, 0), stopReason="error"))
     none = entry("message", "b", "a", message={"role": "assistant", "content": []})
-    assert events(gone, none) == []
+    assert [type(each) for each in events(gone, none)] == [Unmetered]
 
 
 def test_response_id_is_the_call_id_unless_too_short() -> None:

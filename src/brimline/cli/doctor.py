@@ -23,6 +23,7 @@ from brimline.cli.doctor_checks import (
     status_line,
     store,
     store_problems,
+    transcript_format,
     version,
 )
 from brimline.cli.setup import setup_options
@@ -68,6 +69,7 @@ def _checks(context: Context) -> Iterator[Check]:
         yield hooks(context, agent, places, report)
         yield from status_line(places)
         yield from version(agent, report)
+        yield from transcript_format(context, agent)
     yield from limits(context, agents)
     yield from daemon(report, context.now)
     yield from events(report, context.now)

@@ -16,6 +16,7 @@ from brimline.cli.windows import describe_bound
 from brimline.settings import seconds
 from brimline.setup.installed import InstalledHooks, LineState
 from brimline.store.problems import open_problems
+from brimline.survey.files import SessionFiles, load_session
 from brimline.survey.status import survey_sessions
 from brimline.terminal.text import count_of, format_age
 
@@ -182,6 +183,18 @@ def limits(context: Context, agents: Sequence[str]) -> Iterator[Check]:
             finding = f"session {session.session[:8]}: {describe_bound(limit)}"
             hint = f"Change it where it is set; `brimline inspect {session.session}` shows more."
             yield Check(f"{session.agent} limit", False, finding, hint)
+
+
+def transcript_format(context: Context, agent: str) -> Iterator[Check]:
+    """Check that the agent's newest transcript is understood."""
+    newest = max(
+        get_agent(agent).transcripts(context.places), key=lambda one: one.modified, default=None
+    )
+    if newest is None:
+        return
+    problems = load_session(SessionFiles(agent, "", (newest,))).problems
+    finding = problems[0] if problems else "its newest transcript is understood"
+    yield Check(f"{agent} format", not problems, finding)
 
 
 def daemon(report: DaemonReport, now: float) -> Iterator[Check]:

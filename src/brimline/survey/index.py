@@ -11,7 +11,8 @@ from brimline.agents import source
 from brimline.errors import WorkerFailed
 from brimline.survey import state_file
 from brimline.survey.codec import SavedSession, encode_session
-from brimline.survey.files import READ_ERRORS, describe_read_error
+from brimline.survey.files import READ_ERRORS, add_tally, describe_read_error
+from brimline.survey.format_drift import describe_drift, has_drifted
 from brimline.survey.state_file import State, StateEntry
 from brimline.survey.summary import FileSummary, summarise
 from brimline.tracker import Session, fold
@@ -75,6 +76,15 @@ class TranscriptIndex:
             jobs = [job for job in jobs if not self._read_tail(job)]
         if jobs:
             self._read(jobs, progress)
+        self._report_drift(cacheable)
+
+    def _report_drift(self, transcripts: Iterable[Transcript]) -> None:
+        drifted: dict[str, list[str]] = {}
+        for transcript in transcripts:
+            entry = self._state.entries.get(transcript.path)
+            if entry is not None and entry.has_drifted:
+                drifted.setdefault(transcript.agent, []).append(transcript.path)
+        self.problems += [describe_drift(agent, paths) for agent, paths in drifted.items()]
 
     def dedupe_calls(self, transcripts: Sequence[Transcript], agents: Iterable[str]) -> None:
         """Count a call that is in two files only once: in the file that had it first.
@@ -254,9 +264,17 @@ def read_transcript(job: ReadJob) -> ReadResult:
         mark = state_file.file_mark(transcript.path, cursor.offset)
     except READ_ERRORS as error:
         return ReadResult(transcript.path, None, describe_read_error(transcript, error))
-    encoded = encode_session(SavedSession(cursor, session, reader.tally))
+    tally = reader.tally
+    add_tally(tally, saved.tally)
+    encoded = encode_session(SavedSession(cursor, session, tally))
     size_and_time = (transcript.size, transcript.modified)
     entry = StateEntry(
-        transcript.agent, transcript.path, mark, size_and_time, summarise(session), encoded
+        transcript.agent,
+        transcript.path,
+        mark,
+        size_and_time,
+        summarise(session),
+        encoded,
+        has_drifted(session, tally),
     )
     return ReadResult(transcript.path, entry, None)

@@ -21,7 +21,7 @@ from brimline.survey.summary import FileSummary
 from brimline.transcripts.source import Transcript
 
 FILE_NAME = "state"
-VERSION = f"{__version__} 7"  # increase the number when the file's shape changes
+VERSION = f"{__version__} 8"  # increase the number when the file's shape changes
 MAX_STATE_BYTES = 1 << 30
 TAIL_BYTES = 64  # compared before the cursor
 
@@ -47,6 +47,7 @@ class StateEntry(msgspec.Struct, frozen=True, array_like=True):
     read: tuple[int, float]
     summary: FileSummary
     saved: bytes
+    has_drifted: bool = False
 
     def load(self) -> SavedSession:
         return decode_session(self.saved)

@@ -17,6 +17,7 @@ from brimline.events import (
     Spent,
     Trigger,
     Trimmed,
+    Unmetered,
     WindowReported,
     compaction_thread,
 )
@@ -49,11 +50,14 @@ class _Draft:
         self._threads = dict(session.threads)
         self._drafts: dict[str, _ThreadDraft] = {}
         self._at = session.at
+        self._unmetered = session.unmetered
 
     def session(self) -> Session:
         for name, draft in self._drafts.items():
             self._threads[name] = draft.thread()
-        return msgspec.structs.replace(self._session, threads=self._threads, at=self._at)
+        return msgspec.structs.replace(
+            self._session, threads=self._threads, at=self._at, unmetered=self._unmetered
+        )
 
     def apply(self, event: AnyEvent) -> None:
         at = event.at
@@ -63,10 +67,13 @@ class _Draft:
             name = event.thread
             thread = self._drafts.get(name) or self._thread(name)
             thread.call(event, self._session.records_compactions)
+            self._unmetered = 0
             return
         match event:
             case SessionSeen():
                 self._seen(event)
+            case Unmetered():
+                self._unmetered += 1
             case WindowReported(model=str(model)):
                 windows = {**self._session.windows, model: event.tokens}
                 self._session = msgspec.structs.replace(self._session, windows=windows)

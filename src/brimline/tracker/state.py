@@ -213,7 +213,10 @@ class Thread(msgspec.Struct, frozen=True):
 
 
 class Session(msgspec.Struct, frozen=True):
-    """One conversation of an agent: its threads by name, and reported windows by model."""
+    """One conversation of an agent: its threads by name, and reported windows by model.
+
+    `unmetered` counts the replies without usage since the last call.
+    """
 
     agent: str | None = None
     id: str | None = None
@@ -224,6 +227,7 @@ class Session(msgspec.Struct, frozen=True):
     at: float | None = None
     threads: dict[str, Thread] = msgspec.field(default_factory=dict[str, Thread])
     windows: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    unmetered: int = 0
 
 
 def total(threads: Iterable[Thread]) -> tuple[int, Usage]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from brimline.agents.claude.records import SYNTHETIC
 from brimline.agents.content import (
     ABSENT,
     MAX_ENTRIES,
@@ -49,7 +50,6 @@ CLIENT_TEXTS = (
     "[Request interrupted",
     "This session is being continued from a previous conversation",
 )
-SYNTHETIC = "<synthetic>"  # the model of messages that the client wrote itself
 CLEAR = "/clear"
 
 _ADDED_TAG = (

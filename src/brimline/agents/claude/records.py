@@ -6,6 +6,8 @@ from brimline.providers.anthropic import MessageUsage
 
 ABSENT = msgspec.Raw()
 
+SYNTHETIC = "<synthetic>"  # the model of messages that the client wrote itself
+
 
 class ClaudeMessage(msgspec.Struct, frozen=True, gc=False):
     """The provider's message in an `assistant` record; in a `user` record nothing of it is set."""

@@ -10,7 +10,13 @@ from brimline.agents.claude.long_context import (
     proved_models,
     short_limit,
 )
-from brimline.agents.claude.records import TRANSCRIPT_KINDS, ClaudeRecord, CompactMetadata, Kind
+from brimline.agents.claude.records import (
+    SYNTHETIC,
+    TRANSCRIPT_KINDS,
+    ClaudeRecord,
+    CompactMetadata,
+    Kind,
+)
 from brimline.events import (
     MAIN,
     AnyEvent,
@@ -19,6 +25,7 @@ from brimline.events import (
     SessionSeen,
     Trigger,
     Trimmed,
+    Unmetered,
     WindowReported,
 )
 from brimline.providers.anthropic import other_passes, service_tier_of, spent_on, usage_of
@@ -93,7 +100,8 @@ class TranscriptParser:
     def _assistant(self, line: ClaudeRecord, thread: str) -> Sequence[AnyEvent]:
         message = line.message
         if message is None or message.usage is None or message.id is None:
-            return ()
+            has_model = message is not None and message.model not in (None, SYNTHETIC)
+            return (Unmetered(at=parse_time(line.timestamp)),) if has_model else ()
         usage = usage_of(message.usage)
         if usage is None:
             return ()

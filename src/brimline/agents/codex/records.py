@@ -148,7 +148,7 @@ class EventMessage(msgspec.Struct, frozen=True, gc=False):
     thread_settings_applied has the model before the first turn_context.
     """
 
-    info: Info | None = None
+    info: Info | msgspec.UnsetType | None = msgspec.UNSET
     model_context_window: int | None = None
     thread_settings: Context = Context()
     thread_name: str | None = None

@@ -27,6 +27,7 @@ from brimline.events import (
     SessionSeen,
     Trigger,
     Trimmed,
+    Unmetered,
     WindowReported,
 )
 from brimline.transcripts.source import parse_time
@@ -195,6 +196,8 @@ class RolloutParser:
 
     def _counted(self, line: CodexLine, event: EventMessage) -> Events:
         info, memory = event.info, self._memory
+        if isinstance(info, msgspec.UnsetType):  # null is a provider's that reports no usage
+            return (Unmetered(at=parse_time(line.timestamp)),)
         if info is None:
             return ()
         last, total = info.last_token_usage, info.total_token_usage

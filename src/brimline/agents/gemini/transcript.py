@@ -13,7 +13,16 @@ from brimline.agents.gemini.records import (
     GeminiTokens,
     Patch,
 )
-from brimline.events import MAIN, AnyEvent, Call, Compacted, Rewound, SessionSeen, Trimmed
+from brimline.events import (
+    MAIN,
+    AnyEvent,
+    Call,
+    Compacted,
+    Rewound,
+    SessionSeen,
+    Trimmed,
+    Unmetered,
+)
 from brimline.transcripts.source import parse_time
 from brimline.usage import Usage, from_subset
 
@@ -94,7 +103,7 @@ class ChatParser:
             title=line.summary,
             records_compactions=known.rewrites,
         )
-        return (seen, *calls)
+        return (seen, *calls, *_unmetered(messages))
 
     def _message(self, line: GeminiRecord, id: str) -> Sequence[AnyEvent] | None:
         if line.type not in MESSAGE_KINDS:
@@ -103,7 +112,7 @@ class ChatParser:
         known = self._carry
         if usage is None:
             known.messages.setdefault(id, REPLY if line.type == "gemini" else OTHER)
-            return ()
+            return tuple(_unmetered([line]))
         known.messages[id] = CALL
         known.calls[id] = None
         at = parse_time(line.timestamp)
@@ -171,6 +180,15 @@ def _calls(messages: Iterable[GeminiMessage], thread: str) -> list[Call]:
         Call(at=parse_time(m.timestamp), id=m.id, usage=usage, model=m.model, thread=thread)
         for m, usage in usages
         if usage is not None
+    ]
+
+
+def _unmetered(replies: Iterable[GeminiMessage | GeminiRecord]) -> list[Unmetered]:
+    """The replies without tokens; a resume writes them so, but never on lines of their own."""
+    return [
+        Unmetered(at=parse_time(reply.timestamp))
+        for reply in replies
+        if reply.type == "gemini" and reply.tokens is None
     ]
 
 

@@ -14,6 +14,7 @@ from brimline.events import (
     Ended,
     SessionSeen,
     Trigger,
+    Unmetered,
     compaction_thread,
 )
 from brimline.usage import Usage
@@ -73,6 +74,8 @@ class SessionParser:
             return None
         thread = compaction_thread(self._thread) if message.compacts else self._thread
         calls = _calls(id, message, parts, thread, self._version)
+        if message.tokens is None and message.finish is not None:
+            return (Unmetered(at=seconds(message.time.completed)),)
         return (*calls, *self._compacted(id, message, thread))
 
     def asked(self, id: str, parts: Iterable[Part]) -> None:

@@ -6,7 +6,16 @@ from typing import TypeAlias
 import msgspec
 
 from brimline.agents.pi.records import QUIET, PiEntry, PiMessage, PiTokens
-from brimline.events import AnyEvent, Call, Compacted, Rewound, SessionSeen, Spent, Trimmed
+from brimline.events import (
+    AnyEvent,
+    Call,
+    Compacted,
+    Rewound,
+    SessionSeen,
+    Spent,
+    Trimmed,
+    Unmetered,
+)
 from brimline.transcripts.source import parse_time
 
 Events: TypeAlias = Sequence[AnyEvent]
@@ -129,7 +138,9 @@ def _message(entry: PiEntry, memory: Memory) -> Events:
     message = entry.message
     if not isinstance(message, PiMessage) or message.role != "assistant":
         return ()
-    if message.usage is None or message.usage.blank:
+    if message.usage is None:
+        return (Unmetered(at=moment(entry.timestamp)),)
+    if message.usage.blank:
         return ()
     place = f"{memory.session}#{entry.id or memory.entries}"
     usage = message.usage.usage()
