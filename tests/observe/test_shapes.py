@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from brimline.errors import InvalidUsage
-from brimline.events import MAIN, AnyEvent, Call
+from brimline.events import MAIN, AnyEvent, Call, Spent
 from brimline.observe import Tracker
 from brimline.observe.memory import StreamMemory
 from brimline.observe.shapes import read_events
@@ -151,6 +151,19 @@ def test_passes_of_the_stream_are_not_replaced_by_the_helpers_sums() -> None:
     last = produced[-1]
     assert isinstance(last, Call)
     assert (last.usage.sent, last.final) == (20_000, True)
+
+
+def test_advice_is_spent_at_the_advisors_model() -> None:
+    passes = [
+        {"type": "advisor_message", "input_tokens": 60, "output_tokens": 9, "model": "adviser"},
+        {"type": "message", "input_tokens": 20, "output_tokens": 5},
+    ]
+    usage = {"input_tokens": 20, "output_tokens": 5, "iterations": passes}
+    streamed = events(start("x", 20), {"type": "message_delta", "delta": {}, "usage": usage})
+    whole = events({**message("x", 20), "usage": usage})
+    for produced in (streamed, whole):
+        spent = [each for each in produced if isinstance(each, Spent)]
+        assert spent == [Spent(usage=Usage(60, 0, 0, 9), model="adviser", id="x")]
 
 
 def test_end_of_a_message_without_its_start_gives_nothing() -> None:
