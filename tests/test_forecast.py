@@ -121,6 +121,7 @@ def test_only_recent_calls_count(before: list[int], sent: list[int]) -> None:
 def test_pace_is_of_a_hundred_calls_less_ten_at_each_end() -> None:
     assert growth_pace(sents(*[1_000] * 150)) == (80_000, 80)
     assert growth_pace(sents(*[9_000] * 50, *[1_000] * 100)) == (80_000, 80)
+    assert growth_pace(sents(*[1_000] * 50, *[3_000] * 50)) == (160_000, 80)
 
 
 @pytest.mark.parametrize(

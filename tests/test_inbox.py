@@ -51,6 +51,12 @@ def test_nothing_is_delivered_during_a_compaction(moment: Moment) -> None:
     assert deliverable([message(urgency="urgent")], moment, now=1.0, compacting=True) == []
 
 
+def test_each_thread_gets_only_its_own_messages() -> None:
+    waiting = [message(1), message(2, thread="main"), message(3, thread="agent-1")]
+    assert [m.order for m in deliverable(waiting, "turn", now=1.0)] == [1, 2]
+    assert [m.order for m in deliverable(waiting, "turn", now=1.0, thread="agent-1")] == [3]
+
+
 def test_expired_message_is_not_handed_out() -> None:
     assert is_pending(message(expires=10.0), now=9.9)
     assert not is_pending(message(expires=10.0), now=10.0)
