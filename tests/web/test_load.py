@@ -41,6 +41,6 @@ def test_page_shows_every_change_under_load(story: Story, screen: Screen) -> Non
         story.report_all([story.event(*pair) for pair in zip(chosen, calls, strict=True)])
         time.sleep(max(0.0, begun + (step + 1) * 10 / A_SECOND - time.monotonic()))
     views = story.daemon.get("/v1/sessions")
-    wanted = {view["session"]["id"]: f"{view['threads'][0]['percent']:.1f} %" for view in views}
+    wanted = {view["session"]["id"]: f"{view['threads'][0]['percent']:.1f}%" for view in views}
     screen.until(SHOWN, wanted)
     screen.until(IN_ORDER)

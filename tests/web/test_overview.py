@@ -5,6 +5,7 @@ import time
 import pytest
 from playwright.sync_api import expect
 
+from brimline.usage import format_occupancy
 from server.test_daemon import SESSION, hook_input, status_input
 
 from .screen import Screen
@@ -45,7 +46,7 @@ def test_sessions_are_ordered_and_coloured_by_level(story: Story, screen: Screen
     for percent, level in LEVELS.items():
         row = screen.row(f"at-{percent}")
         assert row.get_attribute("data-level") == level
-        expect(screen.of(f"at-{percent}", "percent")).to_have_text(f"{min(percent, 100):.1f} %")
+        expect(screen.of(f"at-{percent}", "percent")).to_have_text(format_occupancy(percent))
         word = "at limit" if level == "limit" else level
         expect(screen.of(f"at-{percent}", "level")).to_have_text(word)
         colour, share = row.evaluate(FILL)
@@ -53,7 +54,7 @@ def test_sessions_are_ordered_and_coloured_by_level(story: Story, screen: Screen
         assert share == pytest.approx(min(percent, 100), abs=0.5)
 
 
-def test_usage_above_the_window_is_shown_beside_100_percent(story: Story, screen: Screen) -> None:
+def test_usage_above_the_window_is_shown_and_named(story: Story, screen: Screen) -> None:
     story.report("full", full(100))
     story.report("over", full(130))
     screen.open()
@@ -146,7 +147,7 @@ def test_four_subagents_are_below_their_session_and_others_counted(
     threads = story.view("boss")["threads"][1:5]
     for thread, line in zip(threads, screen.of("boss", "subagent").all(), strict=True):
         expect(line).to_contain_text(thread["thread"])
-        expect(line).to_contain_text(f"{thread['percent']:.1f} %")
+        expect(line).to_contain_text(f"{thread['percent']:.1f}%")
     expect(screen.of("boss", "percent")).to_have_text("60.0%")
 
 

@@ -83,7 +83,7 @@ def test_reading_shows_each_figure_and_origin(story: Story, screen: Screen) -> N
     screen.open(f"#/session/{SESSION}")
     view = story.view(SESSION)
     (main,) = view["threads"]
-    expect(screen.find("percent")).to_have_text(f"{main['percent']:.1f} %")
+    expect(screen.find("percent")).to_have_text(f"{main['percent']:.1f}%")
     expect(screen.find("tokens")).to_have_text(f"{main['sent']:,} of {main['window']:,} tokens")
     facts = screen.find("facts")
     for name in ("sent", "held"):
@@ -92,7 +92,7 @@ def test_reading_shows_each_figure_and_origin(story: Story, screen: Screen) -> N
         words = f"{main[name]:,}{main[f'{name}_why']}"
         expect(facts.locator(f'[data-fact="{name}"]')).to_have_text(words)
     of_limit = facts.locator('[data-fact="percent of limit"]')
-    expect(of_limit).to_have_text(f"{main['percent_of_limit']:.1f} %")
+    expect(of_limit).to_have_text(f"{main['percent_of_limit']:.1f}%")
     expect(facts.locator('[data-fact="source"]')).to_contain_text("status line, ")
     expect(screen.find("json")).to_contain_text('"percent": 75')
 
