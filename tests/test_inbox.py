@@ -83,6 +83,14 @@ def test_batch_is_one_text() -> None:
     assert join_texts([]) == ""
 
 
+def test_message_names_its_sender() -> None:
+    assert join_texts([message(1, sender="user")]) == "[message from user] text 1"
+    odd = message(1, sender="a\nb" + "x" * 200)
+    assert join_texts([odd]) == f"[message from a b{'x' * 77}] text 1"
+    about_child = msgspec.structs.replace(odd, text="[brimline] Agent 1234 was compacted.")
+    assert join_texts([about_child]) == "[brimline] Agent 1234 was compacted."
+
+
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from(["queued", "delivered"])), max_size=12))
 def test_every_queued_message_is_handed_out_once(steps: list[tuple[bool, Any]]) -> None:
     waiting = [

@@ -25,6 +25,8 @@ MESSAGE_LIFETIME_S = 24 * 3_600.0  # undelivered messages expire after this
 MAX_CONTEXT_CHARS = 9_000
 
 SEPARATOR = "\n\n"
+MAX_SENDER_CHARS = 80
+MAX_PREFIX_CHARS = 80  # a text about another session begins with our name, or a note before it
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -119,5 +121,13 @@ def utf16_length(text: str) -> int:
 
 
 def join_texts(messages: Iterable[Message]) -> str:
-    """The texts of messages, one below the other."""
-    return SEPARATOR.join(message.text.strip() for message in messages)
+    """The texts of messages, one below the other, each with its sender."""
+    return SEPARATOR.join(_signed_text(message) for message in messages)
+
+
+def _signed_text(message: Message) -> str:
+    """Return a text that names its sender; Brimline's own texts name what they are about."""
+    text = message.text.strip()
+    if message.sender == BRIMLINE or f"[{BRIMLINE}]" in text[:MAX_PREFIX_CHARS]:
+        return text
+    return f"[message from {' '.join(message.sender.split())[:MAX_SENDER_CHARS]}] {text}"

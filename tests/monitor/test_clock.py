@@ -78,10 +78,10 @@ def test_unacknowledged_message_is_sent_again_when_the_clock_goes_back(tmp_path:
         await agent.observe("prompt")
         await agent.monitor.send("s1", "hello")
         handed = await agent.monitor.observe(agent.observation("prompt"))
-        assert handed.context == "hello"
+        assert handed.context == "[message from user] hello"
         agent.time += DELIVERY_LEASE_S / 2
         assert (await agent.observe("prompt")).context is None
         agent.time -= HOUR
-        assert (await agent.observe("prompt")).context == f"{SENT_AGAIN}\nhello"
+        assert (await agent.observe("prompt")).context == f"[message from user] {SENT_AGAIN}\nhello"
 
     asyncio.run(go())

@@ -37,7 +37,9 @@ def test_messages_beyond_the_reply_limit_come_with_the_next_replies_in_order(
         answers = [(await agent.observe("tool")).context or "" for _ in range(4)]
         assert [answer.count("x" * 3_900) for answer in answers] == [2, 2, 1, 0]
         assert all(utf16_length(answer) <= MAX_CONTEXT_CHARS for answer in answers)
-        assert "\n\n".join(filter(None, answers)) == "\n\n".join(texts)
+        assert "\n\n".join(filter(None, answers)) == "\n\n".join(
+            f"[message from user] {text}" for text in texts
+        )
 
     asyncio.run(go())
 
@@ -55,9 +57,9 @@ def test_handoff_leaves_only_its_spare_room_to_messages(tmp_path: Path) -> None:
             await agent.monitor.send("s1", text, "urgent")
         first = (await agent.observe("tool")).context or ""
         assert "x" * 7_000 in first
-        assert first.endswith("\n\nshort")
+        assert first.endswith("\n\n[message from user] short")
         assert utf16_length(first) <= MAX_CONTEXT_CHARS
-        assert (await agent.observe("tool")).context == "y" * 3_000
+        assert (await agent.observe("tool")).context == "[message from user] " + "y" * 3_000
 
     asyncio.run(go())
 

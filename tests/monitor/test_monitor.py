@@ -51,7 +51,7 @@ def test_critical_level_comes_with_the_next_tool_and_replaces_the_warning(tmp_pa
         reply = await agent.observe("tool")
         assert reply.context is not None
         assert reply.context.count("[brimline]") == 1
-        assert "brimline handoff PATH" in reply.context
+        assert "brimline handoff handoff-s1.md" in reply.context
         assert (await agent.observe("tool")).context is None
         assert (await agent.observe("prompt")).context is None
         assert [s.level for s in await agent.store.signals("s1")] == [65.0]
@@ -68,7 +68,9 @@ def test_only_a_message_of_another_sender_keeps_a_turn_from_ending(tmp_path: Pat
         assert (await agent.observe("stopped")).stop_feedback is None
         await agent.monitor.send("s1", "look at the tests")
         assert (await agent.observe("stopped", is_continuation=True)).stop_feedback is None
-        assert (await agent.observe("stopped")).stop_feedback == "look at the tests"
+        assert (
+            await agent.observe("stopped")
+        ).stop_feedback == "[message from user] look at the tests"
         context = (await agent.observe("prompt")).context
         assert context is not None
         assert "at 75%" in context
@@ -353,7 +355,7 @@ def test_message_waits_until_the_compaction_is_over(tmp_path: Path) -> None:
         await agent.observe("compacted")
         agent.boundary()
         agent.call(20_000)
-        assert (await agent.observe("tool")).context == "look at the tests"
+        assert (await agent.observe("tool")).context == "[message from user] look at the tests"
 
     asyncio.run(go())
 

@@ -72,13 +72,13 @@ async def make_call(agent: Agent) -> None:
 
 async def send_message(agent: Agent) -> None:
     await agent.monitor.send("s1", "look here", "urgent")
-    assert (await agent.observe("tool")).context == "look here"
+    assert (await agent.observe("tool")).context == "[message from user] look here"
 
 
 async def requeue_message(agent: Agent) -> None:
     await agent.monitor.send("s1", "look here", "urgent")
     await agent.monitor.requeue(await agent.monitor.observe(agent.observation("tool")))
-    assert (await agent.observe("tool")).context == "look here"
+    assert (await agent.observe("tool")).context == "[message from user] look here"
 
 
 async def wait_for_seen_at(agent: Agent) -> None:

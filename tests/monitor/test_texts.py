@@ -1,11 +1,14 @@
 """Texts of levels: the figures, unknown figures, the user's own templates."""
 
+import sys
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from brimline.errors import InvalidSettings
 from brimline.events import MAIN, Call
-from brimline.monitor.texts import FIELDS, TEXTS, TemplateValues, Texts
+from brimline.monitor.texts import FIELDS, TEXTS, TemplateValues, Texts, find_command
 from brimline.settings import Text
 from brimline.tracker import Reading, Session, Thread, fold, read
 from brimline.usage import Usage
@@ -69,8 +72,19 @@ def test_advice_depends_on_the_level_and_the_thread() -> None:
 def test_handoff_command_names_the_session_only_when_the_agent_cannot_tell_it() -> None:
     texts = {agent: Texts().level_text(TemplateValues("s", None, reading(), agent, 50.0), LEVELS)
             for agent in ("claude", "gemini")}  # fmt: skip
-    assert "`brimline handoff PATH`" in texts["claude"]
-    assert "`brimline handoff PATH --session s`" in texts["gemini"]
+    assert "brimline handoff handoff-s.md`" in texts["claude"]
+    assert "brimline handoff handoff-s.md --session s`" in texts["gemini"]
+
+
+def test_handoff_command_is_absolute_if_the_path_does_not_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_command() == f"{sys.executable} -m brimline"
+    program = tmp_path / "brimline"
+    program.write_text("")
+    program.chmod(0o755)
+    assert find_command() == "brimline"
 
 
 def test_own_template_replaces_the_default_and_may_use_every_field() -> None:

@@ -4,6 +4,7 @@ import argparse
 
 from brimline.cli.arguments import add_flag, add_json, check_session, check_utf8
 from brimline.cli.context import Context, emit_json
+from brimline.cli.current_session import find_current_session
 from brimline.cli.daemon_requests import request, resolve_session
 from brimline.daemon_client.request import session_path
 from brimline.inbox import MESSAGE_LIFETIME_S
@@ -21,7 +22,9 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 
 def run(context: Context, options: argparse.Namespace) -> int:
     session = resolve_session(context, options.session)
-    body = {"text": options.text, "urgent": options.urgent}
+    own = find_current_session(context.places.env)
+    sender = own.session if own else None
+    body = {"text": options.text, "urgent": options.urgent, "sender": sender or "user"}
     message = request(context, "POST", session_path(session.id, "/messages"), body)
     if options.json:
         emit_json(message)

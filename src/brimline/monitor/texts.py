@@ -3,6 +3,9 @@
 Each text is a template with the fields of `FIELDS`; the user's own templates replace ours.
 """
 
+import shlex
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from string import Formatter
 
@@ -15,7 +18,7 @@ from brimline.settings import Text
 from brimline.tracker import Reading
 from brimline.usage import format_tokens
 
-HANDOFF = "`brimline handoff PATH{whose}`"
+HANDOFF = "`{command} handoff {file}{whose}`"
 STATUS = "[brimline] Your context {size}.{left}"
 
 TEXTS: Mapping[Text, str] = {
@@ -44,7 +47,7 @@ TEXTS: Mapping[Text, str] = {
 
 FIELDS: tuple[str, ...] = (
     "size", "left", "percent", "tokens", "window", "level", "calls_left", "agent", "session",
-    "project", "place", "compactions", "whose",
+    "project", "place", "compactions", "whose", "command", "file",
 )  # fmt: skip
 
 
@@ -74,6 +77,8 @@ class TemplateValues(msgspec.Struct, frozen=True):
             "project": self.project or "unknown",
             "place": f" in {self.project}" if self.project else "",
             "compactions": str(self.compactions),
+            "command": find_command(),
+            "file": f"handoff-{self.session[:8]}.md",
             "whose": ""
             if capabilities_of(self.agent).session_id_variables
             else f" --session {self.session}",
@@ -104,6 +109,13 @@ class Texts(msgspec.Struct, frozen=True):
 
     def text(self, name: Text, figures: TemplateValues) -> str:
         return self.own.get(name, TEXTS[name]).format_map(figures.fields())
+
+
+def find_command() -> str:
+    """Return how an agent runs `brimline`: by an absolute path if the PATH does not have it."""
+    if shutil.which("brimline"):
+        return "brimline"
+    return shlex.join([sys.executable, "-m", "brimline"])
 
 
 def _check(name: str, template: str) -> None:
