@@ -4,12 +4,14 @@ import argparse
 import fcntl
 import json
 import os
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from brimline._version import __version__
+from brimline.agents import all_agents
 from brimline.cli import doctor, setup
 from brimline.cli.context import Context
 from brimline.cli.doctor_checks import (
@@ -302,13 +304,24 @@ def test_last_session_with_a_too_old_client_is_reported() -> None:
     (check,) = version(
         "claude", status_with(session(9, version="2.1.325"), session(5, version="2.1.97"))
     )
-    assert (check.well, check.told) == (False, "2.1.97")
+    assert (check.well, check.told) == (False, "2.1.97; tested up to 2.1.325")
     assert check.hint == "Update it to 2.1.139 or newer."
     (check,) = version("claude", status_with(session(5), session(9, version="2.1.97")))
     assert check.well
     (check,) = version("codex", status_with(session(5, "codex", "0.166.0")))
     assert check.well
     assert list(version("claude", status_with(session(5, version=None)))) == []
+
+
+def test_doctor_names_the_newest_version_that_was_tested() -> None:
+    (check,) = version("claude", status_with(session(5, version="3.0.1")))
+    assert check.told == "3.0.1; tested up to 2.1.325"
+
+
+def test_tested_versions_are_those_of_the_client_tests() -> None:
+    pinned = tomllib.loads((Path(__file__).parents[1] / "clients/versions.toml").read_text())
+    tested = {one.name: one.capabilities.tested_version for one in all_agents()}
+    assert tested == {name: pinned[name]["version"] for name in tested}
 
 
 def test_observation_from_the_future_reports_a_wrong_clock() -> None:

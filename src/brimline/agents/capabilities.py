@@ -40,6 +40,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What one agent's client can do; the defaults are for agents about which we know less."""
 
     display_name: str
+    tested_version: str | None = None  # the newest client that the tests were run with
     home_folders: tuple[str, ...] = ()  # below home; one of them exists if the client was used
 
     # Environment variables, by role.

@@ -168,7 +168,9 @@ def version(agent: str, report: DaemonReport) -> Iterator[Check]:
     oldest = get_agent(agent).install_spec.min_version
     numbers = tuple(int(number) for number in re.findall(r"[0-9]+", reported)[: len(oldest)])
     needed = ".".join(map(str, oldest))
-    yield Check(f"{agent} version", numbers >= oldest, reported, f"Update it to {needed} or newer.")
+    tested = get_agent(agent).capabilities.tested_version
+    finding = reported if tested is None else f"{reported}; tested up to {tested}"
+    yield Check(f"{agent} version", numbers >= oldest, finding, f"Update it to {needed} or newer.")
 
 
 def limits(context: Context, agents: Sequence[str]) -> Iterator[Check]:

@@ -18,6 +18,7 @@ SESSION_VARIABLES = (
 
 CAPABILITIES = Capabilities(
     display_name="Claude Code",
+    tested_version="2.1.325",
     home_folders=(".claude", ".config/claude"),
     location_variables=("CLAUDE_CONFIG_DIR",),
     settings_variables=(

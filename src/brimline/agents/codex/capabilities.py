@@ -4,6 +4,7 @@ from brimline.agents.capabilities import Capabilities, ClientDisplay, ComposerPa
 
 CAPABILITIES = Capabilities(
     display_name="Codex",
+    tested_version="0.166.0",
     home_folders=(".codex",),
     location_variables=("CODEX_HOME",),
     settings_variables=("CODEX_HOME",),

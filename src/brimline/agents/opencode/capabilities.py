@@ -4,6 +4,7 @@ from brimline.agents.capabilities import Capabilities, ComposerPatterns
 
 CAPABILITIES = Capabilities(
     display_name="opencode",
+    tested_version="1.18.18",
     home_folders=(".local/share/opencode",),
     location_variables=("XDG_DATA_HOME", "OPENCODE_DB"),
     settings_variables=("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_DISABLE_AUTOCOMPACT"),

@@ -4,6 +4,7 @@ from brimline.agents.capabilities import Capabilities, ComposerPatterns
 
 CAPABILITIES = Capabilities(
     display_name="Pi",
+    tested_version="0.87.1",
     home_folders=(".pi",),
     location_variables=("PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR"),
     settings_variables=("PI_CODING_AGENT_DIR",),
