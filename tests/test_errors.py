@@ -39,7 +39,7 @@ EVERY: list[BrimlineError] = [
     WorkerFailed(),
     UnrecognisedFormat("stdin", ("claude", "codex")),
     UnrecognisedObject("builtins.int", ("an Anthropic message", "a dict of one")),
-    InvalidState("it is no JSON"),
+    InvalidState("tracker", "it is no JSON"),
     InvalidPolicy("at", 0, "more than 0"),
     BaselineFailed("claude", "it is not installed", "Install it."),
     CommandFailed("claude", "No such file or directory"),
@@ -167,7 +167,7 @@ def test_unknown_object_is_named_by_its_type_with_what_is_supported() -> None:
 
 
 def test_invalid_state_says_what_to_do() -> None:
-    error = InvalidState("it is no JSON")
+    error = InvalidState("tracker", "it is no JSON")
     assert error.problem == "it is no JSON"
     assert str(error).startswith("not a tracker state: it is no JSON\nhint: Start with")
 

@@ -9,7 +9,7 @@
     ├── WorkerFailed          a process that read transcripts died
     ├── UnrecognisedFormat    a file or stream of no known agent
     ├── UnrecognisedObject    an object without usage in a known shape
-    ├── InvalidState          a stored tracker that cannot be restored
+    ├── InvalidState          a stored tracker or policy that cannot be restored
     ├── InvalidPolicy         a level or policy with an impossible value
     ├── BaselineFailed        a client that did not report its baseline
     ├── CommandFailed         a command that could not be started, or failed
@@ -135,12 +135,12 @@ class UnrecognisedObject(BrimlineError):
 
 
 class InvalidState(BrimlineError):
-    """A stored tracker that cannot be restored."""
+    """A stored tracker or policy that cannot be restored."""
 
-    def __init__(self, problem: str) -> None:
-        self.problem = problem
-        self.hint = "Start with a new Tracker, or store what Tracker.state() returns."
-        super().__init__(f"not a tracker state: {problem}")
+    def __init__(self, kind: str, problem: str) -> None:
+        self.kind, self.problem = kind, problem
+        self.hint = "Start with a new one, or store what `state()` returns."
+        super().__init__(f"not a {kind} state: {problem}")
 
 
 class InvalidPolicy(BrimlineError):

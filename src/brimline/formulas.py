@@ -117,10 +117,11 @@ def percent_error(value: int | None, truth: int | None) -> float | None:
     return round(100 * (value - truth) / truth, 1)
 
 
-def audit(thread: Thread) -> Formulas:
-    """Apply every formula to a thread's unique calls, the current call last."""
+def audit(thread: Thread, start: int = 0) -> Formulas:
+    """Apply every formula to a thread's unique calls from a place on, the current call last."""
+    counted = thread.calls_from(start)
     last = thread.last
-    others = [call.usage for call in thread.calls.values() if call is not last]
-    calls = [*others, last.usage] if last else []
+    others = [call.usage for call in counted if call is not last]
+    calls = [*others, last.usage] if last and len(others) < len(counted) else others
     values = {name: formula(calls) if calls else None for name, formula in FORMULAS.items()}
     return Formulas(**values, components=sum_components(calls))

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -222,6 +223,40 @@ def test_exception_of_a_listener_leaves_the_reading_up_to_date() -> None:
 def test_invalid_window_or_limit_is_refused_by_name(field: str, value: Any) -> None:
     with pytest.raises(InvalidPolicy, match=f"{field} must be an integer above 0"):
         Tracker(**{field: value})
+
+
+def test_listener_that_raises_does_not_silence_the_next() -> None:
+    tracker = Tracker(window=100_000)
+
+    @tracker.on_level
+    def fail(reached: LevelReached) -> None:
+        raise RuntimeError(f"at {reached.level}")
+
+    reported = levels(tracker)
+    with pytest.raises(RuntimeError, match="at 50"):
+        tracker.observe(message("m1", 55_000))
+    assert reported == [50]
+
+
+def test_reset_and_compaction_of_one_thread_leave_the_others() -> None:
+    tracker = Tracker()
+    tracker.observe(message("m1", 60_000))
+    for number in (1, 2):
+        tracker.observe(message(f"s{number}", 9_000), thread=f"sub{number}")
+    tracker.reset(thread="sub1")
+    tracker.compacted(thread="sub2")
+    cycles = {name: (reading.sent, reading.cycle) for name, reading in tracker.threads.items()}
+    assert cycles == {"main": (60_000, 0), "sub1": (None, 1), "sub2": (None, 1)}
+
+
+def test_state_of_an_earlier_brimline_is_read() -> None:
+    """Recorded before `overflow`, `sustained`, `cache_write_1h` and other fields were added."""
+    saved = Path(__file__).with_name("tracker_state_1.json").read_bytes()
+    tracker = Tracker.from_state(saved)
+    assert (tracker.reading.sent, tracker.reading.cycle, tracker.peak) == (101_000, 1, 110_000)
+    assert tracker.session.agent == "demo"
+    assert list(tracker.threads) == ["main", "helper"]
+    assert not tracker.observe(message("m4", 4, 10, usage={"cache_read_input_tokens": 100_996}))
 
 
 def test_levels_that_do_not_increase_are_refused() -> None:

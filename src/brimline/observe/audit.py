@@ -8,19 +8,23 @@ import logging
 
 from brimline.formulas import audit
 from brimline.tracker import Reading, Thread
+from brimline.usage import percent_raw
 
 LOGGER = logging.getLogger("brimline.observe")
 
 
-def log_fields(thread: Thread, reading: Reading) -> dict[str, object]:
+def log_fields(agent: str | None, thread: Thread, reading: Reading) -> dict[str, object]:
     """The raw components, the historic formulas and the reading of a thread, flat.
 
-    Every log record has an attribute `thread`: ours is `context_thread`.
+    The formulas are of the calls since the last reset. Every log record has an attribute `thread`:
+    ours is `context_thread`.
     """
-    formulas = audit(thread)
+    formulas = audit(thread, start=max(thread.clears, default=0))
     raw = formulas.components
     last = thread.last
+    window = reading.window.tokens if reading.window else None
     return {
+        "agent": agent,
         "context_thread": thread.name,
         "call_id": last.id if last else None,
         "model": thread.model,
@@ -30,13 +34,17 @@ def log_fields(thread: Thread, reading: Reading) -> dict[str, object]:
         "sum_cache_creation": raw.sum_cache_creation,
         "unique_calls": raw.unique_calls,
         "formula_max_cache_read_plus_sums": formulas.max_cache_read_plus_sums,
+        "formula_max_cache_read_plus_sums_percent": percent_raw(
+            formulas.max_cache_read_plus_sums, window
+        ),
         "formula_sum_cache_creation": formulas.sum_cache_creation,
+        "formula_sum_cache_creation_percent": percent_raw(formulas.sum_cache_creation, window),
         "sent": reading.sent,
         "held": reading.held,
         "percent": reading.percent,
         "percent_raw": reading.percent_raw,
         "percent_of_limit": reading.percent_of_limit,
-        "window": reading.window.tokens if reading.window else None,
+        "window": window,
         "window_origin": reading.window.origin if reading.window else None,
         "limit": reading.limit.tokens if reading.limit else None,
         "state": reading.state,
@@ -44,7 +52,7 @@ def log_fields(thread: Thread, reading: Reading) -> dict[str, object]:
     }
 
 
-def log_update(thread: Thread, reading: Reading) -> None:
+def log_update(agent: str | None, thread: Thread, reading: Reading) -> None:
     """Log an update; costs nothing if the logger is off."""
     if LOGGER.isEnabledFor(logging.INFO):
-        LOGGER.info("context of %s", thread.name, extra=log_fields(thread, reading))
+        LOGGER.info("context of %s", thread.name, extra=log_fields(agent, thread, reading))

@@ -177,25 +177,30 @@ class Tracker:
         """How many tracked streams had no usage that could be read, by their type."""
         return dict(self._unread)
 
-    def reset(self) -> None:
-        """Start a new cycle with an empty context, as when the agent is started again."""
-        with self._lock:
-            self._memory = StreamMemory(self._call_count())
-            self._apply([Cleared(thread=name) for name in self._holding()])
+    def reset(self, thread: str | None = None) -> None:
+        """Start a new cycle with an empty context, as when the agent is started again.
 
-    def compacted(self) -> None:
+        With a name only this thread is reset; all others keep what they hold.
+        """
+        with self._lock:
+            if thread is None:
+                self._memory = StreamMemory(self._call_count())
+            names = [name for name in self._holding() if thread in (None, name)]
+            self._apply([Cleared(thread=name) for name in names])
+
+    def compacted(self, thread: str = MAIN) -> None:
         """Report a compaction: a new cycle, and an unknown occupancy until the next reply.
 
         The Claude Agent SDK reports its compactions itself; call this for all others.
         """
         with self._lock:
-            self._apply([Compacted(trigger="manual")])
+            self._apply([Compacted(trigger="manual", thread=thread)])
 
     def on_level(self, listener: OnLevel) -> OnLevel:
         """Call a function when a thread reaches a level: once per level and cycle.
 
-        If two levels are reached at once, only the higher counts. `observe` calls it after all
-        updates, and raises what it raises.
+        If two levels are reached at once, only the higher counts. `observe` calls all listeners
+        after all updates, then raises the first error that one of them raised.
         """
         self._listeners.append(listener)
         return listener
@@ -220,9 +225,11 @@ class Tracker:
         try:
             saved = _state.decode(state)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise InvalidState(str(error)) from error
+            raise InvalidState("tracker", str(error)) from error
         if saved.version != STATE_VERSION:
-            raise InvalidState(f"version {saved.version}, this Brimline reads {STATE_VERSION}")
+            raise InvalidState(
+                "tracker", f"version {saved.version}, this Brimline reads {STATE_VERSION}"
+            )
         tracker = cls(saved.model, saved.agent, saved.window, saved.limit, saved.levels)
         tracker._session, tracker._fired = saved.session, dict(saved.fired)
         tracker._memory = StreamMemory(tracker._call_count())
@@ -248,7 +255,7 @@ class Tracker:
         self._session = fold(self._session, events)
         changed = [name for name in touched if _differs(self._read(name), before[name])]
         for name in sorted(changed):
-            audit.log_update(self._thread(name), self._read(name))
+            audit.log_update(self._session.agent, self._thread(name), self._read(name))
         self._call_listeners(sorted(name for name in touched if not is_compaction_thread(name)))
         return bool(changed)
 
@@ -271,9 +278,15 @@ class Tracker:
 
     def _call_listeners(self, names: Iterable[str]) -> None:
         reached = [level for name in names if (level := self._new_level(name)) is not None]
+        errors: list[Exception] = []
         for level in reached:
             for listener in list(self._listeners):
-                listener(level)
+                try:
+                    listener(level)
+                except Exception as error:  # noqa: BLE001  a listener may raise anything
+                    errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _new_level(self, name: str) -> LevelReached | None:
         reading = self._read(name)

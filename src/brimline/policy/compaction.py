@@ -4,18 +4,19 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from brimline.errors import InvalidPolicy
+from brimline.errors import InvalidPolicy, InvalidState
 from brimline.tracker import Reading
-from brimline.usage import estimate
+from brimline.usage import estimate, estimate_messages
 
 LOGGER = logging.getLogger("brimline.policy")
 
 Basis: TypeAlias = Literal["held", "effective"]
+Content: TypeAlias = str | int | Sequence[object]  # a text, tokens, or messages
 
 BASES: tuple[Basis, ...] = ("held", "effective")
 
@@ -33,7 +34,7 @@ class Rule(msgspec.Struct, frozen=True):
     room that a reply needs, the caller's own `max_tokens`; None: a twenty-fifth of the window.
     """
 
-    at: float = 0.9
+    at: float | int = 0.9
     basis: Basis = "held"
     cooldown: float = 0.0
     in_a_row: int = 3
@@ -56,7 +57,7 @@ class Rule(msgspec.Struct, frozen=True):
             raise InvalidPolicy("reply", self.reply, "an integer of 0 or more, or None")
 
     def threshold(self, window: int | None) -> int | None:
-        """Return from how many tokens on to compact; None for a share of an unknown window."""
+        """Return above how many tokens to compact; None for a share of an unknown window."""
         if isinstance(self.at, int):
             return self.at
         return None if window is None else round(self.at * window)
@@ -74,6 +75,15 @@ class Decision(msgspec.Struct, frozen=True):
     why: str
     tokens: int | None
     threshold: int | None
+
+
+class _PolicyState(msgspec.Struct, frozen=True, tag="brimline-compaction-policy"):
+    """A stored policy: `since_s` after its last compaction, at the time `saved_at`."""
+
+    rule: Rule
+    in_a_row: int
+    since_s: float | None
+    saved_at: float
 
 
 class _Load(NamedTuple):
@@ -109,18 +119,19 @@ class CompactionPolicy:
         self._has_warned = False
 
     def should_compact(
-        self, reading: Reading, pending: str | int | None = None, added: str | int | None = None
+        self, reading: Reading, pending: Content | None = None, added: Content | None = None
     ) -> bool:
         """Return whether to compact before the next call; the arguments are those of `decide`."""
         return self.decide(reading, pending, added).compact
 
     def decide(
-        self, reading: Reading, pending: str | int | None = None, added: str | int | None = None
+        self, reading: Reading, pending: Content | None = None, added: Content | None = None
     ) -> Decision:
         """Return whether to compact before the next call, and the reason.
 
         `pending` is all that is about to be sent, `added` only what comes on top of what is held,
-        each as a text or in tokens; the larger of last usage and estimate counts.
+        each as a text, as a list of messages or in tokens; the larger of last usage and estimate
+        counts.
         """
         load = _load(reading, self.rule.basis, _tokens("pending", pending), _tokens("added", added))
         window = reading.window.tokens if reading.window else None
@@ -134,9 +145,9 @@ class CompactionPolicy:
         if threshold is None:
             self._warn_of_unknown_window(load.tokens)
             return Decision(False, UNKNOWN_WINDOW, load.tokens, None)
-        if load.tokens < threshold:
+        if load.tokens <= threshold:
             return self._below(load.tokens, threshold, measured=reading.held is not None)
-        return self._reached(load.tokens, threshold)
+        return self._above(load.tokens, threshold)
 
     def compacted(self) -> None:
         """Note that the caller has compacted."""
@@ -149,6 +160,27 @@ class CompactionPolicy:
             self._has_warned = True
             LOGGER.warning("cannot decide whether to compact %d tokens: %s", tokens, UNKNOWN_WINDOW)
 
+    def state(self) -> bytes:
+        """Return the rule and what was noted as JSON, for `from_state`."""
+        since = None if self._last is None else self._clock() - self._last
+        return msgspec.json.encode(_PolicyState(self.rule, self._in_a_row, since, time.time()))
+
+    @classmethod
+    def from_state(
+        cls, state: bytes | str, clock: Callable[[], float] = time.monotonic
+    ) -> "CompactionPolicy":
+        """Return a policy that continues from a state; raises InvalidState."""
+        try:
+            saved = msgspec.json.decode(state, type=_PolicyState)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise InvalidState("policy", str(error)) from error
+        rule = saved.rule
+        policy = cls(rule.at, rule.basis, rule.cooldown, rule.in_a_row, clock, reply=rule.reply)
+        policy._in_a_row = saved.in_a_row
+        if saved.since_s is not None:
+            policy._last = clock() - saved.since_s - max(0.0, time.time() - saved.saved_at)
+        return policy
+
     def _at_the_window(self, sends: int, window: int) -> Decision:
         most = self.rule.most(window)
         why = f"{sends:,} leave less than {window - most:,} for the reply in a window of {window:,}"
@@ -157,12 +189,12 @@ class CompactionPolicy:
     def _below(self, tokens: int, threshold: int, measured: bool) -> Decision:
         # An estimate does not show that a compaction helped: the next reply does.
         self._in_a_row = 0 if measured else self._in_a_row
-        why = f"{self.rule.basis} {tokens:,} is below {threshold:,}"
+        why = f"{self.rule.basis} {tokens:,} is not above {threshold:,}"
         return Decision(False, why, tokens, threshold)
 
-    def _reached(self, tokens: int, threshold: int) -> Decision:
+    def _above(self, tokens: int, threshold: int) -> Decision:
         refused = self._exhausted_reason or self._cooldown_reason
-        why = refused or f"{self.rule.basis} {tokens:,} has reached {threshold:,}"
+        why = refused or f"{self.rule.basis} {tokens:,} is above {threshold:,}"
         return Decision(not refused, why, tokens, threshold)
 
     @property
@@ -193,12 +225,15 @@ def _load(reading: Reading, basis: Basis, pending: int | None, added: int | None
     return _Load(reading.held + on_top, None if known is None else known + on_top)
 
 
-def _tokens(field: str, value: str | int | None) -> int | None:
+def _tokens(field: str, value: Content | None) -> int | None:
     if isinstance(value, str):
         return estimate(value)
-    if value is not None and not _is_integer(value, 0):
-        raise InvalidPolicy(field, value, "a text, or an integer of 0 or more tokens")
-    return value
+    if isinstance(value, (list, tuple)):
+        return estimate_messages(value)
+    if value is None or (type(value) is int and value >= 0):
+        return value
+    expected = "a text, a list of messages, or an integer of 0 or more tokens"
+    raise InvalidPolicy(field, value, expected)
 
 
 def _is_integer(value: object, least: int) -> bool:
