@@ -15,6 +15,7 @@ from brimline.events import (
     Cleared,
     Compacted,
     SessionSeen,
+    Unmetered,
     is_compaction_thread,
 )
 from brimline.observe import audit
@@ -250,7 +251,7 @@ class Tracker:
 
     def _apply(self, events: Sequence[AnyEvent]) -> bool:
         events = [self._with_model(event) for event in self._with_restarts(events)]
-        touched = {event.thread for event in events if not isinstance(event, SessionSeen)}
+        touched = {e.thread for e in events if not isinstance(e, (SessionSeen, Unmetered))}
         before = {name: self._read(name) for name in touched}
         self._session = fold(self._session, events)
         changed = [name for name in touched if _differs(self._read(name), before[name])]
