@@ -173,7 +173,8 @@ def test_sent_message_reaches_the_next_tool_result(daemon: Running) -> None:
     result = daemon.command("send", SESSION, "Look at the tests.", "--urgent")
     assert result.returncode == 0, result.stderr
     reply = json.loads(daemon.hook(hook_input("PostToolBatch")))
-    assert reply["hookSpecificOutput"]["additionalContext"] == "Look at the tests."
+    context = reply["hookSpecificOutput"]["additionalContext"]
+    assert context == "[message from user] Look at the tests."
     shown = daemon.command("inbox", SESSION)
     assert "delivered" in shown.stdout
     assert "Look at the tests." in shown.stdout
