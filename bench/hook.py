@@ -27,7 +27,7 @@ STDIN = (
     b'"context_window_size":200000,"current_usage":{"input_tokens":10,"output_tokens":400,'
     b'"cache_creation_input_tokens":990,"cache_read_input_tokens":89000},"used_percentage":45}}'
 )
-LINE_TEXT, BAR = b"45% 90K/200K", "█".encode()
+LINE_TEXT, BAR = b"45.0% 90K/200K", "█".encode()
 """Every line of ours has this text; only a line of the daemon has a bar."""
 
 MS_ABOVE_SHELL = 2.0

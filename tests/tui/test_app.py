@@ -206,7 +206,7 @@ def test_changes_are_drawn(daemon: FakeDaemon, tmp_path: Path) -> None:
         await app.shows("99.0% at limit")
         assert app.projects()[1] == "~/docs-site"
         await app.press("enter")
-        await app.shows("130%! over")
+        await app.shows("130.0%! over")
         daemon.put(view("crawler", None, main={"cycle": 1, "state": "compacting"}))
         await app.shows("compacting")
         daemon.put(view("new-one", 1_000))

@@ -31,9 +31,9 @@ AT_80 = """\
 no daemon, read from transcripts  2 sessions
   agent    project                         model          state      unread  age
   claude   /srv/other                      sonnet-4-5                     ?   1m
-  █████████████╎██╎██▌░┃░░░░   75.0% medium   150K/200K  limit 90% handoff ?
+  ████████████╎██╎██░░┃░░░   75.0% medium   150K/200K  limit 89.8% handoff ?
   claude   ~/project                       sonnet-4-5                     ?   2m
-  ███████░░░░░░╎░░╎░░░░┃░░░░   27.0% low       54K/200K  limit 32% handoff ?
+  ██████▌░░░░░╎░░╎░░░░┃░░░   27.0% low       54K/200K  limit 32.3% handoff ?
 """
 
 

@@ -119,7 +119,7 @@ def test_keys_typed_ahead_are_not_lost(tmux: Tmux, daemon: FakeDaemon, tmp_path:
 def test_no_color_prints_no_colours(tmux: Tmux, daemon: FakeDaemon, tmp_path: Path) -> None:
     tmux.start(command(daemon, tmp_path, NO_COLOR="1"), 80, 24)
     screen = tmux.until(lambda screen: "mobile-app" in screen)
-    for sign in ("● live", "▸", "╎", "┃", "at limit", "medium", "low", "unknown", "130%! over"):
+    for sign in ("● live", "▸", "╎", "┃", "at limit", "medium", "low", "unknown", "130.0%! over"):
         assert sign in screen
     assert not COLOURS.search(tmux.screen(colours=True))
     tmux("send-keys", "j", "j", "Enter")
