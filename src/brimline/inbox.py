@@ -128,6 +128,15 @@ def join_texts(messages: Iterable[Message]) -> str:
 def _signed_text(message: Message) -> str:
     """Return a text that names its sender; Brimline's own texts name what they are about."""
     text = message.text.strip()
-    if message.sender == BRIMLINE or f"[{BRIMLINE}]" in text[:MAX_PREFIX_CHARS]:
+    if message.sender == BRIMLINE or looks_like_ours(text):
         return text
-    return f"[message from {' '.join(message.sender.split())[:MAX_SENDER_CHARS]}] {text}"
+    return sign_text(text, message.sender)
+
+
+def looks_like_ours(text: str) -> bool:
+    """Whether a text begins like Brimline's own."""
+    return f"[{BRIMLINE}]" in text[:MAX_PREFIX_CHARS]
+
+
+def sign_text(text: str, sender: str) -> str:
+    return f"[message from {' '.join(sender.split())[:MAX_SENDER_CHARS]}] {text}"

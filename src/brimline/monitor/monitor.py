@@ -6,7 +6,16 @@ from weakref import WeakValueDictionary
 
 from brimline.events import MAIN
 from brimline.handoff import Document
-from brimline.inbox import MESSAGE_LIFETIME_S, PENDING_STATES, Message, Urgency, is_pending
+from brimline.inbox import (
+    BRIMLINE,
+    MESSAGE_LIFETIME_S,
+    PENDING_STATES,
+    Message,
+    Urgency,
+    is_pending,
+    looks_like_ours,
+    sign_text,
+)
 from brimline.monitor.clear_handover import record_continuation
 from brimline.monitor.environment import MonitorEnvironment
 from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
@@ -189,6 +198,8 @@ class Monitor:
         """Queue a message for a session; return its id."""
         now = self._clock()
         id = hash_id("message", session, text, sender, repr(now))
+        sender = "user" if sender == BRIMLINE else sender  # no one poses as Brimline
+        text = sign_text(text, sender) if looks_like_ours(text) else text
         message = Message(id, session, text, now, urgency=urgency, sender=sender,
                           expires=now + MESSAGE_LIFETIME_S)  # fmt: skip
         await self._store.write([QueueMessage(message)])
