@@ -353,6 +353,7 @@ def test_only_the_old_endpoints_can_be_opened_to_all_by_a_setting(
         posted = b'{"session_id": "%s", "used_percentage": 10}' % SESSION.encode()
         assert request(daemon, "/hooks/context-usage", posted)[0] == expected
         assert request(daemon, f"/sessions/{SESSION}")[0] == expected
+        assert request(daemon, "/sessions")[0] == expected
         assert request(daemon, f"/v1/sessions/{SESSION}")[0] == 401
         assert request(daemon, "/hooks/claude", b"{}")[0] == 401
         assert request(daemon, f"/sessions/{SESSION}", Origin="http://evil.example")[0] == 403

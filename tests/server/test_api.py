@@ -262,6 +262,19 @@ def test_old_endpoint_ends_the_cycle_when_a_compaction_begins(daemon: Running) -
         daemon.post(path, {"session_id": SESSION, "event": "compaction", "trigger": "auto"})
 
 
+def test_old_endpoint_cancels_queued_levels_at_a_reset_and_rearms_them(daemon: Running) -> None:
+    daemon.hook(status_input(20_000), "statusline")
+    path = "/hooks/context-usage"
+    full = {"session_id": SESSION, "used_percentage": 55, "context_window_size": 200_000}
+    daemon.post(path, full)
+    assert [message["level"] for message in daemon.get("/v1/messages")] == [50]
+    daemon.post(path, {"session_id": SESSION, "event": "context_reset"})
+    assert daemon.get("/v1/messages") == []
+    assert daemon.hook(hook_input("UserPromptSubmit")) == ""
+    daemon.post(path, full)
+    assert "55%" in daemon.hook(hook_input("UserPromptSubmit"))
+
+
 def test_history_takes_the_same_spans_as_sessions(daemon: Running) -> None:
     assert daemon.get("/v1/history?since=all").keys() == daemon.get("/v1/history").keys()
     assert daemon.refused("/v1/history?since=yesterday")[0] == 422

@@ -549,6 +549,9 @@ def test_old_endpoints_work_as_designed(daemon: Running, tmp_path: Path) -> None
     daemon.hand_over(SESSION, document)
     view = daemon.get(f"/sessions/{SESSION}")
     assert (view["last_handoff_path"], view["tokens_used"]) == (str(document), 110_000)
+    assert daemon.get("/sessions") == [view]
+    daemon.hook({**hook_input("SessionEnd"), "reason": "other"})
+    assert daemon.get("/sessions") == []
 
 
 def test_change_is_streamed_with_an_event_id(daemon: Running) -> None:

@@ -14,7 +14,7 @@ from brimline.store.rows import SessionRow, ThreadRow
 from brimline.usage import MAX_TOKENS, Tokens, Usage
 
 # Opened by the setting `daemon.context_usage_without_secret`.
-LEGACY_PATHS = ("/hooks/context-usage", "/sessions/")
+LEGACY_PATHS = ("/hooks/context-usage", "/sessions")
 MAX_PERCENT = 200.0  # more is not a percentage: some clients post a time
 
 
@@ -57,6 +57,8 @@ class LegacyRoutes:
     endpoints = (
         Endpoint("POST", "/hooks/context-usage", "context_usage", "Report context usage or a "
                  "compaction.", UsageTaken, ContextUsage),
+        Endpoint("GET", "/sessions", "sessions", "List the sessions with their tokens and last "
+                 "handoffs.", list[LegacySession]),
         Endpoint("GET", "/sessions/{id}", "session", "Get a session's tokens and last handoff.",
                  LegacySession, needs_session=True),
     )  # fmt: skip
@@ -87,11 +89,18 @@ class LegacyRoutes:
             await self._monitor.observe(observation)
         return json_response(UsageTaken("ok", usage.used_percentage))
 
+    async def sessions(self, request: Request) -> Response:
+        rows = await self._store.sessions()
+        return json_response([await self._view(row) for row in rows if not row.has_ended])
+
     async def session(self, request: Request, row: SessionRow) -> Response:
+        return json_response(await self._view(row))
+
+    async def _view(self, row: SessionRow) -> LegacySession:
         main = await self._main_thread(row.id)
         handoffs = await self._store.handoffs(row.id)
         path = next((handoff.path for handoff in handoffs if not handoff.draft), None)
-        return json_response(LegacySession(row.id, main.sent if main else None, path))
+        return LegacySession(row.id, main.sent if main else None, path)
 
     async def _observe_event(self, row: SessionRow, event: str, main: ThreadRow | None) -> str:
         """Process an event, and return its status."""
