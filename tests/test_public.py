@@ -22,6 +22,10 @@ def test_all_lists_the_names_of_every_package() -> None:
     assert sorted([*offered, "__version__"]) == brimline.__all__
 
 
+def test_dir_shows_the_public_names() -> None:
+    assert dir(brimline) == brimline.__all__
+
+
 def test_all_is_what_type_checkers_see() -> None:
     tree = ast.parse(Path(brimline.__file__).read_text("utf-8"))
     imported = {

@@ -115,3 +115,7 @@ def __getattr__(name: str) -> object:
     if name not in _PACKAGE_OF:
         raise AttributeError(f"module 'brimline' has no attribute {name!r}")
     return getattr(import_module(f"brimline.{_PACKAGE_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

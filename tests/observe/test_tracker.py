@@ -16,6 +16,8 @@ from brimline.observe import LevelReached, Tracker
 
 from .answers import MODEL, delta, message, response, start
 
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+
 
 def levels(tracker: Tracker) -> list[float]:
     """A list that will hold the levels that a tracker reports, in order."""
@@ -257,6 +259,16 @@ def test_state_of_an_earlier_brimline_is_read() -> None:
     assert tracker.session.agent == "demo"
     assert list(tracker.threads) == ["main", "helper"]
     assert not tracker.observe(message("m4", 4, 10, usage={"cache_read_input_tokens": 100_996}))
+
+
+@pytest.mark.parametrize("scene", ["subagent-sync", "subagent-background"])
+def test_finished_subagent_of_the_agent_sdk_is_no_longer_streaming(scene: str) -> None:
+    tracker = Tracker()
+    stream = FIXTURES / "claude" / scene / "stream-1.jsonl"
+    for line in stream.read_bytes().splitlines():
+        tracker.observe(json.loads(line))
+    assert len(tracker.threads) == 2
+    assert {reading.state for reading in tracker.threads.values()} == {"measured"}
 
 
 def test_levels_that_do_not_increase_are_refused() -> None:

@@ -82,6 +82,7 @@ class Kind(msgspec.Struct, frozen=True):
 
     type: str
     subtype: object = None
+    tool_use_id: object = None
 
 
 class ClaudeHead(msgspec.Struct, frozen=True):

@@ -46,6 +46,7 @@ class ClaudeStreamParser:
         self._asked_for: str | None = None
         self._streams: dict[str, MessageStream] = {}
         self._turn: dict[str, Call] = {}
+        self._of_subagents: dict[str, Call] = {}  # the last call of each that is running
         self._final: set[str] = set()
 
     def carry(self) -> bytes:
@@ -55,7 +56,10 @@ class ClaudeStreamParser:
         try:
             line = _line.decode(record)
         except msgspec.ValidationError:
-            return _check_unread(record)
+            kind = _check_unread(record)
+            if kind.subtype == "task_notification":  # its `usage` is not a message's
+                return self._end_subagent(kind.tool_use_id)
+            return () if kind.type in STREAM_KINDS else None
         match line.type:
             case "assistant":
                 return self._assistant(line)
@@ -110,6 +114,8 @@ class ClaudeStreamParser:
         )
         if thread == MAIN:
             self._turn[call.id] = call
+        else:
+            self._of_subagents[thread] = call
         return (*spent_on(message.others, message.id, thread, call.at), call)
 
     def _system(self, line: ClaudeStreamLine) -> Sequence[AnyEvent]:
@@ -123,6 +129,14 @@ class ClaudeStreamParser:
                 return (Compacting(at=parse_time(line.timestamp)),)
             case _:
                 return ()
+
+    def _end_subagent(self, thread: object) -> Sequence[AnyEvent]:
+        """End the last call of a subagent: without partial messages nothing else does."""
+        call = self._of_subagents.pop(thread, None) if isinstance(thread, str) else None
+        if call is None or call.final:
+            return ()
+        self._final.add(call.id)
+        return (msgspec.structs.replace(call, final=True),)
 
     def _windows(self, line: ClaudeStreamLine) -> Iterator[AnyEvent]:
         for name, model in line.model_usage.items():
@@ -146,13 +160,13 @@ class ClaudeStreamParser:
             yield Spent(usage=Usage(0, 0, 0, missing - of_call))
 
 
-def _check_unread(record: bytes) -> Sequence[AnyEvent] | None:
-    """Accept any shape of a kind that we do not read; raises for the others."""
+def _check_unread(record: bytes) -> Kind:
+    """Return a kind that we do not read, of any shape; raises for the others."""
     kind = _kind.decode(record)
     subtype = kind.subtype if isinstance(kind.subtype, str) else ""
     if kind.type in READ or (kind.type == "system" and subtype in READ_SYSTEM):
         _line.decode(record)
-    return () if kind.type in STREAM_KINDS else None
+    return kind
 
 
 def _thread(line: ClaudeStreamLine) -> str:
