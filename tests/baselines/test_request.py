@@ -1,6 +1,7 @@
 """Asking the client: the two ways, and everything that it may do instead of answering."""
 
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -273,8 +274,24 @@ def test_cannot_be_started(machine: Machine) -> None:
         read_version(machine.client)
 
 
-def test_found_where_the_installer_put_it(machine: Machine) -> None:
+def test_client_that_the_agent_sdk_bundles_is_found(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "claude_agent_sdk"
+    (package / "_bundled").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "_bundled" / "claude").symlink_to(machine.path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.delitem(sys.modules, "claude_agent_sdk", raising=False)
+    bare = Places(machine.home, {"PATH": "/nowhere"})
+    assert find_command(bare) == str(package / "_bundled" / "claude")
+
+
+def test_found_where_the_installer_put_it(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Beside the PATH, the installers' own places are looked at; nowhere is an error."""
+    monkeypatch.setitem(sys.modules, "claude_agent_sdk", None)
     assert find_command(machine.places) == str(machine.path)
     bare = Places(machine.home, {"PATH": "/nowhere"})
     with pytest.raises(BaselineFailed, match="Claude Code is not installed"):

@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -53,13 +54,23 @@ def with_output(description: str, output: bytes) -> str:
 
 
 def find_command(places: Places) -> str:
-    """Return the client's path, from PATH or the usual places; raises BaselineFailed."""
+    """Return the client's path; raises BaselineFailed.
+
+    PATH comes first, then the usual places, then the client that the Claude Agent SDK bundles.
+    """
     in_path = shutil.which("claude", path=places.env.get("PATH", ""))
     elsewhere = (shutil.which(str(places.home / path)) for path in INSTALL_PATHS)
-    command = in_path or next(filter(None, elsewhere), None)
+    command = in_path or next(filter(None, elsewhere), None) or _find_bundled()
     if command is None:
         raise BaselineFailed(AGENT, "Claude Code is not installed", INSTALL_HINT)
     return command
+
+
+def _find_bundled() -> str | None:
+    sdk = find_spec("claude_agent_sdk")
+    if sdk is None or sdk.origin is None:
+        return None
+    return shutil.which(str(Path(sdk.origin).parent / "_bundled" / "claude"))
 
 
 def client_environment(places: Places) -> dict[str, str]:
