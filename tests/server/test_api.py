@@ -42,7 +42,7 @@ def test_repeated_events_have_no_second_effect(daemon: Running) -> None:
     view = daemon.get("/v1/sessions/sdk-1")
     assert (view["session"]["agent"], view["session"]["project"]) == ("my-agent", "/work")
     (main,) = view["threads"]
-    assert (main["calls"], main["sent"], main["percent"]) == (3, 100_100, 50.0)
+    assert (main["calls"], main["sent"], main["percent"]) == (3, 100_100, 50.1)
     assert view["trend"] == [100_100] * 3
     timeline = daemon.get("/v1/sessions/sdk-1/timeline")
     assert [row["call"] for row in timeline["calls"]] == ["c1", "c2", "c3"]
