@@ -1,6 +1,7 @@
 """The compaction policy by context or by cost: never too late, never forever."""
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -133,6 +134,13 @@ def test_pending_messages_are_estimated_by_their_texts() -> None:
     tokens = policy.decide(reading(), pending=messages).tokens
     assert tokens is not None
     assert 2 * estimate(text) + IMAGE_TOKENS <= tokens <= 2 * estimate(text) + IMAGE_TOKENS + 20
+
+
+def test_pending_messages_may_be_objects_of_an_sdk() -> None:
+    picture = {"image_url": {"url": f"data:image/png;base64,{'A' * 90_000}"}, "detail": 1}
+    message = SimpleNamespace(role="user", content=["word " * 700, picture])
+    tokens = CompactionPolicy().decide(reading(), pending=[message]).tokens
+    assert tokens == estimate("user") + estimate("word " * 700) + IMAGE_TOKENS
 
 
 def test_policy_continues_from_its_stored_state() -> None:
