@@ -86,8 +86,9 @@ def set_up(daemon: InTmux, opened: Open, tmp_path: Path) -> Callable[[Scenario],
         settings.write_text(json.dumps(own))
         done = daemon.command("setup", "claude", HOME=str(tmp_path / "claude/home"))
         assert done.returncode == 0, done.stdout + done.stderr
-        state = {"BRIMLINE_STATE_DIR": str(daemon.state)}
-        return opened("claude", scenario, environment=state)
+        # Only the test starts the daemon again after a kill.
+        environment = {"BRIMLINE_STATE_DIR": str(daemon.state), "BRIMLINE_AUTOSTART": "0"}
+        return opened("claude", scenario, environment=environment)
 
     return open_one
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -87,11 +88,18 @@ def test_partial_messages(tmp_path: Path) -> None:
     assert steps[-1].levels == (50, 65)
 
 
+def check_subagent(steps: list[Step], name: str, billed: Sequence[Billed]) -> None:
+    """Each call is seen once; the last one is over when the subagent is."""
+    seen = figures(steps, name)
+    assert [one[0] for one in seen] == [sent(one) for one in (*billed, billed[-1])]
+    assert [one[2] for one in seen[-2:]] == ["streaming", "measured"]
+
+
 def test_subagent_in_the_background(tmp_path: Path) -> None:
     """A subagent's calls are in its own thread, also after the main turn has ended."""
     run, steps = play(scenes.CLAUDE_AGENT, tmp_path, prompts=["Go."], results=2)
     (name,) = set(steps[-1].readings) - {"main"}
-    assert [one[0] for one in figures(steps, name)] == [sent(one) for one in run.of("subagent")]
+    check_subagent(steps, name, run.of("subagent"))
     sents = dict.fromkeys(one[0] for one in figures(steps))
     assert list(sents) == [sent(one) for one in run.of("main")]
     assert changed_by_twice(steps) == []
@@ -108,7 +116,7 @@ def test_synchronous_subagent(tmp_path: Path) -> None:
         arguments={"forward-subagent-text": None},
     )
     (name,) = set(steps[-1].readings) - {"main"}
-    assert [one[0] for one in figures(steps, name)] == [sent(one) for one in run.of("subagent")]
+    check_subagent(steps, name, run.of("subagent"))
     assert figures(steps) == [*chain(*((begun(one), ended(one)) for one in run.of("main")))]
 
 
