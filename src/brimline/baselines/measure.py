@@ -144,7 +144,7 @@ def _bounds(
         reported=answer.window,
         reported_limit=answer.limit,
         settings=client_settings,
-        first_sent=answer.tokens or 0,
+        first_sent=answer.tokens,
     )
     window = window_of(context, settings.overrides)
     return window, limit_of(context, window, settings.overrides)

@@ -103,7 +103,9 @@ def _recognise(seen: object, candidates: Sequence[Marks]) -> Marks:
     names = sorted(marks) if not fitting else sorted({each.counts[0] for each in fitting})
     if not fitting or len(names) > 1:
         others = ", ".join(repr(name) for name in names[:-1])
-        raise InvalidUsage(names[-1], get_path(seen, names[-1]), f"absent beside {others}", MIXED)
+        raise InvalidUsage(
+            names[-1], get_path(seen, names[-1]), f"absent if {others} is present", MIXED
+        )
     return fitting[0]
 
 

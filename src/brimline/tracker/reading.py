@@ -85,7 +85,7 @@ def resolve_context(
         most_sent=thread.most_sent if most_sent is None else most_sent,
         compacted_at=thread.compacted_at,
         sustained=thread.sustained_sent,
-        first_sent=thread.first_sent or 0,
+        first_sent=thread.first_sent,
         settings=settings,
     )
 

@@ -106,7 +106,7 @@ class ResolveContext(msgspec.Struct, frozen=True):
     most_sent: int = 0
     compacted_at: tuple[int, ...] = ()
     sustained: int = 0
-    first_sent: int = 0
+    first_sent: int | None = None
     settings: ClientSettings = NO_CLIENT_SETTINGS
     provider: str | None = None
 
@@ -210,7 +210,7 @@ def _resolve_limit(
 
 
 def _limit_warning(limit: Limit, known: ResolveContext) -> str | None:
-    if limit.tokens <= known.first_sent:
+    if known.first_sent is not None and limit.tokens <= known.first_sent:
         return f"unreachable: the context began with {known.first_sent:,} tokens"
     last = _agreeing_compactions(known)
     has_drifted = last and abs(max(last) - limit.tokens) > CONSISTENT_WITHIN * limit.tokens
