@@ -32,6 +32,8 @@ def test_every_version_equals_a_dict_of_the_calls_so_far(calls: list[Call]) -> N
         assert version == expected
         assert list(version.items()) == list(expected.items())
         assert version.sums == CallSums().plus(expected.values())
+        places = range(len(expected) + 1)
+        assert [version.call_at(place) for place in places] == [*expected.values(), None]
     for version, expected in reversed(versions):  # the sums of a later version are known by now
         assert version.sums == CallSums().plus(expected.values())
 

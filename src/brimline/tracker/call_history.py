@@ -106,6 +106,12 @@ class CallHistory(Mapping[str, Call]):
     def last(self) -> Call | None:
         return self._last
 
+    def call_at(self, place: int) -> Call | None:
+        """Return the call at a place; None behind the last."""
+        if place < self._count:
+            return self._log.calls[place]
+        return self._last if place == self._count else None
+
     def in_order(self, start: int = 0) -> list[Call]:
         """Return the calls from a place on; faster than `values`."""
         calls = self._log.calls[start : self._count]

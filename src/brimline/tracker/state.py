@@ -200,7 +200,8 @@ class Thread(msgspec.Struct, frozen=True):
             return None
         if self.cycle_start < self.dropped.count:
             return self.dropped.sents[0]
-        return next((call.usage.sent for call in self.calls_from(self.cycle_start)), None)
+        first = self.calls.call_at(self.cycle_start - self.dropped.count)
+        return first.usage.sent if first else None
 
     @property
     def most_sent(self) -> int:
