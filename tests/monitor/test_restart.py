@@ -98,6 +98,21 @@ def test_model_that_the_user_named_survives_a_restart(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
+def test_pushed_overflow_survives_a_restart(tmp_path: Path) -> None:
+    """A compaction after a refused request is no sign of the limit, also after a restart."""
+
+    async def go() -> None:
+        agent = Program(tmp_path)
+        refused = Compacted(at=2.0, trigger="auto", overflow=True)
+        await agent.push(call("c1", 190_000), refused, call("c2", 20_000))
+        (row,) = await agent.store.threads(SESSION)
+        assert (row.sent, row.limit) == (20_000, None)
+        (compaction,) = await agent.store.compactions(SESSION)
+        assert compaction.overflow
+
+    asyncio.run(go())
+
+
 def test_main_thread_is_known_if_a_subagent_reports_first_after_a_restart(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)

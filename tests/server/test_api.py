@@ -114,11 +114,13 @@ def test_history_has_days_and_sessions_of_transcripts_and_observed_limits(daemon
     events = [call_event(1)]
     compacted = {"type": "Compacted", "trigger": "auto", "before": 150_000, "at": time.time()}
     events.append({**call_event(2), "event": compacted})
+    overflow = compacted | {"before": 190_000, "at": time.time() + 1, "overflow": True}
+    events.append({**call_event(3), "event": overflow})
     daemon.post("/v1/events", {"events": events})
     history = daemon.get("/v1/history")
     assert (history["days"], history["sessions"]) == ([], [])
     (limit,) = history["limits"]
-    assert (limit["agent"], limit["model"], limit["auto"]) == ("my-agent", MODEL, 1)
+    assert (limit["agent"], limit["model"], limit["auto"]) == ("my-agent", MODEL, 2)
     assert limit["lowest"] == limit["median"] == limit["highest"] == 150_000
 
 

@@ -80,6 +80,7 @@ COMPACTIONS = st.builds(
     maybe(COUNTS),
     maybe(SMALL),
     inferred=st.booleans(),
+    overflow=st.booleans(),
 )
 CALLS = st.builds(
     CallRow,

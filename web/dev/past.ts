@@ -97,6 +97,7 @@ export function timelineOf(view: SessionView, now: number): Timeline {
         model: view.session.model,
         version: "2.1.325",
         inferred: false,
+        overflow: false,
       },
     ],
     signals: [

@@ -157,6 +157,8 @@ export interface components {
             version: string | null;
             /** @default false */
             inferred: boolean;
+            /** @default false */
+            overflow: boolean;
         };
         SignalRow: {
             session: string;

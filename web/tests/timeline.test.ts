@@ -24,6 +24,7 @@ const COMPACTION: CompactionRow = {
   model: "m",
   version: null,
   inferred: false,
+  overflow: false,
 };
 
 const HANDOFF: HandoffHead = {

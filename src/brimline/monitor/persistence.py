@@ -157,4 +157,5 @@ def _compaction_rows(state: SessionState) -> Iterator[CompactionRow]:
             model=each.model,
             version=state.folded.version or state.version,
             inferred=each.inferred,
+            overflow=each.overflow,
         )

@@ -85,7 +85,11 @@ def _cycle_end(thread: str, row: CompactionRow | None) -> Iterator[AnyEvent]:
     if row is None:
         yield Cleared(thread=thread)
     elif not row.inferred:
-        trigger = TRIGGERS.get(row.trigger)
         yield Compacted(
-            at=row.at, thread=thread, trigger=trigger, before=row.before, after=row.after
+            at=row.at,
+            thread=thread,
+            trigger=TRIGGERS.get(row.trigger),
+            before=row.before,
+            after=row.after,
+            overflow=row.overflow,
         )

@@ -37,7 +37,8 @@ class PutCall(msgspec.Struct, frozen=True):
 class PutCompaction(msgspec.Struct, frozen=True):
     """Store a compaction; fields that are None stay as they were.
 
-    `inferred` goes from set to not set, never back. Has no effect if nothing is new.
+    `inferred` goes from set to not set, `overflow` from not set to set, never back. Has no effect
+    if nothing is new.
     """
 
     row: CompactionRow

@@ -164,7 +164,8 @@ class MemoryStore:
         key = (row.session, row.thread, row.cycle)
         old = self._compactions.get(key)
         if old is not None:
-            row = _fill(old, row, inferred=old.inferred and row.inferred)
+            inferred, overflow = old.inferred and row.inferred, old.overflow or row.overflow
+            row = _fill(old, row, inferred=inferred, overflow=overflow)
         return row != old and self._put(self._compactions, key, row)
 
     def _record_signal(self, write: RecordSignal) -> bool:

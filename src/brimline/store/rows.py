@@ -83,7 +83,8 @@ class CompactionRow(msgspec.Struct, frozen=True):
     """One compaction, by (session, thread, cycle): the cycle that it ended.
 
     `before` is what the thread held, `after` what the first call after it sent; None if not known
-    (yet). `inferred` is set if no record contains it.
+    (yet). `inferred` is set if no record contains it, `overflow` if the API had refused a request
+    that was too long.
     """
 
     session: str
@@ -96,6 +97,7 @@ class CompactionRow(msgspec.Struct, frozen=True):
     model: str | None = None
     version: str | None = None
     inferred: bool = False
+    overflow: bool = False
 
 
 class SignalRow(msgspec.Struct, frozen=True):

@@ -100,7 +100,8 @@ def build_timeline(session: Session) -> Timeline:
             )  # fmt: skip
         compactions += [
             CompactionRow(session.id or "", name, cycle, each.at, each.trigger, each.before,
-                          each.after, each.model, session.version, each.inferred)
+                          each.after, each.model, session.version, each.inferred,
+                          each.overflow)
             for cycle, each in enumerate(thread.compactions)
         ]  # fmt: skip
     return Timeline(tuple(calls), tuple(compactions))

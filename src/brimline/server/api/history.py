@@ -175,7 +175,7 @@ def _learned_limit(
     agent: str, model: str | None, version: str | None, rows: list[CompactionRow]
 ) -> LearnedLimit:
     auto = [row for row in rows if row.trigger == "auto"]
-    before = [row.before for row in auto if row.before is not None]
+    before = [row.before for row in auto if row.before is not None and not row.overflow]
     return LearnedLimit(
         agent=agent,
         model=model,

@@ -264,8 +264,10 @@ _FIFTH: Step = (f"PRAGMA application_id = {APPLICATION_ID}",)
 
 _SIXTH: Step = ("ALTER TABLE calls ADD COLUMN cache_write_1h INTEGER NOT NULL DEFAULT 0",)
 
+_SEVENTH: Step = ("ALTER TABLE compactions ADD COLUMN overflow BOOLEAN NOT NULL DEFAULT FALSE",)
+
 # Each step migrates to the next version; version 0 is an empty database.
-MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH)
+MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH)
 
 
 def migrate(connection: sqlite3.Connection, place: str, steps: Sequence[Step] = MIGRATIONS) -> None:

@@ -79,7 +79,7 @@ _IF_NEW = 'excluded."{field}" IS NOT NULL'
 _IF_ONE_IS_NULL = '(excluded."{field}" IS NULL) <> (calls."{field}" IS NULL)'
 _SESSION = SESSIONS.fields_without("id", "agent", "seen_at")
 _CALL = CALLS.fields_without("session", "thread", "call")
-_COMPACTION = COMPACTIONS.fields_without("session", "thread", "cycle", "inferred")
+_COMPACTION = COMPACTIONS.fields_without("session", "thread", "cycle", "inferred", "overflow")
 
 PUT_SESSION = f"""{SESSIONS.insert}
 ON CONFLICT (id) DO UPDATE SET agent = excluded.agent,
@@ -101,8 +101,10 @@ WHERE (excluded.cycle, excluded.seq) >= (calls.cycle, calls.seq)
 PUT_COMPACTION = f"""{COMPACTIONS.insert}
 ON CONFLICT (session, thread, cycle) DO UPDATE SET
     inferred = compactions.inferred AND excluded.inferred,
+    overflow = compactions.overflow OR excluded.overflow,
     {_filled("compactions", _COMPACTION)}
 WHERE (compactions.inferred AND NOT excluded.inferred)
+    OR (excluded.overflow AND NOT compactions.overflow)
     OR {_differs("compactions", _COMPACTION, _IF_NEW)}"""
 
 INSERT_SIGNAL = (

@@ -8,12 +8,12 @@ from brimline.testing.store.suite import check, compaction
 @check
 async def compaction_is_stored_with_all_fields(store: Store) -> None:
     """Every field of a compaction is stored, also before its session is."""
-    row = CompactionRow("s", "main", 2, 1.5, "auto", 167_000, 2**40, "m", "1.0", inferred=True)
+    row = CompactionRow("s", "main", 2, 1.5, "auto", 167_000, 2**40, "m", "1.0", True, True)
     bare = CompactionRow("s", "main", 0)
     assert await store.write([PutCompaction(row), PutCompaction(bare)]) == [True, True]
     stored = await store.compactions("s")
     assert stored == [bare, row]
-    assert [one.inferred for one in stored] == [False, True]
+    assert [(one.inferred, one.overflow) for one in stored] == [(False, False), (True, True)]
     assert [id for _, id in await store.changes()] == ["s"]
 
 
@@ -47,6 +47,15 @@ async def inferred_compaction_becomes_recorded_once(store: Store) -> None:
     assert stored.inferred is False
     assert await store.write([PutCompaction(compaction(before=9, inferred=True))]) == [True]
     assert await store.compactions() == [compaction(before=9)]
+
+
+@check
+async def overflow_of_a_compaction_is_set_once(store: Store) -> None:
+    """`overflow` goes from not set to set, and never back."""
+    refused = PutCompaction(compaction(overflow=True))
+    plain = PutCompaction(compaction())
+    assert await store.write([plain, refused, plain, refused]) == [True, True, False, False]
+    assert await store.compactions() == [compaction(overflow=True)]
 
 
 @check

@@ -94,8 +94,11 @@ def compaction(
     before: int | None = None,
     after: int | None = None,
     inferred: bool = False,
+    overflow: bool = False,
 ) -> CompactionRow:
-    return CompactionRow(session, thread, cycle, None, trigger, before, after, inferred=inferred)
+    return CompactionRow(
+        session, thread, cycle, None, trigger, before, after, inferred=inferred, overflow=overflow
+    )
 
 
 def signal(
