@@ -261,6 +261,16 @@ def test_state_of_an_earlier_brimline_is_read() -> None:
     assert not tracker.observe(message("m4", 4, 10, usage={"cache_read_input_tokens": 100_996}))
 
 
+def test_tokens_spent_in_a_state_of_version_1_are_kept() -> None:
+    """Recorded from a stream before each spending had its own model and id."""
+    saved = Path(__file__).with_name("tracker_state_1_spent.json").read_bytes()
+    tracker = Tracker.from_state(saved)
+    (thread,) = tracker.session.threads.values()
+    assert (thread.spent.output, thread.total.output, thread.call_count) == (28, 30, 2)
+    again = Tracker.from_state(tracker.state())
+    assert again.session.threads[MAIN].spent == thread.spent
+
+
 @pytest.mark.parametrize("scene", ["subagent-sync", "subagent-background"])
 def test_finished_subagent_of_the_agent_sdk_is_no_longer_streaming(scene: str) -> None:
     tracker = Tracker()
@@ -415,7 +425,7 @@ def test_restored_tracker_continues_and_repeats_no_level() -> None:
 
 
 def test_state_is_json() -> None:
-    assert json.loads(Tracker().state())["version"] == 1
+    assert json.loads(Tracker().state())["version"] == 2
     assert Tracker.from_state(Tracker(agent="me").state().decode()).session.agent == "me"
 
 
@@ -429,8 +439,8 @@ def test_invalid_state_is_refused_with_the_reason(state: bytes | str) -> None:
 
 
 def test_state_of_a_later_version_is_refused() -> None:
-    later = json.loads(Tracker().state()) | {"version": 2}
-    with pytest.raises(InvalidState, match="version 2"):
+    later = json.loads(Tracker().state()) | {"version": 3}
+    with pytest.raises(InvalidState, match="version 3"):
         Tracker.from_state(json.dumps(later))
 
 

@@ -15,6 +15,7 @@ from brimline.events import (
     Cleared,
     Compacted,
     SessionSeen,
+    Spent,
     Unmetered,
     is_compaction_thread,
 )
@@ -30,10 +31,11 @@ from brimline.policy.levels import (
     measure_of,
 )
 from brimline.tracker import Reading, Session, Thread, decode_calls, encode_calls, fold, read
+from brimline.usage import ZERO, Usage
 from brimline.windows import Overrides, requested_id
 
 SOURCE = "SDK"
-STATE_VERSION = 1
+STATE_VERSION = 2
 
 
 class LevelReached(msgspec.Struct, frozen=True):
@@ -66,7 +68,22 @@ class _TrackerState(msgspec.Struct, frozen=True, tag="brimline-tracker"):
     fired: dict[str, Fired]
 
 
+class _Thread1(msgspec.Struct, frozen=True):
+    """A thread of version 1, which had one sum of all tokens without an occupancy."""
+
+    spent: Usage = ZERO
+
+
+class _Session1(msgspec.Struct, frozen=True):
+    threads: dict[str, _Thread1]
+
+
+class _TrackerState1(msgspec.Struct, frozen=True, tag="brimline-tracker"):
+    session: _Session1
+
+
 _state = msgspec.json.Decoder(_TrackerState, dec_hook=decode_calls)
+_state_1 = msgspec.json.Decoder(_TrackerState1)
 
 
 class _ObservedStream:
@@ -225,14 +242,15 @@ class Tracker:
         """Return a tracker that continues from a state; raises InvalidState."""
         try:
             saved = _state.decode(state)
+            spent = _read_spent(state) if saved.version == 1 else ()
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidState("tracker", str(error)) from error
-        if saved.version != STATE_VERSION:
+        if saved.version not in (1, STATE_VERSION):
             raise InvalidState(
-                "tracker", f"version {saved.version}, this Brimline reads {STATE_VERSION}"
+                "tracker", f"version {saved.version}, this Brimline reads up to {STATE_VERSION}"
             )
         tracker = cls(saved.model, saved.agent, saved.window, saved.limit, saved.levels)
-        tracker._session, tracker._fired = saved.session, dict(saved.fired)
+        tracker._session, tracker._fired = fold(saved.session, spent), dict(saved.fired)
         tracker._memory = StreamMemory(tracker._call_count())
         return tracker
 
@@ -323,6 +341,13 @@ class Tracker:
 
     def _call_count(self) -> int:
         return sum(len(thread.calls) for thread in self._session.threads.values())
+
+
+def _read_spent(state: bytes | str) -> list[Spent]:
+    """Return what each thread of a state of version 1 spent, as events."""
+    threads = _state_1.decode(state).session.threads
+    spent = {name: thread.spent for name, thread in threads.items()}
+    return [Spent(usage=usage, thread=name) for name, usage in spent.items() if usage.held]
 
 
 def _check_tokens(field: str, tokens: int | None) -> int | None:
