@@ -19,6 +19,25 @@ EXPORT = "opencode export"
 FETCHED = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "1.18.18"}}}}
 COST = {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75}
 
+CHATGPT_PLAN = {
+    "type": "oauth",
+    "access": "dummy",
+    "refresh": "dummy",
+    "expires": 99_999_999_999_999,
+    "accountId": "dummy",
+}
+API_KEY = {"type": "api", "key": "sk-dummy"}
+MODEL_URL = "BRIMLINE_TEST_MODEL_URL"
+# A plan's requests go to a fixed address, which no setting of opencode 1.18.18 changes.
+REDIRECT_PLUGIN = f"""
+const fetchUrl = globalThis.fetch
+const OPENAI = /^https:\\/\\/(chatgpt\\.com\\/backend-api\\/codex|api\\.openai\\.com\\/v1)/
+const redirect = (url, options) =>
+  fetchUrl(String(url?.url ?? url).replace(OPENAI, process.env.{MODEL_URL}), options)
+globalThis.fetch = Object.assign(redirect, fetchUrl)
+export const Redirect = async () => ({{}})
+"""
+
 
 def write_fetched(place: Place) -> None:
     """Note that opencode has fetched the package that it gives to plugins: it does so before it
@@ -26,6 +45,15 @@ def write_fetched(place: Place) -> None:
     folder = place.home / ".config/opencode"
     (folder / "node_modules").mkdir(parents=True, exist_ok=True)
     (folder / "package-lock.json").write_text(json.dumps(FETCHED), encoding="utf-8")
+
+
+def write_openai_login(place: Place, login: Mapping[str, object]) -> None:
+    """Sign in to opencode's own provider `openai`, whose requests then go to the fake model."""
+    file = place.home / ".local/share/opencode/auth.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"openai": login}), encoding="utf-8")
+    plugin = place.home / ".config/opencode/plugins/redirect.js"
+    plugin.write_text(REDIRECT_PLUGIN, encoding="utf-8")
 
 
 def run_opencode(

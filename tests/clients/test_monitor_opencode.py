@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
-from brimline.testing.fake_model import Ramp
+from brimline.testing.fake_model import Ramp, Reply, Scenario
+from brimline.windows import REPORTED
 
 from .monitored import Opencode
 from .monitored.assertions import HANDOFF_START, check_handoff_returns
 from .monitored.fixtures import client_fixture, retry_slow_hooks
 from .monitored.script import brimline
+from .opencode import API_KEY, CHATGPT_PLAN, MODEL_URL, write_openai_login
+from .run import Place
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
@@ -38,3 +43,24 @@ def test_message_waits_for_the_next_prompt(agent: Opencode) -> None:
         1,
         1,
     ]
+
+
+@retry_slow_hooks
+@pytest.mark.parametrize(
+    ("login", "model", "window"),
+    [
+        pytest.param(CHATGPT_PLAN, "gpt-5.5", 272_000, id="plan-5.5"),
+        pytest.param(CHATGPT_PLAN, "gpt-5.6-sol", 372_000, id="plan-5.6"),
+        pytest.param(API_KEY, "gpt-5.6-sol", 1_050_000, id="api-key"),
+    ],
+)
+def test_window_of_openai_depends_on_the_login(
+    agent: Opencode, login: Mapping[str, object], model: str, window: int
+) -> None:
+    """The plugin reports the prompt limit of a ChatGPT plan, and the window of the API."""
+    write_openai_login(Place(agent.folder), login)
+    scenario = Scenario(main=(Reply(text="Done."),))
+    run = agent.run(scenario, "-m", f"openai/{model}", **{MODEL_URL: "{base_url}/v1"})
+    assert [billed.model for billed in run.of("main")] == [model]
+    (thread,) = agent.daemon.get(f"/v1/sessions/{agent.session_of(run)}")["threads"]
+    assert (thread["window"], thread["window_why"]) == (window, REPORTED)
