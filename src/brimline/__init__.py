@@ -13,6 +13,7 @@ from brimline._version import __version__
 if TYPE_CHECKING:
     from brimline.agents import source
     from brimline.baselines import Baseline, Category, baseline
+    from brimline.daemon_client.session import DaemonSession
     from brimline.errors import (
         BaselineFailed,
         BrimlineError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         UnrecognisedObject,
     )
     from brimline.formulas import Formulas, audit
+    from brimline.inbox import Message
     from brimline.observe import ContextService, ContextStats, LevelReached, TokenUsage, Tracker
     from brimline.policy import CompactionPolicy, Decision
     from brimline.run import SessionResult
@@ -46,6 +48,7 @@ __all__ = [
     "CompactionPolicy",
     "ContextService",
     "ContextStats",
+    "DaemonSession",
     "Decision",
     "Formulas",
     "InvalidPolicy",
@@ -54,6 +57,7 @@ __all__ = [
     "InvalidUsage",
     "LevelReached",
     "Limit",
+    "Message",
     "Reading",
     "Session",
     "SessionResult",
@@ -84,6 +88,7 @@ __all__ = [
 _PACKAGES = {
     "agents": ("source",),
     "baselines": ("Baseline", "Category", "baseline"),
+    "daemon_client.session": ("DaemonSession",),
     "errors": (
         "BaselineFailed",
         "BrimlineError",
@@ -99,6 +104,7 @@ _PACKAGES = {
         "UnrecognisedObject",
     ),
     "formulas": ("Formulas", "audit"),
+    "inbox": ("Message",),
     "observe": ("ContextService", "ContextStats", "LevelReached", "TokenUsage", "Tracker"),
     "policy": ("CompactionPolicy", "Decision"),
     "run": ("SessionResult",),

@@ -172,10 +172,10 @@ class CommandFailed(BrimlineError):
 
 
 class InvalidRequest(BrimlineError):
-    """A request that the daemon or a command refuses."""
+    """A request that the daemon or a command refuses; `is_temporary` if it may pass later."""
 
-    def __init__(self, error: str, hint: str | None = None) -> None:
-        self.error, self.hint = error, hint
+    def __init__(self, error: str, hint: str | None = None, is_temporary: bool = False) -> None:
+        self.error, self.hint, self.is_temporary = error, hint, is_temporary
         super().__init__(error)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import InvalidPolicy, InvalidState, InvalidUsage, UnrecognisedObject
-from brimline.events import MAIN
+from brimline.events import MAIN, AnyEvent
 from brimline.observe import LevelReached, Tracker
 
 from .answers import MODEL, delta, message, response, start
@@ -550,3 +551,64 @@ def test_concurrent_observations_are_all_counted() -> None:
     assert {name: len(t.calls) for name, t in tracker.session.threads.items()} == dict.fromkeys(
         "abcd", 50
     )
+
+
+class Received:
+    """Keeps the events that a tracker reports."""
+
+    def __init__(self) -> None:
+        self.events: list[AnyEvent] = []
+
+    def receive(self, events: Sequence[AnyEvent]) -> None:
+        self.events += events
+
+    def names(self) -> list[tuple[str, str]]:
+        return [(type(event).__name__, getattr(event, "thread", "")) for event in self.events]
+
+
+def test_everything_new_is_reported_once() -> None:
+    received = Received()
+    tracker = Tracker(report_to=received)
+    for _ in range(2):
+        tracker.observe(message("m1", 50_000))
+    tracker.observe(start("m1", 50_000))  # an unfinished copy of a finished call
+    tracker.observe(message("m2", 30_000), thread="reviewer")
+    tracker.compacted()
+    tracker.reset()
+    assert received.names() == [
+        ("Call", MAIN),
+        ("Call", "reviewer"),
+        ("Compacted", MAIN),
+        ("Cleared", "reviewer"),
+    ]
+
+
+def test_window_of_the_tracker_is_reported_before_the_first_event_of_each_thread() -> None:
+    received = Received()
+    tracker = Tracker(window=100_000, report_to=received)
+    for thread in (MAIN, "reviewer", MAIN):
+        tracker.observe({"input_tokens": 10, "output_tokens": 1}, thread)
+    again = Tracker.from_state(tracker.state(), report_to=received)
+    again.observe({"input_tokens": 10, "output_tokens": 1})
+    window, call = "WindowReported", "Call"
+    assert received.names() == [
+        (window, MAIN),
+        (call, MAIN),
+        (window, "reviewer"),
+        (call, "reviewer"),
+        (call, MAIN),
+        (call, MAIN),
+    ]
+
+
+def test_call_is_reported_before_a_listener_raises() -> None:
+    received = Received()
+    tracker = Tracker(window=100_000, report_to=received)
+
+    @tracker.on_level
+    def stop(reached: LevelReached) -> None:
+        raise StopIteration
+
+    with pytest.raises(StopIteration):
+        tracker.observe(message("m1", 90_000))
+    assert ("Call", MAIN) in received.names()

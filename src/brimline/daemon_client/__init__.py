@@ -1,1 +1,1 @@
-"""HTTP client of the daemon: blocking requests of commands, the event stream of `watch`."""
+"""HTTP client of the daemon: requests of commands, the event stream, sessions of programs."""

@@ -27,14 +27,16 @@ def session_path(id: str, part: str = "") -> str:
     return f"/v1/sessions/{quote(id, safe='')}{part}"
 
 
-def request(state: Path, method: str, path: str, body: object = None) -> Any:
+def request(
+    state: Path, method: str, path: str, body: object = None, timeout_s: float = TIMEOUT_S
+) -> Any:
     """Send a request to the daemon of a state folder, and return the decoded response.
 
     Raises InvalidRequest if it is refused; NotRunning if there is no daemon, or DaemonUnresponsive,
     its subclass, if a process holds its lock but does not answer.
     """
     place = socket_path(state, os.getuid(), "http")
-    connection = _UnixConnection(place)
+    connection = _UnixConnection(place, timeout_s)
     try:
         connection.request(method, path, None if body is None else json.dumps(body))
         response = connection.getresponse()
@@ -51,13 +53,14 @@ def request(state: Path, method: str, path: str, body: object = None) -> Any:
         problem = f"the daemon answered {method} {path} with {status}"
         raise InvalidRequest(problem, OTHER_VERSION) from error
     if status >= 400:
-        raise InvalidRequest(value.get("error", f"HTTP {status}"), value.get("hint"))
+        error = value.get("error", f"HTTP {status}")
+        raise InvalidRequest(error, value.get("hint"), is_temporary=status == 503)
     return value
 
 
 class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("brimline", timeout=TIMEOUT_S)
+    def __init__(self, path: Path, timeout_s: float) -> None:
+        super().__init__("brimline", timeout=timeout_s)
         self._path = path
 
     def connect(self) -> None:

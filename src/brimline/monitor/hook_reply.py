@@ -1,4 +1,4 @@
-"""The reply to a hook: a handoff document after a compaction, and pending messages."""
+"""What an agent gets: in a reply to a hook a handoff document and messages; a program, messages."""
 
 from collections.abc import Callable
 
@@ -54,7 +54,7 @@ class HookReplies:
         if may_get_document and session.handoff_pending and not session.state.compacting:
             reply = await self._handoff_reply(session)
         taken = utf16_length(reply.context + SEPARATOR) if reply.context else 0
-        messages = await self._hand_out(
+        messages = await self.hand_out(
             session, moment, observation.thread, MAX_CONTEXT_CHARS - taken
         )
         if not messages:
@@ -72,10 +72,14 @@ class HookReplies:
         session.handoff_pending = session.handoff_pending and reply != EMPTY_REPLY
         return reply or EMPTY_REPLY
 
-    async def _hand_out(
-        self, session: MonitoredSession, moment: Moment, thread: str, room: int
+    async def hand_out(
+        self,
+        session: MonitoredSession,
+        moment: Moment,
+        thread: str = MAIN,
+        room: int = MAX_CONTEXT_CHARS,
     ) -> list[Message]:
-        """Mark the messages that are due as handed out, and return those that no other hook got."""
+        """Mark the messages that are due as handed out, and return those that no one else got."""
         state = session.state
         pending, now = await self._store.pending_messages(state.id), self._clock()
         undelivered = [message for message in pending if message.id not in self.delivered]

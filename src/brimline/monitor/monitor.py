@@ -205,6 +205,19 @@ class Monitor:
         await self._store.write([QueueMessage(message)])
         return id
 
+    async def take_messages(self, session: str) -> list[Message]:
+        """Hand out the messages that are due to a program that asks for them.
+
+        They are due again after DELIVERY_LEASE_S, unless `mark_delivered` comes first.
+        """
+        async with self._lock(session):
+            row = await self._store.session(session)
+            if row is None or self._environment.is_muted(session):
+                return []
+            known = await self._session(session, row.agent)
+            self._readings_of(known.state)  # a level message has the present figures
+            return await self._replies.hand_out(known, "turn")
+
     async def record_clear(self, session: str, other: str, at: float) -> None:
         """Record that a cleared session continues as another, which gets its pending messages."""
         await record_continuation(self._store, session, other, at, self._clock())

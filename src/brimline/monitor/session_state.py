@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from brimline.events import MAIN
 from brimline.monitor.client_reported import ClientReported
-from brimline.monitor.snapshot import Snapshot
+from brimline.monitor.snapshot import PROGRAM, TRANSCRIPT, Snapshot
 from brimline.monitor.transcript_follower import SessionFiles
 from brimline.observations import WITHOUT_REPLY, EnvironmentVariables, Observation, Pane
 from brimline.store.rows import ThreadRow
@@ -44,12 +44,14 @@ class SessionState:
         self.client = ClientReported()
         self.calls_without_hook = 0
         self.files = SessionFiles(agent)
+        self._is_pushed = False
         self._calls_at_compaction, self._cycle_at_compaction, self._compacting_at = 0, 0, 0.0
 
     def restore(self, row: ThreadRow, seen_at: float) -> None:
         self.cycle, self.seq, self._stored_calls = row.cycle, row.seq, row.calls
         self.compacting, self._compacting_at = row.state == "compacting", seen_at
         self._cycle_at_compaction = row.cycle
+        self._is_pushed = row.source == PROGRAM
         if not row.calls:  # its transcript had not been written
             self._first_seen_at = seen_at
         self.client.restore(row, self.model)
@@ -64,6 +66,7 @@ class SessionState:
         if observation.transcript:
             self.files.set_transcript(observation.transcript)
         calls, cycle = self.calls or self._stored_calls, self.cycle
+        self._is_pushed = self._is_pushed or observation.kind == "pushed"
         if observation.events:
             self.files.add_events(observation.events)
         await self.files.catch_up(observation.file)
@@ -195,6 +198,7 @@ class SessionState:
             model=self.model,
             cycle=self.cycle,
             compacting=self.compacting,
+            source=PROGRAM if self._is_pushed and not self.files.has_files else TRANSCRIPT,
             client_call=client.pending_call(self._main, self.cycle),
             client_source=client.source,
             client_window=client.window,

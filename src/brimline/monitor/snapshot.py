@@ -10,11 +10,13 @@ from brimline.tracker import Reading, Session, Thread, context_threads, read
 from brimline.windows import ClientSettings, Overrides, is_same_model
 
 TRANSCRIPT = "transcript"
+PROGRAM = "program"  # the source of a session whose program reports it
 
 
 class Snapshot(NamedTuple):
     """A session at a moment: what its files contain, and what its client and hooks reported.
 
+    `source` is where its events come from: TRANSCRIPT or PROGRAM.
     `client_call` is a call that the client reported and the transcript does not contain yet;
     `client_most_sent` is the most that it reported a call of this model to have sent.
     """
@@ -26,6 +28,7 @@ class Snapshot(NamedTuple):
     model: str | None
     cycle: int
     compacting: bool
+    source: str
     client_call: Call | None
     client_source: str
     client_window: int | None
@@ -44,7 +47,7 @@ class Snapshot(NamedTuple):
         self, overrides: Overrides, before: "Snapshot | None", known: Mapping[str, Reading]
     ) -> dict[str, Reading]:
         """Return the reading of every thread; `known` are those of the snapshot `before`."""
-        same_client = before is not None and self[1:11] == before[1:11]
+        same_client = before is not None and self[1:12] == before[1:12]
         readings: dict[str, Reading] = {}
         for name in {MAIN: None, **context_threads(self.session)}:
             unchanged = (
@@ -63,14 +66,14 @@ class Snapshot(NamedTuple):
         )
         thread = self.session.threads.get(name) or Thread(name)
         if name != MAIN:
-            return read(session, thread, TRANSCRIPT, overrides, self.settings)
+            return read(session, thread, self.source, overrides, self.settings)
         model = thread.last.model if thread.last else self.model
         if self.client_call and not is_same_model(self.client_call.model, model):
             model = self.client_call.model
         return read(
             session,
             self._main_thread(thread),
-            TRANSCRIPT if self.client_call is None else self.client_source,
+            self.source if self.client_call is None else self.client_source,
             overrides,
             self.settings,
             model=self.model,

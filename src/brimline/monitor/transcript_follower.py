@@ -184,6 +184,11 @@ class SessionFiles:
         """Whether a file took too long to read; its content comes with the next observation."""
         return any(follower.is_behind for follower in self._followers.values())
 
+    @property
+    def has_files(self) -> bool:
+        """Whether any file of the session is known; else all its events were pushed."""
+        return bool(self._followers)
+
     def add_events(self, events: Iterable[AnyEvent]) -> None:
         self._pushed, self._session = fold(self._pushed, events), None
 

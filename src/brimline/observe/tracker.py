@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from threading import RLock
-from typing import TypeAlias, TypeVar, cast
+from typing import Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -17,6 +17,7 @@ from brimline.events import (
     SessionSeen,
     Spent,
     Unmetered,
+    WindowReported,
     is_compaction_thread,
 )
 from brimline.observe import audit
@@ -44,6 +45,12 @@ class LevelReached(msgspec.Struct, frozen=True):
     level: float
     thread: str
     reading: Reading
+
+
+class EventReceiver(Protocol):
+    """Gets the events of a tracker, as `DaemonSession` does; it must neither wait nor raise."""
+
+    def receive(self, events: Sequence[AnyEvent]) -> None: ...
 
 
 OnLevel: TypeAlias = Callable[[LevelReached], object]
@@ -123,8 +130,9 @@ class Tracker:
         tracker.observe(client.messages.create(...))
         tracker.reading.percent
 
-    `window` and `limit` are in tokens, and take precedence over all known values. It does no I/O
-    and never waits: the same object serves synchronous and asynchronous code.
+    `window` and `limit` are in tokens, and take precedence over all known values. `report_to` gets
+    everything that is new, as a `DaemonSession` does. The tracker itself does no I/O and never
+    waits: the same object serves synchronous and asynchronous code.
     """
 
     def __init__(
@@ -134,6 +142,7 @@ class Tracker:
         window: int | None = None,
         limit: int | None = None,
         levels: Sequence[float] = DEFAULT_LEVELS,
+        report_to: EventReceiver | None = None,
     ) -> None:
         self._model = model
         self._window = _check_tokens("window", window)
@@ -150,6 +159,7 @@ class Tracker:
         self._listeners: list[OnLevel] = []
         self._unread: dict[str, int] = {}
         self._lock = RLock()
+        self._report_to = report_to
 
     @property
     def reading(self) -> Reading:
@@ -238,7 +248,7 @@ class Tracker:
         return msgspec.json.encode(state, enc_hook=encode_calls)
 
     @classmethod
-    def from_state(cls, state: bytes | str) -> "Tracker":
+    def from_state(cls, state: bytes | str, report_to: EventReceiver | None = None) -> "Tracker":
         """Return a tracker that continues from a state; raises InvalidState."""
         try:
             saved = _state.decode(state)
@@ -249,7 +259,7 @@ class Tracker:
             raise InvalidState(
                 "tracker", f"version {saved.version}, this Brimline reads up to {STATE_VERSION}"
             )
-        tracker = cls(saved.model, saved.agent, saved.window, saved.limit, saved.levels)
+        tracker = cls(saved.model, saved.agent, saved.window, saved.limit, saved.levels, report_to)
         tracker._session, tracker._fired = fold(saved.session, spent), dict(saved.fired)
         tracker._memory = StreamMemory(tracker._call_count())
         return tracker
@@ -271,12 +281,30 @@ class Tracker:
         events = [self._with_model(event) for event in self._with_restarts(events)]
         touched = {e.thread for e in events if not isinstance(e, (SessionSeen, Unmetered))}
         before = {name: self._read(name) for name in touched}
+        if self._report_to is not None:
+            self._report_to.receive(list(self._new_events(events)))
         self._session = fold(self._session, events)
         changed = [name for name in touched if _differs(self._read(name), before[name])]
         for name in sorted(changed):
             audit.log_update(self._session.agent, self._thread(name), self._read(name))
         self._call_listeners(sorted(name for name in touched if not is_compaction_thread(name)))
         return bool(changed)
+
+    def _new_events(self, events: Iterable[AnyEvent]) -> Iterable[AnyEvent]:
+        """All but copies of calls that are known; before a new thread's first event its window."""
+        names = set(self._session.threads)
+        for event in events:
+            if isinstance(event, Call) and self._is_known(event):
+                continue
+            name = getattr(event, "thread", None)
+            if self._window is not None and name is not None and name not in names:
+                names.add(name)
+                yield WindowReported(tokens=self._window, thread=name)
+            yield event
+
+    def _is_known(self, call: Call) -> bool:
+        known = self._thread(call.thread).calls.get(call.id)
+        return known is not None and (known == call or known.final > call.final)
 
     def _with_restarts(self, events: Iterable[AnyEvent]) -> Iterable[AnyEvent]:
         """Start a new cycle of every thread at a session with another id: the agent restarted."""

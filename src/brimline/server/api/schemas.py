@@ -9,6 +9,7 @@ from brimline.observations import Pane
 from brimline.store.problems import StoreProblem
 
 MAX_EVENTS = 1_000  # in one request
+MAX_ID_CHARS, MAX_AGENT_CHARS = 200, 100
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -69,6 +70,12 @@ class NewMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sender: str = "user"
 
 
+class DeliveredMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The messages that reached the agent, by their ids."""
+
+    ids: Annotated[list[str], msgspec.Meta(max_length=MAX_EVENTS)]
+
+
 class NewHandoff(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A handoff document, by its path on this machine."""
 
@@ -86,9 +93,9 @@ class NewClear(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class NewEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One event of a session; an `id` that was seen before has no effect."""
 
-    id: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-    session: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-    agent: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_CHARS)]
+    session: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_CHARS)]
+    agent: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_AGENT_CHARS)]
     event: AnyEvent
     project: str | None = None
     parent: str | None = None

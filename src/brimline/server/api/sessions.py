@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -17,7 +18,7 @@ from brimline.handoff.document import read_document
 from brimline.inbox import MAX_CONTEXT_CHARS, Message, utf16_length, with_expiry
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.signal_writes import hash_id
-from brimline.observations import Observation
+from brimline.observations import Observation, Reply
 from brimline.server.api.fair_share import Turns
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import (
@@ -31,6 +32,7 @@ from brimline.server.api.responses import (
 )
 from brimline.server.api.schemas import (
     Cancelled,
+    DeliveredMessages,
     NewClear,
     NewEvents,
     NewHandoff,
@@ -69,6 +71,12 @@ class SessionRoutes:
                  201),
         Endpoint("DELETE", f"{SESSION_PATH}/messages/{{message}}", "cancel",
                  "Cancel a pending message.", Cancelled, may_be_missing=True),
+        Endpoint("POST", f"{SESSION_PATH}/messages/take", "take_messages",
+                 "Take the messages that are due; they are due again unless acknowledged.",
+                 list[Message], needs_session=True),
+        Endpoint("POST", f"{SESSION_PATH}/messages/delivered", "acknowledge",
+                 "Acknowledge messages that reached the agent.", DeliveredMessages,
+                 DeliveredMessages, needs_session=True),
         Endpoint("GET", f"{SESSION_PATH}/handoff", "handoffs", "List a session's handoffs.",
                  HandoffView, may_be_missing=True),
         Endpoint("POST", f"{SESSION_PATH}/handoff", "hand_over", "Save a handoff document.",
@@ -159,6 +167,17 @@ class SessionRoutes:
         problem = f"session {session} has no message {id!r}"
         raise RequestRefused(404, problem, "Run `brimline inbox` to list messages.")
 
+    async def take_messages(self, request: Request, row: SessionRow) -> Response:
+        return json_response(await self._monitor.take_messages(row.id))
+
+    async def acknowledge(self, request: Request, row: SessionRow) -> Response:
+        """Mark messages of this session as delivered; return which ones it has."""
+        ids = (await read_body(request, DeliveredMessages)).ids
+        own = {message.id for message in await self._store.messages(row.id)}
+        known = [id for id in ids if id in own]
+        await self._monitor.mark_delivered(Reply(message_ids=tuple(known)))
+        return json_response(DeliveredMessages(known))
+
     async def handoffs(self, request: Request) -> Response:
         """Return the handoffs of one session, which may be unknown yet."""
         id = request.path_params["id"]
@@ -202,15 +221,16 @@ class SessionRoutes:
         events = (await read_body(request, NewEvents)).events
         known = 0
         for each in events:
+            at = self._plausible_time(each.event.at)
             observation = Observation(
                 id=hash_id("event", each.session, each.id),
                 agent=each.agent,
                 session=each.session,
                 kind="pushed",
-                at=self._plausible_time(each.event.at),
+                at=at,
                 project=each.project,
                 parent=each.parent,
-                events=(each.event,),
+                events=(msgspec.structs.replace(each.event, at=at),),
             )
             known += (await self._monitor.observe(observation)).is_duplicate
         return json_response(Taken(len(events) - known, known))

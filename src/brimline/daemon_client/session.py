@@ -1,0 +1,165 @@
+"""The session of a program in the daemon: its events go there, messages come from there."""
+
+import atexit
+import os
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from weakref import finalize
+
+import msgspec
+
+from brimline.agents import agent_names
+from brimline.bounded_dict import BoundedDict
+from brimline.daemon_client.outbox import EventOutbox
+from brimline.daemon_client.request import request, session_path
+from brimline.errors import InvalidPolicy, InvalidRequest, NotRunning
+from brimline.events import AnyEvent, Ended, SessionSeen
+from brimline.inbox import Message
+from brimline.server.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS, NewEvent
+from brimline.settings import state_dir
+
+MESSAGES_WAIT_S = 0.5  # for the daemon's answer; it takes a few milliseconds
+CLOSE_WAIT_S = 1.0
+MAX_DELIVERED = 1_000  # message ids that are remembered
+
+
+class _Origin(msgspec.Struct, frozen=True):
+    """What is sent with every event of a session."""
+
+    session: str
+    agent: str
+    project: str | None
+    parent: str | None
+
+    def row(self, event: AnyEvent) -> NewEvent:
+        """An event with its time, under an id of its own."""
+        at = time.time() if event.at is None else event.at
+        return NewEvent(
+            id=uuid.uuid4().hex,
+            session=self.session,
+            agent=self.agent,
+            event=msgspec.structs.replace(event, at=at),
+            project=self.project,
+            parent=self.parent,
+        )
+
+
+class DaemonSession:
+    """A program's session in Brimline's daemon: `Tracker(report_to=DaemonSession("my-agent"))`.
+
+    The daemon of this user is found as the commands find it. Without one, events wait in a bounded
+    queue until there is one. Use one session for one tracker, and the same `id` to continue it in
+    another process. It ends with `close`, with the program, or when nothing refers to it any more.
+    """
+
+    def __init__(
+        self,
+        agent: str,
+        *,
+        id: str | None = None,
+        title: str | None = None,
+        project: str | None = None,
+        parent: str | None = None,
+    ) -> None:
+        self.agent = _check_name("agent", agent, MAX_AGENT_CHARS)
+        self.id = _check_name("id", id or str(uuid.uuid4()), MAX_ID_CHARS)
+        project, parent = project or _current_folder(), parent or os.environ.get("BRIMLINE_PARENT")
+        self._origin = _Origin(self.id, self.agent, project, parent)
+        self._news: tuple[AnyEvent, ...] = (SessionSeen(title=title),) if title else ()
+        self._outbox = _outbox_of(state_dir(os.environ, _home_folder()))
+        self._delivered = BoundedDict[str, None](MAX_DELIVERED)
+        finalize(self, _end, self._origin).atexit = False  # `_end_all` is for that
+
+    def receive(self, events: Sequence[AnyEvent]) -> None:
+        """Queue events for the daemon; never waits and never raises."""
+        if not events:
+            return
+        _open[self._origin] = self._outbox
+        news, self._news = self._news, ()
+        for event in (*news, *events):
+            if isinstance(event, SessionSeen):  # an SDK's own names; the program gave others
+                event = msgspec.structs.replace(event, session=None, agent=None)
+            self._outbox.add(self._origin.row(event))
+
+    def messages(self) -> Iterator[Message]:
+        """Take the messages for this session that are pending.
+
+        A message counts as delivered when the loop asks for the next one or ends; if it does not,
+        the message comes again after 30 seconds. Waits for the daemon for a moment; without one
+        there are no messages.
+        """
+        if not self._outbox.flush(MESSAGES_WAIT_S):
+            return
+        for message in msgspec.convert(self._ask("take") or [], list[Message]):
+            if message.id not in self._delivered:
+                yield message
+                self._delivered[message.id] = None
+            self._ask("delivered", {"ids": [message.id]})
+
+    def close(self) -> None:
+        """Report that the session has ended, and wait a moment until everything is sent."""
+        _end(self._origin)
+        self._outbox.flush(CLOSE_WAIT_S)
+
+    def _ask(self, what: str, body: object = None) -> object:
+        """Send a request about messages; None if the daemon does not answer or refuses it."""
+        path = session_path(self.id, f"/messages/{what}")
+        try:
+            return request(self._outbox.state, "POST", path, body, MESSAGES_WAIT_S)
+        except (NotRunning, InvalidRequest):
+            return None
+
+
+_outboxes: dict[Path, EventOutbox] = {}
+_open: dict[_Origin, EventOutbox] = {}  # the sessions that have reported something, and go on
+
+
+def _outbox_of(state: Path) -> EventOutbox:
+    return _outboxes.setdefault(state, EventOutbox(state))
+
+
+def _check_name(field: str, name: str, longest: int) -> str:
+    if not 0 < len(name) <= longest:
+        raise InvalidPolicy(field, name, f"1 to {longest} characters")
+    if field == "agent" and name in agent_names():
+        raise InvalidPolicy(field, name, "a name of your own: the daemon knows this one's client")
+    return name
+
+
+def _home_folder() -> Path:
+    with suppress(RuntimeError):  # a user that the system does not know, without HOME
+        return Path.home()
+    return Path("/")
+
+
+def _current_folder() -> str | None:
+    with suppress(OSError):  # it was removed
+        return str(Path.cwd())
+    return None
+
+
+def _end(origin: _Origin) -> None:
+    outbox = _open.pop(origin, None)
+    if outbox is not None:
+        outbox.add(origin.row(Ended()))
+
+
+def _end_all() -> None:
+    for origin in list(_open):
+        _end(origin)
+    for outbox in _outboxes.values():
+        outbox.flush(CLOSE_WAIT_S)
+
+
+def _forget_all() -> None:
+    """In a forked child: what is open and queued belongs to its parent."""
+    _open.clear()
+    for outbox in _outboxes.values():
+        outbox.forget()
+
+
+atexit.register(_end_all)
+os.register_at_fork(after_in_child=_forget_all)
