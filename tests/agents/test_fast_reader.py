@@ -111,6 +111,13 @@ def fresh(id: str, sent: int = 20_000, tick: int = 0, **fields: Any) -> bytes:
     return encode_line(assistant(id, usage(3, SYSTEM, sent - SYSTEM - 3), tick, **fields))
 
 
+def bare(id: str, tick: int = 0, **fields: Any) -> bytes:
+    """A line of a reply without usage."""
+    reply = assistant(id, {}, tick, **fields)
+    del reply["message"]["usage"]
+    return encode_line(reply)
+
+
 def user(text: str, tick: int = 0, **fields: Any) -> bytes:
     message = {"role": "user", "content": [{"type": "tool_result", "content": text}]}
     return encode_line(record("user", tick, message=message, **fields))
@@ -152,6 +159,7 @@ def figures(session: Session) -> dict[str, object]:
         "id": session.id,
         "project": session.project,
         "version": session.version,
+        "unmetered": session.unmetered,
     }
 
 
@@ -602,6 +610,53 @@ def test_malformed_call_is_counted_and_the_rest_read(path: Path) -> None:
     assert reader.tally.malformed == 1
 
 
+# A changed format.
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_replies_without_usage_after_the_last_call_are_counted(path: Path, copies: int) -> None:
+    replies = [bare(f"m{i}", tick=i) for i in range(2, 6) for _ in range(copies)]
+    lines = [bare("m0"), call("m1"), *replies, user("x" * 5_000)]
+    assert check_same(path, join_lines(lines)).unmetered == 4 * copies
+    assert read_session(TailReader(str(path))).unmetered == 4 * copies
+    assert check_same(path, join_lines([*lines, call("m9")])).unmetered == 0
+    assert check_same(path, join_lines([bare("m0"), user("x")]) + bare("m1")).unmetered == 2
+
+
+def test_usage_below_another_name_is_counted(path: Path) -> None:
+    renamed = [call(f"m{i}").replace(b'"usage":', b'"spending":') for i in range(3)]
+    session = check_same(path, join_lines([user("x"), *renamed, user("x")]))
+    assert (session.unmetered, session.version) == (3, "2.1.325")
+    assert read_session(TailReader(str(path))).unmetered == 3
+
+
+def test_calls_with_a_renamed_count_are_malformed(path: Path) -> None:
+    renamed = [call(f"m{i}").replace(b'"output_tokens":', b'"output":') for i in range(4)]
+    path.write_bytes(join_lines(renamed))
+    for reader in (read_every_record(str(path)), FastReader(str(path)), TailReader(str(path))):
+        assert read_session(reader).threads == {}
+        assert reader.tally.malformed == 4
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_many_unknown_kinds_make_the_reader_count_every_record(path: Path, first: bool) -> None:
+    calls = [call(f"m{i}", 20_000 + i, tick=i) for i in range(300)]
+    new = [encode_line(record("new-kind", i)) for i in range(30)]
+    check_same(path, join_lines([*new, *calls] if first else [*calls, *new]))
+    reader = FastReader(str(path))
+    assert len(main_thread(read_session(reader)).calls) == 300
+    assert (reader.tally.records, reader.tally.unknown) == (330, 30)
+
+
+def test_few_unknown_kinds_do_not_slow_the_reader_down(path: Path) -> None:
+    calls = [call(f"m{i}", 20_000 + i, tick=i) for i in range(300)]
+    path.write_bytes(join_lines([encode_line(record("new-kind")), *calls]))
+    reader = FastReader(str(path))
+    read_session(reader)
+    assert reader.tally.unknown == 1
+    assert reader.tally.records > 300
+
+
 # Any transcript.
 
 
@@ -676,6 +731,7 @@ class Story:
                 [
                     user(LOOKALIKE),
                     user("x", toolUseResult=nested),
+                    bare("m9", **self._fields),
                     encode_line(record("progress", data={"message": {"message": nested}})),
                     encode_line({"type": "summary", "summary": "a title", "leafUuid": "u1"}),
                     b"\0\0\0",

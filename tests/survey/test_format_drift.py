@@ -4,54 +4,58 @@ from pathlib import Path
 
 import pytest
 
-from brimline.agents import get_agent
-from brimline.survey.files import SessionFiles, load_session
-from brimline.survey.format_drift import describe_drift, has_drifted
+from brimline.events import Call
+from brimline.survey import index as transcript_index
+from brimline.survey.files import SessionFiles, find_transcripts, load_session
+from brimline.survey.format_drift import DriftedFile, describe_drift, has_drifted
 from brimline.survey.index import TranscriptIndex
-from brimline.tracker import Session
+from brimline.tracker import Session, fold
 from brimline.transcripts.source import Places, Tally, Transcript
-
-SECOND_RECORD = b"token_usage_record"  # Codex writes each usage twice
-FIXTURES = Path(__file__).parent.parent / "fixtures"
-
-
-def copied_transcript(agent: str, home: Path, old: bytes = b"", new: bytes = b"") -> Transcript:
-    """A copy of a recorded transcript in which a field has another name."""
-    places = Places(home=FIXTURES / agent / "tool-loop" / "home", env={})
-    (recorded,) = get_agent(agent).transcripts(places)
-    path = home / f"{agent}.jsonl"
-    data = Path(recorded.path).read_bytes()
-    assert old in data
-    data = data.replace(old, new).replace(SECOND_RECORD, b"renamed") if old else data
-    path.write_bytes(data)
-    return Transcript(agent, str(path), path.stat().st_mtime, path.stat().st_size)
+from brimline.usage import Usage
+from drifted_homes import CHANGES, RECORDED, Change, write_home
 
 
-@pytest.mark.parametrize(
-    ("agent", "old", "new"),
-    [
-        ("codex", b'"info":', b'"details":'),
-        ("pi", b'"usage":', b'"spending":'),
-        ("gemini", b'"tokens":', b'"counts":'),
-    ],
-)
-def test_renamed_usage_is_reported_at_every_run(
-    agent: str, old: bytes, new: bytes, tmp_path: Path
+def transcript_of(agent: str, home: Path, change: Change | None) -> Transcript:
+    """A copy of a recorded transcript in which the format changed."""
+    write_home(agent, home, change)
+    (transcript,) = find_transcripts(Places(home=home, env={}), [agent])
+    return transcript
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("agent", RECORDED)
+def test_changed_format_is_reported_at_every_run(
+    agent: str, change: Change, tmp_path: Path
 ) -> None:
-    transcript = copied_transcript(agent, tmp_path, old, new)
-    expected = describe_drift(agent, [transcript.path])
-    assert load_session(SessionFiles(agent, "", (transcript,))).problems == (expected,)
+    transcript = transcript_of(agent, tmp_path / "home", change)
+    (problem,) = load_session(SessionFiles(agent, "", (transcript,))).problems
+    assert problem.startswith("Brimline does not understand this version of ")
+    assert transcript.path in problem
     for _ in range(2):
         index = TranscriptIndex.load(tmp_path / "state")
         index.update([transcript])
         index.save()
-        assert index.problems == [expected]
+        assert index.problems == [problem]
 
 
-@pytest.mark.parametrize("agent", ["codex", "pi", "gemini"])
+@pytest.mark.parametrize("agent", RECORDED)
 def test_known_format_is_not_reported(agent: str, tmp_path: Path) -> None:
-    transcript = copied_transcript(agent, tmp_path)
+    transcript = transcript_of(agent, tmp_path / "home", None)
     assert load_session(SessionFiles(agent, "", (transcript,))).problems == ()
+    index = TranscriptIndex.load(tmp_path / "state")
+    index.update([transcript])
+    assert index.problems == []
+
+
+def test_changed_format_at_the_end_of_a_file_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcript_index, "TAILS_ABOVE_BYTES", 0)
+    transcript = transcript_of("claude", tmp_path / "home", "usage renamed")
+    index = TranscriptIndex.load(tmp_path / "state")
+    index.update([transcript], tails=True)
+    assert not index.is_fully_read(transcript)
+    assert len(index.problems) == 1
 
 
 @pytest.mark.parametrize(
@@ -61,12 +65,36 @@ def test_known_format_is_not_reported(agent: str, tmp_path: Path) -> None:
         (Tally(records=100, unknown=5, malformed=5), True),
         (Tally(records=100, unknown=9), False),
         (Tally(records=1000, unknown=50), False),
-        (Tally(malformed=20), False),
     ],
 )
 def test_few_unknown_records_are_no_drift(tally: Tally, drifted: bool) -> None:
+    call = Call(id="m1", usage=Usage(1, 2, 3, 4))
+    assert has_drifted(fold(Session(), [call]), tally) is drifted
+
+
+@pytest.mark.parametrize(
+    ("tally", "drifted"),
+    [
+        (Tally(records=20, unknown=3), True),
+        (Tally(records=20, unknown=2), False),
+        (Tally(records=19, unknown=9), False),
+        (Tally(records=5, malformed=3), True),
+        (Tally(records=5, malformed=2), False),
+    ],
+)
+def test_fewer_unknown_records_are_drift_without_a_call(tally: Tally, drifted: bool) -> None:
     assert has_drifted(Session(), tally) is drifted
 
 
-def test_other_files_are_counted() -> None:
-    assert "a.jsonl and 2 other files cannot" in describe_drift("pi", ["c", "a.jsonl", "b"])
+def test_newest_file_is_named_and_others_are_counted() -> None:
+    files = [
+        DriftedFile("a", 1.0, "0.1"),
+        DriftedFile("b", 2.0, "0.2"),
+        DriftedFile("c", 1.5, None),
+    ]
+    assert describe_drift("pi", files) == (
+        "Brimline does not understand this version of Pi (0.2): b and 2 other files cannot be read "
+        "fully, and its figures may be missing. Update Brimline."
+    )
+    same = [DriftedFile("a.db", 1.0, None), DriftedFile("a.db", 2.0, None)]
+    assert "version of opencode: a.db cannot" in describe_drift("opencode", same)

@@ -7,7 +7,7 @@ import msgspec
 from brimline.agents import agent_names, agents_present, display_name, get_agent, source
 from brimline.errors import UnknownSession, UnreadableTranscript, UnrecognisedFormat
 from brimline.events import MAIN
-from brimline.survey.format_drift import describe_drift, has_drifted
+from brimline.survey.format_drift import describe_drift, find_drift
 from brimline.tracker import Session, fold, merge_sessions
 from brimline.transcripts.source import START, Form, Lookalike, Places, Tally, Transcript
 
@@ -74,8 +74,8 @@ def load_session(files: SessionFiles) -> LoadedSession:
             problems.append(describe_read_error(transcript, error))
             continue
         add_tally(tally, reader.tally)
-        if has_drifted(parts[-1][1], reader.tally):
-            problems.append(describe_drift(files.agent, [transcript.path]))
+        if drift := find_drift(transcript, parts[-1][1], reader.tally):
+            problems.append(describe_drift(files.agent, [drift]))
     session = merge_transcripts(files.agent, parts)
     named = msgspec.structs.replace(session, id=files.session) if files.session else session
     return LoadedSession(named, tally, tuple(problems))

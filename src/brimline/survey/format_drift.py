@@ -2,27 +2,54 @@
 
 from collections.abc import Iterable
 
+import msgspec
+
 from brimline.agents import display_name
 from brimline.terminal.text import count_of
 from brimline.tracker import Session
-from brimline.transcripts.source import Tally
+from brimline.transcripts.source import Tally, Transcript
 
 MIN_UNMETERED = 3  # replies in a row without usage
 MIN_UNREAD, MAX_UNREAD_SHARE = 10, 0.05  # records that are unknown or malformed
+# The same in a file without any call; so many records come with three calls or more.
+MIN_UNREAD_WITHOUT_CALL, MIN_RECORDS_WITHOUT_CALL = 3, 20
+
+
+class DriftedFile(msgspec.Struct, frozen=True):
+    """A transcript that is not understood, and the client's version in it."""
+
+    path: str
+    modified: float
+    version: str | None
 
 
 def has_drifted(session: Session, tally: Tally) -> bool:
     """Return whether the figures of a transcript are missing or doubtful."""
+    if session.unmetered >= MIN_UNMETERED:
+        return True
     unread = tally.unknown + tally.malformed
-    is_unread = unread >= MIN_UNREAD and unread > MAX_UNREAD_SHARE * tally.records
-    return session.unmetered >= MIN_UNMETERED or (is_unread and tally.records > 0)
+    if unread >= MIN_UNREAD and unread > MAX_UNREAD_SHARE * tally.records:
+        return True
+    has_calls = any(thread.call_count for thread in session.threads.values())
+    is_long = tally.records >= MIN_RECORDS_WITHOUT_CALL
+    doubtful = unread if is_long else tally.malformed
+    return not has_calls and doubtful >= MIN_UNREAD_WITHOUT_CALL
 
 
-def describe_drift(agent: str, paths: Iterable[str]) -> str:
-    first, *others = sorted(paths)
-    more = f" and {count_of(len(others), 'other file')}" if others else ""
-    name = display_name(agent)
+def find_drift(transcript: Transcript, session: Session, tally: Tally) -> DriftedFile | None:
+    if not has_drifted(session, tally):
+        return None
+    return DriftedFile(transcript.path, transcript.modified, session.version)
+
+
+def describe_drift(agent: str, files: Iterable[DriftedFile]) -> str:
+    """Name the newest of these files, the client's version in it, and what to do."""
+    newest = max(files := list(files), key=lambda file: file.modified)
+    others = len({file.path for file in files}) - 1
+    more = f" and {count_of(others, 'other file')}" if others else ""
+    version = f" ({newest.version})" if newest.version else ""
     return (
-        f"Brimline does not understand this version of {name}: {first}{more} cannot be read "
-        "fully, and its figures may be missing. Update Brimline."
+        f"Brimline does not understand this version of {display_name(agent)}{version}: "
+        f"{newest.path}{more} cannot be read fully, and its figures may be missing. "
+        "Update Brimline."
     )

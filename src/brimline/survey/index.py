@@ -12,11 +12,11 @@ from brimline.errors import WorkerFailed
 from brimline.survey import state_file
 from brimline.survey.codec import SavedSession, encode_session
 from brimline.survey.files import READ_ERRORS, add_tally, describe_read_error
-from brimline.survey.format_drift import describe_drift, has_drifted
+from brimline.survey.format_drift import DriftedFile, describe_drift, find_drift
 from brimline.survey.state_file import State, StateEntry
 from brimline.survey.summary import FileSummary, summarise
 from brimline.tracker import Session, fold
-from brimline.transcripts.source import START, Tally, Transcript
+from brimline.transcripts.source import START, ReadMode, Tally, Transcript
 
 ONE_PROCESS_MAX_BYTES = 48 << 20  # for less, starting workers costs more than it saves
 TAILS_ABOVE_BYTES = 192 << 20  # with more to read, `status` reads only the ends of new files
@@ -53,6 +53,7 @@ class TranscriptIndex:
         self._state = state
         self._sessions: dict[str, Session] = {}
         self._tail_only: set[str] = set()
+        self._drifted: dict[str, list[DriftedFile]] = {}  # by agent, of what has no entry
         self._changed = False
         self.problems: list[str] = []
 
@@ -69,7 +70,7 @@ class TranscriptIndex:
         """Read what is new in these transcripts; with `tails`, only the ends if it is much."""
         for transcript in transcripts:
             if not is_cacheable(transcript):
-                self._read_uncached(transcript)
+                self._read_without_entry(transcript, "every")
         cacheable = [transcript for transcript in transcripts if is_cacheable(transcript)]
         jobs = [job for job in map(self._job_for, cacheable) if job is not None]
         if tails and sum(job.unread_bytes for job in jobs) > TAILS_ABOVE_BYTES:
@@ -79,12 +80,12 @@ class TranscriptIndex:
         self._report_drift(cacheable)
 
     def _report_drift(self, transcripts: Iterable[Transcript]) -> None:
-        drifted: dict[str, list[str]] = {}
         for transcript in transcripts:
             entry = self._state.entries.get(transcript.path)
-            if entry is not None and entry.has_drifted:
-                drifted.setdefault(transcript.agent, []).append(transcript.path)
-        self.problems += [describe_drift(agent, paths) for agent, paths in drifted.items()]
+            if entry is not None and entry.drift is not None:
+                self._drifted.setdefault(transcript.agent, []).append(entry.drift)
+        self.problems += [describe_drift(agent, files) for agent, files in self._drifted.items()]
+        self._drifted.clear()
 
     def dedupe_calls(self, transcripts: Sequence[Transcript], agents: Iterable[str]) -> None:
         """Count a call that is in two files only once: in the file that had it first.
@@ -148,24 +149,23 @@ class TranscriptIndex:
         same = entry.read == (transcript.size, transcript.modified)
         return None if same else ReadJob(transcript, entry)
 
-    def _read_uncached(self, transcript: Transcript) -> None:
+    def _read_without_entry(self, transcript: Transcript, how: ReadMode) -> None:
         try:
-            events = source(transcript.agent).read(transcript)
-            self._sessions[_key(transcript)] = fold(Session(agent=transcript.agent), events)
+            reader = source(transcript.agent).read(transcript, how=how)
+            session = fold(Session(agent=transcript.agent), reader)
         except READ_ERRORS as error:
             self.problems.append(describe_read_error(transcript, error))
+            return
+        self._sessions[_key(transcript)] = session
+        if drift := find_drift(transcript, session, reader.tally):
+            self._drifted.setdefault(transcript.agent, []).append(drift)
 
     def _read_tail(self, job: ReadJob) -> bool:
         """Read the end of a file that was never read; its cycle stays unknown."""
         if job.before is not None:
             return False
-        transcript = job.transcript
-        try:
-            events = source(transcript.agent).read(transcript, how="end")
-            self._sessions[_key(transcript)] = fold(Session(agent=transcript.agent), events)
-            self._tail_only.add(_key(transcript))
-        except READ_ERRORS as error:
-            self.problems.append(describe_read_error(transcript, error))
+        self._read_without_entry(job.transcript, "end")
+        self._tail_only.add(_key(job.transcript))
         return True
 
     def _read(self, jobs: list[ReadJob], progress: Progress | None) -> None:
@@ -275,6 +275,6 @@ def read_transcript(job: ReadJob) -> ReadResult:
         size_and_time,
         summarise(session),
         encoded,
-        has_drifted(session, tally),
+        find_drift(transcript, session, tally),
     )
     return ReadResult(transcript.path, entry, None)

@@ -17,11 +17,12 @@ from brimline.atomic_file import replace_file
 from brimline.private_folder import create_private_folder
 from brimline.regular_file import open_regular_file, read_regular_file
 from brimline.survey.codec import SavedSession, decode_session
+from brimline.survey.format_drift import DriftedFile
 from brimline.survey.summary import FileSummary
 from brimline.transcripts.source import Transcript
 
 FILE_NAME = "state"
-VERSION = f"{__version__} 8"  # increase the number when the file's shape changes
+VERSION = f"{__version__} 9"  # increase the number when the file's shape changes
 MAX_STATE_BYTES = 1 << 30
 TAIL_BYTES = 64  # compared before the cursor
 
@@ -47,7 +48,7 @@ class StateEntry(msgspec.Struct, frozen=True, array_like=True):
     read: tuple[int, float]
     summary: FileSummary
     saved: bytes
-    has_drifted: bool = False
+    drift: DriftedFile | None = None
 
     def load(self) -> SavedSession:
         return decode_session(self.saved)

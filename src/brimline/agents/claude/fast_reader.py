@@ -2,20 +2,24 @@
 
 Only lines that hold a call's usage, a compaction or evidence of a long window are decoded, and of
 the copies of a call only the last. The events are those of `read_every_record`, which the tests
-compare with.
+compare with; replies without usage that a call follows may be left out. Of other records only a
+sample is looked at.
 """
 
 import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
+import msgspec
+
 from brimline.agents.claude.long_context import (
     COMMAND_OUTPUT,
     RESOLVED_KEY,
     TRAILER_END,
 )
+from brimline.agents.claude.records import TRANSCRIPT_KINDS, Kind
 from brimline.agents.claude.transcript import TranscriptParser
-from brimline.events import AnyEvent, Call
+from brimline.events import AnyEvent, Call, Unmetered
 from brimline.transcripts.chunks import CHUNK_BYTES, Chunks
 from brimline.transcripts.line_filter import FASTEST_LINE_FILTER, LineFilter, LineRun
 from brimline.transcripts.lines import (
@@ -32,6 +36,14 @@ BOUNDARY = b'compact_boundary"'
 SUMMARY = b'"isCompactSummary":'
 NEEDLES = (USAGE, BOUNDARY, SUMMARY, RESOLVED_KEY, COMMAND_OUTPUT, TRAILER_END)
 ID_KEY = b'"id":"'  # precedes a message's id
+REPLY = b'"assistant"'  # in every reply, with or without usage
+
+# A sample of the records' kinds is looked at: of all records it would take 1 s per GB.
+RECORDS_PER_PLACE, MAX_SAMPLED_BYTES = 5, 2 << 10
+# With more unknown or malformed records than these in the samples, every record is read.
+MAX_SAMPLED_UNREAD, MAX_UNREAD_SHARE = 2, 0.05
+
+_kind = msgspec.json.Decoder(Kind)
 
 # A filter serves one reader at a time, and several threads may read. Creating one costs more than
 # reading a small file.
@@ -47,7 +59,7 @@ def read_every_record(path: str, cursor: Cursor = START) -> JsonLines:
 
 
 class FastReader:
-    """The events of a transcript from a cursor on; its tally counts only malformed lines."""
+    """The events of a transcript from a cursor on; its tally counts the records it looked at."""
 
     def __init__(
         self,
@@ -62,6 +74,7 @@ class FastReader:
         self._line_filter = line_filter
         self._parser = TranscriptParser(cursor.carry)
         self._events: list[AnyEvent] = []
+        self._sampled = self._unread = self._selected = 0
         self.cursor = cursor
         self.tally = Tally()
 
@@ -72,19 +85,62 @@ class FastReader:
         ):
             chunks = Chunks(file, self._start.offset, self._chunk_bytes)
             for end in chunks:
+                self._sample_kinds(chunks, end)
+                call_end = 0
                 for run in line_filter.runs(chunks.data, end):
-                    self._events += self._read_run(chunks, run)
+                    events = self._read_run(chunks, run)
+                    self._events += events
+                    self._selected += 1
+                    if _has_call(events):
+                        call_end = run[2] + 1
+                self._read_unmetered(chunks, call_end, end)
         rest_bytes = self._read_rest(chunks.rest)
         if self._parser.inline:
-            return self._reread()
+            return self._reread(self._carry_at_start())
+        if self._unread > max(MAX_SAMPLED_UNREAD, MAX_UNREAD_SHARE * self._sampled):
+            return self._reread(self._start.carry)
+        self.tally.records += self._sampled + self._selected
         for _ in range(chunks.too_long):
             self.tally.add_malformed("a line that is too long")
         self.cursor = Cursor(chunks.offset + rest_bytes, self._parser.carry())
         return iter(self._events)
 
-    def _reread(self) -> Iterator[AnyEvent]:
-        """Read every record: only that way sidechains inside the main file can be separated."""
-        reader = read_every_record(self._path, Cursor(self._start.offset, self._carry_at_start()))
+    def _sample_kinds(self, chunks: Chunks, end: int) -> None:
+        """Look at the kinds of records at some places of a chunk, but not of long ones."""
+        data, view, line = chunks.data, chunks.view, 0
+        for place in (0, end // 3, 2 * end // 3, _last_lines(data, end)):
+            if line < place:
+                line = data.find(b"\n", place - 1, end) + 1
+            for _ in range(RECORDS_PER_PLACE):
+                stop = data.find(b"\n", line, end)
+                if stop < 0:
+                    return
+                self._sampled += 1
+                if stop - line <= MAX_SAMPLED_BYTES:
+                    self._unread += not self._is_known_kind(view[line:stop])
+                line = stop + 1
+
+    def _is_known_kind(self, record: memoryview) -> bool:
+        try:
+            is_known = _kind.decode(record).type in TRANSCRIPT_KINDS
+        except MALFORMED:
+            return False
+        self.tally.unknown += not is_known
+        return is_known
+
+    def _read_unmetered(self, chunks: Chunks, start: int, end: int) -> None:
+        """Read the replies in a part of a chunk that the filter did not select: without usage."""
+        data = chunks.data
+        while (hit := data.find(REPLY, start, end)) >= 0:
+            line = data.rfind(b"\n", start, hit) + 1 or start
+            start = data.find(b"\n", hit, end) + 1
+            reply = bytes(chunks.view[line : start - 1])
+            if not any(needle in reply for needle in NEEDLES):
+                self._events += _parse_line(self._parser, reply, self.tally)
+
+    def _reread(self, carry: bytes) -> Iterator[AnyEvent]:
+        """Read every record: to separate sidechains in the main file, or to count unknown kinds."""
+        reader = read_every_record(self._path, Cursor(self._start.offset, carry))
         events = list(reader)
         self.cursor, self.tally = reader.cursor, reader.tally
         return iter(events)
@@ -142,6 +198,19 @@ def _borrowed_filter(given: LineFilter | None) -> Generator[LineFilter]:
         _spare_filters.append(line_filter)
 
 
+def _last_lines(data: bytearray, end: int) -> int:
+    """Return where the last lines of a sample begin; `end` is behind a newline."""
+    for _ in range(RECORDS_PER_PLACE):
+        end = data.rfind(b"\n", 0, max(0, end - 1)) + 1
+    return end
+
+
+def _has_call(events: Sequence[AnyEvent]) -> bool:
+    if not events:
+        return False
+    return isinstance(events[-1], Call) or any(isinstance(event, Call) for event in events)
+
+
 def _ends_with_call(events: Sequence[AnyEvent], data: bytearray, id_offset: int) -> bool:
     """Return whether the last event is the call whose id stands at this offset."""
     last = events[-1] if events else None
@@ -168,13 +237,15 @@ class TailReader:
                 file.seek(start)
                 data = file.read(size - start)
                 lines = data if start == 0 else data[data.find(b"\n") + 1 :]
-                events = _events_from_last_call(lines)
-                if events or start == 0 or tail_bytes >= MAX_TAIL_BYTES:
+                events = _events_from_last_call(lines, self.tally)
+                if events:
                     return iter(events)
+                if start == 0 or tail_bytes >= MAX_TAIL_BYTES:
+                    return _unmetered(lines, self.tally)
                 tail_bytes *= 4
 
 
-def _events_from_last_call(data: bytes) -> list[AnyEvent]:
+def _events_from_last_call(data: bytes, tally: Tally) -> list[AnyEvent]:
     """Return the events from the last call on; none if there is no call."""
     end = len(data)
     while (hit := data.rfind(USAGE, 0, end)) >= 0:
@@ -183,15 +254,26 @@ def _events_from_last_call(data: bytes) -> list[AnyEvent]:
         stop = data.find(b"\n", hit)
         events = _parse_line(parser, data[end : stop if stop >= 0 else None], Tally())
         if any(isinstance(event, Call) for event in events) and not parser.inline:
-            return [*events, *(_compactions_after(parser, data, stop) if stop >= 0 else ())]
+            rest = data[stop:] if stop >= 0 else b""
+            return [*events, *_compactions(parser, rest), *_unmetered(rest, tally)]
     return []
 
 
-def _compactions_after(parser: TranscriptParser, data: bytes, offset: int) -> Iterator[AnyEvent]:
-    if data.find(SUMMARY, offset) >= 0 or data.find(BOUNDARY, offset) >= 0:
-        for line in data[offset:].splitlines():
+def _compactions(parser: TranscriptParser, data: bytes) -> Iterator[AnyEvent]:
+    if SUMMARY in data or BOUNDARY in data:
+        for line in data.splitlines():
             if SUMMARY in line or BOUNDARY in line:
                 yield from _parse_line(parser, line, Tally())
+
+
+def _unmetered(data: bytes, tally: Tally) -> Iterator[AnyEvent]:
+    """Yield the replies without usage."""
+    if REPLY in data:
+        parser = TranscriptParser()
+        for line in data.splitlines():
+            if REPLY in line:
+                events = _parse_line(parser, line, tally)
+                yield from (event for event in events if isinstance(event, Unmetered))
 
 
 def _parse_line(parser: TranscriptParser, line: bytes, tally: Tally) -> Sequence[AnyEvent]:

@@ -100,8 +100,9 @@ class TranscriptParser:
     def _assistant(self, line: ClaudeRecord, thread: str) -> Sequence[AnyEvent]:
         message = line.message
         if message is None or message.usage is None or message.id is None:
-            has_model = message is not None and message.model not in (None, SYNTHETIC)
-            return (Unmetered(at=parse_time(line.timestamp)),) if has_model else ()
+            if message is None or message.model in (None, SYNTHETIC):
+                return ()
+            return (*self._seen(line), Unmetered(at=parse_time(line.timestamp)))
         usage = usage_of(message.usage)
         if usage is None:
             return ()
