@@ -40,10 +40,14 @@ def test_only_urgent_messages_and_levels_come_with_a_tool_result() -> None:
     assert [m.order for m in deliverable(waiting, "tool", now=1.0)] == [2, 3]
 
 
-def test_only_messages_of_other_senders_keep_a_turn_going() -> None:
-    """A level waits for the next prompt or tool result, however urgent it is."""
-    waiting = [message(1), message(2, sender="user"), message(3, urgency="urgent")]
-    assert [m.order for m in deliverable(waiting, "stop", now=1.0)] == [2]
+def test_only_messages_that_ask_for_it_keep_a_turn_going() -> None:
+    """Others wait for the next prompt or tool result, whoever sent them and however urgent."""
+    waiting = [
+        message(1, level=65.0),
+        message(2, sender="user", urgency="urgent"),
+        message(3, sender="user", blocks_stop=True),
+    ]
+    assert [m.order for m in deliverable(waiting, "stop", now=1.0)] == [3]
 
 
 @pytest.mark.parametrize("moment", ["turn", "tool", "stop"])

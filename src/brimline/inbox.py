@@ -33,6 +33,7 @@ class Message(msgspec.Struct, frozen=True):
     """A text for a session. A level's text belongs to a cycle, and is cancelled at its end.
 
     `order` is its place in the queue. `handed_at` is when it was last handed to a hook.
+    `blocks_stop`: it may keep a turn from ending, for which its sender has to ask.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Message(msgspec.Struct, frozen=True):
     expires: float | None = None
     state: MessageState = "queued"
     handed_at: float | None = None
+    blocks_stop: bool = False
 
 
 def deliverable(
@@ -59,8 +61,8 @@ def deliverable(
 ) -> list[Message]:
     """The messages to deliver at a moment: urgent ones first, each kind in its order.
 
-    At a tool's result only urgent ones and levels; at the end of a turn only those of other
-    senders, for which the agent should go on working: a level never keeps a turn from ending.
+    At a tool's result only urgent ones and levels; at the end of a turn only those for which the
+    agent should go on working.
     Nothing is delivered during a compaction, and each thread gets only its own messages.
     """
     if compacting:
@@ -72,7 +74,7 @@ def deliverable(
 
 def _fits_moment(message: Message, moment: Moment) -> bool:
     if moment == "stop":
-        return message.sender != BRIMLINE
+        return message.blocks_stop
     return moment == "turn" or may_come_mid_turn(message)
 
 

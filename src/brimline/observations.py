@@ -45,7 +45,8 @@ class Observation(msgspec.Struct, frozen=True):
 
     `id` identifies it: a second one of the same id has no effect. `at` is the producer's time.
     `thread` is a subagent if one of its hooks reports. `is_continuation`: the turn continues after
-    an earlier stop feedback. `is_late`: it comes from the spool, and gets no reply. `transcript` is
+    an earlier stop feedback. `is_interactive`: a user is at the client, which is no headless run;
+    None if unknown. `is_late`: it comes from the spool, and gets no reply. `transcript` is
     the path of the session's own file as a hook names it; `file` is one of its files, also a
     subagent's. `pane` is where the agent runs, `host` the machine if it is another one, `env` the
     variables that its client reads, None if unknown. `hook_event` is the client's name of the hook
@@ -73,6 +74,7 @@ class Observation(msgspec.Struct, frozen=True):
     window: int | None = None
     events: tuple[AnyEvent, ...] = ()
     is_continuation: bool = False
+    is_interactive: bool | None = None
     is_late: bool = False
     hook_event: str = ""
 

@@ -56,6 +56,18 @@ class Daemon(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     context_usage_without_secret: bool = False
 
 
+class StopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What may keep an agent's turn from ending: by default only messages sent to do so.
+
+    `last_level` lets the message of the last level do it too, in interactive sessions. `headless`
+    lets messages do it in headless runs such as `claude -p`: the run takes another turn, and its
+    result is the answer to the message.
+    """
+
+    last_level: bool = False
+    headless: bool = False
+
+
 class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of which kinds of signals the user is notified, and how.
 
@@ -100,6 +112,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parent: str | None = None
     line: LineSettings = LineSettings()
     notify: Notify = Notify()
+    stop: StopSettings = StopSettings()
     daemon: Daemon = Daemon()
 
     @property

@@ -5,14 +5,17 @@ Its usage is in the transcript alone, which can be a call or two late, and so ca
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from brimline.testing.fake_model import Ramp, Scenario
+from brimline.testing.fake_model import Ramp, Reply, Scenario
 
 from .monitored import Claude
 from .monitored.assertions import HANDOFF_START, levels_reported, signals_of
 from .monitored.fixtures import client_fixture, retry_slow_hooks
-from .monitored.script import DOCUMENT, hand_over
+from .monitored.script import DOCUMENT, brimline, hand_over
+from .run import ClientRun
 from .scenes import SESSION
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
@@ -46,6 +49,47 @@ def test_levels_use_the_long_window(agent: Claude) -> None:
     assert levels_reported(agent.requests(run)[-1]) == []
     (view,) = agent.daemon.get("/v1/sessions")
     assert view["threads"][0]["window"] == 1_000_000
+
+
+def run_with_message(agent: Claude) -> ClientRun:
+    """A run above the last level whose last tool sends the agent a message that blocks Stop."""
+    send = agent.shell(brimline("send", SESSION, "Mind the tests.", "--block-stop"))
+    return agent.run(Scenario(main=(send, Reply(text="My result.")), ramp=agent.ramp(0.3, 0.4)))
+
+
+def result_of(run: ClientRun) -> str:
+    """The result of a headless run, in the last line of its stream."""
+    return json.loads(run.stdout.splitlines()[-1])["result"]
+
+
+def set_stop(agent: Claude, settings: str) -> None:
+    """Restart the daemon with settings of the table `stop`."""
+    agent.daemon.stop()
+    file = agent.daemon.home / ".config/brimline/config.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"[stop]\n{settings}\n")
+    agent.daemon.start()
+
+
+def test_nothing_changes_the_result_of_a_headless_run(agent: Claude) -> None:
+    """Neither the last level nor a message that asks for it; both come with the next prompt."""
+    set_stop(agent, "last_level = true")
+    run = run_with_message(agent)
+    assert result_of(run) == "My result."
+    assert "Mind the tests." not in agent.user_texts(agent.requests(run)[-1])
+    body = agent.requests(agent.run(agent.steps(0, Ramp(start=30_000))))[-1]
+    assert body.count("[message from 11111111-1111-4111-8111-111111111111] Mind the tests.") == 1
+    assert len(levels_reported(body)) == 1
+
+
+@retry_slow_hooks
+def test_setting_lets_a_message_but_no_level_continue_a_headless_run(agent: Claude) -> None:
+    set_stop(agent, "last_level = true\nheadless = true")
+    run = run_with_message(agent)
+    assert result_of(run) != "My result."
+    last = agent.requests(run)[-1]
+    assert "Mind the tests." in last
+    assert levels_reported(last) == []
 
 
 @retry_slow_hooks

@@ -76,16 +76,20 @@ def opened(tmp_path: Path) -> Iterator[Open]:
 
 
 @pytest.fixture
-def set_up(daemon: InTmux, opened: Open, tmp_path: Path) -> Callable[[Scenario], Interactive]:
+def set_up(daemon: InTmux, opened: Open, tmp_path: Path) -> Callable[..., Interactive]:
     """Opens a Claude Code that was set up by ourselves, beside the user's own status line."""
 
-    def open_one(scenario: Scenario) -> Interactive:
+    def open_one(scenario: Scenario, without: str | None = None) -> Interactive:
         settings = tmp_path / "claude/home/.claude/settings.json"
         settings.parent.mkdir(parents=True)
         own = {"statusLine": {"type": "command", "command": f"echo '{OWN_LINE}'"}}
         settings.write_text(json.dumps(own))
         done = daemon.command("setup", "claude", HOME=str(tmp_path / "claude/home"))
         assert done.returncode == 0, done.stdout + done.stderr
+        if without is not None:
+            written = json.loads(settings.read_text())
+            del written["hooks"][without]
+            settings.write_text(json.dumps(written))
         # Only the test starts the daemon again after a kill.
         environment = {"BRIMLINE_STATE_DIR": str(daemon.state), "BRIMLINE_AUTOSTART": "0"}
         return opened("claude", scenario, environment=environment)
@@ -358,6 +362,44 @@ def test_clear_is_refused_while_a_prompt_is_queued(
     client.until(lambda: "I read it." in client.text, "there is no reply")
     assert load_requests(daemon.state) == []
     assert "has not been read yet" in holding(client, "And mind the tests.")[0]
+
+
+def test_message_that_asks_for_it_is_read_before_an_interactive_turn_ends(
+    daemon: Running, set_up: Callable[[Scenario], Interactive]
+) -> None:
+    """Another one waits for the next prompt."""
+    send = shlex.join([sys.executable, "-m", "brimline", "send"]) + ' "$CLAUDE_CODE_SESSION_ID"'
+    command = f"{send} 'No hurry.' && {send} 'Mind the tests.' --block-stop"
+    client = set_up(
+        Scenario(main=(bash(command), Reply(text="I stop.")), otherwise=Reply(text="I see."))
+    )
+    client.say("Go.")
+    client.until(lambda: "I see." in client.text, "its turn has ended")
+    assert "I stop." in holding(client, "] Mind the tests.")[0]
+    assert not holding(client, "] No hurry.")
+    client.until_composer("claude")
+    client.say("Again.")
+    client.until(lambda: holding(client, "] No hurry."), "no request holds it")
+
+
+def test_last_level_is_read_before_an_interactive_turn_ends_if_set(
+    daemon: Running, set_up: Callable[..., Interactive]
+) -> None:
+    """The client reports no tool results here, so that the level is pending when the turn ends."""
+    daemon.stop()
+    settings = daemon.home / ".config/brimline/config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("[stop]\nlast_level = true\n")
+    daemon.start()
+    scenario = Scenario(
+        main=(bash("sleep 2"), Reply(text="I stop.")),
+        otherwise=Reply(text="I see."),
+        ramp=Ramp(start=120_000),
+    )
+    client = set_up(scenario, without="PostToolBatch")
+    client.say("Go.")
+    client.until(lambda: "I see." in client.text, "its turn has ended")
+    assert "I stop." in holding(client, "[brimline] Your context is at ")[0]
 
 
 def test_message_for_an_agent_without_hooks_is_typed_into_its_pane(

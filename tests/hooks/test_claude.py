@@ -50,6 +50,25 @@ def test_observation_has_trigger_model_and_continuation() -> None:
     assert (started.trigger, started.is_continuation) == (None, False)
 
 
+@pytest.mark.parametrize(
+    ("entrypoint", "is_interactive"),
+    [("cli", True), ("sdk-cli", False), ("sdk-py", False), (None, None)],
+)
+def test_entrypoint_distinguishes_headless_runs(
+    entrypoint: str | None, is_interactive: bool | None
+) -> None:
+    """2.1.325 sets it for hooks and the status line; a hook over HTTP has no variables."""
+    env = {} if entrypoint is None else {"CLAUDE_CODE_ENTRYPOINT": entrypoint}
+    stop = get_agent("claude").hooks.observe(hook_request("claude", "Stop", env), AT)
+    assert stop is not None
+    assert stop.is_interactive is is_interactive
+    body = json.dumps({"session_id": SESSION}).encode()
+    line, _ = get_agent("claude").status_line(
+        HookRequest("statusline", "claude", "1-1", 1, env, body), AT
+    )
+    assert line.is_interactive is is_interactive
+
+
 def test_reply_waits_for_session_start_not_post_compact() -> None:
     start, after = observe("SessionStart", source="compact"), observe("PostCompact")
     assert start is not None

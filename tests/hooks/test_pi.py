@@ -33,6 +33,13 @@ def test_post_compact_waits_for_a_reply() -> None:
     assert not observation.is_late
 
 
+@pytest.mark.parametrize("is_interactive", [True, False, None])
+def test_extension_reports_whether_the_session_is_interactive(is_interactive: bool | None) -> None:
+    observation = observe("Stop", is_interactive=is_interactive, context_window=200_000)
+    assert observation is not None
+    assert observation.is_interactive is is_interactive
+
+
 def test_window_is_reported_with_its_model() -> None:
     observation = observe("Stop", context_window=200_000)
     assert observation is not None

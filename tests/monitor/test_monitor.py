@@ -10,6 +10,7 @@ from brimline.handoff.document import Document
 from brimline.monitor.hook_reply import SENT_AGAIN
 from brimline.monitor.rules import Rules
 from brimline.monitor.texts import Texts
+from brimline.settings import StopSettings
 from brimline.windows import Overrides
 
 from .agent import Agent
@@ -59,21 +60,62 @@ def test_critical_level_comes_with_the_next_tool_and_replaces_the_warning(tmp_pa
     asyncio.run(go())
 
 
-def test_only_a_message_of_another_sender_keeps_a_turn_from_ending(tmp_path: Path) -> None:
-    """A level waits for the next prompt, however urgent it is."""
+def test_only_a_message_that_asks_for_it_keeps_a_turn_from_ending(tmp_path: Path) -> None:
+    """A level and other messages wait for the next prompt, however urgent they are."""
 
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(150_000)
+        await agent.observe("started", is_interactive=True)
+        await agent.monitor.send("s1", "no hurry", "urgent")
         assert (await agent.observe("stopped")).stop_feedback is None
-        await agent.monitor.send("s1", "look at the tests")
+        await agent.monitor.send("s1", "look at the tests", blocks_stop=True)
         assert (await agent.observe("stopped", is_continuation=True)).stop_feedback is None
-        assert (
-            await agent.observe("stopped")
-        ).stop_feedback == "[message from user] look at the tests"
+        feedback = (await agent.observe("stopped")).stop_feedback
+        assert feedback == "[message from user] look at the tests"
         context = (await agent.observe("prompt")).context
         assert context is not None
         assert "at 75%" in context
+        assert context.endswith("[message from user] no hurry")
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("is_interactive", [True, False, None])
+@pytest.mark.parametrize("stop", [StopSettings(), StopSettings(True), StopSettings(True, True)])
+def test_headless_turn_ends_unless_a_setting_lets_messages_block_it(
+    tmp_path: Path, is_interactive: bool | None, stop: StopSettings
+) -> None:
+    """A level never keeps a headless turn from ending, nor one that may be headless."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path, stop=stop)
+        agent.call(150_000)
+        await agent.observe("started", is_interactive=is_interactive)
+        await agent.monitor.send("s1", "look at the tests", blocks_stop=True)
+        feedback = (await agent.observe("stopped")).stop_feedback or ""
+        blocked_by_message = is_interactive is True or stop.headless
+        blocked_by_level = is_interactive is True and stop.last_level
+        assert ("look at the tests" in feedback, "at 75%" in feedback) == (
+            blocked_by_message,
+            blocked_by_level,
+        )
+        context = (await agent.observe("prompt")).context or ""
+        assert ("look at the tests" in context, "at 75%" in context) == (
+            not blocked_by_message,
+            not blocked_by_level,
+        )
+
+    asyncio.run(go())
+
+
+def test_first_level_does_not_keep_a_turn_from_ending(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path, stop=StopSettings(last_level=True))
+        agent.call(105_000)
+        await agent.observe("started", is_interactive=True)
+        assert (await agent.observe("stopped")).stop_feedback is None
+        assert [m.blocks_stop for m in await agent.store.messages("s1")] == [False]
 
     asyncio.run(go())
 

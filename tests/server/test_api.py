@@ -181,6 +181,15 @@ def test_event_time_in_the_far_future_does_not_become_seen_at(daemon: Running) -
     assert daemon.get("/v1/sessions/sdk-1")["session"]["seen_at"] < time.time() + 60
 
 
+def test_message_says_whether_it_may_keep_a_turn_from_ending(daemon: Running) -> None:
+    path = f"/v1/sessions/{SESSION}/messages"
+    daemon.post(path, {"text": "later"})
+    daemon.post(path, {"text": "before you stop", "blocks_stop": True})
+    done = daemon.command("send", SESSION, "now", "--block-stop")
+    assert done.returncode == 0, done.stderr
+    assert [each["blocks_stop"] for each in daemon.get(path)] == [False, True, True]
+
+
 def test_too_long_message_is_rejected_with_a_hint(daemon: Running) -> None:
     path = f"/v1/sessions/{SESSION}/messages"
     status, error = daemon.refused(path, json.dumps({"text": "x" * 9_001}).encode())

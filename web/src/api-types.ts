@@ -207,6 +207,8 @@ export interface components {
             state: "cancelled" | "delivered" | "expired" | "handed" | "queued";
             /** @default null */
             handed_at: number | null;
+            /** @default false */
+            blocks_stop: boolean;
         };
         HandoffHead: {
             id: string;

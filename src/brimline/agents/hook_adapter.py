@@ -141,6 +141,7 @@ class ExtensionInput(HookInput, frozen=True):
     """What an extension of ours writes; `context_window` is the client's own figure."""
 
     context_window: int | None = None
+    is_interactive: bool | None = None
 
 
 _extension = msgspec.json.Decoder(ExtensionInput)
@@ -152,7 +153,10 @@ class ExtensionHooks(HookAdapter):
     def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
         hook_input = _extension.decode(request.body)
         observation = self.observe_main(request, hook_input, at, late)
-        if observation is None or not hook_input.context_window or hook_input.model is None:
+        if observation is None:
+            return None
+        observation = msgspec.structs.replace(observation, is_interactive=hook_input.is_interactive)
+        if not hook_input.context_window or hook_input.model is None:
             return observation
         window = WindowReported(tokens=hook_input.context_window, model=hook_input.model)
         return msgspec.structs.replace(observation, events=(window,))

@@ -17,6 +17,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("session", type=check_session, metavar="SESSION", help=about)
     to.add_argument("text", type=check_utf8, metavar="TEXT", help="the message")
     add_flag(to, "--urgent", "deliver at the next tool result instead of the next turn")
+    add_flag(to, "--block-stop", "do not let the agent's turn end before it has read the message")
     add_json(to)
 
 
@@ -24,7 +25,12 @@ def run(context: Context, options: argparse.Namespace) -> int:
     session = resolve_session(context, options.session)
     own = find_current_session(context.places.env)
     sender = own.session if own else None
-    body = {"text": options.text, "urgent": options.urgent, "sender": sender or "user"}
+    body = {
+        "text": options.text,
+        "urgent": options.urgent,
+        "sender": sender or "user",
+        "blocks_stop": options.block_stop,
+    }
     message = request(context, "POST", session_path(session.id, "/messages"), body)
     if options.json:
         emit_json(message)

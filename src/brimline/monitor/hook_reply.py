@@ -84,11 +84,22 @@ class HookReplies:
         pending, now = await self._store.pending_messages(state.id), self._clock()
         undelivered = [message for message in pending if message.id not in self.delivered]
         due = deliverable(undelivered, moment, now, state.compacting, thread)
+        if moment == "stop":
+            due = [message for message in due if self._may_block_stop(message, session)]
         texts = [_marked_if_repeated(self.refresh_message(session, m)) for m in due]
         batch = take_that_fit(texts, room)
         marks = [MarkMessage(m.id, "handed", (m.state,), now, m.handed_at, m.text) for m in batch]
         won = await self._store.write(marks) if marks else []
         return [m for m, is_ours in zip(batch, won, strict=True) if is_ours]
+
+    def _may_block_stop(self, message: Message, session: MonitoredSession) -> bool:
+        """Return whether a message may keep this session's turn from ending.
+
+        A headless run, or a session that may be one, would take another turn, and its result would
+        be the answer to the message.
+        """
+        is_allowed_headless = self._rules.stop.headless and message.level is None
+        return session.state.is_interactive is True or is_allowed_headless
 
     def refresh_message(self, session: MonitoredSession, message: Message) -> Message:
         """Return a message as it is handed out: a level message has the figures of this moment."""

@@ -193,15 +193,28 @@ class Monitor:
             await self._store.write(marks)
 
     async def send(
-        self, session: str, text: str, urgency: Urgency = "sequential", sender: str = "user"
+        self,
+        session: str,
+        text: str,
+        urgency: Urgency = "sequential",
+        sender: str = "user",
+        blocks_stop: bool = False,
     ) -> str:
         """Queue a message for a session; return its id."""
         now = self._clock()
         id = hash_id("message", session, text, sender, repr(now))
         sender = "user" if sender == BRIMLINE else sender  # no one poses as Brimline
         text = sign_text(text, sender) if looks_like_ours(text) else text
-        message = Message(id, session, text, now, urgency=urgency, sender=sender,
-                          expires=now + MESSAGE_LIFETIME_S)  # fmt: skip
+        message = Message(
+            id,
+            session,
+            text,
+            now,
+            urgency=urgency,
+            sender=sender,
+            expires=now + MESSAGE_LIFETIME_S,
+            blocks_stop=blocks_stop,
+        )
         await self._store.write([QueueMessage(message)])
         return id
 

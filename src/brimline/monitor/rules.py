@@ -12,7 +12,7 @@ from brimline.policy.levels import (
     measure_of,
     percent_of_window,
 )
-from brimline.settings import Settings
+from brimline.settings import Settings, StopSettings
 from brimline.store.rows import SessionRow
 from brimline.windows import NO_OVERRIDES, Overrides, model_aliases
 
@@ -27,6 +27,7 @@ class Rules(msgspec.Struct, frozen=True):
     )
     texts: Texts = Texts()
     overrides: Overrides = NO_OVERRIDES
+    stop: StopSettings = StopSettings()
 
     @classmethod
     def of_settings(cls, settings: Settings) -> "Rules":
@@ -40,6 +41,7 @@ class Rules(msgspec.Struct, frozen=True):
             },
             texts=Texts.checked(settings.texts, settings.tone == "neutral"),
             overrides=settings.overrides,
+            stop=settings.stop,
         )
 
     def levels_of(self, session: str, agent: str, model: str | None) -> tuple[float, ...]:

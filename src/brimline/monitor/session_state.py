@@ -39,6 +39,7 @@ class SessionState:
         self.ended_at: float | None = None
         self.host: str | None = None
         self.env: EnvironmentVariables | None = None
+        self.is_interactive: bool | None = None
         self.last_readings: Mapping[str, Reading] = {}
         self._last_snapshot: Snapshot | None = None
         self.client = ClientReported()
@@ -143,6 +144,8 @@ class SessionState:
         self.pane = observation.pane or self.pane
         self.host = observation.host or self.host
         self.env = self.env if observation.env is None else observation.env
+        if observation.is_interactive is not None:
+            self.is_interactive = observation.is_interactive
 
     def _is_stale(self, observation: Observation) -> bool:
         """Return whether a late observation is older than the transcript."""

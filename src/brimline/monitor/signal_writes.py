@@ -154,6 +154,7 @@ class SignalWriter(msgspec.Struct, frozen=True):
             cycle=row.cycle,
             level=row.level,
             expires=self.at + MESSAGE_LIFETIME_S,
+            blocks_stop=is_last and is_main and self.rules.stop.last_level,
         )
         own = (message,) if message.text.strip() else ()
         if not is_last or not is_main:

@@ -53,7 +53,7 @@ function SendForm({ id, changed }: { id: string; changed: () => void }) {
       <div class="send-line">
         <Checkbox
           label="urgent"
-          title="delivered after the next tool call instead of at the start or end of a turn"
+          title="delivered after the next tool call instead of at the start of a turn"
           on={urgent.value}
           set={(on) => {
             urgent.value = on;

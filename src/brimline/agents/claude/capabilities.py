@@ -4,10 +4,12 @@ from brimline.agents.capabilities import Capabilities, ClientDisplay, ComposerPa
 
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"  # where the session began; a hook's `cwd` may be elsewhere
 
+ENTRYPOINT_VARIABLE = "CLAUDE_CODE_ENTRYPOINT"  # how the client was started
+
 # What a session sets for the commands that it runs. A client that we start must not inherit it.
 SESSION_VARIABLES = (
     "CLAUDECODE",
-    "CLAUDE_CODE_ENTRYPOINT",
+    ENTRYPOINT_VARIABLE,
     "CLAUDE_CODE_SESSION_ID",
     "CLAUDE_CODE_SSE_PORT",
     "CLAUDE_EFFORT",
@@ -33,7 +35,7 @@ CAPABILITIES = Capabilities(
     session_id_variables=("CLAUDE_CODE_SESSION_ID",),
     spawn_variables=("CLAUDE_CODE_SESSION_ID",),
     marker_variables=("CLAUDECODE",),
-    hook_variables=(PROJECT_VARIABLE, "CLAUDE_CODE_SESSION_ID"),
+    hook_variables=(PROJECT_VARIABLE, "CLAUDE_CODE_SESSION_ID", ENTRYPOINT_VARIABLE),
     inside_prefixes=("CLAUDECODE", "CLAUDE_CODE_"),
     user_prefixes=(
         "CLAUDE_CODE_USE_",

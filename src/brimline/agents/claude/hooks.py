@@ -4,7 +4,7 @@ import os
 
 import msgspec
 
-from brimline.agents.claude.capabilities import PROJECT_VARIABLE
+from brimline.agents.claude.capabilities import ENTRYPOINT_VARIABLE, PROJECT_VARIABLE
 from brimline.agents.claude.status_line import read_status_line
 from brimline.agents.hook_adapter import EVENTS, HookAdapter, HookRequest
 from brimline.agents.hook_payloads import HookInput, StatusLineReport
@@ -29,7 +29,10 @@ class ClaudeHooks(HookAdapter):
         if project := request.env.get(PROJECT_VARIABLE):
             hook_input = msgspec.structs.replace(hook_input, cwd=project)
         if hook_input.agent_id is None:
-            return self.observe_main(request, hook_input, at, late)
+            observation = self.observe_main(request, hook_input, at, late)
+            return observation and msgspec.structs.replace(
+                observation, is_interactive=_is_interactive(request)
+            )
         kind = SUBAGENT_EVENTS.get(hook_input.hook_event_name)
         file = _subagent_transcript(hook_input, hook_input.agent_id)
         if kind is None or file is None:
@@ -40,6 +43,15 @@ class ClaudeHooks(HookAdapter):
     def may_read_files(self, request: HookRequest) -> bool:
         """Only a subagent's hook needs its transcript's size."""
         return b'"agent_id"' in request.body
+
+
+def _is_interactive(request: HookRequest) -> bool | None:
+    """Return whether a user is at the client; None if unknown, as of a hook over HTTP.
+
+    2.1.325: `cli` if it is, `sdk-cli` with `-p`, also below another session.
+    """
+    entrypoint = request.env.get(ENTRYPOINT_VARIABLE)
+    return None if entrypoint is None else entrypoint == "cli"
 
 
 def _subagent_transcript(hook_input: HookInput, agent: str) -> Transcript | None:
@@ -73,6 +85,7 @@ def observe_status_line(
         parent=request.env.get("BRIMLINE_PARENT"),
         usage=None if usage is None else usage.usage,
         window=status.context_window.context_window_size,
+        is_interactive=_is_interactive(request),
         is_late=late,
     )
     return observation, report

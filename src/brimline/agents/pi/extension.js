@@ -12,6 +12,7 @@ export default function (pi) {
       cwd: ctx.cwd,
       model: ctx.model?.id,
       context_window: ctx.model?.contextWindow,
+      is_interactive: ctx.mode === "tui",
       ...details,
     })
 

@@ -63,11 +63,12 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 class NewMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A message to queue."""
+    """A message to queue; with `blocks_stop` the agent's turn does not end before it is read."""
 
     text: str
     urgent: bool = False
     sender: str = "user"
+    blocks_stop: bool = False
 
 
 class DeliveredMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

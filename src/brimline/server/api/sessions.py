@@ -156,7 +156,9 @@ class SessionRoutes:
                 TOO_LONG_HINT,
             )
         urgency = "urgent" if new.urgent else "sequential"
-        id = await self._monitor.send(_session_id(request), new.text, urgency, new.sender)
+        id = await self._monitor.send(
+            _session_id(request), new.text, urgency, new.sender, new.blocks_stop
+        )
         return json_response(Sent(id), 201)
 
     async def cancel(self, request: Request) -> Response:

@@ -266,8 +266,12 @@ _SIXTH: Step = ("ALTER TABLE calls ADD COLUMN cache_write_1h INTEGER NOT NULL DE
 
 _SEVENTH: Step = ("ALTER TABLE compactions ADD COLUMN overflow BOOLEAN NOT NULL DEFAULT FALSE",)
 
+_EIGHTH: Step = ("ALTER TABLE messages ADD COLUMN blocks_stop BOOLEAN NOT NULL DEFAULT FALSE",)
+
 # Each step migrates to the next version; version 0 is an empty database.
-MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH)
+MIGRATIONS: tuple[Step, ...] = (
+    _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH
+)  # fmt: skip
 
 
 def migrate(connection: sqlite3.Connection, place: str, steps: Sequence[Step] = MIGRATIONS) -> None:

@@ -50,7 +50,8 @@ async def signal_is_identified_by_its_key(store: Store) -> None:
 async def signal_is_stored_with_all_fields(store: Store) -> None:
     """Every field of a signal and of a message is stored."""
     row = SignalRow("s", "main", 3, "level", 1.5, 65.0, "text", 130_000, 65.1, arm=2)
-    text = Message("m", "s", "t", 1.5, 0, "urgent", "user", "main", 3, 65.0, 9.5, "handed", 2.5)
+    text = Message("m", "s", "t", 1.5, 0, "urgent", "user", "main", 3, 65.0, 9.5, "handed", 2.5,
+                   blocks_stop=True)  # fmt: skip
     await store.write([RecordSignal(row, (text,))])
     assert await store.signals() == [row]
     (stored,) = await store.messages()
