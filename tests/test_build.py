@@ -121,7 +121,27 @@ def test_wheel_contains_the_built_page(project: Project) -> None:
         names = archive.namelist()
     assert "brimline/server/page/index.html" in names
     assert any(name.startswith("brimline/server/page/assets/") for name in names)
-    assert "the dashboard was not built" in project.output
+
+
+def test_build_fails_without_the_page_and_without_its_sources(project: Project) -> None:
+    shutil.rmtree(project.root / PACKAGE / "server/page")
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        project.build("wheel", BRIMLINE_NO_COMPILER="1")
+    assert "a wheel needs the dashboard" in failed.value.stdout
+    assert list((project.root / "out").glob("*.whl")) == []
+
+
+def test_build_fails_if_the_page_is_out_of_date_and_there_is_no_node(project: Project) -> None:
+    for part in ("web", "scripts"):
+        ignored = shutil.ignore_patterns("node_modules", "__pycache__")
+        shutil.copytree(ROOT / part, project.root / part, ignore=ignored)
+    project.build("wheel", BRIMLINE_NO_NODE="1", BRIMLINE_NO_COMPILER="1").unlink()
+    with (project.root / "web/index.html").open("a") as file:
+        file.write("<!-- changed -->")
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        project.build("wheel", BRIMLINE_NO_NODE="1", BRIMLINE_NO_COMPILER="1")
+    assert "BRIMLINE_NO_NODE is set" in failed.value.stdout
+    assert list((project.root / "out").glob("*.whl")) == []
 
 
 def test_editable_install_has_the_library_beside_its_source(

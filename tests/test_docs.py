@@ -133,11 +133,11 @@ def test_settings_example_is_valid(text: str, place: Path) -> None:
 
 @pytest.mark.parametrize("text", cases("sh"))
 def test_shell_example_names_an_existing_target(text: str) -> None:
-    """A shell block has only make targets that exist, pip and python."""
+    """A shell block has only make targets that exist, pip, uv and python."""
     makefile = (ROOT / "Makefile").read_text()
     for line in text.splitlines():
         program, _, rest = line.partition(" ")
-        assert program in ("make", "pip", "python")
+        assert program in ("make", "pip", "uv", "uvx", "python")
         if program == "make":
             assert re.search(rf"^{rest.split()[0]}:", makefile, re.MULTILINE)
 

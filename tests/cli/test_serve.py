@@ -85,6 +85,17 @@ def test_daemon_can_be_started_right_after_stop(serving: User) -> None:
         assert serving.run("serve", "--background").code == 0
 
 
+@pytest.mark.slow
+def test_daemon_runs_where_uvloop_has_no_wheel(user: User, tmp_path: Path) -> None:
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "uvloop.py").write_text("raise ImportError")
+    user.env |= {"BRIMLINE_STATE_DIR": str(tmp_path / "s"), "PYTHONPATH": str(hidden)}
+    assert user.run("serve", "--background").code == 0
+    assert user.run("send", SESSION, "a message").code == 0
+    assert user.run("serve", "--stop").out == "stopped\n"
+
+
 def test_missing_daemon_is_reported_with_how_to_start_it(user: User, tmp_path: Path) -> None:
     user.env["BRIMLINE_STATE_DIR"] = str(tmp_path)
     (tmp_path / "lock").write_text("1\n")

@@ -17,6 +17,7 @@ from brimline.terminal.text import strip_control
 from brimline.transcripts.source import Places
 
 NO_WORKING_FOLDER = "brimline: the working directory no longer exists\nhint: cd to another one"
+COMPLETE = "hint: brimline-core is only the library; `pip install brimline` adds all commands"
 ABOUT = "Shows how full the context windows of AI coding agents are."
 
 # The commands in the order of the help.
@@ -59,6 +60,11 @@ def run(arguments: list[str]) -> int:
     except BrimlineError as error:
         lines = [strip_control(line) for line in str(error).splitlines()]
         print(f"brimline: {chr(10).join(lines)}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("brimline"):
+            raise
+        print(f"brimline: the Python package {error.name} is missing\n{COMPLETE}", file=sys.stderr)
         return 2
 
 

@@ -4,8 +4,9 @@ import argparse
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from typing import Any
 
 from brimline.cli import background
 from brimline.cli.arguments import add_flag
@@ -80,11 +81,9 @@ def _serve_in_foreground(context: Context, port: int | None) -> int:
 
 
 def _demo(port: int | None) -> int:
-    import uvloop
-
     from brimline.demo.demo import Demo
 
-    uvloop.run(Demo(port).run(_print_demo_link))
+    _run_event_loop(Demo(port).run(_print_demo_link))
     return 0
 
 
@@ -94,14 +93,21 @@ def _print_demo_link(link: str) -> None:
 
 
 def _run_daemon(context: Context, port: int | None, ready: Callable[[str], None]) -> int:
-    import uvloop
-
     from brimline.server.daemon import Daemon, ignore_hangup
 
     ignore_hangup()
     daemon = Daemon(context.places, context.settings, port or None)
-    uvloop.run(daemon.run(ready))
+    _run_event_loop(daemon.run(ready))
     return 1 if daemon.is_lost else 0
+
+
+def _run_event_loop(main: Coroutine[Any, Any, None]) -> None:
+    """Run on uvloop, or on asyncio's own loop where uvloop has no wheel."""
+    try:
+        from uvloop import run
+    except ImportError:
+        from asyncio import run
+    run(main)
 
 
 def _serve_for_hook(context: Context, port: int | None) -> int:

@@ -1,0 +1,164 @@
+"""The released wheels: each is installed into fresh environments and tried."""
+
+import email
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import urllib.request
+import zipfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from email.message import Message
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheels")]
+
+ROOT = Path(__file__).parent.parent
+MACHINE = platform.machine()
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+MAX_CORE_PACKAGES, MAX_CORE_BYTES = 10, 15_000_000
+LIBRARY_PROGRAM = """
+from brimline import Tracker
+tracker = Tracker(model="claude-sonnet-4-5")
+tracker.observe({"input_tokens": 90_000, "output_tokens": 700})
+print(tracker.reading.percent)
+"""
+
+
+def manylinux(machine: str) -> str:
+    return f"manylinux_2_17_{machine}.manylinux2014_{machine}"
+
+
+def run(*command: str | Path, **env: str) -> str:
+    """Run a command that must succeed; returns its output."""
+    done = subprocess.run(
+        command, env=os.environ | env, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, f"{command}:\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the wheels in pure Python, for x86_64, and for this machine."""
+    folder = tmp_path_factory.mktemp("dist")
+    only = sorted({"any", manylinux("x86_64"), manylinux(MACHINE)})
+    run(sys.executable, ROOT / "scripts/wheels.py", "--out", folder, "--only", *only)
+    return folder
+
+
+class Environment:
+    """A virtual environment with one distribution, and an empty home."""
+
+    def __init__(self, root: Path, wheel: Path, python: str) -> None:
+        self.bin = root / "venv/bin"
+        self.home = root / "home"
+        self.home.mkdir()
+        uv = ("-m", "uv", "--quiet", "--no-python-downloads")
+        run(sys.executable, *uv, "venv", "--python", python, root / "venv")
+        self.install = (*uv, "pip", "install", "--python", self.bin / "python")
+        run(sys.executable, *self.install, wheel)
+
+    def brimline(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self.bin / "brimline", *arguments],
+            env={"HOME": str(self.home), "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    @contextmanager
+    def daemon(self) -> Generator[str]:
+        """The address of a daemon in the background."""
+        started = self.brimline("serve", "--background", "--port", "any")
+        assert started.returncode == 0, started.stderr
+        try:
+            yield json.loads(self.brimline("serve", "--status", "--json").stdout)["address"]
+        finally:
+            assert self.brimline("serve", "--stop").returncode == 0
+
+
+def find_python(version: str) -> str:
+    """A Python of a version on the PATH or of pyenv, else the test is skipped."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    for path in (shutil.which(f"python{version}"), *pyenv.glob(f"{version}.*/bin/python")):
+        if path and subprocess.run([path, "-V"], capture_output=True, check=False).returncode == 0:
+            return str(path)
+    pytest.skip(f"Python {version} is not installed")
+
+
+def metadata_of(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        return email.message_from_bytes(archive.read(name))
+
+
+def wheel_of(dist: Path, distribution: str, tag: str) -> Path:
+    (wheel,) = dist.glob(f"{distribution}-*-py3-none-{tag}.whl")
+    return wheel
+
+
+def test_every_wheel_contains_the_page_and_only_compiled_ones_the_hook_client(dist: Path) -> None:
+    wheels = sorted(dist.glob("*.whl"))
+    assert len(wheels) == 2 * len({"any", manylinux("x86_64"), manylinux(MACHINE)})
+    for wheel in wheels:
+        names = zipfile.ZipFile(wheel).namelist()
+        assert "brimline/server/page/index.html" in names, wheel.name
+        compiled = "brimline/hooks/client/brimline-hook" in names
+        assert compiled != wheel.name.endswith("-any.whl"), wheel.name
+
+
+def test_core_needs_msgspec_alone_and_has_the_rest_as_an_extra(dist: Path) -> None:
+    metadata = metadata_of(wheel_of(dist, "brimline_core", "any"))
+    needed = metadata.get_all("Requires-Dist", [])
+    assert [one for one in needed if "extra ==" not in one] == ["msgspec>=0.20"]
+    complete = metadata_of(wheel_of(dist, "brimline", "any")).get_all("Requires-Dist", [])
+    assert len(needed) == len(complete)
+    assert metadata["Name"] == "brimline-core"
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_complete_wheel_runs_the_commands_and_serves_the_page(
+    dist: Path, tmp_path: Path, python: str
+) -> None:
+    installed = Environment(
+        tmp_path, wheel_of(dist, "brimline", manylinux(MACHINE)), find_python(python)
+    )
+    assert installed.brimline("--version").stdout.startswith("brimline ")
+    assert installed.brimline("status", "--json").stdout == "[]\n"
+    with installed.daemon():
+        link = installed.brimline("open", "--print").stdout.splitlines()[-1]
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with opener.open(link, timeout=10) as page:
+            assert b"<title>Brimline" in page.read()
+
+
+def test_pure_wheel_works_without_a_compiler(dist: Path, tmp_path: Path) -> None:
+    installed = Environment(tmp_path, wheel_of(dist, "brimline", "any"), sys.executable)
+    assert installed.brimline("status", "--json").stdout == "[]\n"
+    with installed.daemon() as address:
+        assert address.startswith("http://127.0.0.1:")
+
+
+def test_core_is_small_tracks_and_says_what_its_commands_need(dist: Path, tmp_path: Path) -> None:
+    wheel = wheel_of(dist, "brimline_core", manylinux(MACHINE))
+    installed = Environment(tmp_path, wheel, sys.executable)
+    (packages,) = (tmp_path / "venv/lib").glob("python*/site-packages")
+    assert len(list(packages.glob("*.dist-info"))) < MAX_CORE_PACKAGES
+    size = sum(path.stat().st_size for path in packages.rglob("*") if path.is_file())
+    assert size < MAX_CORE_BYTES
+    assert run(installed.bin / "python", "-c", LIBRARY_PROGRAM) == "45.0\n"
+    assert installed.brimline("status", "--json").stdout == "[]\n"
+    refused = installed.brimline("serve")
+    assert refused.returncode == 2
+    assert "`pip install brimline` adds all commands" in refused.stderr
+    run(sys.executable, *installed.install, f"{wheel}[daemon]")
+    with installed.daemon() as address:
+        assert address.startswith("http://127.0.0.1:")
