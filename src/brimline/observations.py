@@ -83,7 +83,8 @@ class Reply(msgspec.Struct, frozen=True):
     """What the agent gets: text for its context, or feedback with which it continues its turn.
 
     The messages are delivered when the hook acknowledges the reply. `handoff_id` is the document in
-    it, of `session`. `is_duplicate`: the observation was processed before.
+    it, of `session`. `client_version` is that of the client that gets the feedback, None if
+    unknown. `is_duplicate`: the observation was processed before.
     """
 
     context: str | None = None
@@ -91,6 +92,7 @@ class Reply(msgspec.Struct, frozen=True):
     message_ids: tuple[str, ...] = ()
     handoff_id: str | None = None
     session: str = ""
+    client_version: str | None = None
     is_duplicate: bool = False
 
 

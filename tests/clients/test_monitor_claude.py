@@ -71,6 +71,7 @@ def set_stop(agent: Claude, settings: str) -> None:
     agent.daemon.start()
 
 
+@retry_slow_hooks
 def test_nothing_changes_the_result_of_a_headless_run(agent: Claude) -> None:
     """Neither the last level nor a message that asks for it; both come with the next prompt."""
     set_stop(agent, "last_level = true")

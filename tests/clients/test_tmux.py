@@ -375,7 +375,11 @@ def test_message_that_asks_for_it_is_read_before_an_interactive_turn_ends(
     )
     client.say("Go.")
     client.until(lambda: "I see." in client.text, "its turn has ended")
-    assert "I stop." in holding(client, "] Mind the tests.")[0]
+    assert "Stop hook feedback" in client.text
+    assert "Stop hook error" not in client.text
+    (first, *_) = holding(client, "] Mind the tests.")
+    assert "I stop." in first
+    assert first.count("] Mind the tests.") == 1
     assert not holding(client, "] No hurry.")
     client.until_composer("claude")
     client.say("Again.")

@@ -10,7 +10,7 @@ import pytest
 from brimline.agents import get_agent
 from brimline.agents.hook_adapter import HookRequest
 from brimline.events import MAIN
-from brimline.observations import Observation, ObservationKind
+from brimline.observations import Observation, ObservationKind, Reply
 from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
 
@@ -67,6 +67,21 @@ def test_entrypoint_distinguishes_headless_runs(
         HookRequest("statusline", "claude", "1-1", 1, env, body), AT
     )
     assert line.is_interactive is is_interactive
+
+
+@pytest.mark.parametrize("version", ["2.1.325", "2.2.0", "3.0.0-beta.1"])
+def test_stop_feedback_is_context_if_the_client_takes_it(version: str) -> None:
+    reply = Reply(stop_feedback="a reason", client_version=version)
+    assert json.loads(get_agent("claude").hooks.encode_reply("Stop", reply)) == {
+        "hookSpecificOutput": {"hookEventName": "Stop", "additionalContext": "a reason"}
+    }
+
+
+@pytest.mark.parametrize("version", ["2.1.139", "2.1.324", "", None])
+def test_stop_feedback_is_a_decision_for_older_and_unknown_clients(version: str | None) -> None:
+    reply = Reply(stop_feedback="a reason", client_version=version)
+    answer = json.loads(get_agent("claude").hooks.encode_reply("Stop", reply))
+    assert answer == {"decision": "block", "reason": "a reason"}
 
 
 def test_reply_waits_for_session_start_not_post_compact() -> None:

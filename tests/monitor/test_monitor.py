@@ -71,8 +71,9 @@ def test_only_a_message_that_asks_for_it_keeps_a_turn_from_ending(tmp_path: Path
         assert (await agent.observe("stopped")).stop_feedback is None
         await agent.monitor.send("s1", "look at the tests", blocks_stop=True)
         assert (await agent.observe("stopped", is_continuation=True)).stop_feedback is None
-        feedback = (await agent.observe("stopped")).stop_feedback
-        assert feedback == "[message from user] look at the tests"
+        reply = await agent.observe("stopped")
+        assert reply.stop_feedback == "[message from user] look at the tests"
+        assert reply.client_version == "2.1.325"
         context = (await agent.observe("prompt")).context
         assert context is not None
         assert "at 75%" in context

@@ -61,7 +61,8 @@ class HookReplies:
             return reply
         text, ids = join_texts(messages), tuple(message.id for message in messages)
         if observation.kind == "stopped":
-            return Reply(stop_feedback=text, message_ids=ids)
+            version = session.state.client_version
+            return Reply(stop_feedback=text, message_ids=ids, client_version=version)
         context = SEPARATOR.join(part for part in (reply.context, text) if part)
         return msgspec.structs.replace(reply, context=context, message_ids=ids)
 

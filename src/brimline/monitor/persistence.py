@@ -89,7 +89,7 @@ def _session_row(observation: Observation, state: SessionState) -> SessionRow:
         host=state.host or HOSTNAME,
         project=state.project,
         model=state.model_of(MAIN),
-        version=state.folded.version or state.version,
+        version=state.client_version,
         title=state.folded.title,
         transcript=state.files.transcript,
         parent=state.parent,
@@ -155,7 +155,7 @@ def _compaction_rows(state: SessionState) -> Iterator[CompactionRow]:
             before=each.before,
             after=each.after,
             model=each.model,
-            version=state.folded.version or state.version,
+            version=state.client_version,
             inferred=each.inferred,
             overflow=each.overflow,
         )

@@ -188,6 +188,11 @@ class SessionState:
         self._folder = folder
 
     @property
+    def client_version(self) -> str | None:
+        """The version of the client by the last record of its files, else by its status line."""
+        return self.folded.version or self.version
+
+    @property
     def folded(self) -> Session:
         return self.files.session
 

@@ -1,6 +1,7 @@
 """Claude Code's hooks and its status line."""
 
 import os
+import re
 
 import msgspec
 
@@ -8,7 +9,7 @@ from brimline.agents.claude.capabilities import ENTRYPOINT_VARIABLE, PROJECT_VAR
 from brimline.agents.claude.status_line import read_status_line
 from brimline.agents.hook_adapter import EVENTS, HookAdapter, HookRequest
 from brimline.agents.hook_payloads import HookInput, StatusLineReport
-from brimline.observations import Observation, ObservationKind
+from brimline.observations import Observation, ObservationKind, Reply
 from brimline.transcripts.source import Transcript
 
 # Events of a subagent, which has its own thread.
@@ -17,6 +18,8 @@ SUBAGENT_EVENTS: dict[str, ObservationKind] = {
     "PostToolBatch": "tool",
     "SubagentStop": "ended",
 }
+
+STOP_CONTEXT_SINCE = (2, 1, 325)  # the first known version that takes context from a Stop hook
 
 _hook = msgspec.json.Decoder(HookInput)
 
@@ -40,9 +43,23 @@ class ClaudeHooks(HookAdapter):
         observation = self.observation(kind, request, hook_input, at, late)
         return msgspec.structs.replace(observation, thread=file.thread, file=file, model=None)
 
+    def encode_reply(self, hook_event: str, reply: Reply) -> bytes:
+        """Continue a turn by context if the client takes that, else by a decision.
+
+        The user sees "Stop hook feedback" instead of "Stop hook error". 2.1.139 ignores context.
+        """
+        if reply.stop_feedback is not None and _takes_stop_context(reply.client_version):
+            reply = Reply(context=reply.stop_feedback)
+        return super().encode_reply(hook_event, reply)
+
     def may_read_files(self, request: HookRequest) -> bool:
         """Only a subagent's hook needs its transcript's size."""
         return b'"agent_id"' in request.body
+
+
+def _takes_stop_context(version: str | None) -> bool:
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version or ""))
+    return numbers >= STOP_CONTEXT_SINCE
 
 
 def _is_interactive(request: HookRequest) -> bool | None:
