@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from brimline._version import __version__
@@ -16,6 +17,7 @@ from brimline.cli import doctor, setup
 from brimline.cli.context import Context
 from brimline.cli.doctor_checks import (
     FULL,
+    OLD_COMMANDS,
     ROOM,
     START,
     Check,
@@ -32,6 +34,7 @@ from brimline.server.secret import load_or_create_secret
 from brimline.settings import Settings
 from brimline.setup.disabled_hooks import DisablingSetting
 from brimline.setup.installed import InstalledHooks
+from brimline.setup.launcher import read_launcher, write_launcher
 from brimline.store.problems import StoreProblem, report_problem
 from brimline.transcripts.source import Places
 
@@ -129,8 +132,8 @@ def test_text_has_a_line_per_check_and_hints_below_failures(
 @pytest.mark.parametrize("scope", ["user", "project"])
 def test_removed_status_line_is_reported_unless_setup_left_it_out(user: User, scope: str) -> None:
     user.set_up(scope=scope, agents=["claude"])
-    base = user.home if scope == "user" else Path.cwd()
-    path = base / ".claude/settings.json"
+    local = Path.cwd() / ".claude/settings.local.json"
+    path = user.home / ".claude/settings.json" if scope == "user" else local
     settings = json.loads(path.read_text())
     settings["statusLine"]["command"] = "mine"
     path.write_text(json.dumps(settings))
@@ -150,6 +153,58 @@ def test_project_setting_that_disables_hooks_is_named(user: User) -> None:
     check = user.doctor()[1]["claude hooks"]
     assert check["told"] == f"disabled by disableAllHooks in {path}"
     assert check["hint"] == f"Remove `disableAllHooks` from {path}."
+
+
+def test_launcher_is_checked_once_hooks_run_it(user: User) -> None:
+    assert "launcher" not in user.doctor()[1]
+    user.set_up()
+    assert user.doctor()[1]["launcher"]["told"] == "runs this installation"
+    launcher = user.home / ".local/state/brimline/brimline-hook"
+    launcher.chmod(0o600)
+    assert not user.doctor()[1]["launcher"]["well"]
+    launcher.unlink()
+    check = user.doctor()[1]["launcher"]
+    assert (check["well"], check["told"]) == (False, f"missing or not executable: {launcher}")
+    assert check["hint"] == "`brimline setup` writes it; without it, every hook fails."
+    user.set_up()
+    assert user.doctor()[1]["launcher"]["well"]
+
+
+def test_launcher_of_a_gone_outdated_or_other_installation_is_named(
+    user: User, tmp_path: Path
+) -> None:
+    user.set_up()
+    state = user.home / ".local/state/brimline"
+    current = read_launcher(state)
+    assert current is not None
+    write_launcher(msgspec.structs.replace(current, script="/venv/python3.12/client.py"))
+    check = user.doctor()[1]["launcher"]
+    place = f"{state}/brimline-hook"
+    assert check["told"] == f"the installation that {place} runs is gone: {current.python}"
+    assert check["hint"] == "`brimline setup` lets it run this installation."
+    python = tmp_path / "python"
+    python.symlink_to(current.python)
+    write_launcher(msgspec.structs.replace(current, python=str(python)))
+    check = user.doctor()[1]["launcher"]
+    assert (check["well"], check["told"]) == (True, f"runs another installation: {python}")
+    write_launcher(msgspec.structs.replace(current, socket="/other.sock"))
+    check = user.doctor()[1]["launcher"]
+    assert (check["well"], check["hint"]) == (False, "It is outdated: `brimline setup` updates it.")
+
+
+def test_long_commands_of_an_earlier_version_are_reported(user: User) -> None:
+    user.set_up()
+    path = user.home / ".claude/settings.json"
+    script = "/v/brimline/hooks/client/client.py"
+    long = f'"command": "/v/brimline-hook", "args": ["/v/python", "{script}", '
+    short = f'"command": "{user.home}/.local/state/brimline/brimline-hook", "args": ['
+    path.write_text(path.read_text().replace(short, long))
+    checks = user.doctor()[1]
+    assert checks["claude hooks"]["told"] == f"{OLD_COMMANDS} in {path}"
+    assert checks["claude hooks"]["hint"] == "`brimline setup claude` replaces them."
+    assert "launcher" not in checks
+    user.set_up()
+    assert user.doctor()[1]["claude hooks"]["well"]
 
 
 def test_unresponsive_daemon_is_reported_with_how_to_end_it(user: User) -> None:
@@ -280,7 +335,13 @@ def test_hooks_posted_to_another_port_fail_only_if_a_daemon_runs(user: User) -> 
         ),
         (
             InstalledHooks("claude", Path("/s"), ("Stop",), outdated=("Stop",)),
-            "from another installation",
+            "outdated for Stop in /s",
+        ),
+        (
+            InstalledHooks(
+                "claude", Path("/s"), ("Stop",), outdated=("Stop",), names_installation=True
+            ),
+            f"{OLD_COMMANDS} in /s",
         ),
         (
             InstalledHooks(
@@ -289,7 +350,7 @@ def test_hooks_posted_to_another_port_fail_only_if_a_daemon_runs(user: User) -> 
             "disabled by x in /t",
         ),
     ],
-    ids=["broken", "missing", "old", "off"],
+    ids=["broken", "missing", "outdated", "old", "off"],
 )
 def test_hook_problem_is_reported_with_a_hint(
     user: User, installed: InstalledHooks, message: str

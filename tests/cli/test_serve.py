@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from brimline.agents.hook_adapter import HookRequest
 from brimline.server.sockets import hold_instance_lock
+from brimline.setup.launcher import read_launcher, write_launcher
 from brimline.testing.hook_frames import encode_request
 
 from .terminal import PATIENCE_S, User
@@ -69,6 +71,18 @@ def test_unresponsive_lock_holder_is_named_by_every_command(user: User, tmp_path
         assert (background.code, background.err) == (1, f"brimline: {silent(user)}")
         status = user.run("serve", "--status", "--json").json
         assert status == {"running": False, "pid": os.getpid()}
+
+
+@pytest.mark.slow
+def test_daemon_lets_the_launcher_run_it_after_an_upgrade(serving: User) -> None:
+    """An upgrade may change the paths of the installation, as another Python does."""
+    assert serving.run("setup", "claude").code == 0
+    program = read_launcher(state(serving))
+    assert program is not None
+    write_launcher(msgspec.structs.replace(program, script="/venv/lib/python3.10/client.py"))
+    assert serving.run("serve", "--stop").code == 0
+    assert serving.run("serve", "--background").code == 0
+    assert read_launcher(state(serving)) == program
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import pytest
 from brimline.agents import get_agent
 from brimline.agents.hook_command import Program
 from brimline.setup.install import SetupOptions
+from brimline.setup.launcher import write_launcher
 from brimline.setup.plan import apply, plan
 from brimline.testing.fake_model import Reply, Scenario
 from brimline.transcripts.source import Places
@@ -58,7 +59,7 @@ class SetUp:
         self.recorder.write_text(RECORDER)
         self.recorder.chmod(0o755)
         self._places = Places(self.place.home, {})
-        self._agent, self._state = agent, root / "state"
+        self._agent, self._state = agent, root / "with a space" / "state"
         self.file = get_agent(agent).install_spec.user_file(self._places)
         self.file.parent.mkdir(parents=True)
         self.file.write_text(text)
@@ -66,8 +67,9 @@ class SetUp:
 
     def change(self, remove: bool) -> None:
         """Run setup for the agent, or remove it."""
-        fast, places = str(self.recorder), ("/no/hook.sock", "/no/spool")
-        program = Program("/no/python", "/no/client.py", *places, fast)
+        places = str(self._state / "hook.sock"), str(self._state / "spool")
+        program = Program("/no/python", "/no/client.py", *places, str(self.recorder))
+        write_launcher(program)
         options = SetupOptions(program, self._state, self.place.project, remove=remove)
         for change in plan([self._agent], self._places, options):
             assert apply(change).problem is None
@@ -116,6 +118,21 @@ def test_claude_runs_every_hook(tmp_path: Path) -> None:
     assert installed.events() == expected
     installed.change(remove=True)
     assert installed.file.read_text() == text
+
+
+def test_claude_shows_no_error_if_the_installation_is_gone(tmp_path: Path) -> None:
+    """The launcher stays in the state folder, and the turn goes on as without hooks."""
+    installed = SetUp(tmp_path, "claude", json.dumps(CLAUDE))
+    installed.recorder.unlink()
+    loop = Scenario(main=(claude.bash("echo hi"), Reply(text="Done.")))
+    run = run_without_warnings(installed, loop, "Go.", "--include-hook-events")
+    lines = [json.loads(line) for line in run.stdout.splitlines()]
+    responses = [line for line in lines if line.get("subtype") == "hook_response"]
+    assert {line["hook_event"] for line in responses} >= {"UserPromptSubmit", "Stop"}
+    assert {(line["exit_code"], line["outcome"], line["stderr"]) for line in responses} == {
+        (0, "success", "")
+    }
+    assert (run.exit_code, lines[-1]["result"], run.stderr) == (0, "Done.", "")
 
 
 def test_claude_runs_the_status_line(tmp_path: Path) -> None:

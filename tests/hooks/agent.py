@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from brimline.agents.hook_adapter import HookRequest
+from brimline.agents.hook_command import Program
 from brimline.hooks import spool
 from brimline.hooks.client import client
 from brimline.hooks.client.payload import reduce_body
+from brimline.setup.launcher import write_launcher
 
 from .daemon import Daemon, Exchange
 
@@ -69,7 +71,7 @@ class Agent:
         begun = time.monotonic()
         with open_stdin(stdin) as stdin_fd:
             process = subprocess.Popen(
-                [*self.command, kind, "claude", str(self.socket), str(self.folder / spool.NAME)],
+                self.words(kind),
                 stdin=stdin_fd,
                 stdout=stdout,
                 stderr=subprocess.PIPE,
@@ -80,6 +82,10 @@ class Agent:
             out, stderr = process.communicate(piped, timeout=60)
         gone = time.monotonic() - begun
         return ClientResult(process.pid, process.returncode, out or b"", stderr, gone)
+
+    def words(self, kind: str) -> list[str]:
+        """Return the command with its arguments."""
+        return [*self.command, kind, "claude", str(self.socket), str(self.folder / spool.NAME)]
 
     def answered(
         self, daemon: Daemon, stdin: Stdin, kind: str = "hook", stdout: int = subprocess.PIPE
@@ -123,6 +129,20 @@ class Agent:
     def take_dropped(self) -> int:
         """Return the number of lost events and reset it."""
         return spool.take_dropped(self.folder)
+
+
+class InstalledAgent(Agent):
+    """Runs the launcher, as setup installs it."""
+
+    def words(self, kind: str) -> list[str]:
+        return [*self.command, "claude", kind]
+
+
+def install(program: Program, env: Mapping[str, str] | None = None) -> InstalledAgent:
+    """Write the launcher of a program and return an agent that runs it."""
+    write_launcher(program)
+    socket = Path(program.socket)
+    return InstalledAgent([program.launcher], socket.parent, socket, env or {})
 
 
 def python_client() -> list[str]:

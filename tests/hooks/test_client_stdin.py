@@ -2,6 +2,7 @@
 
 import os
 import pty
+import shlex
 import socket
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 from brimline.agents.hook_command import Program
 
-from .agent import CLIENT, MAX_RUN_S, Agent
+from .agent import CLIENT, MAX_RUN_S, Agent, install
 from .daemon import Daemon, answers
 
 Opened = Callable[[Path], Iterator[int]]
@@ -97,9 +98,7 @@ def installed(request: pytest.FixtureRequest, folder: Path) -> Agent:
     """An agent with the command that setup installs, with and without the compiled client."""
     fast = str(request.getfixturevalue("compiled")) if request.param == "compiled" else None
     place = str(folder / "hook.sock"), str(folder / "spool")
-    program = Program(sys.executable, str(CLIENT), *place, fast)
-    words = program.command("hook", "claude").words
-    return Agent(words[:-4], folder, folder / "hook.sock")
+    return install(Program(sys.executable, str(CLIENT), *place, fast))
 
 
 @pytest.mark.parametrize("kind", ["hook", "statusline"])
@@ -125,18 +124,28 @@ def test_closed_stdin_is_silent(installed: Agent) -> None:
     assert (result.code, result.stdout, result.stderr) == (0, b"", b"")
 
 
-def test_missing_python_is_silent(folder: Path) -> None:
+@pytest.mark.parametrize("kind", ["start", "hook", "statusline-restart"])
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ("/nowhere/python", str(CLIENT), None),
+        (sys.executable, "/nowhere/client.py", "/nowhere/brimline-hook"),
+    ],
+    ids=["removed", "other Python"],
+)
+def test_gone_installation_is_silent(
+    folder: Path, paths: tuple[str, str, str | None], kind: str
+) -> None:
+    python, script, compiled = paths
     place = str(folder / "hook.sock"), str(folder / "spool")
-    program = Program("/nowhere/python", str(CLIENT), *place)
-    agent = Agent(program.command("hook", "claude").words[:-4], folder, folder / "hook.sock")
-    result = agent.run(b"{}")
+    agent = install(Program(python, script, *place, compiled))
+    result = agent.run(b"{}", kind)
     assert (result.code, result.stdout, result.stderr) == (0, b"", b"")
+    assert agent.take_spooled() == []
 
 
 def test_shell_command_is_silent_too(installed: Agent) -> None:
-    place = str(installed.socket), str(installed.folder / "spool")
-    program = Program(sys.executable, str(CLIENT), *place)
-    command = program.command("hook", "claude").shell
+    command = shlex.join(installed.words("hook"))
     with open_stream(directory, installed.folder) as stdin:
         result = subprocess.run(
             ["/bin/sh", "-c", command], stdin=stdin, capture_output=True, check=False

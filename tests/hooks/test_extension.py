@@ -17,6 +17,7 @@ from brimline.agents.hook_adapter import HookRequest
 from brimline.agents.hook_command import Program
 from brimline.hooks.client.exchange import MAX_VALUE_BYTES, PASSED_VARIABLES
 from brimline.setup.extension import extension_source
+from brimline.setup.launcher import write_launcher
 from clients.install import node
 
 from .agent import CLIENT, MAX_RUN_S, Agent
@@ -64,6 +65,7 @@ def make_agent(request: pytest.FixtureRequest, folder: Path) -> MakeAgent:
     def make(more: str = "", script: Path = CLIENT, autostart: bool = False) -> Agent:
         place = (str(folder / "hook.sock"), str(folder / "spool"))
         program = Program(sys.executable, str(script), *place)
+        write_launcher(program)
         code = extension_source(recipe, program, autostart).decode() + SENDING_SCRIPT % more
         file = folder / "agent.mjs"
         file.write_text(code, "utf-8")
@@ -277,8 +279,11 @@ def test_slow_daemon_is_not_started_again(make_agent: MakeAgent) -> None:
     assert (agent.folder / "spool").read_text() == "hook"
 
 
-def test_uninstalled_brimline_is_silent(make_agent: MakeAgent) -> None:
+@pytest.mark.parametrize("has_launcher", [True, False])
+def test_uninstalled_brimline_is_silent(make_agent: MakeAgent, has_launcher: bool) -> None:
     agent = make_agent(script=Path("/gone/client.py"))
+    if not has_launcher:
+        (agent.folder / "brimline-hook").unlink()
     result = agent.run(BODY)
     assert (result.code, result.stdout, result.stderr, agent.take_spooled()) == (
         0,

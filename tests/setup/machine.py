@@ -11,7 +11,7 @@ from brimline.setup.install import SetupOptions
 from brimline.setup.plan import Change, apply, plan
 from brimline.transcripts.source import Places
 
-HOOK = "/opt/brimline/brimline-hook"
+HOOK = "/state/brimline-hook"
 FILES = {
     "claude": ".claude/settings.json",
     "codex": ".codex/hooks.json",
@@ -19,11 +19,13 @@ FILES = {
     "opencode": ".config/opencode/plugins/brimline.js",
     "pi": ".pi/agent/extensions/brimline.js",
 }
+PROJECT_FILES = {"claude": ".claude/settings.local.json"}
 TARGET = HttpTarget("http://127.0.0.1:8421", "token-of-hooks")
 
 
-def program(fast: str | None = HOOK, script: str = "/opt/client.py") -> Program:
-    return Program("/usr/bin/python3", script, "/state/hook.sock", "/state/spool", fast)
+def program(state: str = "/state") -> Program:
+    """The hook client, whose launcher is in this state folder."""
+    return Program("/usr/bin/python3", "/opt/client.py", f"{state}/hook.sock", f"{state}/spool")
 
 
 class Machine:
@@ -40,8 +42,9 @@ class Machine:
 
     def file(self, agent: str = "claude") -> Path:
         """The settings file that is changed."""
-        base = self.home if self.options.scope == "user" else self.project
-        return base / FILES[agent]
+        if self.options.scope == "user":
+            return self.home / FILES[agent]
+        return self.project / PROJECT_FILES.get(agent, FILES[agent])
 
     def write(self, text: str | bytes, agent: str = "claude") -> Path:
         """Write an agent's settings."""

@@ -15,6 +15,7 @@ from brimline.errors import InvalidSettings, UnknownAgent
 from brimline.server.port_file import write_port
 from brimline.server.secret import derive_token, load_or_create_secret
 from brimline.settings import Daemon, Settings, socket_path
+from brimline.setup.launcher import read_launcher
 from brimline.transcripts.source import Places
 
 DEFAULTS: dict[str, Any] = {
@@ -87,15 +88,67 @@ def test_each_agent_is_listed_with_its_file_change_and_result(user: User) -> Non
     assert not any("Codex" in line for line in lines)
 
 
-def test_installed_command_uses_absolute_paths_socket_and_spool(user: User) -> None:
+def test_installed_command_is_short_and_the_launcher_has_the_paths(user: User) -> None:
     user.run(agents=["claude"])
     hook = json.loads(user.settings.read_text())["hooks"]["Stop"][0]["hooks"][0]
-    words = [hook["command"], *hook["args"]]
     state = user.home / ".local/state/brimline"
-    socket = socket_path(state, os.getuid())
-    assert words[-4:] == ["hook-restart", "claude", str(socket), str(state / "spool")]
-    assert sys.executable in words
-    assert any(word.endswith("/brimline/hooks/client/client.py") for word in words)
+    launcher = state / "brimline-hook"
+    assert [hook["command"], *hook["args"]] == [str(launcher), "claude", "hook-restart"]
+    assert launcher.stat().st_mode & 0o777 == 0o700
+    program = read_launcher(state)
+    assert program is not None
+    assert (program.python, program.spool) == (sys.executable, str(state / "spool"))
+    assert program.socket == str(socket_path(state, os.getuid()))
+    assert program.script.endswith("/brimline/hooks/client/client.py")
+
+
+def test_launcher_is_written_again_and_removed_with_the_last_agent(user: User) -> None:
+    launcher = user.home / ".local/state/brimline/brimline-hook"
+    user.run()
+    launcher.unlink()
+    assert "Already set up." in user.run()[1]
+    assert launcher.exists()
+    user.run(agents=["claude"], remove=True)
+    assert launcher.exists()
+    user.run(agents=["pi"], remove=True)
+    assert not launcher.exists()
+
+
+def test_hooks_of_an_earlier_version_are_shortened_with_their_options(user: User) -> None:
+    """They had the paths of the installation; those without autostart stay so."""
+    paths = ["/venv/bin/python", "/venv/lib/brimline/hooks/client/client.py"]
+    for first in ("start", "hook"):
+        words = [*paths, first, "claude", "/state/hook.sock", "/state/spool"]
+        hook = {"type": "command", "command": "/venv/lib/brimline-hook", "args": words}
+        user.settings.write_text(json.dumps({"hooks": {"SessionStart": [{"hooks": [hook]}]}}))
+        user.run(agents=["claude"])
+        assert kinds(user)["SessionStart"] == first
+        assert "client.py" not in user.settings.read_text()
+        user.run(agents=["claude"], remove=True)
+        assert "brimline" not in user.settings.read_text()
+
+
+@pytest.mark.parametrize("options", [{}, {"service": True}, {"dry_run": True}])
+def test_setup_from_a_cache_is_refused_and_says_what_to_install(
+    user: User,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: dict[str, Any],
+) -> None:
+    user.run()
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "uv/archive-v0/a1/bin/python"))
+    (tmp_path / "uv").mkdir()
+    (tmp_path / "uv/CACHEDIR.TAG").touch()
+    before = user.settings.read_bytes()
+    capsys.readouterr()
+    context = Context(Places(user.home, user.env), Settings(), width=100, colour=False, now=0)
+    code = setup.run(context, argparse.Namespace(**{**DEFAULTS, **options}))
+    printed = capsys.readouterr()
+    assert (code, printed.out, user.settings.read_bytes()) == (1, "", before)
+    assert f"from {tmp_path / 'uv'}: " in printed.err
+    assert "`uv tool install brimline`" in printed.err
+    assert user.run(remove=True)[0] == 0
 
 
 def test_dry_run_shows_the_change_and_writes_nothing(user: User) -> None:
@@ -216,7 +269,8 @@ def test_escapes_in_settings_do_not_reach_the_terminal(user: User) -> None:
 def test_project_scope_changes_the_working_folder(user: User) -> None:
     code, _ = user.run(agents=["claude"], scope="project")
     assert code == 0
-    assert Path(".claude/settings.json").exists()
+    assert Path(".claude/settings.local.json").exists()
+    assert not Path(".claude/settings.json").exists()
     assert not user.settings.exists()
 
 
@@ -258,7 +312,7 @@ def test_machine_without_agents_gets_a_hint(
 def kinds(user: User) -> dict[str, str]:
     """The kind argument of each event's hook."""
     hooks = json.loads(user.settings.read_text())["hooks"]
-    return {event: group["hooks"][0]["args"][-4] for event, [group] in hooks.items()}
+    return {event: group["hooks"][0]["args"][-1] for event, [group] in hooks.items()}
 
 
 def test_every_hook_starts_the_daemon_by_default(user: User) -> None:

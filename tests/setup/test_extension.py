@@ -12,7 +12,7 @@ from brimline.agents import all_agents, get_agent
 from brimline.setup.installed import find_installed
 from brimline.setup.shared_file import backup_path
 
-from .machine import Machine, program
+from .machine import HOOK, Machine, program
 
 AGENTS = [agent.name for agent in all_agents() if agent.install_spec.is_extension]
 pytestmark = pytest.mark.parametrize("agent", AGENTS)
@@ -25,18 +25,12 @@ def config(machine: Machine, agent: str) -> Any:
     return json.loads(line[1])
 
 
-def test_extension_gets_absolute_paths_of_daemon_and_offline_client(
-    machine: Machine, agent: str
-) -> None:
+def test_extension_gets_absolute_paths_of_daemon_and_launcher(machine: Machine, agent: str) -> None:
     change = machine.set_up(agent)
     assert (change.path, change.before) == (machine.file(agent), None)
     written = config(machine, agent)
-    assert (written["agent"], written["socket"], written["spool"]) == (
-        agent,
-        "/state/hook.sock",
-        "/state/spool",
-    )
-    assert written["client"] == ["/usr/bin/python3", "-I", "-S", "/opt/client.py"]
+    assert (written["agent"], written["socket"]) == (agent, "/state/hook.sock")
+    assert written["launcher"] == HOOK
     assert written["timeoutMs"] == 2000
 
 
@@ -55,11 +49,11 @@ def test_second_setup_changes_nothing(machine: Machine, agent: str) -> None:
 
 
 def test_outdated_or_edited_extension_is_replaced(machine: Machine, agent: str) -> None:
-    machine.set_up(agent, program=program(script="/old/client.py"))
+    machine.set_up(agent, program=program("/old"))
     with machine.file(agent).open("a") as file:
         file.write("// mine\n")
     machine.set_up(agent)
-    assert "/opt/client.py" in machine.file(agent).read_text()
+    assert f'"{HOOK}"' in machine.file(agent).read_text()
     assert "mine" not in machine.file(agent).read_text()
     machine.remove(agent)
     assert list(machine.places.home.iterdir()) == []
@@ -100,7 +94,7 @@ def test_extension_uses_the_socket_even_with_http_transport(machine: Machine, ag
 
 
 def test_path_that_the_file_cannot_hold_is_refused(machine: Machine, agent: str) -> None:
-    change = machine.set_up(agent, program=program(script="/caf\udce9/client.py"))
+    change = machine.set_up(agent, program=program("/caf\udce9"))
     assert "not UTF-8" in str(change.problem)
     assert not machine.file(agent).exists()
 
@@ -123,9 +117,7 @@ def test_installed_extension_is_absent_foreign_current_or_outdated(
     )
     machine.set_up(agent, autostart=False)
     assert not find_installed(agent, machine.places, machine.options, "user").autostart
-    other_options = msgspec.structs.replace(
-        machine.options, program=program(script="/new/client.py")
-    )
+    other_options = msgspec.structs.replace(machine.options, program=program("/new"))
     assert find_installed(agent, machine.places, other_options, "user").outdated == events
 
 

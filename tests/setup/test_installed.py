@@ -9,7 +9,7 @@ import pytest
 from brimline.agents import get_agent
 from brimline.setup.installed import InstalledHooks, find_installed
 
-from .machine import Machine, program
+from .machine import HOOK, Machine, program
 
 ADDRESS = "http://127.0.0.1:8421"
 
@@ -56,16 +56,16 @@ def test_every_command_starts_the_daemon_if_autostart_is_on(
     machine: Machine, autostart: bool
 ) -> None:
     machine.set_up(autostart=autostart, transport="http")
-    kinds = {event: hook.get("args", [None] * 3)[2] for event, [hook] in machine.hooks().items()}
+    kinds = {event: hook.get("args", [None] * 2)[1] for event, [hook] in machine.hooks().items()}
     assert kinds.pop("SessionStart") == ("start" if autostart else "hook")
     assert set(kinds.values()) == {None}
     assert installed(machine).addresses == (ADDRESS,)
     machine.set_up(autostart=autostart, transport="command")
-    kinds = {event: hook["args"][2] for event, [hook] in machine.hooks().items()}
+    kinds = {event: hook["args"][1] for event, [hook] in machine.hooks().items()}
     assert kinds.pop("SessionStart") == ("start" if autostart else "hook")
     assert set(kinds.values()) == {"hook-restart" if autostart else "hook"}
     line = json.loads(machine.file().read_text())["statusLine"]["command"]
-    assert (" statusline-restart " in line, " statusline " in line) == (autostart, not autostart)
+    assert line == f"{HOOK} claude {'statusline-restart' if autostart else 'statusline'}"
 
 
 def test_hooks_that_only_start_the_daemon_with_a_session_are_outdated(machine: Machine) -> None:
@@ -78,7 +78,7 @@ def test_hooks_that_only_start_the_daemon_with_a_session_are_outdated(machine: M
 
 
 def test_hooks_of_another_installation_are_outdated(machine: Machine) -> None:
-    machine.set_up(program=program("/old/brimline-hook"))
+    machine.set_up(program=program("/old"))
     assert installed(machine).outdated == tuple(get_agent("claude").install_spec.events)
 
 
@@ -146,7 +146,7 @@ def test_status_line_is_present_outdated_or_removed_since(machine: Machine) -> N
     assert installed(machine).status_line is None
     machine.set_up()
     assert installed(machine).status_line == "current"
-    assert installed(machine, program=program("/new/brimline-hook")).status_line == "old"
+    assert installed(machine, program=program("/new")).status_line == "old"
     path = machine.file()
     path.write_text(path.read_text().replace("statusLine", "other"))
     assert installed(machine).status_line == "gone"

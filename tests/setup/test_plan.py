@@ -184,7 +184,7 @@ def test_removal_after_an_update_restores_the_file_byte_for_byte(machine: Machin
     text = '{\n  "statusLine": {"type": "command", "command": "mine"}\n}'
     path = machine.write(text)
     machine.set_up()
-    machine.set_up(program=program("/new/brimline-hook"))
+    machine.set_up(program=program("/new"))
     assert f'"{HOOK}"' not in path.read_text()
     machine.remove()
     assert path.read_text() == text
@@ -203,7 +203,7 @@ def test_removal_keeps_changes_between_two_setups(machine: Machine) -> None:
     path = machine.write('{\n  "model": "opus"\n}\n')
     machine.set_up()
     path.write_text(path.read_text().replace('"opus"', '"haiku"'))
-    machine.set_up(program=program("/new/brimline-hook"))
+    machine.set_up(program=program("/new"))
     assert b"opus" in backup_path(path).read_bytes()
     machine.remove()
     assert path.read_text() == '{\n  "model": "haiku"\n}\n'
@@ -247,7 +247,7 @@ def test_options_that_are_not_given_again_are_kept(
     machine.set_up(**options)
     for first in (False, True):
         assert machine.plan(default_autostart=first).pending is False
-    new = program("/new/brimline-hook")
+    new = program("/new")
     machine.set_up(program=new)
     assert machine.plan(program=new, **options).pending is False
 
@@ -255,7 +255,7 @@ def test_options_that_are_not_given_again_are_kept(
 def test_backup_never_contains_our_entries(machine: Machine) -> None:
     path = machine.write('{"model": "opus"}')
     machine.set_up()
-    machine.set_up(program=program("/new/brimline-hook"))
+    machine.set_up(program=program("/new"))
     assert backup_path(path).read_text() == '{"model": "opus"}'
     path.write_text('{"model": "haiku"}')
     machine.set_up()
@@ -375,7 +375,7 @@ def test_refused_file_keeps_its_earlier_backup_and_record(machine: Machine) -> N
     manifest = load_manifest(machine.options.state)
     path.chmod(0o444)
     with pytest.raises(InvalidSettings, match="Permission denied"):
-        machine.set_up(program=program("/new/brimline-hook"))
+        machine.set_up(program=program("/new"))
     assert (load_manifest(machine.options.state), backup_path(path).read_text()) == (manifest, "{}")
 
 

@@ -33,7 +33,7 @@ root, start, times, *what = sys.argv[1:]
 places = Places(Path(root, "home"), {})
 print("begun", flush=True)
 for number in range(int(times)):
-    program = Program("/python", "/client.py", "/state/hook.sock", "/state/spool", start)
+    program = Program("/python", "/client.py", f"{start}/hook.sock", f"{start}/spool")
     remove = what[number % len(what)] == "out"
     wish = SetupOptions(program, Path(root, "state"), Path(root, "project"), remove=remove)
     for change in plan(["claude", "codex", "gemini"], places, wish):
@@ -57,7 +57,7 @@ def finished(*processes: "subprocess.Popen[str]") -> None:
 def test_concurrent_setups_leave_each_hook_once(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.write(TEXT)
-    finished(*(started(tmp_path, f"/{name}/brimline-hook", 5, "in") for name in "abc"))
+    finished(*(started(tmp_path, f"/{name}", 5, "in") for name in "abc"))
     for agent in ("claude", "codex", "gemini"):
         hooks = machine.settings(agent)["hooks"]
         assert list(hooks) == list(get_agent(agent).install_spec.events)
@@ -70,7 +70,7 @@ def test_concurrent_setups_leave_each_hook_once(tmp_path: Path) -> None:
 def test_concurrent_setup_and_removal_keep_the_users_status_line(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.write(TEXT)
-    finished(*(started(tmp_path, "/a/brimline-hook", 12, *turns) for turns in (("in", "out"),) * 2))
+    finished(*(started(tmp_path, "/a", 12, *turns) for turns in (("in", "out"),) * 2))
     machine.set_up()
     status_line = find_status_line(machine.options.state, None)
     assert status_line is not None
@@ -87,7 +87,7 @@ def test_killed_setup_leaves_the_old_or_new_file_and_can_be_repeated(
 ) -> None:
     machine = Machine(tmp_path)
     path = machine.write(TEXT)
-    process = started(tmp_path, "/a/brimline-hook", 1_000, "in", "out")
+    process = started(tmp_path, "/a", 1_000, "in", "out")
     assert process.stdout is not None
     assert process.stderr is not None
     assert process.stdout.readline() == "begun\n"

@@ -3,10 +3,15 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from brimline.agents import get_agent
 from brimline.errors import InvalidSettings
+from brimline.setup.install import SettingsFile
+from brimline.setup.installed import find_installed
 from brimline.setup.manifest import find_status_line
+from brimline.setup.plan import Change, apply, plan
 from brimline.setup.shared_file import backup_path
 
 from .machine import Machine, program
@@ -30,7 +35,7 @@ def test_setup_replaces_only_the_command_of_the_status_line(machine: Machine) ->
     machine.set_up()
     status_line = machine.settings()["statusLine"]
     assert (list(status_line), status_line["padding"]) == (["padding", "type", "command"], 2)
-    assert "statusline claude" in status_line["command"]
+    assert "claude statusline" in status_line["command"]
     assert user_command(machine) == "~/line A"
 
 
@@ -119,7 +124,7 @@ def test_status_line_is_found_in_the_backup_without_the_state_folder(machine: Ma
     path = machine.write(OWN)
     machine.set_up()
     (machine.options.state / "setup.json").unlink()
-    machine.set_up(program=program("/new/brimline-hook"))
+    machine.set_up(program=program("/new"))
     assert user_command(machine) == "~/line A"
     (machine.options.state / "setup.json").unlink()
     machine.remove()
@@ -148,6 +153,75 @@ def test_broken_record_is_reported_and_not_overwritten(machine: Machine) -> None
 def test_record_is_readable_by_its_owner_only(machine: Machine) -> None:
     machine.set_up()
     assert machine.options.state.stat().st_mode & 0o077 == 0
+
+
+SHARED = '{"statusLine": {"type": "command", "command": "shared"}}'
+
+
+def shared_file(project: Machine) -> Path:
+    """The settings that a project shares with others."""
+    return project.file().with_name("settings.json")
+
+
+def test_projects_shared_status_line_is_run_and_stays(tmp_path: Path) -> None:
+    user, project = Machine(tmp_path), Machine(tmp_path, scope="project")
+    user.write(OWN)
+    shared_file(project).parent.mkdir()
+    shared_file(project).write_text(SHARED)
+    project.set_up()
+    assert user_command(project) == "shared"
+    project.remove()
+    assert shared_file(project).read_text() == SHARED
+    assert project.folder_names() == ["settings.json"]
+
+
+@pytest.mark.parametrize("remove", [False, True])
+def test_entries_of_an_earlier_version_leave_the_shared_file(tmp_path: Path, remove: bool) -> None:
+    """They move to the file of this user alone, and the project's own line is restored."""
+    project = Machine(tmp_path, scope="project")
+    shared = shared_file(project)
+    set_up_shared(project)
+    changes = plan(
+        ["claude"], project.places, msgspec.structs.replace(project.options, remove=remove)
+    )
+    assert [change.path for change in changes] == [shared, project.file()]
+    for change in changes:
+        assert apply(change).problem is None
+    assert shared.read_text() == SHARED
+    assert project.file().exists() is not remove
+    assert project.folder_names() == ["settings.json", *([] if remove else ["settings.local.json"])]
+    assert user_command(project) == (None if remove else "shared")
+    assert len(plan(["claude"], project.places, project.options)) == 1
+
+
+def set_up_shared(project: Machine) -> None:
+    """Set up a project as earlier versions did."""
+    shared = shared_file(project)
+    shared.parent.mkdir()
+    shared.write_text(SHARED)
+    file = SettingsFile(get_agent("claude").install_spec, shared, project.places, project.options)
+    apply(Change("claude", "hooks", shared, file=file, pending=True))
+    assert "brimline-hook" in shared.read_text()
+
+
+def test_entries_in_the_shared_file_are_found_as_installed(tmp_path: Path) -> None:
+    project = Machine(tmp_path, scope="project")
+    set_up_shared(project)
+    found = find_installed("claude", project.places, project.options, "project")
+    assert (found.path, found.scope) == (shared_file(project), "project")
+    assert found.events
+
+
+def test_users_settings_are_no_project_in_the_home_folder(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.set_up()
+    before = machine.file().read_text()
+    options = msgspec.structs.replace(machine.options, scope="project", cwd=machine.home)
+    [change] = plan(["claude"], machine.places, options)
+    assert change.path == machine.home / ".claude/settings.local.json"
+    assert find_installed("claude", machine.places, options, "project").events == ()
+    apply(change)
+    assert machine.file().read_text() == before
 
 
 def test_project_status_line_wins_over_the_users(tmp_path: Path) -> None:

@@ -16,15 +16,14 @@ Kind: TypeAlias = Literal["hook", "statusline", "start", "hook-restart", "status
 
 HOOK_NAME = "brimline"  # the name of our hooks in clients that name them
 
+# Hooks of earlier versions name a client itself: setup replaces them.
 COMPILED_CLIENT = "brimline-hook"
 PYTHON_CLIENT = "brimline/hooks/client/client.py"
-OLD_PYTHON_CLIENT = "brimline/hooks/client.py"  # of earlier versions: setup replaces such commands
+OLD_PYTHON_CLIENT = "brimline/hooks/client.py"
 
-# What a shell checks before it runs the Python client: Python fails if it or its script is gone, or
-# if stdin is a directory, and an exit code of 2 keeps an agent from continuing.
-SHELL_GUARD = (
-    '[ -x "$0" ] && [ -r "$3" ] && ! [ -d /dev/stdin ] || exit 0; exec "$0" "$@" 2>/dev/null'
-)
+# In the state folder: what every installed hook runs. The compiled client, which hooks of earlier
+# versions ran, has the same name.
+LAUNCHER_NAME = COMPILED_CLIENT
 
 URL_MARK = "by=brimline"  # marks an address as ours: others may have the same path
 
@@ -42,7 +41,10 @@ class HookCommand(msgspec.Struct, frozen=True):
 
 
 class Program(msgspec.Struct, frozen=True):
-    """The installed hook client, and the daemon's socket and spool; `compiled` if there is one."""
+    """The installed hook client, and the daemon's socket and spool; `compiled` if there is one.
+
+    Agents run the `launcher`, whose path stays the same when the installation changes.
+    """
 
     python: str
     script: str
@@ -51,18 +53,11 @@ class Program(msgspec.Struct, frozen=True):
     compiled: str | None = None
 
     @property
-    def python_words(self) -> tuple[str, ...]:
-        return self.python, "-I", "-S", self.script
-
-    @property
-    def client_words(self) -> tuple[str, ...]:
-        """The command of the client; the compiled one starts the daemon with the Python named."""
-        if self.compiled is None:
-            return "/bin/sh", "-c", SHELL_GUARD, *self.python_words
-        return self.compiled, self.python, self.script
+    def launcher(self) -> str:
+        return str(Path(self.spool).with_name(LAUNCHER_NAME))
 
     def command(self, kind: Kind, agent: str) -> HookCommand:
-        return HookCommand((*self.client_words, kind, agent, self.socket, self.spool))
+        return HookCommand((self.launcher, agent, kind))
 
 
 class Hook(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -107,16 +102,22 @@ def is_our_hook(hook: Json) -> bool:
         return False
     if isinstance(url := hook.get("url"), str):
         return _has_our_mark(url)
-    words = [word for word in _command_words(hook) if isinstance(word, str)]
-    is_compiled = bool(words) and words[0].rpartition("/")[2] == COMPILED_CLIENT
+    words = _command_words(hook)
+    is_launcher = bool(words) and words[0].rpartition("/")[2] == LAUNCHER_NAME
+    return is_launcher or names_installation(hook)
+
+
+def names_installation(hook: Json) -> bool:
+    """Return whether a hook is of an earlier version, which wrote the paths of the installation."""
+    words = _command_words(hook) if isinstance(hook, dict) else []
     scripts = (f"/{PYTHON_CLIENT}", f"/{OLD_PYTHON_CLIENT}")
-    return is_compiled or any(f"/{word}".endswith(scripts) for word in words)
+    return any(f"/{word}".endswith(scripts) for word in words)
 
 
 def starts_daemon(hook: Json) -> bool:
-    """Return whether a hook of ours, of any installation, starts the daemon."""
+    """Return whether a hook of ours, of any version, starts the daemon."""
     kind: Kind = "start"
-    return isinstance(hook, dict) and _command_words(hook)[-4:-3] == [kind]
+    return isinstance(hook, dict) and kind in _command_words(hook)
 
 
 def daemon_address(hook: Json) -> str | None:
@@ -128,12 +129,14 @@ def daemon_address(hook: Json) -> str | None:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _command_words(hook: "dict[str, Json]") -> list[Json]:
+def _command_words(hook: "dict[str, Json]") -> list[str]:
     """The words of a hook's command, which is for a shell if the client has no `args`."""
     command, words = hook.get("command"), hook.get("args")
     if not isinstance(command, str):
         return []
-    return [command, *words] if isinstance(words, list) else [*split_command(command)]
+    if not isinstance(words, list):
+        return split_command(command)
+    return [command, *(word for word in words if isinstance(word, str))]
 
 
 def split_command(command: str) -> list[str]:

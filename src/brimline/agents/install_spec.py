@@ -1,5 +1,6 @@
 """What setup writes into an agent's settings, and where they are."""
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -60,11 +61,11 @@ class DisableSetting(msgspec.Struct, frozen=True):
 class InstallSpec(msgspec.Struct, frozen=True):
     """Where an agent's hooks are configured, and which hooks setup installs there.
 
-    `user_file` is the user's file; `project_file` and `local_file` are below a project, and the
-    local file takes precedence. With `is_extension` the whole file is ours: the client has
-    extensions and no settings for hooks. For `http_events` the client can post to an address.
-    `min_version` is the first version that accepts what we write. `next_step` is what the user
-    must do after the installation.
+    `user_file` is the user's file; `project_file` is below a project. If a project also has a
+    `local_file`, of this user alone, that takes precedence and setup writes there. With
+    `is_extension` the whole file is ours: the client has extensions and no settings for hooks. For
+    `http_events` the client can post to an address. `min_version` is the first version that accepts
+    what we write. `next_step` is what the user must do after the installation.
     """
 
     agent: str
@@ -82,7 +83,20 @@ class InstallSpec(msgspec.Struct, frozen=True):
     next_step: str | None = None
 
     def file(self, places: Places, scope: Scope, cwd: Path) -> Path:
-        return self.user_file(places) if scope == "user" else cwd / self.project_file
+        if scope == "user":
+            return self.user_file(places)
+        return cwd / (self.local_file or self.project_file)
+
+    def old_file(self, places: Places, scope: Scope, cwd: Path) -> Path | None:
+        """Return another file of a scope, to which earlier versions wrote; None if there is none.
+
+        In the home folder a project's shared file is the user's own.
+        """
+        path = cwd / self.project_file
+        if scope == "user" or self.local_file is None:
+            return None
+        is_users = os.path.realpath(path) == os.path.realpath(self.user_file(places))
+        return None if is_users else path
 
     def wanted_hooks(
         self, program: Program, http: HttpTarget | None, autostart: bool = False

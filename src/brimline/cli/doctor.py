@@ -18,6 +18,7 @@ from brimline.cli.doctor_checks import (
     daemon,
     events,
     hooks,
+    launcher,
     limits,
     spool,
     status_line,
@@ -70,12 +71,14 @@ def _checks(context: Context) -> Iterator[Check]:
         yield from status_line(places)
         yield from version(agent, report)
         yield from transcript_format(context, agent)
+    everywhere = [one for places in installed.values() for one in places]
+    yield from launcher(setup.program, everywhere)
     yield from limits(context, agents)
     yield from daemon(report, context.now)
     yield from events(report, context.now)
     service = _service(context, setup, report)
     yield service
-    yield _autostart(context, [one for places in installed.values() for one in places], report)
+    yield _autostart(context, everywhere, report)
     yield store(setup.state)
     yield from store_problems(setup.state, context.now)
     yield spool(setup.state)

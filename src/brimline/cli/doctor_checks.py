@@ -11,10 +11,12 @@ import msgspec
 
 from brimline._version import __version__
 from brimline.agents import get_agent
+from brimline.agents.hook_command import Program
 from brimline.cli.context import Context
 from brimline.cli.windows import describe_bound
 from brimline.settings import seconds
 from brimline.setup.installed import InstalledHooks, LineState
+from brimline.setup.launcher import is_current, is_gone, read_launcher
 from brimline.store.problems import open_problems
 from brimline.survey.files import SessionFiles, load_session
 from brimline.survey.status import survey_sessions
@@ -29,13 +31,15 @@ MIN_FREE_BYTES = 16 << 20  # a disk with fewer bytes left is full before anybody
 
 START = "`brimline serve --background` starts it. With autostart on, a hook starts it."
 RESTART = "Restart it: `brimline serve --stop`, then `brimline serve --background`."
+OLD_COMMANDS = "commands of an earlier version, which fail if Brimline is moved or removed,"
+REFRESH = "It is outdated: `brimline setup` updates it."
 ELSEWHERE = "set BRIMLINE_STATE_DIR to another folder."
 ROOM = "Free some disk space: events cannot be stored."
 FULL = "The spool was full while the daemon was off: `brimline setup --service` keeps it running."
 
 # Problems of a status line.
 LINE_PROBLEMS: dict[LineState, str] = {
-    "old": "from another installation",
+    "old": "outdated",
     "gone": "no longer Brimline's",
 }
 
@@ -96,14 +100,16 @@ def _hook_problem(about: str, installed: InstalledHooks, report: DaemonReport) -
         finding, hint = f"{off.setting} in {off.path}", f"Remove `{off.setting}` from {off.path}."
         return Check(about, False, f"disabled by {finding}", hint)
     if installed.missing:
-        finding = f"no hook for {', '.join(installed.missing)}"
+        finding, effect = f"no hook for {', '.join(installed.missing)}", "installs"
+    elif installed.names_installation:
+        finding, effect = OLD_COMMANDS, "replaces"
     elif installed.outdated:
-        finding = f"from another installation for {', '.join(installed.outdated)}"
+        finding, effect = f"outdated for {', '.join(installed.outdated)}", "updates"
     elif report.runs and any(one != address for one in installed.addresses):
         return _wrong_address(about, installed, str(address))
     else:
         return None
-    hint = f"`{_setup_command(installed)}` installs them."
+    hint = f"`{_setup_command(installed)}` {effect} them."
     return Check(about, False, f"{finding} in {installed.path}", hint)
 
 
@@ -153,6 +159,24 @@ def status_line(installed: Sequence[InstalledHooks]) -> Iterator[Check]:
         return
     finding = f"{LINE_PROBLEMS[wrong.status_line]} in {wrong.path}"
     yield Check("status line", False, finding, f"`{_setup_command(wrong)}` restores it.")
+
+
+def launcher(program: Program, installed: Sequence[InstalledHooks]) -> Iterator[Check]:
+    """Check the launcher, if there are hooks that run it."""
+    if not any(one.events and not one.names_installation for one in installed):
+        return
+    path = Path(program.launcher)
+    current = read_launcher(path.parent)
+    if current is None or not os.access(path, os.X_OK):
+        hint = "`brimline setup` writes it; without it, every hook fails."
+        yield Check("launcher", False, f"missing or not executable: {path}", hint)
+    elif is_gone(current):
+        finding = f"the installation that {path} runs is gone: {current.python}"
+        yield Check("launcher", False, finding, "`brimline setup` lets it run this installation.")
+    elif current.python != program.python:
+        yield Check("launcher", True, f"runs another installation: {current.python}")
+    else:
+        yield Check("launcher", is_current(program), "runs this installation", REFRESH)
 
 
 def _last_write(context: Context, agent: str) -> float | None:

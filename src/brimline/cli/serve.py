@@ -6,6 +6,7 @@ import stat
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from brimline.cli import background
@@ -14,7 +15,7 @@ from brimline.cli.context import Context, emit_json
 from brimline.cli.daemon_requests import request
 from brimline.cli.open import PRINTED
 from brimline.cli.store_problems import print_store_problems
-from brimline.errors import AlreadyRunning, NotRunning
+from brimline.errors import AlreadyRunning, InvalidSettings, NotRunning
 from brimline.server.api.access import LINK_PATH
 from brimline.server.port_file import read_port
 from brimline.server.sockets import DEFAULT_PORT, DaemonUnresponsive
@@ -94,8 +95,11 @@ def _print_demo_link(link: str) -> None:
 
 def _run_daemon(context: Context, port: int | None, ready: Callable[[str], None]) -> int:
     from brimline.server.daemon import Daemon, ignore_hangup
+    from brimline.setup.launcher import local_program, refresh_launcher
 
     ignore_hangup()
+    with suppress(InvalidSettings):
+        refresh_launcher(local_program(Path(os.path.abspath(context.state))))
     daemon = Daemon(context.places, context.settings, port or None)
     _run_event_loop(daemon.run(ready))
     return 1 if daemon.is_lost else 0

@@ -4,24 +4,30 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from brimline.agents import agent_names, agents_present, get_agent
-from brimline.agents.hook_command import HttpTarget, Program, find_program
+from brimline.agents.hook_command import HttpTarget
 from brimline.cli import service
 from brimline.cli.arguments import add_flag, add_json
 from brimline.cli.context import Context, emit_json
 from brimline.cli.setup_diff import Shown, apply_change, change_lines, describe_change
+from brimline.errors import InvalidSettings
 from brimline.server.port_file import read_port
 from brimline.server.secret import derive_token, read_secret
 from brimline.server.sockets import HOST
-from brimline.settings import PROJECT_FILE, socket_path, user_file
+from brimline.settings import PROJECT_FILE, user_file
 from brimline.setup import parent
 from brimline.setup.install import SetupOptions
-from brimline.setup.installed import find_installed
+from brimline.setup.installed import find_installed, remove_unused_launcher
+from brimline.setup.launcher import find_cache, local_program, write_launcher
 from brimline.setup.plan import Change, plan, plan_managed_file
 
 NONE = "brimline: no agent found\nhint: name the agent to set up: `brimline setup claude`"
+CACHED = """\
+brimline: cannot set up agents from {cache}: a cache is cleared, and hooks would stop working
+hint: install Brimline with `uv tool install brimline`, then run `brimline setup`"""
 GONE = "Brimline is not installed here."
 DRY = "Dry run: nothing was changed."
 NEXT = "Start an agent, then check with `brimline serve --status`."
@@ -55,8 +61,8 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 def run(context: Context, options: argparse.Namespace) -> int:
     """Show what changes in each file, and write it."""
     agents = _agents(context, options)
-    if not (agents or _is_other_change(options) or options.remove):
-        print(NONE, file=sys.stderr)
+    if refusal := _refusal(options, agents):
+        print(refusal, file=sys.stderr)
         if options.json:
             emit_json([])
         return 1
@@ -66,6 +72,16 @@ def run(context: Context, options: argparse.Namespace) -> int:
     else:
         _print(context, options, changes)
     return 1 if any(one.problem for one in changes) else 0
+
+
+def _refusal(options: argparse.Namespace, agents: list[str]) -> str | None:
+    """Return why nothing can be set up."""
+    if options.remove:
+        return None
+    if not (agents or _is_other_change(options)):
+        return NONE
+    cache = find_cache(Path(sys.executable))
+    return CACHED.format(cache=cache) if cache and (agents or options.service) else None
 
 
 def _agents(context: Context, options: argparse.Namespace) -> list[str]:
@@ -99,7 +115,17 @@ def _changes(context: Context, options: argparse.Namespace, agents: list[str]) -
         yield write(_parent(context, options, setup))
     if options.service:
         yield service.change_service(context, setup.state, options.remove, options.dry_run)
+    if options.dry_run or not agents:
+        yield from map(write, plan(agents, context.places, setup))
+        return
+    if not options.remove:
+        write_launcher(setup.program)
     yield from map(write, plan(agents, context.places, setup))
+    if options.remove:
+        with suppress(InvalidSettings):  # a launcher that is left does no harm
+            remove_unused_launcher(context.places, setup)
+    else:
+        write_launcher(setup.program)  # another process may have removed it as unused
 
 
 def _parent(context: Context, options: argparse.Namespace, setup: SetupOptions) -> Change:
@@ -143,9 +169,9 @@ def setup_options(context: Context, options: argparse.Namespace | None = None) -
     """Return the options of setup; without arguments, those of a check."""
     state = _state(context)
     if options is None:
-        return SetupOptions(program=_program(state), state=state, cwd=Path.cwd())
+        return SetupOptions(program=local_program(state), state=state, cwd=Path.cwd())
     return SetupOptions(
-        program=_program(state),
+        program=local_program(state),
         state=state,
         cwd=Path.cwd(),
         remove=options.remove,
@@ -164,8 +190,3 @@ def _http_target(state: Path) -> HttpTarget | None:
     if secret is None or port is None:
         return None
     return HttpTarget(f"http://{HOST}:{port}", derive_token(secret, "hooks"))
-
-
-def _program(state: Path) -> Program:
-    package = Path(os.path.abspath(__file__)).parent.parent
-    return find_program(package, sys.executable, state, socket_path(state, os.getuid()))

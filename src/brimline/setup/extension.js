@@ -95,12 +95,11 @@ function parseAnswer(data) {
   }
 }
 
-/** Runs the client in Python, which appends the event to the spool. Never rejects. */
+/** Runs the hook client, which appends the event to the spool. Never rejects. */
 function spool(id, body, kind) {
   return new Promise((resolve) => {
-    const [program, ...words] = CONFIG.client
-    const details = ["--no-daemon", id, kind, CONFIG.agent, CONFIG.socket, CONFIG.spool]
-    const client = spawn(program, [...words, ...details], { stdio: ["pipe", "ignore", "ignore"] })
+    const words = [CONFIG.agent, kind, id]
+    const client = spawn(CONFIG.launcher, words, { stdio: ["pipe", "ignore", "ignore"] })
     const end = () => {
       clearTimeout(timer)
       client.kill("SIGKILL")

@@ -35,8 +35,7 @@ def extension_source(spec: InstallSpec, program: Program, autostart: bool) -> by
     config = {
         "agent": spec.agent,
         "socket": program.socket,
-        "spool": program.spool,
-        "client": program.python_words,
+        "launcher": program.launcher,
         "autostart": autostart,
         "answerTimeoutMs": round(1000 * ANSWER_DEADLINE_S),
         "timeoutMs": 1000 * HOOK_TIMEOUT_S,

@@ -1,5 +1,6 @@
 """Installing our entries in an agent's settings file, and removing them."""
 
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -113,6 +114,15 @@ def read_settings(path: Path, dialect: Dialect) -> Document:
     return parse_settings(path, dialect, read_if_exists(path))
 
 
+def has_entries(file: SettingsFile) -> bool:
+    """Return whether setup has changed a file; False if that cannot be read."""
+    with suppress(InvalidSettings):
+        return file.entry is not None or has_our_entries(
+            read_settings(file.path, file.spec.dialect)
+        )
+    return False
+
+
 def parse_settings(path: Path, dialect: Dialect, data: bytes | None) -> Document:
     """Parse a settings file; a missing or empty one is an empty object."""
     try:
@@ -211,13 +221,16 @@ def _read_backup(file: SettingsFile) -> Document | None:
 
 
 def _inherited_status_line(file: SettingsFile) -> ReplacedStatusLine | None:
-    """Return the status line of the user's settings, which a project's overrides."""
-    user = msgspec.structs.replace(file, path=file.spec.user_file(file.places))
-    with suppress(InvalidSettings):
-        document = read_settings(user.path, user.spec.dialect)
-        is_ours = has_our_status_line(document)
-        own = _recorded_status_line(user) if is_ours else find_user_status_line(document)
-        return own and ReplacedStatusLine(own.command)
+    """Return the status line that a project's file overrides: of its shared file, or the user's."""
+    spec = file.spec
+    for path in (file.options.cwd / spec.project_file, spec.user_file(file.places)):
+        other = msgspec.structs.replace(file, path=Path(os.path.abspath(path)))
+        with suppress(InvalidSettings):
+            document = read_settings(other.path, spec.dialect)
+            is_ours = has_our_status_line(document)
+            own = _recorded_status_line(other) if is_ours else find_user_status_line(document)
+            if own is not None:
+                return ReplacedStatusLine(own.command)
     return None
 
 

@@ -6,16 +6,22 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.agents import get_agent
-from brimline.agents.hook_command import Program, daemon_address, starts_daemon
+from brimline.agents import agent_names, get_agent
+from brimline.agents.hook_command import (
+    Program,
+    daemon_address,
+    names_installation,
+    starts_daemon,
+)
 from brimline.agents.install_spec import START_EVENT, InstallSpec, Scope
 from brimline.errors import InvalidSettings
 from brimline.jsonc import Document
 from brimline.setup.disabled_hooks import DisablingSetting, find_disabling_setting
 from brimline.setup.entries import STATUS_LINE, has_our_status_line, installed_hooks
 from brimline.setup.extension import extension_source, is_our_extension
-from brimline.setup.install import SettingsFile, SetupOptions, read_settings
-from brimline.setup.shared_file import read_if_exists
+from brimline.setup.install import SettingsFile, SetupOptions, has_entries, read_settings
+from brimline.setup.manifest import load_manifest
+from brimline.setup.shared_file import lock_shared_file, read_if_exists, translate_errors
 from brimline.transcripts.source import Places
 
 LineState: TypeAlias = Literal["current", "old", "gone"]
@@ -25,9 +31,10 @@ class InstalledHooks(msgspec.Struct, frozen=True):
     """Our hooks in one file; `problem` is why it could not be read.
 
     `missing` are the events without a hook, `outdated` those whose command is not what setup would
-    write now, of another installation for example. `addresses` are those that HTTP hooks post to.
-    `autostart`: hooks start the daemon. `status_line` is None if setup installed
-    none. `disabled_by` may be a setting of another file.
+    write now, of an earlier version for example. `names_installation`: such commands fail when
+    Brimline is moved or removed. `addresses` are those that HTTP hooks post to. `autostart`: hooks
+    start the daemon. `status_line` is None if setup installed none. `disabled_by` may be a setting
+    of another file.
     """
 
     agent: str
@@ -35,6 +42,7 @@ class InstalledHooks(msgspec.Struct, frozen=True):
     events: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     outdated: tuple[str, ...] = ()
+    names_installation: bool = False
     addresses: tuple[str, ...] = ()
     autostart: bool = False
     status_line: LineState | None = None
@@ -49,12 +57,26 @@ def find_installed(
     """Return what is installed in the settings of a scope; nothing is written."""
     spec = get_agent(agent).install_spec
     path = Path(os.path.abspath(spec.file(places, scope, options.cwd)))
+    if old := spec.old_file(places, scope, options.cwd):
+        file = SettingsFile(spec, Path(os.path.abspath(old)), places, options)
+        if has_entries(file):
+            path = file.path
     try:
         if spec.is_extension:
             return _find_extension(spec, path, options.program, scope)
         return _find_in_settings(SettingsFile(spec, path, places, options), scope)
     except InvalidSettings as error:
         return InstalledHooks(spec.agent, path, problem=str(error), scope=scope)
+
+
+def remove_unused_launcher(places: Places, options: SetupOptions) -> None:
+    """Remove the launcher if no agent's settings name it any more."""
+    path = Path(options.program.launcher)
+    if not path.exists():
+        return
+    with lock_shared_file(path, private=True), translate_errors(path, "removed"):
+        if not _is_used(places, options):
+            path.unlink(missing_ok=True)
 
 
 def _find_extension(
@@ -94,6 +116,7 @@ def _find_in_settings(file: SettingsFile, scope: Scope) -> InstalledHooks:
             for event, hook in hooks.items()
             if hook != wanted.get(event) and not addresses[event]
         ),
+        names_installation=any(map(names_installation, hooks.values())),
         addresses=tuple(sorted({address for address in addresses.values() if address})),
         autostart=autostart and hooks[START_EVENT] == wanted[START_EVENT],
         status_line=_line_state(file, document, autostart),
@@ -107,3 +130,15 @@ def _line_state(file: SettingsFile, document: Document, autostart: bool) -> Line
         command = document.find((STATUS_LINE, "command"))
         return "current" if command and command.scalar == file.status_line(autostart) else "old"
     return "gone" if file.entry and file.entry.status_line else None
+
+
+def _is_used(places: Places, options: SetupOptions) -> bool:
+    entries = load_manifest(options.state).items()
+    if any(entry.agent in agent_names() and os.path.exists(path) for path, entry in entries):
+        return True
+    scopes: tuple[Scope, ...] = ("user", "project")
+    return any(
+        find_installed(agent, places, options, scope).events
+        for agent in agent_names()
+        for scope in scopes
+    )

@@ -18,7 +18,7 @@ from brimline.agents.install_spec import InstallSpec
 from brimline.errors import InvalidSettings
 from brimline.setup.disabled_hooks import find_disabling_setting
 from brimline.setup.extension import extension_file
-from brimline.setup.install import FileChange, SettingsFile, SetupOptions
+from brimline.setup.install import FileChange, SettingsFile, SetupOptions, has_entries
 from brimline.setup.managed_file import ManagedFile
 from brimline.setup.manifest import save_entry
 from brimline.setup.shared_file import (
@@ -62,12 +62,17 @@ class Change(msgspec.Struct, frozen=True):
 
 def plan(agents: Iterable[str], places: Places, options: SetupOptions) -> list[Change]:
     """Return the changes of these agents' files; nothing is written."""
-    return [_plan_agent(get_agent(agent).install_spec, places, options) for agent in agents]
+    specs = [get_agent(agent).install_spec for agent in agents]
+    return [change for spec in specs for change in _plan_agent(spec, places, options)]
 
 
 def plan_managed_file(file: ManagedFile, what: str) -> Change:
     """Return the change of a managed file; nothing is written."""
-    return _plan_file(file, file.name, what, lambda outcome, is_changed: ())
+    return _plan_file(file, file.name, what, _no_notes)
+
+
+def _no_notes(outcome: FileChange, is_changed: bool) -> tuple[str, ...]:
+    return ()
 
 
 def apply(change: Change) -> Change:
@@ -133,8 +138,9 @@ def _clean_up(file: PlannedFile, locked: LockedFile) -> str | None:
     return None
 
 
-def _plan_agent(spec: InstallSpec, places: Places, options: SetupOptions) -> Change:
+def _plan_agent(spec: InstallSpec, places: Places, options: SetupOptions) -> Iterator[Change]:
     path = Path(os.path.abspath(spec.file(places, options.scope, options.cwd)))
+    yield from _plan_old_file(spec, places, options, path)
     if spec.is_extension:
         file = extension_file(spec, path, options)
         what = "Brimline's extension is removed" if options.remove else "Brimline's extension"
@@ -155,7 +161,21 @@ def _plan_agent(spec: InstallSpec, places: Places, options: SetupOptions) -> Cha
         if is_changed and spec.next_step:
             yield spec.next_step
 
-    return _plan_file(file, spec.agent, what, notes)
+    yield _plan_file(file, spec.agent, what, notes)
+
+
+def _plan_old_file(
+    spec: InstallSpec, places: Places, options: SetupOptions, new: Path
+) -> Iterator[Change]:
+    """Yield the removal from the file to which earlier versions wrote, if they did."""
+    path = spec.old_file(places, options.scope, options.cwd)
+    if path is None:
+        return
+    removal = msgspec.structs.replace(options, remove=True)
+    file = SettingsFile(spec, Path(os.path.abspath(path)), places, removal)
+    what = "are removed" if options.remove else f"move to {new.name}"
+    if has_entries(file):
+        yield _plan_file(file, spec.agent, f"Brimline's entries {what}", _no_notes)
 
 
 def _settings_notes(file: SettingsFile, outcome: FileChange) -> Iterator[str]:

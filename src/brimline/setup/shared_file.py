@@ -55,7 +55,7 @@ class LockedFile:
     ) -> bool:
         """Replace the file if its content is still `before`; returns whether it was."""
         target, draft = self._target, None
-        with _translate_errors(self._path, "written"):
+        with translate_errors(self._path, "written"):
             if after is not None:
                 draft = write_draft(target, after, private=private, like=target, sync=True)
             try:
@@ -77,14 +77,14 @@ class LockedFile:
     def save_backup(self, content: bytes) -> None:
         """Write a content to the backup beside the file, with the file's mode and owner."""
         backup = backup_path(self._path)
-        with _translate_errors(backup, "written"):
+        with translate_errors(backup, "written"):
             draft = write_draft(backup, content, private=False, like=self._target, sync=True)
             draft.replace(backup)
             sync_folder(backup.parent)
 
     def remove_backup(self) -> None:
         backup = backup_path(self._path)
-        with _translate_errors(backup, "removed"):
+        with translate_errors(backup, "removed"):
             backup.unlink(missing_ok=True)
 
 
@@ -95,10 +95,10 @@ def lock_shared_file(
     """Lock a file, create its folder if needed, and remove the drafts of killed processes."""
     target = Path(os.path.realpath(path))
     lock = _lock_path(target)
-    with _translate_errors(path, "written"):
+    with translate_errors(path, "written"):
         descriptor = _acquire(lock, path, private, wait_s)
     try:
-        with _translate_errors(path, "written"):
+        with translate_errors(path, "written"):
             for draft in _find_drafts(target, path):
                 draft.unlink(missing_ok=True)
         yield LockedFile(path, target)
@@ -141,13 +141,14 @@ def remove_empty_folders(path: Path, top: Path) -> None:
 
 def read_if_exists(path: Path, name: Path | None = None) -> bytes | None:
     """Read a regular file, None if there is none; raises InvalidSettings for anything else."""
-    with _translate_errors(name or path, "read"), suppress(FileNotFoundError):
+    with translate_errors(name or path, "read"), suppress(FileNotFoundError):
         return read_regular_file(path, MAX_FILE_BYTES)
     return None
 
 
 @contextmanager
-def _translate_errors(path: Path, action: str) -> Generator[None]:
+def translate_errors(path: Path, action: str) -> Generator[None]:
+    """Raise InvalidSettings instead of OSError; `action` is what the file cannot be."""
     try:
         yield
     except OSError as error:
