@@ -266,6 +266,39 @@ def test_result_completes_the_output_of_a_single_call_only() -> None:
     assert main.total.output == 100
 
 
+def result_of_last(output: int, *passes: Json) -> Json:
+    row = result(output)
+    row["usage"]["iterations"] = [{"type": "message", **each} for each in passes]
+    return row
+
+
+def test_result_has_the_output_of_the_last_call() -> None:
+    turn = (assistant("m1", 5_000), assistant("m2", 6_000))
+    main = session(init(), *turn, result_of_last(100, usage(6_000, 70))).threads[MAIN]
+    assert [(c.final, c.usage.output) for c in main.calls.values()] == [(True, 30), (True, 70)]
+    assert (main.spent.held, main.total.output) == (0, 100)
+    turn = (*turn, assistant("m3", 7_000))
+    main = session(init(), *turn, result_of_last(100, usage(7_000, 70))).threads[MAIN]
+    assert [c.usage.output for c in main.calls.values()] == [1, 1, 70]
+    assert main.total.output == 100
+
+
+@pytest.mark.parametrize(
+    "passes",
+    [
+        (),
+        (usage(5_000, 70),),  # another call's
+        (usage(6_000, 0),),
+        (usage(6_000, 70), usage(6_000, 80)),
+    ],
+)
+def test_passes_that_are_not_of_the_last_call_are_not_used(passes: tuple[Json, ...]) -> None:
+    turn = (assistant("m1", 5_000), assistant("m2", 6_000))
+    main = session(init(), *turn, result_of_last(100, *passes)).threads[MAIN]
+    assert [(c.final, c.usage.output) for c in main.calls.values()] == [(True, 1), (True, 1)]
+    assert main.total.output == 100
+
+
 def test_result_without_usage_ends_the_turn() -> None:
     main = session(init(), assistant("m1", 5_000), result()).threads[MAIN]
     assert main.current_call is not None

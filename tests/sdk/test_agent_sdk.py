@@ -67,12 +67,11 @@ def changed_by_twice(steps: list[Step]) -> list[str]:
 def test_whole_messages(tmp_path: Path) -> None:
     """Each call's prompt is exact as soon as its first block is there, and so is the window.
 
-    The length of an answer is not in these messages, but for the sum of a turn.
+    The length of an answer comes with the result: that of the last call, and the sum of the others.
     """
     run, steps = play(FILLING, tmp_path)
-    *calls, (last, _, state) = figures(steps)
-    assert calls == [begun(one) for one in run.of("main")]
-    assert (last, state) == (sent(run.of("main")[-1]), "measured")
+    billed = run.of("main")
+    assert figures(steps) == [*(begun(one) for one in billed), ended(billed[-1])]
     assert changed_by_twice(steps) == []
     assert steps[-1].levels == (50, 65)
     window = steps[-1].readings["main"].window

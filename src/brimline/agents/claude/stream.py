@@ -16,7 +16,9 @@ from brimline.events import (
     WindowReported,
 )
 from brimline.providers.anthropic import (
+    MESSAGES,
     MessageStream,
+    MessageUsage,
     StreamedMessage,
     other_passes,
     service_tier_of,
@@ -38,8 +40,8 @@ class ClaudeStreamParser:
     """One run's stream: a line per content block, several init and result lines, subagents between.
 
     Without --include-partial-messages a call's output is that of message_start (about 1): only the
-    prompt side is exact. The turn's result has the output of all its calls; what is missing is
-    added to the call if the turn had one, and else reported as Spent.
+    prompt side is exact. The turn's result has the output of its last call, and the sum of all.
+    What is missing then is added to the call if it is one, and else reported as Spent.
     """
 
     def __init__(self) -> None:
@@ -148,6 +150,10 @@ class ClaudeStreamParser:
 
     def _end_turn(self, line: ClaudeStreamLine) -> Iterator[AnyEvent]:
         turn, self._turn = list(self._turn.values()), {}
+        if turn and (last := _completed(turn[-1], line.usage)) is not None:
+            turn[-1] = last
+            self._final.add(last.id)
+            yield last
         reported = sum(call.usage.output for call in turn)
         missing = max(0, line.usage.output_tokens - reported) if line.usage is not None else 0
         partial = [call for call in turn if not call.final]
@@ -158,6 +164,19 @@ class ClaudeStreamParser:
             yield msgspec.structs.replace(call, usage=usage, final=True)
         if missing > of_call:
             yield Spent(usage=Usage(0, 0, 0, missing - of_call))
+
+
+def _completed(call: Call, result: MessageUsage | None) -> Call | None:
+    """A turn's last call with its whole output; None if that is known, or is not in the result.
+
+    Claude Code 2.1.325 adds up the counts of a turn, and takes the `iterations` of its last call.
+    """
+    passes = (result.iterations if result is not None else None) or ()
+    if call.final or len(passes) != 1:
+        return None
+    usage = MESSAGES.usage(passes[0])
+    is_same = usage.sent == call.usage.sent and usage.output >= call.usage.output
+    return msgspec.structs.replace(call, usage=usage, final=True) if is_same else None
 
 
 def _check_unread(record: bytes) -> Kind:

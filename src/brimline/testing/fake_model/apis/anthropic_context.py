@@ -25,14 +25,12 @@ def management(turn: Turn) -> Json:
 
 
 def with_passes(usage: Json, turn: Turn) -> Json:
-    """The usage of an answer over all of its passes; unchanged if there was one pass."""
+    """The usage of an answer over all of its passes, which the API lists even if there is one."""
     passes = [
         _pass(one.kind, Usage(input=one.input, output=one.output)) for one in turn.reply.passes
     ]
     if turn.summary is not None:
         passes.append(_pass(COMPACTION, turn.summary.usage))
-    if not passes:
-        return usage
     if turn.summed_up_alone:
         usage = usage | {"cache_creation": None}
     else:
