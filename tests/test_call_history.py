@@ -57,6 +57,12 @@ def test_two_continuations_of_one_history_do_not_see_each_other() -> None:
     assert left != right
 
 
+def test_history_with_another_copy_of_the_last_call_differs() -> None:
+    start = CallHistory([call("a"), call("b")])
+    assert start != start.with_call(call("b", 99))
+    assert start == start.with_call(call("b"))
+
+
 @pytest.mark.parametrize(
     ("other", "equal"),
     [

@@ -113,7 +113,7 @@ def test_undelivered_message_expires_and_others_keep_their_state() -> None:
 
 
 def test_length_counts_utf_16_units() -> None:
-    assert utf16_length("a😀ü") == 4
+    assert utf16_length("a😀ü\uffff") == 5
 
 
 @given(st.lists(st.text(min_size=1, max_size=40), max_size=12), st.integers(0, 200))
@@ -124,6 +124,12 @@ def test_messages_are_taken_while_they_fit(texts: list[str], room: int) -> None:
     assert utf16_length(join_texts(fitting)) <= room or not fitting
     if len(fitting) < len(all_of):
         assert utf16_length(join_texts(all_of[: len(fitting) + 1])) > room
+
+
+def test_message_that_fills_the_room_is_taken() -> None:
+    both = [message(1), message(2)]
+    room = utf16_length(join_texts(both))
+    assert (take_that_fit(both, room), take_that_fit(both, room - 1)) == (both, both[:1])
 
 
 def test_message_longer_than_the_room_is_handed_out_alone() -> None:

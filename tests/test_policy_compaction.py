@@ -1,5 +1,6 @@
 """The compaction policy by context or by cost: never too late, never forever."""
 
+import json
 import math
 from types import SimpleNamespace
 from typing import Any
@@ -84,6 +85,7 @@ def test_cached_tokens_count_in_the_context() -> None:
         (0.9, 180_001, True),
         (0.5, 100_000, False),
         (0.5, 100_001, True),
+        (1.0, 192_000, False),
         (150_000, 150_000, False),
         (150_000, 150_001, True),
     ],
@@ -143,6 +145,12 @@ def test_pending_messages_may_be_objects_of_an_sdk() -> None:
     assert tokens == estimate("user") + estimate("word " * 700) + IMAGE_TOKENS
 
 
+@pytest.mark.parametrize("beginning", ["data: the figures follow. ", "Write ;base64, before it. "])
+def test_text_that_only_mentions_an_image_counts_in_full(beginning: str) -> None:
+    text = beginning + "word " * 10_000
+    assert CompactionPolicy().decide(reading(), pending=[text]).tokens == estimate(text)
+
+
 def test_policy_continues_from_its_stored_state() -> None:
     now = [100.0]
     policy = CompactionPolicy(at=150_000, cooldown=60, in_a_row=2, clock=lambda: now[0])
@@ -150,9 +158,30 @@ def test_policy_continues_from_its_stored_state() -> None:
     now[0] += 20
     restored = CompactionPolicy.from_state(policy.state(), clock=lambda: 5_000.0)
     assert restored.rule == policy.rule
-    assert "20 s ago" in restored.decide(holding(160_000)).why
+    assert " was 20 s ago" in restored.decide(holding(160_000)).why
     restored.compacted()
     assert "no effect, 2 in a row" in restored.decide(holding(160_000)).why
+
+
+@pytest.mark.parametrize(("stored_s_ago", "shown"), [(30, 50), (-3_600, 20)])
+def test_cool_down_goes_on_while_a_policy_is_stored(stored_s_ago: int, shown: int) -> None:
+    """A clock that was set back does not make the cool-down longer."""
+    now = [100.0]
+    policy = CompactionPolicy(at=150_000, cooldown=60, clock=lambda: now[0])
+    policy.compacted()
+    now[0] += 20
+    state = json.loads(policy.state())
+    state["saved_at"] -= stored_s_ago
+    restored = CompactionPolicy.from_state(json.dumps(state), clock=lambda: 5_000.0)
+    assert f" was {shown} s ago" in restored.decide(holding(160_000)).why
+
+
+def test_compaction_that_helped_starts_the_count_again() -> None:
+    policy = CompactionPolicy(at=150_000, in_a_row=1)
+    policy.compacted()
+    assert not policy.should_compact(holding(20_000))
+    policy.compacted()
+    assert not policy.should_compact(holding(160_000))
 
 
 def test_policy_without_compactions_is_stored_too() -> None:

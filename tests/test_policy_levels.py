@@ -104,6 +104,10 @@ def test_fall_below_a_level_does_not_rearm_it() -> None:
     assert fired_by(DEFAULT_LEVELS, [52.0, 30.0, 52.0, None, 66.0, 10.0, 90.0]) == [50.0, 65.0]
 
 
+def test_level_below_1_percent_fires() -> None:
+    assert highest_reached(check_levels([0.5]), 0.6, NOTHING_FIRED) == 0.5
+
+
 def test_levels_in_tokens_are_compared_with_tokens() -> None:
     assert highest_reached(check_levels([100_000, 150_000]), 160_000, NOTHING_FIRED) == 150_000.0
 
@@ -157,7 +161,9 @@ def test_levels_of_any_measure_have_a_place_in_a_known_window() -> None:
     assert percent_of_window((50.0, 65.0), "window", 200_000, None) == [50.0, 65.0]
     assert percent_of_window((50.0,), "limit", 200_000, 160_000) == [40.0]
     assert percent_of_window((100_000.0,), "tokens", 200_000, None) == [50.0]
+    assert percent_of_window((66_666.0,), "tokens", 200_000, None) == [33.3]
     assert percent_of_window((50.0,), "limit", 200_000, None) == []
+    assert percent_of_window((100_000.0,), "tokens", None, None) == []
     assert percent_of_window((50.0, 65.0), "earlier", 1_000_000, 500_000) == [30.0, 39.0]
     assert percent_of_window((50.0, 65.0), "earlier", 200_000, 167_000) == [50.0, 65.0]
     assert percent_of_window((50.0, 65.0), "earlier", 200_000, None) == [50.0, 65.0]

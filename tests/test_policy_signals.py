@@ -52,7 +52,13 @@ def test_cycle_that_begins_above_a_level_is_signalled_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("times", "expected"),
-    [([0, 10, 20], False), ([0, 10, 20, 30], True), ([0, 10, 20, 700], False), ([], False)],
+    [
+        ([], False),
+        ([0, 10, 20], False),
+        ([0, 10, 20, 30], True),
+        ([0, 10, 20, 600], True),
+        ([0, 10, 20, 601], False),
+    ],
 )
 def test_more_than_three_compactions_in_ten_minutes_are_signalled(
     times: list[float], expected: bool

@@ -39,6 +39,11 @@ def test_two_percent_are_no_difference_in_either_order(first: int, part: float) 
         assert compare(apart, first, second, 2.0) == AGREED
 
 
+def test_difference_is_a_share_of_the_larger_figure() -> None:
+    assert compare(AGREED, 98_000, 100_000, 1.0) == AGREED
+    assert compare(AGREED, 97_999, 100_000, 1.0) != AGREED
+
+
 def test_calls_without_hooks_are_reported_after_installation_only() -> None:
     assert are_hooks_silent(MAX_CALLS_WITHOUT_HOOK, first_call_at=20.0, installed_at=10.0)
     assert not are_hooks_silent(MAX_CALLS_WITHOUT_HOOK - 1, first_call_at=20.0, installed_at=10.0)

@@ -2,6 +2,7 @@
 
 from itertools import count, pairwise
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -188,9 +189,12 @@ def test_dropped_compactions_count_in_the_learned_limit() -> None:
 
 def test_usual_events_refer_to_no_dropped_call() -> None:
     short = without_old_calls(fold(Session(), (call(n, 1_000 + n, None) for n in range(1, 40))))
-    late = [call(39, 5, None), call(40, 6, None), Rewound(to="c40"), Rewound(to=None)]
+    late = msgspec.structs.replace(call(41, 7, None), at=38.5)
+    copies = [call(39, 5, None), call(40, 6, None), late]
+    rewinds = [Rewound(to="c38"), Rewound(to="c40"), Rewound(to=None)]
     assert short.threads[MAIN].dropped.count
-    assert not refers_to_dropped_call(short, late)
+    assert not refers_to_dropped_call(short, [*copies, *rewinds])
+    assert refers_to_dropped_call(short, [*copies, call(2, 5, None)])
     assert refers_to_dropped_call(short, [call(2, 5, None)])
     assert refers_to_dropped_call(short, [Rewound(to="c2")])
 
@@ -203,6 +207,9 @@ def test_rewind_to_a_dropped_call_is_unknown() -> None:
 def test_only_threads_that_are_stored_lose_calls() -> None:
     """The calls of any other thread exist nowhere else."""
     session = fold(Session(), (call(n, 1_000, None) for n in range(1, 40)))
+    helper = msgspec.structs.replace(call(1, 1_000, None), thread="helper")
+    both = fold(session, [helper])
+    assert drop_stored_calls(both, both, KEEP).threads[MAIN].dropped.count
     unstored = fold(Session(), (call(n, 1_000, None) for n in range(1, 40)))
     assert drop_stored_calls(session, unstored, KEEP) is session
 
@@ -216,6 +223,25 @@ def test_long_cycle_is_sampled_evenly_with_its_last_call() -> None:
         assert len(sents) <= MAX_SENTS + KEEP + 2
         assert (sents[0], sents[-1]) == (0, number)
     assert len({after - before for before, after in pairwise(sents[:-1])}) == 1
+
+
+def test_first_call_of_a_cycle_is_known_when_it_was_dropped() -> None:
+    """A limit below what the cycle began with is reported as unreachable."""
+    thread = fold(Session(), (call(id, 1_000 * id, None) for id in range(1, 40))).threads[MAIN]
+    assert drop_old_calls(thread, KEEP).first_sent == 1_000
+
+
+def test_samples_start_at_the_first_call_of_a_cycle() -> None:
+    """Also of a cycle that does not begin at a multiple of the stride."""
+    thread, sents = fold(Session(), [call(1, 500, None), Cleared()]).threads[MAIN], list[int]()
+    for number in range(1_000):
+        grown = fold(Session(threads={MAIN: thread}), [call(number + 2, number, None)])
+        thread = drop_old_calls(grown.threads[MAIN], KEEP)
+        sents = thread.sents_of_cycle
+        assert (sents[0], sents[-1]) == (0, number)
+    gaps = [after - before for before, after in pairwise(sents)]
+    assert {*gaps[:-1]} == {gaps[0]}
+    assert gaps[-1] <= gaps[0]
 
 
 def test_current_call_is_kept_however_old() -> None:

@@ -34,6 +34,7 @@ from brimline.tracker import (
     encode_calls,
     fold,
     main_thread,
+    merge_sessions,
     read,
     resolve_context,
     total,
@@ -114,7 +115,7 @@ def test_subagent_does_not_change_the_main_context() -> None:
 
 
 def test_session_time_is_the_latest_of_all_events() -> None:
-    session = session_of(call("a", at=5.0), call("b", at=3.0), call("c"), Ended(at=4.0))
+    session = session_of(call("a", at=3.0), call("b", at=5.0), call("c"), Ended(at=4.0))
     assert session.at == 5.0
 
 
@@ -183,11 +184,14 @@ def test_billed_tokens_are_added_by_model_and_replaced_by_id() -> None:
         Spent(usage=more, model="m", cost=0.25, at=9.0),
         Spent(usage=more, model="m", id="a", cost=0.25),
         Spent(usage=more, model="n", cost=0.25),
+        Spent(usage=usage, model="p", cost=0.5),
+        Spent(usage=more, model="p"),
     )
     assert thread.spendings == (
         Spent(usage=usage + more, model="m", cost=0.75, at=9.0),
         Spent(usage=more, model="m", id="a", cost=0.25),
         Spent(usage=usage + more, model="n"),
+        Spent(usage=usage + more, model="p"),
     )
 
 
@@ -248,6 +252,9 @@ def test_repeated_compaction_is_one_and_may_add_after() -> None:
     assert [(c.before, c.after) for c in thread.compactions] == [(151_000, 12_000)]
     assert thread_of(*events, Compacted(at=6.0)).cycle == 2
     assert thread_of(*events, call("b", 20_000), Compacted(at=5.0)).cycle == 2
+    second = [call("b", 140_000), Compacted(at=9.0), Compacted(at=9.0, after=9_000)]
+    thread = thread_of(*events, *second)
+    assert [(c.at, c.after) for c in thread.compactions] == [(5.0, 140_000), (9.0, 9_000)]
 
 
 def test_summary_that_was_reported_as_a_call_is_moved_to_the_compaction() -> None:
@@ -275,6 +282,14 @@ def test_summary_that_is_not_the_last_call_stays_where_it_is() -> None:
     session = session_of(RECORDING, call("s"), call("b", 2_000), Compacted(summary_call="s"))
     assert list(session.threads) == [MAIN]
     assert list(session.threads[MAIN].calls) == ["s", "b"]
+
+
+def test_summary_of_an_earlier_cycle_stays_where_it_is() -> None:
+    again = Compacted(summary_call="s")
+    session = session_of(RECORDING, call("s"), Compacted(), again)
+    assert list(session.threads) == [MAIN]
+    assert list(session.threads[MAIN].calls) == ["s"]
+    assert session_of(RECORDING, again).threads[MAIN].cycle == 1  # there is no call at all
 
 
 def test_later_calls_do_not_change_what_a_compaction_left() -> None:
@@ -393,8 +408,9 @@ def test_fall_that_is_not_confirmed_is_no_compaction(after_fall: list[AnyEvent])
 
 def test_limit_that_was_disproved_before_a_fall_stays_disproved() -> None:
     calls = [call(id, 180_000) for id in "abc"]
-    thread = thread_of(RECORDING, *calls, call("d", 30_000), call("e", 31_000))
-    assert (thread.cycle, thread.sustained_sent) == (1, 180_000)
+    for recording in ([RECORDING], []):
+        thread = thread_of(*recording, *calls, call("d", 30_000), call("e", 31_000))
+        assert (thread.cycle, thread.sustained_sent) == (1, 180_000)
 
 
 def test_compaction_is_inferred_if_recording_is_unknown() -> None:
@@ -406,6 +422,8 @@ def test_partial_copy_never_replaces_a_final_one() -> None:
     begun = msgspec.structs.replace(call("a", 5_000, 1), final=False)
     assert thread_of(begun, final, begun).calls["a"] == final
     assert thread_of(begun).calls["a"] == begun
+    longer = msgspec.structs.replace(call("a", 5_000, 90), final=False)
+    assert thread_of(begun, longer).calls["a"] == longer
 
 
 def test_tokens_left_are_never_negative_or_unknown() -> None:
@@ -413,6 +431,7 @@ def test_tokens_left_are_never_negative_or_unknown() -> None:
     assert near.left == 9_990
     assert read(*_alone(170_000), "test", Overrides(limits={"*": 160_000})).left == 0
     assert read(*_alone(150_000), "test").left is None
+    assert not read(*_alone(150_000), "test").left_of_window
     assert read(Session(), Thread(MAIN), "test", Overrides(limits={"*": 160_000})).left is None
 
 
@@ -432,6 +451,8 @@ def test_later_edit_undoes_an_inferred_compaction() -> None:
     assert (thread.compactions, thread.cycle, thread.edits) == ((), 0, 1)
     assert thread.current_call is not None
     assert thread.current_call.id == "b"
+    compacted = [call("x", 150_000), Compacted(), call("a", 150_000)]
+    assert len(thread_of(*compacted, call("b", 20_000), edit).compactions) == 1
 
 
 def test_edit_explains_the_fall_at_its_own_call_only() -> None:
@@ -471,8 +492,8 @@ def test_sustained_is_what_three_calls_in_a_row_sent() -> None:
     calls = [call(str(n), sent) for n, sent in enumerate((100, 180, 175, 190))]
     assert thread_of(RECORDING, *calls[:3]).sustained_sent == 100
     assert thread_of(RECORDING, *calls).sustained_sent == 175
-    manual = Compacted(trigger="manual")
-    assert thread_of(RECORDING, *calls[:3], manual, calls[3]).sustained_sent == 100
+    for end in (Compacted(trigger="manual"), Cleared()):
+        assert thread_of(RECORDING, *calls[:3], end, calls[3]).sustained_sent == 100
     other = call("x", 900, model="claude-opus-5-5")
     assert thread_of(RECORDING, *calls, other).sustained_sent == 0
 
@@ -700,6 +721,18 @@ def test_total_of_forks_does_not_depend_on_their_order(order: list[int]) -> None
         thread_of(call("a", 1_000, 90), call("c")),
     ]
     assert total([threads[n] for n in order]) == total(threads[1:])
+
+
+def test_streaming_call_counts_until_its_final_copy_does() -> None:
+    begun, final = call("a", 1_000, 1, final=False), call("a", 1_000, 90)
+    assert total([thread_of(begun)]) == (1, begun.usage)
+    for threads in ([begun, final], [final, begun]):
+        assert total([thread_of(each) for each in threads]) == (1, final.usage)
+
+
+def test_session_of_subagent_files_has_the_properties_of_the_last_one() -> None:
+    parts = [fold(Session(title=title), [call("a", thread=title)]) for title in ("first", "last")]
+    assert merge_sessions(parts).title == "last"
 
 
 # Any events in any order.

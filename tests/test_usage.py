@@ -120,6 +120,7 @@ def test_adding_nothing_changes_nothing(usage: Usage) -> None:
 def test_sum_with_unknown_reasoning_has_unknown_reasoning() -> None:
     assert (Usage(1, 1, 1, 1, 1) + Usage(1, 1, 1, 1)).reasoning is None
     assert (Usage(1, 1, 1, 1) - ZERO).reasoning is None
+    assert (Usage(1, 1, 1, 1, 1) - Usage(0, 0, 0, 0)).reasoning is None
     assert (Usage(1, 1, 1, 1, 1) + Usage(1, 1, 1, 2, 2)).reasoning == 3
 
 
