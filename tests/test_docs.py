@@ -16,8 +16,8 @@ from brimline.notify.notices import Notice
 from brimline.run.events_file import EventRow, IterationFigures
 from brimline.server.api.schemas import NewEvents
 from brimline.server.api.session_change import apply_change, find_change
-from brimline.server.api.views import SessionView
-from brimline.store.rows import SessionRow, ThreadRow
+from brimline.server.api.views import SessionView, ThreadView
+from brimline.store.rows import SessionRow
 from brimline.testing.fake_model import FakeModel, Reply, Scenario
 
 ROOT = Path(__file__).parent.parent
@@ -186,8 +186,8 @@ def test_example_of_a_change_has_fields_of_the_view() -> None:
     change = json_examples()["docs/guides/monitor.md"][0]
     assert {*change} <= {"id", *SessionView.__struct_fields__}
     assert {*change["session"]} <= {*SessionRow.__struct_fields__}
-    assert {*change["threads"]["main"]} <= {*ThreadRow.__struct_fields__}
-    thread = dict.fromkeys(ThreadRow.__struct_fields__) | {"thread": "main", "sent": 1, "calls": 1}
+    assert {*change["threads"]["main"]} <= {*ThreadView.__struct_fields__}
+    thread = dict.fromkeys(ThreadView.__struct_fields__) | {"thread": "main", "sent": 1, "calls": 1}
     view = {"session": {"id": "run-7", "seen_at": 1.0}, "threads": [thread], "unread": 0}
     view |= {"trend": [1] * change["trend"]["keep"]}
     assert find_change(view, apply_change(view, change)) == change

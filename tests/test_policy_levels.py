@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from brimline.errors import InvalidPolicy
 from brimline.policy import DEFAULT_LEVELS, check_levels, highest_reached
 from brimline.policy.levels import (
+    Fullness,
     LevelMeasure,
     figure_of,
+    fullness_of,
     measure_of,
     percent_of_window,
     rearm_threshold,
@@ -205,6 +207,41 @@ def test_levels_of_the_user_are_percent_of_the_window(
     levels: tuple[float, ...], of: LevelMeasure | None, measure: LevelMeasure
 ) -> None:
     assert measure_of(levels, of) == measure
+
+
+@pytest.mark.parametrize(
+    ("window", "limit", "levels", "of", "fullness"),
+    [
+        (49.9, None, (50.0, 65.0), "window", "low"),
+        (50.0, None, (50.0, 65.0), "window", "medium"),
+        (65.0, None, (50.0, 65.0), "window", "high"),
+        (64.9, 99.9, (50.0, 65.0), "window", "medium"),
+        (30.0, 100.0, (50.0, 65.0), "window", "limit"),
+        (100.0, None, (50.0, 65.0), "window", "limit"),
+        (100.0, 50.0, (120.0,), "window", "limit"),
+        (30.0, 60.0, (50.0, 65.0), "earlier", "medium"),
+        (39.0, 78.0, (50.0, 65.0), "earlier", "high"),
+        (40.0, 50.0, (40.0,), "window", "high"),
+        (40.0, 50.0, (20.0, 30.0, 50.0), "window", "medium"),
+        (99.0, 99.0, (), "window", "low"),
+        (40.0, 50.0, (45.0, 60.0), "limit", "medium"),
+        (40.0, None, (45.0, 60.0), "limit", None),
+        (None, 100.0, (50.0, 65.0), "limit", None),
+        (40.0, 50.0, (70_000.0, 90_000.0), "tokens", "medium"),
+    ],
+)
+def test_fullness_compares_with_the_first_and_last_level_and_the_limit(
+    window: float | None,
+    limit: float | None,
+    levels: tuple[float, ...],
+    of: LevelMeasure,
+    fullness: Fullness | None,
+) -> None:
+    thread = ThreadRow(
+        "s", "main", 0, 0, "test", "measured", held=80_000, percent_raw=window,
+        percent_of_limit=limit,
+    )  # fmt: skip
+    assert fullness_of(thread, levels, of) == fullness
 
 
 def test_error_names_the_wrong_levels() -> None:

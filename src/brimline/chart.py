@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from brimline.terminal.text import colourize, count_of, shade_of
-from brimline.tracker import Reading, Thread
+from brimline.policy.levels import compare_levels
+from brimline.terminal.text import Shade, colourize, count_of
 from brimline.usage import format_tokens, percent_raw
 
 HEIGHT = 10
@@ -16,18 +16,21 @@ def chart(
     compactions: Sequence[int],
     window: int | None,
     limit: int | None,
+    levels: Sequence[float],
     width: int,
     colour: bool,
 ) -> list[str]:
     """Columns of what was sent, up to the window; the limit is a line, a compaction a mark below.
 
+    A column has the colour of the levels, in percent of the window, and the limit that it reaches.
     Where there are more calls than columns, a column stands for several and shows the highest.
     """
     room = max(10, width - _LABEL - 2)
     top = max(window or 1, *sent)
     columns = _columns(sent, room)
     line = _row_of(limit, top) if limit is not None and limit < top else None
-    rows = [_row(columns, top, row, line, window, colour) for row in reversed(range(HEIGHT))]
+    shades: list[Shade] = [_shade(tokens, window, limit, levels) for tokens in columns]
+    rows = [_row(columns, shades, top, row, line, colour) for row in reversed(range(HEIGHT))]
     labels = {HEIGHT - 1: format_tokens(top)}
     if limit is not None and line is not None:
         labels[line] = format_tokens(limit)
@@ -37,17 +40,6 @@ def chart(
     ]
     axis = f"{'0':>{_LABEL}} └" + _axis(len(sent), len(columns), compactions)
     return [*drawn, axis, f"{'':{_LABEL}}  {_legend(len(sent), compactions, line is not None)}"]
-
-
-def of_thread(thread: Thread, reading: Reading, width: int, colour: bool) -> list[str]:
-    return chart(
-        [call.usage.sent for call in thread.calls.values()],
-        [made.calls for made in thread.compactions],
-        reading.window.tokens if reading.window else None,
-        reading.limit.tokens if reading.limit else None,
-        width,
-        colour,
-    )
 
 
 def _columns(sent: Sequence[int], room: int) -> list[int]:
@@ -60,17 +52,31 @@ def _row_of(tokens: int, top: int) -> int:
     return min(HEIGHT - 1, tokens * HEIGHT // top)
 
 
+def _shade(tokens: int, window: int | None, limit: int | None, levels: Sequence[float]) -> Shade:
+    figure = percent_raw(tokens, window)
+    if figure is None:
+        return "none"
+    if figure >= 100 or (limit is not None and tokens >= limit):
+        return "limit"
+    return compare_levels(figure, levels)
+
+
 def _row(
-    columns: Sequence[int], top: int, row: int, line: int | None, window: int | None, colour: bool
+    columns: Sequence[int],
+    shades: Sequence[Shade],
+    top: int,
+    row: int,
+    line: int | None,
+    colour: bool,
 ) -> str:
     drawn: list[str] = []
-    for tokens in columns:
+    for tokens, shade in zip(columns, shades, strict=True):
         eighths = round(tokens / top * HEIGHT * 8) - row * 8
         block = _EIGHTHS[max(0, min(8, eighths))]
         if block == " ":
             drawn.append(colourize("╌", "dim", colour) if row == line else " ")
         else:
-            drawn.append(colourize(block, shade_of(percent_raw(tokens, window or top)), colour))
+            drawn.append(colourize(block, shade, colour))
     return "".join(drawn).rstrip()
 
 

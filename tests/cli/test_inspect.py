@@ -148,6 +148,14 @@ def test_chart_columns_have_the_colour_of_their_height(inspected: User) -> None:
     assert "\x1b[32m█" in out
 
 
+def test_chart_columns_have_the_colours_of_the_levels_and_the_limit(inspected: User) -> None:
+    out = inspected.run("inspect", "s1", "--colour", "always", BRIMLINE_LEVELS="10,90").out
+    assert "\x1b[33m█" in out
+    assert "\x1b[31m█" not in out
+    limits: Json = {"BRIMLINE_LIMITS": "claude=160000"}
+    assert "\x1b[1;31m█" in inspected.run("inspect", "s1", "--colour", "always", **limits).out
+
+
 def test_chart_works_without_prompt_sizes_and_window(user: User) -> None:
     bare = user.call("m1", 0, model="my-model", version="2.1.300")
     bare["message"]["usage"] = {"input_tokens": 0, "output_tokens": 7}

@@ -366,6 +366,8 @@ def test_summary_adds_up_older_runs_as_table_and_json(user: User) -> None:
         "builder           1  45% (90K/200K)  60% (120K/200K)\n"
         "all               2  45% (90K/200K)  60% (120K/200K)\n"
     )
+    coloured = user.run("run", "--summary", str(path), "--colour", "always")
+    assert coloured.out.count("\x1b[32m45%") == coloured.out.count("\x1b[33m60%") == 3
     output = user.run("run", "--summary", str(path), "--json").json
     assert [hat["hat"] for hat in output["hats"]] == ["planner", "builder"]
     assert output["overall"] == {

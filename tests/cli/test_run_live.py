@@ -84,7 +84,19 @@ def test_bar_is_coloured_unless_no_color_is_set(user: User) -> None:
         terminal.wait_for("90.0%")
         (user.cwd / "go").touch()
         terminal.end()
-        assert ("\x1b[31m" in terminal.text) == coloured
+        assert ("\x1b[1;31m" in terminal.text) == coloured
+
+
+@pytest.mark.parametrize(("options", "colour"), [((), 32), (("--warn", "30"), 31)])
+def test_colour_of_the_bar_follows_the_levels_of_the_run(
+    user: User, options: tuple[str, ...], colour: int
+) -> None:
+    steps = ['call("m1", 80_000)', 'wait("go")']
+    terminal = Terminal(user, *options, "--", stepping(user, *steps))
+    terminal.wait_for("40.0%")
+    (user.cwd / "go").touch()
+    terminal.end()
+    assert f"\x1b[{colour}m█" in terminal.text
 
 
 @pytest.mark.parametrize(

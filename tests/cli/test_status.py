@@ -13,8 +13,8 @@ from .terminal import WINDOW_TOKENS, Json, User, cells, without_colour
 
 KEYS = [
     "agent", "session_id", "thread", "project", "model", "sent", "held", "percent", "percent_raw",
-    "percent_of_limit", "window", "limit", "client_shows", "state", "cycle", "source", "at",
-    "age_seconds",
+    "percent_of_limit", "window", "limit", "client_shows", "fullness", "state", "cycle", "source",
+    "at", "age_seconds",
 ]  # fmt: skip
 
 AT_100 = """\
@@ -109,16 +109,17 @@ SHADES = [
     (0.0005, 32),
     (49.9, 32),
     (50.0, 33),
-    (79.9, 33),
-    (80.0, 31),
-    (100.0, 31),
-    (130.0, 31),
+    (64.9, 33),
+    (65.0, 31),
+    (83.0, 31),
+    (83.5, "1;31"),
+    (130.0, "1;31"),
 ]
 
 
 @pytest.mark.parametrize(("percent", "colour"), SHADES)
-def test_colour_is_low_below_50_medium_from_50_high_from_80(
-    user: User, percent: float, colour: int
+def test_colour_changes_at_both_levels_and_at_the_limit(
+    user: User, percent: float, colour: int | str
 ) -> None:
     user.session("s1", user.call("m1", round(percent * WINDOW_TOKENS / 100)))
     windows: Json = {"BRIMLINE_WINDOWS": f"claude={WINDOW_TOKENS}"}
@@ -126,7 +127,24 @@ def test_colour_is_low_below_50_medium_from_50_high_from_80(
     percentage = f"{percent:.1f}%!" if percent > 100 else f"{round(percent, 1):.1f}%"
     assert f"\x1b[{colour}m{percentage}\x1b[0m" in line
     assert line.count(f"\x1b[{colour}m") == 2
-    assert not {f"\x1b[{c}m" in line for c in {31, 32, 33} - {colour}} - {False}
+    assert not {f"\x1b[{c}m" in line for c in {31, 32, 33, "1;31"} - {colour}} - {False}
+
+
+@pytest.mark.parametrize(
+    ("env", "fullness"),
+    [
+        ({}, "low"),
+        ({"BRIMLINE_LEVELS": "20,90"}, "medium"),
+        ({"BRIMLINE_LEVELS": "20"}, "high"),
+        ({"BRIMLINE_LEVELS": "70", "BRIMLINE_LEVELS_OF": "limit"}, "low"),
+        ({"BRIMLINE_LIMITS": "claude=60000"}, "limit"),
+        ({"BRIMLINE_LIMITS": "claude=80000"}, "medium"),
+    ],
+)
+def test_colour_follows_the_levels_of_the_settings(user: User, env: Json, fullness: str) -> None:
+    """30 % of the window; the default levels are 60 and 78 % of a low limit."""
+    user.session("s1", user.call("m1", 60_000))
+    assert user.run("status", "--json", **env).json[0]["fullness"] == fullness
 
 
 def test_usage_above_the_window_is_a_warning(user: User) -> None:

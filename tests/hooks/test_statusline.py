@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from brimline.agents.hook_payloads import ContextWindow, Cost, StatusInput
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting, WindowReported
 from brimline.hooks.statusline import RenderOptions, render_line, terminal_columns, wants_colour
+from brimline.policy.levels import Fullness
 from brimline.settings import LineSettings
 from brimline.terminal.text import cell_width
 from brimline.tracker import Reading, Session, Thread, fold, read
@@ -225,11 +227,10 @@ def test_unknown_context_becomes_narrower(columns: int, shown: str) -> None:
 
 
 def test_narrow_line_without_a_bar_drops_the_tokens_and_colours_the_percent() -> None:
-    look = RenderOptions(line=LineSettings(bar=0), columns=21)
+    look = RenderOptions(line=LineSettings(bar=0), columns=21, fullness="medium")
     assert render(reading(call(90_000)), look) == "\x1b[33m45.0%\x1b[0m 90K/200K window"
-    assert render(reading(call(90_000)), RenderOptions(line=LineSettings(bar=0), columns=20)) == (
-        "\x1b[33m45.0%\x1b[0m of window"
-    )
+    narrower = msgspec.structs.replace(look, columns=20)
+    assert render(reading(call(90_000)), narrower) == "\x1b[33m45.0%\x1b[0m of window"
 
 
 def test_narrow_line_drops_the_note_but_keeps_the_mark() -> None:
@@ -247,7 +248,9 @@ def test_wide_and_zero_width_characters_count_by_their_cells() -> None:
 def test_line_of_any_width_fits_and_has_whole_escapes(
     columns: int, bar: int, sent: int, colour: bool
 ) -> None:
-    look = RenderOptions(LineSettings(bar=bar), colour, columns, 7, "old", 3, "client says 0%")
+    look = RenderOptions(
+        LineSettings(bar=bar), colour, columns, 7, "old", 3, "client says 0%", fullness="high"
+    )
     shown = render_line(reading(call(sent)), status_input(dollars=2), look)
     text = ESCAPE.sub("", shown)
     assert "\x1b" not in text
@@ -259,25 +262,23 @@ def test_line_of_any_width_fits_and_has_whole_escapes(
 
 
 @pytest.mark.parametrize(
-    ("sent", "code"),
-    [(10_000, "32"), (83_000, "32"), (84_000, "33"), (133_000, "33"), (134_000, "31")],
-)
-def test_colour_follows_the_distance_to_compaction(sent: int, code: str) -> None:
-    assert render(reading(call(sent)), RenderOptions()).startswith(f"\x1b[{code}m")
+    ("fullness", "start"),
+    [("low", "\x1b[32m████░"), ("medium", "\x1b[33m████░"), ("high", "\x1b[31m████░"),
+     ("limit", "\x1b[31m████░"), (None, "████░")],
+)  # fmt: skip
+def test_colour_follows_the_fullness(fullness: Fullness | None, start: str) -> None:
+    assert render(reading(call(90_000)), RenderOptions(fullness=fullness)).startswith(start)
 
 
-def test_colours_follow_the_settings() -> None:
+@pytest.mark.parametrize(
+    ("fullness", "start"),
+    [("low", "\x1b[38;2;10;20;30m████░"), ("medium", "\x1b[38;5;208m████░"),
+     ("high", "████░"), ("limit", "████░")],
+)  # fmt: skip
+def test_colours_follow_the_settings(fullness: Fullness, start: str) -> None:
     own = LineSettings(calm="#0a141e", warm="208", hot="none")
-    assert render(reading(call(9_000)), RenderOptions(line=own)).startswith("\x1b[38;2;10;20;30m░")
-    assert render(reading(call(90_000)), RenderOptions(line=own)).startswith("\x1b[38;5;208m████░")
-    assert render(reading(call(160_000)), RenderOptions(line=own)).startswith("████████░░ 80.0%")
-
-
-def test_colour_without_a_limit_follows_the_window() -> None:
-    session = fold(Session(agent="mine"), [WindowReported(tokens=100_000), call(90_000, MINE)])
-    now = read(session, session.threads[MAIN], "transcript", model=MINE)
-    assert now.limit is None
-    assert render(now, RenderOptions()).startswith("\x1b[31m█████████░")
+    look = RenderOptions(line=own, fullness=fullness)
+    assert render(reading(call(90_000)), look).startswith(start)
 
 
 @pytest.mark.parametrize(

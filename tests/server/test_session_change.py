@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from brimline.server.api.event_stream import SessionChange
 from brimline.server.api.session_change import Json, apply_change, find_change
-from brimline.server.api.views import NO_HANDOFF, HandoffStatus, SessionView, sample
-from brimline.store.rows import SessionRow, ThreadRow
+from brimline.server.api.views import NO_HANDOFF, HandoffStatus, SessionView, ThreadView, sample
+from brimline.store.rows import SessionRow
 
 TOKENS = st.integers(0, 3)  # few values, so that fields return to earlier ones
 
 THREADS = st.builds(
-    ThreadRow,
+    ThreadView,
     session=st.just("s1"),
     thread=st.just("main"),
     cycle=TOKENS,
@@ -25,11 +25,13 @@ THREADS = st.builds(
     at=st.none() | st.floats(0, 3),
     sent=st.none() | TOKENS,
     model=st.none() | st.sampled_from(["a", "b"]),
+    levels=st.sampled_from([[50.0, 65.0], []]),
+    fullness=st.none() | st.sampled_from(["low", "high"]),
 )
 
 
 @st.composite
-def thread_lists(draw: st.DrawFn) -> list[ThreadRow]:
+def thread_lists(draw: st.DrawFn) -> list[ThreadView]:
     """Threads with different names, in any order."""
     names = draw(st.lists(st.sampled_from(["main", "sub-1", "sub-2"]), unique=True))
     return [msgspec.structs.replace(draw(THREADS), thread=name) for name in names]
@@ -132,7 +134,9 @@ def test_one_more_call_sends_few_points_of_the_trend(calls: int) -> None:
 
 
 def example_view(sent: int | None, **fields: Any) -> Json:
-    row = ThreadRow("s1", "main", 0, 1, "transcript", "measured", sent=sent)
+    row = ThreadView(
+        "s1", "main", 0, 1, "transcript", "measured", sent=sent, levels=[], fullness=None
+    )
     session = SessionRow("s1", "claude", 1.0)
     view = SessionView(session, [row], [], None, [], NO_HANDOFF, 0, None, None)
     return {**decode(msgspec.json.encode(view)), **fields}

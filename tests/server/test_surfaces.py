@@ -5,6 +5,7 @@
 
 import json
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -19,11 +20,13 @@ import pytest
 from brimline.agents import agent_names
 from brimline.cli.context import Context
 from brimline.cli.inspect import Inspected, shown
+from brimline.events import MAIN
 from brimline.settings import Settings
 from brimline.survey.target import load_target
 from brimline.transcripts.source import Places
 from brimline.tui.api_types import SessionView, decode_views
 from brimline.tui.files import TranscriptFiles
+from brimline.usage import format_occupancy, format_tokens
 from survey.machine import call, subagent_fields, user_record
 
 from .running import MAX_WAIT_S, Running
@@ -35,14 +38,15 @@ Key = tuple[str, str, str]  # agent, session, thread
 Figures = dict[Key, Json]
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
+COLOURS = {"low": "32", "medium": "33", "high": "31", "limit": "1;31", None: "2"}
 CORPUS = os.environ.get("BRIMLINE_CORPUS")
 DAY_S = 86_400.0
 READING = (
     "sent", "held", "percent", "percent_raw", "percent_of_limit", "window", "window_why",
-    "limit", "limit_why", "state", "source", "at", "model",
+    "limit", "limit_why", "fullness", "state", "source", "at", "model",
 )  # fmt: skip
 INSPECTED = ("percent", "percent_raw", "percent_of_limit", "window", "window_why", "limit",
-             "limit_why", "state", "cycle", "model")  # fmt: skip
+             "limit_why", "fullness", "state", "cycle", "model")  # fmt: skip
 
 
 def add_fixtures(home: Path) -> None:
@@ -145,6 +149,24 @@ class Surfaces:
         rows = [_flat(row) for row in json.loads(result.stdout)]
         return {(row["agent"], row["session_id"], row["thread"]): row for row in rows}
 
+    def status_colours(self) -> Figures:
+        """The colour of each bar that `status` prints; its lines have the order of its JSON."""
+        result = self.daemon.command("status", "--all", "--colour", "always", COLUMNS="300")
+        rows = json.loads(self.daemon.command("status", "--all", "--json").stdout)
+        bar = re.compile(r"\x1b\[([0-9;]+)m[█▏▎▍▌▋▊▉░·]")
+        codes = [bar.findall(line) for line in result.stdout.splitlines()]
+        return {
+            (row["agent"], row["session_id"], row["thread"]): {"colour": code}
+            for row, [code] in zip(rows, codes[1:], strict=True)
+        }
+
+    def status_line(self, session: str) -> Json:
+        """What the status line of a session shows; it has no line of its own for a subagent."""
+        line = self.daemon.hook({"session_id": session}, "statusline", COLUMNS="300")
+        figures = re.match(r"(?:\x1b\[(\d+)m[█░]+\x1b\[0m )?(\S+%!?) (\S+) window", line)
+        names = ("colour", "percent", "tokens")
+        return dict(zip(names, figures.groups(), strict=True)) if figures else {}
+
     def inspect(self, agent: str, session: str) -> Figures:
         target = load_target(session, self._places, BytesIO(), agent)
         inspected: Inspected = shown(self._context, target, series=False)
@@ -194,10 +216,29 @@ def differences(one: Figures, other: Figures, fields: tuple[str, ...] = READING)
     ]
 
 
+def check_colours(surfaces: Surfaces, api: Figures) -> None:
+    """Compare the colours that the status line, the CLI and the terminal draw."""
+    drawn = surfaces.status_colours()
+    for key, row in api.items():
+        assert drawn[key]["colour"] == COLOURS[row["fullness"]], key
+    mains = [(key, row) for key, row in api.items() if key[0] == "claude" and key[2] == MAIN]
+    for key, row in mains:
+        if row["percent_raw"] is None:
+            assert surfaces.status_line(key[1]) == {}
+            continue
+        assert surfaces.status_line(key[1]) == {
+            "colour": COLOURS[row["fullness"]].removeprefix("1;"),
+            "percent": format_occupancy(row["percent_raw"]),
+            "tokens": f"{format_tokens(row['sent'])}/{format_tokens(row['window'])}",
+        }, key
+
+
 def check_agreement(surfaces: Surfaces) -> Figures:
     status, api = surfaces.status(), surfaces.settled_api()
     assert differences(status, api, (*READING, "project", "cycle")) == []
-    assert differences(status, surfaces.terminal_without_daemon()) == []
+    files = surfaces.terminal_without_daemon()
+    assert differences(status, files) == []
+    assert differences(api, files, ("levels",)) == []
     for agent, session in {key[:2]: None for key in status}:
         whole = surfaces.inspect(agent, session)
         shared = {key: row for key, row in status.items() if key in whole}
@@ -205,6 +246,7 @@ def check_agreement(surfaces: Surfaces) -> Figures:
         measured = {key: row for key, row in shared.items() if row["sent"] is not None}
         sents = {key: whole[key] for key in measured}
         assert differences(measured, sents, ("sent", "held")) == []
+    check_colours(surfaces, api)
     return status
 
 

@@ -1,6 +1,9 @@
 """Sessions for the terminal UI, at a fixed time."""
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
+
+from brimline.policy.levels import DEFAULT_LEVELS, LevelFigures, fullness_of
 
 Json = dict[str, Any]
 NOW = 1_794_657_600.0  # 2026-11-14, 12:00 UTC
@@ -14,14 +17,17 @@ def thread(
     """A thread whose last call, 12 seconds ago, sent this many tokens."""
     raw = None if sent is None else round(100 * sent / WINDOW, 1)
     held = None if sent is None else sent + 900
-    return {
+    row = {
         "session": session, "thread": name, "cycle": 0, "seq": 3, "source": "status line",
         "state": "unknown" if sent is None else "measured", "at": NOW - ago, "sent": sent,
         "held": held, "window": WINDOW, "window_why": "reported by the client", "limit": LIMIT,
         "limit_why": "known of Claude Code 2.1", "percent": raw if raw is None else min(100.0, raw),
         "percent_raw": raw, "percent_of_limit": held and round(100 * held / LIMIT, 1),
-        "peak_sent": sent, "calls": 41, "model": "claude-sonnet-4-5", **fields,
+        "peak_sent": sent, "calls": 41, "model": "claude-sonnet-4-5", "levels": [50.0, 65.0],
+        **fields,
     }  # fmt: skip
+    figures = cast("LevelFigures", SimpleNamespace(**row))
+    return row | {"fullness": fullness_of(figures, DEFAULT_LEVELS, "earlier")}
 
 
 def view(

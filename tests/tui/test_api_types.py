@@ -74,7 +74,7 @@ def test_mismatches_with_the_api_are_reported() -> None:
     schemas, ours = msgspec.json.schema_components([SessionView], ref_template="#/{name}")
     served = build_document(ENDPOINTS)["components"]["schemas"]
     del served["SessionView"]["properties"]["unread"]
-    served["ThreadRow"]["properties"]["thread"] = {"type": "integer"}
+    served["ThreadView"]["properties"]["thread"] = {"type": "integer"}
     served["SessionRow"]["properties"]["id"] = {"anyOf": [{"type": "string"}, {"type": "null"}]}
     reported = list(mismatches(schemas[0], ours, served["SessionView"], served, "view"))
     assert reported == [

@@ -88,7 +88,7 @@ def test_screen_without_a_daemon_follows_transcripts_and_refuses_messages(
 ) -> None:
     async def test(app: AppDriver) -> None:
         await app.shows("◌ no daemon, reading transcripts")
-        await app.shows("75.0% medium")
+        await app.shows("75.0% high")
         path = machine.projects / "-project" / "s2.jsonl"
         with path.open("ab") as file:
             file.write(call("n2", 190_000, second=30, sessionId="s2", cwd="/srv/other"))

@@ -47,20 +47,20 @@ def own(sent: int | None, **fields: Any) -> SessionView:
     ("sent", "percent", "word", "shade"),
     [
         (0, "0.0%", "low", "low"),
-        (99_800, "49.9%", "low", "low"),
+        (99_200, "49.6%", "low", "low"),
         (100_000, "50.0%", "medium", "medium"),
-        (159_800, "79.9%", "medium", "medium"),
-        (160_000, "80.0%", "high", "high"),
+        (128_800, "64.4%", "medium", "medium"),
+        (130_000, "65.0%", "high", "high"),
         (165_900, "83.0%", "high", "high"),
-        (166_100, "83.0%", "at limit", "full"),
-        (200_000, "100.0%", "at limit", "full"),
-        (260_000, "130.0%!", "over", "full"),
+        (166_100, "83.0%", "at limit", "limit"),
+        (200_000, "100.0%", "at limit", "limit"),
+        (260_000, "130.0%!", "over", "limit"),
     ],
 )
 def test_percent_word_and_shade_match_the_occupancy(
     sent: int, percent: str, word: str, shade: str
 ) -> None:
-    """Medium from 50 %, high from 80 %; only the limit turns it red."""
+    """Medium from the first level, high from the last."""
     view = own(sent)
     assert view.main is not None
     assert f"{percent} {word}" in lines(view)[1]
@@ -70,7 +70,7 @@ def test_percent_word_and_shade_match_the_occupancy(
 def test_overshoot_without_a_limit_is_marked() -> None:
     view = own(260_000, limit=None, percent_of_limit=None)
     assert view.main is not None
-    assert (bars.thread_shade(view.main), bars.shade_word(view.main)) == ("full", "over")
+    assert (bars.thread_shade(view.main), bars.shade_word(view.main)) == ("limit", "over")
 
 
 def test_unknown_is_not_shown_as_zero() -> None:

@@ -14,12 +14,12 @@ from .story import WINDOW_TOKENS, Story, call, full
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
 
 COLOURS = {
-    "low": "rgb(47, 127, 134)",
+    "low": "rgb(58, 125, 74)",
     "medium": "rgb(160, 108, 0)",
-    "high": "rgb(192, 79, 11)",
+    "high": "rgb(181, 32, 45)",
     "limit": "rgb(181, 32, 45)",
 }
-LEVELS = {0: "low", 49.9: "low", 50: "medium", 79.9: "medium", 80: "high", 100: "limit",
+LEVELS = {0: "low", 49.9: "low", 50: "medium", 64.9: "medium", 65: "high", 100: "limit",
           130: "limit"}  # fmt: skip
 
 FILL = """row => {
@@ -38,7 +38,7 @@ WHEN_SHOWN = """([session, words]) => {
 
 
 def test_sessions_are_ordered_and_coloured_by_level(story: Story, screen: Screen) -> None:
-    for percent in (80, 0, 130, 49.9, 100, 50, 79.9):
+    for percent in (65, 0, 130, 49.9, 100, 50, 64.9):
         story.report(f"at-{percent}", full(percent))
     screen.open()
     expect(screen.find("session")).to_have_count(len(LEVELS))

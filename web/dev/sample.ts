@@ -1,6 +1,6 @@
 /** Fake sessions: every level, every state, and hostile text. */
 
-import type { SessionView, ThreadRow } from "../src/api-types.ts";
+import type { SessionView, ThreadView } from "../src/api-types.ts";
 
 export const AGENTS = ["claude", "codex", "pi", "gemini", "opencode"];
 const MODELS: Record<string, string> = {
@@ -52,7 +52,7 @@ export function threadRow(
   percent: number | null,
   at: number,
   state: string = "measured",
-): ThreadRow {
+): ThreadView {
   const sent = percent === null ? null : Math.round((window * percent) / 100);
   const held = sent === null ? null : sent + 900;
   const limit = Math.round(window * 0.835);
@@ -76,7 +76,15 @@ export function threadRow(
     peak_sent: sent,
     calls: 40,
     model: "claude-opus-5-5",
+    levels: [50, 65],
+    fullness: fullnessOf(percent),
   };
+}
+
+function fullnessOf(percent: number | null): ThreadView["fullness"] {
+  if (percent === null) return null;
+  if (percent >= 83) return "limit";
+  return percent < 50 ? "low" : percent < 65 ? "medium" : "high";
 }
 
 function trendTo(sent: number | null): number[] {

@@ -37,7 +37,7 @@ export interface components {
         };
         SessionView: {
             session: components["schemas"]["SessionRow"];
-            threads: components["schemas"]["ThreadRow"][];
+            threads: components["schemas"]["ThreadView"][];
             levels: number[];
             limit_at: number | null;
             trend: number[];
@@ -71,7 +71,7 @@ export interface components {
             /** @default null */
             became_at: number | null;
         };
-        ThreadRow: {
+        ThreadView: {
             session: string;
             thread: string;
             cycle: number;
@@ -104,6 +104,8 @@ export interface components {
             calls: number;
             /** @default null */
             model: string | null;
+            levels: number[];
+            fullness: ("high" | "limit" | "low" | "medium") | null;
         };
         HandoffStatus: {
             /** @enum {unknown} */
@@ -284,8 +286,8 @@ export interface components {
         SessionChange: {
             session?: components["schemas"]["SessionRowChange"];
             threads?: {
-                [key: string]: components["schemas"]["ThreadRowChange"];
-            } | components["schemas"]["ThreadRow"][];
+                [key: string]: components["schemas"]["ThreadViewChange"];
+            } | components["schemas"]["ThreadView"][];
             levels?: number[];
             limit_at?: number | null;
             trend?: components["schemas"]["TrendChange"];
@@ -310,7 +312,7 @@ export interface components {
             became?: string | null;
             became_at?: number | null;
         };
-        ThreadRowChange: {
+        ThreadViewChange: {
             session?: string;
             thread?: string;
             cycle?: number;
@@ -330,6 +332,8 @@ export interface components {
             peak_sent?: number | null;
             calls?: number;
             model?: string | null;
+            levels?: number[];
+            fullness?: ("high" | "limit" | "low" | "medium") | null;
         };
         TrendChange: {
             keep: number;
@@ -347,7 +351,7 @@ export type StoreProblem = components['schemas']['StoreProblem'];
 export type Problem = components['schemas']['Problem'];
 export type SessionView = components['schemas']['SessionView'];
 export type SessionRow = components['schemas']['SessionRow'];
-export type ThreadRow = components['schemas']['ThreadRow'];
+export type ThreadView = components['schemas']['ThreadView'];
 export type HandoffStatus = components['schemas']['HandoffStatus'];
 export type Timeline = components['schemas']['Timeline'];
 export type CallRow = components['schemas']['CallRow'];
@@ -364,7 +368,7 @@ export type LearnedLimit = components['schemas']['LearnedLimit'];
 export type PastSession = components['schemas']['PastSession'];
 export type SessionChange = components['schemas']['SessionChange'];
 export type SessionRowChange = components['schemas']['SessionRowChange'];
-export type ThreadRowChange = components['schemas']['ThreadRowChange'];
+export type ThreadViewChange = components['schemas']['ThreadViewChange'];
 export type TrendChange = components['schemas']['TrendChange'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

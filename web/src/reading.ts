@@ -1,20 +1,17 @@
 /** The meaning of a reading: level, state and age. Pure. */
 
-import type { SessionView, ThreadRow } from "./api-types";
+import type { SessionView, ThreadView } from "./api-types";
 import { duration, occupancy, shortPercent, tokens, UNKNOWN } from "./format";
 
-export type Level = "unknown" | "low" | "medium" | "high" | "limit";
-
-export const MEDIUM_PERCENT = 50;
-export const HIGH_PERCENT = 80;
+export type Level = "unknown" | NonNullable<ThreadView["fullness"]>;
 
 export const STALE_AFTER_S = 3_600;
 
 export const LIVE_FOR_S = 24 * 3_600;
 
 export type Occupancy = Pick<
-  ThreadRow,
-  "state" | "sent" | "window" | "percent" | "percent_raw" | "percent_of_limit"
+  ThreadView,
+  "state" | "sent" | "window" | "percent" | "percent_raw" | "levels" | "fullness"
 >;
 
 export const LEVEL_TEXTS: Record<Level, string> = {
@@ -25,13 +22,9 @@ export const LEVEL_TEXTS: Record<Level, string> = {
   limit: "at limit",
 };
 
-/** The level of a thread; "limit" at the limit, or at the end of the window. */
+/** How full a thread is, by the user's levels and its limit. */
 export function levelOf(thread: Occupancy | undefined): Level {
-  if (!thread || thread.percent === null) return "unknown";
-  if (thread.percent_of_limit !== null && thread.percent_of_limit >= 100) return "limit";
-  if (thread.percent >= 100) return "limit";
-  if (thread.percent >= HIGH_PERCENT) return "high";
-  return thread.percent >= MEDIUM_PERCENT ? "medium" : "low";
+  return thread?.fullness ?? "unknown";
 }
 
 /** Whether more was sent than the known window; then the window is probably wrong. */
@@ -39,11 +32,11 @@ export function isOverWindow(thread: Occupancy): boolean {
   return thread.percent_raw !== null && thread.percent_raw > 100;
 }
 
-export function mainThread(view: SessionView): ThreadRow | undefined {
+export function mainThread(view: SessionView): ThreadView | undefined {
   return view.threads.find((thread) => thread.thread === "main") ?? view.threads[0];
 }
 
-export function subagentThreads(view: SessionView): ThreadRow[] {
+export function subagentThreads(view: SessionView): ThreadView[] {
   const main = mainThread(view);
   return view.threads.filter((thread) => thread !== main);
 }
@@ -74,7 +67,7 @@ export function stateText(view: SessionView, now: number): string {
 }
 
 /** The limit in percent of the window, for drawing; the API has it for the main thread only. */
-export function limitPercent(thread: ThreadRow): number | null {
+export function limitPercent(thread: ThreadView): number | null {
   if (thread.limit === null || thread.window === null || thread.window <= 0) return null;
   return (thread.limit / thread.window) * 100;
 }

@@ -2,26 +2,14 @@ import { expect, test } from "vitest";
 import { barText, isLive, isOverWindow, levelOf, stateOf, stateText } from "../src/reading";
 import { full, NOW, threadRow, view } from "./views";
 
-test.each([
-  [0, "low"],
-  [49.9, "low"],
-  [50, "medium"],
-  [79.9, "medium"],
-  [80, "high"],
-  [99.9, "high"],
-  [100, "limit"],
-  [130, "limit"],
-] as const)("without a known limit %d percent is %s", (percent, level) => {
-  expect(levelOf(full(percent))).toBe(level);
-});
-
-test("reaching the limit turns the bar red, however full the window is", () => {
-  expect(levelOf(full(42, { percent_of_limit: 100 }))).toBe("limit");
-  expect(levelOf(full(84, { percent_of_limit: 99.9 }))).toBe("high");
+test("the level of a thread is the one that the server computed", () => {
+  expect(levelOf(full(42, { fullness: "limit" }))).toBe("limit");
+  expect(levelOf(full(84, { fullness: "low" }))).toBe("low");
+  expect(barText(full(84, { fullness: "low" }), null)).toContain("low");
 });
 
 test("an unknown occupancy has no level and is not shown as empty", () => {
-  const unknown = threadRow({ percent: null, percent_raw: null, sent: null });
+  const unknown = threadRow({ percent: null, percent_raw: null, sent: null, fullness: null });
   expect(levelOf(unknown)).toBe("unknown");
   expect(levelOf(undefined)).toBe("unknown");
   expect(barText(unknown, 80)).toBe("Context unknown");

@@ -1,10 +1,10 @@
 /** Sessions for the tests, with only what a test is about said. */
 
-import type { CallRow, SessionRow, SessionView, ThreadRow, Timeline } from "../src/api-types";
+import type { CallRow, SessionRow, SessionView, ThreadView, Timeline } from "../src/api-types";
 
 export const NOW = 1_800_000_000;
 
-export function threadRow(part: Partial<ThreadRow> = {}): ThreadRow {
+export function threadRow(part: Partial<ThreadView> = {}): ThreadView {
   return {
     session: "s",
     thread: "main",
@@ -25,18 +25,20 @@ export function threadRow(part: Partial<ThreadRow> = {}): ThreadRow {
     peak_sent: 50_000,
     calls: 3,
     model: null,
+    levels: [50, 65],
+    fullness: "low",
     ...part,
   };
 }
 
 /** A thread that is so full, in per cent of its window. */
-export function full(percent: number, part: Partial<ThreadRow> = {}): ThreadRow {
+export function full(percent: number, part: Partial<ThreadView> = {}): ThreadView {
   return threadRow({ percent: Math.min(100, percent), percent_raw: percent, ...part });
 }
 
 export function view(
   session: Partial<SessionRow> = {},
-  threads: ThreadRow[] = [threadRow()],
+  threads: ThreadView[] = [threadRow()],
   part: Partial<SessionView> = {},
 ): SessionView {
   return {

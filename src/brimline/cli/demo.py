@@ -4,15 +4,16 @@ import argparse
 import sys
 import time
 
-from brimline.chart import of_thread
 from brimline.cli.context import Context
-from brimline.cli.inspect import describe_context
+from brimline.cli.inspect import describe_context, draw_chart
 from brimline.demo.recording import read_recording
 from brimline.events import MAIN, Call, Compacted
-from brimline.terminal.text import colourize, count_of, draw_bar, shade_of
+from brimline.monitor.rules import Rules
+from brimline.terminal.text import colourize, count_of, draw_bar
 from brimline.tracker import Reading, Session, Thread, fold, read
 from brimline.usage import format_percent, format_tokens
 
+DEMO_AGENT = "claude"
 DEMO_LENGTH_S = 8.0
 BAR = 30
 
@@ -31,7 +32,7 @@ def play(context: Context, speed: float = 1.0) -> int:
     live = sys.stdout.isatty()
     events = read_recording()
     pause = DEMO_LENGTH_S / max(1, len(events)) / speed if live and speed > 0 else 0.0
-    session = Session(agent="claude")
+    session, rules = Session(agent=DEMO_AGENT), Rules.of_settings(context.settings)
     print("A recorded Claude Code session (Ctrl-C stops it):\n")
     for event in events:
         session = fold(session, [event])
@@ -41,14 +42,15 @@ def play(context: Context, speed: float = 1.0) -> int:
         if isinstance(event, Compacted):
             _say(_compaction(thread), live)
         elif isinstance(event, Call) and live:
-            _draw(context, thread, read(session, thread, "transcript"))
+            _draw(context, rules, thread, read(session, thread, "transcript"))
         time.sleep(pause)
-    _finish(context, session, live)
+    _finish(context, rules, session, live)
     return 0
 
 
-def _draw(context: Context, thread: Thread, reading: Reading) -> None:
-    drawn = colourize(draw_bar(reading.percent, BAR), shade_of(reading.percent), context.colour)
+def _draw(context: Context, rules: Rules, thread: Thread, reading: Reading) -> None:
+    shade = rules.fullness_of(reading, "", DEMO_AGENT, thread.model) or "dim"
+    drawn = colourize(draw_bar(reading.percent, BAR), shade, context.colour)
     near = reading.percent_of_limit
     limit = f"{format_percent(near)} of the limit" if near else ""
     parts = (describe_context(reading), drawn, limit, f"call {len(thread.calls)}")
@@ -66,12 +68,11 @@ def _say(text: str, live: bool) -> None:
     print(("\r\x1b[K" if live else "") + text)
 
 
-def _finish(context: Context, session: Session, live: bool) -> None:
+def _finish(context: Context, rules: Rules, session: Session, live: bool) -> None:
     thread = session.threads[MAIN]
     reading = read(session, thread, "transcript")
     _say(f"{describe_context(reading)} after {count_of(len(thread.calls), 'call')}\n", live)
-    drawn = of_thread(thread, reading, context.width, context.colour)
-    print("\n".join(drawn))
+    print("\n".join(draw_chart(context, rules, session, thread, reading)))
     print(
         "\nNext: `brimline status` for your own sessions, `brimline inspect PATH` for one of them."
     )

@@ -8,12 +8,14 @@ from datetime import UTC, datetime
 import msgspec
 
 from brimline.agents import display_name, get_agent, source
-from brimline.chart import of_thread
+from brimline.chart import chart
 from brimline.cli.arguments import add_agent, add_flag, add_json
 from brimline.cli.context import Context, emit_json, print_problems
 from brimline.cli.windows import describe_bound
 from brimline.events import MAIN
 from brimline.formulas import Formulas, audit, percent_error
+from brimline.monitor.rules import Rules
+from brimline.policy.levels import Fullness
 from brimline.survey.files import LoadedSession
 from brimline.survey.target import load_target
 from brimline.terminal.text import (
@@ -22,7 +24,6 @@ from brimline.terminal.text import (
     colourize,
     count_of,
     format_table,
-    shade_of,
     shorten_home,
     strip_control,
 )
@@ -78,6 +79,7 @@ class ThreadShown(msgspec.Struct, frozen=True):
     cycle: int
     state: str
     client_shows: str | None
+    fullness: Fullness | None
     compactions: list[CompactionShown]
     formulas: Formulas
     series: list[Point] | msgspec.UnsetType
@@ -116,6 +118,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
 
 def shown(context: Context, loaded: LoadedSession, series: bool) -> Inspected:
     session, tally = loaded.session, loaded.tally
+    rules = Rules.of_settings(context.settings)
     return Inspected(
         agent=session.agent,
         session_id=session.id,
@@ -123,7 +126,7 @@ def shown(context: Context, loaded: LoadedSession, series: bool) -> Inspected:
         version=session.version,
         records=tally.records,
         skipped=Skipped(tally.unknown, tally.malformed),
-        threads=[_thread(context, session, t, series) for t in ordered_threads(session)],
+        threads=[_thread(context, rules, session, t, series) for t in ordered_threads(session)],
     )
 
 
@@ -140,7 +143,9 @@ def read_thread(context: Context, session: Session, thread: Thread) -> Reading:
     return read(session, thread, "transcript", overrides, client_settings)
 
 
-def _thread(context: Context, session: Session, thread: Thread, series: bool) -> ThreadShown:
+def _thread(
+    context: Context, rules: Rules, session: Session, thread: Thread, series: bool
+) -> ThreadShown:
     reading = read_thread(context, session, thread)
     last = thread.last
     return ThreadShown(
@@ -159,6 +164,7 @@ def _thread(context: Context, session: Session, thread: Thread, series: bool) ->
         cycle=thread.cycle,
         state=reading.state,
         client_shows=reading.client_shows,
+        fullness=_fullness(rules, session, thread, reading),
         compactions=[_compaction(c) for c in thread.compactions],
         formulas=audit(thread),
         series=_series(thread) if series else msgspec.UNSET,
@@ -183,14 +189,14 @@ def iso(at: float | None) -> str | None:
 
 
 def _text(context: Context, folded: LoadedSession, series: bool) -> list[str]:
-    session = folded.session
+    session, rules = folded.session, Rules.of_settings(context.settings)
     name = display_name(session.agent or "unknown agent")
     place = shorten_home(session.project, context.places.home) if session.project else None
     facts = [name, session.version, place, f"session {session.id}" if session.id else None]
     lines = [colourize(strip_control("  ".join(f for f in facts if f)), "bold", context.colour)]
     lines += _counts(folded)
     for thread in ordered_threads(session):
-        lines += ["", *_thread_text(context, session, thread, series)]
+        lines += ["", *_thread_text(context, rules, session, thread, series)]
     return lines
 
 
@@ -206,13 +212,16 @@ def _counts(folded: LoadedSession) -> list[str]:
     return [text, *(f"  malformed: {strip_control(place)}" for place in tally.places)]
 
 
-def _thread_text(context: Context, session: Session, thread: Thread, series: bool) -> list[str]:
+def _thread_text(
+    context: Context, rules: Rules, session: Session, thread: Thread, series: bool
+) -> list[str]:
     reading = read_thread(context, session, thread)
     if not thread.calls:
         tokens = format_tokens(thread.spent.held)
         return [f"{strip_control(thread.name)}: no call; {tokens} tokens in all"]
-    lines = [_headline(context, thread, reading)]
-    lines += of_thread(thread, reading, context.width, context.colour)
+    shade = _fullness(rules, session, thread, reading) or "none"
+    lines = [colourize(_headline(thread, reading), shade, context.colour)]
+    lines += draw_chart(context, rules, session, thread, reading)
     lines += _origins(reading)
     lines += _compactions(thread)
     lines += ["", *_formulas(context, thread, reading)]
@@ -221,7 +230,7 @@ def _thread_text(context: Context, session: Session, thread: Thread, series: boo
     return lines
 
 
-def _headline(context: Context, thread: Thread, reading: Reading) -> str:
+def _headline(thread: Thread, reading: Reading) -> str:
     now = "unknown until the next reply" if reading.sent is None else describe_context(reading)
     parts = [strip_control(thread.name), strip_control(thread.model or "unknown model"), now]
     if reading.percent_of_limit is not None:
@@ -229,7 +238,29 @@ def _headline(context: Context, thread: Thread, reading: Reading) -> str:
     parts += [count_of(len(thread.calls), "call"), f"cycle {thread.cycle}"]
     if reading.percent_raw is not None and reading.percent_raw > 100:
         parts.append("WARNING: more than the window")
-    return colourize("  ".join(parts), shade_of(reading.percent), context.colour)
+    return "  ".join(parts)
+
+
+def _fullness(rules: Rules, session: Session, thread: Thread, reading: Reading) -> Fullness | None:
+    return rules.fullness_of(reading, session.id or "", session.agent or "", thread.model)
+
+
+def draw_chart(
+    context: Context, rules: Rules, session: Session, thread: Thread, reading: Reading
+) -> list[str]:
+    """Draw what each call of a thread sent."""
+    window = reading.window.tokens if reading.window else None
+    limit = reading.limit.tokens if reading.limit else None
+    levels = rules.marks_of(session.id or "", session.agent or "", thread.model, window, limit)
+    return chart(
+        [call.usage.sent for call in thread.calls.values()],
+        [compaction.calls for compaction in thread.compactions],
+        window,
+        limit,
+        levels,
+        context.width,
+        context.colour,
+    )
 
 
 def describe_context(reading: Reading) -> str:

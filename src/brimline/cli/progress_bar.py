@@ -7,7 +7,7 @@ import stat
 import time
 from collections.abc import Sequence
 
-from brimline.terminal.text import GAP, cell_width, colourize, count_of, draw_bar, shade_of
+from brimline.terminal.text import GAP, Shade, cell_width, colourize, count_of, draw_bar
 from brimline.tracker import Reading
 from brimline.usage import format_occupancy, format_tokens
 
@@ -64,12 +64,14 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def bar_line(reading: Reading, beside: Sequence[str], width: int, colour: bool) -> str:
+def bar_line(
+    reading: Reading, beside: Sequence[str], width: int, shade: Shade, colour: bool
+) -> str:
     """Return a line of at most `width` columns; the last texts are dropped first."""
     size = max(MIN_BAR_COLUMNS, min(MAX_BAR_COLUMNS, width // 4))
     drawn = draw_bar(reading.percent, size)
     shown = _fitting(["Context", drawn], beside, width) or _fitting(["Context"], beside, width)
-    painting = colourize(drawn, shade_of(reading.percent), colour)
+    painting = colourize(drawn, shade, colour)
     return GAP.join(painting if part is drawn else part for part in shown)
 
 

@@ -11,6 +11,7 @@ from brimline.cli.context import Context, emit_json
 from brimline.cli.loop_table import loop_table
 from brimline.cli.run_output import RunOutput, make_output, print_json
 from brimline.errors import CommandFailed, InvalidPolicy, InvalidSettings
+from brimline.monitor.rules import Rules
 from brimline.policy import check_levels
 from brimline.run import events_file, ralph_settings
 from brimline.run.command import detect_agent
@@ -73,7 +74,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
         on.print_line("\n".join(strip_control(line) for line in f"brimline: {error}".splitlines()))
         return NOT_FOUND if isinstance(error.__cause__, FileNotFoundError) else NOT_STARTED
     if len(rows) > 1:
-        on.print_line("\n".join(loop_table(loop_stats(rows), context.width, on.colour)))
+        on.print_line("\n".join(loop_table(loop_stats(rows), on.rules, context.width, on.colour)))
     return rows[-1].figures.exit_code or 0
 
 
@@ -152,7 +153,8 @@ def _summary(context: Context, path: Path, as_json: bool) -> int:
     if as_json:
         emit_json(loop)
     elif loop.overall.iterations:
-        print("\n".join(loop_table(loop, context.width, context.colour)))
+        rules = Rules.of_settings(context.settings)
+        print("\n".join(loop_table(loop, rules, context.width, context.colour)))
     else:
         print(f"No iterations in {strip_control(str(path))}.")
     return 0

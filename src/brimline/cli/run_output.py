@@ -18,6 +18,7 @@ from brimline.cli.progress_bar import (
     write_error,
 )
 from brimline.cli.stream_renderer import Discard, PassThrough, StreamWriter, TextRenderer
+from brimline.monitor.rules import Rules
 from brimline.run.iteration import RunPlan
 from brimline.run.result import IterationResult
 from brimline.run.run_state import RunState
@@ -30,14 +31,18 @@ SILENT_MODES = ("none", "json")  # values of --render without output and bar
 
 
 class RunOutput:
-    """Keeps the child's output, the bar and our own lines apart; a RunDisplay."""
+    """Keeps the child's output, the bar and our own lines apart; a RunDisplay.
+
+    `rules` have the levels of the colours: those of --warn, else those of the settings.
+    """
 
     def __init__(
-        self, writer: StreamWriter, bar: Bar | None, iterations: int, colour: bool
+        self, writer: StreamWriter, bar: Bar | None, iterations: int, rules: Rules, colour: bool
     ) -> None:
         self.writer = writer
         self.colour = colour
         self._bar = bar
+        self.rules = rules
         self._iterations = iterations
         self._shared = is_same_terminal()
         self._piped = is_output_piped()
@@ -85,7 +90,9 @@ class RunOutput:
         if self._piped and time.monotonic() - self._written < READER_PAUSE_S:
             return
         beside = status_parts(reading, state.call_count, time.monotonic() - self._began, self._name)
-        self._bar.draw(bar_line(reading, beside, self._bar.width(), self.colour))
+        whose = state.session_id or "", state.agent or "", state.model
+        shade = self.rules.fullness_of(reading, *whose) or "dim"
+        self._bar.draw(bar_line(reading, beside, self._bar.width(), shade, self.colour))
 
     def report_level(self, level: float, reading: Reading, stops: bool) -> None:
         now = context_line(reading.sent, reading.window.tokens if reading.window else None)
@@ -125,7 +132,8 @@ def make_output(context: Context, render: str | None, plan: RunPlan) -> RunOutpu
     dumb = context.places.env.get("TERM", "dumb") == "dumb"
     bar = Bar() if os.isatty(2) and not dumb and chosen not in SILENT_MODES else None
     colour = wants_colour(context.settings.colour, context.places.env, sys.stderr)
-    return RunOutput(_make_writer(context, chosen), bar, plan.iterations, colour)
+    rules = Rules(plan.levels, "window") if plan.levels else Rules.of_settings(context.settings)
+    return RunOutput(_make_writer(context, chosen), bar, plan.iterations, rules, colour)
 
 
 def _make_writer(context: Context, chosen: str) -> StreamWriter:

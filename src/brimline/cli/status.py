@@ -9,6 +9,8 @@ from brimline.cli.arguments import add_status_arguments, chosen_agents
 from brimline.cli.context import Context, emit_json, print_problems, print_table
 from brimline.cli.store_problems import print_store_problems
 from brimline.events import MAIN
+from brimline.monitor.rules import Rules
+from brimline.policy.levels import Fullness
 from brimline.settings import seconds
 from brimline.survey.status import SessionStatus, ThreadStatus, survey_sessions
 from brimline.terminal.text import (
@@ -16,7 +18,6 @@ from brimline.terminal.text import (
     Column,
     draw_bar,
     format_age,
-    shade_of,
     shorten_home,
     strip_control,
     truncate,
@@ -63,6 +64,7 @@ class Shown(msgspec.Struct, frozen=True):
     window: Window | None
     limit: Limit | None
     client_shows: str | None
+    fullness: Fullness | None
     state: str
     cycle: int | None
     source: str
@@ -75,7 +77,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
-    agents = chosen_agents(options)
+    agents, rules = chosen_agents(options), Rules.of_settings(context.settings)
     since = None if options.all else context.now - seconds(context.settings.since)
     survey = survey_sessions(
         context.places, agents, since, context.settings.overrides, context.cache
@@ -84,9 +86,10 @@ def run(context: Context, options: argparse.Namespace) -> int:
     print_store_problems(context)
     rows = sorted(survey.sessions, key=lambda session: _order(session.main.reading))
     if options.json:
-        emit_json([_json(context, g, r) for g in rows for r in g.threads])
+        emit_json([_json(context, rules, g, r) for g in rows for r in g.threads])
     elif rows:
-        cells = [line for session in rows for line in _lines(context, session, bool(options.all))]
+        every = bool(options.all)
+        cells = [line for session in rows for line in _lines(context, rules, session, every)]
         print_table(context, COLUMNS, cells)
     elif survey.transcripts:
         print(NOTHING_ACTIVE.format(since=context.settings.since))
@@ -109,7 +112,7 @@ def _order(reading: Reading) -> tuple[bool, float]:
     return (known is None, 0 if known is None else -known)
 
 
-def _json(context: Context, session: SessionStatus, row: ThreadStatus) -> Shown:
+def _json(context: Context, rules: Rules, session: SessionStatus, row: ThreadStatus) -> Shown:
     reading = row.reading
     return Shown(
         agent=session.agent,
@@ -125,6 +128,7 @@ def _json(context: Context, session: SessionStatus, row: ThreadStatus) -> Shown:
         window=reading.window,
         limit=reading.limit,
         client_shows=reading.client_shows,
+        fullness=_fullness(rules, session, row),
         state=reading.state,
         cycle=row.cycle,
         source=reading.source,
@@ -133,19 +137,19 @@ def _json(context: Context, session: SessionStatus, row: ThreadStatus) -> Shown:
     )
 
 
-def _lines(context: Context, session: SessionStatus, every: bool) -> list[list[Cell]]:
+def _lines(context: Context, rules: Rules, session: SessionStatus, every: bool) -> list[list[Cell]]:
     shown = session.subagents if every else session.subagents[:MAX_SUBAGENTS]
-    lines = [_line(context, session, row) for row in (session.main, *shown)]
+    lines = [_line(context, rules, session, row) for row in (session.main, *shown)]
     hidden = len(session.subagents) - len(shown)
     if hidden:
         lines.append([Cell(""), Cell(f"  + {hidden} more", "dim"), *[Cell("")] * 8])
     return lines
 
 
-def _line(context: Context, session: SessionStatus, row: ThreadStatus) -> list[Cell]:
+def _line(context: Context, rules: Rules, session: SessionStatus, row: ThreadStatus) -> list[Cell]:
     reading = row.reading
     own = row.thread == MAIN
-    how = shade_of(reading.percent)
+    how = _fullness(rules, session, row) or "dim"
     project = session.project
     place = shorten_home(project, context.places.home) if project else session.session
     name = f"└ {truncate(strip_control(row.thread), MAX_NAME_COLUMNS)}"
@@ -162,6 +166,10 @@ def _line(context: Context, session: SessionStatus, row: ThreadStatus) -> list[C
         Cell(format_age(context.now - at)),
         Cell(reading.source, "dim"),
     ]
+
+
+def _fullness(rules: Rules, session: SessionStatus, row: ThreadStatus) -> Fullness | None:
+    return rules.fullness_of(row.reading, session.session, session.agent, row.model)
 
 
 def bar_width(width: int) -> int:

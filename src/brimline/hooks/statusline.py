@@ -6,9 +6,10 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from brimline.agents.hook_payloads import StatusInput
+from brimline.policy.levels import Fullness
 from brimline.settings import Colour, LinePart, LineSettings
 from brimline.terminal.colours import code
-from brimline.terminal.text import HIGH_FROM, MEDIUM_FROM, cell_width, count_of, draw_bar
+from brimline.terminal.text import cell_width, count_of, draw_bar
 from brimline.tracker import Reading
 from brimline.usage import format_occupancy, format_tokens
 
@@ -19,9 +20,9 @@ CORRECTED_MARK = "*"  # the client reports another figure
 class RenderOptions(msgspec.Struct, frozen=True):
     """What a line is rendered with, beside the reading; None is unknown or absent.
 
-    `columns` is the terminal's width, `calls_left` the forecast, `handoff_calls` the calls since
-    the handoff. `client_error` names an impossible figure of the client. `has_call`: the client
-    reported that a call was made.
+    `fullness` selects the colour. `columns` is the terminal's width, `calls_left` the forecast,
+    `handoff_calls` the calls since the handoff. `client_error` names an impossible figure of the
+    client. `has_call`: the client reported that a call was made.
     """
 
     line: LineSettings = LineSettings()
@@ -32,6 +33,7 @@ class RenderOptions(msgspec.Struct, frozen=True):
     handoff_calls: int | None = None
     client_error: str | None = None
     has_call: bool = False
+    fullness: Fullness | None = None
 
 
 class Part(NamedTuple):
@@ -87,7 +89,7 @@ def _context(reading: Reading, status: StatusInput, options: RenderOptions) -> S
     marks = CORRECTED_MARK if _client_error(reading, status, options) else ""
     percent = f"{format_occupancy(reading.percent_raw)}{marks}"
     tokens = f" {format_tokens(reading.sent)}/{format_tokens(reading.window.tokens)} window"
-    shade = _colour_code(reading, options)
+    shade = _colour_code(options)
     if not options.line.bar:
         figure = _coloured(percent, shade)
         return [
@@ -125,14 +127,13 @@ def _is_lower_bound(reading: Reading) -> bool:
     return window is not None and window.origin == "observed" and sent == window.tokens
 
 
-def _colour_code(reading: Reading, options: RenderOptions) -> str:
-    """Return the colour code by distance to the limit, else to the window's end."""
-    near = reading.percent if reading.percent_of_limit is None else reading.percent_of_limit
-    if not options.colour or near is None:
+def _colour_code(options: RenderOptions) -> str:
+    """Return the code of the user's colour for this fullness."""
+    if not options.colour or options.fullness is None:
         return ""
     line = options.line
-    colour = line.hot if near >= HIGH_FROM else line.warm if near >= MEDIUM_FROM else line.calm
-    return code(colour) or ""
+    colours = {"low": line.calm, "medium": line.warm, "high": line.hot, "limit": line.hot}
+    return code(colours[options.fullness]) or ""
 
 
 def _tokens_left(reading: Reading, status: StatusInput, options: RenderOptions) -> Sequence[Part]:

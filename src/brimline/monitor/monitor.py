@@ -27,7 +27,7 @@ from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_history import MAX_CYCLES
 from brimline.monitor.signal_writes import SignalWriter, calls_left_of, hash_id
 from brimline.observations import DUPLICATE, EMPTY_REPLY, WITHOUT_REPLY, Observation, Reply
-from brimline.policy.levels import figure_of
+from brimline.policy.levels import Fullness, figure_of
 from brimline.policy.signals import Signal, decide
 from brimline.policy.sources import are_hooks_silent
 from brimline.store.base import (
@@ -136,6 +136,12 @@ class Monitor:
     def reading(self, session: str) -> Reading:
         """Return the present reading of the main thread of a session in memory."""
         return self._readings_of(self._sessions[session].state)[MAIN]
+
+    def fullness(self, session: str) -> Fullness | None:
+        """Return how full the main thread of a session in memory is, by the user's levels."""
+        state = self._sessions[session].state
+        model = state.model_of(MAIN)
+        return self._rules.fullness_of(self.reading(session), state.id, state.agent, model)
 
     def calls_left(self, session: str) -> int | None:
         """Return how many calls the main thread has left until its limit, at its present pace."""

@@ -7,13 +7,15 @@ import msgspec
 from brimline.monitor.texts import Texts
 from brimline.policy.levels import (
     DEFAULT_LEVELS,
+    Fullness,
+    LevelFigures,
     LevelMeasure,
     check_levels,
+    fullness_of,
     measure_of,
     percent_of_window,
 )
 from brimline.settings import Settings, StopSettings
-from brimline.store.rows import SessionRow
 from brimline.windows import NO_OVERRIDES, Overrides, model_aliases
 
 
@@ -57,7 +59,16 @@ class Rules(msgspec.Struct, frozen=True):
         """Return what a session's levels measure."""
         return measure_of(self.levels_of(session, agent, model), self.of)
 
-    def marks_of(self, row: SessionRow, window: int | None, limit: int | None) -> list[float]:
-        """Return a session's levels in percent of its window; none if the sizes are unknown."""
-        levels = self.levels_of(row.id, row.agent, row.model)
+    def fullness_of(
+        self, reading: LevelFigures, session: str, agent: str, model: str | None
+    ) -> Fullness | None:
+        """Return how full a thread is by the levels of its session, model or agent."""
+        levels = self.levels_of(session, agent, model)
+        return fullness_of(reading, levels, measure_of(levels, self.of))
+
+    def marks_of(
+        self, session: str, agent: str, model: str | None, window: int | None, limit: int | None
+    ) -> list[float]:
+        """Return a thread's levels in percent of its window; none if the sizes are unknown."""
+        levels = self.levels_of(session, agent, model)
         return percent_of_window(levels, measure_of(levels, self.of), window, limit)

@@ -4,7 +4,7 @@ A level is a plain number: percent of the window, percent of the limit, or token
 """
 
 import sys
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from itertools import pairwise
 from typing import Literal, Protocol, TypeAlias
 
@@ -19,6 +19,9 @@ LevelMeasure: TypeAlias = Literal["earlier", "window", "limit", "tokens"]
 # 60 and 78 % of the limit for the default levels: the same as 50 and 65 % of a window of 200K with
 # a limit of 167K, and in time for Gemini CLI, which compacts at half of its window.
 LIMIT_FACTOR = 1.2
+
+# The scale of every colour: below the first level, from the first, from the last, from the limit.
+Fullness: TypeAlias = Literal["low", "medium", "high", "limit"]
 
 
 class LevelFigures(Protocol):
@@ -47,6 +50,28 @@ def figure_of(reading: LevelFigures, of: LevelMeasure) -> float | None:
         return None if reading.held is None else float(reading.held)
     limit = None if reading.percent_of_limit is None else reading.percent_of_limit / LIMIT_FACTOR
     return max((each for each in (reading.percent_raw, limit) if each is not None), default=None)
+
+
+def fullness_of(
+    reading: LevelFigures, levels: Sequence[float], of: LevelMeasure
+) -> Fullness | None:
+    """Return how full a context is by its levels and its limit; None if that is unknown.
+
+    Without a window it is unknown. The end of the window counts as the limit.
+    """
+    if reading.percent_raw is None:
+        return None
+    if max(reading.percent_raw, reading.percent_of_limit or 0.0) >= 100:
+        return "limit"
+    figure = figure_of(reading, of)
+    return None if figure is None else compare_levels(figure, levels)
+
+
+def compare_levels(figure: float, levels: Sequence[float]) -> Literal["low", "medium", "high"]:
+    """Return whether a figure is below the first level, or has reached the first or the last."""
+    if not levels or figure < levels[0]:
+        return "low"
+    return "high" if figure >= levels[-1] else "medium"
 
 
 def check_levels(levels: Iterable[float], name: str = "levels") -> tuple[float, ...]:

@@ -50,6 +50,10 @@ class RunState:
         return self.stream.session.id or (transcript.session.id if transcript else None)
 
     @property
+    def model(self) -> str | None:
+        return self._best_view.main.model
+
+    @property
     def call_count(self) -> int:
         return len(self._best_view.calls)
 

@@ -8,27 +8,19 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-Shade: TypeAlias = Literal["low", "medium", "high", "dim", "bold", "none"]
+Shade: TypeAlias = Literal["low", "medium", "high", "limit", "dim", "bold", "none"]
 
 _CODES: dict[Shade, str] = {
     "low": "32",
     "medium": "33",
     "high": "31",
+    "limit": "1;31",
     "dim": "2",
     "bold": "1",
     "none": "",
 }
-MEDIUM_FROM, HIGH_FROM = 50, 80
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 GAP = "  "
-
-
-def shade_of(percent: float | None) -> Shade:
-    if percent is None:
-        return "dim"
-    if percent >= HIGH_FROM:
-        return "high"
-    return "medium" if percent >= MEDIUM_FROM else "low"
 
 
 def colourize(text: str, how: Shade, colour: bool) -> str:

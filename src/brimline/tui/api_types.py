@@ -12,6 +12,7 @@ import msgspec
 
 from brimline.events import MAIN
 from brimline.inbox import Message
+from brimline.policy.levels import Fullness
 from brimline.server.api.session_change import apply_change
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, SignalRow
 from brimline.usage import percent_raw
@@ -20,7 +21,10 @@ ItemT = TypeVar("ItemT")
 
 
 class ThreadView(msgspec.Struct, frozen=True):
-    """The API's ThreadRow: the current reading of a thread, taken at `at`. None is unknown."""
+    """The API's ThreadView: the current reading of a thread, taken at `at`. None is unknown.
+
+    `levels` are percent of its window.
+    """
 
     thread: str
     state: str
@@ -39,6 +43,8 @@ class ThreadView(msgspec.Struct, frozen=True):
     calls: int | None = None
     cycle: int | None = None
     model: str | None = None
+    levels: tuple[float, ...] = ()
+    fullness: Fullness | None = None
 
 
 class HandoffStatus(msgspec.Struct, frozen=True):

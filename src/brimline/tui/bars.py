@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from brimline.events import MAIN
-from brimline.terminal.text import draw_bar, format_age, shade_of, shorten_home, strip_control
+from brimline.terminal.text import draw_bar, format_age, shorten_home, strip_control
 from brimline.tui.api_types import SessionView, ThreadView
 from brimline.tui.styled_text import Line, Shade, Span
 from brimline.usage import format_occupancy, format_percent, format_tokens
@@ -14,14 +13,13 @@ STALE_AFTER_S = 3_600.0
 
 # Shown beside the colours, and instead of them on a terminal without colours.
 SHADE_WORDS: dict[Shade, str] = {
-    "low": "low", "medium": "medium", "high": "high", "full": "at limit", "dim": "",
+    "low": "low", "medium": "medium", "high": "high", "limit": "at limit", "dim": "",
 }  # fmt: skip
 
 
 def thread_shade(thread: ThreadView) -> Shade:
-    """The shade of a thread's occupancy: `full` at the limit or above, `dim` if unknown."""
-    is_at_limit = thread.percent_of_limit is not None and thread.percent_of_limit >= 100
-    return "full" if is_at_limit or is_over_window(thread) else shade_of(thread.percent)
+    """The shade of how full a thread is; `dim` if that is unknown."""
+    return thread.fullness or "dim"
 
 
 def is_over_window(thread: ThreadView) -> bool:
@@ -35,11 +33,11 @@ def shade_word(thread: ThreadView) -> str:
 
 def draw_thread_bar(view: SessionView, thread: ThreadView, width: int) -> Line:
     marks: dict[int, Span] = {}
-    for level in view.levels if thread.thread == MAIN else ():
+    for level in thread.levels:
         marks[_column(level, width)] = Span(LEVEL_MARK)
     limit = view.limit_percent(thread)
     if limit is not None and limit < 100:
-        marks[_column(limit, width)] = Span(LIMIT_MARK, "full")
+        marks[_column(limit, width)] = Span(LIMIT_MARK, "limit")
     own = thread_shade(thread)
     return _with_marks(draw_bar(thread.percent, width), own, marks)
 

@@ -43,20 +43,22 @@ class TranscriptFiles(msgspec.Struct, frozen=True):
 
 
 def _view(status: SessionStatus, rules: Rules) -> SessionView:
-    own = _thread(status.main)
+    own, *subagents = (_thread(row, status, rules) for row in status.threads)
     session = SessionRow(
         status.session, status.agent, status.modified, None, status.project, own.model
     )
     return SessionView(
         session=session,
-        threads=(own, *map(_thread, status.subagents)),
-        levels=tuple(rules.marks_of(session, own.window, own.limit)),
+        threads=(own, *subagents),
+        levels=own.levels,
         limit_at=percent_raw(own.limit, own.window),
     )
 
 
-def _thread(row: ThreadStatus) -> ThreadView:
-    reading = row.reading
+def _thread(row: ThreadStatus, status: SessionStatus, rules: Rules) -> ThreadView:
+    reading, whose = row.reading, (status.session, status.agent, row.model)
+    window = reading.window.tokens if reading.window else None
+    limit = reading.limit.tokens if reading.limit else None
     return ThreadView(
         thread=row.thread,
         state=reading.state,
@@ -64,15 +66,17 @@ def _thread(row: ThreadStatus) -> ThreadView:
         at=reading.at,
         sent=reading.sent,
         held=reading.held,
-        window=reading.window.tokens if reading.window else None,
+        window=window,
         window_why=reading.window.why if reading.window else None,
-        limit=reading.limit.tokens if reading.limit else None,
+        limit=limit,
         limit_why=reading.limit.explanation if reading.limit else None,
         percent=reading.percent,
         percent_raw=reading.percent_raw,
         percent_of_limit=reading.percent_of_limit,
         cycle=row.cycle,
         model=row.model,
+        levels=tuple(rules.marks_of(*whose, window, limit)),
+        fullness=rules.fullness_of(reading, *whose),
     )
 
 

@@ -135,6 +135,7 @@ class SessionPage(msgspec.Struct, frozen=True):
             [mark.calls_before for mark in marks if mark.kind == "compaction"],
             thread_view.window if thread_view else None,
             thread_view.limit if thread_view else None,
+            thread_view.levels if thread_view else (),
             self.width,
             self.colour,
         )

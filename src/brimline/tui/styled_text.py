@@ -7,12 +7,12 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 from brimline.terminal.text import Shade as PaintShade
 from brimline.terminal.text import cell_width, colourize, truncate
 
-Shade: TypeAlias = Literal["low", "medium", "high", "full", "dim", "bold", "selected", "none"]
+Shade: TypeAlias = Literal["low", "medium", "high", "limit", "dim", "bold", "selected", "none"]
 _CODES: dict[Shade, str] = {
     "low": "32",
     "medium": "33",
-    "high": "93",
-    "full": "1;31",
+    "high": "31",
+    "limit": "1;31",
     "dim": "2",
     "bold": "1",
     "selected": "7",

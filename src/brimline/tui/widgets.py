@@ -22,8 +22,8 @@ from brimline.tui.styled_text import Line, Shade
 STYLES: dict[Shade, Style] = {
     "low": Style(color="green"),
     "medium": Style(color="yellow"),
-    "high": Style(color="color(214)"),
-    "full": Style(color="red", bold=True),
+    "high": Style(color="red"),
+    "limit": Style(color="red", bold=True),
     "dim": Style(dim=True),
     "bold": Style(bold=True),
     "selected": Style(bold=True, reverse=True),

@@ -6,11 +6,10 @@ import { barText, isOverWindow, levelOf, type Occupancy } from "../reading";
 interface Props {
   thread: Occupancy | undefined;
   limitAt: number | null;
-  levels?: number[];
   small?: boolean;
 }
 
-export function Bar({ thread, limitAt, levels = [], small = false }: Props) {
+export function Bar({ thread, limitAt, small = false }: Props) {
   return (
     <div
       {...ariaProps(thread, barText(thread, limitAt))}
@@ -23,7 +22,7 @@ export function Bar({ thread, limitAt, levels = [], small = false }: Props) {
       <div class="bar-track">
         <div class="bar-fill" style={{ "--fill": `${thread?.percent ?? 0}%` }} />
       </div>
-      {levels.map((level) => (
+      {thread?.levels.map((level) => (
         <Tick key={level} kind="level" at={level} words={`level ${shortPercent(level)}`} />
       ))}
       {limitAt !== null && (

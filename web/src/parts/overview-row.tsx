@@ -2,7 +2,7 @@
 
 import { useComputed } from "@preact/signals";
 import { memo } from "preact/compat";
-import type { SessionView, ThreadRow } from "../api-types";
+import type { SessionView, ThreadView } from "../api-types";
 import { sessionName, sessionStore } from "../app";
 import { ago, occupancy, plural, shortPercent, tokens } from "../format";
 import {
@@ -39,7 +39,7 @@ export const OverviewRow = memo(function Row({ id }: { id: string }) {
       <div class="row-in">
         <SessionName view={view} />
         <div class="row-bar">
-          <Bar thread={main} limitAt={view.limit_at} levels={view.levels} />
+          <Bar thread={main} limitAt={view.limit_at} />
           <BarCaption view={view} main={main} />
         </div>
         <Percent main={main} />
@@ -79,7 +79,7 @@ function SessionName({ view }: { view: SessionView }) {
 }
 
 /** The text below the bar: tokens, window, limit and calls left. */
-function BarCaption({ view, main }: { view: SessionView; main: ThreadRow | undefined }) {
+function BarCaption({ view, main }: { view: SessionView; main: ThreadView | undefined }) {
   return (
     <div class="row-scale">
       <span data-testid="tokens">
@@ -97,7 +97,7 @@ function BarCaption({ view, main }: { view: SessionView; main: ThreadRow | undef
   );
 }
 
-function Percent({ main }: { main: ThreadRow | undefined }) {
+function Percent({ main }: { main: ThreadView | undefined }) {
   const level = levelOf(main);
   return (
     <div class="row-percent">

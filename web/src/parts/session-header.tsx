@@ -53,7 +53,7 @@ export function SessionHeader({ view }: { view: SessionView }) {
           {view.calls_left !== null && `, about ${plural(view.calls_left, "call")} left`}
         </span>
       </div>
-      <Bar thread={main} limitAt={view.limit_at} levels={view.levels} />
+      <Bar thread={main} limitAt={view.limit_at} />
     </header>
   );
 }

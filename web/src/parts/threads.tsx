@@ -1,6 +1,6 @@
 /** The threads of a session, each with its bar. */
 
-import type { SessionView, ThreadRow } from "../api-types";
+import type { SessionView, ThreadView } from "../api-types";
 import { ago, count, occupancy, tokens } from "../format";
 import { LEVEL_TEXTS, levelOf, limitPercent } from "../reading";
 import { now } from "../state/clock";
@@ -34,7 +34,7 @@ export function ThreadsTable({ view }: { view: SessionView }) {
   );
 }
 
-function Line({ thread }: { thread: ThreadRow }) {
+function Line({ thread }: { thread: ThreadView }) {
   return (
     <tr data-thread={thread.thread}>
       <td>{thread.thread}</td>

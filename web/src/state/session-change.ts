@@ -1,6 +1,6 @@
 /** Apply the changes that the stream sends. Pure. */
 
-import type { SessionChange, SessionView, ThreadRow } from "../api-types";
+import type { SessionChange, SessionView, ThreadView } from "../api-types";
 
 /** The view after a change. A change sets values, so it may be applied twice. */
 export function applyChange(view: SessionView, change: SessionChange): SessionView {
@@ -15,9 +15,9 @@ export function applyChange(view: SessionView, change: SessionChange): SessionVi
 }
 
 function applyThreads(
-  before: ThreadRow[],
+  before: ThreadView[],
   change: NonNullable<SessionChange["threads"]>,
-): ThreadRow[] {
+): ThreadView[] {
   if (Array.isArray(change)) return change;
   return before.map((row) => {
     const fields = Object.hasOwn(change, row.thread) ? change[row.thread] : undefined;

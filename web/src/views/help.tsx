@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { helpOpen } from "../app";
 import { Bar } from "../parts/bar";
-import { HIGH_PERCENT, MEDIUM_PERCENT, type Occupancy } from "../reading";
+import type { Occupancy } from "../reading";
 
 const KEYS: [string, string][] = [
   ["j / k", "next, previous session"],
@@ -21,7 +21,8 @@ const EXAMPLE: Occupancy = {
   window: 200_000,
   percent: 61,
   percent_raw: 61,
-  percent_of_limit: 73,
+  levels: [50, 65],
+  fullness: "medium",
 };
 
 export function Help() {
@@ -38,13 +39,12 @@ export function Help() {
     <dialog ref={dialog} class="help" aria-labelledby="help" onClose={close} data-testid="help">
       <h2 id="help">How to read a bar</h2>
       <div class="help-bar" aria-hidden="true">
-        <Bar thread={EXAMPLE} limitAt={84} levels={[50, 65]} />
+        <Bar thread={EXAMPLE} limitAt={84} />
       </div>
       <p>
         The bar is as long as the context window. The thick red mark is the limit, at which the
-        client compacts; the thin marks are your levels. Below {MEDIUM_PERCENT} % of the window a
-        session is low, from {MEDIUM_PERCENT} % medium, from {HIGH_PERCENT} % high. At the limit the
-        bar turns red.
+        client compacts; the thin marks are your levels. Below the first level a session is low,
+        from the first level medium, from the last level high.
       </p>
       <h2>Keys</h2>
       <dl>

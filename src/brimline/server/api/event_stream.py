@@ -10,8 +10,8 @@ from starlette.responses import Response, StreamingResponse
 from brimline.server.api.broadcast import ChangeBroadcaster
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.session_cache import SessionCache
-from brimline.server.api.views import SessionView
-from brimline.store.rows import SessionRow, ThreadRow
+from brimline.server.api.views import SessionView, ThreadView
+from brimline.store.rows import SessionRow
 
 MEDIA_TYPE = "text/event-stream"
 MAX_MARK_DIGITS = 18
@@ -42,7 +42,7 @@ SessionChange: Any = msgspec.defstruct(
         _partial(
             SessionView,
             session=_partial(SessionRow),
-            threads=dict[str, _partial(ThreadRow)] | list[ThreadRow],
+            threads=dict[str, _partial(ThreadView)] | list[ThreadView],
             trend=TrendChange,
         ),
     ),

@@ -41,9 +41,9 @@ from brimline.server.api.schemas import (
     Taken,
 )
 from brimline.server.api.session_cache import SessionCache, in_pieces
-from brimline.server.api.views import HandoffView, SessionView, Timeline, Views
+from brimline.server.api.views import HandoffView, SessionView, ThreadView, Timeline, Views
 from brimline.store.base import Store
-from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
+from brimline.store.rows import HandoffRow, SessionRow
 from brimline.tmux.clear import SessionClearer
 from brimline.tmux.clear_requests import ClearRequest
 from brimline.usage import Usage
@@ -60,7 +60,7 @@ class SessionRoutes:
         Endpoint("GET", "/v1/sessions", "sessions", "List recent sessions.", list[SessionView],
                  query=("since",)),
         Endpoint("GET", f"{SESSION_PATH}/context", "context", "List a session's threads.",
-                 list[ThreadRow], needs_session=True),
+                 list[ThreadView], needs_session=True),
         Endpoint("GET", f"{SESSION_PATH}/timeline", "timeline", "Get what happened in a session.",
                  Timeline, needs_session=True),
         Endpoint("GET", f"{SESSION_PATH}/formulas", "formulas",
@@ -115,7 +115,7 @@ class SessionRoutes:
         return json_response(await self._views.view(row))
 
     async def context(self, request: Request, row: SessionRow) -> Response:
-        return json_response(await self._store.threads(row.id))
+        return json_response(await self._views.threads(row))
 
     async def timeline(self, request: Request, row: SessionRow) -> Response:
         return json_response(await self._views.timeline(row.id))

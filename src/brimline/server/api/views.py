@@ -10,6 +10,7 @@ from brimline.handoff import compute_freshness
 from brimline.inbox import Message, with_expiry
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
+from brimline.policy.levels import Fullness
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.usage import percent_raw
@@ -33,6 +34,16 @@ class HandoffStatus(msgspec.Struct, frozen=True):
 NO_HANDOFF = HandoffStatus("none")
 
 
+class ThreadView(ThreadRow, frozen=True, kw_only=True):
+    """A thread with its levels, in percent of its window, and how full it is by them.
+
+    `fullness` is low, medium from the first level, high from the last, limit at the limit.
+    """
+
+    levels: list[float]
+    fullness: Fullness | None
+
+
 class SessionView(msgspec.Struct, frozen=True):
     """A session with its threads, the main thread first.
 
@@ -41,7 +52,7 @@ class SessionView(msgspec.Struct, frozen=True):
     """
 
     session: SessionRow
-    threads: list[ThreadRow]
+    threads: list[ThreadView]
     levels: list[float]
     limit_at: float | None
     trend: list[int]
@@ -139,19 +150,35 @@ class Views:
 
     def build(self, rows: SessionRows) -> SessionView:
         row, threads, waiting, handoffs = rows
-        main = next((thread for thread in threads if thread.thread == MAIN), None)
-        window, limit = (main.window, main.limit) if main else (None, None)
+        thread_views = self._thread_views(row, threads)
+        main = next((thread for thread in thread_views if thread.thread == MAIN), None)
         last, now = handoffs[0] if handoffs else None, self._monitor.now()
         return SessionView(
             session=_with_resumed(row),
-            threads=sorted(threads, key=lambda each: (each.thread != MAIN, -(each.at or 0.0))),
-            levels=self._rules.marks_of(row, window, limit),
-            limit_at=percent_raw(limit, window),
+            threads=thread_views,
+            levels=main.levels if main else [],
+            limit_at=percent_raw(main.limit, main.window) if main else None,
             trend=self._trend(row.id),
             handoff=_handoff_status(last, main.calls if main else None),
             unread=sum(with_expiry(each, now).state != "expired" for each in waiting),
             calls_left=self._monitor.calls_left(row.id),
             last_handoff_path=last.path if last and not last.draft else None,
+        )
+
+    async def threads(self, row: SessionRow) -> list[ThreadView]:
+        return self._thread_views(row, await self._store.threads(row.id))
+
+    def _thread_views(self, row: SessionRow, threads: Iterable[ThreadRow]) -> list[ThreadView]:
+        """Return the main thread first, then the latest."""
+        ordered = sorted(threads, key=lambda each: (each.thread != MAIN, -(each.at or 0.0)))
+        return [self._thread_view(row, each) for each in ordered]
+
+    def _thread_view(self, row: SessionRow, thread: ThreadRow) -> ThreadView:
+        whose = row.id, row.agent, thread.model or row.model
+        return ThreadView(
+            **msgspec.structs.asdict(thread),
+            levels=self._rules.marks_of(*whose, thread.window, thread.limit),
+            fullness=self._rules.fullness_of(thread, *whose),
         )
 
     def _trend(self, session: str) -> list[int]:

@@ -26,6 +26,7 @@ class StatusLines:
         options = RenderOptions(
             line=self._settings.line,
             colour=wants_colour(request.env, self._settings.colour),
+            fullness=self._monitor.fullness(session),
             columns=terminal_columns(request.env),
             calls_left=self._monitor.calls_left(session),
             handoff=None if handoff.state == "none" else handoff.state,
