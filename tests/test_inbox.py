@@ -15,6 +15,7 @@ from brimline.inbox import (
     deliverable,
     is_pending,
     join_texts,
+    sign_text,
     take_that_fit,
     utf16_length,
     with_expiry,
@@ -88,11 +89,8 @@ def test_batch_is_one_text() -> None:
 
 
 def test_message_names_its_sender() -> None:
-    assert join_texts([message(1, sender="user")]) == "[message from user] text 1"
-    odd = message(1, sender="a\nb" + "x" * 200)
-    assert join_texts([odd]) == f"[message from a b{'x' * 77}] text 1"
-    about_child = msgspec.structs.replace(odd, text="[brimline] Agent 1234 was compacted.")
-    assert join_texts([about_child]) == "[brimline] Agent 1234 was compacted."
+    assert sign_text(" text 1\n", "user") == "[message from user] text 1"
+    assert sign_text("text 1", "a\nb" + "x" * 200) == f"[message from a b{'x' * 77}] text 1"
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from(["queued", "delivered"])), max_size=12))

@@ -26,12 +26,12 @@ MAX_CONTEXT_CHARS = 9_000
 
 SEPARATOR = "\n\n"
 MAX_SENDER_CHARS = 80
-MAX_PREFIX_CHARS = 80  # a text about another session begins with our name, or a note before it
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A text for a session. A level's text belongs to a cycle, and is cancelled at its end.
+    """A text for a session, as its agent gets it.
 
+    A level's text belongs to a cycle, and is cancelled at its end.
     `order` is its place in the queue. `handed_at` is when it was last handed to a hook.
     `blocks_stop`: it may keep a turn from ending, for which its sender has to ask.
     """
@@ -123,22 +123,10 @@ def utf16_length(text: str) -> int:
 
 
 def join_texts(messages: Iterable[Message]) -> str:
-    """The texts of messages, one below the other, each with its sender."""
-    return SEPARATOR.join(_signed_text(message) for message in messages)
-
-
-def _signed_text(message: Message) -> str:
-    """Return a text that names its sender; Brimline's own texts name what they are about."""
-    text = message.text.strip()
-    if message.sender == BRIMLINE or looks_like_ours(text):
-        return text
-    return sign_text(text, message.sender)
-
-
-def looks_like_ours(text: str) -> bool:
-    """Whether a text begins like Brimline's own."""
-    return f"[{BRIMLINE}]" in text[:MAX_PREFIX_CHARS]
+    """The texts of messages, one below the other."""
+    return SEPARATOR.join(message.text for message in messages)
 
 
 def sign_text(text: str, sender: str) -> str:
-    return f"[message from {' '.join(sender.split())[:MAX_SENDER_CHARS]}] {text}"
+    """Return the text of a message as its agent gets it: it names its sender."""
+    return f"[message from {' '.join(sender.split())[:MAX_SENDER_CHARS]}] {text.strip()}"

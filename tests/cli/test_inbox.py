@@ -38,7 +38,8 @@ def test_inbox_lists_pending_messages_of_all_sessions_even_unknown_ones(daemon: 
     daemon.hook({"session_id": SESSION, "hook_event_name": "UserPromptSubmit"})
     assert daemon.command("send", SESSION, "still here").returncode == 0
     messages = json.loads(daemon.command("inbox", "--json").stdout)
-    expected = [("to-come", "for later"), (SESSION, "still here")]
+    sign = "[message from user]"
+    expected = [("to-come", f"{sign} for later"), (SESSION, f"{sign} still here")]
     assert [(each["session"], each["text"]) for each in messages] == expected
     table = daemon.command("inbox").stdout
     assert "for later" in table
@@ -54,7 +55,7 @@ def test_inbox_lists_messages_of_ended_sessions_only_if_asked(daemon: Running) -
     table = daemon.command("inbox").stdout
     assert ("for later" in table, "too late" in table) == (True, False)
     assert [each["text"] for each in json.loads(daemon.command("inbox", "--json").stdout)] == [
-        "for later"
+        "[message from user] for later"
     ]
     assert "too late" in daemon.command("inbox", "--ended").stdout
     assert "too late" in daemon.command("inbox", SESSION).stdout
@@ -66,7 +67,7 @@ def test_inbox_lists_messages_of_ended_sessions_only_if_asked(daemon: Running) -
 
 def test_multi_line_message_is_one_table_row(daemon: Running) -> None:
     assert daemon.command("send", "to-come", "Look at:\n\tthe tests\r\n").returncode == 0
-    assert daemon.command("inbox").stdout.endswith("  Look at: the tests\n")
+    assert daemon.command("inbox").stdout.endswith("  [message from user] Look at: the tests\n")
 
 
 def test_table_fits_the_terminal_and_keeps_session_and_text(daemon: Running) -> None:
@@ -75,7 +76,7 @@ def test_table_fits_the_terminal_and_keeps_session_and_text(daemon: Running) -> 
         lines = daemon.command("inbox", COLUMNS=str(columns)).stdout.splitlines()
         assert max(map(cells, lines)) <= columns
         assert lines[-1].startswith("11111111  ")
-        assert "A messag" in lines[-1]
+        assert "[messag" in lines[-1]
 
 
 def test_too_long_message_is_refused_with_a_hint(daemon: Running) -> None:

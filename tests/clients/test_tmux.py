@@ -421,4 +421,5 @@ def test_message_for_an_agent_without_hooks_is_typed_into_its_pane(
     client.until(lambda: holding(client, "Look at the tests."), "no request holds it")
     path = f"/v1/sessions/{view['session']['id']}/messages"
     (message,) = daemon.until(path, lambda found: found[0]["state"] == "delivered")
-    assert message["text"] == "Look at the tests."
+    assert message["text"] == "[message from user] Look at the tests."
+    assert message["text"] in holding(client, "Look at the tests.")[0]

@@ -82,6 +82,6 @@ def test_unacknowledged_message_is_sent_again_when_the_clock_goes_back(tmp_path:
         agent.time += DELIVERY_LEASE_S / 2
         assert (await agent.observe("prompt")).context is None
         agent.time -= HOUR
-        assert (await agent.observe("prompt")).context == f"[message from user] {SENT_AGAIN}\nhello"
+        assert (await agent.observe("prompt")).context == f"{SENT_AGAIN}\n[message from user] hello"
 
     asyncio.run(go())

@@ -28,12 +28,15 @@ def test_message_is_handed_out_again_until_it_is_acknowledged(tmp_path: Path) ->
         await agent.monitor.send("s1", "first")
         await agent.monitor.send("s1", "second", "urgent")
         first = await agent.monitor.take_messages("s1")
-        assert [message.text for message in first] == ["second", "first"]
+        assert [message.text for message in first] == [
+            "[message from user] second",
+            "[message from user] first",
+        ]
         assert await agent.monitor.take_messages("s1") == []
         await agent.monitor.mark_delivered(Reply(message_ids=(first[0].id,)))
         agent.time += DELIVERY_LEASE_S
         (again,) = await agent.monitor.take_messages("s1")
-        assert (again.id, again.text) == (first[1].id, f"{SENT_AGAIN}\nfirst")
+        assert (again.id, again.text) == (first[1].id, f"{SENT_AGAIN}\n[message from user] first")
 
     asyncio.run(go())
 

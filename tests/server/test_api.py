@@ -205,8 +205,8 @@ def test_pending_messages_of_all_sessions_include_unknown_ones(daemon: Running) 
     daemon.post("/v1/sessions/one/messages", {"text": "a"})
     daemon.post("/v1/sessions/two/messages", {"text": "b"})
     assert [(m["session"], m["text"]) for m in daemon.get("/v1/messages")] == [
-        ("one", "a"),
-        ("two", "b"),
+        ("one", "[message from user] a"),
+        ("two", "[message from user] b"),
     ]
 
 

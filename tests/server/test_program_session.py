@@ -135,7 +135,7 @@ def test_level_and_message_reach_the_program_once(daemon: Running, start: Start)
     assert "55%" in level
     assert program.do("messages") == []
     assert daemon.command("send", program.id, "Check the tests.").returncode == 0
-    assert program.do("messages") == ["Check the tests."]
+    assert program.do("messages") == ["[message from user] Check the tests."]
     assert program.do("messages") == []
     messages = daemon.get(f"/v1/sessions/{program.id}/messages")
     assert [message["state"] for message in messages] == ["delivered", "delivered"]

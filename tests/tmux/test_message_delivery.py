@@ -70,7 +70,7 @@ def test_waiting_messages_are_typed_together_urgent_first_and_once(
     client = start_client("pi")
     both = (message("m1", "Later."), message("m2", "First.", "urgent"))
     assert deliver(tmp_path, client.pane, *both, rounds=2) == (2, ["delivered", "delivered"])
-    assert client.sent == ["[message from user] First.\n\n[message from user] Later."]
+    assert client.sent == ["First.\n\nLater."]
 
 
 def test_message_with_a_figure_is_refreshed_when_typed(
@@ -82,7 +82,7 @@ def test_message_with_a_figure_is_refreshed_when_typed(
         return msgspec.structs.replace(message, text="At 60%.")
 
     assert deliver(tmp_path, client.pane, message("m1", "At 52%."), of_now=of_now)[0] == 1
-    assert client.sent == ["[message from user] At 60%."]
+    assert client.sent == ["At 60%."]
 
 
 class FailingStore(MemoryStore):
@@ -119,7 +119,7 @@ def test_message_is_typed_once_even_if_the_store_fails(
         return [stored.state for stored in await store.messages("s1")]
 
     assert asyncio.run(main()) == ["delivered"]
-    assert client.sent == ["[message from user] Hello."]
+    assert client.sent == ["Hello."]
 
 
 def test_message_waits_while_the_user_types(start_client: StartClient, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_message_left_in_the_composer_is_not_typed_again(
 ) -> None:
     client = start_client("pi", "meddled")
     assert deliver(tmp_path, client.pane, message("m1", "Now."), rounds=2) == (0, ["delivered"])
-    assert client.composer("pi").text == "x[message from user] Now."
+    assert client.composer("pi").text == "xNow."
 
 
 @pytest.mark.parametrize(

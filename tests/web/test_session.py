@@ -218,9 +218,10 @@ def test_messages_are_sent_and_cancelled(story: Story, screen: Screen) -> None:
     expect(form).to_contain_text("Queued.")
     expect(form.get_by_label("Send a message to this agent")).to_have_value("")
     (message,) = story.daemon.get("/v1/sessions/one/messages")
-    assert (message["text"], message["urgency"], message["state"]) == (text, "urgent", "queued")
+    signed = f"[message from user] {text}"
+    assert (message["text"], message["urgency"], message["state"]) == (signed, "urgent", "queued")
     row = screen.find("messages").locator(f'[data-message="{message["id"]}"]')
-    expect(row.locator(".message-text")).to_have_text(text)
+    expect(row.locator(".message-text")).to_have_text(signed)
     expect(screen.find("unread")).to_have_text("1 unread")
     row.get_by_role("button", name="Cancel").click()
     expect(row).to_have_attribute("data-state", "cancelled")

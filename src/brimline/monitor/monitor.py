@@ -13,7 +13,6 @@ from brimline.inbox import (
     Message,
     Urgency,
     is_pending,
-    looks_like_ours,
     sign_text,
 )
 from brimline.monitor.clear_handover import record_continuation
@@ -206,15 +205,14 @@ class Monitor:
         sender: str = "user",
         blocks_stop: bool = False,
     ) -> str:
-        """Queue a message for a session; return its id."""
+        """Queue a message for a session, which reads who sent it; return its id."""
         now = self._clock()
         id = hash_id("message", session, text, sender, repr(now))
         sender = "user" if sender == BRIMLINE else sender  # no one poses as Brimline
-        text = sign_text(text, sender) if looks_like_ours(text) else text
         message = Message(
             id,
             session,
-            text,
+            sign_text(text, sender),
             now,
             urgency=urgency,
             sender=sender,

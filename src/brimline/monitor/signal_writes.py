@@ -93,10 +93,10 @@ class SignalWriter(msgspec.Struct, frozen=True):
                 return [RecordSignal(row)]
 
     def level_text(self) -> str:
-        return self.rules.texts.level_text(self._values(), self._levels, self.thread)
+        return self.rules.texts.level_text(self._values(), self._levels, self.thread).strip()
 
     def _text(self, name: Text) -> str:
-        return self.rules.texts.text(name, self._values())
+        return self.rules.texts.text(name, self._values()).strip()
 
     def _values(self) -> TemplateValues:
         since = self.at - THRASH_WINDOW_S
@@ -156,7 +156,7 @@ class SignalWriter(msgspec.Struct, frozen=True):
             expires=self.at + MESSAGE_LIFETIME_S,
             blocks_stop=is_last and is_main and self.rules.stop.last_level,
         )
-        own = (message,) if message.text.strip() else ()
+        own = (message,) if message.text else ()
         if not is_last or not is_main:
             return own
         return (*own, *self._running_message("parent", row))
@@ -168,7 +168,7 @@ class SignalWriter(msgspec.Struct, frozen=True):
 
     def _parent_message(self, text: str, row: SignalRow) -> tuple[Message, ...]:
         parent = self._state.parent
-        if parent is None or parent == row.session or not text.strip():
+        if parent is None or parent == row.session or not text:
             return ()
         id = self._parent_message_id(parent, row.kind, row.level, row.arm)
         expires = self.at + MESSAGE_LIFETIME_S
