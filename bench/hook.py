@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from brimline.agents.hook_command import Program
 from brimline.hooks.client import client
+from brimline.setup.launcher import write_launcher
 from serving import Daemon, report, serving
 from statuslines import Peer, named, peers
 from tree import Plan, make, transcripts
@@ -104,24 +106,29 @@ class Row:
         self.seconds.setdefault(scene.stdin, []).append(time.perf_counter() - begun)
 
 
+def launcher(state: Path, socket: Path, compiled: Path | None = None) -> list[str]:
+    """The command of a status line as setup installs it."""
+    paths = (str(CLIENT), str(socket), str(state / "spool"))
+    program = Program(sys.executable, *paths, str(compiled) if compiled else None)
+    write_launcher(program)
+    return [*program.command("statusline", "claude").words]
+
+
 class Bench:
     """The rows, each with its reference."""
 
     def __init__(self, work: Path, daemon: Daemon, others: list[Peer]) -> None:
-        program = work / "brimline-hook"
+        compiled = work / "compiled"
         sources = sorted(map(str, CLIENT.parent.glob("*.c")))
-        subprocess.run([*COMPILE, str(program), *sources], check=True)
+        subprocess.run([*COMPILE, str(compiled), *sources], check=True)
         python = [sys.executable, "-I", "-S"]
-        compiled = [str(program), sys.executable, str(CLIENT)]
-        script = [*python, str(CLIENT)]
-        here = ["statusline", "claude", str(daemon.socket), str(work / "spool")]
-        nowhere = ["statusline", "claude", str(work / "none"), str(work / "spool")]
+        none = work / "none"
         self.shell = Row("sh -c true", ["/bin/sh", "-c", "true"])
         self.python = Row("python3 -I -S -c pass", [*python, "-c", "pass"])
-        self.asked = Row("brimline, compiled", [*compiled, *here])
-        self.script_asked = Row("brimline, Python", [*script, *here])
-        self.alone = Row("brimline, compiled, no daemon", [*compiled, *nowhere])
-        self.script_alone = Row("brimline, Python, no daemon", [*script, *nowhere])
+        self.asked = Row("brimline, compiled", launcher(work / "a", daemon.socket, compiled))
+        self.script_asked = Row("brimline, Python", launcher(work / "b", daemon.socket))
+        self.alone = Row("brimline, compiled, no daemon", launcher(work / "c", none, compiled))
+        self.script_alone = Row("brimline, Python, no daemon", launcher(work / "d", none))
         self.others = [Row.of(peer) for peer in others]
 
     @property

@@ -177,10 +177,11 @@ def test_launcher_of_a_gone_outdated_or_other_installation_is_named(
     state = user.home / ".local/state/brimline"
     current = read_launcher(state)
     assert current is not None
-    write_launcher(msgspec.structs.replace(current, script="/venv/python3.12/client.py"))
+    script = "/venv/python3.12/client.py"
+    write_launcher(msgspec.structs.replace(current, script=script))
     check = user.doctor()[1]["launcher"]
     place = f"{state}/brimline-hook"
-    assert check["told"] == f"the installation that {place} runs is gone: {current.python}"
+    assert check["told"] == f"the installation that {place} runs is gone: {script}"
     assert check["hint"] == "`brimline setup` lets it run this installation."
     python = tmp_path / "python"
     python.symlink_to(current.python)

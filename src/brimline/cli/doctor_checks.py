@@ -171,7 +171,7 @@ def launcher(program: Program, installed: Sequence[InstalledHooks]) -> Iterator[
         hint = "`brimline setup` writes it; without it, every hook fails."
         yield Check("launcher", False, f"missing or not executable: {path}", hint)
     elif is_gone(current):
-        finding = f"the installation that {path} runs is gone: {current.python}"
+        finding = f"the installation that {path} runs is gone: {current.script}"
         yield Check("launcher", False, finding, "`brimline setup` lets it run this installation.")
     elif current.python != program.python:
         yield Check("launcher", True, f"runs another installation: {current.python}")
