@@ -4,7 +4,9 @@ import argparse
 import fcntl
 import json
 import os
+import sys
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,7 @@ from brimline.setup.launcher import read_launcher, write_launcher
 from brimline.store.problems import StoreProblem, report_problem
 from brimline.transcripts.source import Places
 
+LINUX = pytest.mark.skipif(sys.platform == "darwin", reason="its service manager is launchd")
 NOW = 1_800_000_000.0
 SETUP: dict[str, Any] = {
     "agents": [],
@@ -88,15 +91,42 @@ def user(
     return User(tmp_path / "home", capsys)
 
 
-def test_every_failed_check_has_a_hint_and_the_exit_code_is_1(user: User) -> None:
+def test_what_is_not_set_up_is_optional_and_the_exit_code_is_0(user: User) -> None:
     code, checks = user.doctor()
-    assert code == 1
-    wrong = {about: check["hint"] for about, check in checks.items() if not check["well"]}
-    assert wrong == {
+    assert (code, all(check["well"] for check in checks.values())) == (0, True)
+    assert {about: check["hint"] for about, check in checks.items() if check["optional"]} == {
         "claude hooks": "`brimline setup claude` installs them.",
         "daemon": START,
+        "service": "`brimline setup --service` installs one.",
         "autostart": "`brimline setup --autostart` turns it on.",
     }
+    (user.home / ".claude").rmdir()
+    code, checks = user.doctor()
+    assert (code, checks["agents"]["optional"]) == (0, True)
+
+
+@pytest.mark.parametrize(("autostart", "is_broken"), [(True, False), (False, True)])
+def test_stopped_daemon_is_a_problem_if_no_hook_starts_it(
+    user: User, autostart: bool, is_broken: bool
+) -> None:
+    user.set_up(autostart=autostart)
+    (user.home / ".local/state/brimline/spool").write_bytes(b"x")
+    code, checks = user.doctor()
+    assert {about for about, check in checks.items() if not check["well"]} == (
+        {"daemon"} if is_broken else set()
+    )
+    assert code == is_broken
+    assert checks["daemon"]["optional"] is not is_broken
+    assert checks["spool"]["optional"], "the next daemon reads it"
+
+
+@LINUX
+def test_stopped_daemon_is_a_problem_if_there_is_a_service(user: User) -> None:
+    unit = user.home / ".config/systemd/user/brimline.service"
+    unit.parent.mkdir(parents=True)
+    unit.touch()
+    code, checks = user.doctor()
+    assert (code, checks["daemon"]["well"], checks["service"]["well"]) == (1, False, False)
 
 
 @pytest.mark.parametrize(
@@ -116,17 +146,20 @@ def test_hooks_installed_with_any_setup_option_are_ok(user: User, options: dict[
     assert checks["claude hooks"]["well"]
     assert checks["claude hooks"]["told"].startswith("9 hooks installed")
     assert checks["status line"]["well"]
-    assert checks["autostart"]["well"] is (options != {"autostart": False})
+    assert checks["autostart"]["optional"] is (options == {"autostart": False})
 
 
-def test_text_has_a_line_per_check_and_hints_below_failures(
+def test_text_has_a_line_per_check_and_hints_below_all_but_ok(
     user: User, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (user.home / ".local/state/brimline/spool.dropped").write_bytes(b".")
     assert doctor.run(user.context, argparse.Namespace(json=False)) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert "!!  claude hooks   none installed" in lines
-    hint = lines[lines.index("!!  claude hooks   none installed") + 1]
-    assert hint.strip() == "`brimline setup claude` installs them."
+    hints = {line: hint.strip() for line, hint in pairwise(lines)}
+    missing = "--  claude hooks   none installed"
+    assert hints[missing] == "`brimline setup claude` installs them."
+    assert hints["!!  spool          empty, 1 event lost"].startswith("`brimline serve")
+    assert any(line.startswith("ok  brimline ") for line in lines)
 
 
 @pytest.mark.parametrize("scope", ["user", "project"])
@@ -367,7 +400,9 @@ def test_last_session_with_a_too_old_client_is_reported() -> None:
         "claude", status_with(session(9, version="2.1.325"), session(5, version="2.1.97"))
     )
     assert (check.well, check.told) == (False, "2.1.97; tested up to 2.1.325")
-    assert check.hint == "Update it to 2.1.139 or newer."
+    assert check.hint == "Update it to 2.1.139 or newer to use Brimline's hooks."
+    (check,) = version("claude", status_with(session(5, version="2.1.97")), has_hooks=False)
+    assert (check.well, check.optional) == (True, True)
     (check,) = version("claude", status_with(session(5), session(9, version="2.1.97")))
     assert check.well
     (check,) = version("codex", status_with(session(5, "codex", "0.166.0")))

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 
 from brimline._version import __version__
 from brimline.agents import agents_present, display_name
@@ -20,6 +21,7 @@ from brimline.cli.doctor_checks import (
     hooks,
     launcher,
     limits,
+    not_set_up,
     spool,
     status_line,
     store,
@@ -33,7 +35,7 @@ from brimline.setup.install import SetupOptions
 from brimline.setup.installed import InstalledHooks, find_installed
 from brimline.terminal.text import Shade, colourize, strip_control
 
-SHADES: dict[bool, Shade] = {True: "low", False: "high"}
+MARKS: dict[str, Shade] = {"ok": "low", "!!": "high", "--": "dim"}
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
@@ -41,7 +43,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
-    """Check everything; the exit code is 1 if a check fails."""
+    """Check everything; the exit code is 1 if something that is set up does not work."""
     checks = list(_checks(context))
     if options.json:
         emit_json(checks)
@@ -52,9 +54,10 @@ def run(context: Context, options: argparse.Namespace) -> int:
 
 
 def _lines(context: Context, check: Check) -> Iterator[str]:
-    mark = colourize("ok" if check.well else "!!", SHADES[check.well], context.colour)
-    yield f"{mark}  {check.about:<14} {strip_control(check.told)}"
-    if check.hint and not check.well:
+    mark = "--" if check.optional else "ok" if check.well else "!!"
+    shown = colourize(mark, MARKS[mark], context.colour)
+    yield f"{shown}  {check.about:<14} {strip_control(check.told)}"
+    if check.hint and mark != "ok":
         yield f"    {'':<14} {check.hint}"
 
 
@@ -64,24 +67,23 @@ def _checks(context: Context) -> Iterator[Check]:
     report = _ask_daemon(context)
     yield _brimline(setup)
     names = ", ".join(display_name(agent) for agent in agents)
-    yield Check("agents", bool(agents), names or "none found", "Start one, or `brimline demo`.")
+    yield Check("agents", True, names or "none found", "Start one, or `brimline demo`.", not agents)
     installed = {agent: _installed_hooks(context, agent, setup) for agent in agents}
     for agent, places in installed.items():
         yield hooks(context, agent, places, report)
         yield from status_line(places)
-        yield from version(agent, report)
+        yield from version(agent, report, any(one.events for one in places))
         yield from transcript_format(context, agent)
     everywhere = [one for places in installed.values() for one in places]
     yield from launcher(setup.program, everywhere)
     yield from limits(context, agents)
-    yield from daemon(report, context.now)
+    yield from daemon(report, context.now, _needs_daemon(context, setup, everywhere))
     yield from events(report, context.now)
-    service = _service(context, setup, report)
-    yield service
-    yield _autostart(context, everywhere, report)
+    yield _service(context, setup, report)
+    yield _autostart(context, everywhere)
     yield store(setup.state)
     yield from store_problems(setup.state, context.now)
-    yield spool(setup.state)
+    yield spool(setup.state, report.runs)
 
 
 def _brimline(setup: SetupOptions) -> Check:
@@ -98,8 +100,9 @@ def _ask_daemon(context: Context) -> DaemonReport:
         status = request(context, "GET", background.DAEMON_PATH)
         views = request(context, "GET", "/v1/sessions")
     except BrimlineError as error:
-        hint = START if type(error) is NotRunning else error.hint
-        return DaemonReport(problem=str(error.args[0]), hint=hint or RESTART)
+        is_stopped = type(error) is NotRunning
+        hint = START if is_stopped else error.hint
+        return DaemonReport(problem=str(error.args[0]), hint=hint or RESTART, is_stopped=is_stopped)
     return DaemonReport(status, [view["session"] for view in views])
 
 
@@ -109,17 +112,27 @@ def _service(context: Context, setup: SetupOptions, report: DaemonReport) -> Che
     except InvalidSettings as error:
         return Check("service", True, f"not supported: {error}")
     if not local.path.exists():
-        return Check("service", True, "none; `brimline setup --service` installs one")
+        return not_set_up("service", "none", "`brimline setup --service` installs one.")
     if service.is_active(context, local):
         return Check("service", True, f"{local.manager} runs it")
     finding = f"installed, but {local.manager} does not run it"
     return Check("service", report.runs, finding, "`brimline setup --service` starts it.")
 
 
-def _autostart(context: Context, installed: list[InstalledHooks], report: DaemonReport) -> Check:
+def _autostart(context: Context, installed: list[InstalledHooks]) -> Check:
     if not context.settings.daemon.autostart:
-        return Check("autostart", True, "disabled in the settings")
+        finding = "disabled in the settings"
+        return not_set_up("autostart", finding, "Remove `autostart = false` to turn it on.")
     if any(one.autostart for one in installed):
         return Check("autostart", True, "on: hooks start the daemon if none runs")
     finding = "off: no installed hook starts the daemon"
-    return Check("autostart", report.runs, finding, "`brimline setup --autostart` turns it on.")
+    return not_set_up("autostart", finding, "`brimline setup --autostart` turns it on.")
+
+
+def _needs_daemon(context: Context, setup: SetupOptions, installed: list[InstalledHooks]) -> bool:
+    """Return whether a daemon must run: hooks that do not start it, or a service, are installed."""
+    starts = context.settings.daemon.autostart and any(one.autostart for one in installed)
+    with suppress(InvalidSettings):
+        if service.local_service(context, setup.state).path.exists():
+            return True
+    return not starts and any(one.events for one in installed)

@@ -45,24 +45,34 @@ LINE_PROBLEMS: dict[LineState, str] = {
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A check: what it is about, whether it is well, the finding, and what to do if it failed."""
+    """A check: what it is about, whether it is well, the finding, and what to do if it is not.
+
+    `optional`: it is not set up, and need not be; `hint` says how to.
+    """
 
     about: str
     well: bool
     told: str
     hint: str | None = None
+    optional: bool = False
+
+
+def not_set_up(about: str, finding: str, hint: str) -> Check:
+    return Check(about, True, finding, hint, optional=True)
 
 
 class DaemonReport(msgspec.Struct, frozen=True):
     """What the daemon says of itself and of the sessions.
 
-    `problem` is why it says nothing, and `hint` what to do about that.
+    `problem` is why it says nothing, and `hint` what to do about that; `is_stopped` if it does not
+    run.
     """
 
     status: dict[str, Any] = {}
     sessions: list[dict[str, Any]] = []
     problem: str | None = None
     hint: str = START
+    is_stopped: bool = False
 
     @property
     def runs(self) -> bool:
@@ -84,7 +94,7 @@ def hooks(
         return Check(about, False, broken, "Fix the file, then run `brimline setup`.")
     active = [one for one in installed if one.events]
     if not active:
-        return Check(about, False, "none installed", f"`brimline setup {agent}` installs them.")
+        return not_set_up(about, "none installed", f"`brimline setup {agent}` installs them.")
     for one in active:
         if wrong := _hook_problem(about, one, report):
             return wrong
@@ -184,8 +194,8 @@ def _last_write(context: Context, agent: str) -> float | None:
     return max((one.modified for one in transcripts), default=None)
 
 
-def version(agent: str, report: DaemonReport) -> Iterator[Check]:
-    """Check that the client's last reported version supports our hooks."""
+def version(agent: str, report: DaemonReport, has_hooks: bool = True) -> Iterator[Check]:
+    """Check that the client's last reported version supports our hooks, if it has them."""
     reported = next((one["version"] for one in report.sessions_of(agent) if one["version"]), None)
     if reported is None:
         return
@@ -194,7 +204,9 @@ def version(agent: str, report: DaemonReport) -> Iterator[Check]:
     needed = ".".join(map(str, oldest))
     tested = get_agent(agent).capabilities.tested_version
     finding = reported if tested is None else f"{reported}; tested up to {tested}"
-    yield Check(f"{agent} version", numbers >= oldest, finding, f"Update it to {needed} or newer.")
+    optional = numbers < oldest and not has_hooks
+    hint = f"Update it to {needed} or newer to use Brimline's hooks."
+    yield Check(f"{agent} version", optional or numbers >= oldest, finding, hint, optional)
 
 
 def limits(context: Context, agents: Sequence[str]) -> Iterator[Check]:
@@ -223,9 +235,11 @@ def transcript_format(context: Context, agent: str) -> Iterator[Check]:
     yield Check(f"{agent} format", not problems, finding)
 
 
-def daemon(report: DaemonReport, now: float) -> Iterator[Check]:
+def daemon(report: DaemonReport, now: float, is_needed: bool = True) -> Iterator[Check]:
+    """Check the daemon; one that does not run is a problem if hooks need it and do not start it."""
     if report.problem is not None:
-        yield Check("daemon", False, report.problem, report.hint)
+        optional = report.is_stopped and not is_needed
+        yield Check("daemon", optional, report.problem, report.hint, optional)
         return
     status = report.status
     hint = f"It is a different version. {RESTART}"
@@ -241,7 +255,7 @@ def events(report: DaemonReport, now: float) -> Iterator[Check]:
         return
     seen = [one["seen_at"] for one in report.sessions]
     if not seen:
-        yield Check("heard", False, "nothing yet", "Start an agent that has Brimline's hooks.")
+        yield not_set_up("heard", "nothing yet", "Start an agent that has Brimline's hooks.")
         return
     last = now - max(seen)
     finding = f"{count_of(len(seen), 'session')}, the last seen {format_age(max(0.0, last))} ago"
@@ -273,12 +287,15 @@ def store_problems(state: Path, now: float) -> Iterator[Check]:
         yield Check("store problem", False, finding, problem.advice)
 
 
-def spool(state: Path) -> Check:
+def spool(state: Path, is_read: bool = True) -> Check:
+    """Check that no event was lost, and that none is left by a daemon that reads them."""
     size = sum(_size(state / name) for name in ("spool", "spool.taking"))
     lost = _size(state / "spool.dropped")
     finding = f"{_amount(size)} waiting for the daemon" if size else "empty"
     finding += f", {count_of(lost, 'event')} lost" if lost else ""
-    return Check("spool", not size and not lost, finding, "`brimline serve --background` reads it.")
+    hint = "`brimline serve --background` reads it."
+    optional = bool(size) and not lost and not is_read
+    return Check("spool", optional or not (size or lost), finding, hint, optional)
 
 
 def _amount(size: int) -> str:
