@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 
 import msgspec
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ResultMessage, query
+from claude_agent_sdk.types import StreamEvent
 
 from .connect import CLAUDE
 from .steps import Reporter
@@ -26,10 +27,18 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """How many results end a turn: one more where a subagent in the background reports back."""
     arguments: dict[str, str | None] = {}
     levels: tuple[float, ...] = (50, 65)
+    interrupt: bool = False
+    """Whether the turn is interrupted at its first event of the model."""
+    sessions: int = 1
+    """How many sessions run at once, each with a tracker."""
 
 
 async def main(wish: Wish) -> None:
-    """Report every message of the session."""
+    """Report every message of the sessions."""
+    await asyncio.gather(*(_report(wish) for _ in range(wish.sessions)))
+
+
+async def _report(wish: Wish) -> None:
     reporter = Reporter(wish.levels)
     async for _ in reporter.follow(_messages(wish)):
         pass
@@ -52,6 +61,9 @@ async def _messages(wish: Wish) -> AsyncIterator[object]:
             await client.query(prompt)
             async for message in _turn(client, wish.results):
                 yield message
+                if wish.interrupt and isinstance(message, StreamEvent):
+                    await client.interrupt()
+                    wish = msgspec.structs.replace(wish, interrupt=False)
 
 
 async def _turn(client: ClaudeSDKClient, results: int) -> AsyncIterator[object]:

@@ -26,6 +26,8 @@ class Step(msgspec.Struct, frozen=True):
     readings: dict[str, Reading]
     levels: tuple[float, ...]
     """The levels told so far."""
+    session: str | None
+    """The id of the session, once it is known."""
 
 
 class Reporter:
@@ -57,6 +59,7 @@ class Reporter:
             twice=self._twice.threads == self.tracker.threads,
             readings=dict(self.tracker.threads),
             levels=tuple(one.level for one in self._levels),
+            session=self.tracker.session.id,
         )
         print(msgspec.json.encode(step).decode(), flush=True)
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from brimline.testing.fake_model import Billed, Ramp, Scenario
+from brimline.testing.fake_model import Billed, Ramp, Reply, Scenario
 from clients import claude, scenes
 from clients.install import require
 from clients.run import SOURCES, ClientRun, Place, run_client
@@ -156,3 +156,34 @@ def test_commands(tmp_path: Path) -> None:
 def test_commands_observed_twice(tmp_path: Path) -> None:
     """A compaction and a clear that are told again are the same ones."""
     assert changed_by_twice(commanded(tmp_path)[1]) == []
+
+
+def test_calls_that_the_client_repeats(tmp_path: Path) -> None:
+    """A call that is refused with 429 and 529 is no call; the next try is what was billed."""
+    errors = (Reply(error="rate_limited"), Reply(error="overloaded"))
+    run, steps = play(scenes.failing(claude.bash, *errors), tmp_path, prompts=["Go."], partial=True)
+    assert [one.status for one in run.refused] == [429, 529]
+    assert figures(steps) == [*chain(*((begun(one), ended(one)) for one in run.of("main")))]
+
+
+def test_interrupted_turn_is_over(tmp_path: Path) -> None:
+    """The prompt of a call that was interrupted is exact, and the call is over."""
+    slow = Scenario(main=(Reply(text="It rains. " * 50, pace=0.3),), otherwise=scenes.DONE)
+    prompts = ["Go.", "Again."]
+    run, steps = play(slow, tmp_path, prompts=prompts, partial=True, interrupt=True)
+    first, second = run.of("main")
+    over = (sent(first), sent(first) + 1, "measured")
+    assert figures(steps) == [begun(first), over, begun(second), ended(second)]
+
+
+def test_two_sessions_at_once(tmp_path: Path) -> None:
+    """Each tracker has the calls of its own session."""
+    scenario = Scenario(otherwise=scenes.DONE, ramp=Ramp(start=100_000, step=50_000))
+    run, steps = play(scenario, tmp_path, prompts=["Go.", "Again."], partial=True, sessions=2)
+    sessions = {step.session for step in steps} - {None}
+    assert len(sessions) == 2
+    for session in sessions:
+        billed = [one for one in run.of("main") if one.session_id == session]
+        own = [step for step in steps if step.session == session]
+        assert figures(own) == [*chain(*((begun(one), ended(one)) for one in billed))]
+        assert len(billed) == 2
