@@ -5,7 +5,6 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -13,7 +12,7 @@ import brimline
 from brimline.baselines import Baseline, Category
 from brimline.cli import inspect as inspected
 from brimline.cli import status as shown
-from brimline.cli.commands import ABOUT, create_parser
+from brimline.cli.commands import ABOUT, actions_of, create_parser, parsers_of
 from brimline.cli.doctor_checks import Check
 from brimline.cli.setup_diff import Shown as SetupShown
 from brimline.formulas import Components, Formulas
@@ -50,29 +49,24 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
 def options(command: argparse.ArgumentParser) -> Iterator[str]:
     """A command's arguments as the rows of a table."""
     yield "| argument | meaning |\n|---|---|"
-    for action in command._actions:  # pyright: ignore[reportPrivateUsage]
-        if isinstance(action, argparse._SubParsersAction):  # pyright: ignore[reportPrivateUsage]
-            continue
-        names = ", ".join(f"`{name}`" for name in action.option_strings)
-        value = action.metavar or ("|".join(action.choices) if action.choices else "")
-        value = f" `{value}`".replace("|", "\\|") if value else ""
-        name = f"{names}{value}" if names else value.strip()
-        yield f"| {name} | {action.help or ''} |"
+    for names, value, about in arguments(command):
+        listed = ", ".join(f"`{name}`" for name in names)
+        shown = f" `{value}`".replace("|", "\\|") if value else ""
+        yield f"| {f'{listed}{shown}' if listed else shown.strip()} | {about} |"
 
 
-def commands() -> dict[str, argparse.ArgumentParser]:
-    """Every command by its name."""
-    actions: list[Any] = create_parser()._actions  # pyright: ignore[reportPrivateUsage]
-    for action in actions:
-        if isinstance(action, argparse._SubParsersAction):  # pyright: ignore[reportPrivateUsage]
-            return dict(action.choices)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-    return {}
+def arguments(command: argparse.ArgumentParser) -> Iterator[tuple[list[str], str, str]]:
+    """The names, value and help of every argument of a command."""
+    for action in actions_of(command):
+        if action.dest != "command":
+            choices = "|".join(map(str, action.choices)) if action.choices else ""
+            yield list(action.option_strings), str(action.metavar or choices), action.help or ""
 
 
 def cli() -> str:
     """The page of the command line."""
     parts = [f"# Command line\n\n{ABOUT} Without a command, `brimline` is `brimline status`."]
-    for name, command in commands().items():
+    for name, command in parsers_of(create_parser()).items():
         table = "\n".join(options(command))
         parts.append(f"## brimline {name}\n\n{command.description}\n\n{table}")
     parts.append(
@@ -87,6 +81,29 @@ def cli() -> str:
         "| 130 | interrupted by Ctrl-C |"
     )
     return "\n\n".join(parts) + "\n"
+
+
+def man_page() -> str:
+    """The manual page, in the roff macros of man(7)."""
+    parts = [
+        f'.TH BRIMLINE 1 "" "Brimline {brimline.__version__}" "User Commands"',
+        f".SH NAME\nbrimline \\- {roff(ABOUT[0].lower() + ABOUT[1:].rstrip('.'))}",
+        ".SH SYNOPSIS\n.B brimline\n[\\fICOMMAND\\fR] [\\fIOPTION\\fR ...]",
+        f".SH DESCRIPTION\n{roff(ABOUT)} Without a command, it lists the active sessions.",
+        ".SH COMMANDS",
+    ]
+    for name, command in parsers_of(create_parser()).items():
+        parts.append(f".SS brimline {name}\n{roff(command.description or '')}")
+        for names, value, about in arguments(command):
+            shown = ", ".join(f"\\fB{roff(one)}\\fR" for one in names)
+            parts.append(f".TP\n{shown} \\fI{roff(value)}\\fR\n{roff(about)}")
+    return "\n".join(parts) + "\n"
+
+
+def roff(text: str) -> str:
+    """Escape text for roff: dashes stay dashes, and no line begins with a macro."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
 
 
 def fields(struct: type[msgspec.Struct]) -> Iterator[str]:
@@ -119,7 +136,7 @@ def library() -> str:
     return "# Library\n\nEverything that `import brimline` offers.\n\n" + "\n".join(rows) + "\n"
 
 
-PAGES = {"cli.md": cli, "json.md": json_page, "library.md": library}
+PAGES = {"cli.md": cli, "json.md": json_page, "library.md": library, "brimline.1": man_page}
 
 
 def main(arguments: list[str]) -> int:

@@ -26,6 +26,7 @@ ROOT = Path(__file__).parent.parent
 PARTS = (
     *("pyproject.toml", "hatch_build.py", "constraints.txt", "Makefile"),
     *("README.md", "CHANGELOG.md", "LICENSE", "src", "web", "scripts"),
+    "docs/reference/brimline.1",
 )
 NOT_COPIED = ("__pycache__", "node_modules", "libline_filter.*", "brimline-hook")
 CORE = "brimline-core"
@@ -83,6 +84,7 @@ def copy_project(distribution: str, folder: Path, root: Path = ROOT) -> Path:
             ignored = shutil.ignore_patterns(*NOT_COPIED)
             shutil.copytree(root / part, project / part, ignore=ignored)
         else:
+            (project / part).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(root / part, project / part)
     if distribution == CORE:
         config = project / "pyproject.toml"

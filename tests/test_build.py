@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from web.chromium import require_page
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path("src", "brimline")
 TRANSCRIPTS = PACKAGE / "transcripts"
+PAGE = PACKAGE / "server" / "page"
 MADE = ["brimline-hook", "libline_filter.crc", "libline_filter.so"]
-PARTS = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "src")
+PARTS = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "src", "docs/reference")
 SLOWER = "not compiled, Brimline will be slower: "
 
 
@@ -124,7 +127,7 @@ def test_wheel_contains_the_built_page(project: Project) -> None:
 
 
 def test_build_fails_without_the_page_and_without_its_sources(project: Project) -> None:
-    shutil.rmtree(project.root / PACKAGE / "server/page")
+    shutil.rmtree(project.root / PAGE)
     with pytest.raises(subprocess.CalledProcessError) as failed:
         project.build("wheel", BRIMLINE_NO_COMPILER="1")
     assert "a wheel needs the dashboard" in failed.value.stdout
@@ -132,6 +135,8 @@ def test_build_fails_without_the_page_and_without_its_sources(project: Project) 
 
 
 def test_build_fails_if_the_page_is_out_of_date_and_there_is_no_node(project: Project) -> None:
+    require_page()
+    shutil.copytree(ROOT / PAGE, project.root / PAGE, dirs_exist_ok=True)
     for part in ("web", "scripts"):
         ignored = shutil.ignore_patterns("node_modules", "__pycache__")
         shutil.copytree(ROOT / part, project.root / part, ignore=ignored)

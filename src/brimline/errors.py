@@ -38,6 +38,13 @@ attributes too.
 from collections.abc import Iterable
 
 
+def suggest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that a mistyped one is most like, if any is near enough."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, known, n=1)), None)
+
+
 class BrimlineError(Exception):
     """Base of all errors; `hint` says what to do about it."""
 
@@ -77,7 +84,9 @@ class UnknownAgent(BrimlineError):
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         self.name, self.known = name, tuple(known)
-        self.hint = f"Known agents: {', '.join(self.known)}."
+        near = suggest(name.lower(), self.known)
+        listed = f"Known agents: {', '.join(self.known)}."
+        self.hint = f"Did you mean {near}? {listed}" if near else listed
         super().__init__(f"unknown agent {name!r}")
 
 

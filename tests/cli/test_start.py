@@ -124,7 +124,7 @@ def test_usage_error_of_one_command_shows_the_whole_usage(command: str) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["nope"], ["--nope"], ["inspect"], ["report", "--by", "hour"], ["report", "--json", "--csv"]],
+    [["--nope"], ["inspect"], ["report", "--by", "hour"], ["report", "--json", "--csv"]],
 )
 def test_wrong_arguments_exit_2_with_the_usage(user: User, arguments: list[str]) -> None:
     completed = user.run(*arguments)

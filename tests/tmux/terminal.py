@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -11,44 +10,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import pytest
-
 from brimline.observations import Pane
 from brimline.tmux.composers import Composer, read_composer
 from brimline.tmux.pane import TmuxPane
+from system_programs import require_program
 
 PATIENCE_S = 120.0  # generous: a busy machine is slow, not wrong
-
-INSTALLERS = (
-    ("apt-get", "install", "-y", "--no-install-recommends", "tmux"),
-    ("dnf", "install", "-y", "tmux"),
-    ("apk", "add", "tmux"),
-    ("brew", "install", "tmux"),
-)
-
-
-def require_tmux() -> str:
-    """tmux, installed if possible; without it the test is skipped, or fails in CI."""
-    with (Path(tempfile.gettempdir()) / f"brimline-tmux-{os.getuid()}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if shutil.which("tmux") is None:
-            _install()
-    program = shutil.which("tmux")
-    if program is not None:
-        return program
-    why = "install tmux with the system's package manager"
-    if os.environ.get("CI") == "true":
-        pytest.fail(why)
-    pytest.skip(why)
-
-
-def _install() -> None:
-    """Try the machine's package managers; failures are ignored."""
-    for command in INSTALLERS:
-        may = os.geteuid() == 0 or command[0] == "brew"
-        if may and shutil.which(command[0]):
-            subprocess.run(command, capture_output=True, check=False)
-            return
 
 
 class Terminal:
@@ -61,7 +28,7 @@ class Terminal:
         env: Mapping[str, str] | None = None,
         size: tuple[int, int] = (100, 30),
     ) -> None:
-        self._tmux = require_tmux()
+        self._tmux = require_program("tmux")
         self._place = Path(tempfile.mkdtemp(prefix="brimline-", dir="/tmp"))
         self.socket = str(self._place / "tmux")
         self._env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "xterm-256color"}

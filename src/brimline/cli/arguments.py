@@ -2,7 +2,7 @@
 
 import argparse
 
-from brimline.agents import agent_names, get_agent
+from brimline.agents import agent_names, all_agents, get_agent
 
 
 def add_flag(to: argparse.ArgumentParser, name: str, about: str) -> None:
@@ -14,8 +14,20 @@ def add_json(to: argparse.ArgumentParser, instead_of: str = "text") -> None:
 
 
 def add_agent(to: argparse.ArgumentParser, default: str | None = None) -> None:
-    names = ", ".join(agent_names())
-    to.add_argument("--agent", metavar="A", default=default, help=f"only this agent: {names}")
+    about = f"only this agent: {', '.join(agent_names())}"
+    to.add_argument("--agent", type=parse_agent, metavar="A", default=default, help=about)
+
+
+def parse_agent(text: str) -> str:
+    """An agent's name in any case, or its client's, such as `claude-code`.
+
+    Other text is returned as it is: the command then raises UnknownAgent.
+    """
+    name = text.lower()
+    for agent in all_agents():
+        if name in (agent.name, agent.capabilities.display_name.lower().replace(" ", "-")):
+            return agent.name
+    return text
 
 
 def chosen_agents(options: argparse.Namespace) -> tuple[str, ...]:

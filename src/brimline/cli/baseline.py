@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from brimline.agents import display_name
 from brimline.baselines import Baseline, Category, baseline
-from brimline.cli.arguments import add_flag, add_json
+from brimline.cli.arguments import add_flag, add_json, parse_agent
 from brimline.cli.context import Context, emit_json
 from brimline.cli.windows import describe_bound
 from brimline.terminal.text import Cell, Column, colourize, format_age, format_table, strip_control
@@ -22,7 +22,7 @@ COLUMNS = (
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
     about = "the agent to ask (default: claude)"
-    to.add_argument("--agent", metavar="A", default="claude", help=about)
+    to.add_argument("--agent", type=parse_agent, metavar="A", default="claude", help=about)
     to.add_argument("--model", metavar="M", help="the model id, as the agent writes it")
     add_flag(to, "--fresh", "ask the client again, and ignore the cache")
     add_json(to, "a table")

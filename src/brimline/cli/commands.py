@@ -6,12 +6,12 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from brimline._version import __version__
 from brimline.cli.arguments import add_status_arguments
 from brimline.cli.context import Context, terminal_width
-from brimline.errors import BrimlineError
+from brimline.errors import BrimlineError, suggest
 from brimline.settings import load
 from brimline.terminal.text import strip_control
 from brimline.transcripts.source import Places
@@ -19,6 +19,7 @@ from brimline.transcripts.source import Places
 NO_WORKING_FOLDER = "brimline: the working directory no longer exists\nhint: cd to another one"
 COMPLETE = "hint: brimline-core is only the library; `pip install brimline` adds all commands"
 ABOUT = "Shows how full the context windows of AI coding agents are."
+MORE_HELP = "`brimline help COMMAND` describes a command."
 
 # The commands in the order of the help.
 COMMANDS = {
@@ -37,12 +38,18 @@ COMMANDS = {
     "inbox": "list pending messages, or all messages of one session",
     "handoff": "save a handoff document; it is re-injected after compaction",
     "demo": "replay a recorded session",
+    "completion": "print the completion script of a shell",
 }
 
 
 def run(arguments: list[str]) -> int:
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         reconfigure(errors="replace")
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:2], "--help"]
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+        print(_describe_unknown(arguments[0]), file=sys.stderr)
+        return 2
     try:
         options = create_parser(arguments).parse_args(arguments)
     except SystemExit as ended:
@@ -68,6 +75,12 @@ def run(arguments: list[str]) -> int:
         return 2
 
 
+def _describe_unknown(command: str) -> str:
+    near = suggest(command, COMMANDS)
+    hint = f"Did you mean `brimline {near}`?" if near else "`brimline help` lists the commands."
+    return f"brimline: unknown command '{strip_control(command)}'\nhint: {hint}"
+
+
 def _context(options: argparse.Namespace, folder: Path) -> Context:
     places = Places.here()
     arguments = {"since": getattr(options, "since", None), "colour": options.colour}
@@ -78,7 +91,9 @@ def _context(options: argparse.Namespace, folder: Path) -> Context:
 
 def create_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """Return the parser; if words are given, only commands among them get their arguments."""
-    top = argparse.ArgumentParser("brimline", description=ABOUT, formatter_class=_formatter)
+    top = argparse.ArgumentParser(
+        "brimline", description=ABOUT, epilog=MORE_HELP, formatter_class=_formatter
+    )
     top.add_argument("-V", "--version", action="store_true", help="show the version and exit")
     _add_colour(top, None)
     add_status_arguments(top, default=None)
@@ -94,6 +109,17 @@ def create_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser
         if words is None or name in words:
             _import_command(name).add_arguments(parser)
     return top
+
+
+def parsers_of(top: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The parser of every command by its name."""
+    (commands,) = (one for one in actions_of(top) if one.dest == "command")
+    return cast("dict[str, argparse.ArgumentParser]", commands.choices)
+
+
+def actions_of(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """The arguments of a parser; argparse has no public way to list them."""
+    return parser._actions  # pyright: ignore[reportPrivateUsage]
 
 
 def _import_command(name: str) -> Any:

@@ -12,7 +12,7 @@ import msgspec
 
 from brimline.agents import agent_names
 from brimline.cli import handoff_draft
-from brimline.cli.arguments import add_json, check_session, check_utf8
+from brimline.cli.arguments import add_json, check_session, check_utf8, parse_agent
 from brimline.cli.context import Context, emit_json
 from brimline.cli.current_session import find_current_session
 from brimline.cli.daemon_requests import SessionRef, request, resolve_session
@@ -85,7 +85,8 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
         help="write a draft from the transcript, without a model",
     )
     to.add_argument("--output", metavar="FILE", help="with --draft: write it to FILE")
-    to.add_argument("--agent", metavar="A", help="with --spawn, --clear or --draft: the agent")
+    about = "with --spawn, --clear or --draft: the agent"
+    to.add_argument("--agent", type=parse_agent, metavar="A", help=about)
     add_json(to)
 
 

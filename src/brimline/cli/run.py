@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents import agent_names, get_agent
-from brimline.cli.arguments import add_flag
+from brimline.cli.arguments import add_flag, parse_agent
 from brimline.cli.context import Context, emit_json
 from brimline.cli.loop_table import loop_table
 from brimline.cli.run_output import RunOutput, make_output, print_json
@@ -38,7 +38,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     )
     to.add_argument("--render", choices=("pretty", "plain", "json", "none"), help=about)
     about = f"the agent that COMMAND runs: {', '.join(agent_names())}"
-    to.add_argument("--agent", metavar="A", help=about)
+    to.add_argument("--agent", type=parse_agent, metavar="A", help=about)
     about = "run the command up to N times (default 1)"
     to.add_argument("--iterations", type=int, default=1, metavar="N", help=about)
     about = "stop the loop when the agent's reply contains TEXT"
@@ -54,7 +54,9 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("--config", metavar="FILE", help=about)
     about = "run nothing; show last and peak usage by hat from an --events file"
     to.add_argument("--summary", metavar="FILE", help=about)
-    add_flag(to, "--json", "with --summary: print JSON instead of a table")
+    add_flag(
+        to, "--json", "print only the result, as JSON (--render json); with --summary: as JSON"
+    )
     about = "the command to run"
     to.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help=about)
 
@@ -63,13 +65,16 @@ def run(context: Context, options: argparse.Namespace) -> int:
     """Run a command and track it, or sum up the rows of older runs."""
     if options.summary is not None:
         return _summary(context, Path(options.summary), options.json)
+    if options.json and options.render not in (None, "json"):
+        raise InvalidSettings("argument", "json", f"not allowed with --render {options.render}")
+    render = "json" if options.json else options.render
     planned = plan(context, options)
     events = Path(options.events) if options.events else None
     if events:
         events_file.ensure_writable(events)
-    on = make_output(context, options.render, planned)
+    on = make_output(context, render, planned)
     try:
-        rows = _run(planned, events, on, options.render == "json")
+        rows = _run(planned, events, on, render == "json")
     except CommandFailed as error:
         on.print_line("\n".join(strip_control(line) for line in f"brimline: {error}".splitlines()))
         return NOT_FOUND if isinstance(error.__cause__, FileNotFoundError) else NOT_STARTED

@@ -10,7 +10,7 @@ from pathlib import Path
 from brimline.agents import agent_names, agents_present, get_agent
 from brimline.agents.hook_command import HttpTarget
 from brimline.cli import service
-from brimline.cli.arguments import add_flag, add_json
+from brimline.cli.arguments import add_flag, add_json, parse_agent
 from brimline.cli.context import Context, emit_json
 from brimline.cli.setup_diff import Shown, apply_change, change_lines, describe_change
 from brimline.errors import InvalidSettings
@@ -41,7 +41,7 @@ USAGE = "brimline setup [OPTIONS] [AGENT ...]"
 def add_arguments(to: argparse.ArgumentParser) -> None:
     to.usage = USAGE
     about = "agents to set up (default: all installed)"
-    to.add_argument("agents", nargs="*", metavar="AGENT", help=about)
+    to.add_argument("agents", type=parse_agent, nargs="*", metavar="AGENT", help=about)
     add_flag(to, "--dry-run", "show the changes without writing them")
     add_flag(to, "--remove", "remove Brimline's entries")
     about = "settings to change: the user's (default) or the current project's"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from brimline.agents import display_name, source
+from brimline.agents import all_agents, display_name, source
 from brimline.cli.arguments import add_agent, add_json, chosen_agents
 from brimline.cli.context import Context, emit_json
 from brimline.terminal.text import Cell, Column, format_table, strip_control
@@ -20,6 +20,7 @@ from brimline.windows import (
     clients,
     find_model,
     limit_of,
+    normalize_model,
     window_of,
 )
 
@@ -58,8 +59,20 @@ def run(context: Context, options: argparse.Namespace) -> int:
     if options.model is None:
         _clients(context, agents, options.json)
     else:
-        _model(context, options.model, agents, options.json)
+        able = agents if options.agent else agents_for(options.model)
+        _model(context, options.model, able, options.json)
     return 0
+
+
+def agents_for(model: str) -> list[str]:
+    """The agents that can run a model: its maker's own, and those that take any provider's.
+
+    Any agent may run a model of another maker, through a gateway.
+    """
+    name = normalize_model(model)
+    families = {agent.name: agent.capabilities.model_families for agent in all_agents()}
+    makers = [agent for agent, prefixes in families.items() if name.startswith(prefixes)]
+    return [agent for agent in families if not makers or agent in makers or not families[agent]]
 
 
 def _model(context: Context, model: str, agents: Sequence[str], as_json: bool) -> None:

@@ -20,6 +20,7 @@ SESSION_VARIABLES = (
 
 CAPABILITIES = Capabilities(
     display_name="Claude Code",
+    model_families=("claude",),
     tested_version="2.1.325",
     home_folders=(".claude", ".config/claude"),
     location_variables=("CLAUDE_CONFIG_DIR",),

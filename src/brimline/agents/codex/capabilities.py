@@ -4,6 +4,7 @@ from brimline.agents.capabilities import Capabilities, ClientDisplay, ComposerPa
 
 CAPABILITIES = Capabilities(
     display_name="Codex",
+    model_families=("codex", "gpt-", "o1", "o3", "o4"),
     tested_version="0.166.0",
     home_folders=(".codex",),
     location_variables=("CODEX_HOME",),

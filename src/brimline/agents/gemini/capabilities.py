@@ -4,6 +4,7 @@ from brimline.agents.capabilities import Capabilities, ComposerPatterns
 
 CAPABILITIES = Capabilities(
     display_name="Gemini CLI",
+    model_families=("gemini", "gemma"),
     tested_version="0.61.0",
     home_folders=(".gemini",),
     location_variables=("GEMINI_CLI_HOME",),

@@ -1,0 +1,60 @@
+"""Words that are nearly right: commands, agents, and `brimline help`."""
+
+import pytest
+
+from .terminal import User
+
+
+def test_mistyped_command_gets_a_suggestion(user: User) -> None:
+    wrong = user.run("statsu")
+    assert wrong.code == 2
+    assert (
+        wrong.err == "brimline: unknown command 'statsu'\nhint: Did you mean `brimline status`?\n"
+    )
+
+
+def test_unknown_command_is_told_where_the_commands_are_listed(user: User) -> None:
+    assert "hint: `brimline help` lists the commands." in user.run("xyzzy").err
+
+
+def test_help_with_a_command_is_the_help_of_the_command(user: User) -> None:
+    assert user.run("help", "report") == user.run("report", "--help")
+    assert user.run("help") == user.run("--help")
+    assert "brimline help COMMAND" in user.run("help").out
+
+
+@pytest.mark.parametrize("name", ["CLAUDE", "claude-code", "Claude-Code"])
+def test_agent_is_found_in_any_case_and_by_the_clients_name(user: User, name: str) -> None:
+    found = user.run("windows", "claude-opus-5", "--agent", name)
+    assert found.out.startswith("Claude Code, claude-opus-5\n")
+
+
+def test_mistyped_agent_gets_a_suggestion(user: User) -> None:
+    wrong = user.run("report", "--agent", "Codx")
+    assert wrong.code == 2
+    assert "hint: Did you mean codex? Known agents: claude, codex," in wrong.err
+
+
+@pytest.mark.parametrize(
+    ("model", "agents"),
+    [
+        ("claude-opus-5", ["Claude Code", "opencode", "Pi"]),
+        ("openai/gpt-5.5", ["Codex", "opencode", "Pi"]),
+        ("gemini-3-pro", ["Gemini CLI", "opencode", "Pi"]),
+        ("glm-4.7", ["Claude Code", "Codex", "Gemini CLI", "opencode", "Pi"]),
+    ],
+)
+def test_windows_answers_for_the_agents_that_can_run_the_model(
+    user: User, model: str, agents: list[str]
+) -> None:
+    lines = user.run("windows", model).out.splitlines()
+    assert [line.partition(",")[0] for line in lines if line.endswith(f", {model}")] == agents
+
+
+def test_run_takes_json_before_the_command(user: User) -> None:
+    ran = user.run("run", "--json", "--", "true")
+    assert ran.code == 0
+    assert ran.json["exit_code"] == 0
+    both = user.run("run", "--json", "--render", "pretty", "--", "true")
+    assert both.code == 2
+    assert "argument json: not allowed with --render pretty" in both.err
