@@ -40,6 +40,7 @@ ORDER = (
     "policy",
     "chart",
     "observe",
+    "integrations",
     "baselines",
     "run",
     "inbox",

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from brimline.errors import BrimlineError, InvalidUsage, UnrecognisedObject
+from brimline.events import Call
 from brimline.observe import Tracker
 from brimline.usage import Usage
 
@@ -83,6 +84,11 @@ def test_response_of_the_agents_sdk_is_a_call() -> None:
 
 def test_response_of_the_agents_sdk_without_usage_is_no_call() -> None:
     assert events(SimpleNamespace(output=[], usage=agents_usage(0, 0), response_id="x")) == []
+
+
+def test_responses_of_the_agents_sdk_with_its_constant_id_are_two_calls() -> None:
+    seen = SimpleNamespace(output=[], usage=agents_usage(1, 100), response_id="__fake_id__")
+    assert len({event.id for event in events(seen, seen) if isinstance(event, Call)}) == 2
 
 
 def test_object_with_a_response_id_that_is_no_response_is_not_guessed() -> None:
@@ -209,6 +215,11 @@ def test_span_attributes_are_a_call(write: str) -> None:
         }
     )
     assert (call.id, call.model, call.usage) == ("x", "gpt-6", Usage(100, 700, 200, 10))
+
+
+def test_span_without_the_answering_model_has_the_requested_one() -> None:
+    usage = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 10}
+    assert only({**usage, "gen_ai.request.model": "gpt-6"}).model == "gpt-6"
 
 
 def adk_event(partial: bool | None, usage: Json | None) -> Any:

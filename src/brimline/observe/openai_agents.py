@@ -33,5 +33,7 @@ def _response(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEv
     if not get_path(reported, "requests"):  # the provider reported no usage
         return []
     check_single_request(reported)
-    name = get_text(seen, "response_id") or memory.new_call_id()
+    name = get_text(seen, "response_id")
+    if name is None or name == openai.SHARED_ID:
+        name = memory.new_call_id()
     return [Call(id=name, usage=RESPONSES.usage(reported), thread=thread)]

@@ -9,7 +9,9 @@ from brimline.providers.opentelemetry import PREFIX, SPAN
 
 NAME = "the attributes of an OpenTelemetry span with `gen_ai.usage`"
 
-RESPONSE_ID, MODEL = "gen_ai.response.id", "gen_ai.response.model"
+RESPONSE_ID = "gen_ai.response.id"
+# Google ADK 2.13 has only the model that was asked for.
+MODEL, ASKED_MODEL = "gen_ai.response.model", "gen_ai.request.model"
 
 
 def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
@@ -20,7 +22,7 @@ def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] 
     call = Call(
         id=attributes.get(RESPONSE_ID) or memory.new_call_id(),
         usage=SPAN.usage(_nest_counts(attributes)),
-        model=attributes.get(MODEL),
+        model=attributes.get(MODEL) or attributes.get(ASKED_MODEL),
         thread=thread,
     )
     return [call]

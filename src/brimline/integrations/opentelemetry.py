@@ -1,0 +1,43 @@
+"""OpenTelemetry: a span processor that reads the spans of model calls (`gen_ai`)."""
+
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+
+from brimline.events import MAIN
+from brimline.integrations.answer_observer import AnswerObserver
+from brimline.observe import Tracker
+from brimline.providers.opentelemetry import PREFIX
+
+OPERATION = "gen_ai.operation.name"
+# One call each: the names of the conventions, then those of LiteLLM 1.106.
+CALLS = frozenset({"chat", "generate_content", "text_completion"}) | frozenset(
+    {"acompletion", "anthropic_messages", "aresponses", "completion", "responses"}
+)
+# Spans around calls and tools: their usage is the sum of the calls below, or none at all.
+OTHERS = frozenset(
+    {"create_agent", "embeddings", "execute_tool", "invoke_agent", "invoke_workflow", "retrieval"}
+)
+
+
+class BrimlineSpanProcessor(SpanProcessor):
+    """Observes every span of a model call when it ends.
+
+    `thread_attribute` names an attribute that separates agents, as `gen_ai.agent.name` or
+    `gen_ai.conversation.id`; spans without it belong to `main`.
+    """
+
+    def __init__(self, tracker: Tracker, thread_attribute: str | None = None) -> None:
+        self._observer = AnswerObserver(tracker)
+        self._thread_attribute = thread_attribute
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Observe the span of a call; the span of an agent has the sum of its calls."""
+        attributes = span.attributes or {}
+        operation = attributes.get(OPERATION)
+        if f"{PREFIX}input_tokens" not in attributes or operation in OTHERS:
+            return
+        if operation not in CALLS:
+            reason = f"{OPERATION} is {operation!r}, which may be a sum of calls"
+            self._observer.warn_once(str(operation), reason)
+            return
+        thread = attributes.get(self._thread_attribute) if self._thread_attribute else None
+        self._observer.observe(attributes, MAIN if thread is None else str(thread))

@@ -1,0 +1,1 @@
+"""What the integrations have in common, without a framework."""
