@@ -46,7 +46,8 @@ def write_home(agent: str, home: Path, change: Change | None) -> Path:
     recorded = FIXTURES / agent / "tool-loop" / "home"
     (path,) = (each for each in recorded.rglob("*") if each.is_file())
     names = RECORDED[agent]
-    text, place = path.read_text("utf-8"), home / path.relative_to(recorded)
+    text = _with_own_ids(agent, path.read_text("utf-8"))
+    place = home / _with_own_ids(agent, str(path.relative_to(recorded)))
     if change == "usage renamed":
         text = rename(text, names.usage)
     elif change == "count renamed":
@@ -54,6 +55,11 @@ def write_home(agent: str, home: Path, change: Change | None) -> Path:
     place.parent.mkdir(parents=True, exist_ok=True)
     add_unknown = names.unknown if change == "kinds unknown" else None
     return _WRITERS.get(place.suffix, _write_lines)(place, text, add_unknown)
+
+
+def _with_own_ids(agent: str, text: str) -> str:
+    """The recordings of several agents have the same ids."""
+    return text.replace("-0000-4000-8000-", f"-{1 + [*RECORDED].index(agent):04}-4000-8000-")
 
 
 def _write_lines(place: Path, text: str, unknown: str | None) -> Path:

@@ -56,6 +56,7 @@ SESSIONS = st.builds(
     title=maybe(NAMES),
     parent=maybe(NAMES),
     ended_at=maybe(TIMES),
+    problem=maybe(TEXTS),
 )
 THREADS = st.builds(
     ThreadRow,

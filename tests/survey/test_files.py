@@ -6,7 +6,6 @@ import pytest
 from brimline.errors import UnknownSession, UnrecognisedFormat
 from brimline.events import MAIN
 from brimline.survey.files import (
-    add_tally,
     detect_agent,
     find_session,
     find_transcripts,
@@ -137,10 +136,10 @@ def test_tallies_add_up_with_the_first_places() -> None:
     first, second = Tally(3, 1, 0), Tally(2, 0, 0)
     for number in range(7):
         second.add_malformed(f"place {number}")
-    add_tally(first, second)
+    first.add(second)
     assert (first.records, first.unknown, first.malformed) == (5, 1, 7)
     assert first.places == [f"place {number}" for number in range(5)]
-    add_tally(first, second)
+    first.add(second)
     assert (first.malformed, len(first.places)) == (14, 5)
 
 

@@ -38,6 +38,7 @@ def view(
         "id": id, "agent": "claude", "seen_at": NOW - 12, "host": "box",
         "project": f"/home/ada/{id}", "model": "claude-sonnet-4-5", "version": "2.1.325",
         "title": None, "transcript": None, "parent": None, "ended_at": None,
+        "problem": None,
     }  # fmt: skip
     own = {name: fields.pop(name) for name in list(fields) if name in session}
     served: Json = {

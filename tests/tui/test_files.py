@@ -7,8 +7,10 @@ import pytest
 from brimline.errors import UnknownSession
 from brimline.settings import Settings
 from brimline.survey.status import survey_sessions
+from brimline.transcripts.source import Places
 from brimline.tui.files import TranscriptFiles
 from brimline.windows import NO_OVERRIDES
+from drifted_homes import write_home
 from survey.machine import NOON, Machine, call, compaction, subagent_fields
 
 from .app_driver import AppDriver, drive, files_in, watch
@@ -47,6 +49,15 @@ def test_figures_equal_those_of_status(machine: Machine) -> None:
                 reading.percent, reading.percent_of_limit, row.cycle
             )  # fmt: skip
         assert (view.unread, view.handoff) == (None, None)
+
+
+def test_detail_names_a_file_that_is_not_understood(tmp_path: Path) -> None:
+    write_home("claude", tmp_path, "kinds unknown")
+    places, cache = Places(home=tmp_path, env={}), tmp_path / "cache"
+    read = TranscriptFiles(places, Settings(), cache, ("claude",), include_old=True)
+    (view,) = read.read_views(NOON)
+    problem = read.read_detail(view).view.session.problem
+    assert "does not understand this version of Claude Code" in (problem or "")
 
 
 def test_levels_of_the_settings_are_in_percent_of_the_window(machine: Machine) -> None:

@@ -98,6 +98,11 @@ def test_state_text_shows_age_of_stale_sessions(ago: float, state: str, text: st
     assert bars.state_text(view, view.main, NOW) == text
 
 
+def test_session_that_is_not_understood_is_unreadable() -> None:
+    (view,) = decode(sample_view("s", None, problem="Update it."))
+    assert bars.state_text(view, view.main, NOW) == "unreadable"
+
+
 def test_bar_has_marks_for_levels_and_limit() -> None:
     bar = "".join(p.text for p in bars.draw_thread_bar(*_main(own(120_000)), 100))
     assert len(bar) == 100

@@ -128,6 +128,12 @@ def test_problem_is_shown() -> None:
     assert "152,000" in page
 
 
+def test_problem_of_the_session_is_shown_in_full() -> None:
+    problem = "Brimline does not understand this version of Pi: /a/b.jsonl cannot be read fully."
+    shown = text(detail({}, problem=problem), width=60)
+    assert problem in " ".join(shown.split())
+
+
 def test_unreadable_records_are_counted() -> None:
     page = text(detail({"calls": [*calls("s", 1_000), 7, 8]}))
     assert "2 records could not be read" in page

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from drifted_homes import write_home
+
 from .screen import Screen
 from .story import Story, call, full
 
@@ -49,3 +51,18 @@ def test_page_keeps_working_when_the_store_is_deleted(story: Story, screen: Scre
     expect(screen.find("connection")).to_have_attribute("data-connection", "live")
     story.report("one", call("c2", 40_000))
     expect(screen.of("one", "percent")).to_have_text("20.0%")
+
+
+@pytest.mark.parametrize("width", [1_280, 400])
+def test_file_that_is_not_understood_is_named(story: Story, screen: Screen, width: int) -> None:
+    """The session is listed without a call, and says which file and what to do."""
+    path = write_home("claude", story.daemon.home, "usage renamed")
+    screen.page.set_viewport_size({"width": width, "height": 800})
+    screen.open()
+    words = "Brimline does not understand this version of Claude Code (2.1.325): "
+    expect(screen.of(path.stem, "problem")).to_contain_text(f"{words}{path} cannot be read")
+    expect(screen.of(path.stem, "percent")).to_have_text("unknown")
+    overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert screen.evaluate(overflow) <= 0
+    screen.open(f"#/session/{path.stem}")
+    expect(screen.find("problem")).to_contain_text("Update Brimline.")

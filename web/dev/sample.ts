@@ -118,6 +118,7 @@ export function sample(at: number, now: number): SessionView {
       ended_at: at === 12 ? now - 600 : null,
       became: null,
       became_at: null,
+      problem: null,
     },
     threads: [
       main,

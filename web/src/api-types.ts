@@ -70,6 +70,8 @@ export interface components {
             became: string | null;
             /** @default null */
             became_at: number | null;
+            /** @default null */
+            problem: string | null;
         };
         ThreadView: {
             session: string;
@@ -311,6 +313,7 @@ export interface components {
             ended_at?: number | null;
             became?: string | null;
             became_at?: number | null;
+            problem?: string | null;
         };
         ThreadViewChange: {
             session?: string;

@@ -62,6 +62,7 @@ export function stateText(view: SessionView, now: number): string {
   const state = stateOf(view, now);
   if (state === "stale") return `stale, ${duration(now - lastSeenAt(view))}`;
   if (state !== "unknown") return state;
+  if (view.session.problem) return "unreadable";
   const main = mainThread(view);
   return main && main.cycle > 0 ? "awaiting next reply" : "awaiting first reply";
 }

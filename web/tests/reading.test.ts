@@ -35,6 +35,8 @@ test("an unknown state says whether the first reply or the next one is missing",
   const after = view({}, [threadRow({ state: "unknown", cycle: 1 })]);
   expect(stateText(before, NOW)).toBe("awaiting first reply");
   expect(stateText(after, NOW)).toBe("awaiting next reply");
+  const drifted = view({ problem: "Update Brimline." }, [threadRow({ state: "unknown" })]);
+  expect(stateText(drifted, NOW)).toBe("unreadable");
 });
 
 test("a session that ended or had no events for a day is not live", () => {

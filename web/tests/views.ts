@@ -56,6 +56,7 @@ export function view(
       ended_at: null,
       became: null,
       became_at: null,
+      problem: null,
       ...session,
     },
     threads,

@@ -99,7 +99,8 @@ class Monitor:
             known = state.last_readings or self._readings_of(state)
         await state.apply(observation)
         await self._refresh(state)
-        if state.is_new and observation.kind == "wrote" and not context_threads(state.folded):
+        is_first_write = state.is_new and observation.kind == "wrote"
+        if is_first_write and not context_threads(state.folded) and not state.problem:
             return True  # a transcript without a call is no session yet, as in `status`
         if not await self._save(observation, session, known):
             return False

@@ -94,6 +94,7 @@ def _session_row(observation: Observation, state: SessionState) -> SessionRow:
         transcript=state.files.transcript,
         parent=state.parent,
         ended_at=state.ended_at,
+        problem=state.problem,
     )
 
 

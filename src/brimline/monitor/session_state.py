@@ -193,6 +193,11 @@ class SessionState:
         return self.folded.version or self.version
 
     @property
+    def problem(self) -> str | None:
+        """Why figures may be missing; empty if they are not, None if no file was read yet."""
+        return self.files.describe_problem(self.client_version)
+
+    @property
     def folded(self) -> Session:
         return self.files.session
 

@@ -14,6 +14,7 @@ from brimline.agents import source
 from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN, AnyEvent
+from brimline.survey.format_drift import DriftedFile, describe_drift, find_drift
 from brimline.tracker import (
     Session,
     drop_stored_calls,
@@ -21,7 +22,7 @@ from brimline.tracker import (
     merge_sessions,
     refers_to_dropped_call,
 )
-from brimline.transcripts.source import START, Cursor, Transcript
+from brimline.transcripts.source import START, Cursor, Tally, Transcript
 
 TRANSCRIPT_WAIT_S = 5.0  # a read that takes longer goes on, and is used when it is done
 
@@ -35,6 +36,7 @@ class Progress(msgspec.Struct, frozen=True):
     session: Session
     cursor: Cursor = START
     seen: tuple[int, float] | None = None
+    tally: Tally = msgspec.field(default_factory=Tally)
 
 
 ReadOn: TypeAlias = Callable[[Transcript, Progress], Progress | None]
@@ -61,7 +63,9 @@ def _read_on(transcript: Transcript, before: Progress, seen: tuple[int, float]) 
         events = list(reader)
         if refers_to_dropped_call(before.session, events):
             return _read_on(transcript, nothing_read, seen)
-    return Progress(fold(before.session, events), reader.cursor, seen)
+    session = fold(before.session, events)
+    reader.tally.continue_from(before.tally)
+    return Progress(session, reader.cursor, seen, reader.tally)
 
 
 class TranscriptFollower:
@@ -85,6 +89,15 @@ class TranscriptFollower:
     @property
     def session(self) -> Session:
         return self._progress.session
+
+    @property
+    def drift(self) -> DriftedFile | None:
+        """The file, if it is not understood."""
+        return find_drift(self._transcript, self.session, self._progress.tally)
+
+    @property
+    def was_read(self) -> bool:
+        return self._progress.seen is not None
 
     @property
     def is_behind(self) -> bool:
@@ -188,6 +201,18 @@ class SessionFiles:
     def has_files(self) -> bool:
         """Whether any file of the session is known; else all its events were pushed."""
         return bool(self._followers)
+
+    def describe_problem(self, version: str | None) -> str | None:
+        """Return why figures may be missing: files that are not understood.
+
+        It is empty if there are none, None if no file was read yet. `version` is the client's, for
+        files that do not name it.
+        """
+        read = [follower for follower in self._followers.values() if follower.was_read]
+        drifted = [drift for follower in read if (drift := follower.drift)]
+        if drifted:
+            return describe_drift(self._agent, drifted, version)
+        return "" if read else None
 
     def add_events(self, events: Iterable[AnyEvent]) -> None:
         self._pushed, self._session = fold(self._pushed, events), None

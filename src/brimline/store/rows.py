@@ -8,7 +8,8 @@ from brimline.policy.signals import SignalKind
 class SessionRow(msgspec.Struct, frozen=True):
     """A session. A field that is None leaves the stored value as it is.
 
-    `became` is the session that continues it since it was cleared, at `became_at`.
+    `became` is the session that continues it since it was cleared, at `became_at`. `problem` says
+    why its figures may be missing; it is empty if there is none.
     """
 
     id: str
@@ -24,6 +25,7 @@ class SessionRow(msgspec.Struct, frozen=True):
     ended_at: float | None = None
     became: str | None = None
     became_at: float | None = None
+    problem: str | None = None
 
     @property
     def has_ended(self) -> bool:

@@ -73,7 +73,7 @@ def load_session(files: SessionFiles) -> LoadedSession:
         except READ_ERRORS as error:
             problems.append(describe_read_error(transcript, error))
             continue
-        add_tally(tally, reader.tally)
+        tally.add(reader.tally)
         if drift := find_drift(transcript, parts[-1][1], reader.tally):
             problems.append(describe_drift(files.agent, [drift]))
     session = merge_transcripts(files.agent, parts)
@@ -87,14 +87,6 @@ def merge_transcripts(agent: str, parts: Iterable[tuple[Transcript, Session]]) -
     session = merge_sessions([Session(agent=agent), *(session for _, session in ordered)])
     folders = (transcript.project for transcript, _ in ordered if transcript.project)
     return msgspec.structs.replace(session, project=session.project or next(folders, None))
-
-
-def add_tally(tally: Tally, other: Tally) -> None:
-    tally.records += other.records
-    tally.unknown += other.unknown
-    for place in other.places:
-        tally.add_malformed(place)
-    tally.malformed += other.malformed - len(other.places)
 
 
 def find_session(places: Places, name: str, agents: Iterable[str] = agent_names()) -> SessionFiles:

@@ -42,12 +42,15 @@ def find_drift(transcript: Transcript, session: Session, tally: Tally) -> Drifte
     return DriftedFile(transcript.path, transcript.modified, session.version)
 
 
-def describe_drift(agent: str, files: Iterable[DriftedFile]) -> str:
-    """Name the newest of these files, the client's version in it, and what to do."""
+def describe_drift(
+    agent: str, files: Iterable[DriftedFile], running_version: str | None = None
+) -> str:
+    """Name the newest of these files, the client's version, and what to do."""
     newest = max(files := list(files), key=lambda file: file.modified)
     others = len({file.path for file in files}) - 1
     more = f" and {count_of(others, 'other file')}" if others else ""
-    version = f" ({newest.version})" if newest.version else ""
+    known_version = newest.version or running_version
+    version = f" ({known_version})" if known_version else ""
     return (
         f"Brimline does not understand this version of {display_name(agent)}{version}: "
         f"{newest.path}{more} cannot be read fully, and its figures may be missing. "

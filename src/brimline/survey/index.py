@@ -11,7 +11,7 @@ from brimline.agents import source
 from brimline.errors import WorkerFailed
 from brimline.survey import state_file
 from brimline.survey.codec import SavedSession, encode_session
-from brimline.survey.files import READ_ERRORS, add_tally, describe_read_error
+from brimline.survey.files import READ_ERRORS, describe_read_error
 from brimline.survey.format_drift import DriftedFile, describe_drift, find_drift
 from brimline.survey.state_file import State, StateEntry
 from brimline.survey.summary import FileSummary, summarise
@@ -265,7 +265,7 @@ def read_transcript(job: ReadJob) -> ReadResult:
     except READ_ERRORS as error:
         return ReadResult(transcript.path, None, describe_read_error(transcript, error))
     tally = reader.tally
-    add_tally(tally, saved.tally)
+    tally.continue_from(saved.tally)
     encoded = encode_session(SavedSession(cursor, session, tally))
     size_and_time = (transcript.size, transcript.modified)
     entry = StateEntry(

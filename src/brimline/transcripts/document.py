@@ -29,7 +29,7 @@ class DocumentReader:
     ) -> None:
         self._path, self._file, self._parse = path, file, parse
         self.cursor = cursor
-        self.tally = Tally()
+        self.tally = Tally(is_whole=True)
 
     def __iter__(self) -> Iterator[AnyEvent]:
         data = read_whole(self._path, self._file)

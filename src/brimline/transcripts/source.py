@@ -82,17 +82,33 @@ Events: TypeAlias = Iterable[AnyEvent]
 
 
 class Tally(msgspec.Struct):
-    """What was read, and what was skipped; `places` names the first malformed records."""
+    """What was read, and what was skipped; `places` names the first malformed records.
+
+    `is_whole`: it counts a file from its start, also if the file was read before.
+    """
 
     records: int = 0
     unknown: int = 0
     malformed: int = 0
     places: list[str] = msgspec.field(default_factory=list[str])
+    is_whole: bool = False
 
     def add_malformed(self, place: str) -> None:
         self.malformed += 1
         if len(self.places) < MAX_PLACES:
             self.places.append(place)
+
+    def add(self, other: "Tally") -> None:
+        self.records += other.records
+        self.unknown += other.unknown
+        for place in other.places:
+            self.add_malformed(place)
+        self.malformed += other.malformed - len(other.places)
+
+    def continue_from(self, before: "Tally") -> None:
+        """Add the counts of what was read of the same file before."""
+        if not self.is_whole:
+            self.add(before)
 
     def read(self, parse: Callable[[], Events | None], place: str) -> Events:
         """Count a record and return its events; none if its kind is unknown or it is malformed."""

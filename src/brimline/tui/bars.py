@@ -81,6 +81,8 @@ def state_text(view: SessionView, thread: ThreadView | None, now: float) -> str:
     age = now - last_seen_at(view, thread)
     if age > STALE_AFTER_S:
         return f"stale {format_age(age)}"
+    if thread.state == "unknown" and view.session.problem:
+        return "unreadable"
     return "" if thread.state == "measured" else strip_control(thread.state)
 
 

@@ -35,11 +35,12 @@ class TranscriptFiles(msgspec.Struct, frozen=True):
     def read_detail(self, view: SessionView) -> SessionDetail:
         """A session from its whole transcript; raises UnknownSession, UnreadableTranscript."""
         files = find_session(self.places, view.session.id, [view.session.agent])
-        session = load_session(files).session
+        loaded = load_session(files)
+        session = loaded.session
         threads = tuple(_with_counts(thread, session) for thread in view.threads)
-        return SessionDetail(
-            msgspec.structs.replace(view, threads=threads), build_timeline(session)
-        )
+        row = msgspec.structs.replace(view.session, problem=" ".join(loaded.problems) or None)
+        view = msgspec.structs.replace(view, session=row, threads=threads)
+        return SessionDetail(view, build_timeline(session))
 
 
 def _view(status: SessionStatus, rules: Rules) -> SessionView:

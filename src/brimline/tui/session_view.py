@@ -56,8 +56,14 @@ class SessionPage(msgspec.Struct, frozen=True):
                 Span(f"  {model}  {state}"),
             ],
             [Span("  ".join(strip_control(fact) for fact in facts if fact), "dim")],
+            *self._problem_lines(session.problem),
             *self._threads_lines(view, thread),
             BLANK_LINE,
+        ]
+
+    def _problem_lines(self, problem: str | None) -> list[Line]:
+        return [
+            [Span(part, "bold")] for part in wrap_text(strip_control(problem or ""), self.width)
         ]
 
     def _threads_lines(self, view: SessionView, thread: str) -> list[Line]:

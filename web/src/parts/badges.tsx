@@ -1,4 +1,4 @@
-/** Badges of a session: handoff and unread messages. */
+/** Badges of a session: handoff, unread messages, and why its figures may be missing. */
 
 import type { HandoffStatus } from "../api-types";
 import { count, plural } from "../format";
@@ -26,5 +26,14 @@ export function UnreadBadge({ unread }: { unread: number }) {
     <span class="badge unread" data-testid="unread" title="messages not yet delivered">
       {count(unread)} unread
     </span>
+  );
+}
+
+export function SessionProblem({ problem }: { problem: string | null }) {
+  if (!problem) return null;
+  return (
+    <p class="over problem" data-testid="problem">
+      {problem}
+    </p>
   );
 }

@@ -18,7 +18,7 @@ import {
 } from "../reading";
 import { now } from "../state/clock";
 import { sessionHash } from "../state/route";
-import { HandoffBadge, UnreadBadge } from "./badges";
+import { HandoffBadge, SessionProblem, UnreadBadge } from "./badges";
 import { Bar } from "./bar";
 import { Sparkline } from "./sparkline";
 
@@ -41,6 +41,7 @@ export const OverviewRow = memo(function Row({ id }: { id: string }) {
         <div class="row-bar">
           <Bar thread={main} limitAt={view.limit_at} />
           <BarCaption view={view} main={main} />
+          <SessionProblem problem={view.session.problem} />
         </div>
         <Percent main={main} />
         <div class="row-spark" title="tokens sent in this cycle">

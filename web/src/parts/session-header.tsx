@@ -7,7 +7,7 @@ import { ago, count, occupancy, percent, plural, shortPercent, tokens } from "..
 import { isOverWindow, LEVEL_TEXTS, levelOf, mainThread, stateOf, stateText } from "../reading";
 import { now } from "../state/clock";
 import { sessionHash } from "../state/route";
-import { HandoffBadge, UnreadBadge } from "./badges";
+import { HandoffBadge, SessionProblem, UnreadBadge } from "./badges";
 import { Bar } from "./bar";
 
 export function SessionHeader({ view }: { view: SessionView }) {
@@ -33,6 +33,7 @@ export function SessionHeader({ view }: { view: SessionView }) {
         <UnreadBadge unread={view.unread} />
       </div>
       {view.session.title && <p class="head-title">{view.session.title}</p>}
+      <SessionProblem problem={view.session.problem} />
       <div class="head-full">
         <span class="percent" data-testid="percent">
           {occupancy(main?.percent_raw ?? null)}

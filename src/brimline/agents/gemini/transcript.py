@@ -103,7 +103,7 @@ class ChatParser:
             title=line.summary,
             records_compactions=known.rewrites,
         )
-        return (seen, *calls, *_unmetered(messages))
+        return (seen, *calls, *_unmetered(_after_last_call(messages)))
 
     def _message(self, line: GeminiRecord, id: str) -> Sequence[AnyEvent] | None:
         if line.type not in MESSAGE_KINDS:
@@ -190,6 +190,11 @@ def _unmetered(replies: Iterable[GeminiMessage | GeminiRecord]) -> list[Unmetere
         for reply in replies
         if reply.type == "gemini" and reply.tokens is None
     ]
+
+
+def _after_last_call(messages: Sequence[GeminiMessage]) -> Sequence[GeminiMessage]:
+    metered = (place for place, m in enumerate(messages, 1) if usage_of(m.tokens) is not None)
+    return messages[max(metered, default=0) :]
 
 
 def _last_call(messages: dict[str, int]) -> str | None:

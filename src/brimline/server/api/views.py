@@ -154,7 +154,7 @@ class Views:
         main = next((thread for thread in thread_views if thread.thread == MAIN), None)
         last, now = handoffs[0] if handoffs else None, self._monitor.now()
         return SessionView(
-            session=_with_resumed(row),
+            session=_for_view(row),
             threads=thread_views,
             levels=main.levels if main else [],
             limit_at=percent_raw(main.limit, main.window) if main else None,
@@ -208,12 +208,14 @@ def sample(points: list[int], most: int = MAX_TREND_POINTS) -> list[int]:
     return points[:-1:step] + points[-1:]
 
 
-def _with_resumed(row: SessionRow) -> SessionRow:
-    """Correct the row of a session that was seen after its end or its clear: it was resumed."""
-    ended_at = row.ended_at if row.has_ended else None
-    if (ended_at, row.continued_as) == (row.ended_at, row.became):
-        return row
-    return msgspec.structs.replace(row, ended_at=ended_at, became=row.continued_as)
+def _for_view(row: SessionRow) -> SessionRow:
+    """Return a row without an empty problem, and without the end of a session that was resumed."""
+    return msgspec.structs.replace(
+        row,
+        ended_at=row.ended_at if row.has_ended else None,
+        became=row.continued_as,
+        problem=row.problem or None,
+    )
 
 
 def _handoff_status(row: HandoffRow | None, calls: int | None) -> HandoffStatus:

@@ -268,9 +268,11 @@ _SEVENTH: Step = ("ALTER TABLE compactions ADD COLUMN overflow BOOLEAN NOT NULL 
 
 _EIGHTH: Step = ("ALTER TABLE messages ADD COLUMN blocks_stop BOOLEAN NOT NULL DEFAULT FALSE",)
 
+_NINTH: Step = ("ALTER TABLE sessions ADD COLUMN problem TEXT",)
+
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (
-    _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH
+    _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH
 )  # fmt: skip
 
 
