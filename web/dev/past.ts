@@ -145,6 +145,7 @@ export function timelineOf(view: SessionView, now: number): Timeline {
         expires: null,
         state: "delivered",
         handed_at: at(39),
+        blocks_stop: false,
       },
       {
         id: "m2",
@@ -160,6 +161,7 @@ export function timelineOf(view: SessionView, now: number): Timeline {
         expires: null,
         state: "delivered",
         handed_at: at(91),
+        blocks_stop: false,
       },
       {
         id: "m3",
@@ -175,6 +177,7 @@ export function timelineOf(view: SessionView, now: number): Timeline {
         expires: null,
         state: "queued",
         handed_at: null,
+        blocks_stop: false,
       },
     ],
     handoffs: handoffsOf(view, now).map(({ text: _, session: __, sha256: ___, ...head }) => head),

@@ -134,6 +134,7 @@ test("a compaction, a level and a delivered message are marked once, a queued me
     level: null,
     expires: null,
     handed_at: NOW + 12,
+    blocks_stop: false,
   };
   const told = timeline({
     calls: CALLS,
