@@ -80,6 +80,31 @@ def test_sessions_sort_by_each_order(listed: Screen) -> None:
         until_order(listed, *order)
 
 
+def test_filter_search_and_sort_are_in_the_address(listed: Screen) -> None:
+    listed.find("filter-project").select_option("/home/u/one")
+    listed.find("search").fill("u one")
+    listed.find("sort").select_option("latest")
+    until_order(listed, "b1", "a1")
+    assert listed.page.url.endswith("#/?search=u+one&project=%2Fhome%2Fu%2Fone&sort=latest")
+    listed.page.reload()
+    until_order(listed, "b1", "a1")
+    expect(listed.find("search")).to_have_value("u one")
+    listed.find("open").first.click()
+    listed.page.get_by_role("navigation", name="Views").get_by_text("Sessions").click()
+    until_order(listed, "b1", "a1")
+    listed.page.get_by_role("link", name="Brimline, all sessions").click()
+    until_order(listed, "a1", "b1", "a2", "b2")
+
+
+def test_host_is_not_shown_if_there_is_only_one(story: Story, screen: Screen) -> None:
+    story.report("near", full(20))
+    screen.open()
+    expect(screen.row("near")).to_be_visible()
+    expect(screen.find("filter-host")).to_have_count(0)
+    assert story.view("near")["session"]["host"]
+    expect(screen.row("near").locator(".host")).to_have_count(0)
+
+
 def test_ended_sessions_are_shown_on_request(story: Story, screen: Screen) -> None:
     """Also those without events for a day."""
     story.report("now", full(10))
@@ -89,7 +114,7 @@ def test_ended_sessions_are_shown_on_request(story: Story, screen: Screen) -> No
     screen.open()
     until_order(screen, "now")
     screen.find("past").check()
-    until_order(screen, "older", SESSION, "now")
+    until_order(screen, "now", "older", SESSION)
     expect(screen.of(SESSION, "state")).to_have_attribute("data-state", "ended")
     screen.find("past").uncheck()
     until_order(screen, "now")

@@ -1,12 +1,20 @@
 /** State shared by the views: sessions, connection, filter, order. */
 
-import { computed, effect, signal } from "@preact/signals";
+import { batch, computed, effect, signal } from "@preact/signals";
 import type { SessionView } from "./api-types";
 import { SessionEventSource } from "./event-source";
 import { occupancy } from "./format";
 import { mainThread } from "./reading";
 import { now } from "./state/clock";
-import { type Filter, NO_FILTER, type Sort, selectSessions } from "./state/session-list";
+import { listOptions, overviewHash } from "./state/list-address";
+import { route } from "./state/route";
+import {
+  distinctValues,
+  type Filter,
+  NO_FILTER,
+  type Sort,
+  selectSessions,
+} from "./state/session-list";
 import { SessionStore } from "./state/session-store";
 
 export const sessionStore = new SessionStore();
@@ -14,6 +22,30 @@ export const eventSource = new SessionEventSource(sessionStore);
 export const filter = signal<Filter>(NO_FILTER);
 export const sort = signal<Sort>("fullest");
 export const helpOpen = signal(false);
+
+/** The address of the overview with the current filter and order. */
+export const overviewAddress = computed(() =>
+  overviewHash({ filter: filter.value, sort: sort.value }),
+);
+
+/** Take filter and order from an address of the overview. */
+export function readOptions(hash: string): void {
+  const options = listOptions(hash);
+  batch(() => {
+    filter.value = options.filter;
+    sort.value = options.sort;
+  });
+}
+
+/** Keep the address of the overview in sync with filter and order, without a new history entry. */
+export function keepAddress(): void {
+  effect(() => {
+    const address = overviewAddress.value;
+    if (route.value.view === "overview" && address !== (location.hash || "#/")) {
+      history.replaceState(null, "", address);
+    }
+  });
+}
 
 /** The ids that the overview shows, in order. The array is replaced only when the order changes. */
 export const order = signal<string[]>([]);
@@ -70,6 +102,12 @@ function updateOrder(): void {
 export const sessionCount = computed(() => {
   sessionStore.version.value;
   return sessionStore.size;
+});
+
+/** Whether sessions of several hosts are known: only then a row names its host. */
+export const hasSeveralHosts = computed(() => {
+  sessionStore.version.value;
+  return distinctValues(sessionStore.views(), "host").length > 1;
 });
 
 /** The fullest live session, independent of the filter. */

@@ -1,6 +1,6 @@
 /** Keyboard shortcuts; ignored in text inputs and with a modifier key. */
 
-import { filter, helpOpen } from "./app";
+import { filter, helpOpen, overviewAddress } from "./app";
 import { SEARCH_ID } from "./parts/filters";
 import { go, route } from "./state/route";
 
@@ -11,7 +11,7 @@ const KEYS: Record<string, () => void> = {
   "?": () => {
     helpOpen.value = true;
   },
-  o: () => go("#/"),
+  o: () => go(overviewAddress.value),
   h: () => go("#/history"),
 };
 
@@ -64,7 +64,7 @@ function focusSearch(): void {
 /** Go to the overview, and act when it is drawn. */
 function goToOverview(act: () => void): void {
   addEventListener("hashchange", () => requestAnimationFrame(act), { once: true });
-  go("#/");
+  go(overviewAddress.value);
 }
 
 /** Leave a text input, and clear the search; otherwise go back to the overview. */

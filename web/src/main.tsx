@@ -12,13 +12,14 @@ import "./styles/help.css";
 import "./styles/overview.css";
 import "./styles/session.css";
 import "./styles/history.css";
-import { eventSource, keepOrder, keepTitle } from "./app";
+import { eventSource, keepAddress, keepOrder, keepTitle, readOptions } from "./app";
 import { listenForKeys } from "./keys";
 import { startClock } from "./state/clock";
 import { keepRoute } from "./state/route";
 import { Page } from "./views/page";
 
-keepRoute();
+keepRoute(readOptions);
+keepAddress();
 keepOrder();
 keepTitle();
 listenForKeys();

@@ -50,6 +50,11 @@ export function isLive(view: SessionView, now: number): boolean {
   return view.session.ended_at === null && now - lastSeenAt(view) < LIVE_FOR_S;
 }
 
+/** Whether a session is at work: it did not end, and had an event within the last hour. */
+export function isActive(view: SessionView, now: number): boolean {
+  return view.session.ended_at === null && now - lastSeenAt(view) <= STALE_AFTER_S;
+}
+
 /** The state to show: the API's, or "ended" or "stale". */
 export function stateOf(view: SessionView, now: number): string {
   if (view.session.ended_at !== null) return "ended";

@@ -32,12 +32,19 @@ test("the fullest session is first, an overshoot before a full window, unknown l
   expect(ids()).toBe("bdac");
 });
 
+test("sessions that are at work come before idle ones, unless the order is by name or time", () => {
+  const idle = view({ id: "f", seen_at: NOW - 7_200 }, [full(140, { at: NOW - 7_200 })]);
+  expect(ids({}, "fullest", [idle, ...VIEWS])).toBe("bdacf");
+  expect(ids({}, "limit", [idle, ...VIEWS])).toBe("dabcf");
+  expect(ids({}, "agent", [idle, ...VIEWS])).toBe("bcdfa");
+});
+
 test("the order does not depend on the order of arrival", () => {
   expect(ids({}, "fullest", VIEWS.toReversed())).toBe("bdac");
 });
 
 test("ended sessions are listed only on request", () => {
-  expect(ids({ past: true })).toBe("bdeac");
+  expect(ids({ past: true })).toBe("bdace");
 });
 
 test("filters and search keep the sessions that match all of them", () => {

@@ -3,14 +3,14 @@
 import type { HandoffStatus } from "../api-types";
 import { count, plural } from "../format";
 
-const HANDOFF_TEXTS: Record<HandoffStatus["state"], string> = {
-  none: "no handoff",
+const HANDOFF_TEXTS: Record<Exclude<HandoffStatus["state"], "none">, string> = {
   fresh: "handoff fresh",
   old: "handoff old",
   draft: "handoff draft",
 };
 
 export function HandoffBadge({ handoff }: { handoff: HandoffStatus }) {
+  if (handoff.state === "none") return null;
   const since = handoff.calls_since;
   const title = since === null ? undefined : `${plural(since, "call")} since it was written`;
   return (

@@ -1,7 +1,7 @@
 /** Search, filters and order of the overview. */
 
 import { useComputed } from "@preact/signals";
-import { filter, order, sessionStore, sort } from "../app";
+import { filter, hasSeveralHosts, order, sessionStore, sort } from "../app";
 import { plural } from "../format";
 import { distinctValues, type Filter, SORTS } from "../state/session-list";
 import { Checkbox, Select } from "./inputs";
@@ -29,9 +29,11 @@ export function Filters() {
         data-testid="search"
         onInput={(event) => set({ search: event.currentTarget.value })}
       />
-      {(Object.keys(FIELDS) as (keyof typeof FIELDS)[]).map((field) => (
-        <Field key={field} field={field} set={set} />
-      ))}
+      {(Object.keys(FIELDS) as (keyof typeof FIELDS)[])
+        .filter((field) => field !== "host" || hasSeveralHosts.value || filter.value.host)
+        .map((field) => (
+          <Field key={field} field={field} set={set} />
+        ))}
       <Select
         label="order"
         value={sort.value}

@@ -3,7 +3,7 @@
 import { useComputed } from "@preact/signals";
 import { memo } from "preact/compat";
 import type { SessionView, ThreadView } from "../api-types";
-import { sessionName, sessionStore } from "../app";
+import { hasSeveralHosts, sessionName, sessionStore } from "../app";
 import { ago, occupancy, plural, shortPercent, tokens } from "../format";
 import {
   isOverWindow,
@@ -72,7 +72,7 @@ function SessionName({ view }: { view: SessionView }) {
       </a>
       <div class="row-sub">
         <span class="model">{model ?? "model unknown"}</span>
-        {host && <span class="host">{host}</span>}
+        {host && hasSeveralHosts.value && <span class="host">{host}</span>}
         {title && <span class="title">{title}</span>}
       </div>
     </div>
@@ -105,7 +105,7 @@ function Percent({ main }: { main: ThreadView | undefined }) {
       <span class="percent" data-testid="percent">
         {occupancy(main?.percent_raw ?? null)}
       </span>
-      {level !== "unknown" && (
+      {level !== "unknown" && level !== "low" && (
         <span class="level" data-level={level} data-testid="level">
           {LEVEL_TEXTS[level]}
         </span>
@@ -135,7 +135,7 @@ function State({ view }: { view: SessionView }) {
   );
   return (
     <span class="state" data-state={state} data-testid="state">
-      <span class="state-word">{words}</span>
+      {state !== "measured" && <span class="state-word">{words}</span>}
       {state !== "stale" && <span class="age">{age}</span>}
     </span>
   );

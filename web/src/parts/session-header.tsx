@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import type { SessionView } from "../api-types";
-import { sessionName } from "../app";
+import { overviewAddress, sessionName } from "../app";
 import { ago, count, occupancy, percent, plural, shortPercent, tokens } from "../format";
 import { isOverWindow, LEVEL_TEXTS, levelOf, mainThread, stateOf, stateText } from "../reading";
 import { now } from "../state/clock";
@@ -17,7 +17,8 @@ export function SessionHeader({ view }: { view: SessionView }) {
   return (
     <header class="head" data-level={level}>
       <nav class="crumbs" aria-label="Breadcrumb">
-        <a href="#/">Sessions</a> <span aria-hidden="true">/</span> <span>{sessionName(view)}</span>
+        <a href={overviewAddress.value}>Sessions</a> <span aria-hidden="true">/</span>{" "}
+        <span>{sessionName(view)}</span>
       </nav>
       <div class="head-line">
         <h1>

@@ -1,6 +1,6 @@
 /** The current view, kept in the hash of the address. */
 
-import { signal } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 
 export type Route = { view: "overview" } | { view: "session"; id: string } | { view: "history" };
 
@@ -30,10 +30,14 @@ export function sessionHash(id: string): string {
 
 export const route = signal<Route>({ view: "overview" });
 
-/** Keep `route` in sync with the address. */
-export function keepRoute(): void {
+/** Keep `route` in sync with the address; `onOverview` is called with each hash of the overview. */
+export function keepRoute(onOverview: (hash: string) => void): void {
   const read = () => {
-    route.value = routeOf(location.hash);
+    const { hash } = location;
+    batch(() => {
+      route.value = routeOf(hash);
+      if (route.value.view === "overview") onOverview(hash);
+    });
   };
   addEventListener("hashchange", read);
   read();

@@ -1,7 +1,7 @@
 /** Filter and order of the session list. Pure. */
 
 import type { SessionView } from "../api-types";
-import { isLive, lastSeenAt, mainThread } from "../reading";
+import { isActive, isLive, lastSeenAt, mainThread } from "../reading";
 
 export type Sort = "fullest" | "limit" | "latest" | "project" | "agent";
 
@@ -24,6 +24,9 @@ export interface Filter {
 
 export const NO_FILTER: Filter = { agent: "", project: "", host: "", search: "", past: false };
 
+/** Orders by a figure: the sessions that are at work come before the idle ones. */
+const ACTIVE_FIRST: readonly Sort[] = ["fullest", "limit"];
+
 /** The sessions that match a filter, in order. */
 export function selectSessions(
   views: Iterable<SessionView>,
@@ -35,7 +38,11 @@ export function selectSessions(
   const fitting = [...views].filter(
     (view) => (filter.past || isLive(view, now)) && matches(view, filter, words),
   );
-  return fitting.sort((a, b) => COMPARATORS[sort](a, b) || compareText(a.session.id, b.session.id));
+  const idle = (view: SessionView) => Number(ACTIVE_FIRST.includes(sort) && !isActive(view, now));
+  return fitting.sort(
+    (a, b) =>
+      idle(a) - idle(b) || COMPARATORS[sort](a, b) || compareText(a.session.id, b.session.id),
+  );
 }
 
 function matches(view: SessionView, filter: Filter, words: string[]): boolean {

@@ -1,6 +1,6 @@
 /** The page: navigation, the current view, and the daemon's status below. */
 
-import { eventSource, helpOpen } from "../app";
+import { eventSource, helpOpen, overviewAddress } from "../app";
 import { ago, count } from "../format";
 import { ConnectionState } from "../parts/connection";
 import { StoreProblems } from "../parts/store-problems";
@@ -45,7 +45,7 @@ function Top({ view }: { view: Route["view"] }) {
         <Mark /> <span class="brand-word">Brimline</span>
       </a>
       <nav aria-label="Views">
-        <a href="#/" aria-current={here("overview")}>
+        <a href={overviewAddress.value} aria-current={here("overview")}>
           Sessions
         </a>
         <a href="#/history" aria-current={here("history")}>
