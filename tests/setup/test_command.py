@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from brimline.cli import setup
@@ -15,7 +16,7 @@ from brimline.errors import InvalidSettings, UnknownAgent
 from brimline.server.port_file import write_port
 from brimline.server.secret import derive_token, load_or_create_secret
 from brimline.settings import Daemon, Settings, socket_path
-from brimline.setup.launcher import read_launcher
+from brimline.setup.launcher import read_launcher, write_launcher
 from brimline.transcripts.source import Places
 
 DEFAULTS: dict[str, Any] = {
@@ -112,6 +113,22 @@ def test_launcher_is_written_again_and_removed_with_the_last_agent(user: User) -
     assert launcher.exists()
     user.run(agents=["pi"], remove=True)
     assert not launcher.exists()
+
+
+def test_launcher_of_another_installation_is_changed_and_shown(user: User) -> None:
+    user.run(agents=["claude"])
+    state = user.home / ".local/state/brimline"
+    current = read_launcher(state)
+    assert current is not None
+    write_launcher(msgspec.structs.replace(current, python="/gone/python"))
+    lines = user.run(agents=["claude"])[1].splitlines()
+    assert lines[:2] == [
+        "The launcher  ~/.local/state/brimline/brimline-hook",
+        "It runs this installation now.",
+    ]
+    assert "Already set up." in lines
+    assert read_launcher(state) == current
+    assert [change["agent"] for change in user.json(agents=["claude"])[1]] == ["claude"]
 
 
 def test_hooks_of_an_earlier_version_are_shortened_with_their_options(user: User) -> None:

@@ -15,7 +15,7 @@ from brimline.jsonc import parse
 from brimline.setup.entries import has_our_entries
 from brimline.setup.manifest import find_status_line
 
-from .machine import Machine
+from .machine import FILES, Machine
 
 pytestmark = pytest.mark.slow
 
@@ -79,6 +79,25 @@ def test_concurrent_setup_and_removal_keep_the_users_status_line(tmp_path: Path)
     machine.remove()
     assert machine.file().read_text() == TEXT
     assert machine.folder_names() == ["settings.json"]
+
+
+def test_concurrent_removal_leaves_no_hook_without_its_launcher(tmp_path: Path) -> None:
+    """One process removes the last agent, and with it the launcher, while others add agents."""
+    home, state = tmp_path / "home", tmp_path / "state"
+    home.mkdir()
+    env = {"HOME": str(home), "BRIMLINE_STATE_DIR": str(state), "PATH": "/nowhere"}
+    for _ in range(3):
+        runs = [
+            subprocess.Popen(
+                [sys.executable, "-m", "brimline", "setup", *words],
+                cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            )
+            for words in (["claude"], ["claude", "--remove"], ["codex"], ["codex", "--remove"])
+        ]  # fmt: skip
+        finished(*runs)
+        files = [home / name for name in (FILES["claude"], FILES["codex"])]
+        is_used = any(file.exists() and "brimline-hook" in file.read_text() for file in files)
+        assert (state / "brimline-hook").exists() or not is_used
 
 
 @pytest.mark.parametrize("round", range(12))

@@ -118,14 +118,19 @@ def _changes(context: Context, options: argparse.Namespace, agents: list[str]) -
     if options.dry_run or not agents:
         yield from map(write, plan(agents, context.places, setup))
         return
-    if not options.remove:
-        write_launcher(setup.program)
+    if not options.remove and write_launcher(setup.program):
+        yield _launcher_row(setup)
     yield from map(write, plan(agents, context.places, setup))
     if options.remove:
         with suppress(InvalidSettings):  # a launcher that is left does no harm
             remove_unused_launcher(context.places, setup)
     else:
         write_launcher(setup.program)  # another process may have removed it as unused
+
+
+def _launcher_row(setup: SetupOptions) -> Shown:
+    what = "it runs this installation now"
+    return Shown("launcher", setup.program.launcher, what, True, None, None, (), "")
 
 
 def _parent(context: Context, options: argparse.Namespace, setup: SetupOptions) -> Change:

@@ -13,7 +13,7 @@ from brimline.setup.plan import Change, apply
 from brimline.setup.shared_file import backup_path
 from brimline.terminal.text import Shade, colourize, shorten_home, strip_control
 
-TITLES = {"service": "The service", "parent": "The parent"}
+TITLES = {"service": "The service", "parent": "The parent", "launcher": "The launcher"}
 TOKEN = re.compile(r"Bearer [0-9a-f]{64}")
 UNTOUCHED = "The file was not changed."
 SHADES: dict[str, Shade] = {"+": "low", "-": "high", "@": "dim"}
@@ -22,9 +22,9 @@ SHADES: dict[str, Shade] = {"+": "low", "-": "high", "@": "dim"}
 class Shown(msgspec.Struct, frozen=True):
     """What `setup --json` prints of an agent; `written`: whether its file was changed.
 
-    `problem`: why it was not, or what could not be done beside it. `agent` is `service` or
-    `parent` for a file that is no agent's. `backup` is where the file as it was is kept, if there
-    was one.
+    `problem`: why it was not, or what could not be done beside it. `agent` is `service`, `parent`
+    or `launcher` for a file that is no agent's. `backup` is where the file as it was is kept, if
+    there was one.
     """
 
     agent: str

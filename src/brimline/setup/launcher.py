@@ -58,14 +58,20 @@ def read_launcher(state: Path) -> Program | None:
     return None
 
 
-def write_launcher(program: Program) -> None:
-    """Have the launcher run this program; raises InvalidSettings if it cannot be written."""
+def write_launcher(program: Program) -> bool:
+    """Have the launcher run this program, and return whether another one was replaced.
+
+    InvalidSettings if it cannot be written.
+    """
     path = Path(program.launcher)
     with lock_shared_file(path, private=True), translate_errors(path, "written"):
-        if not (is_current(program) and os.access(path, os.X_OK)):
-            draft = write_draft(path, launcher_source(program), sync=True)
-            draft.chmod(LAUNCHER_MODE)
-            draft.replace(path)
+        if is_current(program) and os.access(path, os.X_OK):
+            return False
+        is_replaced = path.exists()
+        draft = write_draft(path, launcher_source(program), sync=True)
+        draft.chmod(LAUNCHER_MODE)
+        draft.replace(path)
+        return is_replaced
 
 
 def refresh_launcher(program: Program) -> None:
