@@ -159,6 +159,7 @@ def figures(session: Session) -> dict[str, object]:
         "id": session.id,
         "project": session.project,
         "version": session.version,
+        "title": session.title,
         "unmetered": session.unmetered,
     }
 
@@ -734,6 +735,8 @@ class Story:
                     bare("m9", **self._fields),
                     encode_line(record("progress", data={"message": {"message": nested}})),
                     encode_line({"type": "summary", "summary": "a title", "leafUuid": "u1"}),
+                    encode_line({"type": "ai-title", "aiTitle": "another", "sessionId": "s1"}),
+                    encode_line({"type": "custom-title", "customTitle": "own", "sessionId": "s1"}),
                     b"\0\0\0",
                     b"{",
                     b"",

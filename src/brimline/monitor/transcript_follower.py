@@ -14,6 +14,7 @@ from brimline.agents import source
 from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN, AnyEvent
+from brimline.session_title import with_title
 from brimline.survey.format_drift import DriftedFile, describe_drift, find_drift
 from brimline.tracker import (
     Session,
@@ -63,7 +64,7 @@ def _read_on(transcript: Transcript, before: Progress, seen: tuple[int, float]) 
         events = list(reader)
         if refers_to_dropped_call(before.session, events):
             return _read_on(transcript, nothing_read, seen)
-    session = fold(before.session, events)
+    session = with_title(fold(before.session, events), transcript, before.cursor.offset)
     reader.tally.continue_from(before.tally)
     return Progress(session, reader.cursor, seen, reader.tally)
 

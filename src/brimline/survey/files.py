@@ -7,6 +7,7 @@ import msgspec
 from brimline.agents import agent_names, agents_present, display_name, get_agent, source
 from brimline.errors import UnknownSession, UnreadableTranscript, UnrecognisedFormat
 from brimline.events import MAIN
+from brimline.session_title import with_title
 from brimline.survey.format_drift import describe_drift, find_drift
 from brimline.tracker import Session, fold, merge_sessions
 from brimline.transcripts.source import START, Form, Lookalike, Places, Tally, Transcript
@@ -69,7 +70,8 @@ def load_session(files: SessionFiles) -> LoadedSession:
     for transcript in files.transcripts:
         try:
             reader = source(files.agent).read(transcript, START)
-            parts.append((transcript, fold(Session(agent=files.agent), reader)))
+            folded = fold(Session(agent=files.agent), reader)
+            parts.append((transcript, with_title(folded, transcript)))
         except READ_ERRORS as error:
             problems.append(describe_read_error(transcript, error))
             continue

@@ -9,6 +9,7 @@ import msgspec
 
 from brimline.agents import source
 from brimline.errors import WorkerFailed
+from brimline.session_title import with_title
 from brimline.survey import state_file
 from brimline.survey.codec import SavedSession, encode_session
 from brimline.survey.files import READ_ERRORS, describe_read_error
@@ -152,7 +153,7 @@ class TranscriptIndex:
     def _read_without_entry(self, transcript: Transcript, how: ReadMode) -> None:
         try:
             reader = source(transcript.agent).read(transcript, how=how)
-            session = fold(Session(agent=transcript.agent), reader)
+            session = with_title(fold(Session(agent=transcript.agent), reader), transcript)
         except READ_ERRORS as error:
             self.problems.append(describe_read_error(transcript, error))
             return
@@ -259,7 +260,8 @@ def read_transcript(job: ReadJob) -> ReadResult:
     saved = before.load() if before else empty
     try:
         reader = source(transcript.agent).read(transcript, saved.cursor, how="quick")
-        session = fold(saved.session, reader)
+        folded = fold(saved.session, reader)
+        session = with_title(folded, transcript, saved.cursor.offset)
         cursor = reader.cursor
         mark = state_file.file_mark(transcript.path, cursor.offset)
     except READ_ERRORS as error:

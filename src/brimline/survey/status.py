@@ -33,6 +33,7 @@ class SessionStatus(msgspec.Struct, frozen=True):
     agent: str
     session: str
     project: str | None
+    title: str | None
     modified: float
     main: ThreadStatus
     subagents: tuple[ThreadStatus, ...]
@@ -105,6 +106,7 @@ def _session_status(
         files.agent,
         files.session,
         session.project,
+        session.title,
         files.modified,
         own,
         tuple(sorted(others, key=_newest_first)),

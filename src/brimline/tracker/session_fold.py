@@ -23,6 +23,7 @@ from brimline.events import (
 )
 from brimline.tracker.call_history import CallHistory
 from brimline.tracker.state import Compaction, Session, Thread
+from brimline.tracker.title import shorten_title
 
 SYNTHETIC = "<synthetic>"  # the model of a reply that the client wrote itself: no call
 
@@ -90,7 +91,7 @@ class _Draft:
             "id": event.session,
             "project": event.project,
             "version": event.version,
-            "title": event.title,
+            "title": shorten_title(event.title) if event.title else None,
             "records_compactions": event.records_compactions,
         }
         known = {field: value for field, value in fields.items() if value is not None}

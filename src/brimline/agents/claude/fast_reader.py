@@ -1,9 +1,9 @@
 """Reads the events of a transcript without decoding every record.
 
-Only lines that hold a call's usage, a compaction or evidence of a long window are decoded, and of
-the copies of a call only the last. The events are those of `read_every_record`, which the tests
-compare with; replies without usage that a call follows may be left out. Of other records only a
-sample is looked at.
+Only lines that hold a call's usage, a compaction, a title or evidence of a long window are decoded,
+and of the copies of a call only the last. The events are those of `read_every_record`, which the
+tests compare with; replies without usage that a call follows may be left out. Of other records
+only a sample is looked at.
 """
 
 import os
@@ -34,7 +34,9 @@ from brimline.transcripts.source import MALFORMED, START, Cursor, Tally
 USAGE = b'"output_tokens":'  # in every usage, whatever its order; escaped text cannot match it
 BOUNDARY = b'compact_boundary"'
 SUMMARY = b'"isCompactSummary":'
-NEEDLES = (USAGE, BOUNDARY, SUMMARY, RESOLVED_KEY, COMMAND_OUTPUT, TRAILER_END)
+# The start of each title record but `{"type":"`, which every record has; the best title is last.
+TITLES = (b'summary","summary":"', b'ai-title","aiTitle":"', b'custom-title","customTitle":"')
+NEEDLES = (USAGE, BOUNDARY, SUMMARY, *TITLES, RESOLVED_KEY, COMMAND_OUTPUT, TRAILER_END)
 ID_KEY = b'"id":"'  # precedes a message's id
 REPLY = b'"assistant"'  # in every reply, with or without usage
 
@@ -49,7 +51,7 @@ _kind = msgspec.json.Decoder(Kind)
 # reading a small file.
 _spare_filters: list[LineFilter] = []
 
-FIRST_TAIL_BYTES = 32 << 10
+FIRST_TAIL_BYTES = 64 << 10  # mostly with a title, which the client repeats every few records
 MAX_TAIL_BYTES = 64 << 20  # held in memory; a file without a call in its last 64 MiB is given up
 
 
@@ -239,7 +241,7 @@ class TailReader:
                 lines = data if start == 0 else data[data.find(b"\n") + 1 :]
                 events = _events_from_last_call(lines, self.tally)
                 if events:
-                    return iter(events)
+                    return iter([*_last_title(lines), *events])
                 if start == 0 or tail_bytes >= MAX_TAIL_BYTES:
                     return _unmetered(lines, self.tally)
                 tail_bytes *= 4
@@ -257,6 +259,16 @@ def _events_from_last_call(data: bytes, tally: Tally) -> list[AnyEvent]:
             rest = data[stop:] if stop >= 0 else b""
             return [*events, *_compactions(parser, rest), *_unmetered(rest, tally)]
     return []
+
+
+def _last_title(data: bytes) -> Sequence[AnyEvent]:
+    """Return the last title of the best kind; none if there is no title."""
+    for start in reversed(TITLES):
+        if (hit := data.rfind(start)) >= 0:
+            stop = data.find(b"\n", hit)
+            line = data[data.rfind(b"\n", 0, hit) + 1 : stop if stop >= 0 else None]
+            return _parse_line(TranscriptParser(), line, Tally())
+    return ()
 
 
 def _compactions(parser: TranscriptParser, data: bytes) -> Iterator[AnyEvent]:

@@ -49,6 +49,18 @@ class ClaudeRecord(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     message: ClaudeMessage | None = None
 
 
+class TitleRecord(msgspec.Struct, frozen=True, rename="camel"):
+    """A record that names the session; each kind has one of these."""
+
+    ai_title: str | None = None
+    custom_title: str | None = None
+    summary: str | None = None
+
+    @property
+    def text(self) -> str | None:
+        return self.custom_title or self.ai_title or self.summary
+
+
 class ModelUsage(msgspec.Struct, frozen=True, rename="camel"):
     """What a `result` line says about one model."""
 

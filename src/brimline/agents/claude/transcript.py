@@ -16,6 +16,7 @@ from brimline.agents.claude.records import (
     ClaudeRecord,
     CompactMetadata,
     Kind,
+    TitleRecord,
 )
 from brimline.events import (
     MAIN,
@@ -34,7 +35,10 @@ from brimline.windows import LONG_WINDOW, requested_id
 
 _record = msgspec.json.Decoder(ClaudeRecord)
 _kind = msgspec.json.Decoder(Kind)
+_title = msgspec.json.Decoder(TitleRecord)
 
+# The user's own title counts, else the model's; `summary` is that of versions before 2.1.91.
+TITLE_RANKS = {"summary": 1, "ai-title": 2, "custom-title": 3}
 TRIGGERS: dict[str, Trigger] = {"auto": "auto", "manual": "manual"}
 
 
@@ -44,6 +48,7 @@ class ClaudeCarry(msgspec.Struct):
     `boundary`: the threads of which the last record was a compaction's boundary, not yet its
     summary. `roots`: the first record of each sidechain inside the main file, by uuid.
     `proved`: the models that have a window of 1M; `hinted`: those that a commit trailer names so.
+    `title`: the last one, with the rank of its kind.
     """
 
     session: str | None = None
@@ -52,6 +57,7 @@ class ClaudeCarry(msgspec.Struct):
     roots: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     proved: set[str] = msgspec.field(default_factory=set[str])
     hinted: set[str] = msgspec.field(default_factory=set[str])
+    title: tuple[int, str] = (0, "")
 
 
 class TranscriptParser:
@@ -95,7 +101,16 @@ class TranscriptParser:
             return self._summary(line, thread) if line.is_compact_summary else ()
         if line.type == "system":
             return self._system(line, thread)
+        if rank := TITLE_RANKS.get(line.type):
+            return self._titled(rank, _title.decode(record).text)
         return () if line.type in TRANSCRIPT_KINDS else None
+
+    def _titled(self, rank: int, title: str | None) -> Sequence[AnyEvent]:
+        """Report a title that is new: the client repeats it every few records."""
+        if not title or rank < self._carry.title[0] or self._carry.title == (rank, title):
+            return ()
+        self._carry.title = (rank, title)
+        return (SessionSeen(title=title),)
 
     def _assistant(self, line: ClaudeRecord, thread: str) -> Sequence[AnyEvent]:
         message = line.message

@@ -20,6 +20,7 @@ from brimline.events import (
 from brimline.usage import Usage
 
 CHATGPT_PLAN = "chatgpt"  # our name of its provider `openai` with a ChatGPT plan
+UNTITLED = "New session - "  # and the time: the client's title until the model gave one
 DISJOINT_SINCE = (1, 16)  # the first version that is known not to count reasoning in `output`
 
 
@@ -49,6 +50,8 @@ class SessionParser:
         """Return the session's event if it is new or its title changed; not a subagent's title."""
         self._version = info.version
         known, title = self._carry, info.title if self._thread == MAIN else None
+        if title is not None and title.startswith(UNTITLED):
+            title = None
         if known.is_reported and known.title == title:
             return ()
         known.is_reported, known.title = True, title

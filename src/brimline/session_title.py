@@ -1,0 +1,51 @@
+"""A title for sessions that their client did not name: the first words of the first prompt."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from brimline.errors import UnreadableTranscript
+from brimline.events import MAIN
+from brimline.tracker import Session
+from brimline.tracker.title import MAX_READ_CHARS, shorten_title
+from brimline.transcripts.source import Transcript
+
+HEAD_BYTES = 256 << 10  # a first prompt that begins later is not looked for
+
+
+def with_title(session: Session, transcript: Transcript, read_from: int = 0) -> Session:
+    """Return a session with a title, if its client gave none and its transcript has a prompt.
+
+    `read_from` is the offset from which the transcript was read: what stands before was searched.
+    """
+    if session.title is not None or transcript.thread != MAIN or read_from > HEAD_BYTES:
+        return session
+    return msgspec.structs.replace(session, title=_first_prompt(transcript))
+
+
+def _first_prompt(transcript: Transcript) -> str | None:
+    """Return the first words of what the user wrote first, without credentials."""
+    # Imported here: it takes 30 ms, and the sessions of most commands have a title already.
+    from brimline.agents.content import UserText, read_content
+    from brimline.handoff import iter_records, redact
+
+    records = _head(iter_records(transcript.path, transcript.session))
+    try:
+        for piece in read_content(records, transcript.agent):
+            if isinstance(piece, UserText):
+                title = shorten_title(redact(piece.text[:MAX_READ_CHARS]))
+                if title is not None:
+                    return title
+    except (UnreadableTranscript, OSError):
+        return None
+    return None
+
+
+def _head(records: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the records that begin in the first HEAD_BYTES."""
+    seen_bytes = 0
+    for record in records:
+        yield record
+        seen_bytes += len(record)
+        if seen_bytes > HEAD_BYTES:
+            return
