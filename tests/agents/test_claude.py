@@ -595,6 +595,19 @@ def test_lines_without_a_mark_of_claude_code_are_only_alike(head: list[Json], fo
     assert match.form == form
 
 
+def test_stream_of_qwen_code_is_not_read() -> None:
+    """Its `input_tokens` include the cache: read as Claude Code's, the tokens were doubled."""
+    usage = {"input_tokens": 20_010, "cache_read_input_tokens": 20_000, "output_tokens": 5}
+    reply: Json = {"type": "assistant", "session_id": "s", "message": {"id": "m", "usage": usage}}
+    result: Json = {"type": "result", "session_id": "s", "usage": usage, "modelUsage": {}}
+    stream = [hook_line(), stream_init(qwen_code_version="0.24.4"), reply, result]
+    match = SOURCE.recognise(lines(stream))
+    assert isinstance(match, Lookalike)
+    assert match.is_foreign
+    parser = SOURCE.stream()
+    assert [parser.feed(lines([each])) for each in stream] == [(), None, None, None]
+
+
 @pytest.mark.parametrize(
     ("head", "form"),
     [

@@ -154,6 +154,6 @@ def test_agent_is_detected_by_the_first_lines_or_an_error_says_how_to_name_it() 
 def test_unknown_stream_is_reported_with_what_it_resembles() -> None:
     """Qwen Code's stream has Claude Code's shape; its input_tokens include the cache."""
     line = b'{"type":"system","subtype":"init","session_id":"s","qwen_code_version":"0.24.4"}\n'
-    with pytest.raises(UnrecognisedFormat, match="It resembles Claude Code's stream, but no") as e:
+    with pytest.raises(UnrecognisedFormat, match="It resembles Claude Code's stream, but its") as e:
         detect_agent(line, "x")
     assert str(e.value).startswith("x: unknown agent: ")

@@ -273,3 +273,19 @@ def test_any_target_raises_only_errors_of_brimline(machine: Machine, tmp_path: P
     for target in ("", ".", "..", "/", "//", long, f"/{long}", "a\nb", "\x1b[31m"):
         with pytest.raises(BrimlineError):
             resolve(machine, target)
+
+
+def test_stream_of_another_client_is_refused_also_if_its_agent_is_named(machine: Machine) -> None:
+    data = stream().replace(b'"cwd"', b'"qwen_code_version": "0.24.4", "cwd"')
+    place = machine.home / "stream.jsonl"
+    place.write_bytes(data)
+    for target, stdin in (("-", data), (place, b"")):
+        with pytest.raises(UnreadableTranscript, match="`init` has a `qwen_code_version`"):
+            resolve(machine, target, stdin, agent="claude")
+
+
+def test_changed_format_of_a_stream_is_reported(machine: Machine) -> None:
+    new_kinds = b'{"type":"new-kind","session_id":"s1"}\n' * 20
+    assert resolve(machine, "-", stream()).problems == ()
+    (problem,) = resolve(machine, "-", stream() + new_kinds).problems
+    assert "does not understand this version of Claude Code: standard input cannot" in problem

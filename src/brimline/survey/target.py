@@ -5,7 +5,7 @@ import os
 import stat
 from typing import Any, BinaryIO, cast
 
-from brimline.agents import agent_names, get_agent, source
+from brimline.agents import agent_names, display_name, get_agent, source
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
 from brimline.survey.files import (
@@ -16,6 +16,7 @@ from brimline.survey.files import (
     find_session,
     load_session,
 )
+from brimline.survey.format_drift import describe_drift, find_drift
 from brimline.tracker import Session, fold
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import Form, Lookalike, Places, Reader, Transcript
@@ -50,7 +51,7 @@ def _load_file(path: str, places: Places, agent: str | None) -> LoadedSession:
     _require_regular_file(path)
     with open_transcript(path) as file:
         head = file.read(HEAD_BYTES)
-    owner, form = detect_agent(head, path) if agent is None else (agent, _form(agent, head))
+    owner, form = _detect(head, path, agent)
     if form == "stream":
         return _load_stream(_PeekableFile(open_transcript(path)), path, owner)
     status = os.stat(path)
@@ -76,9 +77,17 @@ def _require_regular_file(path: str) -> None:
         )
 
 
-def _form(agent: str, head: bytes) -> Form:
+def _detect(head: bytes, place: str, agent: str | None) -> tuple[str, Form]:
+    """Return whose file or stream it is, and which of the two; `agent` is the user's word."""
+    if agent is None:
+        return detect_agent(head, place)
     match = source(agent).recognise(head)
-    return match.form if isinstance(match, Lookalike) else match or "transcript"
+    if not isinstance(match, Lookalike):
+        return agent, match or "transcript"
+    if match.is_foreign:
+        reason = f"it resembles {display_name(agent)}'s {match.form}, but {match.doubt}"
+        raise UnreadableTranscript(place, reason, "Brimline does not read this client.")
+    return agent, match.form
 
 
 def _subagents(transcript: Transcript, places: Places) -> list[Transcript]:
@@ -93,7 +102,7 @@ def _subagents(transcript: Transcript, places: Places) -> list[Transcript]:
 
 def _load_stream(file: "_PeekableFile", place: str, agent: str | None) -> LoadedSession:
     head = file.peek(HEAD_BYTES)
-    owner, form = detect_agent(head, place) if agent is None else (agent, _form(agent, head))
+    owner, form = _detect(head, place, agent)
     agent_source = source(owner)
     readable = cast("BinaryIO", file)
     reader: Reader = (
@@ -102,7 +111,9 @@ def _load_stream(file: "_PeekableFile", place: str, agent: str | None) -> Loaded
         else agent_source.parse(readable)
     )
     session = fold(Session(agent=owner), reader)
-    return LoadedSession(session, reader.tally)
+    drift = find_drift(Transcript(owner, place, 0.0, 0), session, reader.tally)
+    problems = (describe_drift(owner, [drift]),) if drift else ()
+    return LoadedSession(session, reader.tally, problems)
 
 
 class _PeekableFile(io.RawIOBase):

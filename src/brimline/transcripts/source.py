@@ -26,11 +26,13 @@ MALFORMED = (msgspec.DecodeError, InvalidUsage, RecursionError, UnicodeDecodeErr
 class Lookalike(msgspec.Struct, frozen=True):
     """A file or stream of an agent's shape without its marks: perhaps another client's.
 
-    `doubt` says what speaks against the agent, as the end of a sentence.
+    `doubt` says what speaks against the agent, as the end of a sentence. `is_foreign`: it has a
+    mark of another client, so that it is not read even if the user names the agent.
     """
 
     form: Form
     doubt: str
+    is_foreign: bool = False
 
 
 class Places(msgspec.Struct, frozen=True):

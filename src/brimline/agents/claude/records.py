@@ -79,6 +79,7 @@ class ClaudeStreamLine(msgspec.Struct, frozen=True):
     cwd: str | None = None
     model: str | None = None
     claude_code_version: str | None = None
+    qwen_code_version: str | None = None
     status: str | None = None
     message: ClaudeMessage | None = None
     event: msgspec.Raw = ABSENT
@@ -108,6 +109,7 @@ class ClaudeHead(msgspec.Struct, frozen=True):
     snapshot: msgspec.Raw = ABSENT
     user_type: str | None = msgspec.field(default=None, name="userType")
     claude_code_version: str | None = None
+    qwen_code_version: str | None = None
     api_key_source: str | None = msgspec.field(default=None, name="apiKeySource")
     mcp_servers: msgspec.Raw = ABSENT
     model_usage: msgspec.Raw = msgspec.field(default=ABSENT, name="modelUsage")

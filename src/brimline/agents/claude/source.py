@@ -21,6 +21,9 @@ from brimline.transcripts.source import (
     Transcript,
 )
 
+# Its usage is counted in another way: `input_tokens` include the cache.
+QWEN_STREAM = Lookalike("stream", "its `init` has a `qwen_code_version`", is_foreign=True)
+
 SHARED_KINDS = frozenset({"assistant", "system", "user"})  # kinds that other clients write too
 
 UNMARKED_TRANSCRIPT = Lookalike("transcript", "its records have no `userType`")
@@ -60,7 +63,7 @@ class Claude:
                 match = _match(_head.decode(line))
             except MALFORMED:
                 continue
-            if match is not None and not isinstance(match, Lookalike):
+            if match is QWEN_STREAM or (match and not isinstance(match, Lookalike)):
                 return match
             lookalike = lookalike or match
         return lookalike
@@ -73,6 +76,8 @@ def _match(first: ClaudeHead) -> Form | Lookalike | None:
         if first.transcript_session is not None or titled or snapshot:
             is_own = first.type not in SHARED_KINDS or first.user_type is not None
             return "transcript" if is_own else UNMARKED_TRANSCRIPT
+    if first.qwen_code_version is not None:
+        return QWEN_STREAM
     if first.type in STREAM_KINDS and first.stream_session is not None:
         return "stream" if _is_own_line(first) else UNMARKED_STREAM
     return None

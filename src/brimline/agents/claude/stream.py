@@ -50,6 +50,7 @@ class ClaudeStreamParser:
         self._turn: dict[str, Call] = {}
         self._of_subagents: dict[str, Call] = {}  # the last call of each that is running
         self._final: set[str] = set()
+        self._is_foreign = False  # of Qwen Code, whose usage is counted in another way
 
     def carry(self) -> bytes:
         return b""
@@ -62,6 +63,9 @@ class ClaudeStreamParser:
             if kind.subtype == "task_notification":  # its `usage` is not a message's
                 return self._end_subagent(kind.tool_use_id)
             return () if kind.type in STREAM_KINDS else None
+        self._is_foreign = self._is_foreign or line.qwen_code_version is not None
+        if self._is_foreign:
+            return None
         match line.type:
             case "assistant":
                 return self._assistant(line)
