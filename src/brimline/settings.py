@@ -120,13 +120,16 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Overrides(self.windows, self.limits, self.default_window)
 
 
-def seconds(text: str, field: str = "since", place: str = "argument") -> float:
+def seconds(
+    text: str,
+    field: str = "since",
+    place: str = "argument",
+    expected: str = "a span such as 90m, 24h, 7d, 2w",
+) -> float:
     """Convert a span such as 90m, 24h, 7d or 2w; raises InvalidSettings."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([mhdw])", text.strip())
     if not match:
-        raise InvalidSettings(
-            place, field, f"expected a span such as 90m, 24h, 7d, 2w: got {text!r}"
-        )
+        raise InvalidSettings(place, field, f"expected {expected}: got {text!r}")
     return float(match[1]) * _UNITS[match[2]]
 
 

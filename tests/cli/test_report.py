@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -122,6 +123,32 @@ def test_since_option_leaves_out_older_calls(user: User) -> None:
     assert user.run("report", "--json").json["total"]["calls"] == 2
     assert user.run("report", "--json", "--since", "3d").json["total"]["calls"] == 1
     assert user.run("report", "--json", "--since", "2w").json["total"]["calls"] == 2
+
+
+def test_since_and_until_take_dates_and_include_both_days(user: User) -> None:
+    user.session("s1", *(user.call(f"m{i}", 9_000, i * DAY_S) for i in range(4)))
+    days = [line["key"] for line in user.run("report", "--json").json["lines"]]
+    chosen = user.run("report", "--json", "--since", days[1], "--until", days[2]).json
+    assert [line["key"] for line in chosen["lines"]] == days[1:3]
+    assert user.run("report", "--json", "--until", "2d").json["total"]["calls"] == 2
+
+
+@pytest.mark.parametrize("option", ["--since", "--until"])
+def test_impossible_date_is_refused_with_what_is_expected(user: User, option: str) -> None:
+    refused = user.run("report", option, "2026-02-30")
+    assert refused.code == 2
+    assert "expected a date such as 2026-11-01, or a span such as 24h, 7d, 2w" in refused.err
+
+
+def test_sort_option_puts_the_largest_figure_first(user: User) -> None:
+    for session, calls in {"s1": 1, "s2": 3, "s3": 2}.items():
+        sent = 90_000 // calls
+        user.session(session, *(user.call(f"{session}-{i}", sent, 60 - i) for i in range(calls)))
+    for figure, first in {"calls": "s2", "peak": "s1", "key": "s1"}.items():
+        sorted_lines = user.run("report", "--by", "session", "--json", "--sort", figure).json[
+            "lines"
+        ]
+        assert sorted_lines[0]["key"] == first, figure
 
 
 def test_agent_option_leaves_out_other_agents(month: User) -> None:
@@ -298,8 +325,9 @@ def test_user_without_transcripts_is_told_so(user: User) -> None:
     assert completed.out == "No transcripts found (Claude Code, Codex, Gemini CLI, opencode, Pi).\n"
 
 
-@pytest.mark.slow
-def test_slow_report_shows_progress_on_a_terminal(user: User) -> None:
+@pytest.fixture
+def slow(user: User) -> User:
+    """A user whose report takes more than a second."""
     path = user.session("s1", user.call("m1", 9_000))
     line = json.dumps(user.call("m2", 9_000)).encode() + b"\n"
     with path.open("ab") as file:
@@ -307,6 +335,20 @@ def test_slow_report_shows_progress_on_a_terminal(user: User) -> None:
             file.write(
                 b"".join(line.replace(b'"m2"', b'"m%d-%d"' % (number, i)) for i in range(600))
             )
-    completed = user.on_terminal("report", "--json")
+    return user
+
+
+@pytest.mark.slow
+def test_slow_report_shows_progress_on_a_terminal(slow: User) -> None:
+    completed = slow.on_terminal("report", "--json")
     assert completed.code == 0
     assert "█" in completed.out
+    assert re.search(r"\d of \d+ MB, \d+ MB/s, \d+s left", completed.out)
+
+
+@pytest.mark.slow
+def test_interrupted_report_ends_without_a_traceback(slow: User) -> None:
+    completed = slow.on_terminal("report", "--json", interrupt="MB/s")
+    assert completed.code == 130
+    assert "Traceback" not in completed.out
+    assert "{" not in completed.out

@@ -1,7 +1,8 @@
 """Report totals by day, session, project and model."""
 
+import json
 import time
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -17,8 +18,9 @@ from brimline.survey.report import (
     TranscriptSummary,
     build_report,
     summaries,
+    week_of,
 )
-from brimline.survey.summary import summarise
+from brimline.survey.summary import UNKNOWN_DAY, summarise
 from brimline.tracker import Session, fold
 from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
@@ -107,7 +109,7 @@ def test_each_model_has_its_calls(two: Machine) -> None:
     }
 
 
-@pytest.mark.parametrize("by", ["day", "session", "project", "model"])
+@pytest.mark.parametrize("by", get_args(GroupBy))
 def test_lines_of_every_grouping_add_up_to_the_same_total(two: Machine, by: GroupBy) -> None:
     whole = report(two, by)
     total = whole.total
@@ -116,6 +118,21 @@ def test_lines_of_every_grouping_add_up_to_the_same_total(two: Machine, by: Grou
     assert total.calls == sum(line.calls for line in whole.lines)
     assert total.usage.held == sum(line.usage.held for line in whole.lines)
     assert total.cost == pytest.approx(sum(line.cost or 0 for line in whole.lines))
+
+
+@pytest.mark.parametrize(
+    ("day", "week"),
+    [("2026-11-16", "2026-W47"), ("2027-01-03", "2026-W53"), ("2024-12-30", "2025-W01")],
+)
+def test_week_is_that_of_the_iso_calendar(day: str, week: str) -> None:
+    assert week_of(day) == week
+
+
+def test_calls_without_a_time_have_a_week_and_a_month_of_their_own(machine: Machine) -> None:
+    record = json.loads(call("m1", 9_000)) | {"timestamp": None}
+    machine.session("s1", json.dumps(record).encode())
+    for by in ("day", "week", "month"):
+        assert list(lines(report(machine, by))) == [UNKNOWN_DAY]
 
 
 def test_calls_before_the_first_day_do_not_count(two: Machine) -> None:

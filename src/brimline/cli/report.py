@@ -3,16 +3,28 @@
 import argparse
 import sys
 import time
+from contextlib import suppress
+from datetime import date
+from typing import get_args
 
 import msgspec
 
 from brimline.agents import agent_names, display_name
-from brimline.cli.arguments import add_agent, add_since, chosen_agents
+from brimline.cli.arguments import add_agent, chosen_agents
 from brimline.cli.context import Context, as_json, print_problems
+from brimline.cli.progress_bar import clock
 from brimline.settings import seconds
 from brimline.survey.files import find_transcripts
 from brimline.survey.index import Progress, TranscriptIndex
-from brimline.survey.report import Report, ReportFilter, ReportLine, build_report, summaries
+from brimline.survey.report import (
+    GroupBy,
+    Report,
+    ReportFilter,
+    ReportLine,
+    SortBy,
+    build_report,
+    summaries,
+)
 from brimline.survey.summary import day_of
 from brimline.terminal.text import (
     Cell,
@@ -26,6 +38,7 @@ from brimline.terminal.text import (
 from brimline.usage import format_tokens
 
 BAR_COLUMNS = 30
+FIRST_DRAWING_S = 1.0  # shorter work needs no bar
 FIELDS = (
     *("key", "agents", "sessions", "calls", "peak_sent", "end_sent", "compactions"),
     *("input", "cache_read", "cache_write", "output", "cost"),
@@ -34,10 +47,15 @@ FIELDS = (
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
     add_agent(to)
-    add_since(to)
+    about = "the first day: a date such as 2026-11-01, or how long ago: 24h, 7d, 2w"
+    to.add_argument("--since", dest="first_day", metavar="DAY", help=about)
+    about = "the last day: a date, or how long ago"
+    to.add_argument("--until", dest="last_day", metavar="DAY", help=about)
     to.add_argument("--project", metavar="TEXT", help="only projects whose path contains TEXT")
-    groups = ("day", "session", "project", "model")
+    groups = get_args(GroupBy)
     to.add_argument("--by", choices=groups, default="day", help="group by this (default: day)")
+    about = "sort by this, figures with the largest first (default: key)"
+    to.add_argument("--sort", choices=get_args(SortBy), default="key", help=about)
     form = to.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON instead of a table")
     form.add_argument("--csv", action="store_true", help="print CSV instead of a table")
@@ -45,18 +63,30 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 
 def run(context: Context, options: argparse.Namespace) -> int:
     agents = chosen_agents(options)
+    selection = ReportFilter(
+        first_day=_day(context, "since", options.first_day),
+        last_day=_day(context, "until", options.last_day),
+        project=options.project,
+    )
     transcripts = find_transcripts(context.places, agents)
     index = TranscriptIndex.load(context.cache)
     index.update(transcripts, progress=_progress())
     index.dedupe_calls(transcripts, agents)
     index.save()
     print_problems(index.problems)
-    since = day_of(context.now - seconds(options.since)) if options.since else None
-    report = build_report(
-        summaries(index, transcripts), options.by, ReportFilter(since, options.project)
-    )
+    report = build_report(summaries(index, transcripts), options.by, selection, options.sort)
     sys.stdout.write(_rendered(context, options, report, bool(transcripts)))
     return 0
+
+
+def _day(context: Context, field: str, text: str | None) -> str | None:
+    """The day of a date or of a span before now; raises InvalidSettings."""
+    if text is None:
+        return None
+    with suppress(ValueError):
+        return date.fromisoformat(text).isoformat()
+    expected = "a date such as 2026-11-01, or a span such as 24h, 7d, 2w"
+    return day_of(context.now - seconds(text, field, expected=expected))
 
 
 def _rendered(context: Context, options: argparse.Namespace, report: Report, files: bool) -> str:
@@ -143,16 +173,26 @@ def _progress() -> Progress | None:
     """Return a progress bar on standard error, which is drawn once the work has taken a second."""
     if not sys.stderr.isatty():
         return None
-    first_drawing = time.monotonic() + 1
+    start = time.monotonic()
     is_drawn = False
 
     def draw(done: int, whole: int) -> None:
         nonlocal is_drawn
-        if is_drawn or time.monotonic() >= first_drawing:
+        elapsed = time.monotonic() - start
+        if is_drawn or elapsed >= FIRST_DRAWING_S:
             is_drawn = True
             bar = draw_bar(100 * done / max(1, whole), BAR_COLUMNS, whole_cells=True)
             end = "\r\x1b[K" if done >= whole else ""
-            sys.stderr.write(f"\r{bar} {done >> 20:,} of {whole >> 20:,} MB{end}")
+            sys.stderr.write(f"\r{bar} {describe_progress(done, whole, elapsed)}\x1b[K{end}")
             sys.stderr.flush()
 
     return draw
+
+
+def describe_progress(done: int, whole: int, elapsed: float) -> str:
+    """What was read in so many seconds, how fast, and how long the rest will take."""
+    amount = f"{done >> 20:,} of {whole >> 20:,} MB"
+    if not done or not elapsed:
+        return amount
+    rate = done / elapsed
+    return f"{amount}, {rate / (1 << 20):,.0f} MB/s, {clock((whole - done) / rate)} left"

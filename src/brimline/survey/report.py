@@ -1,6 +1,7 @@
-"""Total the usage of sessions by day, session, project or model."""
+"""Total the usage of sessions by day, week, month, session, project or model."""
 
 from collections.abc import Iterable, Sequence
+from datetime import date
 from math import fsum
 from typing import Literal, TypeAlias
 
@@ -9,11 +10,12 @@ import msgspec
 from brimline.events import MAIN
 from brimline.prices import compute_cost
 from brimline.survey.index import TranscriptIndex
-from brimline.survey.summary import FileSummary, UsageRow
+from brimline.survey.summary import UNKNOWN_DAY, FileSummary, UsageRow
 from brimline.transcripts.source import Transcript
 from brimline.usage import ZERO, Usage
 
-GroupBy: TypeAlias = Literal["day", "session", "project", "model"]
+GroupBy: TypeAlias = Literal["day", "week", "month", "session", "project", "model"]
+SortBy: TypeAlias = Literal["key", "calls", "cost", "peak", "tokens"]
 UNKNOWN = "unknown"
 
 
@@ -54,15 +56,21 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class ReportFilter(msgspec.Struct, frozen=True):
-    """Select rows from a day on, of projects whose path contains a text."""
+    """Select the rows of some days, of projects whose path contains a text."""
 
     first_day: str | None = None
     project: str | None = None
+    last_day: str | None = None
 
     def matching_rows(self, summary: FileSummary, project: str) -> list[UsageRow]:
         if self.project is not None and self.project not in project:
             return []
-        return [row for row in summary.rows if self.first_day is None or row.day >= self.first_day]
+        return [
+            row
+            for row in summary.rows
+            if (self.first_day is None or row.day >= self.first_day)
+            and (self.last_day is None or row.day <= self.last_day)
+        ]
 
 
 def summaries(index: TranscriptIndex, transcripts: Iterable[Transcript]) -> list[TranscriptSummary]:
@@ -74,9 +82,12 @@ def summaries(index: TranscriptIndex, transcripts: Iterable[Transcript]) -> list
 
 
 def build_report(
-    items: Sequence[TranscriptSummary], by: GroupBy, selection: ReportFilter
+    items: Sequence[TranscriptSummary],
+    by: GroupBy,
+    selection: ReportFilter,
+    sort: SortBy = "key",
 ) -> Report:
-    """Build a report with one line per key, sorted by key."""
+    """Build a report with one line per key, sorted by key, or by a figure from the largest on."""
     groups: dict[str, _LineBuilder] = {}
     projects = _project_of_sessions(items)
     for item in items:
@@ -87,7 +98,20 @@ def build_report(
     for group in groups.values():
         total.merge(group)
     lines = [group.build(key, by) for key, group in sorted(groups.items())]
+    if sort != "key":
+        lines.sort(key=lambda line: _figure(line, sort), reverse=True)
     return Report(by, lines, total.build("total", by))
+
+
+def _figure(line: ReportLine, sort: SortBy) -> float:
+    usage = line.usage
+    figures = {
+        "calls": line.calls,
+        "cost": line.cost,
+        "peak": line.peak_sent,
+        "tokens": usage.sent + usage.output,
+    }
+    return figures[sort] or 0
 
 
 def _project_of_sessions(items: Iterable[TranscriptSummary]) -> dict[str, str]:
@@ -103,12 +127,22 @@ def _key(by: GroupBy, item: TranscriptSummary, row: UsageRow, project: str) -> s
     match by:
         case "day":
             return row.day
+        case "week":
+            return row.day if row.day == UNKNOWN_DAY else week_of(row.day)
+        case "month":
+            return row.day if row.day == UNKNOWN_DAY else row.day.rpartition("-")[0]
         case "session":
             return item.session
         case "project":
             return project
         case "model":
             return row.model or UNKNOWN
+
+
+def week_of(day: str) -> str:
+    """Return the ISO week of a day, as 2026-W47."""
+    year, week, _ = date.fromisoformat(day).isocalendar()
+    return f"{year}-W{week:02}"
 
 
 class _LineBuilder:
