@@ -10,7 +10,7 @@ RUN_STAMP := $(VENV)/.brimline-runs
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page run test check quick lint types coverage corpus formulas formulas-check catalogue catalogue-check reference fixtures bench wheels clean
+.PHONY: help setup page run test check quick lint style web types coverage corpus formulas formulas-check catalogue catalogue-check reference fixtures bench wheels clean
 
 help:  ## List these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -37,14 +37,18 @@ run: $(RUN_STAMP)  ## Start the daemon and print a link to the dashboard; Ctrl-C
 	@echo "brimline is $(abspath $(BIN))/brimline"
 	@$(BIN)/brimline serve
 
-check: lint  ## Lint, format, types and the quick tests: required for every change
-	@$(MAKE) --no-print-directory -j 2 types quick
+check: style  ## Lint, format, types and the quick tests: required for every change
+	@$(MAKE) --no-print-directory -j 3 web types quick
 
-lint: setup page
+lint: style web
+
+style: setup page
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python scripts/page.py --check
 	$(BIN)/python scripts/hook_tables.py --check
+
+web: setup page
+	$(BIN)/python scripts/page.py --check
 
 types: setup
 	$(BIN)/pyright --project pyproject.toml
@@ -52,7 +56,7 @@ types: setup
 NO_QUICK_TESTS := --ignore=tests/sdk --ignore=tests/web  # importing the SDKs takes 4 s
 
 quick: setup
-	$(BIN)/python -m pytest -q -n 2 --timeout=60 -m "not slow and not clients" $(NO_QUICK_TESTS) --hypothesis-profile=quick
+	BRIMLINE_TEST_PRELOAD=1 $(BIN)/python -m pytest -q -n 2 --timeout=60 -m "not slow and not clients" $(NO_QUICK_TESTS) --hypothesis-profile=quick
 
 test: lint types catalogue-check coverage corpus formulas-check  ## Everything that CI runs
 

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from preloaded import run_brimline
+
 Json = dict[str, Any]
 PATIENCE_S = 120  # generous: a busy machine is slow, not wrong
 
@@ -134,15 +136,13 @@ class User:
         **env: str,
     ) -> Completed:
         """Run a command with its output in a pipe; `first` is called in its process."""
-        completed = subprocess.run(
-            [sys.executable, "-m", "brimline", *arguments],
-            input=stdin,
-            capture_output=True,
+        completed = run_brimline(
+            arguments,
+            stdin=stdin,
             cwd=self.cwd,
             env={**self.env, **env},
             timeout=PATIENCE_S,
-            check=False,
-            preexec_fn=first,
+            first=first,
         )
         return Completed(completed.returncode, completed.stdout.decode(), completed.stderr.decode())
 

@@ -23,6 +23,7 @@ from brimline.hooks.client import client
 from brimline.server.hooks.hook_socket import ACK
 from brimline.settings import socket_path
 from brimline.testing.hook_frames import encode_request, parse_reply
+from preloaded import run_brimline
 
 MAX_WAIT_S = 20.0
 
@@ -179,14 +180,9 @@ class Running:
 
     def command(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Run a brimline command that asks this daemon."""
-        return subprocess.run(
-            [sys.executable, "-m", "brimline", *words],
-            env=self.environment | env,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=MAX_WAIT_S,
-        )
+        done = run_brimline(words, env=self.environment | env, timeout=MAX_WAIT_S)
+        output, errors = done.stdout.decode(), done.stderr.decode()
+        return subprocess.CompletedProcess(done.args, done.returncode, output, errors)
 
     @property
     def secret(self) -> str:
