@@ -198,9 +198,14 @@ def test_launcher_is_checked_once_hooks_run_it(user: User) -> None:
     launcher.unlink()
     check = user.doctor()[1]["launcher"]
     assert (check["well"], check["told"]) == (False, f"missing or not executable: {launcher}")
-    assert check["hint"] == "`brimline setup` writes it; without it, every hook fails."
+    assert check["hint"] == "`brimline setup claude` writes it; without it, every hook fails."
     user.set_up()
     assert user.doctor()[1]["launcher"]["well"]
+    user.set_up(remove=True)
+    user.set_up(scope="project", agents=["claude"])
+    launcher.unlink()
+    hint = user.doctor()[1]["launcher"]["hint"]
+    assert hint.startswith("`brimline setup claude --scope project` ")
 
 
 def test_launcher_of_a_gone_outdated_or_other_installation_is_named(
@@ -215,7 +220,7 @@ def test_launcher_of_a_gone_outdated_or_other_installation_is_named(
     check = user.doctor()[1]["launcher"]
     place = f"{state}/brimline-hook"
     assert check["told"] == f"the installation that {place} runs is gone: {script}"
-    assert check["hint"] == "`brimline setup` lets it run this installation."
+    assert check["hint"] == "`brimline setup claude` lets it run this installation."
     python = tmp_path / "python"
     python.symlink_to(current.python)
     write_launcher(msgspec.structs.replace(current, python=str(python)))
@@ -223,7 +228,10 @@ def test_launcher_of_a_gone_outdated_or_other_installation_is_named(
     assert (check["well"], check["told"]) == (True, f"runs another installation: {python}")
     write_launcher(msgspec.structs.replace(current, socket="/other.sock"))
     check = user.doctor()[1]["launcher"]
-    assert (check["well"], check["hint"]) == (False, "It is outdated: `brimline setup` updates it.")
+    assert (check["well"], check["hint"]) == (
+        False,
+        "It is outdated: `brimline setup claude` updates it.",
+    )
 
 
 def test_long_commands_of_an_earlier_version_are_reported(user: User) -> None:

@@ -121,6 +121,18 @@ def test_installed_extension_is_absent_foreign_current_or_outdated(
     assert find_installed(agent, machine.places, other_options, "user").outdated == events
 
 
+def test_extension_of_an_earlier_version_names_the_installation(
+    machine: Machine, agent: str
+) -> None:
+    machine.set_up(agent)
+    path = machine.file(agent)
+    for old, names_installation in (("launcher", False), ("client", True)):
+        path.write_text(path.read_text().replace('"launcher": ', f'"{old}": '))
+        installed = find_installed(agent, machine.places, machine.options, "user")
+        assert installed.names_installation is names_installation
+        assert bool(installed.outdated) is names_installation
+
+
 def test_folder_in_place_of_the_extension_is_reported(machine: Machine, agent: str) -> None:
     machine.file(agent).mkdir(parents=True)
     installed = find_installed(agent, machine.places, machine.options, "user")

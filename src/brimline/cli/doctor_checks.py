@@ -32,7 +32,6 @@ MIN_FREE_BYTES = 16 << 20  # a disk with fewer bytes left is full before anybody
 START = "`brimline serve --background` starts it. With autostart on, a hook starts it."
 RESTART = "Restart it: `brimline serve --stop`, then `brimline serve --background`."
 OLD_COMMANDS = "commands of an earlier version, which fail if Brimline is moved or removed,"
-REFRESH = "It is outdated: `brimline setup` updates it."
 ELSEWHERE = "set BRIMLINE_STATE_DIR to another folder."
 ROOM = "Free some disk space: events cannot be stored."
 FULL = "The spool was full while the daemon was off: `brimline setup --service` keeps it running."
@@ -173,20 +172,23 @@ def status_line(installed: Sequence[InstalledHooks]) -> Iterator[Check]:
 
 def launcher(program: Program, installed: Sequence[InstalledHooks]) -> Iterator[Check]:
     """Check the launcher, if there are hooks that run it."""
-    if not any(one.events and not one.names_installation for one in installed):
+    using = next((one for one in installed if one.events and not one.names_installation), None)
+    if using is None:
         return
+    setup = f"`{_setup_command(using)}`"
     path = Path(program.launcher)
     current = read_launcher(path.parent)
     if current is None or not os.access(path, os.X_OK):
-        hint = "`brimline setup` writes it; without it, every hook fails."
+        hint = f"{setup} writes it; without it, every hook fails."
         yield Check("launcher", False, f"missing or not executable: {path}", hint)
     elif is_gone(current):
         finding = f"the installation that {path} runs is gone: {current.script}"
-        yield Check("launcher", False, finding, "`brimline setup` lets it run this installation.")
+        yield Check("launcher", False, finding, f"{setup} lets it run this installation.")
     elif current.python != program.python:
         yield Check("launcher", True, f"runs another installation: {current.python}")
     else:
-        yield Check("launcher", is_current(program), "runs this installation", REFRESH)
+        hint = f"It is outdated: {setup} updates it."
+        yield Check("launcher", is_current(program), "runs this installation", hint)
 
 
 def _last_write(context: Context, agent: str) -> float | None:

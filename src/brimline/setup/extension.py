@@ -25,6 +25,7 @@ from brimline.setup.managed_file import ManagedFile
 FILE_MARK = "// Written by `brimline setup`, which "  # the same in all versions
 FIRST_LINE = f"{FILE_MARK}overwrites it: changes that you make here are lost."
 CONFIG_PLACEHOLDER = '"@CONFIG@"'
+LAUNCHER_MARK = b'"launcher": '  # missing in extensions that have the paths of the installation
 AUTOSTART_MARK = b'"autostart": true'  # in an extension that starts the daemon
 
 SHARED_PART = Path(__file__).with_name("extension.js")

@@ -18,7 +18,7 @@ from brimline.errors import InvalidSettings
 from brimline.jsonc import Document
 from brimline.setup.disabled_hooks import DisablingSetting, find_disabling_setting
 from brimline.setup.entries import STATUS_LINE, has_our_status_line, installed_hooks
-from brimline.setup.extension import extension_source, is_our_extension
+from brimline.setup.extension import LAUNCHER_MARK, extension_source, is_our_extension
 from brimline.setup.install import SettingsFile, SetupOptions, has_entries, read_settings
 from brimline.setup.manifest import load_manifest
 from brimline.setup.shared_file import lock_shared_file, read_if_exists, translate_errors
@@ -92,6 +92,7 @@ def _find_extension(
         path=path,
         events=events,
         outdated=() if content in (plain, starting) else events,
+        names_installation=LAUNCHER_MARK not in content,
         autostart=content == starting,
         scope=scope,
     )
