@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -163,11 +164,16 @@ def shared_file(project: Machine) -> Path:
     return project.file().with_name("settings.json")
 
 
+def write_shared(project: Machine) -> None:
+    """Write a project's own status line, which all of its users share."""
+    shared_file(project).parent.mkdir()
+    shared_file(project).write_text(SHARED)
+
+
 def test_projects_shared_status_line_is_run_and_stays(tmp_path: Path) -> None:
     user, project = Machine(tmp_path), Machine(tmp_path, scope="project")
     user.write(OWN)
-    shared_file(project).parent.mkdir()
-    shared_file(project).write_text(SHARED)
+    write_shared(project)
     project.set_up()
     assert user_command(project) == "shared"
     project.remove()
@@ -180,11 +186,12 @@ def test_entries_of_an_earlier_version_leave_the_shared_file(tmp_path: Path, rem
     """They move to the file of this user alone, and the project's own line is restored."""
     project = Machine(tmp_path, scope="project")
     shared = shared_file(project)
+    write_shared(project)
     set_up_shared(project)
     changes = plan(
         ["claude"], project.places, msgspec.structs.replace(project.options, remove=remove)
     )
-    assert [change.path for change in changes] == [shared, project.file()]
+    assert [change.path for change in changes] == [project.file(), shared]
     for change in changes:
         assert apply(change).problem is None
     assert shared.read_text() == SHARED
@@ -194,12 +201,25 @@ def test_entries_of_an_earlier_version_leave_the_shared_file(tmp_path: Path, rem
     assert len(plan(["claude"], project.places, project.options)) == 1
 
 
-def set_up_shared(project: Machine) -> None:
+def test_entries_that_move_keep_their_options(tmp_path: Path) -> None:
+    user = Machine(tmp_path)
+    project = Machine(tmp_path, scope="project", default_autostart=True)
+    set_up_shared(project, autostart=False, mode="prepend")
+    user.write(OWN)
+    for change in plan(["claude"], project.places, project.options):
+        apply(change)
+    status_line = find_status_line(project.options.state, str(project.project))
+    assert (status_line and status_line.mode, user_command(project)) == ("prepend", "~/line A")
+    assert {hook["args"][1] for [hook] in project.hooks().values()} == {"hook"}
+    project.remove()
+    assert list(project.project.iterdir()) == [], "the folder that setup created is removed"
+
+
+def set_up_shared(project: Machine, **options: Any) -> None:
     """Set up a project as earlier versions did."""
     shared = shared_file(project)
-    shared.parent.mkdir()
-    shared.write_text(SHARED)
-    file = SettingsFile(get_agent("claude").install_spec, shared, project.places, project.options)
+    wanted = msgspec.structs.replace(project.options, **options)
+    file = SettingsFile(get_agent("claude").install_spec, shared, project.places, wanted)
     apply(Change("claude", "hooks", shared, file=file, pending=True))
     assert "brimline-hook" in shared.read_text()
 

@@ -121,8 +121,8 @@ def _service(context: Context, setup: SetupOptions, report: DaemonReport) -> Che
 
 def _autostart(context: Context, installed: list[InstalledHooks]) -> Check:
     if not context.settings.daemon.autostart:
-        finding = "disabled in the settings"
-        return not_set_up("autostart", finding, "Remove `autostart = false` to turn it on.")
+        hint = "`[daemon] autostart = true`, or BRIMLINE_AUTOSTART=1, turns it on."
+        return not_set_up("autostart", "disabled in the settings", hint)
     if any(one.autostart for one in installed):
         return Check("autostart", True, "on: hooks start the daemon if none runs")
     finding = "off: no installed hook starts the daemon"

@@ -138,12 +138,15 @@ def parse_settings(path: Path, dialect: Dialect, data: bytes | None) -> Document
 def _install(file: SettingsFile, before: bytes | None) -> FileChange:
     document = parse_settings(file.path, file.spec.dialect, before)
     is_first, old = not has_our_entries(document), file.entry
-    autostart = _wanted_autostart(file, document)
+    earlier = _earlier_file(file) if is_first else None
+    previous = old or (earlier and earlier.entry)
+    installed = read_settings(earlier.path, earlier.spec.dialect) if earlier else document
+    autostart = _wanted_autostart(file, installed)
     changed = set_hooks(document, _wanted_hooks(file, document, autostart))
     status_line = None
     if file.spec.has_status_line:
         changed, own = _set_status_line(file, document, changed, autostart)
-        mode = old.status_line.mode if old and old.status_line else "append"
+        mode = previous.status_line.mode if previous and previous.status_line else "append"
         status_line = StatusLine(own, file.options.mode or mode)
     after = _encode(changed)
     # With both hashes the backup can be restored: nothing else has changed the file.
@@ -159,9 +162,16 @@ def _install(file: SettingsFile, before: bytes | None) -> FileChange:
         original_hash,
         written_hash,
         status_line,
-        old.created_folder if old else None,
+        previous.created_folder if previous else None,
     )
     return FileChange(after, entry, is_first)
+
+
+def _earlier_file(file: SettingsFile) -> SettingsFile | None:
+    """Return the file of a project to which an earlier version wrote; None if none did."""
+    path = file.spec.old_file(file.places, file.options.scope, file.options.cwd)
+    earlier = path and msgspec.structs.replace(file, path=Path(os.path.abspath(path)))
+    return earlier if earlier and has_entries(earlier) else None
 
 
 def _wanted_autostart(file: SettingsFile, document: Document) -> bool:

@@ -140,7 +140,6 @@ def _clean_up(file: PlannedFile, locked: LockedFile) -> str | None:
 
 def _plan_agent(spec: InstallSpec, places: Places, options: SetupOptions) -> Iterator[Change]:
     path = Path(os.path.abspath(spec.file(places, options.scope, options.cwd)))
-    yield from _plan_old_file(spec, places, options, path)
     if spec.is_extension:
         file = extension_file(spec, path, options)
         what = "Brimline's extension is removed" if options.remove else "Brimline's extension"
@@ -162,12 +161,16 @@ def _plan_agent(spec: InstallSpec, places: Places, options: SetupOptions) -> Ite
             yield spec.next_step
 
     yield _plan_file(file, spec.agent, what, notes)
+    yield from _plan_old_file(spec, places, options, path)
 
 
 def _plan_old_file(
     spec: InstallSpec, places: Places, options: SetupOptions, new: Path
 ) -> Iterator[Change]:
-    """Yield the removal from the file to which earlier versions wrote, if they did."""
+    """Yield the removal from the file to which earlier versions wrote, if they did.
+
+    It comes last: until then, that file has the options of the installation.
+    """
     path = spec.old_file(places, options.scope, options.cwd)
     if path is None:
         return
