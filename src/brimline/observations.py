@@ -50,7 +50,7 @@ class Observation(msgspec.Struct, frozen=True):
     the path of the session's own file as a hook names it; `file` is one of its files, also a
     subagent's. `pane` is where the agent runs, `host` the machine if it is another one, `env` the
     variables that its client reads, None if unknown. `hook_event` is the client's name of the hook
-    that reported it, which the reply repeats.
+    that reported it, which the reply repeats. `manager_id` is an orchestrator's id of the session.
     """
 
     id: str
@@ -68,6 +68,7 @@ class Observation(msgspec.Struct, frozen=True):
     model: str | None = None
     version: str | None = None
     parent: str | None = None
+    manager_id: str | None = None
     trigger: Trigger | None = None
     usage: Usage | None = None
     usage_source: UsageSource = "status line"

@@ -69,6 +69,18 @@ def test_entrypoint_distinguishes_headless_runs(
     assert line.is_interactive is is_interactive
 
 
+def test_orchestrator_names_its_id_of_a_session() -> None:
+    env = {"CLAUDE_SESSION_MANAGER_ID": "sm-1"}
+    prompt = get_agent("claude").hooks.observe(hook_request("claude", "UserPromptSubmit", env), AT)
+    assert prompt is not None
+    assert prompt.manager_id == "sm-1"
+    body = json.dumps({"session_id": SESSION}).encode()
+    line, _ = get_agent("claude").status_line(
+        HookRequest("statusline", "claude", "1-1", 1, env, body), AT
+    )
+    assert line.manager_id == "sm-1"
+
+
 @pytest.mark.parametrize("version", ["2.1.325", "2.2.0", "3.0.0-beta.1"])
 def test_stop_feedback_is_context_if_the_client_takes_it(version: str) -> None:
     reply = Reply(stop_feedback="a reason", client_version=version)

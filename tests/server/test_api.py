@@ -273,6 +273,27 @@ def test_old_endpoint_ends_the_cycle_when_a_compaction_begins(daemon: Running) -
         daemon.post(path, {"session_id": SESSION, "event": "compaction", "trigger": "auto"})
 
 
+def test_old_endpoint_rearms_levels_of_a_session_with_a_transcript(
+    daemon: Running, tmp_path: Path
+) -> None:
+    """The first lower figure after the event is of a new cycle, before the transcript has it."""
+    path, transcript = "/hooks/context-usage", tmp_path / "session.jsonl"
+    usage = {"input_tokens": 90_000, "output_tokens": 10}
+    record = {"type": "assistant", "sessionId": SESSION, "version": "2.1.325",
+              "timestamp": "2026-11-15T10:00:00Z",
+              "message": {"id": "m1", "model": "claude-sonnet-4-5", "usage": usage}}  # fmt: skip
+    transcript.write_text(json.dumps(record) + "\n")
+    prompt = hook_input("UserPromptSubmit") | {"transcript_path": str(transcript)}
+    daemon.hook(prompt)
+    posted = {"session_id": SESSION, "context_window_size": 200_000}
+    daemon.post(path, {**posted, "used_percentage": 60})
+    assert "60%" in daemon.hook(prompt)
+    daemon.post(path, {"session_id": SESSION, "event": "compaction", "trigger": "auto"})
+    daemon.post(path, {**posted, "used_percentage": 60})  # a late copy
+    daemon.post(path, {**posted, "used_percentage": 55})
+    assert "55%" in daemon.hook(prompt)
+
+
 def test_old_endpoint_cancels_queued_levels_at_a_reset_and_rearms_them(daemon: Running) -> None:
     daemon.hook(status_input(20_000), "statusline")
     path = "/hooks/context-usage"

@@ -557,6 +557,26 @@ def test_old_endpoints_work_as_designed(daemon: Running, tmp_path: Path) -> None
     assert daemon.get("/sessions") == []
 
 
+def test_old_endpoints_take_the_orchestrators_id_of_a_session(
+    daemon: Running, tmp_path: Path
+) -> None:
+    """Also after a restart and a clear; not of a session that the agent started."""
+    named, path = {"CLAUDE_SESSION_MANAGER_ID": "sm-1"}, "/hooks/context-usage"
+    usage = {"session_id": "sm-1", "used_percentage": 30, "context_window_size": 200_000}
+    assert daemon.refused("/sessions/sm-1")[0] == 404
+    for id in (SESSION, "after-a-clear"):
+        start = {**hook_input("SessionStart", source="startup"), "session_id": id}
+        daemon.hook(start, "hook", **named)
+        child = {**start, "session_id": f"child of {id}"}
+        daemon.hook(child, "hook", **named, BRIMLINE_PARENT=id)
+        assert daemon.post(path, usage) == {"status": "ok", "used_percentage": 30}
+        daemon.kill()
+        daemon.start()
+        view = daemon.get("/sessions/sm-1")
+        assert (view["id"], view["tokens_used"]) == (id, 60_000)
+    assert daemon.get(f"/v1/sessions/{SESSION}")["session"]["manager_id"] == "sm-1"
+
+
 def test_change_is_streamed_with_an_event_id(daemon: Running) -> None:
     import http.client
 

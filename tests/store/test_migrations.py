@@ -26,7 +26,7 @@ from brimline.store.sqlite.statements import SESSION_TABLES, SESSIONS
 from .helpers import use_store
 
 # A database of each version, as SQL.
-RELEASED = sorted((Path(__file__).parent / "versions").glob("*.sql"))
+RELEASED = sorted((Path(__file__).parent / "versions").glob("*.sql"), key=lambda f: int(f.stem))
 
 
 @pytest.fixture

@@ -39,6 +39,7 @@ def view(
         "project": f"/home/ada/{id}", "model": "claude-sonnet-4-5", "version": "2.1.325",
         "title": None, "transcript": None, "parent": None, "ended_at": None,
         "problem": None,
+        "manager_id": None,
     }  # fmt: skip
     own = {name: fields.pop(name) for name in list(fields) if name in session}
     served: Json = {

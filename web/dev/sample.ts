@@ -119,6 +119,7 @@ export function sample(at: number, now: number): SessionView {
       became: null,
       became_at: null,
       problem: null,
+      manager_id: null,
     },
     threads: [
       main,

@@ -72,6 +72,8 @@ export interface components {
             became_at: number | null;
             /** @default null */
             problem: string | null;
+            /** @default null */
+            manager_id: string | null;
         };
         ThreadView: {
             session: string;
@@ -314,6 +316,7 @@ export interface components {
             became?: string | null;
             became_at?: number | null;
             problem?: string | null;
+            manager_id?: string | null;
         };
         ThreadViewChange: {
             session?: string;

@@ -57,6 +57,7 @@ export function view(
       became: null,
       became_at: null,
       problem: null,
+      manager_id: null,
       ...session,
     },
     threads,

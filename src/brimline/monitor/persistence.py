@@ -95,6 +95,7 @@ def _session_row(observation: Observation, state: SessionState) -> SessionRow:
         parent=state.parent,
         ended_at=state.ended_at,
         problem=state.problem,
+        manager_id=state.manager_id,
     )
 
 

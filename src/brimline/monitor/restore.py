@@ -34,7 +34,7 @@ async def restore_session(
         return state, history
     state.is_new = False
     state.model, state.version = row.model, row.version
-    state.project, state.parent = row.project, row.parent
+    state.project, state.parent, state.manager_id = row.project, row.parent, row.manager_id
     state.ended_at = row.ended_at if row.has_ended else None
     threads = await store.threads(session)
     for main in (thread for thread in threads if thread.thread == MAIN):

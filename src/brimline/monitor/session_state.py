@@ -35,6 +35,7 @@ class SessionState:
         self.version: str | None = None
         self._folder: str | None = None
         self.parent: str | None = None
+        self.manager_id: str | None = None
         self.pane: Pane | None = None
         self.ended_at: float | None = None
         self.host: str | None = None
@@ -141,6 +142,7 @@ class SessionState:
         self.version = observation.version or self.version
         self._folder = self._folder or observation.project
         self.parent = observation.parent or self.parent
+        self.manager_id = observation.manager_id or self.manager_id
         self.pane = observation.pane or self.pane
         self.host = observation.host or self.host
         self.env = self.env if observation.env is None else observation.env
@@ -170,7 +172,8 @@ class SessionState:
         While a client compacts it repeats its last figure, for at most MAX_COMPACTION_S.
         """
         self.cycle = max(self.cycle, self._main.cycle)
-        if self.compacting and not self._main.calls and self.client.has_decreased(observation):
+        unrecorded = self.compacting and self._main.cycle == self._cycle_at_compaction
+        if unrecorded and self.client.has_decreased(observation):
             self._end_cycle(observation)
         is_recent = observation.at - self._compacting_at < MAX_COMPACTION_S
         again = is_recent and self.client.is_repeat(observation)
@@ -219,6 +222,7 @@ class SessionState:
             cleared=self.cleared,
             project=self._folder,
             parent=self.parent,
+            manager_id=self.manager_id,
             host=self.host,
             ended_at=self.ended_at,
         )

@@ -36,6 +36,7 @@ class Snapshot(NamedTuple):
     cleared: bool
     project: str | None
     parent: str | None
+    manager_id: str | None
     host: str | None
     ended_at: float | None
 

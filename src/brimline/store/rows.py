@@ -9,7 +9,8 @@ class SessionRow(msgspec.Struct, frozen=True):
     """A session. A field that is None leaves the stored value as it is.
 
     `became` is the session that continues it since it was cleared, at `became_at`. `problem` says
-    why its figures may be missing; it is empty if there is none.
+    why its figures may be missing; it is empty if there is none. `manager_id` is the
+    id that an orchestrator has for it.
     """
 
     id: str
@@ -26,6 +27,7 @@ class SessionRow(msgspec.Struct, frozen=True):
     became: str | None = None
     became_at: float | None = None
     problem: str | None = None
+    manager_id: str | None = None
 
     @property
     def has_ended(self) -> bool:

@@ -4,6 +4,7 @@ from brimline.agents.capabilities import Capabilities, ClientDisplay, ComposerPa
 
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"  # where the session began; a hook's `cwd` may be elsewhere
 
+MANAGER_VARIABLE = "CLAUDE_SESSION_MANAGER_ID"  # an orchestrator's id of the session
 ENTRYPOINT_VARIABLE = "CLAUDE_CODE_ENTRYPOINT"  # how the client was started
 
 # What a session sets for the commands that it runs. A client that we start must not inherit it.
@@ -36,7 +37,12 @@ CAPABILITIES = Capabilities(
     session_id_variables=("CLAUDE_CODE_SESSION_ID",),
     spawn_variables=("CLAUDE_CODE_SESSION_ID",),
     marker_variables=("CLAUDECODE",),
-    hook_variables=(PROJECT_VARIABLE, "CLAUDE_CODE_SESSION_ID", ENTRYPOINT_VARIABLE),
+    hook_variables=(
+        PROJECT_VARIABLE,
+        "CLAUDE_CODE_SESSION_ID",
+        ENTRYPOINT_VARIABLE,
+        MANAGER_VARIABLE,
+    ),
     inside_prefixes=("CLAUDECODE", "CLAUDE_CODE_"),
     user_prefixes=(
         "CLAUDE_CODE_USE_",

@@ -5,7 +5,11 @@ import re
 
 import msgspec
 
-from brimline.agents.claude.capabilities import ENTRYPOINT_VARIABLE, PROJECT_VARIABLE
+from brimline.agents.claude.capabilities import (
+    ENTRYPOINT_VARIABLE,
+    MANAGER_VARIABLE,
+    PROJECT_VARIABLE,
+)
 from brimline.agents.claude.status_line import read_status_line
 from brimline.agents.hook_adapter import EVENTS, HookAdapter, HookRequest
 from brimline.agents.hook_payloads import HookInput, StatusLineReport
@@ -34,7 +38,9 @@ class ClaudeHooks(HookAdapter):
         if hook_input.agent_id is None:
             observation = self.observe_main(request, hook_input, at, late)
             return observation and msgspec.structs.replace(
-                observation, is_interactive=_is_interactive(request)
+                observation,
+                is_interactive=_is_interactive(request),
+                manager_id=request.env.get(MANAGER_VARIABLE),
             )
         kind = SUBAGENT_EVENTS.get(hook_input.hook_event_name)
         file = _subagent_transcript(hook_input, hook_input.agent_id)
@@ -103,6 +109,7 @@ def observe_status_line(
         usage=None if usage is None else usage.usage,
         window=status.context_window.context_window_size,
         is_interactive=_is_interactive(request),
+        manager_id=request.env.get(MANAGER_VARIABLE),
         is_late=late,
     )
     return observation, report

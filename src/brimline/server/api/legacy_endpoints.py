@@ -8,7 +8,7 @@ from brimline.events import MAIN
 from brimline.monitor.monitor import Monitor
 from brimline.observations import Observation, ObservationKind
 from brimline.server.api.openapi import Endpoint
-from brimline.server.api.responses import json_response, read_body
+from brimline.server.api.responses import json_response, read_body, unknown_session
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow, ThreadRow
 from brimline.usage import MAX_TOKENS, Tokens, Usage
@@ -60,7 +60,7 @@ class LegacyRoutes:
         Endpoint("GET", "/sessions", "sessions", "List the sessions with their tokens and last "
                  "handoffs.", list[LegacySession]),
         Endpoint("GET", "/sessions/{id}", "session", "Get a session's tokens and last handoff.",
-                 LegacySession, needs_session=True),
+                 LegacySession, may_be_missing=True),
     )  # fmt: skip
 
     def __init__(self, store: Store, monitor: Monitor) -> None:
@@ -69,7 +69,7 @@ class LegacyRoutes:
 
     async def context_usage(self, request: Request) -> Response:
         usage = await read_body(request, ContextUsage)
-        row = await self._store.session(usage.session_id) if usage.session_id else None
+        row = await self._find_session(usage.session_id) if usage.session_id else None
         if row is None:
             return json_response(UsageTaken("unknown_session"))
         main = await self._main_thread(row.id)
@@ -93,8 +93,25 @@ class LegacyRoutes:
         rows = await self._store.sessions()
         return json_response([await self._view(row) for row in rows if not row.has_ended])
 
-    async def session(self, request: Request, row: SessionRow) -> Response:
+    async def session(self, request: Request) -> Response:
+        id = request.path_params["id"]
+        row = await self._find_session(id)
+        if row is None:
+            raise unknown_session(id)
         return json_response(await self._view(row))
+
+    async def _find_session(self, id: str) -> SessionRow | None:
+        """Return a session by its own id, or by the one that the orchestrator has for it.
+
+        After a clear several have that one, and so has a session that the agent started: its own
+        is the one seen last whose parent has another.
+        """
+        row = await self._store.session(id)
+        if row is not None:
+            return row
+        rows = [row for row in await self._store.sessions() if row.manager_id == id]
+        ids = {row.id for row in rows}
+        return next((row for row in rows if row.parent not in ids), None)
 
     async def _view(self, row: SessionRow) -> LegacySession:
         main = await self._main_thread(row.id)

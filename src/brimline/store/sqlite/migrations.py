@@ -270,9 +270,11 @@ _EIGHTH: Step = ("ALTER TABLE messages ADD COLUMN blocks_stop BOOLEAN NOT NULL D
 
 _NINTH: Step = ("ALTER TABLE sessions ADD COLUMN problem TEXT",)
 
+_TENTH: Step = ("ALTER TABLE sessions ADD COLUMN manager_id TEXT",)
+
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (
-    _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH
+    _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH
 )  # fmt: skip
 
 
