@@ -37,8 +37,10 @@ def blocks(kind: str) -> Iterator[tuple[str, str]]:
                 yield f"{page}#{number}", block[2]
 
 
-def cases(kind: str) -> list[object]:
-    return [pytest.param(text, id=name) for name, text in blocks(kind)]
+def cases(kind: str, besides: str = "nothing") -> list[object]:
+    """The blocks of a kind, but for those of one page."""
+    named = [each for each in blocks(kind) if not each[0].startswith(f"{besides}#")]
+    return [pytest.param(text, id=name) for name, text in named]
 
 
 @pytest.fixture
@@ -113,7 +115,11 @@ def test_command_prints_what_the_docs_show(text: str, place: Path) -> None:
         assert pattern_of(output).fullmatch(printed), f"{command} printed:\n{printed}"
 
 
-@pytest.mark.parametrize("text", cases("python"))
+# Its examples need other environments: `tests/sdk/test_integration_guide.py` runs them.
+FRAMEWORKS_GUIDE = "docs/guides/integrations.md"
+
+
+@pytest.mark.parametrize("text", cases("python", FRAMEWORKS_GUIDE))
 def test_python_example_runs(text: str, place: Path, model: FakeModel) -> None:
     subprocess.run(
         [sys.executable, "-c", text],

@@ -1,0 +1,86 @@
+"""The guide to the integrations: each of its examples prints what the fake model was sent."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from brimline.testing.fake_model import FakeModel, Reply, Scenario
+from clients import claude
+from clients.install import require
+from clients.run import SOURCES, TIMEOUT_S, Place, run_client
+
+from .bill import sent
+from .install import frameworks
+
+pytestmark = pytest.mark.clients
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "integrations.md"
+SECTION = re.compile(r"^## (.+?)\n.*?^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+EXAMPLES: dict[str, str] = dict(SECTION.findall(GUIDE.read_text("utf-8")))
+
+HELLO = Scenario(main=(Reply(text="Hello."),))
+# Frameworks with a virtual environment of their own.
+OTHERS = {"LiteLLM", "OpenTelemetry"}
+CLAUDE_SDK = "Claude Agent SDK"
+
+
+def environment(fake: FakeModel, home: Path) -> dict[str, str]:
+    """The variables that direct the SDKs to the fake model."""
+    return {
+        "HOME": str(home),
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "PYTHONPATH": str(SOURCES),
+        "ANTHROPIC_BASE_URL": fake.base_url,
+        "ANTHROPIC_API_KEY": "dummy",
+        "OPENAI_BASE_URL": f"{fake.base_url}/v1",
+        "OPENAI_API_KEY": "dummy",
+        "OPENAI_AGENTS_DISABLE_TRACING": "1",
+        "GOOGLE_GEMINI_BASE_URL": fake.base_url,
+        "GOOGLE_API_KEY": "dummy",
+        "LANGSMITH_TRACING": "false",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }
+
+
+def test_every_integration_has_an_example() -> None:
+    modules = (SOURCES / "brimline" / "integrations").glob("*.py")
+    names = {path.stem for path in modules} - {"__init__", "answer_observer"}
+    shown = re.findall(r"from brimline\.integrations\.(\w+) import", "".join(EXAMPLES.values()))
+    assert sorted(shown) == sorted(names)
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - {CLAUDE_SDK}))
+def test_example_prints_what_was_sent(name: str, tmp_path: Path) -> None:
+    python = frameworks() if name in OTHERS else Path(sys.executable)
+    with FakeModel(HELLO) as fake:
+        done = subprocess.run(
+            [python, "-c", EXAMPLES[name]],
+            env=environment(fake, tmp_path),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        (billed,) = fake.billed
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == str(sent(billed))
+
+
+def test_example_of_the_claude_agent_sdk_prints_what_was_sent(tmp_path: Path) -> None:
+    path = f"{require('claude').parent}:/usr/local/bin:/usr/bin:/bin"
+    run = run_client(
+        "claude-agent-sdk",
+        [sys.executable, "-c", EXAMPLES[CLAUDE_SDK]],
+        Place(tmp_path),
+        HELLO,
+        environment=claude.ENVIRONMENT | {"PATH": path, "PYTHONPATH": str(SOURCES)},
+        transcripts=".claude/projects/**/*.json*",
+    )
+    assert run.exit_code == 0, run.stderr
+    assert run.stdout.split() == [str(sent(run.of("main")[-1]))]
