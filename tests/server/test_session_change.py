@@ -27,6 +27,7 @@ THREADS = st.builds(
     model=st.none() | st.sampled_from(["a", "b"]),
     levels=st.sampled_from([[50.0, 65.0], []]),
     fullness=st.none() | st.sampled_from(["low", "high"]),
+    pending_level=st.none() | st.just(50.0),
 )
 
 
@@ -135,7 +136,16 @@ def test_one_more_call_sends_few_points_of_the_trend(calls: int) -> None:
 
 def example_view(sent: int | None, **fields: Any) -> Json:
     row = ThreadView(
-        "s1", "main", 0, 1, "transcript", "measured", sent=sent, levels=[], fullness=None
+        "s1",
+        "main",
+        0,
+        1,
+        "transcript",
+        "measured",
+        sent=sent,
+        levels=[],
+        fullness=None,
+        pending_level=None,
     )
     session = SessionRow("s1", "claude", 1.0)
     view = SessionView(session, [row], [], None, [], NO_HANDOFF, 0, None, None)

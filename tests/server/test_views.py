@@ -2,13 +2,45 @@
 
 import asyncio
 
-from brimline.inbox import MESSAGE_LIFETIME_S
+import msgspec
+
+from brimline.inbox import MESSAGE_LIFETIME_S, Message
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
-from brimline.server.api.views import Views
-from brimline.store.base import PutSession
+from brimline.server.api.views import SessionView, Views
+from brimline.store.base import PutSession, PutThread, QueueMessage
 from brimline.store.memory import MemoryStore
-from brimline.store.rows import SessionRow
+from brimline.store.rows import SessionRow, ThreadRow
+
+
+def test_level_that_was_not_delivered_is_a_mark_and_not_unread() -> None:
+    async def view() -> SessionView:
+        store = MemoryStore()
+        monitor = Monitor(store, lambda: 1.0)
+        row = SessionRow("s1", "claude", 1.0)
+        thread = ThreadRow(
+            "s1", "main", 0, 1, "transcript", "measured", window=200_000, limit=100_000
+        )
+        subagent = msgspec.structs.replace(thread, thread="agent-1")
+        messages = [
+            Message(f"m{level}", "s1", "full", 1.0, thread="main", cycle=0, level=level)
+            for level in (50.0, 65.0)
+        ]
+        puts = [
+            PutSession(row),
+            PutThread(thread),
+            PutThread(subagent),
+            *map(QueueMessage, messages),
+        ]
+        await store.write(puts)
+        return await Views(store, monitor, Rules()).view(row)
+
+    shown = asyncio.run(view())
+    assert shown.unread == 0
+    assert [(each.thread, each.levels, each.pending_level) for each in shown.threads] == [
+        ("main", [30.0, 39.0], 39.0),
+        ("agent-1", [30.0, 39.0], None),
+    ]
 
 
 def test_expired_message_is_not_unread() -> None:

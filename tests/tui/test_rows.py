@@ -111,6 +111,12 @@ def test_bar_has_marks_for_levels_and_limit() -> None:
     assert bar[66:83] == "░" * 17
 
 
+def test_level_whose_message_waits_has_another_mark() -> None:
+    view = own(120_000, pending_level=50.0)
+    bar = "".join(p.text for p in bars.draw_thread_bar(*_main(view), 100))
+    assert (bar[50], bar[65]) == ("◆", "╎")
+
+
 def test_limit_equal_to_the_window_has_no_mark() -> None:
     view = decode(sample_view("s", 1_000, limit_at=100.0))[0]
     assert "┃" not in "".join(lines(view))

@@ -76,7 +76,10 @@ def test_limit_is_marked_and_turns_the_bar_red(story: Story, screen: Screen) -> 
     assert limit is not None
     at = (limit["x"] + limit["width"] / 2 - track["x"]) / track["width"] * 100
     assert at == pytest.approx(story.view("at")["limit_at"], abs=0.5)
-    assert bar.locator(".bar-level").count() == len(story.view("at")["levels"])
+    # No client takes the message of the last level; that of the first was replaced.
+    assert story.view("at")["threads"][0]["levels"] == [50.0, 65.0]
+    assert (bar.locator(".bar-level").count(), bar.locator(".bar-pending").count()) == (1, 1)
+    expect(screen.of("at", "unread")).to_have_count(0)
 
 
 def test_unknown_is_not_shown_as_zero(story: Story, screen: Screen) -> None:

@@ -78,6 +78,7 @@ export function threadRow(
     model: "claude-opus-5-5",
     levels: [50, 65],
     fullness: fullnessOf(percent),
+    pending_level: percent !== null && percent >= 65 && session.length % 2 ? 65 : null,
   };
 }
 

@@ -110,6 +110,7 @@ export interface components {
             model: string | null;
             levels: number[];
             fullness: ("high" | "limit" | "low" | "medium") | null;
+            pending_level: number | null;
         };
         HandoffStatus: {
             /** @enum {unknown} */
@@ -340,6 +341,7 @@ export interface components {
             model?: string | null;
             levels?: number[];
             fullness?: ("high" | "limit" | "low" | "medium") | null;
+            pending_level?: number | null;
         };
         TrendChange: {
             keep: number;

@@ -11,7 +11,7 @@ export const LIVE_FOR_S = 24 * 3_600;
 
 export type Occupancy = Pick<
   ThreadView,
-  "state" | "sent" | "window" | "percent" | "percent_raw" | "levels" | "fullness"
+  "state" | "sent" | "window" | "percent" | "percent_raw" | "levels" | "fullness" | "pending_level"
 >;
 
 export const LEVEL_TEXTS: Record<Level, string> = {
@@ -88,5 +88,8 @@ export function barText(thread: Occupancy | undefined, limitAt: number | null): 
     limitAt === null ? "limit unknown" : `limit at ${shortPercent(limitAt)}`,
   ];
   if (isOverWindow(thread)) parts.push("more than the window");
+  if (thread.pending_level !== null) {
+    parts.push(`message of level ${shortPercent(thread.pending_level)} not delivered yet`);
+  }
   return parts.join(", ");
 }

@@ -8,6 +8,11 @@ test("the level of a thread is the one that the server computed", () => {
   expect(barText(full(84, { fullness: "low" }), null)).toContain("low");
 });
 
+test("a level whose message was not delivered is named", () => {
+  expect(barText(full(55, { pending_level: 50 }), null)).toContain("message of level 50%");
+  expect(barText(full(55), null)).not.toContain("message");
+});
+
 test("an unknown occupancy has no level and is not shown as empty", () => {
   const unknown = threadRow({ percent: null, percent_raw: null, sent: null, fullness: null });
   expect(levelOf(unknown)).toBe("unknown");

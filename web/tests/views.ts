@@ -27,6 +27,7 @@ export function threadRow(part: Partial<ThreadView> = {}): ThreadView {
     model: null,
     levels: [50, 65],
     fullness: "low",
+    pending_level: null,
     ...part,
   };
 }

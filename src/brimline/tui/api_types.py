@@ -23,7 +23,7 @@ ItemT = TypeVar("ItemT")
 class ThreadView(msgspec.Struct, frozen=True):
     """The API's ThreadView: the current reading of a thread, taken at `at`. None is unknown.
 
-    `levels` are percent of its window.
+    `levels` are percent of its window; the message of `pending_level` was not delivered yet.
     """
 
     thread: str
@@ -45,6 +45,7 @@ class ThreadView(msgspec.Struct, frozen=True):
     model: str | None = None
     levels: tuple[float, ...] = ()
     fullness: Fullness | None = None
+    pending_level: float | None = None
 
 
 class HandoffStatus(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from brimline.tui.styled_text import Line, Shade, Span
 from brimline.usage import format_occupancy, format_percent, format_tokens
 from brimline.windows import normalize_model
 
-LEVEL_MARK, LIMIT_MARK = "╎", "┃"
+LEVEL_MARK, PENDING_MARK, LIMIT_MARK = "╎", "◆", "┃"
 STALE_AFTER_S = 3_600.0
 
 # Shown beside the colours, and instead of them on a terminal without colours.
@@ -34,7 +34,8 @@ def shade_word(thread: ThreadView) -> str:
 def draw_thread_bar(view: SessionView, thread: ThreadView, width: int) -> Line:
     marks: dict[int, Span] = {}
     for level in thread.levels:
-        marks[_column(level, width)] = Span(LEVEL_MARK)
+        is_pending = level == thread.pending_level
+        marks[_column(level, width)] = Span(PENDING_MARK if is_pending else LEVEL_MARK)
     limit = view.limit_percent(thread)
     if limit is not None and limit < 100:
         marks[_column(limit, width)] = Span(LIMIT_MARK, "limit")

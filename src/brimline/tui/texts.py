@@ -1,7 +1,7 @@
 """The texts of the terminal UI: connection states, empty list, help."""
 
 from brimline.terminal.text import strip_control
-from brimline.tui.bars import LEVEL_MARK, LIMIT_MARK
+from brimline.tui.bars import LEVEL_MARK, LIMIT_MARK, PENDING_MARK
 from brimline.tui.chart_marks import SEVERAL_SYMBOL, SYMBOLS
 from brimline.tui.filter import ListOptions
 from brimline.tui.styled_text import Line, Span
@@ -66,10 +66,11 @@ _KEY_ROWS = (
 )
 
 _SYMBOL_ROWS = (
-    ("low medium high", "percent of the window: below 50, from 50, from 80"),
-    ("at limit", "the limit is reached, and the client compacts; the bar is red"),
+    ("low medium high", "below your first level, from it, from the last"),
+    ("at limit", "the limit is reached, and the client compacts"),
     ("over, 130%!", "more tokens were sent than the known window holds"),
     (LEVEL_MARK, "on a bar: a level, at which the agent gets a message"),
+    (PENDING_MARK, "on a bar: a level whose message waits for the agent"),
     (LIMIT_MARK, "on a bar: the limit, at which the client compacts"),
     ("····", "unknown: before the first reply, and after a compaction"),
     ("stale 3h", "no events for more than an hour"),

@@ -23,7 +23,11 @@ export function HandoffBadge({ handoff }: { handoff: HandoffStatus }) {
 export function UnreadBadge({ unread }: { unread: number }) {
   if (unread === 0) return null;
   return (
-    <span class="badge unread" data-testid="unread" title="messages not yet delivered">
+    <span
+      class="badge unread"
+      data-testid="unread"
+      title="messages from you or another agent, not delivered yet"
+    >
       {count(unread)} unread
     </span>
   );

@@ -23,7 +23,7 @@ export function Bar({ thread, limitAt, small = false }: Props) {
         <div class="bar-fill" style={{ "--fill": `${thread?.percent ?? 0}%` }} />
       </div>
       {thread?.levels.map((level) => (
-        <Tick key={level} kind="level" at={level} words={`level ${shortPercent(level)}`} />
+        <Tick key={level} at={level} {...levelTick(level, thread.pending_level)} />
       ))}
       {limitAt !== null && (
         <Tick kind="limit" at={limitAt} words={`limit at ${shortPercent(limitAt)}`} />
@@ -45,7 +45,21 @@ function ariaProps(thread: Occupancy | undefined, words: string) {
   } as const;
 }
 
-function Tick({ kind, at, words }: { kind: "level" | "limit"; at: number; words: string }) {
+function levelTick(level: number, pending: number | null) {
+  const words = `level ${shortPercent(level)}`;
+  if (level !== pending) return { kind: "level", words } as const;
+  return { kind: "pending", words: `${words} reached, its message waits for the agent` } as const;
+}
+
+function Tick({
+  kind,
+  at,
+  words,
+}: {
+  kind: "level" | "pending" | "limit";
+  at: number;
+  words: string;
+}) {
   const bounded = Math.min(100, Math.max(0, at));
   return <span class={`bar-${kind}`} style={{ "--at": `${bounded}%` }} title={words} />;
 }

@@ -23,6 +23,7 @@ const EXAMPLE: Occupancy = {
   percent_raw: 61,
   levels: [50, 65],
   fullness: "medium",
+  pending_level: null,
 };
 
 export function Help() {
@@ -44,7 +45,8 @@ export function Help() {
       <p>
         The bar is as long as the context window. The thick red mark is the limit, at which the
         client compacts; the thin marks are your levels. Below the first level a session is low,
-        from the first level medium, from the last level high.
+        from the first level medium, from the last level high. A diamond marks a level whose message
+        waits for the agent.
       </p>
       <h2>Keys</h2>
       <dl>

@@ -38,17 +38,20 @@ class ThreadView(ThreadRow, frozen=True, kw_only=True):
     """A thread with its levels, in percent of its window, and how full it is by them.
 
     `fullness` is low, medium from the first level, high from the last, limit at the limit.
+    `pending_level` is the highest level whose message the agent has not received yet.
     """
 
     levels: list[float]
     fullness: Fullness | None
+    pending_level: float | None
 
 
 class SessionView(msgspec.Struct, frozen=True):
     """A session with its threads, the main thread first.
 
     `levels` and `limit_at` are percentages of the window. `trend` has the tokens that the calls of
-    the current cycle sent. `last_handoff_path` is the path of its last handoff document.
+    the current cycle sent. `unread` counts the pending messages of people and other agents.
+    `last_handoff_path` is the path of its last handoff document.
     """
 
     session: SessionRow
@@ -150,9 +153,11 @@ class Views:
 
     def build(self, rows: SessionRows) -> SessionView:
         row, threads, waiting, handoffs = rows
-        thread_views = self._thread_views(row, threads)
+        now = self._monitor.now()
+        pending = [each for each in waiting if with_expiry(each, now).state != "expired"]
+        thread_views = self._thread_views(row, threads, pending)
         main = next((thread for thread in thread_views if thread.thread == MAIN), None)
-        last, now = handoffs[0] if handoffs else None, self._monitor.now()
+        last = handoffs[0] if handoffs else None
         return SessionView(
             session=_for_view(row),
             threads=thread_views,
@@ -160,25 +165,33 @@ class Views:
             limit_at=percent_raw(main.limit, main.window) if main else None,
             trend=self._trend(row.id),
             handoff=_handoff_status(last, main.calls if main else None),
-            unread=sum(with_expiry(each, now).state != "expired" for each in waiting),
+            unread=sum(each.level is None for each in pending),
             calls_left=self._monitor.calls_left(row.id),
             last_handoff_path=last.path if last and not last.draft else None,
         )
 
     async def threads(self, row: SessionRow) -> list[ThreadView]:
-        return self._thread_views(row, await self._store.threads(row.id))
+        return self.build(await self._complete(row)).threads
 
-    def _thread_views(self, row: SessionRow, threads: Iterable[ThreadRow]) -> list[ThreadView]:
+    def _thread_views(
+        self, row: SessionRow, threads: Iterable[ThreadRow], pending: Sequence[Message]
+    ) -> list[ThreadView]:
         """Return the main thread first, then the latest."""
         ordered = sorted(threads, key=lambda each: (each.thread != MAIN, -(each.at or 0.0)))
-        return [self._thread_view(row, each) for each in ordered]
+        return [self._thread_view(row, each, pending) for each in ordered]
 
-    def _thread_view(self, row: SessionRow, thread: ThreadRow) -> ThreadView:
+    def _thread_view(
+        self, row: SessionRow, thread: ThreadRow, pending: Sequence[Message]
+    ) -> ThreadView:
         whose = row.id, row.agent, thread.model or row.model
+        marks = self._rules.marks_of(*whose, thread.window, thread.limit)
+        mark_of = dict(zip(self._rules.levels_of(*whose), marks, strict=False))
+        levels = {each.level for each in pending if (each.thread or MAIN) == thread.thread}
         return ThreadView(
             **msgspec.structs.asdict(thread),
-            levels=self._rules.marks_of(*whose, thread.window, thread.limit),
+            levels=marks,
             fullness=self._rules.fullness_of(thread, *whose),
+            pending_level=max((mark_of[each] for each in levels if each in mark_of), default=None),
         )
 
     def _trend(self, session: str) -> list[int]:
