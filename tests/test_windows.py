@@ -21,6 +21,7 @@ from brimline.windows import (
     catalogue,
     clients,
     find_model,
+    is_same_model,
     limit_of,
     normalize_model,
     requested_id,
@@ -573,6 +574,35 @@ def test_closest_model_of_the_auto_compact_windows_counts() -> None:
     assert of("claude-opus-5-5") == (117_000, "configured")
     before = msgspec.structs.replace(claude(None), settings=settings, reported=1_000_000)
     assert limit(before) == (117_000, "configured")
+
+
+def test_longest_pattern_of_the_auto_compact_windows_counts() -> None:
+    sizes = {"claude-*": 100_000, "claude-opus-*": 150_000, "claude-opus-4-60": 120_000}
+    settings = ClientSettings(auto_compact_windows=sizes)
+
+    def of(model: str) -> tuple[int, str] | None:
+        return limit(msgspec.structs.replace(claude(model), settings=settings))
+
+    assert of("claude-opus-5-5") == (117_000, "configured")
+    assert of("claude-sonnet-4-5") == (67_000, "configured")
+    assert of("claude-opus-4-6") == (117_000, "configured")
+    for model in ("my-claude-local", "claudette-1"):
+        assert of(model) == limit(claude(model))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("claude-sonnet-4-5", "anthropic/claude-sonnet-4-5-20250929", True),
+        ("claude-sonnet-4-5", "claude-opus-5", False),
+        (None, "claude-opus-5", True),
+        ("claude-opus-5", None, True),
+    ],
+)
+def test_ids_in_other_forms_name_one_model(
+    first: str | None, second: str | None, same: bool
+) -> None:
+    assert is_same_model(first, second) is same
 
 
 def test_auto_compact_window_without_a_client_rule_gives_no_limit() -> None:
