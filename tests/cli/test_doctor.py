@@ -39,6 +39,7 @@ from brimline.setup.installed import InstalledHooks
 from brimline.setup.launcher import read_launcher, write_launcher
 from brimline.store.problems import StoreProblem, report_problem
 from brimline.transcripts.source import Places
+from drifted_homes import RECORDED, write_home
 
 LINUX = pytest.mark.skipif(sys.platform == "darwin", reason="its service manager is launchd")
 NOW = 1_800_000_000.0
@@ -404,23 +405,51 @@ def test_hook_problem_is_reported_with_a_hint(
 
 
 def test_last_session_with_a_too_old_client_is_reported() -> None:
-    (check,) = version(
-        "claude", status_with(session(9, version="2.1.325"), session(5, version="2.1.97"))
-    )
+    report = status_with(session(9, version="2.1.325"), session(5, version="2.1.97"))
+    check = version("claude", report.version_of("claude"))
     assert (check.well, check.told) == (False, "2.1.97; tested up to 2.1.325")
     assert check.hint == "Update it to 2.1.139 or newer to use Brimline's hooks."
-    (check,) = version("claude", status_with(session(5, version="2.1.97")), has_hooks=False)
+    check = version("claude", "2.1.97", has_hooks=False)
     assert (check.well, check.optional) == (True, True)
-    (check,) = version("claude", status_with(session(5), session(9, version="2.1.97")))
-    assert check.well
-    (check,) = version("codex", status_with(session(5, "codex", "0.166.0")))
-    assert check.well
-    assert list(version("claude", status_with(session(5, version=None)))) == []
+    report = status_with(session(5), session(9, version="2.1.97"))
+    assert version("claude", report.version_of("claude")).well
+    assert version("codex", "0.166.0").well
 
 
 def test_doctor_names_the_newest_version_that_was_tested() -> None:
-    (check,) = version("claude", status_with(session(5, version="3.0.1")))
-    assert check.told == "3.0.1; tested up to 2.1.325"
+    check = version("claude", "3.0.1")
+    assert (check.well, check.told) == (True, "3.0.1; tested up to 2.1.325")
+    unknown = status_with(session(5, version=None)).version_of("claude")
+    assert version("claude", unknown).told == "unknown; tested up to 2.1.325"
+
+
+def test_doctor_warns_once_about_a_newer_client(user: User) -> None:
+    path = write_home("codex", user.home, None)
+    path.write_text(path.read_text().replace("0.166.0", "0.200.0"))
+    _, checks = user.doctor()
+    check = checks["codex version"]
+    assert (check["well"], check["optional"], check["told"]) == (
+        True, True, "0.200.0; tested up to 0.166.0"
+    )  # fmt: skip
+    assert check["hint"].startswith("Codex 0.200.0 is newer than 0.166.0, the newest version ")
+    _, checks = user.doctor()
+    check = checks["codex version"]
+    assert (check["optional"], check["told"]) == (False, "0.200.0; tested up to 0.166.0")
+
+
+@pytest.mark.parametrize("agent", RECORDED)
+def test_doctor_reports_a_transcript_that_is_not_understood(user: User, agent: str) -> None:
+    path = write_home(agent, user.home, None)
+    _, checks = user.doctor()
+    known = checks[f"{agent} format"]
+    assert (known["well"], known["told"]) == (True, "its newest transcript is understood")
+    path.unlink()
+    write_home(agent, user.home, "usage renamed")
+    code, checks = user.doctor()
+    changed = checks[f"{agent} format"]
+    assert (code, changed["well"]) == (1, False)
+    assert str(path) in changed["told"]
+    assert changed["told"].endswith("Update Brimline.")
 
 
 def test_tested_versions_are_those_of_the_client_tests() -> None:

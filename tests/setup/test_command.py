@@ -45,16 +45,18 @@ class User:
         self, colour: bool = False, autostart_off: bool = False, **options: Any
     ) -> tuple[int, str]:
         """Run the command; returns its exit code and output."""
-        places = Places(self.home, self.env)
-        context = Context(
-            places,
+        context = self.context(colour, autostart_off)
+        code = setup.run(context, argparse.Namespace(**{**DEFAULTS, **options}))
+        return code, self._capture.readouterr().out
+
+    def context(self, colour: bool = False, autostart_off: bool = False) -> Context:
+        return Context(
+            Places(self.home, self.env),
             Settings(daemon=Daemon(autostart=not autostart_off)),
             width=100,
             colour=colour,
             now=0,
         )
-        code = setup.run(context, argparse.Namespace(**{**DEFAULTS, **options}))
-        return code, self._capture.readouterr().out
 
     def json(self, **options: Any) -> tuple[int, list[dict[str, Any]]]:
         """Run the command with --json."""
@@ -87,6 +89,33 @@ def test_each_agent_is_listed_with_its_file_change_and_result(user: User) -> Non
     assert "Brimline's extension." in extension
     assert lines[-1] == "Start an agent, then check with `brimline serve --status`."
     assert not any("Codex" in line for line in lines)
+
+
+def test_tested_versions_are_named_and_a_newer_client_is_warned_about_once(
+    user: User, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = user.home / "lib/node_modules/@anthropic-ai/claude-code/bin/claude"
+    command.parent.mkdir(parents=True)
+    command.write_text("#!/bin/sh")
+    command.chmod(0o755)
+    (command.parents[1] / "package.json").write_text('{"version": "2.2.0"}')
+    user.env["PATH"] = str(command.parent)
+
+    def run(**options: Any) -> tuple[str, str]:
+        setup.run(user.context(), argparse.Namespace(**{**DEFAULTS, **options}))
+        return capsys.readouterr()
+
+    out, error = run(dry_run=True)
+    assert ("Tested up to" in out, error) == (False, "")
+    out, error = run()
+    assert "Tested up to Claude Code 2.1.325, Pi 0.87.1." in out.splitlines()
+    assert error == (
+        "brimline: Claude Code 2.2.0 is newer than 2.1.325, the newest version that Brimline was "
+        "tested with. If figures are missing or wrong, update Brimline.\n"
+    )
+    user.settings.unlink()
+    out, error = run()
+    assert ("Tested up to Claude Code 2.1.325." in out, error) == (True, "")
 
 
 def test_installed_command_is_short_and_the_launcher_has_the_paths(user: User) -> None:

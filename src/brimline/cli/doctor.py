@@ -9,6 +9,7 @@ from brimline._version import __version__
 from brimline.agents import agents_present, display_name
 from brimline.cli import background, service
 from brimline.cli.arguments import add_json
+from brimline.cli.client_versions import find_version, take_warnings
 from brimline.cli.context import Context, emit_json
 from brimline.cli.daemon_requests import request
 from brimline.cli.doctor_checks import (
@@ -69,10 +70,15 @@ def _checks(context: Context) -> Iterator[Check]:
     names = ", ".join(display_name(agent) for agent in agents)
     yield Check("agents", True, names or "none found", "Start one, or `brimline demo`.", not agents)
     installed = {agent: _installed_hooks(context, agent, setup) for agent in agents}
+    used = {
+        agent: report.version_of(agent) or find_version(agent, context.places) for agent in agents
+    }
+    warnings = take_warnings(setup.state, used)
     for agent, places in installed.items():
         yield hooks(context, agent, places, report)
         yield from status_line(places)
-        yield from version(agent, report, any(one.events for one in places))
+        has_hooks = any(one.events for one in places)
+        yield version(agent, used[agent], has_hooks, warnings.get(agent))
         yield from transcript_format(context, agent)
     everywhere = [one for places in installed.values() for one in places]
     yield from launcher(setup.program, everywhere)

@@ -82,6 +82,10 @@ class DaemonReport(msgspec.Struct, frozen=True):
         sessions = [one for one in self.sessions if one["agent"] == agent]
         return sorted(sessions, key=lambda one: one["seen_at"], reverse=True)
 
+    def version_of(self, agent: str) -> str | None:
+        """The version of an agent's client that was reported last."""
+        return next((one["version"] for one in self.sessions_of(agent) if one["version"]), None)
+
 
 def hooks(
     context: Context, agent: str, installed: Sequence[InstalledHooks], report: DaemonReport
@@ -196,19 +200,25 @@ def _last_write(context: Context, agent: str) -> float | None:
     return max((one.modified for one in transcripts), default=None)
 
 
-def version(agent: str, report: DaemonReport, has_hooks: bool = True) -> Iterator[Check]:
-    """Check that the client's last reported version supports our hooks, if it has them."""
-    reported = next((one["version"] for one in report.sessions_of(agent) if one["version"]), None)
-    if reported is None:
-        return
+def version(
+    agent: str, used: str | None, has_hooks: bool = True, warning: str | None = None
+) -> Check:
+    """Check that the client's version supports our hooks, if it has them, and was tested.
+
+    `warning` is about a version that was not.
+    """
+    about, tested = f"{agent} version", get_agent(agent).capabilities.tested_version
+    finding = used or "unknown"
+    if tested is not None:
+        finding += f"; tested up to {tested}"
     oldest = get_agent(agent).install_spec.min_version
-    numbers = tuple(int(number) for number in re.findall(r"[0-9]+", reported)[: len(oldest)])
+    if used is None or warning is not None:
+        return Check(about, True, finding, warning, optional=warning is not None)
+    numbers = tuple(int(number) for number in re.findall(r"[0-9]+", used)[: len(oldest)])
     needed = ".".join(map(str, oldest))
-    tested = get_agent(agent).capabilities.tested_version
-    finding = reported if tested is None else f"{reported}; tested up to {tested}"
     optional = numbers < oldest and not has_hooks
     hint = f"Update it to {needed} or newer to use Brimline's hooks."
-    yield Check(f"{agent} version", optional or numbers >= oldest, finding, hint, optional)
+    return Check(about, optional or numbers >= oldest, finding, hint, optional)
 
 
 def limits(context: Context, agents: Sequence[str]) -> Iterator[Check]:

@@ -3,15 +3,16 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from brimline.agents import agent_names, agents_present, get_agent
+from brimline.agents import agent_names, agents_present, display_name, get_agent
 from brimline.agents.hook_command import HttpTarget
 from brimline.cli import service
 from brimline.cli.arguments import add_flag, add_json, parse_agent
-from brimline.cli.context import Context, emit_json
+from brimline.cli.client_versions import find_version, take_warnings
+from brimline.cli.context import Context, emit_json, print_problems
 from brimline.cli.setup_diff import Shown, apply_change, change_lines, describe_change
 from brimline.errors import InvalidSettings
 from brimline.server.port_file import read_port
@@ -157,7 +158,20 @@ def _print(context: Context, options: argparse.Namespace, changes: list[Shown]) 
         ):
             print(LEFT)
     elif written := [one.agent for one in changes if one.written and one.agent in agent_names()]:
+        if tested := _tested_versions(written):
+            print(f"Tested up to {', '.join(tested)}.")
         print(NEXT if _starts_daemon(context, options, written) else f"{BY_HAND}\n{NEXT}")
+        used = {agent: find_version(agent, context.places) for agent in written}
+        print_problems(take_warnings(_state(context), used).values())
+
+
+def _tested_versions(agents: Iterable[str]) -> list[str]:
+    """Return the newest tested version of each client, with its name."""
+    return [
+        f"{display_name(agent)} {tested}"
+        for agent in agents
+        if (tested := get_agent(agent).capabilities.tested_version)
+    ]
 
 
 def _starts_daemon(context: Context, options: argparse.Namespace, agents: list[str]) -> bool:

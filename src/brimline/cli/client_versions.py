@@ -1,0 +1,98 @@
+"""The versions of the installed clients, and a warning, once, about those that are not tested."""
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from brimline.agents import display_name, get_agent, source
+from brimline.atomic_file import replace_file
+from brimline.private_folder import create_private_folder
+from brimline.regular_file import read_regular_file
+from brimline.survey.files import READ_ERRORS
+from brimline.tracker import Session, fold
+from brimline.transcripts.source import Places
+
+WARNED_FILE = "newer-clients.json"  # in the state folder: the last version warned about, by agent
+MAX_FILE_BYTES = 1 << 20
+
+
+class _Package(msgspec.Struct):
+    version: str
+
+
+_package = msgspec.json.Decoder(_Package)
+_warned = msgspec.json.Decoder(dict[str, str])
+
+
+def find_version(agent: str, places: Places) -> str | None:
+    """Return the version of a client: of its npm package, else of its newest transcript."""
+    return _package_version(agent, places) or _transcript_version(agent, places)
+
+
+def _package_version(agent: str, places: Places) -> str | None:
+    """Read the version beside the client's command: to start the client would take a second."""
+    command = get_agent(agent).capabilities.start_command
+    found = shutil.which(command[0], path=places.env.get("PATH", "")) if command else None
+    if found is None:
+        return None
+    for folder in Path(os.path.realpath(found)).parents:
+        if "node_modules" not in folder.parts:
+            return None
+        with suppress(OSError, msgspec.DecodeError):
+            return _package.decode(
+                read_regular_file(folder / "package.json", MAX_FILE_BYTES)
+            ).version
+    return None
+
+
+def _transcript_version(agent: str, places: Places) -> str | None:
+    transcripts = get_agent(agent).transcripts(places)
+    newest = max(transcripts, key=lambda each: each.modified, default=None)
+    if newest is None:
+        return None
+    try:
+        return fold(Session(), source(agent).read(newest, how="end")).version
+    except READ_ERRORS:
+        return None
+
+
+def is_newer(version: str, tested: str) -> bool:
+    """Return whether a version is newer than the tested one; ignores a suffix such as `-beta`."""
+    return _numbers(version) > _numbers(tested)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    match = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, match[0].split("."))) if match else ()
+
+
+def take_warnings(state: Path, versions: Mapping[str, str | None]) -> dict[str, str]:
+    """Return a warning for each client that is newer than the tested one: once for each version."""
+    warned = _read_warned(state)
+    newer: dict[str, str] = {}
+    warnings: dict[str, str] = {}
+    for agent, version in versions.items():
+        tested = get_agent(agent).capabilities.tested_version
+        if version and tested and is_newer(version, tested) and warned.get(agent) != version:
+            newer[agent] = version
+            warnings[agent] = (
+                f"{display_name(agent)} {version} is newer than {tested}, the newest version that "
+                "Brimline was tested with. If figures are missing or wrong, update Brimline."
+            )
+    if newer:
+        with suppress(OSError):  # then it warns again
+            create_private_folder(state)
+            replace_file(state / WARNED_FILE, msgspec.json.encode(warned | newer))
+    return warnings
+
+
+def _read_warned(state: Path) -> dict[str, str]:
+    try:
+        return _warned.decode(read_regular_file(state / WARNED_FILE, MAX_FILE_BYTES))
+    except (OSError, msgspec.DecodeError):
+        return {}
