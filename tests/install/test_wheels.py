@@ -3,7 +3,6 @@
 import email
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -16,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheels")]
+from .wheels import MACHINE, manylinux, run, wheel_of
 
-ROOT = Path(__file__).parent.parent
-MACHINE = platform.machine()
+pytestmark = pytest.mark.slow
+
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 MAX_CORE_PACKAGES, MAX_CORE_BYTES = 10, 15_000_000
 LIBRARY_PROGRAM = """
@@ -28,28 +27,6 @@ tracker = Tracker(model="claude-sonnet-4-5")
 tracker.observe({"input_tokens": 90_000, "output_tokens": 700})
 print(tracker.reading.percent)
 """
-
-
-def manylinux(machine: str) -> str:
-    return f"manylinux_2_17_{machine}.manylinux2014_{machine}"
-
-
-def run(*command: str | Path, **env: str) -> str:
-    """Run a command that must succeed; returns its output."""
-    done = subprocess.run(
-        command, env=os.environ | env, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, f"{command}:\n{done.stdout}{done.stderr}"
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the wheels in pure Python, for x86_64, and for this machine."""
-    folder = tmp_path_factory.mktemp("dist")
-    only = sorted({"any", manylinux("x86_64"), manylinux(MACHINE)})
-    run(sys.executable, ROOT / "scripts/wheels.py", "--out", folder, "--only", *only)
-    return folder
 
 
 class Environment:
@@ -98,11 +75,6 @@ def metadata_of(wheel: Path) -> Message:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         return email.message_from_bytes(archive.read(name))
-
-
-def wheel_of(dist: Path, distribution: str, tag: str) -> Path:
-    (wheel,) = dist.glob(f"{distribution}-*-py3-none-{tag}.whl")
-    return wheel
 
 
 def test_every_wheel_contains_the_page_and_only_compiled_ones_the_hook_client(dist: Path) -> None:
