@@ -64,6 +64,27 @@ def test_handoff_leaves_only_its_spare_room_to_messages(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
+def test_document_waits_for_a_prompt_or_tool_result_of_the_main_thread(tmp_path: Path) -> None:
+    """A subagent does not get it, and it keeps no turn from ending."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.call(90_000)
+        await agent.observe("tool", is_interactive=True)
+        await agent.monitor.hand_over("s1", document(agent), "agent")
+        agent.boundary()
+        agent.call(20_000)
+        await agent.observe("wrote")
+        for kind in ("tool", "compacted"):
+            assert (await agent.observe(kind, thread="a1")).context is None
+        stopped = await agent.observe("stopped")
+        assert (stopped.context, stopped.stop_feedback) == (None, None)
+        assert "the parser" in ((await agent.observe("prompt")).context or "")
+        assert (await agent.observe("prompt")).context is None
+
+    asyncio.run(go())
+
+
 def test_queued_warning_shows_the_figure_at_delivery(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)

@@ -74,6 +74,23 @@ def test_last_pushed_window_survives_a_restart(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
+def test_window_of_the_catalogue_is_not_reported_by_the_client_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    async def go() -> None:
+        agent = Program(tmp_path)
+        await agent.push(call("c1", 8_000))
+        (before,) = await agent.store.threads(SESSION)
+        await agent.push(call("c2", 9_000))
+        (after,) = await agent.store.threads(SESSION)
+        assert (after.window, after.window_why) == (before.window, before.window_why)
+        larger = msgspec.structs.replace(call("c3", 9_500), model="claude-opus-5")
+        await agent.push(larger)
+        assert await agent.read() == (9_500, 1_000_000, 0)
+
+    asyncio.run(go())
+
+
 def test_version_of_the_client_survives_a_restart(tmp_path: Path) -> None:
     """Claude Code 2.1.197 gave Opus 4.8 a window of 200,000 tokens, newer versions 1,000,000."""
 
