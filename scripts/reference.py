@@ -133,12 +133,11 @@ def library() -> str:
     for name in brimline.__all__:
         about = (getattr(brimline, name).__doc__ or "").strip().partition("\n")[0]
         rows.append(f"| `{name}` | {about if name != '__version__' else 'The version.'} |")
-    return (
-        "# Library\n\nEverything that `import brimline` offers. The classes of "
-        "[`brimline.integrations`](../guides/integrations.md) are public, too.\n\n"
-        + "\n".join(rows)
-        + "\n"
+    about = (
+        "Everything that `import brimline` offers. It is [stable](stability.md), and so are the "
+        "classes of [`brimline.integrations`](../guides/integrations.md)."
     )
+    return f"# Library\n\n{about}\n\n" + "\n".join(rows) + "\n"
 
 
 PAGES = {"cli.md": cli, "json.md": json_page, "library.md": library, "brimline.1": man_page}

@@ -1,5 +1,6 @@
 """README and docs: every example runs, and every link leads to a file and heading."""
 
+import ast
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+import brimline
 from brimline.notify.notices import Notice
 from brimline.run.events_file import EventRow, IterationFigures
 from brimline.server.api.schemas import NewEvents
@@ -129,6 +131,21 @@ def test_python_example_runs(text: str, place: Path, model: FakeModel) -> None:
         check=True,
         stdout=subprocess.DEVNULL,
     )
+
+
+STABLE_PACKAGES = ("brimline.integrations", "brimline.testing")
+
+
+@pytest.mark.parametrize("text", cases("python"))
+def test_python_example_imports_only_stable_names(text: str) -> None:
+    """What docs/reference/stability.md promises is all that an example needs."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and (module := node.module or "").startswith(
+            "brimline"
+        ):
+            names = {alias.name for alias in node.names}
+            assert module.startswith(STABLE_PACKAGES) or names <= {*dir(brimline), "integrations"}
+            assert module == "brimline" or module.startswith(STABLE_PACKAGES)
 
 
 @pytest.mark.parametrize("text", cases("toml"))
