@@ -157,7 +157,7 @@ class Surfaces:
         codes = [bar.findall(line) for line in result.stdout.splitlines()]
         return {
             (row["agent"], row["session_id"], row["thread"]): {"colour": code}
-            for row, [code] in zip(rows, codes[1:], strict=True)
+            for row, [code] in zip(rows, codes[1:-1], strict=True)
         }
 
     def status_line(self, session: str) -> Json:

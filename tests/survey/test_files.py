@@ -11,6 +11,7 @@ from brimline.survey.files import (
     find_transcripts,
     group_by_session,
     load_session,
+    shorten_ids,
 )
 from brimline.transcripts.source import Places, Tally, Transcript
 
@@ -157,3 +158,16 @@ def test_unknown_stream_is_reported_with_what_it_resembles() -> None:
     with pytest.raises(UnrecognisedFormat, match="It resembles Claude Code's stream, but its") as e:
         detect_agent(line, "x")
     assert str(e.value).startswith("x: unknown agent: ")
+
+
+def test_short_ids_are_as_long_as_needed_to_differ() -> None:
+    ids = ["a", "0123456789", "01234567-1", "01234567-2", "ses_abcdef", "ses_abcxyz"]
+    assert shorten_ids(ids) == {
+        "a": "a",
+        "0123456789": "012345678",
+        "01234567-1": "01234567-1",
+        "01234567-2": "01234567-2",
+        "ses_abcdef": "ses_abcd",
+        "ses_abcxyz": "ses_abcx",
+    }
+    assert shorten_ids(["0123456789abcdef"]) == {"0123456789abcdef": "01234567"}

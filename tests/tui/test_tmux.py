@@ -91,7 +91,7 @@ def test_watch_draws_resizes_and_restores_the_terminal_in_tmux(
     tmux("resize-window", "-x", "50", "-y", "9")
     tmux.until(lambda screen: "needs 60x10" in screen)
     tmux("resize-window", "-x", "200", "-y", "50")
-    tmux.until(lambda screen: "to limit" in screen and "shop-backend" in screen)
+    tmux.until(lambda screen: "of limit" in screen and "shop-backend" in screen)
     daemon.put(scene()[0] | {"unread": 7})
     tmux.until(lambda screen: re.search(r"docs-site.* 7 ", screen))
     assert COLOURS.search(tmux.screen(colours=True))

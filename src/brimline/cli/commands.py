@@ -23,7 +23,7 @@ MORE_HELP = "`brimline help COMMAND` describes a command."
 
 # The commands in the order of the help.
 COMMANDS = {
-    "status": "list active sessions, the fullest first",
+    "status": "list active sessions, recent and full ones first",
     "watch": "watch all sessions live in the terminal",
     "inspect": "show one transcript or stream, call by call",
     "report": "sum up calls, tokens, peaks, compactions and cost",

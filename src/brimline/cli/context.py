@@ -10,7 +10,7 @@ from typing import TextIO
 import msgspec
 
 from brimline.settings import Settings, cache_dir, state_dir
-from brimline.terminal.text import Cell, Column, format_table, strip_control
+from brimline.terminal.text import Cell, Column, draw_in_ascii, format_table, strip_control
 from brimline.transcripts.source import Places
 
 
@@ -67,6 +67,27 @@ def wants_colour(setting: str, env: Mapping[str, str], out: TextIO) -> bool:
     return out.isatty() and env.get("TERM") != "dumb"
 
 
+def screen_height(env: Mapping[str, str], out: TextIO) -> int | None:
+    """Return the rows of the terminal; None if the output does not go to one."""
+    if not out.isatty():
+        return None
+    rows = env.get("LINES", "")
+    if rows.isdecimal() and int(rows) > 0:
+        return int(rows)
+    try:
+        return os.get_terminal_size().lines or None
+    except OSError:
+        return None
+
+
+def uses_utf8(env: Mapping[str, str], out: TextIO) -> bool:
+    """Return whether the locale's encoding is UTF-8."""
+    named = env.get("LC_ALL") or env.get("LC_CTYPE") or env.get("LANG")
+    if env.get("LANG") in ("C", "POSIX") and named == "C.UTF-8":
+        return False  # in the C locale Python itself sets LC_CTYPE (PEP 538)
+    return "utf" in (named or out.encoding or "").lower()
+
+
 def as_json(value: object) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
@@ -83,4 +104,5 @@ def print_problems(problems: Iterable[str]) -> None:
 def print_table(
     context: Context, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]
 ) -> None:
-    print("\n".join(format_table(columns, rows, context.width, context.colour)))
+    text = "\n".join(format_table(columns, rows, context.width, context.colour))
+    print(text if uses_utf8(context.places.env, sys.stdout) else draw_in_ascii(text))

@@ -1,12 +1,23 @@
-"""`brimline status`: every active session, fullest first, its subagents below it."""
+"""`brimline status`: every active session, its subagents below it.
+
+Those of the last hour come first; within these and the others, the fullest.
+"""
 
 import argparse
+import sys
+from collections.abc import Sequence
 
 import msgspec
 
 from brimline.agents import agent_names, display_name
 from brimline.cli.arguments import add_status_arguments, chosen_agents
-from brimline.cli.context import Context, emit_json, print_problems, print_table
+from brimline.cli.context import (
+    Context,
+    emit_json,
+    print_problems,
+    print_table,
+    screen_height,
+)
 from brimline.cli.store_problems import print_store_problems
 from brimline.events import MAIN
 from brimline.monitor.rules import Rules
@@ -16,6 +27,7 @@ from brimline.survey.status import SessionStatus, ThreadStatus, survey_sessions
 from brimline.terminal.text import (
     Cell,
     Column,
+    count_of,
     draw_bar,
     format_age,
     shorten_home,
@@ -24,24 +36,29 @@ from brimline.terminal.text import (
 )
 from brimline.tracker import Reading
 from brimline.usage import format_occupancy, format_percent, format_tokens
-from brimline.windows import Limit, Window, normalize_model
+from brimline.windows import Limit, Window, model_aliases
 
+RECENT_S = 3_600.0  # sessions that were active since then are listed first
 MIN_BAR_COLUMNS, MAX_BAR_COLUMNS = 8, 40
 MAX_SUBAGENTS = 4  # the latest of a session; `--all` shows the others
 MAX_NAME_COLUMNS = 12  # of a subagent
+ROWS_BESIDE = 4  # the head, what is hidden, the summary, and the shell's prompt
 
 COLUMNS = (
-    Column("agent"),
-    Column("project", min_width=14, keep_end=True),
-    Column("model", min_width=8, drop_order=3),
-    Column(""),
+    Column("id"),
+    Column("title", min_width=12),
+    Column("agent", drop_order=3),
+    Column("project", min_width=10, keep_end=True, drop_order=7),
+    Column("model", min_width=8, drop_order=6),
+    Column("", drop_order=4),
     Column("context", right=True),
-    Column("tokens", right=True),
-    Column("to limit", right=True, drop_order=1),
-    Column("cycle", right=True, drop_order=4),
-    Column("age", right=True, drop_order=2),
-    Column("source", drop_order=5),
+    Column("tokens", right=True, drop_order=5),
+    Column("of limit", right=True, drop_order=2),
+    Column("cycle", right=True, drop_order=8),
+    Column("age", right=True, drop_order=1),
+    Column("source", drop_order=9),
 )
+UNLESS_EQUAL = ("agent", "cycle", "source")  # columns that are shown if their values differ
 NOTHING_FOUND = "No transcripts found on this machine ({agents})."
 NOTHING_ACTIVE = (
     "No session was active in the last {since}; use --all or --since 7d for older ones."
@@ -54,6 +71,7 @@ class Shown(msgspec.Struct, frozen=True):
     agent: str
     session_id: str
     thread: str
+    title: str | None
     project: str | None
     model: str | None
     sent: int | None
@@ -84,13 +102,11 @@ def run(context: Context, options: argparse.Namespace) -> int:
     )
     print_problems(survey.problems)
     print_store_problems(context)
-    rows = sorted(survey.sessions, key=lambda session: _order(session.main.reading))
+    sessions = sorted(survey.sessions, key=lambda session: _order(context, session))
     if options.json:
-        emit_json([_json(context, rules, g, r) for g in rows for r in g.threads])
-    elif rows:
-        every = bool(options.all)
-        cells = [line for session in rows for line in _lines(context, rules, session, every)]
-        print_table(context, COLUMNS, cells)
+        emit_json([_json(context, rules, g, r) for g in sessions for r in g.threads])
+    elif sessions:
+        _print_sessions(context, rules, sessions, bool(options.all))
     elif survey.transcripts:
         print(NOTHING_ACTIVE.format(since=context.settings.since))
     else:
@@ -107,9 +123,47 @@ def _nothing(context: Context, options: argparse.Namespace) -> int:
     return 0
 
 
-def _order(reading: Reading) -> tuple[bool, float]:
-    known = reading.percent_raw
-    return (known is None, 0 if known is None else -known)
+def _order(context: Context, session: SessionStatus) -> tuple[bool, bool, float]:
+    known = session.main.reading.percent_raw
+    is_old = session.active_at < context.now - RECENT_S
+    return (is_old, known is None, 0 if known is None else -known)
+
+
+def _print_sessions(
+    context: Context, rules: Rules, sessions: Sequence[SessionStatus], every: bool
+) -> None:
+    """Print as many sessions as the screen has room for, or all, and a summary of all."""
+    height = None if every else screen_height(context.places.env, sys.stdout)
+    room = None if height is None else height - ROWS_BESIDE
+    cells: list[list[Cell]] = []
+    shown = 0
+    for session in sessions:
+        lines = _lines(context, rules, session, every)
+        if room is not None and shown and len(cells) + len(lines) > room:
+            break
+        cells += lines
+        shown += 1
+    _print_differing(context, cells)
+    if shown < len(sessions):
+        print(f"+{len(sessions) - shown} more (--all)")
+    print(_summary(rules, sessions))
+
+
+def _print_differing(context: Context, cells: Sequence[Sequence[Cell]]) -> None:
+    """Print the table without the columns that have one value in several rows."""
+    places = [
+        place
+        for place, column in enumerate(COLUMNS)
+        if column.title not in UNLESS_EQUAL or len({row[place].text for row in cells} - {""}) > 1
+    ]
+    rows = [[row[place] for place in places] for row in cells]
+    print_table(context, [COLUMNS[place] for place in places], rows)
+
+
+def _summary(rules: Rules, sessions: Sequence[SessionStatus]) -> str:
+    near = sum(_fullness(rules, each, each.main) in ("high", "limit") for each in sessions)
+    whose = "its" if near == 1 else "their"
+    return f"{count_of(len(sessions), 'session')}, {near or 'none'} near {whose} limit"
 
 
 def _json(context: Context, rules: Rules, session: SessionStatus, row: ThreadStatus) -> Shown:
@@ -118,6 +172,7 @@ def _json(context: Context, rules: Rules, session: SessionStatus, row: ThreadSta
         agent=session.agent,
         session_id=session.session,
         thread=row.thread,
+        title=session.title,
         project=session.project,
         model=row.model,
         sent=reading.sent,
@@ -142,7 +197,8 @@ def _lines(context: Context, rules: Rules, session: SessionStatus, every: bool) 
     lines = [_line(context, rules, session, row) for row in (session.main, *shown)]
     hidden = len(session.subagents) - len(shown)
     if hidden:
-        lines.append([Cell(""), Cell(f"  + {hidden} more", "dim"), *[Cell("")] * 8])
+        more = Cell(f"  + {hidden} more", "dim")
+        lines.append([Cell(""), more, *[Cell("")] * (len(COLUMNS) - 2)])
     return lines
 
 
@@ -151,12 +207,14 @@ def _line(context: Context, rules: Rules, session: SessionStatus, row: ThreadSta
     own = row.thread == MAIN
     how = _fullness(rules, session, row) or "dim"
     project = session.project
-    place = shorten_home(project, context.places.home) if project else session.session
+    place = shorten_home(project, context.places.home) if project else ""
     name = f"└ {truncate(strip_control(row.thread), MAX_NAME_COLUMNS)}"
     at = reading.at or session.modified
     return [
+        Cell(strip_control(session.short_id) if own else "", "dim"),
+        _title(session, place) if own else Cell(name, "dim"),
         Cell(session.agent if own else ""),
-        Cell(strip_control(place)) if own else Cell(name, "dim"),
+        Cell(strip_control(place) if own else ""),
         Cell(strip_control(_short(row.model))),
         Cell(draw_bar(reading.percent, bar_width(context.width)), how),
         Cell(_percent(reading), how),
@@ -168,19 +226,26 @@ def _line(context: Context, rules: Rules, session: SessionStatus, row: ThreadSta
     ]
 
 
+def _title(session: SessionStatus, place: str) -> Cell:
+    """The session's title, else its project: narrow tables have no other column for that."""
+    if session.title is None:
+        return Cell(strip_control(place), "dim")
+    return Cell(strip_control(session.title))
+
+
 def _fullness(rules: Rules, session: SessionStatus, row: ThreadStatus) -> Fullness | None:
     return rules.fullness_of(row.reading, session.session, session.agent, row.model)
 
 
 def bar_width(width: int) -> int:
-    return max(MIN_BAR_COLUMNS, min(MAX_BAR_COLUMNS, width // 6 - 4))
+    return max(MIN_BAR_COLUMNS, min(MAX_BAR_COLUMNS, width // 10))
 
 
 def _short(model: str | None) -> str:
     if model is None:
         return "unknown"
     mark = "[1m]" if model.endswith("[1m]") else ""
-    return normalize_model(model).removeprefix("claude-") + mark
+    return model_aliases(model)[-1].removeprefix("claude-") + mark
 
 
 def _percent(reading: Reading) -> str:

@@ -1,6 +1,7 @@
 """Find transcripts and the sessions that they belong to."""
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 import msgspec
 
@@ -13,6 +14,7 @@ from brimline.tracker import Session, fold, merge_sessions
 from brimline.transcripts.source import START, Form, Lookalike, Places, Tally, Transcript
 
 HEAD_BYTES = 64 << 10  # enough of a file to detect its agent
+MIN_SHORT_ID_CHARS = 8
 READ_ERRORS = (UnreadableTranscript, OSError)
 
 
@@ -102,6 +104,26 @@ def find_session(places: Places, name: str, agents: Iterable[str] = agent_names(
     if len(matches) == 1:
         return matches[0]
     raise UnknownSession(name, sorted(f"{f.session} ({f.agent})" for f in matches)[:5])
+
+
+def shorten_ids(ids: Iterable[str]) -> dict[str, str]:
+    """Return the beginning of each id that no other id has, of at least MIN_SHORT_ID_CHARS.
+
+    The ids of Codex and opencode begin with the time: eight characters are not always enough.
+    """
+    ordered = sorted(set(ids))
+    shared = [_shared_chars(*pair) for pair in pairwise(ordered)]
+    most_shared = map(max, [0, *shared], [*shared, 0])
+    return {
+        id: id[: max(MIN_SHORT_ID_CHARS, most + 1)]
+        for id, most in zip(ordered, most_shared, strict=False)
+    }
+
+
+def _shared_chars(one: str, other: str) -> int:
+    """Return how many characters two texts begin with in common."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def detect_agent(head: bytes, place: str) -> tuple[str, Form]:

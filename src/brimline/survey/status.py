@@ -11,6 +11,7 @@ from brimline.survey.files import (
     find_transcripts,
     group_by_session,
     merge_transcripts,
+    shorten_ids,
 )
 from brimline.survey.index import TranscriptIndex
 from brimline.tracker import Reading, Session, Thread, context_threads, read
@@ -32,6 +33,7 @@ class SessionStatus(msgspec.Struct, frozen=True):
 
     agent: str
     session: str
+    short_id: str
     project: str | None
     title: str | None
     modified: float
@@ -41,6 +43,11 @@ class SessionStatus(msgspec.Struct, frozen=True):
     @property
     def threads(self) -> tuple[ThreadStatus, ...]:
         return (self.main, *self.subagents)
+
+    @property
+    def active_at(self) -> float:
+        """The time of the last call of any thread."""
+        return max(row.reading.at or 0.0 for row in self.threads) or self.modified
 
 
 class StatusSurvey(msgspec.Struct, frozen=True):
@@ -60,9 +67,9 @@ def survey_sessions(
 ) -> StatusSurvey:
     """Return every session that was active since a time, or all sessions if it is None."""
     transcripts = find_transcripts(places, agents)
-    active = [
-        files for files in group_by_session(transcripts) if since is None or files.modified >= since
-    ]
+    every = group_by_session(transcripts)
+    short_ids = shorten_ids(files.session for files in every)
+    active = [files for files in every if since is None or files.modified >= since]
     wanted = [transcript for files in active for transcript in files.transcripts]
     index = TranscriptIndex.load(cache)
     index.update(wanted, tails=True)
@@ -70,7 +77,8 @@ def survey_sessions(
     sessions: list[SessionStatus] = []
     settings: dict[tuple[str, str | None], ClientSettings] = {}
     for files in active:
-        glance = _session_status(files, index, places, settings, overrides)
+        short_id = short_ids[files.session]
+        glance = _session_status(files, short_id, index, places, settings, overrides)
         if glance:
             sessions.append(glance)
     return StatusSurvey(sessions, len(transcripts), index.problems)
@@ -78,6 +86,7 @@ def survey_sessions(
 
 def _session_status(
     files: SessionFiles,
+    short_id: str,
     index: TranscriptIndex,
     places: Places,
     settings: dict[tuple[str, str | None], ClientSettings],
@@ -105,6 +114,7 @@ def _session_status(
     return SessionStatus(
         files.agent,
         files.session,
+        short_id,
         session.project,
         session.title,
         files.modified,

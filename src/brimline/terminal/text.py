@@ -68,6 +68,14 @@ def draw_bar(percent: float | None, width: int, whole_cells: bool = False) -> st
     return drawn + "░" * (width - len(drawn))
 
 
+_ASCII = str.maketrans("█▉▊▋▌▍▎▏░·└…", "#####----.`~")
+
+
+def draw_in_ascii(text: str) -> str:
+    """Replace bars and other marks of ours; letters stay."""
+    return text.translate(_ASCII)
+
+
 def count_of(number: int, noun: str) -> str:
     """Format a count with its noun: 1 call, 2 calls."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -46,7 +46,13 @@ class TranscriptFiles(msgspec.Struct, frozen=True):
 def _view(status: SessionStatus, rules: Rules) -> SessionView:
     own, *subagents = (_thread(row, status, rules) for row in status.threads)
     session = SessionRow(
-        status.session, status.agent, status.modified, None, status.project, own.model
+        status.session,
+        status.agent,
+        status.modified,
+        None,
+        status.project,
+        own.model,
+        title=status.title,
     )
     return SessionView(
         session=session,

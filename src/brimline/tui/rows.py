@@ -48,7 +48,7 @@ UNREAD = OverviewColumn("unread", 6, "unread", right=True)
 AGE = OverviewColumn("age", 4, "age", right=True)
 
 WIDE_COLUMNS = (AGENT, PROJECT, MODEL, CONTEXT, *FIGURES,
-                OverviewColumn("limit", 8, "to limit", right=True), STATE,
+                OverviewColumn("limit", 8, "of limit", right=True), STATE,
                 OverviewColumn("handoff", 7, "handoff"), UNREAD, AGE)  # fmt: skip
 NARROW_FIRST_LINE = (AGENT, PROJECT, MODEL, STATE, UNREAD, AGE)
 NARROW_SECOND_LINE = (
