@@ -10,6 +10,7 @@ from server.test_daemon import SESSION, hook_input, status_input
 
 from .screen import Screen
 from .story import WINDOW_TOKENS, Story, call, full
+from .transcripts import write_past
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
 
@@ -52,6 +53,24 @@ def test_sessions_are_ordered_and_coloured_by_level(story: Story, screen: Screen
         colour, share = row.evaluate(FILL)
         assert colour == COLOURS[level]
         assert share == pytest.approx(min(percent, 100), abs=0.5)
+
+
+def test_summary_counts_active_sessions_and_sums_up_today(story: Story, screen: Screen) -> None:
+    story.report("low", full(10))
+    story.report("high", full(70))
+    story.report("idle", {**full(90), "at": time.time() - 7_200})
+    write_past(story.daemon, "22222222-2222-4222-8222-222222222222", "/past")
+    served = story.daemon.get("/v1/history?since=24h")["days"]
+    screen.open()
+    today = {row["day"]: row for row in served}.get(time.strftime("%Y-%m-%d"))
+    expected = {
+        "active": "3",  # with the one whose file was written now
+        "near the limit": "1",
+        "compactions today": str(today["compactions"] if today else 0),
+        "cost today": f"${today['cost'] if today else 0:.2f}",
+    }
+    for name, text in expected.items():
+        expect(screen.find("summary").locator(f'[data-figure="{name}"]')).to_have_text(text)
 
 
 def test_usage_above_the_window_is_shown_and_named(story: Story, screen: Screen) -> None:

@@ -86,6 +86,13 @@ export function day(iso: string): string {
   return Number.isNaN(then.getTime()) ? iso : DATE.format(then);
 }
 
+/** The local day of a time, as the daemon names it: 2026-11-14. */
+export function isoDay(at: number): string {
+  const then = new Date(at * 1000);
+  const two = (value: number) => String(value).padStart(2, "0");
+  return `${then.getFullYear()}-${two(then.getMonth() + 1)}-${two(then.getDate())}`;
+}
+
 /** "1 call", "2 calls". */
 export function plural(amount: number, one: string, many = `${one}s`): string {
   return `${WHOLE.format(amount)} ${amount === 1 ? one : many}`;

@@ -6,6 +6,7 @@ import {
   count,
   dollars,
   duration,
+  isoDay,
   moment,
   occupancy,
   percent,
@@ -71,4 +72,9 @@ test("one is singular", () => {
     "0 calls",
     "1,200 calls",
   ]);
+});
+
+test("a day is named as the daemon names it", () => {
+  expect(isoDay(new Date(2026, 0, 5, 0, 0, 1).getTime() / 1000)).toBe("2026-01-05");
+  expect(isoDay(new Date(2026, 10, 15, 23, 59, 59).getTime() / 1000)).toBe("2026-11-15");
 });

@@ -1,41 +1,18 @@
 /** The history: days, learned limits, past sessions. */
 
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
-import * as api from "../api";
 import type { History } from "../api-types";
 import { Days } from "../parts/days";
 import { Select } from "../parts/inputs";
 import { LimitsTable } from "../parts/learned-limits";
 import { PastSessions } from "../parts/past-sessions";
+import { useHistory } from "../state/history";
 
 const SPANS = { "7d": "7 days", "30d": "30 days", "90d": "90 days", "365d": "a year" };
-const REFRESH_MS = 60_000;
 
 export function HistoryView() {
   const since = useSignal<keyof typeof SPANS>("30d");
-  const history = useSignal<History | null>(null);
-  const error = useSignal("");
-  useEffect(() => {
-    let gone = false;
-    const load = async () => {
-      try {
-        const loaded = await api.history(since.value);
-        if (gone) return;
-        history.value = loaded;
-        error.value = "";
-      } catch (refused) {
-        if (!(refused instanceof api.RequestFailed)) throw refused;
-        error.value = refused.message;
-      }
-    };
-    void load();
-    const timer = setInterval(() => void load(), REFRESH_MS);
-    return () => {
-      gone = true;
-      clearInterval(timer);
-    };
-  }, [since.value]);
+  const { history, error } = useHistory(since.value);
   return (
     <article class="history" data-testid="history" aria-label="History">
       <header class="history-head">

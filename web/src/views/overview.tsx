@@ -5,6 +5,7 @@ import { eventSource, filter, order, sessionCount, sessionStore } from "../app";
 import { plural } from "../format";
 import { Filters } from "../parts/filters";
 import { OverviewRow } from "../parts/overview-row";
+import { Summary } from "../parts/summary";
 import { NO_FILTER } from "../state/session-list";
 import { NoSessions } from "./no-sessions";
 
@@ -12,7 +13,12 @@ export function Overview() {
   return (
     <>
       <h1 class="unseen">Sessions</h1>
-      {sessionCount.value > 0 && <Filters />}
+      {sessionCount.value > 0 && (
+        <>
+          <Summary />
+          <Filters />
+        </>
+      )}
       <SessionRows />
     </>
   );

@@ -1,0 +1,65 @@
+/** The figures above the overview: sessions at work, and what today used. */
+
+import { useComputed } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { sessionStore } from "../app";
+import { count, dollars, isoDay } from "../format";
+import { isActive, isNearLimit } from "../reading";
+import { now } from "../state/clock";
+import { useHistory } from "../state/history";
+
+export function Summary() {
+  const active = useComputed(() => {
+    sessionStore.version.value;
+    return sessionStore.views().filter((view) => isActive(view, now.value));
+  });
+  const amount = useComputed(() => active.value.length);
+  const near = useComputed(() => active.value.filter(isNearLimit).length);
+  return (
+    <dl class="summary" aria-label="Summary" data-testid="summary">
+      <Figure name="active" title="sessions with an event within the last hour">
+        {count(amount.value)}
+      </Figure>
+      <Figure
+        name="near the limit"
+        title="active sessions from the last level on"
+        alert={near.value > 0}
+      >
+        {count(near.value)}
+      </Figure>
+      <Today />
+    </dl>
+  );
+}
+
+/** The figures of today, from the transcripts on this machine. */
+function Today() {
+  const { history } = useHistory("24h");
+  const date = useComputed(() => isoDay(now.value)).value;
+  const today = history.value?.days.find((day) => day.day === date);
+  const shown = (words: string) => (history.value ? words : "...");
+  return (
+    <>
+      <Figure name="compactions today">{shown(count(today?.compactions ?? 0))}</Figure>
+      <Figure name="cost today" title="at list prices">
+        {shown(dollars(today ? today.cost : 0))}
+      </Figure>
+    </>
+  );
+}
+
+interface FigureProps {
+  name: string;
+  title?: string;
+  alert?: boolean;
+  children: ComponentChildren;
+}
+
+function Figure({ name, title, alert = false, children }: FigureProps) {
+  return (
+    <div class="summary-figure" title={title} data-alert={alert ? "" : undefined}>
+      <dt>{name}</dt>
+      <dd data-figure={name}>{children}</dd>
+    </div>
+  );
+}
