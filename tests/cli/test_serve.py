@@ -110,6 +110,21 @@ def test_daemon_runs_where_uvloop_has_no_wheel(user: User, tmp_path: Path) -> No
     assert user.run("serve", "--stop").out == "stopped\n"
 
 
+@pytest.mark.slow
+def test_daemon_in_the_foreground_takes_another_port_if_its_own_is_taken(
+    user: User, tmp_path: Path
+) -> None:
+    user.env["BRIMLINE_STATE_DIR"] = str(tmp_path)
+    tmp_path.chmod(0o700)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        (tmp_path / "port").write_text(str(taken))
+        served = user.on_terminal("serve", interrupt="Ctrl-C stops it")
+    assert served.code == 0
+    assert "Brimline is running at http://127.0.0.1:" in served.out
+    assert f":{taken} " not in served.out
+
+
 def test_missing_daemon_is_reported_with_how_to_start_it(user: User, tmp_path: Path) -> None:
     user.env["BRIMLINE_STATE_DIR"] = str(tmp_path)
     (tmp_path / "lock").write_text("1\n")

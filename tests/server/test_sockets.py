@@ -17,11 +17,14 @@ from brimline.server.sockets import (
     DEFAULT_PORT,
     HOST,
     LOCK_WAIT_S,
+    MAX_USUAL_PORTS,
     find_unresponsive,
     hold_instance_lock,
     listen_tcp,
     listen_unix,
 )
+
+USUAL_PORTS = range(DEFAULT_PORT, DEFAULT_PORT + MAX_USUAL_PORTS)
 
 
 def test_requested_port_in_use_is_refused() -> None:
@@ -35,7 +38,19 @@ def test_two_daemons_without_a_requested_port_get_different_ones() -> None:
     with closing(listen_tcp(None)) as one, closing(listen_tcp(None)) as other:
         ports = [listener.getsockname()[1] for listener in (one, other)]
     assert len(set(ports)) == 2
-    assert all(port == DEFAULT_PORT or port > 1_023 for port in ports)
+    assert all(port in USUAL_PORTS or port > 1_023 for port in ports)
+
+
+def test_daemon_without_a_requested_port_takes_its_last_else_the_next_usual_one() -> None:
+    with closing(listen_tcp(None)) as first:
+        taken = first.getsockname()[1]
+        with closing(listen_tcp(None, last=taken)) as second:
+            moved = second.getsockname()[1]
+            assert moved != taken
+            if taken in USUAL_PORTS and moved in USUAL_PORTS:
+                assert moved > taken
+    with closing(listen_tcp(None, last=moved)) as again:
+        assert again.getsockname()[1] == moved
 
 
 # The lock.

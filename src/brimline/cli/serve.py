@@ -17,8 +17,7 @@ from brimline.cli.open import PRINTED
 from brimline.cli.store_problems import print_store_problems
 from brimline.errors import AlreadyRunning, InvalidSettings, NotRunning
 from brimline.server.api.access import LINK_PATH
-from brimline.server.port_file import read_port
-from brimline.server.sockets import DEFAULT_PORT, DaemonUnresponsive
+from brimline.server.sockets import DaemonUnresponsive
 from brimline.terminal.text import format_age
 
 USAGE = """brimline serve [--port N] [--background | --demo]
@@ -66,11 +65,8 @@ def run(context: Context, options: argparse.Namespace) -> int:
 
 
 def _serve_in_foreground(context: Context, port: int | None) -> int:
-    state = context.state
     try:
-        return _run_daemon(
-            context, (read_port(state) or DEFAULT_PORT) if port is None else port, _print_link
-        )
+        return _run_daemon(context, port, _print_link)
     except AlreadyRunning:
         if address := background.daemon_address(context):
             print(f"Brimline is already running at {address} (`brimline serve --stop` stops it)")

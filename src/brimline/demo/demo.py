@@ -13,7 +13,6 @@ from starlette.applications import Starlette
 
 from brimline._version import __version__
 from brimline.demo.player import DEMO_SPEED, RULES, Player
-from brimline.errors import AlreadyRunning
 from brimline.server.api.access import AccessControl
 from brimline.server.api.app import DaemonRoutes, create_app
 from brimline.server.api.broadcast import ChangeBroadcaster
@@ -30,11 +29,9 @@ from brimline.server.http_server import (
     raise_descriptor_limit,
     stop_on_signals,
 )
-from brimline.server.sockets import DEFAULT_PORT, HOST, listen_tcp
+from brimline.server.sockets import HOST, listen_tcp
 from brimline.server.tcp_peer import TcpPeers
 from brimline.store.memory import MemoryStore
-
-MAX_PORTS = 20  # tried if none is given
 
 
 class Demo:
@@ -57,7 +54,7 @@ class Demo:
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Run until stopped; `ready` is called with a link to the page."""
-        with _listen(self._port) as listening:
+        with listen_tcp(self._port) as listening:
             self._port = int(listening.getsockname()[1])
             await self._player.begin(self._at or 0.0)
             access = AccessControl(secrets.token_hex(), self._port)
@@ -119,13 +116,3 @@ class Demo:
         """Stop after the requests that are being answered."""
         if self._http is not None:
             self._http.should_exit = True
-
-
-def _listen(port: int | None) -> socket.socket:
-    """Listen on the given port, or on the first free one; raises AlreadyRunning."""
-    if port is not None:
-        return listen_tcp(port)
-    for candidate in range(DEFAULT_PORT, DEFAULT_PORT + MAX_PORTS - 1):
-        with suppress(AlreadyRunning):
-            return listen_tcp(candidate)
-    return listen_tcp(DEFAULT_PORT + MAX_PORTS - 1)

@@ -14,6 +14,7 @@ from brimline.settings import short_socket_folder
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 8420
+MAX_USUAL_PORTS = 20  # tried one after the other if none is given
 ANY_PORT = 0
 BACKLOG = 128
 
@@ -67,16 +68,16 @@ def find_unresponsive(path: Path) -> DaemonUnresponsive | None:
 
 
 def listen_tcp(port: int | None, last: int | None = None) -> socket.socket:
-    """Listen on 127.0.0.1 at a port; None: the last port, else the default, else any.
+    """Listen on 127.0.0.1 at a port; None: the last, else the first free from 8420 on, else any.
 
     Raises AlreadyRunning if the given port is taken.
     """
     if port is not None:
         return _bind_tcp(port)
-    for candidate in (last, DEFAULT_PORT):
+    usual = range(DEFAULT_PORT, DEFAULT_PORT + MAX_USUAL_PORTS)
+    for candidate in usual if last is None else (last, *usual):
         with suppress(AlreadyRunning):
-            if candidate is not None:
-                return _bind_tcp(candidate)
+            return _bind_tcp(candidate)
     return _bind_tcp(ANY_PORT)
 
 
