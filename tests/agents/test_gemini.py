@@ -494,3 +494,13 @@ def test_too_deep_record_is_malformed() -> None:
     for parser in (ChatParser(), GeminiStreamParser()):
         with pytest.raises(MALFORMED):
             parser.feed(deep)
+
+
+def test_replies_without_tokens_before_a_call_are_no_changed_format(tmp_path: Path) -> None:
+    """A resumed chat begins with replies of which only the texts were kept."""
+    bare = [reply(f"b{number}") for number in range(4)]
+    path = tmp_path / "chat.json"
+    for messages, unmetered in (([*bare, reply("r", 5)], 0), ([reply("r", 5), *bare], 4)):
+        path.write_bytes(line(header(messages=messages)))
+        transcript = Transcript("gemini", str(path), 0.0, path.stat().st_size)
+        assert fold(Session(), SOURCE.read(transcript)).unmetered == unmetered

@@ -29,13 +29,14 @@ class DocumentReader:
     ) -> None:
         self._path, self._file, self._parse = path, file, parse
         self.cursor = cursor
-        self.tally = Tally(is_whole=True)
+        self.tally = Tally()
 
     def __iter__(self) -> Iterator[AnyEvent]:
         data = read_whole(self._path, self._file)
         cursor = Cursor(len(data), blake2b(data, digest_size=8).digest())
         if cursor == self.cursor:
             return
+        self.tally.is_whole = True
         parse = partial(self._parse, data, self.tally)
         events = self.tally.read(parse, f"the document of {len(data)} bytes")
         if not self.tally.malformed:
