@@ -20,11 +20,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from clients.anonymizer import Anonymizer  # noqa: E402
-from clients.fixture import FIXTURES, notes_of  # noqa: E402
+from clients.fixture import FIXTURES, encode_notes  # noqa: E402
 from clients.install import cache_folder, node  # noqa: E402
 from clients.opencode import EXPORT  # noqa: E402
 from clients.run import Place  # noqa: E402
-from clients.scenes import SCENES, Recording, play  # noqa: E402
+from clients.scenes import SCENES, Recording, record_scene  # noqa: E402
 
 TABLES = ("session", "message", "part")
 
@@ -52,7 +52,7 @@ def record(client: str, scene: str, target: Path) -> None:
     """Play one scene and put its anonymized files in place of the old ones."""
     with tempfile.TemporaryDirectory(prefix="brimline-") as scratch:
         folder = Path(scratch).resolve()
-        made = play(client, scene, folder)
+        made = record_scene(client, scene, folder)
         anonymizer = Anonymizer(_paths(Place(folder)))
         shutil.rmtree(target, ignore_errors=True)
         for path, text in sorted(_files(made, folder)):
@@ -75,7 +75,7 @@ def _paths(place: Place) -> dict[str, str]:
 def _files(made: Recording, folder: Path) -> Iterator[tuple[str, str]]:
     """Every file of a scene worth keeping, by its name in the fixture."""
     yield "billed.jsonl", (folder / "billed.jsonl").read_text(encoding="utf-8")
-    yield "runs.json", notes_of(made)
+    yield "runs.json", encode_notes(made)
     for run in made.runs:
         yield "export.json" if run.client == EXPORT else run.stream.name, run.stdout
     for path in made.last.transcripts:

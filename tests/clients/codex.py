@@ -39,8 +39,8 @@ def run_codex(
 ) -> ClientRun:
     """Run one turn; `settings` are further `key=value` of config.toml, `hooks` are all trusted.
 
-    `fork` is a session to fork.
-    A `plain` run tells people on its standard error how each hook went, and streams nothing.
+    `fork` is the session to fork. A `plain` run prints no stream; it reports the result of each
+    hook on standard error.
     """
     command = [require("codex"), "exec", "--skip-git-repo-check"]
     command += [] if plain else ["--json"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .scenes import Recording, play
+from .scenes import Recording, record_scene
 
 Recorder = Callable[[str, str], Recording]
 
@@ -22,17 +22,17 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recorder:
     shared = (root.parent if "PYTEST_XDIST_WORKER" in os.environ else root) / "scenes"
 
     def get(client: str, scene: str) -> Recording:
-        return _once(client, scene, shared / f"{client}-{scene}")
+        return _record_once(client, scene, shared / f"{client}-{scene}")
 
     return get
 
 
-def _once(client: str, scene: str, folder: Path) -> Recording:
+def _record_once(client: str, scene: str, folder: Path) -> Recording:
     folder.mkdir(parents=True, exist_ok=True)
-    kept = folder / "recording.pickle"
+    file = folder / "recording.pickle"
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not kept.exists():
-            kept.write_bytes(pickle.dumps(play(client, scene, folder / "place")))
-        made: Recording = pickle.loads(kept.read_bytes())
-        return made
+        if not file.exists():
+            file.write_bytes(pickle.dumps(record_scene(client, scene, folder / "place")))
+        recorded: Recording = pickle.loads(file.read_bytes())
+        return recorded

@@ -27,10 +27,11 @@ class RunNote(msgspec.Struct, frozen=True):
     records: int
 
 
-def notes_of(made: Recording) -> str:
-    """The notes of a recording, as JSON."""
+def encode_notes(recording: Recording) -> str:
+    """Encode the notes of a recording as JSON."""
     notes = [
-        RunNote(run.client, run.exit_code, len(run.billed) + len(run.refused)) for run in made.runs
+        RunNote(run.client, run.exit_code, len(run.billed) + len(run.refused))
+        for run in recording.runs
     ]
     return msgspec.json.encode(notes).decode()
 
@@ -43,7 +44,7 @@ def load_fixture(client: str, scene: str, scratch: Path) -> Recording:
     shutil.copytree(folder / "home", home)
     for dump in home.rglob("*.sql"):
         _restore(dump)
-    starts = accumulate((one.records for one in notes), initial=0)
+    starts = accumulate((note.records for note in notes), initial=0)
     numbered = enumerate(zip(notes, starts, strict=False), start=1)
     runs = (_run(folder, home, number, note, start) for number, (note, start) in numbered)
     return Recording(client, scene, tuple(runs))
@@ -59,8 +60,8 @@ def _run(folder: Path, home: Path, number: int, note: RunNote, before: int) -> C
         stderr="",
         home=home,
         project=Path("/home/dev/project"),
-        billed=tuple(one for one in records if isinstance(one, Billed)),
-        refused=tuple(one for one in records if isinstance(one, Refused)),
+        billed=tuple(record for record in records if isinstance(record, Billed)),
+        refused=tuple(record for record in records if isinstance(record, Refused)),
         transcripts=tuple(sorted(path for path in home.rglob("*") if path.is_file())),
         requests=folder / "requests.jsonl",
     )

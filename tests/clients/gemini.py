@@ -24,13 +24,12 @@ SETTINGS: dict[str, Any] = {
     "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
 }
 
-FILE = ".gemini/settings.json"
-"""Its settings, below the home folder."""
+SETTINGS_PATH = ".gemini/settings.json"  # below the home folder
 
 
 def write_settings(place: Place, settings: Mapping[str, Any]) -> Path:
-    """Write settings.json, with further groups of settings; gives its place."""
-    file = place.home / FILE
+    """Write settings.json, with further groups of settings; returns its path."""
+    file = place.home / SETTINGS_PATH
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(SETTINGS | dict(settings)), encoding="utf-8")
     return file
@@ -49,7 +48,7 @@ def run_gemini(
     Without any, settings that are there already stay as they are.
     """
     place = Place(folder)
-    if settings is not None or not (place.home / FILE).exists():
+    if settings is not None or not (place.home / SETTINGS_PATH).exists():
         write_settings(place, settings or {})
     command = [require("gemini"), "-p", prompt, "--output-format", "stream-json", "--yolo"]
     return run_client(

@@ -72,7 +72,7 @@ def cache_folder() -> Path:
     return Path(cache) / "brimline" / "clients"
 
 
-def installed(client: str) -> Path:
+def install_client(client: str) -> Path:
     """The command of a pinned client, installed if it is missing; raises CannotInstall."""
     pin = pins()[client]
     root = cache_folder()
@@ -80,14 +80,14 @@ def installed(client: str) -> Path:
     command = target / pin.command
     if not command.exists():
         root.mkdir(parents=True, exist_ok=True)
-        with _alone(root / f".{client}.lock"):
+        with _locked(root / f".{client}.lock"):
             if not command.exists():
                 _install(pin, target)
     return command
 
 
 @contextmanager
-def _alone(lock: Path) -> Generator[None]:
+def _locked(lock: Path) -> Generator[None]:
     """Hold a file lock, which the system releases if the process dies."""
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -96,8 +96,8 @@ def _alone(lock: Path) -> Generator[None]:
 
 def _install(pin: Pin, target: Path) -> None:
     """Install into a temporary folder, then rename it; leftovers of killed runs are removed."""
-    for left in target.parent.glob(f".{pin.client}-new-*"):
-        shutil.rmtree(left, ignore_errors=True)
+    for leftover in target.parent.glob(f".{pin.client}-new-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
     new = Path(tempfile.mkdtemp(prefix=f".{pin.client}-new-", dir=target.parent))
     _npm(pin, new)
     if not (new / pin.command).exists():
@@ -111,11 +111,11 @@ def _npm(pin: Pin, folder: Path) -> None:
     tool = node()
     (folder / "package.json").write_text("{}", encoding="utf-8")
     environment = os.environ | {"PATH": f"{tool.binary.parent}:{os.environ['PATH']}"}
-    what = f"{pin.package}@{pin.version}"
+    package = f"{pin.package}@{pin.version}"
     quiet = ("--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
     try:
         subprocess.run(
-            [tool.binary, tool.npm, "install", *quiet, what],
+            [tool.binary, tool.npm, "install", *quiet, package],
             cwd=folder,
             env=environment,
             check=True,
@@ -125,16 +125,18 @@ def _npm(pin: Pin, folder: Path) -> None:
             timeout=INSTALL_TIMEOUT_S,
         )
     except subprocess.TimeoutExpired as error:
-        raise CannotInstall(f"npm install {what}: no end in {INSTALL_TIMEOUT_S} s") from error
+        raise CannotInstall(
+            f"npm install {package}: did not end within {INSTALL_TIMEOUT_S} s"
+        ) from error
     except subprocess.CalledProcessError as error:
-        last = error.stderr.strip().splitlines()[-1:] or ["no message"]
-        raise CannotInstall(f"npm install {what} failed: {last[0]}") from error
+        last_line = error.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise CannotInstall(f"npm install {package} failed: {last_line[0]}") from error
 
 
 def require(client: str) -> Path:
     """The command of a client; without it the test is skipped, or fails under CI=true."""
     try:
-        return installed(client)
+        return install_client(client)
     except CannotInstall as error:
         if os.environ.get("CI") == "true":
             pytest.fail(f"{client}: {error}")

@@ -16,29 +16,28 @@ from tmux.terminal import Terminal
 
 from . import claude, codex, gemini, opencode, pi
 from .install import node, require
-from .run import SOURCES, Place, isolation
+from .run import SOURCES, Place, isolation_prefix
 
 MODEL = "claude-sonnet-4-5"
-NEWEST = "gpt-6-sol"
-"""The newest model of Codex: for an older one it first asks whether to switch."""
+NEWEST_CODEX_MODEL = "gpt-6-sol"  # for an older one Codex first asks whether to switch
 
-LAST_WORDS = "echo it ended with $?\nexec sleep 3600\n"
-"""Keeps the pane open after the client ended, to see why."""
+# Keeps the pane open after the client ended, to show its exit code.
+KEEP_PANE_OPEN = "echo it ended with $?\nexec sleep 3600\n"
 
-PASSED_ON = ' TMUX="$TMUX" TMUX_PANE="$TMUX_PANE" '
+TMUX_VARIABLES = ' TMUX="$TMUX" TMUX_PANE="$TMUX_PANE" '
 
 
 @dataclass(frozen=True)
-class Started:
-    """How a client is started: command, environment, and template files for the model's address."""
+class ClientCommand:
+    """How a client is started: command, environment, and templates with the model's address."""
 
     command: Sequence[str | Path]
     environment: Mapping[str, str]
     fill: Mapping[Path, Path] = field(default_factory=dict[Path, Path])
 
 
-def start_claude(place: Place) -> Started:
-    """Claude Code, with every question of a first start answered."""
+def start_claude(place: Place) -> ClientCommand:
+    """Claude Code, with all questions of its first start answered."""
     known = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
     answers = {
         "hasCompletedOnboarding": True,
@@ -48,32 +47,32 @@ def start_claude(place: Place) -> Started:
     }
     (place.home / ".claude.json").write_text(json.dumps(answers))
     command = [require("claude"), "--model", MODEL, "--permission-mode", "acceptEdits"]
-    return Started([*command, "--allowedTools", "Bash,Read"], claude.ENVIRONMENT)
+    return ClientCommand([*command, "--allowedTools", "Bash,Read"], claude.ENVIRONMENT)
 
 
-def start_codex(place: Place) -> Started:
+def start_codex(place: Place) -> ClientCommand:
     """Codex, in a folder that it trusts."""
     config = place.home / ".codex/config.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
     trusted = f'[projects."{place.project}"]\ntrust_level = "trusted"\n'
     config.write_text(trusted)
-    settings = [*codex.SETTINGS, f'model="{NEWEST}"']
+    settings = [*codex.SETTINGS, f'model="{NEWEST_CODEX_MODEL}"']
     words = [word for setting in settings for word in ("-c", setting)]
     command = [require("codex"), "--dangerously-bypass-hook-trust", *words]
-    return Started(command, {"FAKE_KEY": "sk-dummy"})
+    return ClientCommand(command, {"FAKE_KEY": "sk-dummy"})
 
 
-def start_gemini(place: Place) -> Started:
-    """Gemini CLI, with its key, and with what was set up before."""
+def start_gemini(place: Place) -> ClientCommand:
+    """Gemini CLI, with a login and the settings that exist already."""
     file = place.home / ".gemini/settings.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     before: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     file.write_text(json.dumps(before | gemini.SETTINGS))
-    return Started([require("gemini"), "--yolo"], gemini.ENVIRONMENT)
+    return ClientCommand([require("gemini"), "--yolo"], gemini.ENVIRONMENT)
 
 
-def start_pi(place: Place) -> Started:
-    """Pi, with the fake as its provider."""
+def start_pi(place: Place) -> ClientCommand:
+    """Pi, with the fake model as its provider."""
     models = place.home / ".pi/agent/models.json"
     models.parent.mkdir(parents=True, exist_ok=True)
     model: dict[str, Any] = {"id": pi.MODEL, "name": "Fake", "reasoning": False}
@@ -82,21 +81,21 @@ def start_pi(place: Place) -> Started:
     template = place.root / "models.json"
     template.write_text(json.dumps({"providers": {"fake": {**provider, "models": [model]}}}))
     command = [require("pi"), "--provider", "fake", "--model", pi.MODEL]
-    return Started(command, {"PI_OFFLINE": "1", "PI_TELEMETRY": "0"}, {template: models})
+    return ClientCommand(command, {"PI_OFFLINE": "1", "PI_TELEMETRY": "0"}, {template: models})
 
 
-def start_opencode(place: Place) -> Started:
-    """opencode, with the fake as its provider."""
+def start_opencode(place: Place) -> ClientCommand:
+    """opencode, with the fake model as its provider."""
     model = {"name": "Fake", "limit": {"context": 200_000, "output": 8192}, "cost": opencode.COST}
     options = {"baseURL": "{base_url}/v1", "apiKey": "sk-dummy"}
     provider = {"npm": "@ai-sdk/anthropic", "options": options, "models": {opencode.MODEL: model}}
     name = f"fake/{opencode.MODEL}"
     config = {"provider": {"fake": provider}, "model": name, "small_model": name}
-    told = {"OPENCODE_CONFIG_CONTENT": json.dumps(config | {"autoupdate": False})}
-    return Started([require("opencode")], opencode.ENVIRONMENT | told)
+    variables = {"OPENCODE_CONFIG_CONTENT": json.dumps(config | {"autoupdate": False})}
+    return ClientCommand([require("opencode")], opencode.ENVIRONMENT | variables)
 
 
-CLIENTS: dict[str, Callable[[Place], Started]] = {
+CLIENTS: dict[str, Callable[[Place], ClientCommand]] = {
     "claude": start_claude,
     "codex": start_codex,
     "gemini": start_gemini,
@@ -119,59 +118,61 @@ class Interactive(Terminal):
         self.agent = agent
         self.place = Place(folder)
         self.place.make()
-        started = CLIENTS[agent](self.place)
+        client_command = CLIENTS[agent](self.place)
         self.requests_file = folder / "requests.jsonl"
         script = folder / "run.sh"
-        script.write_text(self._script(started, scenario, dict(environment or {}), arguments))
+        script.write_text(
+            self._script(client_command, scenario, dict(environment or {}), arguments)
+        )
         super().__init__(["sh", str(script)], self.place.project)
         self.begin(lambda: self.until_composer(agent))
 
     def _script(
         self,
-        started: Started,
+        client_command: ClientCommand,
         scenario: Scenario,
         environment: dict[str, str],
         arguments: Sequence[str],
     ) -> str:
-        """Fake and client in one command line, so that both are in one network namespace."""
+        """Return a script that runs fake model and client in one network namespace."""
         script = self.place.root / "scenario.json"
         fake.save(scenario, script)
-        words = [*isolation(), sys.executable, "-m", "brimline.testing.fake_model"]
+        words = [*isolation_prefix(), sys.executable, "-m", "brimline.testing.fake_model"]
         words += ["--scenario", str(script), "--requests", str(self.requests_file)]
-        for template, file in started.fill.items():
+        for template, file in client_command.fill.items():
             words += ["--fill", str(template), str(file)]
-        told = {
+        variables = {
             "HOME": str(self.place.home),
             "PATH": f"{node().binary.parent}:/usr/local/bin:/usr/bin:/bin",
             "TERM": "xterm-256color",
             "LANG": "C.UTF-8",
             "TZ": "UTC",
-            **started.environment,
+            **client_command.environment,
             **environment,
         }
-        words += ["--", "env", "-i", *(f"{name}={value}" for name, value in told.items())]
-        client = [str(word) for word in (*started.command, *arguments)]
-        ours = f"export PYTHONPATH={shlex.quote(str(SOURCES))}\n"
-        return f"{ours}{shlex.join(words)}{PASSED_ON}{shlex.join(client)}\n{LAST_WORDS}"
+        words += ["--", "env", "-i", *(f"{name}={value}" for name, value in variables.items())]
+        client = [str(word) for word in (*client_command.command, *arguments)]
+        export = f"export PYTHONPATH={shlex.quote(str(SOURCES))}\n"
+        return f"{export}{shlex.join(words)}{TMUX_VARIABLES}{shlex.join(client)}\n{KEEP_PANE_OPEN}"
 
     def say(self, text: str) -> None:
         """Type a text like a user, and submit it.
 
-        Pi keeps what is sent off while it starts: then it takes a second Enter.
+        Pi keeps a text that is submitted while it starts: a second Enter submits it.
         """
         self.type(text)
-        self.until(lambda: self._holds(text), f"{text!r} is not typed")
-        self.until(lambda: self._sent_off(text), f"{text!r} is not sent off")
+        self.until(lambda: self._is_composed(text), f"{text!r} is not typed")
+        self.until(lambda: self._submit(text), f"{text!r} is not submitted")
 
-    def _holds(self, text: str) -> bool:
+    def _is_composed(self, text: str) -> bool:
         return self.composer(self.agent).text == text
 
-    def _sent_off(self, text: str) -> bool:
+    def _submit(self, text: str) -> bool:
         self.press("Enter")
-        return self.soon(lambda: not self._holds(text))
+        return self.soon(lambda: not self._is_composed(text))
 
     def requests(self) -> list[str]:
-        """The bodies of the requests for an answer, in their order."""
+        """The bodies of the model requests, in order."""
         if not self.requests_file.exists():
             return []
         lines = self.requests_file.read_text("utf-8").splitlines()

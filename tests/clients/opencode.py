@@ -16,7 +16,7 @@ MODEL = "fake-claude"
 ENVIRONMENT = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
 DATABASE = ".local/share/opencode/opencode.db"
 EXPORT = "opencode export"
-FETCHED = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "1.18.18"}}}}
+PLUGIN_LOCK = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "1.18.18"}}}}
 COST = {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75}
 
 CHATGPT_PLAN = {
@@ -39,12 +39,14 @@ export const Redirect = async () => ({{}})
 """
 
 
-def write_fetched(place: Place) -> None:
-    """Note that opencode has fetched the package that it gives to plugins: it does so before it
-    loads any, once, and without a network that takes it a minute."""
+def write_plugin_lock(place: Place) -> None:
+    """Write the lock of the package that opencode provides to plugins.
+
+    Without it opencode fetches the package first, which takes a minute without a network.
+    """
     folder = place.home / ".config/opencode"
     (folder / "node_modules").mkdir(parents=True, exist_ok=True)
-    (folder / "package-lock.json").write_text(json.dumps(FETCHED), encoding="utf-8")
+    (folder / "package-lock.json").write_text(json.dumps(PLUGIN_LOCK), encoding="utf-8")
 
 
 def write_openai_login(place: Place, login: Mapping[str, object]) -> None:
@@ -113,5 +115,5 @@ def bash(command: str) -> Reply:
 
 def task(prompt: str) -> Reply:
     """A reply that starts a subagent."""
-    what = {"description": "Look around", "prompt": prompt, "subagent_type": "general"}
-    return Reply(text="I ask an agent.", tools=(ToolCall("task", what),))
+    arguments = {"description": "Look around", "prompt": prompt, "subagent_type": "general"}
+    return Reply(text="I ask an agent.", tools=(ToolCall("task", arguments),))

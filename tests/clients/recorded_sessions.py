@@ -25,9 +25,9 @@ def token_counts(usage: Usage) -> Tokens:
     return usage.input, usage.cache_read, usage.cache_write, usage.output
 
 
-def billed_usage(one: Billed) -> Usage:
+def billed_usage(call: Billed) -> Usage:
     """A billed call in Brimline's own type."""
-    usage = one.usage
+    usage = call.usage
     return Usage(usage.input, usage.cache_read, usage.cache_write, usage.output, usage.reasoning)
 
 
@@ -35,13 +35,14 @@ def total_counts(usages: Iterable[Usage]) -> Tokens:
     return token_counts(reduce(add, usages, ZERO))
 
 
-def transcript_sessions(made: Recording) -> list[Session]:
+def transcript_sessions(recording: Recording) -> list[Session]:
     """Each transcript of a recording, oldest first, found and read like a user's."""
-    agent = get_agent(made.client)
-    found = sorted(
-        agent.transcripts(Places(made.last.home, {})), key=lambda one: (one.modified, one.path)
+    agent = get_agent(recording.client)
+    files = sorted(
+        agent.transcripts(Places(recording.last.home, {})),
+        key=lambda file: (file.modified, file.path),
     )
-    return [fold(Session(), agent.source.read(one)) for one in found]
+    return [fold(Session(), agent.source.read(file)) for file in files]
 
 
 def threads(sessions: Iterable[Session]) -> list[Thread]:

@@ -25,7 +25,7 @@ SOURCES = Path(fake.__file__).parents[3]
 
 @dataclass(frozen=True)
 class ClientRun:
-    """What one run of a client left behind, and what it was billed."""
+    """The files and output of one run of a client, and the calls that it was billed."""
 
     client: str
     exit_code: int
@@ -48,7 +48,7 @@ class ClientRun:
 
     def of(self, *threads: str) -> tuple[Billed, ...]:
         """The calls billed to these threads."""
-        return tuple(one for one in self.billed if one.thread in threads)
+        return tuple(call for call in self.billed if call.thread in threads)
 
 
 @dataclass(frozen=True)
@@ -83,16 +83,16 @@ class Place:
 
 
 class ClientTimeout(Exception):
-    """A client did not end in its time and was killed."""
+    """A client did not end within its timeout and was killed."""
 
 
 @functools.cache
-def isolation() -> tuple[str, ...]:
+def isolation_prefix() -> tuple[str, ...]:
     """The command prefix that allows loopback only; empty if it is not permitted."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return ()
-    tried = subprocess.run([*LOOPBACK_ONLY, "true"], capture_output=True, check=False)
-    return LOOPBACK_ONLY if tried.returncode == 0 else ()
+    trial = subprocess.run([*LOOPBACK_ONLY, "true"], capture_output=True, check=False)
+    return LOOPBACK_ONLY if trial.returncode == 0 else ()
 
 
 def run_client(
@@ -121,8 +121,8 @@ def run_client(
     server = ["--scenario", script, "--log", place.log, "--requests", requests]
     for template, file in (fill or {}).items():
         server += ["--fill", template, file]
-    words = _words(server, command, _environment(place) | dict(environment))
-    code = _wait(words, place.project, stream, errors, timeout)
+    command_line = _command_line(server, command, _environment(place) | dict(environment))
+    code = _run_until_exit(command_line, place.project, stream, errors, timeout)
     records = fake.read_records(place.log)[len(before) :]
     return ClientRun(
         client=client,
@@ -131,14 +131,14 @@ def run_client(
         stderr=errors.read_text(encoding="utf-8", errors="replace"),
         home=place.home,
         project=place.project,
-        billed=tuple(one for one in records if isinstance(one, Billed)),
-        refused=tuple(one for one in records if isinstance(one, Refused)),
-        transcripts=tuple(sorted(place.home.glob(transcripts), key=_age)),
+        billed=tuple(record for record in records if isinstance(record, Billed)),
+        refused=tuple(record for record in records if isinstance(record, Refused)),
+        transcripts=tuple(sorted(place.home.glob(transcripts), key=_modified)),
         requests=requests,
     )
 
 
-def _age(path: Path) -> tuple[float, str]:
+def _modified(path: Path) -> tuple[float, str]:
     return (path.stat().st_mtime, str(path))
 
 
@@ -152,38 +152,42 @@ def _environment(place: Place) -> dict[str, str]:
     }
 
 
-def _words(
+def _command_line(
     options: Sequence[str | Path], command: Sequence[str | Path], environment: Mapping[str, str]
 ) -> list[str]:
-    """Fake and client in one command line, so that both are in one network namespace."""
-    server = (*isolation(), sys.executable, "-m", "brimline.testing.fake_model")
+    """Return one command line for fake model and client: both share a network namespace."""
+    server = (*isolation_prefix(), sys.executable, "-m", "brimline.testing.fake_model")
     settings = (f"{name}={value}" for name, value in environment.items())
     return [str(word) for word in (*server, *options, "--", "env", "-i", *settings, *command)]
 
 
-def _wait(words: Sequence[str], folder: Path, stream: Path, errors: Path, timeout: float) -> int:
+def _run_until_exit(
+    command_line: Sequence[str], folder: Path, stream: Path, errors: Path, timeout: float
+) -> int:
     """Run until the end or the timeout, and kill the whole process group."""
-    ours = os.environ | {"PYTHONPATH": str(SOURCES)}
+    server_environment = os.environ | {"PYTHONPATH": str(SOURCES)}
     with stream.open("wb") as out, errors.open("wb") as err:
         process = subprocess.Popen(
-            words,
+            command_line,
             cwd=folder,
-            env=ours,
+            env=server_environment,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
             start_new_session=True,
         )
         try:
-            _until_it_ends(process, timeout)
+            _wait_for_exit(process, timeout)
             return process.wait(0)
         except subprocess.TimeoutExpired as error:
-            raise ClientTimeout(f"{words[-1]!r}: no end in {timeout} s, see {errors}") from error
+            raise ClientTimeout(
+                f"{command_line[-1]!r}: did not end within {timeout} s, see {errors}"
+            ) from error
         finally:
-            _end_group(process)
+            _kill_group(process)
 
 
-def _until_it_ends(process: subprocess.Popen[bytes], timeout: float) -> None:
+def _wait_for_exit(process: subprocess.Popen[bytes], timeout: float) -> None:
     """Wait for a process without delay; `wait` with a timeout polls every 50 ms."""
     if not hasattr(os, "pidfd_open"):
         process.wait(timeout)
@@ -195,7 +199,7 @@ def _until_it_ends(process: subprocess.Popen[bytes], timeout: float) -> None:
         os.close(handle)
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -36,47 +36,47 @@ class Recording:
     @property
     def billed(self) -> tuple[Billed, ...]:
         """Every call billed in the scene."""
-        return tuple(one for run in self.runs for one in run.billed)
+        return tuple(call for run in self.runs for call in run.billed)
 
     @property
     def refused(self) -> tuple[Refused, ...]:
         """Every call refused in the scene."""
-        return tuple(one for run in self.runs for one in run.refused)
+        return tuple(call for run in self.runs for call in run.refused)
 
     def threads(self) -> list[str]:
-        """The threads billed, in sequence, without background chores such as titles."""
-        return [one.thread for one in self.billed if one.thread != "title"]
+        """The threads of the billed calls in order, without titles."""
+        return [call.thread for call in self.billed if call.thread != "title"]
 
 
 Scene = Callable[[Path], tuple[ClientRun, ...]]
 
 
-def loop(one: Callable[[str], Reply], *, reasoning: str | None = THOUGHT) -> Scenario:
+def loop(tool: Callable[[str], Reply], *, reasoning: str | None = THOUGHT) -> Scenario:
     """A turn of three calls; the second has reasoning, text and two tool calls."""
-    first, second = one("echo one"), one("echo two")
+    first, second = tool("echo one"), tool("echo two")
     both = Reply(text="Two more.", reasoning=reasoning, tools=first.tools + second.tools)
     return Scenario(main=(first, both, DONE), ramp=SMALL_STEPS)
 
 
-def steps(one: Callable[[str], Reply], count: int, ramp: Ramp) -> Scenario:
+def steps(tool: Callable[[str], Reply], count: int, ramp: Ramp) -> Scenario:
     """A turn of `count` tool calls on a ramp."""
-    return Scenario(main=(*(one(f"echo {n}") for n in range(count)), DONE), ramp=ramp)
+    return Scenario(main=(*(tool(f"echo {n}") for n in range(count)), DONE), ramp=ramp)
 
 
-def failing(one: Callable[[str], Reply], *errors: Reply) -> Scenario:
+def failing(tool: Callable[[str], Reply], *errors: Reply) -> Scenario:
     """A turn whose second call is refused before it is answered."""
-    return Scenario(main=(one("echo one"), *errors, one("echo two"), DONE), ramp=SMALL_STEPS)
+    return Scenario(main=(tool("echo one"), *errors, tool("echo two"), DONE), ramp=SMALL_STEPS)
 
 
-def _asking(start: Reply, *subagent: Reply, wait: Reply | None = None) -> Scenario:
+def _subagent_scenario(start: Reply, *subagent: Reply, wait: Reply | None = None) -> Scenario:
     main = (start, wait, DONE) if wait else (start, DONE)
     return Scenario(main=main, subagent=subagent, ramp=Ramp(step=3_000))
 
 
 # Claude Code
 
-# The pause lets the main thread end its turn before the subagent's news come in.
-CLAUDE_AGENT = _asking(
+# With the delay the main thread ends its turn before the subagent reports.
+CLAUDE_AGENT = _subagent_scenario(
     claude.agent("Look around."),
     msgspec.structs.replace(claude.bash("echo sub one"), delay=0.5),
     claude.bash("echo sub two"),
@@ -97,13 +97,13 @@ def _claude(scenario: Scenario, *arguments: str, **options: str) -> Scene:
 
 
 def _claude_twice(*arguments: str) -> Scene:
-    def play(folder: Path) -> tuple[ClientRun, ...]:
+    def run_twice(folder: Path) -> tuple[ClientRun, ...]:
         new, old = ("--session-id", SESSION), ("--resume", SESSION)
         first = claude.run_claude(loop(claude.bash), folder, "Go.", *new)
         more = Scenario(main=(claude.bash("echo more"), DONE), ramp=Ramp(start=12_000, step=500))
         return first, claude.run_claude(more, folder, "Go on.", *old, *arguments)
 
-    return play
+    return run_twice
 
 
 def _too_long(folder: Path) -> tuple[ClientRun, ...]:
@@ -147,7 +147,7 @@ def _codex(scenario: Scenario, *settings: str) -> Scene:
 
 
 def _codex_twice(ramp: Ramp, *settings: str) -> Scene:
-    def play(folder: Path) -> tuple[ClientRun, ...]:
+    def run_twice(folder: Path) -> tuple[ClientRun, ...]:
         full = Scenario(main=(codex.shell("echo one"), DONE), ramp=Ramp(start=1_000, step=60_000))
         more = Scenario(main=(DONE,), ramp=ramp)
         return (
@@ -155,7 +155,7 @@ def _codex_twice(ramp: Ramp, *settings: str) -> Scene:
             codex.run_codex(more, folder, "Go on.", *settings, resume=True),
         )
 
-    return play
+    return run_twice
 
 
 def _cache_writes(folder: Path) -> tuple[ClientRun, ...]:
@@ -163,7 +163,9 @@ def _cache_writes(folder: Path) -> tuple[ClientRun, ...]:
     return (codex.run_codex(scenario, folder, "Go."),)
 
 
-CODEX_AGENT = _asking(codex.spawn("Look around."), codex.shell("echo sub"), DONE, wait=codex.wait())
+CODEX_AGENT = _subagent_scenario(
+    codex.spawn("Look around."), codex.shell("echo sub"), DONE, wait=codex.wait()
+)
 
 CODEX: dict[str, Scene] = {
     "tool-loop": _codex(loop(codex.shell)),
@@ -220,7 +222,7 @@ PI: dict[str, Scene] = {
 # Gemini CLI
 
 SNAPSHOT = "<state_snapshot><overall_goal>To run commands.</overall_goal></state_snapshot>"
-EARLY = {"model": {"compressionThreshold": 0.02}}
+EARLY_COMPRESSION = {"model": {"compressionThreshold": 0.02}}
 
 
 def _gemini(scenario: Scenario) -> Scene:
@@ -233,15 +235,15 @@ def _gemini_twice(folder: Path) -> tuple[ClientRun, ...]:
     ramp = Ramp(start=30_000, step=5_000, after_compaction=500)
     more = Scenario(main=(gemini.shell("echo two"), DONE), ramp=ramp, summary=SNAPSHOT)
     return (
-        gemini.run_gemini(full, folder, "Go.", settings=EARLY),
-        gemini.run_gemini(more, folder, "Go on.", "--resume", "latest", settings=EARLY),
+        gemini.run_gemini(full, folder, "Go.", settings=EARLY_COMPRESSION),
+        gemini.run_gemini(more, folder, "Go on.", "--resume", "latest", settings=EARLY_COMPRESSION),
     )
 
 
 GEMINI: dict[str, Scene] = {
     "tool-loop": _gemini(loop(gemini.shell)),
     "subagent": _gemini(
-        _asking(
+        _subagent_scenario(
             gemini.invoke("Look around."), gemini.shell("echo sub"), gemini.complete("Nothing.")
         )
     ),
@@ -276,7 +278,9 @@ OPENCODE: dict[str, Scene] = {
     "tool-loop": _opencode(loop(opencode.bash)),
     "responses": _opencode(loop(opencode.bash), "@ai-sdk/openai"),
     "chat": _opencode(loop(opencode.bash), "@ai-sdk/openai-compatible"),
-    "subagent": _opencode(_asking(opencode.task("Look around."), opencode.bash("echo sub"), DONE)),
+    "subagent": _opencode(
+        _subagent_scenario(opencode.task("Look around."), opencode.bash("echo sub"), DONE)
+    ),
     "auto-compact": _opencode_exported,
     "continue-errors": _opencode_twice,
 }
@@ -290,6 +294,6 @@ SCENES: dict[str, dict[str, Scene]] = {
 }
 
 
-def play(client: str, scene: str, folder: Path) -> Recording:
+def record_scene(client: str, scene: str, folder: Path) -> Recording:
     """Run a scene in an empty folder."""
     return Recording(client, scene, SCENES[client][scene](folder))

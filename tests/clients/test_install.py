@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .install import CannotInstall, cache_folder, installed, node, pins, require
+from .install import CannotInstall, cache_folder, install_client, node, pins, require
 
 
 def test_every_client_is_pinned() -> None:
@@ -42,7 +42,7 @@ def unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_failed_install_leaves_no_client(unreachable: Path) -> None:
     """An incomplete folder is never used as a client, and the error says what to install."""
     with pytest.raises(CannotInstall, match=r"npm install @openai/codex@"):
-        installed("codex")
+        install_client("codex")
     assert not [path for path in unreachable.iterdir() if not path.name.startswith(".")]
 
 
@@ -51,7 +51,7 @@ def test_remains_of_a_killed_install_are_removed(unreachable: Path) -> None:
     left = unreachable / ".codex-new-dead"
     left.mkdir(parents=True)
     with pytest.raises(CannotInstall):
-        installed("codex")
+        install_client("codex")
     assert not left.exists()
 
 

@@ -18,7 +18,7 @@ from . import claude, codex, gemini
 from .install import cache_folder, require
 from .recorded_sessions import billed_usage
 from .run import ClientRun, Place, run_client
-from .scenes import loop, play, steps
+from .scenes import loop, record_scene, steps
 
 pytestmark = pytest.mark.clients
 
@@ -105,10 +105,10 @@ def test_run_passes_the_output_and_reports_the_bill(
 ) -> None:
     """Exit code, output, summary line and row of every run are right, to the token."""
     wrapped(client, tmp_path, monkeypatch)
-    made = play(client, scene, tmp_path / "place")
-    rows = list(read_rows(made.last.home / "events.jsonl"))
-    assert len(rows) == len(made.runs)
-    for number, (run, row) in enumerate(zip(made.runs, rows, strict=True), 1):
+    recording = record_scene(client, scene, tmp_path / "place")
+    rows = list(read_rows(recording.last.home / "events.jsonl"))
+    assert len(rows) == len(recording.runs)
+    for number, (run, row) in enumerate(zip(recording.runs, rows, strict=True), 1):
         assert run.exit_code == int((client, scene) in FAILING) == row.figures.exit_code
         check(run, row, run.home / f"copy-{number}")
         if scene == "tool-loop" and client in WINDOWS:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from brimline.testing.fake_model import Reply, Scenario
 
-from ..opencode import bash, run_opencode, task, write_fetched
+from ..opencode import bash, run_opencode, task, write_plugin_lock
 from ..run import ClientRun, Place
 from .extension_client import ExtensionClient
 
@@ -27,7 +27,7 @@ class Opencode(ExtensionClient):
 
     def write_settings(self) -> Path:
         """Write the user's own plugin, and the package for plugins."""
-        write_fetched(Place(self.folder))
+        write_plugin_lock(Place(self.folder))
         return super().write_settings()
 
     def turn(
