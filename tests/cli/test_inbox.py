@@ -65,6 +65,39 @@ def test_inbox_lists_messages_of_ended_sessions_only_if_asked(daemon: Running) -
     assert "too late" in daemon.command("inbox").stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        ([], ["queued for {id}: delivered with the next prompt"]),
+        (["--urgent"], ["queued for {id}: delivered with the next prompt or tool result"]),
+        (
+            ["--wake"],
+            [
+                "not typed: its tmux pane is unknown",
+                "queued for {id}: delivered with the next prompt",
+            ],
+        ),
+    ],
+)
+def test_send_says_when_a_message_arrives(
+    daemon: Running, words: list[str], lines: list[str]
+) -> None:
+    daemon.hook({"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"})
+    sent = daemon.command("send", SESSION[:8], "hello", *words)
+    assert sent.stdout.splitlines() == [line.format(id=SESSION) for line in lines]
+
+
+def test_wake_of_an_agent_that_has_ended_keeps_the_message(daemon: Running) -> None:
+    start = {"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"}
+    daemon.hook(start)
+    daemon.hook({**start, "hook_event_name": "SessionEnd", "reason": "other"})
+    first, _, last = daemon.command("send", SESSION, "hello", "--wake").stdout.splitlines()
+    assert first == "not typed: the agent is not running"
+    assert last == "it has ended: the message is kept for 24 hours in case it is resumed"
+    sent = json.loads(daemon.command("send", SESSION, "hello", "--wake", "--json").stdout)
+    assert (sent["typed"], sent["not_typed"]) == (False, "the agent is not running")
+
+
 def test_multi_line_message_is_one_table_row(daemon: Running) -> None:
     assert daemon.command("send", "to-come", "Look at:\n\tthe tests\r\n").returncode == 0
     assert daemon.command("inbox").stdout.endswith("  [message from user] Look at: the tests\n")

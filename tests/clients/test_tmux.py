@@ -406,6 +406,39 @@ def test_last_level_is_read_before_an_interactive_turn_ends_if_set(
     assert "I stop." in holding(client, "[brimline] Your context is at ")[0]
 
 
+def test_wake_types_a_message_for_an_idle_agent_and_no_other(
+    daemon: Running, set_up: Callable[..., Interactive]
+) -> None:
+    """Its hook adds what else is queued; a working agent gets its message with the next prompt."""
+    scenario = Scenario(main=(Reply(text="Done."),), otherwise=Reply(text="I see."))
+    client = set_up(scenario)
+    client.say("Go.")
+    client.until(lambda: "Done." in client.text)
+    client.until_composer("claude")
+    (view,) = daemon.until("/v1/sessions", lambda found: len(found) == 1)
+    session = view["session"]["id"]
+    queued = daemon.command("send", session, "Mind the docs.")
+    assert queued.stdout == f"queued for {session}: delivered with the next prompt\n"
+    client.type("half a thou")
+    client.until_composer("claude", "typed")
+    told = daemon.command("send", session, "Mind the tests.", "--wake")
+    assert told.stdout == (
+        "not typed: there is text in the composer\n"
+        f"queued for {session}: delivered with the next prompt\n"
+    )
+    client.press("-N", "11", "BSpace")
+    client.until_composer("claude")
+    told = daemon.command("send", session, "Wake up.", "--wake")
+    assert told.stdout == f"typed into the pane of {session}\n", told.stderr
+    client.until(lambda: "I see." in client.text, "it does not answer")
+    (first, *_) = holding(client, "Wake up.")
+    texts = ("Wake up.", "Mind the docs.", "Mind the tests.")
+    assert [first.count(f"[message from user] {text}") for text in texts] == [1, 1, 1]
+    path = f"/v1/sessions/{session}/messages"
+    found = daemon.until(path, lambda found: all(each["state"] == "delivered" for each in found))
+    assert len(found) == 3
+
+
 def test_message_for_an_agent_without_hooks_is_typed_into_its_pane(
     daemon: InTmux, opened: Open
 ) -> None:

@@ -15,7 +15,7 @@ from brimline.store.base import MarkMessage, PutSession, QueueMessage, Write
 from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
-from brimline.tmux.message_delivery import MessageDelivery
+from brimline.tmux.message_delivery import NO_PANE, NOT_RUNNING, MessageDelivery
 from brimline.tmux.pane_search import find_pane, runs_in_pane
 from brimline.tmux.typist import Typist
 
@@ -157,6 +157,82 @@ def test_nothing_is_typed_for_agents_with_hooks_compacting_or_without_pane(
     outcome = deliver(tmp_path, pane, message("m1", "Now."), agent=agent, compacting=compacting)
     assert outcome == (0, ["queued"])
     assert client.sent == []
+
+
+def wake(
+    state: Path, pane: Pane | None, row: SessionRow | None, hook_was_faster: bool = False
+) -> tuple[str | None, str]:
+    """Wake an agent with hooks; returns why it was not, and the message's state."""
+
+    async def main() -> tuple[str | None, str]:
+        store = MemoryStore()
+        await store.write([PutSession(row)] if row else [])
+        await store.write(
+            [QueueMessage(message("m1", "Later.")), QueueMessage(message("m2", "Up."))]
+        )
+        if hook_was_faster:
+            await store.write([MarkMessage("m2", "delivered", ("queued",), time.time())])
+        mail = MessageDelivery(
+            store, Typist(state, 2.0), time.time, lambda row: True, lambda row: pane,
+            lambda id: False, lambda message: message,
+        )  # fmt: skip
+        why_not = await mail.wake("s1", "m2")
+        first, second = await store.messages("s1")
+        assert first.state == "queued"  # it comes with the hook of the typed prompt
+        return why_not, second.state
+
+    return asyncio.run(main())
+
+
+RUNNING = SessionRow("s1", "claude", 9.0)
+
+
+def test_idle_agent_with_hooks_is_woken_by_one_message(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client = start_client("claude")
+    assert wake(tmp_path, client.pane, RUNNING) == (None, "delivered")
+    assert client.sent == ["Up."]
+
+
+def test_nobody_is_woken_while_the_user_types(start_client: StartClient, tmp_path: Path) -> None:
+    client = start_client("claude")
+    client.type("half a thou")
+    client.until_composer("claude", "typed")
+    assert wake(tmp_path, client.pane, RUNNING) == ("there is text in the composer", "queued")
+    assert client.composer("claude").text == "half a thou"
+
+
+def test_working_agent_is_not_woken(start_client: StartClient, tmp_path: Path) -> None:
+    client = start_client("claude", "busy")
+    client.until_composer("claude", "busy")
+    assert wake(tmp_path, client.pane, RUNNING) == ("the agent is busy", "queued")
+    assert client.sent == []
+
+
+def test_message_that_a_hook_delivered_first_is_not_typed(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client = start_client("claude")
+    assert wake(tmp_path, client.pane, RUNNING, hook_was_faster=True) == (None, "delivered")
+    assert client.sent == []
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        None,
+        SessionRow("s1", "claude", 9.0, ended_at=9.0),
+        SessionRow("s1", "claude", 9.0, became="s2", became_at=9.0),
+    ],
+    ids=["unknown", "ended", "cleared"],
+)
+def test_agent_that_does_not_run_is_not_woken(tmp_path: Path, row: SessionRow | None) -> None:
+    assert wake(tmp_path, Pane("/no", "%1"), row) == (NOT_RUNNING, "queued")
+
+
+def test_agent_without_a_pane_is_not_woken(tmp_path: Path) -> None:
+    assert wake(tmp_path, None, RUNNING) == (NO_PANE, "queued")
 
 
 @pytest.mark.parametrize(

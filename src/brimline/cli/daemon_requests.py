@@ -18,9 +18,15 @@ class SessionRef(NamedTuple):
     row: SessionRow | None = None
 
 
-def request(context: Context, method: str, path: str, body: object = None) -> Any:
+def request(
+    context: Context,
+    method: str,
+    path: str,
+    body: object = None,
+    timeout_s: float = daemon.TIMEOUT_S,
+) -> Any:
     """Send a request to the user's daemon; raises InvalidRequest, NotRunning."""
-    return daemon.request(context.state, method, path, body)
+    return daemon.request(context.state, method, path, body, timeout_s)
 
 
 def resolve_session(context: Context, name: str) -> SessionRef:

@@ -1,4 +1,4 @@
-"""`brimline send`: a message for a session, delivered by its hooks."""
+"""`brimline send`: a message for a session, delivered by its hooks or typed into its pane."""
 
 import argparse
 
@@ -6,18 +6,23 @@ from brimline.cli.arguments import add_flag, add_json, check_session, check_utf8
 from brimline.cli.context import Context, emit_json
 from brimline.cli.current_session import find_current_session
 from brimline.cli.daemon_requests import request, resolve_session
-from brimline.daemon_client.request import session_path
+from brimline.daemon_client.request import TIMEOUT_S, session_path
 from brimline.inbox import MESSAGE_LIFETIME_S
 from brimline.store.rows import SessionRow
 from brimline.terminal.text import strip_control
+
+WAKE_TIMEOUT_S = 30.0  # a client may be slow to show a text, and to submit it
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
     about = "a session id or a unique prefix"
     to.add_argument("session", type=check_session, metavar="SESSION", help=about)
     to.add_argument("text", type=check_utf8, metavar="TEXT", help="the message")
-    add_flag(to, "--urgent", "deliver at the next tool result instead of the next turn")
+    add_flag(to, "--urgent", "deliver with the next tool result, not only with the next prompt")
     add_flag(to, "--block-stop", "do not let the agent's turn end before it has read the message")
+    add_flag(
+        to, "--wake", "type it into the agent's tmux pane if it is idle and its input is empty"
+    )
     add_json(to)
 
 
@@ -30,13 +35,20 @@ def run(context: Context, options: argparse.Namespace) -> int:
         "urgent": options.urgent,
         "sender": sender or "user",
         "blocks_stop": options.block_stop,
+        "wake": options.wake,
     }
-    message = request(context, "POST", session_path(session.id, "/messages"), body)
+    path = session_path(session.id, "/messages")
+    message = request(context, "POST", path, body, WAKE_TIMEOUT_S if options.wake else TIMEOUT_S)
     if options.json:
         emit_json(message)
         return 0
-    when = "the next tool result" if options.urgent else "the next turn"
-    print(f"queued for {strip_control(session.id)}: delivered at {when}")
+    if message["typed"]:
+        print(f"typed into the pane of {strip_control(session.id)}")
+        return 0
+    if message["not_typed"]:
+        print(f"not typed: {message['not_typed']}")
+    arrival = "the next prompt or tool result" if options.urgent else "the next prompt"
+    print(f"queued for {strip_control(session.id)}: delivered with {arrival}")
     if note := _note(session.row):
         print(note)
     return 0

@@ -85,7 +85,7 @@ class Demo:
         cache = SessionCache(store, views, clock)
         parts: list[Routes] = [
             DaemonRoutes(self.status, self.stop, access),
-            SessionRoutes(store, player.monitor, views, cache, None, clock),
+            SessionRoutes(store, player.monitor, views, cache, None, clock=clock),
             HistoryRoutes(store, player.items, clock),
             StreamRoutes(cache, ChangeBroadcaster(cache, self._stopping, clock)),
         ]

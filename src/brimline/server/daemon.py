@@ -137,7 +137,10 @@ class Daemon:
         await tmux.clearer.resume()
         hooks = HookSocket(self._socket_path("hook"), dispatcher)
         hooks.open()
-        application = self._application(store, monitor, views, dispatcher, tmux, access)
+        delivery = tmux.message_delivery(monitor)
+        encoded = SessionCache(store, views)
+        sessions = SessionRoutes(store, monitor, views, encoded, tmux.clearer, delivery.wake)
+        application = self._application(store, monitor, encoded, dispatcher, sessions, access)
         self._http = create_server(application, limits)
         stop_on_signals(self.stop)
         self._http.should_exit = self._stopped
@@ -150,7 +153,7 @@ class Daemon:
             "spool reader": partial(self._poll_spool, dispatcher),
             "transcript watcher": TranscriptWatcher(self._places, monitor, since).run,
             "removal of old sessions": partial(self._forget_old_sessions, monitor),
-            "message delivery to tmux panes": tmux.message_delivery(monitor).run,
+            "message delivery to tmux panes": delivery.run,
             "socket check": partial(
                 self._stop_when_unreachable, hooks.is_there, unix_socket.is_reachable
             ),
@@ -178,16 +181,15 @@ class Daemon:
         self,
         store: Store,
         monitor: Monitor,
-        views: Views,
+        encoded: SessionCache,
         dispatcher: HookDispatcher,
-        tmux: TmuxWiring,
+        sessions: SessionRoutes,
         access: AccessControl,
     ) -> Starlette:
         cache = cache_dir(self._settings, self._places.env, self._places.home)
-        encoded = SessionCache(store, views)
         parts: list[Routes] = [
             DaemonRoutes(partial(self._status, dispatcher), self.stop, access),
-            SessionRoutes(store, monitor, views, encoded, tmux.clearer),
+            sessions,
             HistoryRoutes(store, partial(read_history, self._places, cache)),
             StreamRoutes(encoded, ChangeBroadcaster(encoded, self._stopping)),
             LegacyRoutes(store, monitor),

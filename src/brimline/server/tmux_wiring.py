@@ -8,6 +8,7 @@ from brimline.agents import agent_names
 from brimline.monitor.clear_handover import record_continuation
 from brimline.monitor.monitor import Monitor
 from brimline.notify.notices import NoticeSender, clear_failure_notice
+from brimline.observations import Pane
 from brimline.server.local_environment import hooks_installed_at
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow
@@ -28,7 +29,7 @@ class TmuxWiring:
         self.clearer = SessionClearer(state, self._typist, time.time, self._on_clear_end)
 
     def message_delivery(self, monitor: Monitor) -> MessageDelivery:
-        """Return the delivery of messages to agents without hooks."""
+        """Return the delivery of messages to agents without hooks, and to idle ones."""
 
         def has_hooks(row: SessionRow) -> bool:
             if row.agent not in agent_names():
@@ -39,12 +40,18 @@ class TmuxWiring:
             state = monitor.state_of(session)
             return state is not None and state.compacting
 
+        def pane_of(row: SessionRow) -> Pane | None:
+            state = monitor.state_of(row.id)
+            if state is not None and state.pane is not None:
+                return state.pane  # as its hooks report it
+            return find_pane(row.agent, row.project, self._places.env, os.getuid())
+
         return MessageDelivery(
             self._store,
             self._typist,
             time.time,
             has_hooks,
-            lambda row: find_pane(row.agent, row.project, self._places.env, os.getuid()),
+            pane_of,
             is_compacting,
             monitor.refresh_message,
         )

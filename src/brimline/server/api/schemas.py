@@ -44,9 +44,14 @@ class PageLink(msgspec.Struct, frozen=True):
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """A message that was queued."""
+    """A message that was queued; `typed` into the agent's pane if `wake` asked for it.
+
+    `not_typed` says why it was not.
+    """
 
     id: str
+    typed: bool = False
+    not_typed: str | None = None
 
 
 class Cancelled(msgspec.Struct, frozen=True):
@@ -63,12 +68,16 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 class NewMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A message to queue; with `blocks_stop` the agent's turn does not end before it is read."""
+    """A message to queue; with `blocks_stop` the agent's turn does not end before it is read.
+
+    With `wake` it is typed into the agent's tmux pane if the agent is idle and its input empty.
+    """
 
     text: str
     urgent: bool = False
     sender: str = "user"
     blocks_stop: bool = False
+    wake: bool = False
 
 
 class DeliveredMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

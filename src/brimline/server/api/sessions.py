@@ -1,7 +1,7 @@
 """The routes of sessions: views, timeline, messages, handoffs, events."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -99,11 +99,12 @@ class SessionRoutes:
         views: Views,
         cache: SessionCache,
         clearer: SessionClearer | None,
+        wake: Callable[[str, str], Awaitable[str | None]] | None = None,
         clock: Callable[[], float] = time.time,
         threads: ReadThreads = SHARED_READS,
     ) -> None:
         self._store, self._monitor, self._views, self._cache = store, monitor, views, cache
-        self._clearer, self._clock, self._threads = clearer, clock, threads
+        self._clearer, self._wake, self._clock, self._threads = clearer, wake, clock, threads
 
     async def sessions(self, request: Request) -> Response:
         """Return the sessions seen since a time, the last seen first."""
@@ -156,10 +157,12 @@ class SessionRoutes:
                 TOO_LONG_HINT,
             )
         urgency = "urgent" if new.urgent else "sequential"
-        id = await self._monitor.send(
-            _session_id(request), new.text, urgency, new.sender, new.blocks_stop
-        )
-        return json_response(Sent(id), 201)
+        session = _session_id(request)
+        id = await self._monitor.send(session, new.text, urgency, new.sender, new.blocks_stop)
+        if not new.wake or self._wake is None:
+            return json_response(Sent(id), 201)
+        why_not = await self._wake(session, id)
+        return json_response(Sent(id, why_not is None, why_not), 201)
 
     async def cancel(self, request: Request) -> Response:
         session, id = request.path_params["id"], request.path_params["message"]
