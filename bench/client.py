@@ -74,7 +74,7 @@ CLIENTS = {
     "opencode": Client(
         lambda scene, root: opencode.run_opencode(scene, root, "Go."),
         opencode.bash,
-        opencode.write_fetched,
+        opencode.write_plugin_lock,
     ),
 }
 

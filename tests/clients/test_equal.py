@@ -33,67 +33,72 @@ OWN_IDS = ("gemini", "opencode")
 COMPACTION_IS_A_MAIN_CALL = ("codex",)
 
 
-def _of_main(made: Recording) -> list[str]:
-    return ["main", "compaction"] if made.client in COMPACTION_IS_A_MAIN_CALL else ["main"]
+def _main_thread_names(recorded: Recording) -> list[str]:
+    return ["main", "compaction"] if recorded.client in COMPACTION_IS_A_MAIN_CALL else ["main"]
 
 
-def _calls(made: Recording, *, of_main: bool) -> list[Call]:
+def _calls(recorded: Recording, *, of_main: bool) -> list[Call]:
     """The calls of the transcripts, each once, even if a fork copied it."""
-    found: dict[str, Call] = {}
-    for thread in threads(transcript_sessions(made)):
+    calls: dict[str, Call] = {}
+    for thread in threads(transcript_sessions(recorded)):
         if (thread.name == MAIN) == of_main and thread.name != "compaction":
-            found |= thread.calls
-    return list(found.values())
+            calls |= thread.calls
+    return list(calls.values())
 
 
 @pytest.mark.parametrize(("client", "scene"), NAMES)
 def test_main_calls_of_the_transcript(recording: Recorder, client: str, scene: str) -> None:
     """Every main call is there once, in order, with the tokens that were billed."""
-    made = recording(client, scene)
-    billed = [one for one in made.billed if one.thread in _of_main(made)]
-    calls = _calls(made, of_main=True)
+    recorded = recording(client, scene)
+    billed = [call for call in recorded.billed if call.thread in _main_thread_names(recorded)]
+    calls = _calls(recorded, of_main=True)
     assert [token_counts(call.usage) for call in calls] == [
-        token_counts(billed_usage(one)) for one in billed
+        token_counts(billed_usage(call)) for call in billed
     ]
     if client not in OWN_IDS:
-        assert [call.id for call in calls] == [one.id for one in billed]
+        assert [call.id for call in calls] == [call.id for call in billed]
 
 
 @pytest.mark.parametrize(("client", "scene"), NAMES)
 def test_subagent_calls_of_the_transcript(recording: Recorder, client: str, scene: str) -> None:
     """A subagent's calls are there in its own thread, and in no other."""
-    made = recording(client, scene)
-    billed = [token_counts(billed_usage(one)) for one in made.billed if one.thread == "subagent"]
-    assert [token_counts(call.usage) for call in _calls(made, of_main=False)] == billed
+    recorded = recording(client, scene)
+    billed = [
+        token_counts(billed_usage(call)) for call in recorded.billed if call.thread == "subagent"
+    ]
+    assert [token_counts(call.usage) for call in _calls(recorded, of_main=False)] == billed
 
 
 @pytest.mark.parametrize(("client", "scene"), NAMES)
 def test_reasoning_is_right_or_unknown(recording: Recorder, client: str, scene: str) -> None:
     """If a client reports reasoning tokens, they are those billed."""
-    made = recording(client, scene)
-    billed = [one.usage.reasoning for one in made.billed if one.thread in _of_main(made)]
-    for call, reasoning in zip(_calls(made, of_main=True), billed, strict=True):
+    recorded = recording(client, scene)
+    billed = [
+        call.usage.reasoning
+        for call in recorded.billed
+        if call.thread in _main_thread_names(recorded)
+    ]
+    for call, reasoning in zip(_calls(recorded, of_main=True), billed, strict=True):
         assert call.usage.reasoning in (None, reasoning)
 
 
 @pytest.mark.parametrize(("client", "scene"), NAMES)
 def test_compactions_of_the_transcript(recording: Recorder, client: str, scene: str) -> None:
     """A compaction is recorded once by the client, however many calls it took."""
-    made = recording(client, scene)
-    billed = [kind for kind, _ in groupby(made.threads()) if kind == "compaction"]
-    recorded = [
-        one for thread in main_threads(transcript_sessions(made)) for one in thread.compactions
-    ]
-    assert len(recorded) == len(billed)
-    assert not [one for one in recorded if one.inferred]
+    recorded = recording(client, scene)
+    billed = [kind for kind, _ in groupby(recorded.threads()) if kind == "compaction"]
+    main = main_threads(transcript_sessions(recorded))
+    compactions = [compaction for thread in main for compaction in thread.compactions]
+    assert len(compactions) == len(billed)
+    assert not any(compaction.inferred for compaction in compactions)
 
 
 @pytest.mark.parametrize(("client", "scene"), NAMES)
 def test_occupancy_at_the_end(recording: Recorder, client: str, scene: str) -> None:
     """The last reading of the main thread is the prompt that was billed last."""
-    made = recording(client, scene)
-    last = [billed_usage(one) for one in made.billed if one.thread == "main"][-1]
-    holding = main_threads(transcript_sessions(made))[-1].current_call
+    recorded = recording(client, scene)
+    last = [billed_usage(call) for call in recorded.billed if call.thread == "main"][-1]
+    holding = main_threads(transcript_sessions(recorded))[-1].current_call
     assert holding is not None
     assert (holding.usage.sent, holding.usage.held) == (last.sent, last.held)
 
@@ -104,21 +109,22 @@ TOTALS = [(client, scene) for client, scene in NAMES if client in ("codex", "pi"
 @pytest.mark.parametrize(("client", "scene"), TOTALS)
 def test_totals_of_the_transcript(recording: Recorder, client: str, scene: str) -> None:
     """If the client records the usage of compactions, the total is the bill."""
-    made = recording(client, scene)
-    billed = (billed_usage(one) for one in made.billed if one.thread != "title")
-    assert total_counts(one.total for one in threads(transcript_sessions(made))) == total_counts(
-        billed
-    )
+    recorded = recording(client, scene)
+    billed = (billed_usage(call) for call in recorded.billed if call.thread != "title")
+    totals = (thread.total for thread in threads(transcript_sessions(recorded)))
+    assert total_counts(totals) == total_counts(billed)
 
 
 @pytest.mark.parametrize("scene", list(SCENES["claude"]))
 def test_claude_stream(recording: Recorder, scene: str) -> None:
     """Prompts are exact call by call; outputs too with partial messages, else in their sum."""
-    made = recording("claude", scene)
-    for run in made.runs:
+    recorded = recording("claude", scene)
+    for run in recorded.runs:
         streamed = stream_session([run], "claude").threads[MAIN]
-        billed = [billed_usage(one) for one in run.of("main")]
-        assert [call.usage.sent for call in streamed.calls.values()] == [one.sent for one in billed]
+        billed = [billed_usage(call) for call in run.of("main")]
+        assert [call.usage.sent for call in streamed.calls.values()] == [
+            usage.sent for usage in billed
+        ]
         assert total_counts([streamed.total]) == total_counts(billed)
         if scene.endswith("partial"):
             assert [token_counts(call.usage) for call in streamed.calls.values()] == [
@@ -128,45 +134,50 @@ def test_claude_stream(recording: Recorder, scene: str) -> None:
 
 def test_claude_stream_has_background_subagents(recording: Recorder) -> None:
     """Every prompt of a background subagent is in the stream, under its tool call."""
-    made = recording("claude", "subagent-background")
+    recorded = recording("claude", "subagent-background")
     streamed = [
-        one for one in stream_session(made.runs, "claude").threads.values() if one.name != MAIN
+        thread
+        for thread in stream_session(recorded.runs, "claude").threads.values()
+        if thread.name != MAIN
     ]
     sent = [call.usage.sent for thread in streamed for call in thread.calls.values()]
-    assert sent == [billed_usage(one).sent for one in made.last.of("subagent")]
+    assert sent == [billed_usage(call).sent for call in recorded.last.of("subagent")]
 
 
 def test_claude_stream_lacks_the_end_of_synchronous_subagents(recording: Recorder) -> None:
     """The client does not print a synchronous subagent's last answer: that call is missing."""
-    made = recording("claude", "subagent-sync")
+    recorded = recording("claude", "subagent-sync")
     streamed = [
-        one for one in stream_session(made.runs, "claude").threads.values() if one.name != MAIN
+        thread
+        for thread in stream_session(recorded.runs, "claude").threads.values()
+        if thread.name != MAIN
     ]
     sent = [call.usage.sent for thread in streamed for call in thread.calls.values()]
-    assert sent == [billed_usage(one).sent for one in made.last.of("subagent")][:-1]
+    assert sent == [billed_usage(call).sent for call in recorded.last.of("subagent")][:-1]
 
 
 @pytest.mark.parametrize("scene", [scene for scene in CODEX if scene != "too-long"])
 def test_codex_stream(recording: Recorder, scene: str) -> None:
     """A thread's running total is the bill of its calls and compactions, subagents apart."""
-    made = recording("codex", scene)
-    billed = [billed_usage(one) for one in made.billed if one.thread in ("main", "compaction")]
-    assert total_counts([stream_session(made.runs, "codex").threads[MAIN].total]) == total_counts(
-        billed
-    )
+    recorded = recording("codex", scene)
+    billed = [
+        billed_usage(call) for call in recorded.billed if call.thread in ("main", "compaction")
+    ]
+    streamed = stream_session(recorded.runs, "codex").threads[MAIN]
+    assert total_counts([streamed.total]) == total_counts(billed)
 
 
 @pytest.mark.parametrize("scene", list(PI))
 def test_pi_stream(recording: Recorder, scene: str) -> None:
     """The stream has every call of the transcript, and the usage of compactions."""
-    made = recording("pi", scene)
-    streamed = stream_session(made.runs, "pi").threads[MAIN]
-    billed = [one for one in made.billed if one.thread == "main"]
-    assert [call.id for call in streamed.calls.values()] == [one.id for one in billed]
+    recorded = recording("pi", scene)
+    streamed = stream_session(recorded.runs, "pi").threads[MAIN]
+    billed = [call for call in recorded.billed if call.thread == "main"]
+    assert [call.id for call in streamed.calls.values()] == [call.id for call in billed]
     assert [*map(token_counts, (call.usage for call in streamed.calls.values()))] == [
-        token_counts(billed_usage(one)) for one in billed
+        token_counts(billed_usage(call)) for call in billed
     ]
-    assert total_counts([streamed.total]) == total_counts(map(billed_usage, made.billed))
+    assert total_counts([streamed.total]) == total_counts(map(billed_usage, recorded.billed))
 
 
 @pytest.mark.parametrize("scene", list(GEMINI))
@@ -180,20 +191,20 @@ def test_gemini_stream(recording: Recorder, scene: str) -> None:
 @pytest.mark.parametrize("scene", list(OPENCODE))
 def test_opencode_stream(recording: Recorder, scene: str) -> None:
     """The stream has the session's own calls; the one of a summary is in a thread of its own."""
-    made = recording("opencode", scene)
-    runs = [run for run in made.runs if run.client != EXPORT]
+    recorded = recording("opencode", scene)
+    runs = [run for run in recorded.runs if run.client != EXPORT]
     threads = stream_session(runs, "opencode").threads
     for name in (MAIN, compaction_thread()):
-        billed = [billed_usage(one) for one in made.billed if one.thread == name]
+        billed = [billed_usage(call) for call in recorded.billed if call.thread == name]
         calls = threads[name].calls.values() if name in threads else ()
-        assert [token_counts(one.usage) for one in calls] == [*map(token_counts, billed)]
+        assert [token_counts(call.usage) for call in calls] == [*map(token_counts, billed)]
 
 
 def test_opencode_export(recording: Recorder) -> None:
     """An export says what the database says."""
-    made = recording("opencode", "auto-compact")
-    (export,) = [run for run in made.runs if run.client == EXPORT]
-    assert _exported(export) == transcript_sessions(made)[0].threads
+    recorded = recording("opencode", "auto-compact")
+    (export,) = [run for run in recorded.runs if run.client == EXPORT]
+    assert _exported(export) == transcript_sessions(recorded)[0].threads
 
 
 def _exported(run: ClientRun) -> object:

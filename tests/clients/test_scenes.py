@@ -87,32 +87,32 @@ def test_every_scene_has_its_expected_sequence() -> None:
 @pytest.mark.parametrize(("client", "scene"), NAMES)
 def test_billed_sequence(recording: Recorder, client: str, scene: str) -> None:
     """The client makes the scripted calls, no more and no fewer."""
-    made = recording(client, scene)
-    threads, expected = made.threads(), EXPECTED[client][scene]
+    recorded = recording(client, scene)
+    threads, expected = recorded.threads(), EXPECTED[client][scene]
     if (client, scene) in IN_PARALLEL:
         threads, expected = sorted(threads), sorted(expected)
     assert threads == expected
-    assert [one.status for one in made.refused] == REFUSED.get((client, scene), [])
+    assert [call.status for call in recorded.refused] == REFUSED.get((client, scene), [])
 
 
 @pytest.mark.parametrize(("client", "scene"), NAMES)
 def test_leaves_stream_and_transcript(recording: Recorder, client: str, scene: str) -> None:
     """Each run ends well, writes a stream of JSON lines, and has a transcript at home."""
-    made = recording(client, scene)
-    assert {run.exit_code for run in made.runs} == {int((client, scene) in FAILING)}
-    for run in made.runs:
+    recorded = recording(client, scene)
+    assert {run.exit_code for run in recorded.runs} == {int((client, scene) in FAILING)}
+    for run in recorded.runs:
         if run.client == EXPORT:
             assert msgspec.json.decode(run.stdout, type=dict[str, object])["messages"]
             continue
         lines = run.stream.read_bytes().splitlines()
         assert all("type" in msgspec.json.decode(line, type=dict[str, object]) for line in lines)
         assert lines
-    assert made.last.transcripts
-    assert all(path.stat().st_size for path in made.last.transcripts)
+    assert recorded.last.transcripts
+    assert all(path.stat().st_size for path in recorded.last.transcripts)
 
 
 @pytest.mark.parametrize(("client", "scene"), NAMES)
 def test_ids_are_unique(recording: Recorder, client: str, scene: str) -> None:
     """No two calls of a scene have one id, also over several runs."""
-    ids = [one.id for one in recording(client, scene).billed]
+    ids = [call.id for call in recording(client, scene).billed]
     assert len(set(ids)) == len(ids)

@@ -20,22 +20,22 @@ LOOPS = tuple(f"{agent}/tool-loop" for agent in agent_names())
 
 
 def places_of(scene: str, tmp_path: Path) -> Places:
-    """The home that a scene left."""
+    """The home folder of a recorded scene."""
     client, _, name = scene.partition("/")
     return Places(load_fixture(client, name, tmp_path).last.home, {})
 
 
-def looked(places: Places, tmp_path: Path) -> StatusSurvey:
-    """All sessions of a home."""
+def survey_home(places: Places, tmp_path: Path) -> StatusSurvey:
+    """Survey all sessions of a home folder."""
     return survey_sessions(places, agent_names(), None, NO_OVERRIDES, tmp_path / "cache")
 
 
 @pytest.mark.parametrize("scene", LOOPS)
-def test_session_is_there(scene: str, tmp_path: Path) -> None:
+def test_session_is_listed_with_its_last_call(scene: str, tmp_path: Path) -> None:
     """Each agent's session is shown, with what its last call sent."""
-    found = looked(places_of(scene, tmp_path), tmp_path)
-    assert (found.problems, [g.agent for g in found.sessions]) == ([], [scene.partition("/")[0]])
-    reading = found.sessions[0].main.reading
+    survey = survey_home(places_of(scene, tmp_path), tmp_path)
+    assert (survey.problems, [g.agent for g in survey.sessions]) == ([], [scene.partition("/")[0]])
+    reading = survey.sessions[0].main.reading
     assert reading.sent is not None
     assert reading.state == "measured"
 
@@ -43,23 +43,23 @@ def test_session_is_there(scene: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("scene", SUBAGENTS)
 def test_subagent_is_below_its_session(scene: str, tmp_path: Path) -> None:
     """A subagent is one thread below its session's own."""
-    found = looked(places_of(scene, tmp_path), tmp_path)
-    assert [(g.main.thread, len(g.subagents)) for g in found.sessions] == [(MAIN, 1)]
+    survey = survey_home(places_of(scene, tmp_path), tmp_path)
+    assert [(g.main.thread, len(g.subagents)) for g in survey.sessions] == [(MAIN, 1)]
 
 
 @pytest.mark.parametrize("scene", SUBAGENTS)
 def test_report_counts_every_thread(scene: str, tmp_path: Path) -> None:
     """A report has one session, and the calls of its subagent too."""
     places = places_of(scene, tmp_path)
-    there = find_transcripts(places)
-    knowledge = TranscriptIndex.load(tmp_path / "cache")
-    knowledge.update(there)
-    knowledge.dedupe_calls(there, agent_names())
-    total = build_report(summaries(knowledge, there), "session", ReportFilter()).total
+    transcripts = find_transcripts(places)
+    index = TranscriptIndex.load(tmp_path / "cache")
+    index.update(transcripts)
+    index.dedupe_calls(transcripts, agent_names())
+    total = build_report(summaries(index, transcripts), "session", ReportFilter()).total
     calls = sum(
         len(thread.calls)
-        for transcript in there
-        if (session := knowledge.session(transcript))
+        for transcript in transcripts
+        if (session := index.session(transcript))
         for thread in session.threads.values()
     )
     assert (total.sessions, total.calls) == (1, calls)

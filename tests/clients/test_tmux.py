@@ -26,35 +26,33 @@ from .monitored.base import TRIES
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
-OWN_LINE = "my own line"
-HOOKS_OF_A_TURN = 3
-"""A session's start, its first prompt, and the end of the turn."""
-
-TOLD = "and continue from where you left off."
+USER_STATUS_LINE = "my own line"
+HOOKS_OF_A_TURN = 3  # the session's start, its first prompt, and the end of the turn
+CONTINUE_TEXT = "and continue from where you left off."
 
 Open = Callable[..., Interactive]
 
 
-class InTmux(Running):
-    """A daemon that finds the tmux of a test among the user's."""
+class TmuxDaemon(Running):
+    """A daemon that finds the tmux of a test as one of the user's."""
 
     @property
     def environment(self) -> dict[str, str]:
-        """What it runs in."""
+        """The environment of the daemon, with the folder of its tmux sockets."""
         return super().environment | {"TMUX_TMPDIR": str(self.folder / "tmux")}
 
-    def show(self, socket: str) -> None:
-        """Have a tmux among those that it looks through."""
+    def add_tmux(self, socket: str) -> None:
+        """Add a tmux to those that the daemon searches."""
         place = self.folder / "tmux" / f"tmux-{os.getuid()}" / "default"
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(socket)
 
 
 @pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[InTmux]:
-    """A daemon that runs, and is gone afterwards."""
-    running = InTmux(tmp_path / "daemon")
-    # Pi was there before: a folder that is new is found after half a minute.
+def daemon(tmp_path: Path) -> Iterator[TmuxDaemon]:
+    """A running daemon, stopped after the test."""
+    running = TmuxDaemon(tmp_path / "daemon")
+    # The folder of Pi exists already: a new one is found only after half a minute.
     (running.home / ".pi/agent/sessions").mkdir(parents=True)
     running.start()
     yield running
@@ -63,26 +61,26 @@ def daemon(tmp_path: Path) -> Iterator[InTmux]:
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Open]:
-    """Opens clients in panes, and ends them."""
-    made: list[Interactive] = []
+    """Opens clients in panes, and closes them after the test."""
+    clients: list[Interactive] = []
 
-    def open_one(agent: str, scenario: Scenario, **more: Any) -> Interactive:
-        made.append(Interactive(agent, tmp_path / agent, scenario, **more))
-        return made[-1]
+    def open_client(agent: str, scenario: Scenario, **more: Any) -> Interactive:
+        clients.append(Interactive(agent, tmp_path / agent, scenario, **more))
+        return clients[-1]
 
-    yield open_one
-    for one in made:
-        one.close()
+    yield open_client
+    for client in clients:
+        client.close()
 
 
 @pytest.fixture
-def set_up(daemon: InTmux, opened: Open, tmp_path: Path) -> Callable[..., Interactive]:
-    """Opens a Claude Code that was set up by ourselves, beside the user's own status line."""
+def set_up(daemon: TmuxDaemon, opened: Open, tmp_path: Path) -> Callable[..., Interactive]:
+    """Opens Claude Code with our hooks, beside the user's own status line."""
 
-    def open_one(scenario: Scenario, without: str | None = None) -> Interactive:
+    def open_client(scenario: Scenario, without: str | None = None) -> Interactive:
         settings = tmp_path / "claude/home/.claude/settings.json"
         settings.parent.mkdir(parents=True)
-        own = {"statusLine": {"type": "command", "command": f"echo '{OWN_LINE}'"}}
+        own = {"statusLine": {"type": "command", "command": f"echo '{USER_STATUS_LINE}'"}}
         settings.write_text(json.dumps(own))
         done = daemon.command("setup", "claude", HOME=str(tmp_path / "claude/home"))
         assert done.returncode == 0, done.stdout + done.stderr
@@ -94,7 +92,7 @@ def set_up(daemon: InTmux, opened: Open, tmp_path: Path) -> Callable[..., Intera
         environment = {"BRIMLINE_STATE_DIR": str(daemon.state), "BRIMLINE_AUTOSTART": "0"}
         return opened("claude", scenario, environment=environment)
 
-    return open_one
+    return open_client
 
 
 def sessions(daemon: Running) -> list[Any]:
@@ -102,29 +100,29 @@ def sessions(daemon: Running) -> list[Any]:
     return daemon.get("/v1/sessions")
 
 
-def states(daemon: Running) -> set[str]:
+def thread_states(daemon: Running) -> set[str]:
     """The states of all threads."""
     return {thread["state"] for view in sessions(daemon) for thread in view["threads"]}
 
 
-def measured(found: list[Any], least: int, below: int = 200_000) -> bool:
-    """Whether some thread sent so much with its last call."""
-    sent = [thread["sent"] for view in found for thread in view["threads"]]
+def has_sent(views: list[Any], least: int, below: int = 200_000) -> bool:
+    """Whether the last call of some thread sent at least this much."""
+    sent = [thread["sent"] for view in views for thread in view["threads"]]
     return any(number is not None and least <= number < below for number in sent)
 
 
-def holding(client: Interactive, text: str) -> list[str]:
-    """The requests that hold a text."""
+def requests_with(client: Interactive, text: str) -> list[str]:
+    """The requests that contain a text."""
     return [body for body in client.requests() if text in body]
 
 
 def hand_over(after: str = "true") -> str:
-    """The command by which an agent writes a document and hands it over, to go on fresh."""
+    """The command that writes a handoff document and requests a clear."""
     command = shlex.join([sys.executable, "-m", "brimline", "handoff", "notes.md", "--clear"])
     return f"echo 'The parser is half done.' > notes.md && {command} && {after}"
 
 
-# What needs no daemon.
+# Without a daemon.
 
 
 @pytest.mark.parametrize("agent", sorted(CLIENTS))
@@ -142,8 +140,8 @@ def test_composer_is_seen_empty_and_filled_and_takes_a_message(
     text = "A message of two lines:\nlook at the tests."
     told = asyncio.run(tmux.submit(client.pane, agent, text))
     assert told.submitted, f"{told}\n{client.text}"
-    client.until(lambda: holding(client, "look at the tests."), "no request holds it")
-    assert not holding(client, "half a thou")
+    client.until(lambda: requests_with(client, "look at the tests."), "no request contains it")
+    assert not requests_with(client, "half a thou")
 
 
 def test_nothing_is_typed_into_a_permission_dialog(opened: Open, tmp_path: Path) -> None:
@@ -171,7 +169,7 @@ def test_pane_shows_our_status_line_and_the_earlier_one_of_the_user(
     client = set_up(Scenario(main=replies, ramp=Ramp(start=90_000)))
 
     def both() -> bool:
-        return "/200K" in client.text and OWN_LINE in client.text
+        return "/200K" in client.text and USER_STATUS_LINE in client.text
 
     for text in said:  # the client draws it at each turn, for which a busy machine may be too slow
         client.say("Go.")
@@ -188,13 +186,13 @@ def test_readings_from_before_a_clear_do_not_count(
     ramp = Ramp(start=140_000)
     client = set_up(Scenario(main=(Reply(text="One."), Reply(text="Two.", added=0)), ramp=ramp))
     client.say("Go.")
-    (before,) = daemon.until("/v1/sessions", lambda found: measured(found, 140_000))
+    (before,) = daemon.until("/v1/sessions", lambda views: has_sent(views, 140_000))
     client.until_composer("claude")
     client.say("/clear")
     client.until(lambda: "One." not in client.text, "it is not cleared")
     client.until_composer("claude")
     client.say("Again.")
-    found = daemon.until("/v1/sessions", lambda found: measured(found, 1, 140_000))
+    found = daemon.until("/v1/sessions", lambda views: has_sent(views, 1, 140_000))
     assert len(found) == 2
     assert before["session"]["id"] in [view["session"]["id"] for view in found]
 
@@ -220,8 +218,8 @@ def test_pending_message_follows_a_clear_to_the_new_session(
     client.until(lambda: "I see." not in client.text, "it is not cleared")
     client.until_composer(agent)
     client.say("Again.")
-    client.until(lambda: holding(client, "Look at the tests."), "no request holds it")
-    assert "Again." in holding(client, "Look at the tests.")[0]
+    client.until(lambda: requests_with(client, "Look at the tests."), "no request contains it")
+    assert "Again." in requests_with(client, "Look at the tests.")[0]
     found = {each["session"]["id"]: each["session"]["became"] for each in sessions(daemon)}
     assert len(found) == 2
     assert found[view["session"]["id"]] in found
@@ -237,7 +235,7 @@ def test_compaction_that_is_not_carried_out_leaves_no_compacting_state(
     client.say("Go.")
     client.until(lambda: "Done." in client.text)
     daemon.until("/v1/sessions", lambda found: found and found[0]["threads"])
-    assert "compacting" not in states(daemon)
+    assert "compacting" not in thread_states(daemon)
 
 
 def test_handoff_with_clear_continues_in_a_fresh_session(
@@ -245,9 +243,9 @@ def test_handoff_with_clear_continues_in_a_fresh_session(
 ) -> None:
     client = set_up(Scenario(main=(bash(hand_over()), Reply(text="I end my turn."))))
     client.say("The first task.")
-    client.until(lambda: holding(client, TOLD), "no request holds the prompt")
-    (first, *_) = holding(client, TOLD)
-    assert f"{client.place.project / 'notes.md'} {TOLD}" in first
+    client.until(lambda: requests_with(client, CONTINUE_TEXT), "no request contains the prompt")
+    (first, *_) = requests_with(client, CONTINUE_TEXT)
+    assert f"{client.place.project / 'notes.md'} {CONTINUE_TEXT}" in first
     assert "The first task." not in first
     client.until(lambda: load_requests(daemon.state)[0].step == "done")
     (intent,) = load_requests(daemon.state)
@@ -275,8 +273,8 @@ def test_handoff_with_clear_of_codex_is_seen_in_its_pane(
     (intent,) = load_requests(daemon.state)
     assert intent.why is None
     assert intent.after not in (None, intent.session)
-    client.until(lambda: holding(client, TOLD), "no request holds the prompt")
-    assert "The first task." not in holding(client, TOLD)[-1]
+    client.until(lambda: requests_with(client, CONTINUE_TEXT), "no request contains the prompt")
+    assert "The first task." not in requests_with(client, CONTINUE_TEXT)[-1]
 
 
 def test_clear_is_done_once_after_the_daemon_was_killed(
@@ -287,7 +285,7 @@ def test_clear_is_done_once_after_the_daemon_was_killed(
     client.until(lambda: load_requests(daemon.state), "there is no intent")
     daemon.kill()
     daemon.start()
-    client.until(lambda: holding(client, TOLD), "no request holds the prompt")
+    client.until(lambda: requests_with(client, CONTINUE_TEXT), "no request contains the prompt")
     client.until(lambda: load_requests(daemon.state)[0].step == "done")
     client.until_composer("claude")
     assert client.text.count("/clear") == 1
@@ -321,7 +319,7 @@ def test_new_task_after_an_interrupt_prevents_the_clear(
     client.until(lambda: "It is done." in client.text, "there is no reply")
     (intent,) = load_requests(daemon.state)
     assert (intent.step, intent.why) == ("failed", PROMPTED)
-    assert not client.soon(lambda: holding(client, TOLD))
+    assert not client.soon(lambda: requests_with(client, CONTINUE_TEXT))
     assert "A NEW TASK" in client.text
 
 
@@ -345,7 +343,7 @@ def test_prompt_queued_during_the_turn_prevents_the_clear(
     client.until(lambda: load_requests(daemon.state), "there is no intent")
     client.say("And mind the tests.")
     client.until(lambda: "I read it." in client.text, "there is no reply")
-    assert holding(client, "And mind the tests.")
+    assert requests_with(client, "And mind the tests.")
     assert (load_requests(daemon.state)[0].step, load_requests(daemon.state)[0].why) == (
         "failed",
         PROMPTED,
@@ -361,7 +359,7 @@ def test_clear_is_refused_while_a_prompt_is_queued(
     client.say("And mind the tests.")
     client.until(lambda: "I read it." in client.text, "there is no reply")
     assert load_requests(daemon.state) == []
-    assert "has not been read yet" in holding(client, "And mind the tests.")[0]
+    assert "has not been read yet" in requests_with(client, "And mind the tests.")[0]
 
 
 def test_message_that_asks_for_it_is_read_before_an_interactive_turn_ends(
@@ -377,13 +375,13 @@ def test_message_that_asks_for_it_is_read_before_an_interactive_turn_ends(
     client.until(lambda: "I see." in client.text, "its turn has ended")
     assert "Stop hook feedback" in client.text
     assert "Stop hook error" not in client.text
-    (first, *_) = holding(client, "] Mind the tests.")
+    (first, *_) = requests_with(client, "] Mind the tests.")
     assert "I stop." in first
     assert first.count("] Mind the tests.") == 1
-    assert not holding(client, "] No hurry.")
+    assert not requests_with(client, "] No hurry.")
     client.until_composer("claude")
     client.say("Again.")
-    client.until(lambda: holding(client, "] No hurry."), "no request holds it")
+    client.until(lambda: requests_with(client, "] No hurry."), "no request contains it")
 
 
 def test_last_level_is_read_before_an_interactive_turn_ends_if_set(
@@ -403,7 +401,7 @@ def test_last_level_is_read_before_an_interactive_turn_ends_if_set(
     client = set_up(scenario, without="PostToolBatch")
     client.say("Go.")
     client.until(lambda: "I see." in client.text, "its turn has ended")
-    assert "I stop." in holding(client, "[brimline] Your context is at ")[0]
+    assert "I stop." in requests_with(client, "[brimline] Your context is at ")[0]
 
 
 def test_wake_types_a_message_for_an_idle_agent_and_no_other(
@@ -431,7 +429,7 @@ def test_wake_types_a_message_for_an_idle_agent_and_no_other(
     told = daemon.command("send", session, "Wake up.", "--wake")
     assert told.stdout == f"typed into the pane of {session}\n", told.stderr
     client.until(lambda: "I see." in client.text, "it does not answer")
-    (first, *_) = holding(client, "Wake up.")
+    (first, *_) = requests_with(client, "Wake up.")
     texts = ("Wake up.", "Mind the docs.", "Mind the tests.")
     assert [first.count(f"[message from user] {text}") for text in texts] == [1, 1, 1]
     path = f"/v1/sessions/{session}/messages"
@@ -440,19 +438,19 @@ def test_wake_types_a_message_for_an_idle_agent_and_no_other(
 
 
 def test_message_for_an_agent_without_hooks_is_typed_into_its_pane(
-    daemon: InTmux, opened: Open
+    daemon: TmuxDaemon, opened: Open
 ) -> None:
     home = daemon.folder.parent / "pi" / "home"
     home.parent.mkdir()
     home.symlink_to(daemon.home)
     client = opened("pi", Scenario(otherwise=Reply(text="I see.")))
-    daemon.show(client.socket)
+    daemon.add_tmux(client.socket)
     client.say("Go.")
     (view,) = daemon.until("/v1/sessions", lambda found: len(found) == 1)
     done = daemon.command("send", view["session"]["id"], "Look at the tests.")
     assert done.returncode == 0, done.stderr
-    client.until(lambda: holding(client, "Look at the tests."), "no request holds it")
+    client.until(lambda: requests_with(client, "Look at the tests."), "no request contains it")
     path = f"/v1/sessions/{view['session']['id']}/messages"
     (message,) = daemon.until(path, lambda found: found[0]["state"] == "delivered")
     assert message["text"] == "[message from user] Look at the tests."
-    assert message["text"] in holding(client, "Look at the tests.")[0]
+    assert message["text"] in requests_with(client, "Look at the tests.")[0]
