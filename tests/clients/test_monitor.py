@@ -121,12 +121,15 @@ def test_daemon_killed_between_turns_reports_levels_once(agent: MonitoredClient)
 
 @retry_slow_hooks
 @only_with(Claude, Codex, Gemini, Pi)
-def test_message_keeps_a_turn_from_ending(agent: MonitoredClient) -> None:
-    """A message is delivered once when the turn would end, and the agent continues with it."""
-    send = agent.shell(f'{brimline("send")} {agent.session_word} "Look at the tests."')
-    bodies = agent.requests(agent.run(agent.steps(0, Ramp(), send)))
-    news = [str(agent.user_texts(body)).count("Look at the tests.") for body in bodies]
-    assert news == [0, 0, 1]
+def test_message_keeps_a_headless_turn_from_ending_only_if_set(agent: MonitoredClient) -> None:
+    """If set, it is delivered once when the turn would end, and the agent continues with it."""
+    words = f'{brimline("send")} {agent.session_word} "Look at the tests." --block-stop'
+    scenario = agent.steps(0, Ramp(), agent.shell(words))
+    without = agent.requests(agent.run(scenario))
+    assert [body.count("] Look at the tests.") for body in without] == [0, 0]
+    agent.set_stop("headless = true")
+    again = agent.requests(agent.run(scenario))
+    assert [body.count("] Look at the tests.") for body in again] == [1, 1, 2]
 
 
 @retry_slow_hooks

@@ -62,19 +62,10 @@ def result_of(run: ClientRun) -> str:
     return json.loads(run.stdout.splitlines()[-1])["result"]
 
 
-def set_stop(agent: Claude, settings: str) -> None:
-    """Restart the daemon with settings of the table `stop`."""
-    agent.daemon.stop()
-    file = agent.daemon.home / ".config/brimline/config.toml"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f"[stop]\n{settings}\n")
-    agent.daemon.start()
-
-
 @retry_slow_hooks
 def test_nothing_changes_the_result_of_a_headless_run(agent: Claude) -> None:
     """Neither the last level nor a message that asks for it; both come with the next prompt."""
-    set_stop(agent, "last_level = true")
+    agent.set_stop("last_level = true")
     run = run_with_message(agent)
     assert result_of(run) == "My result."
     assert "Mind the tests." not in agent.user_texts(agent.requests(run)[-1])
@@ -85,7 +76,7 @@ def test_nothing_changes_the_result_of_a_headless_run(agent: Claude) -> None:
 
 @retry_slow_hooks
 def test_setting_lets_a_message_but_no_level_continue_a_headless_run(agent: Claude) -> None:
-    set_stop(agent, "last_level = true\nheadless = true")
+    agent.set_stop("last_level = true\nheadless = true")
     run = run_with_message(agent)
     assert result_of(run) != "My result."
     last = agent.requests(run)[-1]

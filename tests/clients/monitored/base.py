@@ -68,6 +68,14 @@ class MonitoredClient(ABC):
         done = self.daemon.command("setup", self.agent, *more, HOME=str(Place(self.folder).home))
         assert done.returncode == 0, done.stdout + done.stderr
 
+    def set_stop(self, settings: str) -> None:
+        """Restart the daemon with settings of the table `stop`."""
+        self.daemon.stop()
+        file = self.daemon.home / ".config/brimline/config.toml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"[stop]\n{settings}\n")
+        self.daemon.start()
+
     def files(self) -> dict[str, str]:
         """The texts of the files in the folder that setup changes, by name."""
         return {file.name: file.read_text() for file in self.settings.parent.iterdir()}
