@@ -23,6 +23,7 @@ from .claude import bash
 from .codex import shell
 from .interactive import CLIENTS, Interactive
 from .monitored.base import TRIES
+from .pi import bash as pi_bash
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
@@ -382,6 +383,24 @@ def test_message_that_asks_for_it_is_read_before_an_interactive_turn_ends(
     client.until_composer("claude")
     client.say("Again.")
     client.until(lambda: requests_with(client, "] No hurry."), "no request contains it")
+
+
+def test_message_that_asks_for_it_is_read_before_a_turn_of_pi_ends(
+    daemon: TmuxDaemon, opened: Open, tmp_path: Path
+) -> None:
+    """Its extension reports that the session is interactive."""
+    done = daemon.command("setup", "pi", HOME=str(tmp_path / "pi/home"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    send = shlex.join([sys.executable, "-m", "brimline", "send"]) + ' "$PI_SESSION_ID"'
+    scenario = Scenario(
+        main=(pi_bash(f"{send} 'Mind the tests.' --block-stop"), Reply(text="I stop.")),
+        otherwise=Reply(text="I see."),
+    )
+    client = opened("pi", scenario, environment={"BRIMLINE_STATE_DIR": str(daemon.state)})
+    client.say("Go.")
+    client.until(lambda: "I see." in client.text, "its turn has ended")
+    (first, *_) = requests_with(client, "] Mind the tests.")
+    assert "I stop." in first
 
 
 def test_last_level_is_read_before_an_interactive_turn_ends_if_set(
