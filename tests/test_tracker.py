@@ -578,6 +578,24 @@ def test_last_window_reported_for_a_model_counts() -> None:
     assert (switched.tokens, switched.origin) == (200_000, "client")
 
 
+def test_proved_window_is_observed_and_a_reported_one_comes_first() -> None:
+    proved = WindowReported(tokens=1_000_000, model="claude-opus-4-6", is_evidence=True)
+    own = call("a", model="claude-opus-4-6")
+    window = reading_of(RECORDING, proved, own).window
+    assert window is not None
+    assert (window.tokens, window.origin) == (1_000_000, "observed")
+    reported = WindowReported(tokens=200_000, model="claude-opus-4-6")
+    window = reading_of(RECORDING, reported, proved, own).window
+    assert window is not None
+    assert (window.tokens, window.origin) == (200_000, "reported")
+
+
+def test_proved_windows_of_all_files_are_merged() -> None:
+    proved = WindowReported(tokens=1_000_000, model="claude-opus-4-6", is_evidence=True)
+    merged = merge_sessions([fold(Session(), [proved]), Session()])
+    assert merged.observed_windows == {"claude-opus-4-6": 1_000_000}
+
+
 def test_window_reported_without_a_model_applies_to_any() -> None:
     events = [SessionSeen(agent="codex"), WindowReported(tokens=353_400)]
     before = reading_of(*events)

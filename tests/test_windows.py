@@ -74,6 +74,7 @@ def test_every_window_states_its_origin() -> None:
     why = {
         "set": window_of(claude(), Overrides(windows={"claude": 1})),
         "reported": window_of(msgspec.structs.replace(claude(), reported=9)),
+        "proved": window_of(msgspec.structs.replace(claude(), observed=9)),
         "client": window_of(claude()),
         "catalogue": window_of(ResolveContext(model="claude-sonnet-4-5")),
         "own row": window_of(ResolveContext(model="gemini-2.5-pro")),
@@ -84,6 +85,7 @@ def test_every_window_states_its_origin() -> None:
     assert texts == {
         "set": "set in Brimline's settings",
         "reported": "reported by the client",
+        "proved": "proved by other records of the session",
         "client": "result.modelUsage and status line (claude 2.1.325, 2026-11)",
         "catalogue": catalogue().made_from,
         "own row": "the provider's model page, 2026-11",

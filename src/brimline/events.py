@@ -141,11 +141,15 @@ class Rewound(Event, frozen=True):
 
 
 class WindowReported(Event, frozen=True):
-    """The client reported the window's size, of one model or of the thread's own."""
+    """The client reported the window's size, of one model or of the thread's own.
+
+    `is_evidence`: it did not report the size of this model, but other records of it prove it.
+    """
 
     tokens: Tokens
     model: str | None = None
     thread: str = MAIN
+    is_evidence: bool = False
 
 
 class Ended(Event, frozen=True):

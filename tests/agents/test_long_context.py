@@ -84,7 +84,8 @@ def test_window_is_long_if_the_file_proves_it(
     assert fold(Session(agent="claude"), FastReader(path)) == session
     reading = read(session, session.threads[MAIN], "transcript")
     assert reading.window is not None
-    assert reading.window.tokens == window
+    origin = "observed" if window == 1_000_000 else "client"
+    assert (reading.window.tokens, reading.window.origin) == (window, origin)
 
 
 @pytest.mark.parametrize(("version", "limit"), [("2.1.20", 155_000), ("2.1.300", 167_000)])
@@ -104,7 +105,7 @@ def test_evidence_is_reported_once_also_after_a_pause(tmp_path: Path) -> None:
     path = write(tmp_path / "s1.jsonl", RESOLVED, call("a", 9_000), RESOLVED)
     first = FastReader(path)
     assert [e for e in first if isinstance(e, WindowReported)] == [
-        WindowReported(model=MODEL, tokens=1_000_000)
+        WindowReported(model=MODEL, tokens=1_000_000, is_evidence=True)
     ]
     with Path(path).open("a") as file:
         file.write(json.dumps(RESOLVED, separators=(",", ":")) + "\n")

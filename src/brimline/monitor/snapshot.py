@@ -57,6 +57,7 @@ class Snapshot(NamedTuple):
                 and (same_client or (name != MAIN and self.settings == before.settings))
                 and self.session.threads.get(name) is before.session.threads.get(name)
                 and self.session.windows == before.session.windows
+                and self.session.observed_windows == before.session.observed_windows
             )
             readings[name] = known[name] if unchanged else self._read(name, overrides)
         return readings

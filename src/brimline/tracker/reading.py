@@ -74,14 +74,16 @@ def resolve_context(
     last = thread.last
     model = (last.asked_for or last.model) if last else model
     named = last.model if last else None
-    by_model = (session.windows.get(name) for name in (model, named) if name is not None)
-    reported = next((size for size in by_model if size is not None), thread.window)
+    names = [name for name in (model, named) if name is not None]
+    reported = (session.windows[name] for name in names if name in session.windows)
+    observed = (session.observed_windows[n] for n in names if n in session.observed_windows)
     return ResolveContext(
         agent=session.agent,
         model=model,
         provider=last.provider if last else None,
         version=session.version,
-        reported=reported,
+        reported=next(reported, thread.window),
+        observed=next(observed, None),
         most_sent=thread.most_sent if most_sent is None else most_sent,
         compacted_at=thread.compacted_at,
         sustained=thread.sustained_sent,

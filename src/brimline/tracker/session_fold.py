@@ -76,8 +76,9 @@ class _Draft:
             case Unmetered():
                 self._unmetered += 1
             case WindowReported(model=str(model)):
-                windows = {**self._session.windows, model: event.tokens}
-                self._session = msgspec.structs.replace(self._session, windows=windows)
+                field = "observed_windows" if event.is_evidence else "windows"
+                windows = {**getattr(self._session, field), model: event.tokens}
+                self._session = msgspec.structs.replace(self._session, **{field: windows})
             case Compacted(summary_call=str(id)) if call := self._thread(event.thread).pop_last(id):
                 summary = msgspec.structs.replace(call, thread=compaction_thread(event.thread))
                 self._thread(summary.thread).call(summary, is_recorded=True)

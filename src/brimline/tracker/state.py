@@ -214,8 +214,9 @@ class Thread(msgspec.Struct, frozen=True):
 
 
 class Session(msgspec.Struct, frozen=True):
-    """One conversation of an agent: its threads by name, and reported windows by model.
+    """One conversation of an agent: its threads by name, and windows by model.
 
+    `windows` were reported by the client, `observed_windows` follow from other records.
     `unmetered` counts the replies without usage since the last call.
     """
 
@@ -228,6 +229,7 @@ class Session(msgspec.Struct, frozen=True):
     at: float | None = None
     threads: dict[str, Thread] = msgspec.field(default_factory=dict[str, Thread])
     windows: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    observed_windows: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     unmetered: int = 0
 
 
@@ -256,7 +258,8 @@ def merge_sessions(parts: Sequence[Session]) -> Session:
     own = next((part for part in reversed(parts) if MAIN in part.threads), parts[-1])
     threads = {name: thread for part in parts for name, thread in part.threads.items()}
     windows = {model: size for part in parts for model, size in part.windows.items()}
-    return msgspec.structs.replace(own, threads=threads, windows=windows)
+    observed = {model: size for part in parts for model, size in part.observed_windows.items()}
+    return msgspec.structs.replace(own, threads=threads, windows=windows, observed_windows=observed)
 
 
 def context_threads(session: Session) -> dict[str, Thread]:

@@ -24,6 +24,7 @@ LimitOrigin: TypeAlias = Literal[
     "set", "reported", "configured", "learned", "known", "off", "not enforced"
 ]
 REPORTED = "reported by the client"
+EVIDENCE = "proved by other records of the session"
 # This many automatic compactions in a row, this close to each other, replace a rule. Codex's are up
 # to a quarter below its rule, Claude Code's within 1 %.
 CONSISTENT_COMPACTIONS, CONSISTENT_WITHIN = 3, 0.02
@@ -91,6 +92,7 @@ NO_OVERRIDES = Overrides()
 class ResolveContext(msgspec.Struct, frozen=True):
     """What is known about a thread whose window and limit are resolved.
 
+    `observed` is a window that other records of the client prove.
     `provider` is the client's name of who serves the model. `most_sent` is the most that the thread
     ever sent: a smaller window is then wrong.
     `compacted_at` is what it held when the client last compacted by itself, oldest first. Three
@@ -102,6 +104,7 @@ class ResolveContext(msgspec.Struct, frozen=True):
     model: str | None = None
     version: str | None = None
     reported: int | None = None
+    observed: int | None = None
     reported_limit: int | None = None
     most_sent: int = 0
     compacted_at: tuple[int, ...] = ()
@@ -112,7 +115,7 @@ class ResolveContext(msgspec.Struct, frozen=True):
 
 
 def window_of(known: ResolveContext, overrides: Overrides = NO_OVERRIDES) -> Window | None:
-    """The window: set by the user > reported > the client's > the catalogue's > unknown.
+    """The window: set by the user > reported > proved > the client's > the catalogue's > unknown.
 
     If the thread sent more than that size, the next larger known size is taken and marked as
     observed; a size that the user set is kept, and the excess is shown.
@@ -121,6 +124,7 @@ def window_of(known: ResolveContext, overrides: Overrides = NO_OVERRIDES) -> Win
         return Window(tokens, "set", "set in Brimline's settings")
     window = (
         _reported_window(known)
+        or _proved_window(known)
         or _client_window(known)
         or _catalogue_window(known)
         or _default_window(overrides)
@@ -134,6 +138,10 @@ def _reported_window(known: ResolveContext) -> Window | None:
     if known.reported is None or known.reported <= 0:
         return None
     return Window(known.reported, "reported", REPORTED)
+
+
+def _proved_window(known: ResolveContext) -> Window | None:
+    return Window(known.observed, "observed", EVIDENCE) if known.observed else None
 
 
 def _client_window(known: ResolveContext) -> Window | None:

@@ -87,7 +87,7 @@ class TranscriptParser:
         new = sorted(models - self._carry.proved)
         self._carry.proved.update(new)
         self._carry.hinted.difference_update(new)
-        return [WindowReported(model=model, tokens=LONG_WINDOW) for model in new]
+        return [WindowReported(model=model, tokens=LONG_WINDOW, is_evidence=True) for model in new]
 
     def _record(self, record: bytes | memoryview) -> Sequence[AnyEvent] | None:
         try:
