@@ -101,8 +101,10 @@ export class SessionEventSource {
     const from = this.includesPast ? 0 : Date.now() / 1000 - LIVE_FOR_S + CLOCK_SLACK_S;
     try {
       const since = this.includesPast ? "all" : "24h";
-      const [views, daemon] = await Promise.all([api.sessions(since), api.daemon()]);
-      this.board.applySnapshot(views, asked, from);
+      const shown = api
+        .sessions(since)
+        .then((views) => this.board.applySnapshot(views, asked, from));
+      const [daemon] = await Promise.all([api.daemon(), shown]);
       this.noteDaemon(daemon);
     } catch (error) {
       if (!(error instanceof api.RequestFailed)) throw error;

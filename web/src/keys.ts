@@ -1,7 +1,8 @@
 /** Keyboard shortcuts; ignored in text inputs and with a modifier key. */
 
-import { filter, helpOpen, overviewAddress } from "./app";
+import { filter, helpOpen, order, overviewAddress } from "./app";
 import { SEARCH_ID } from "./parts/filters";
+import { scrollToRow } from "./parts/session-rows";
 import { go, route } from "./state/route";
 
 const KEYS: Record<string, () => void> = {
@@ -78,8 +79,17 @@ function leaveInputOrView(): void {
 /** Go to the overview, and focus the row of the session that was open. */
 function backToOverview(): void {
   const from = route.value;
-  const id = from.view === "session" ? CSS.escape(from.id) : "";
-  goToOverview(() =>
-    document.querySelector<HTMLElement>(`[data-session="${id}"] .row-name`)?.focus(),
-  );
+  const id = from.view === "session" ? from.id : "";
+  goToOverview(() => {
+    if (!focusRow(id)) scrollToRow(order.value, id);
+    requestAnimationFrame(() => requestAnimationFrame(() => focusRow(id)));
+  });
+}
+
+/** Focus the row of a session; returns whether it is drawn. */
+function focusRow(id: string): boolean {
+  const row = `[data-session="${CSS.escape(id)}"] .row-name`;
+  const link = document.querySelector<HTMLElement>(row);
+  link?.focus();
+  return link !== null;
 }

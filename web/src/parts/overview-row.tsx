@@ -24,7 +24,14 @@ import { Sparkline } from "./sparkline";
 
 const MAX_SUBAGENTS = 4;
 
-export const OverviewRow = memo(function Row({ id }: { id: string }) {
+interface Props {
+  id: string;
+  /** Its place in the list, from 1, and the length of the list: not all rows are drawn. */
+  place: number;
+  of: number;
+}
+
+export const OverviewRow = memo(function Row({ id, place, of }: Props) {
   const view = sessionStore.get(id)?.value;
   if (!view) return null;
   const main = mainThread(view);
@@ -35,6 +42,8 @@ export const OverviewRow = memo(function Row({ id }: { id: string }) {
       data-session={id}
       data-level={levelOf(main)}
       data-agent={view.session.agent}
+      aria-posinset={place}
+      aria-setsize={of}
     >
       <div class="row-in">
         <SessionName view={view} />

@@ -4,7 +4,7 @@ import { useLayoutEffect } from "preact/hooks";
 import { eventSource, filter, order, sessionCount, sessionStore } from "../app";
 import { plural } from "../format";
 import { Filters } from "../parts/filters";
-import { OverviewRow } from "../parts/overview-row";
+import { SessionRows } from "../parts/session-rows";
 import { Summary } from "../parts/summary";
 import { NO_FILTER } from "../state/session-list";
 import { NoSessions } from "./no-sessions";
@@ -19,27 +19,19 @@ export function Overview() {
           <Filters />
         </>
       )}
-      <SessionRows />
+      <SessionList />
     </>
   );
 }
 
-function SessionRows() {
+function SessionList() {
   const ids = order.value;
   const held = focusedRow();
   useLayoutEffect(() => {
     // A moved row loses the focus: give it back, for keyboard users.
     if (held && document.activeElement === document.body) held.focus({ preventScroll: true });
   }, [ids]);
-  if (ids.length > 0) {
-    return (
-      <ol class="rows" aria-label="Sessions" data-testid="sessions">
-        {ids.map((id) => (
-          <OverviewRow key={id} id={id} />
-        ))}
-      </ol>
-    );
-  }
+  if (ids.length > 0) return <SessionRows ids={ids} />;
   if (!sessionStore.loaded.value) return <NotLoaded />;
   return sessionCount.value === 0 ? <NoSessions /> : <NoMatches />;
 }
