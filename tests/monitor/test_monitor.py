@@ -563,6 +563,53 @@ def test_parent_gets_the_levels_and_compactions_of_its_child(tmp_path: Path) -> 
     asyncio.run(go())
 
 
+@pytest.mark.parametrize(("sent", "parent"), [(105_000, "p1"), (150_000, "s1")])
+def test_parent_gets_no_message_of_a_first_level_or_of_itself(
+    tmp_path: Path, sent: int, parent: str
+) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.parent = parent
+        agent.call(sent)
+        await agent.observe("tool")
+        (message,) = await agent.store.messages()
+        assert (message.session, message.sender) == ("s1", "brimline")
+        assert message.expires is not None
+        assert message.expires > agent.time
+
+    asyncio.run(go())
+
+
+def test_message_to_the_parent_expires_later(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.parent = "p1"
+        agent.call(150_000)
+        await agent.observe("tool")
+        (message,) = await agent.store.messages("p1")
+        assert message.expires is not None
+        assert message.expires > agent.time
+
+    asyncio.run(go())
+
+
+def test_level_text_has_the_calls_left_at_the_pace_of_the_cycle(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        for sent in range(70_000, 110_000, 5_000):
+            agent.call(sent)
+        context = (await agent.observe("tool")).context or ""
+        assert "or 13 calls at the present pace" in context
+        agent.boundary()
+        for sent in range(90_000, 120_000, 10_000):
+            agent.call(sent)
+        context = (await agent.observe("tool")).context or ""
+        assert "is at 55%" in context
+        assert "at the present pace" not in context  # two growths of this cycle are no pace
+
+    asyncio.run(go())
+
+
 def test_parent_gets_a_text_of_its_own_template_as_it_is_stored(tmp_path: Path) -> None:
     """The child is its sender, and not its author."""
 
@@ -623,8 +670,9 @@ def test_four_compactions_in_ten_minutes_are_thrash(tmp_path: Path) -> None:
             await agent.observe("compacting")
             await agent.observe("compacted")
             agent.boundary()
-        kinds = [s.kind for s in await agent.store.signals("s1")]
-        assert kinds.count("thrash") == 1
+        (thrash,) = [s for s in await agent.store.signals("s1") if s.kind == "thrash"]
+        assert thrash.cycle == 3
+        assert "compacted 4 times" in thrash.text
 
     asyncio.run(go())
 

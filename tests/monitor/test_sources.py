@@ -13,6 +13,7 @@ from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting
 from brimline.handoff import Document
 from brimline.monitor.session_state import SessionState
 from brimline.observations import Observation, Reply
+from brimline.settings import StopSettings
 from brimline.store.rows import ThreadRow
 from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
@@ -172,7 +173,8 @@ def test_compaction_during_downtime_is_signalled_after_the_restart(tmp_path: Pat
 
 def test_subagent_is_warned_by_its_own_hooks_about_its_own_window(tmp_path: Path) -> None:
     async def go() -> None:
-        agent = Agent(tmp_path)
+        agent = Agent(tmp_path, stop=StopSettings(last_level=True))
+        agent.parent = "p1"
         agent.call(20_000)
         await agent.observe("tool")
         path = tmp_path / f"agent-{SUBAGENT}.jsonl"
@@ -181,6 +183,9 @@ def test_subagent_is_warned_by_its_own_hooks_about_its_own_window(tmp_path: Path
         threads = {row.thread: row for row in await agent.store.threads("s1")}
         assert threads[MAIN].sent == 20_000
         assert (threads[SUBAGENT].sent, threads[SUBAGENT].percent) == (140_000, 70.0)
+        (message,) = await agent.store.messages()  # its parent gets none
+        assert (message.session, message.thread, message.urgency) == ("s1", SUBAGENT, "urgent")
+        assert not message.blocks_stop
         assert (await agent.observe("tool")).context is None
         reply = await agent.observe("tool", thread=SUBAGENT)
         assert reply.context is not None
