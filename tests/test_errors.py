@@ -134,8 +134,14 @@ def test_unknown_session_says_how_to_list_sessions() -> None:
 def test_ambiguous_session_lists_the_matches() -> None:
     error = UnknownSession("ab", ("abc", "abd"))
     assert error.candidates == ("abc", "abd")
-    hint = "Matches: abc, abd. Give a longer prefix, or pass --agent."
-    assert str(error) == f"more than one session starts with 'ab'\nhint: {hint}"
+    hint = "Matches: abc, abd. Give more of the id, or pass --agent."
+    assert str(error) == f"more than one session matches 'ab'\nhint: {hint}"
+
+
+def test_unknown_session_suggests_a_near_one() -> None:
+    error = UnknownSession("ab", near="abc Fix it (pi)")
+    assert error.near == "abc Fix it (pi)"
+    assert "hint: Did you mean abc Fix it (pi)? `brimline status" in str(error)
 
 
 def test_hint_is_on_its_own_line_and_optional() -> None:

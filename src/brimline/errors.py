@@ -93,14 +93,13 @@ class UnknownAgent(BrimlineError):
 class UnknownSession(BrimlineError):
     """No session, or more than one, matches this id."""
 
-    def __init__(self, name: str, candidates: Iterable[str] = ()) -> None:
-        self.name, self.candidates = name, tuple(candidates)
+    def __init__(self, name: str, candidates: Iterable[str] = (), near: str | None = None) -> None:
+        self.name, self.candidates, self.near = name, tuple(candidates), near
         listed = ", ".join(self.candidates)
-        found = f"Matches: {listed}. Give a longer prefix, or pass --agent." if listed else None
-        self.hint = found or "`brimline status --all` lists the sessions on this machine."
-        kind = (
-            "more than one session starts with" if self.candidates else "no file or session named"
-        )
+        found = f"Matches: {listed}. Give more of the id, or pass --agent." if listed else None
+        all_listed = "`brimline status --all` lists the sessions on this machine."
+        self.hint = found or (f"Did you mean {near}? {all_listed}" if near else all_listed)
+        kind = "more than one session matches" if self.candidates else "no file or session named"
         super().__init__(f"{kind} {name!r}")
 
 

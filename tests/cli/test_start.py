@@ -89,12 +89,13 @@ def test_help_names_every_command(user: User) -> None:
 HELP_OF_INSPECT = """\
 usage: brimline inspect [-h] [--colour {auto,always,never}] [--agent A]
                         [--series] [--json]
-                        PATH|SESSION|-
+                        [PATH|SESSION|-]
 
 Show one transcript or stream, call by call.
 
 positional arguments:
-  PATH|SESSION|-        a file, a session id, or - for stdin
+  PATH|SESSION|-        a file, a session's id or title, or - for stdin
+                        (default: this or the latest session)
 """
 
 
@@ -124,7 +125,7 @@ def test_usage_error_of_one_command_shows_the_whole_usage(command: str) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--nope"], ["inspect"], ["report", "--by", "hour"], ["report", "--json", "--csv"]],
+    [["--nope"], ["send"], ["report", "--by", "hour"], ["report", "--json", "--csv"]],
 )
 def test_wrong_arguments_exit_2_with_the_usage(user: User, arguments: list[str]) -> None:
     completed = user.run(*arguments)

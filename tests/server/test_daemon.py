@@ -236,8 +236,11 @@ def test_session_can_be_named_by_an_unambiguous_prefix(daemon: Running, tmp_path
     assert "handoff.md" in daemon.command("handoff", "--list", "--session", "111").stdout
     twice = daemon.command("send", "2222", "to whom?")
     assert twice.returncode == 2
-    assert "more than one session starts with '2222': 22222222-a, 22222222-b" in twice.stderr
-    assert "Give a longer prefix." in twice.stderr
+    assert "more than one session matches '2222'" in twice.stderr
+    assert "22222222-a (claude)" in twice.stderr
+    assert "22222222-b (claude)" in twice.stderr
+    missing = daemon.command("inbox", "22222223").stdout
+    assert missing.startswith("no messages: unknown session; did you mean 22222222-")
 
 
 def test_message_for_an_unknown_session_is_queued_with_a_note(daemon: Running) -> None:

@@ -1,21 +1,23 @@
-"""Requests of commands to the daemon, and sessions by id or prefix."""
+"""Requests of commands to the daemon, and the sessions that it knows."""
 
 from typing import Any, NamedTuple
 
 import msgspec
 
 from brimline.cli.context import Context
+from brimline.cli.session_choice import SessionEntry, choose_session
 from brimline.daemon_client import request as daemon
-from brimline.errors import InvalidRequest
+from brimline.errors import UnknownSession
 from brimline.store.rows import SessionRow
 
 
 class SessionRef(NamedTuple):
-    """A session id, whether the daemon knows it, and its row."""
+    """A session id, whether the daemon knows it, its row, and else the session most like it."""
 
     id: str
     known: bool
     row: SessionRow | None = None
+    near: str | None = None
 
 
 def request(
@@ -29,18 +31,19 @@ def request(
     return daemon.request(context.state, method, path, body, timeout_s)
 
 
-def resolve_session(context: Context, name: str) -> SessionRef:
-    """Return the session with this id, or the only one whose id starts with it.
+def resolve_session(context: Context, name: str | None) -> SessionRef:
+    """Return the session that is meant, by `choose_session`.
 
     A name that matches none may be the id of a session to come.
     """
     views = request(context, "GET", "/v1/sessions?since=all")
-    rows = {view["session"]["id"]: view["session"] for view in views}
-    matches = [name] if name in rows else sorted(id for id in rows if id.startswith(name))
-    if len(matches) > 1:
-        some = ", ".join(matches[:5])
-        problem = f"more than one session starts with {name!r}: {some}"
-        raise InvalidRequest(problem, "Give a longer prefix.")
-    if not matches:
-        return SessionRef(name, known=False)
-    return SessionRef(matches[0], known=True, row=msgspec.convert(rows[matches[0]], SessionRow))
+    rows = [msgspec.convert(view["session"], SessionRow) for view in views]
+    rows.sort(key=lambda row: row.seen_at, reverse=True)
+    entries = [SessionEntry(row.id, row.agent, row.title) for row in rows]
+    try:
+        chosen = choose_session(context, name, entries)
+    except UnknownSession as error:
+        if error.candidates:
+            raise
+        return SessionRef(error.name, known=False, near=error.near)
+    return SessionRef(chosen.id, True, next(row for row in rows if row.id == chosen.id))

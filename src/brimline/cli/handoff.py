@@ -66,7 +66,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.set_defaults(wrong=to.error)
     about = "the document to hand over (default: --show)"
     to.add_argument("path", type=_path, nargs="?", metavar="PATH", help=about)
-    about = "a session id or a unique prefix (default: the session this runs in)"
+    about = "the beginning of a session's id, or words of its title (default: this or the latest)"
     to.add_argument("--session", type=check_session, metavar="ID", help=about)
     which = to.add_mutually_exclusive_group()
     for name, about in (
@@ -103,11 +103,9 @@ def run(context: Context, options: argparse.Namespace) -> int:
         return handoff_draft.run(context, options)
     if options.path is None and (options.clear or options.spawn):
         raise InvalidRequest("no document given", "Write it first, then pass its PATH.")
-    session = _chosen_session(context, options.session)
     if options.spawn:
-        return _spawn(context, session.id if session else None, options)
-    if session is None:
-        raise InvalidRequest("no session given", "Run this inside an agent, or pass --session ID.")
+        return _spawn(context, _spawned_session(context, options.session), options)
+    session = _chosen_session(context, options.session)
     if options.path is None:
         return _show(context, session.id, options)
     return _hand_over(context, session, options)
@@ -126,15 +124,25 @@ def _check_combination(options: argparse.Namespace) -> None:
         options.wrong("argument --session: not allowed with --draft SESSION")
 
 
-def _chosen_session(context: Context, name: str | None) -> SessionRef | None:
-    """Return the session of --session, resolved if the daemon runs; else the current one."""
-    if name is None:
-        here = find_current_session(context.places.env)
-        return SessionRef(here.session, known=True) if here and here.session else None
+def _chosen_session(context: Context, name: str | None) -> SessionRef:
+    """Return the session of --session or the current one, resolved if the daemon runs."""
+    here = find_current_session(context.places.env)
+    if name is None and here and here.session:
+        return SessionRef(here.session, known=True)
     try:
         return resolve_session(context, name)
     except NotRunning:
+        if name is None:
+            raise
         return SessionRef(name, known=True)
+
+
+def _spawned_session(context: Context, name: str | None) -> str | None:
+    """Return the session that a new one continues; without a name only the current one."""
+    here = find_current_session(context.places.env)
+    if name is None:
+        return here.session if here else None
+    return _chosen_session(context, name).id
 
 
 def _hand_over(context: Context, session: SessionRef, options: argparse.Namespace) -> int:

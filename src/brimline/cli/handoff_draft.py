@@ -6,10 +6,9 @@ from pathlib import Path
 
 from brimline.cli.arguments import chosen_agents
 from brimline.cli.context import Context, emit_json
-from brimline.cli.current_session import find_current_session
+from brimline.cli.session_choice import find_files
 from brimline.errors import InvalidRequest, UnreadableTranscript
 from brimline.handoff import draft_handoff, iter_records
-from brimline.survey.files import find_session
 from brimline.terminal.text import strip_control
 from brimline.transcripts.source import Transcript
 
@@ -17,12 +16,8 @@ OWN_SESSION = True  # the session that a command runs in, or the one that --sess
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
-    here = find_current_session(context.places.env)
     named = options.session if options.draft is OWN_SESSION else options.draft
-    target = named or (here.session if here else None)
-    if target is None:
-        raise InvalidRequest("no session given", "Pass it: --draft SESSION.")
-    files = find_session(context.places, target, chosen_agents(options))
+    files = find_files(context, named, chosen_agents(options))
     own = files.transcripts[0]
     text = _draft(own, files.session)
     if not text:

@@ -20,7 +20,7 @@ COLUMNS = (
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
-    about = "a session id or a unique prefix (default: pending messages of all active sessions)"
+    about = "the beginning of a session's id, or words of its title (default: what is pending)"
     to.add_argument("session", type=check_session, nargs="?", metavar="SESSION", help=about)
     add_flag(to, "--ended", "include sessions that have ended")
     add_json(to, "a table")
@@ -55,4 +55,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
 def _none(one: SessionRef | None) -> str:
     if one is None:
         return "no pending messages"
-    return "no messages" if one.known else "no messages: unknown session"
+    if one.known:
+        return "no messages"
+    near = f"; did you mean {strip_control(one.near)}?" if one.near else ""
+    return f"no messages: unknown session{near}"

@@ -7,17 +7,18 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from brimline.agents import display_name, get_agent, source
+from brimline.agents import agent_names, display_name, get_agent, source
 from brimline.chart import chart
 from brimline.cli.arguments import add_agent, add_flag, add_json
 from brimline.cli.context import Context, emit_json, print_problems
+from brimline.cli.session_choice import find_files
 from brimline.cli.windows import describe_bound
 from brimline.events import MAIN
 from brimline.formulas import Formulas, audit, percent_error
 from brimline.monitor.rules import Rules
 from brimline.policy.levels import Fullness
-from brimline.survey.files import LoadedSession
-from brimline.survey.target import load_target
+from brimline.survey.files import LoadedSession, load_session
+from brimline.survey.target import is_file_target, load_target
 from brimline.terminal.text import (
     Cell,
     Column,
@@ -98,7 +99,8 @@ class Inspected(msgspec.Struct, frozen=True):
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
-    to.add_argument("target", metavar="PATH|SESSION|-", help="a file, a session id, or - for stdin")
+    about = "a file, a session's id or title, or - for stdin (default: this or the latest session)"
+    to.add_argument("target", nargs="?", metavar="PATH|SESSION|-", help=about)
     add_agent(to)
     add_flag(to, "--series", "list every call")
     add_json(to, "a chart and a table")
@@ -107,13 +109,19 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 def run(context: Context, options: argparse.Namespace) -> int:
     if options.agent is not None:
         get_agent(options.agent)
-    folded = load_target(options.target, context.places, sys.stdin.buffer, options.agent)
+    folded = _load(context, options.target, options.agent)
     print_problems(folded.problems)
     if options.json:
         emit_json(shown(context, folded, options.series))
     else:
         print("\n".join(_text(context, folded, options.series)))
     return 0
+
+
+def _load(context: Context, target: str | None, agent: str | None) -> LoadedSession:
+    if target is not None and is_file_target(target):
+        return load_target(target, context.places, sys.stdin.buffer, agent)
+    return load_session(find_files(context, target, [agent] if agent else agent_names()))
 
 
 def shown(context: Context, loaded: LoadedSession, series: bool) -> Inspected:

@@ -5,18 +5,17 @@ import argparse
 from brimline.cli.arguments import add_flag, add_json, check_session, check_utf8
 from brimline.cli.context import Context, emit_json
 from brimline.cli.current_session import find_current_session
-from brimline.cli.daemon_requests import request, resolve_session
+from brimline.cli.daemon_requests import SessionRef, request, resolve_session
 from brimline.daemon_client.request import TIMEOUT_S, session_path
 from brimline.inbox import MESSAGE_LIFETIME_S
-from brimline.store.rows import SessionRow
 from brimline.terminal.text import strip_control
 
 WAKE_TIMEOUT_S = 30.0  # a client may be slow to show a text, and to submit it
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
-    about = "a session id or a unique prefix"
-    to.add_argument("session", type=check_session, metavar="SESSION", help=about)
+    about = "the beginning of a session's id, or words of its title (default: this or the latest)"
+    to.add_argument("session", type=check_session, nargs="?", metavar="SESSION", help=about)
     to.add_argument("text", type=check_utf8, metavar="TEXT", help="the message")
     add_flag(to, "--urgent", "deliver with the next tool result, not only with the next prompt")
     add_flag(to, "--block-stop", "do not let the agent's turn end before it has read the message")
@@ -49,16 +48,18 @@ def run(context: Context, options: argparse.Namespace) -> int:
         print(f"not typed: {message['not_typed']}")
     arrival = "the next prompt or tool result" if options.urgent else "the next prompt"
     print(f"queued for {strip_control(session.id)}: delivered with {arrival}")
-    if note := _note(session.row):
+    if note := _note(session):
         print(note)
     return 0
 
 
-def _note(row: SessionRow | None) -> str | None:
+def _note(session: SessionRef) -> str | None:
     """Return a note about a session that is unknown, was cleared or has ended."""
     hours = f"{MESSAGE_LIFETIME_S / 3_600:g} hours"
+    row = session.row
     if row is None:
-        return f"unknown session: the message is kept for {hours} in case it starts"
+        near = f" (did you mean {strip_control(session.near)}?)" if session.near else ""
+        return f"unknown session{near}: the message is kept for {hours} in case it starts"
     if row.continued_as is not None:
         return f"it was cleared and continues as {strip_control(row.continued_as)}: delivered there"
     if not row.has_ended:

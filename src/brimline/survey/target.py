@@ -24,6 +24,11 @@ from brimline.transcripts.source import Form, Lookalike, Places, Reader, Transcr
 STDIN = "-"
 
 
+def is_file_target(target: str) -> bool:
+    """Return whether a target is standard input or a path, and not a session."""
+    return target == STDIN or os.path.lexists(target) or os.sep in target
+
+
 def load_target(
     target: str, places: Places, stdin: BinaryIO, agent: str | None = None
 ) -> LoadedSession:

@@ -1,0 +1,127 @@
+"""Which session a command is about: by the beginning of its id, by its title, or by default."""
+
+import sys
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from brimline.agents import agent_names
+from brimline.cli.context import Context
+from brimline.cli.current_session import find_current_session
+from brimline.errors import InvalidRequest, UnknownSession, suggest
+from brimline.survey.files import SessionFiles, find_transcripts, group_by_session, shorten_ids
+from brimline.survey.index import TranscriptIndex
+from brimline.terminal.text import strip_control
+
+MAX_LISTED = 9
+
+
+class SessionEntry(msgspec.Struct, frozen=True):
+    """A session that a user may mean; `title` is None if it has none or is not read yet."""
+
+    id: str
+    agent: str
+    title: str | None = None
+
+    def describe(self, short_id: str | None = None) -> str:
+        title = f" {self.title}" if self.title else ""
+        return f"{short_id or self.id}{title} ({self.agent})"
+
+
+ReadTitles = Callable[[Sequence[SessionEntry]], Sequence[SessionEntry]]
+
+
+def find_files(
+    context: Context, name: str | None, agents: Sequence[str] = agent_names()
+) -> SessionFiles:
+    """Return the files of the session that is meant; raises UnknownSession, InvalidRequest."""
+    sessions = group_by_session(find_transcripts(context.places, agents))
+    sessions.sort(key=lambda files: files.modified, reverse=True)
+    files_of = {(files.session, files.agent): files for files in sessions}
+    entries = [SessionEntry(files.session, files.agent) for files in sessions]
+
+    def read_titles(some: Sequence[SessionEntry]) -> list[SessionEntry]:
+        own = [files_of[each.id, each.agent].transcripts[0] for each in some]
+        index = TranscriptIndex.load(context.cache)
+        index.update(own, tails=True)
+        index.save()
+        read = [index.session(transcript) for transcript in own]
+        return [
+            msgspec.structs.replace(each, title=session.title if session else None)
+            for each, session in zip(some, read, strict=True)
+        ]
+
+    chosen = choose_session(context, name, entries, read_titles)
+    return files_of[chosen.id, chosen.agent]
+
+
+def choose_session(
+    context: Context,
+    name: str | None,
+    entries: Sequence[SessionEntry],
+    read_titles: ReadTitles = list[SessionEntry],
+) -> SessionEntry:
+    """Return the session that is meant; `entries` are the newest first.
+
+    Without a name it is the session that the command runs in, else, on a terminal, the latest. If
+    several match, a user on a terminal is asked.
+    """
+    here = find_current_session(context.places.env)
+    name = name or (here.session if here else None)
+    if name is None:
+        may_be_latest = here is None and bool(entries) and _is_on_terminal()
+        if not may_be_latest:
+            raise InvalidRequest("no session given", "Pass the beginning of its id, or its title.")
+        return _latest(entries, read_titles)
+    matches = [each for each in entries if each.id == name]
+    matches = matches or [each for each in entries if each.id.startswith(name)]
+    if not matches:
+        entries = read_titles(entries)
+        matches = [each for each in entries if _has_words(each.title, name)]
+    if not matches:
+        raise UnknownSession(name, near=_find_near(name, entries))
+    return matches[0] if len(matches) == 1 else _pick(name, read_titles(matches), entries)
+
+
+def _latest(entries: Sequence[SessionEntry], read_titles: ReadTitles) -> SessionEntry:
+    """Return the latest session, and report which it is."""
+    (latest,) = read_titles(entries[:1])
+    short_id = shorten_ids(each.id for each in entries)[latest.id]
+    print(f"latest session: {strip_control(latest.describe(short_id))}", file=sys.stderr)
+    return latest
+
+
+def _has_words(title: str | None, name: str) -> bool:
+    shown = (title or "").casefold()
+    return all(word in shown for word in name.casefold().split())
+
+
+def _find_near(name: str, entries: Sequence[SessionEntry]) -> str | None:
+    """Return the session whose id or title is most like a name, if any is near enough."""
+    known: dict[str, SessionEntry] = {}
+    for each in reversed(entries):  # the newest replaces others
+        title = (each.title or "").casefold()
+        known |= dict.fromkeys((each.id[: len(name)], title, *title.split()), each)
+    near = suggest(name.casefold(), known)
+    return known[near].describe() if near else None
+
+
+def _pick(
+    name: str, matches: Sequence[SessionEntry], entries: Sequence[SessionEntry]
+) -> SessionEntry:
+    """Ask the user which session is meant; raises UnknownSession if there is no terminal."""
+    short_ids = shorten_ids(each.id for each in entries)
+    lines = [strip_control(each.describe(short_ids[each.id])) for each in matches[:MAX_LISTED]]
+    if not _is_on_terminal():
+        raise UnknownSession(name, lines)
+    for number, line in enumerate(lines, 1):
+        print(f"{number}  {line}", file=sys.stderr)
+    print(f"Which session? [1-{len(lines)}] ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline().strip()
+    if not answer.isdecimal() or not 1 <= int(answer) <= len(lines):
+        raise UnknownSession(name, lines)
+    return matches[int(answer) - 1]
+
+
+def _is_on_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
