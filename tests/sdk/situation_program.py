@@ -11,6 +11,7 @@ import asyncio
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -30,6 +31,20 @@ from .connect import CLAUDE, GEMINI, GPT, KEY
 TESTS = str(Path(__file__).parents[1])
 sys.path = [*(path for path in sys.path if path != TESTS), TESTS]
 
+# Imported before all threads: openai 2.54 fails if another thread is just importing httpx2.
+MODULES = (
+    "httpx2",
+    "anthropic",
+    "openai",
+    "google.genai",
+    "langchain_anthropic",
+    "langchain_openai",
+    "agents",
+    "pydantic_ai.models.anthropic",
+    "litellm",
+    "google.adk.runners",
+    "google.adk.models.google_llm",
+)
 RETRIES = 2
 PROMPT = "What is the weather?"
 MESSAGES: list[Any] = [{"role": "user", "content": PROMPT}]
@@ -59,11 +74,14 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class Sdk(msgspec.Struct, frozen=True):
-    """How an SDK is asked for an answer and for a stream; `is_async`: both must be awaited."""
+    """How an SDK is asked for an answer and for a stream; `is_async`: both must be awaited.
+
+    Without `stream` it has none: the situations of a stream are left out.
+    """
 
     name: str
     answer: Ask
-    stream: Ask
+    stream: Ask | None
     is_async: bool = True
 
 
@@ -132,6 +150,10 @@ async def agents_answer(api: str, fake: FakeModel) -> Any:
     return result.raw_responses[-1]
 
 
+def agents_answer_sync(api: str, fake: FakeModel) -> Any:
+    return import_module("agents").Runner.run_sync(agent(api, fake), PROMPT).raw_responses[-1]
+
+
 async def agents_stream(api: str, fake: FakeModel) -> Any:
     return import_module("agents").Runner.run_streamed(agent(api, fake), PROMPT).stream_events()
 
@@ -159,6 +181,10 @@ def pydantic_agent(fake: FakeModel) -> Any:
 
 async def pydantic_answer(fake: FakeModel) -> Any:
     return (await pydantic_agent(fake).run(PROMPT)).response
+
+
+def pydantic_answer_sync(fake: FakeModel) -> Any:
+    return pydantic_agent(fake).run_sync(PROMPT).response
 
 
 async def pydantic_stream(fake: FakeModel) -> Any:
@@ -236,7 +262,9 @@ NEWEST = (
         Sdk(f"openai-agents {api}", partial(agents_answer, api), partial(agents_stream, api))
         for api in ("responses", "chat")
     ),
+    Sdk("openai-agents sync", partial(agents_answer_sync, "responses"), None, False),
     Sdk("pydantic-ai", pydantic_answer, pydantic_stream),
+    Sdk("pydantic-ai sync", pydantic_answer_sync, None, False),
 )
 FRAMEWORKS = (
     *OPENAI_AND_GOOGLE,
@@ -257,24 +285,26 @@ async def at_once(sdk: Sdk, fake: FakeModel, tracker: Tracker) -> list[str]:
 
 
 async def read_stream(sdk: Sdk, fake: FakeModel, tracker: Tracker) -> None:
+    assert sdk.stream is not None
     if sdk.is_async:
         async for _ in tracker.track(await awaited(sdk.stream(fake))):
             pass
-        return
+    else:
+        await asyncio.to_thread(read_sync, sdk.stream, fake, tracker)
 
-    def read() -> None:
-        for _ in tracker.track(sdk.stream(fake)):
-            pass
 
-    await asyncio.to_thread(read)
+def read_sync(ask: Ask, fake: FakeModel, tracker: Tracker) -> None:
+    for _ in tracker.track(ask(fake)):
+        pass
 
 
 async def left(sdk: Sdk, fake: FakeModel, tracker: Tracker) -> list[str]:
     """A stream that is left after its first item, then a whole answer."""
+    assert sdk.stream is not None
     if sdk.is_async:
         await leave_async(tracker.track(await awaited(sdk.stream(fake))))
     else:
-        await asyncio.to_thread(lambda: leave(tracker.track(sdk.stream(fake))))
+        await asyncio.to_thread(leave, sdk.stream, fake, tracker)
     state = tracker.reading.state
     await observe_answer(sdk, fake, tracker)
     return [state, tracker.reading.state]
@@ -287,7 +317,8 @@ async def leave_async(stream: Any) -> None:
         await awaited(close())
 
 
-def leave(stream: Any) -> None:
+def leave(ask: Ask, fake: FakeModel, tracker: Tracker) -> None:
+    stream = tracker.track(ask(fake))
     next(iter(stream))
     if (close := getattr(stream, "close", None)) is not None:
         close()
@@ -313,12 +344,18 @@ async def observe_answer(sdk: Sdk, fake: FakeModel, tracker: Tracker) -> None:
 
 
 Situation = Callable[[Sdk, FakeModel, Tracker], Awaitable[list[str]]]
+ANSWER = "repeated"
 SITUATIONS: dict[str, tuple[Scenario, Situation]] = {
     "two at once": (AT_ONCE, at_once),
     "left early": (LEFT, left),
-    "repeated": (REFUSED, repeated_answer),
+    ANSWER: (REFUSED, repeated_answer),
     "repeated stream": (REFUSED, repeated_stream),
 }
+
+
+def situations(sdks: Sequence[Sdk]) -> list[tuple[Sdk, str]]:
+    """Every SDK in every situation that it can be in."""
+    return [(sdk, name) for sdk, name in product(sdks, SITUATIONS) if sdk.stream or name == ANSWER]
 
 
 async def play(sdk: Sdk, name: str) -> Case:
@@ -340,11 +377,14 @@ async def play(sdk: Sdk, name: str) -> Case:
 
 async def play_all(sdks: Sequence[Sdk]) -> None:
     """Play all at once: the SDKs wait long before they repeat a call."""
-    for case in asyncio.as_completed([play(*each) for each in product(sdks, SITUATIONS)]):
+    for case in asyncio.as_completed([play(*each) for each in situations(sdks)]):
         print(msgspec.json.encode(await case).decode(), flush=True)
 
 
 def main() -> None:
+    for module in MODULES:
+        with suppress(ModuleNotFoundError):
+            import_module(module)
     asyncio.run(play_all(NEWEST if find_spec("langchain_core") else FRAMEWORKS))
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from itertools import product
 from pathlib import Path
 
 import pytest
 
 from .install import frameworks
 from .programs import play
-from .situation_program import FRAMEWORKS, NEWEST, SITUATIONS, Case, Sdk
+from .situation_program import FRAMEWORKS, NEWEST, Case, Sdk, situations
 
 pytestmark = pytest.mark.clients
 
@@ -25,7 +24,7 @@ PROMPT_COMES_FIRST = ("anthropic", "google-genai", "pydantic-ai")
 
 
 def check(sdks: Sequence[Sdk], cases: Sequence[Case]) -> None:
-    expected = {f"{sdk.name}: {name}" for sdk, name in product(sdks, SITUATIONS)}
+    expected = {f"{sdk.name}: {name}" for sdk, name in situations(sdks)}
     assert {case.name for case in cases} == expected
     for case in cases:
         check_left_early(case) if case.name.endswith("left early") else check_whole(case)
