@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from clients.run import SOURCES, TIMEOUT_S, isolation
+from clients.run import SOURCES, TIMEOUT_S, isolation_prefix
 
 TESTS = Path(__file__).parents[1]
 
@@ -21,7 +21,7 @@ def play(
 ) -> list[CaseT]:
     """Return the cases that a program printed, one a line; it fails if a step was wrong."""
     done = subprocess.run(
-        [*isolation(), python, "-m", module],
+        [*isolation_prefix(), python, "-m", module],
         env={
             "HOME": str(home),
             "PATH": "/usr/local/bin:/usr/bin:/bin",
