@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 MAX_PACE_CALLS = 100  # more would cost more and change nothing
+PACE_CALLS = MAX_PACE_CALLS + 1  # the calls between which so many growths lie
 MIN_GROWTHS = 3  # with fewer there is no forecast
 TRIM_DIVISOR = 10  # a tenth of the growths is left out at either end,
 MIN_TRIMMED_GROWTHS = 5  # if there are at least this many
@@ -52,7 +53,7 @@ def growth_pace(sents: Sequence[int]) -> tuple[int, int] | None:
     Those are too few calls, a single jump that is most of the growth, and one by the last call. A
     call that sent less than the one before does not count: the client left something out.
     """
-    recent = sents[-(MAX_PACE_CALLS + 1) :]
+    recent = sents[-PACE_CALLS:]
     steps = sorted(b - a for a, b in pairwise(recent) if b > a)
     if len(steps) < MIN_GROWTHS or 2 * (recent[-1] - recent[-2]) > sum(steps):
         return None

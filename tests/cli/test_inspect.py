@@ -105,6 +105,10 @@ main  claude-sonnet-4-5  Context: 20.0% (40K/200K)  24.6% of the limit  3 calls 
 
 BELOW = """\
 compaction after call 2: 167,000 -> 40,000 (auto)
+"""
+
+AUDIT = """\
+compaction after call 2: 167,000 -> 40,000 (auto)
 
 formula                    tokens  of window   off by
 latest                     40,000      20.0%        0
@@ -116,12 +120,28 @@ effective                   4,540       2.3%   -88.7%
 """
 
 
-def test_text_has_a_chart_with_compaction_and_limit_and_the_formulas(inspected: User) -> None:
+def test_text_has_a_chart_with_compaction_and_limit(inspected: User) -> None:
     completed = inspected.run("inspect", "s1", COLUMNS="100")
     assert (completed.code, completed.err) == (0, "")
     assert completed.out.startswith(PEOPLE)
     assert BELOW in completed.out
+    assert "formula" not in completed.out
     assert "\na1  claude-sonnet-4-5  Context: 10.0% (20K/200K)" in completed.out
+
+
+def test_audit_adds_the_formulas_and_counts_the_records(user: User, inspected: User) -> None:
+    assert AUDIT in inspected.run("inspect", "s1", "--audit", COLUMNS="100").out
+    user.session("s2", user.call("m1", 9_000))
+    assert "records read" not in user.run("inspect", "s2").out
+    assert "\n1 record read\n" in user.run("inspect", "s2", "--audit").out
+
+
+def test_first_line_of_a_thread_says_how_many_calls_are_left(user: User) -> None:
+    user.session("s3", *(user.call(f"m{i}", 20_000 + 10_000 * i, 60 - i) for i in range(6)))
+    assert (
+        "  41.9% of the limit  about 10 calls left  6 calls  cycle 0\n"
+        in user.run("inspect", "s3").out
+    )
 
 
 def test_series_is_a_table_of_every_call(inspected: User) -> None:
@@ -167,7 +187,7 @@ def test_chart_works_without_prompt_sizes_and_window(user: User) -> None:
 
 def test_transcript_without_calls_is_reported(user: User) -> None:
     user.session("s1", user.record("user", message={"role": "user", "content": "hello"}))
-    assert user.run("inspect", "s1").lines[1] == "1 record read: no model call in it"
+    assert user.run("inspect", "s1").lines[2] == "1 record read: no model call in it"
     assert user.run("inspect", "s1", "--json").json["threads"] == []
 
 

@@ -14,6 +14,7 @@ from brimline.cli.context import Context, emit_json, print_problems
 from brimline.cli.session_choice import find_files
 from brimline.cli.windows import describe_bound
 from brimline.events import MAIN
+from brimline.forecast import PACE_CALLS, calls_left
 from brimline.formulas import Formulas, audit, percent_error
 from brimline.monitor.rules import Rules
 from brimline.policy.levels import Fullness
@@ -103,6 +104,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("target", nargs="?", metavar="PATH|SESSION|-", help=about)
     add_agent(to)
     add_flag(to, "--series", "list every call")
+    add_flag(to, "--audit", "compare with the formulas of other tools, and count the records")
     add_json(to, "a chart and a table")
 
 
@@ -114,7 +116,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     if options.json:
         emit_json(shown(context, folded, options.series))
     else:
-        print("\n".join(_text(context, folded, options.series)))
+        print("\n".join(_text(context, folded, options)))
     return 0
 
 
@@ -196,15 +198,18 @@ def iso(at: float | None) -> str | None:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _text(context: Context, folded: LoadedSession, series: bool) -> list[str]:
+def _text(context: Context, folded: LoadedSession, options: argparse.Namespace) -> list[str]:
     session, rules = folded.session, Rules.of_settings(context.settings)
     name = display_name(session.agent or "unknown agent")
     place = shorten_home(session.project, context.places.home) if session.project else None
     facts = [name, session.version, place, f"session {session.id}" if session.id else None]
     lines = [colourize(strip_control("  ".join(f for f in facts if f)), "bold", context.colour)]
-    lines += _counts(folded)
+    if session.title:
+        lines.append(strip_control(session.title))
+    if options.audit or folded.tally.unknown or folded.tally.malformed or not session.threads:
+        lines += _counts(folded)
     for thread in ordered_threads(session):
-        lines += ["", *_thread_text(context, rules, session, thread, series)]
+        lines += ["", *_thread_text(context, rules, session, thread, options)]
     return lines
 
 
@@ -221,7 +226,7 @@ def _counts(folded: LoadedSession) -> list[str]:
 
 
 def _thread_text(
-    context: Context, rules: Rules, session: Session, thread: Thread, series: bool
+    context: Context, rules: Rules, session: Session, thread: Thread, options: argparse.Namespace
 ) -> list[str]:
     reading = read_thread(context, session, thread)
     if not thread.calls:
@@ -232,8 +237,9 @@ def _thread_text(
     lines += draw_chart(context, rules, session, thread, reading)
     lines += _origins(reading)
     lines += _compactions(thread)
-    lines += ["", *_formulas(context, thread, reading)]
-    if series:
+    if options.audit:
+        lines += ["", *_formulas(context, thread, reading)]
+    if options.series:
         lines += ["", *_calls(context, thread)]
     return lines
 
@@ -243,10 +249,18 @@ def _headline(thread: Thread, reading: Reading) -> str:
     parts = [strip_control(thread.name), strip_control(thread.model or "unknown model"), now]
     if reading.percent_of_limit is not None:
         parts.append(f"{format_percent(reading.percent_of_limit)} of the limit")
+    if left := _calls_left(thread, reading):
+        parts.append(f"about {count_of(left, 'call')} left")
     parts += [count_of(len(thread.calls), "call"), f"cycle {thread.cycle}"]
     if reading.percent_raw is not None and reading.percent_raw > 100:
         parts.append("WARNING: more than the window")
     return "  ".join(parts)
+
+
+def _calls_left(thread: Thread, reading: Reading) -> int | None:
+    if reading.held is None or reading.limit is None:
+        return None
+    return calls_left(thread.recent_sents(PACE_CALLS), reading.held, reading.limit.tokens)
 
 
 def _fullness(rules: Rules, session: Session, thread: Thread, reading: Reading) -> Fullness | None:

@@ -6,7 +6,7 @@ import msgspec
 
 from brimline.agents import capabilities_of
 from brimline.events import MAIN
-from brimline.forecast import calls_left
+from brimline.forecast import PACE_CALLS, calls_left
 from brimline.inbox import MESSAGE_LIFETIME_S, Message
 from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.rules import Rules
@@ -17,8 +17,6 @@ from brimline.settings import Text
 from brimline.store.base import CancelMessages, MarkMessage, RecordSignal, Write
 from brimline.store.rows import SignalRow
 from brimline.tracker import Reading
-
-PACE_CALLS = 101  # the last calls from which the pace is computed
 
 
 def hash_id(*parts: str) -> str:
@@ -31,9 +29,7 @@ def calls_left_of(state: SessionState, thread: str, reading: Reading) -> int | N
     known = state.folded.threads.get(thread)
     if known is None or reading.held is None or reading.limit is None:
         return None
-    first = max(known.cycle_start, known.call_count - PACE_CALLS)
-    sents = [call.usage.sent for call in known.calls_from(first)]
-    return calls_left(sents, reading.held, reading.limit.tokens)
+    return calls_left(known.recent_sents(PACE_CALLS), reading.held, reading.limit.tokens)
 
 
 class SignalWriter(msgspec.Struct, frozen=True):

@@ -102,6 +102,11 @@ class Thread(msgspec.Struct, frozen=True):
         """Return the calls from a place among all calls on, as far as they are in memory."""
         return self.calls.in_order(max(0, place - self.dropped.count))
 
+    def recent_sents(self, count: int) -> list[int]:
+        """What the last calls of the present cycle sent, at most so many."""
+        first = max(self.cycle_start, self.call_count - count)
+        return [call.usage.sent for call in self.calls_from(first)]
+
     @property
     def cycle_ends(self) -> tuple[int, ...]:
         """The number of calls before each compaction and clear."""
