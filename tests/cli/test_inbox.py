@@ -19,6 +19,7 @@ from server.running import Running
 from .terminal import PATIENCE_S, User, cells
 
 SESSION = "11111111-1111-4111-8111-111111111111"
+QUEUED = "queued for {id}: delivered with the next prompt"
 
 
 @pytest.fixture
@@ -68,13 +69,19 @@ def test_inbox_lists_messages_of_ended_sessions_only_if_asked(daemon: Running) -
 @pytest.mark.parametrize(
     ("words", "lines"),
     [
-        ([], ["queued for {id}: delivered with the next prompt"]),
-        (["--urgent"], ["queued for {id}: delivered with the next prompt or tool result"]),
+        ([], [QUEUED]),
+        (["--urgent"], [f"{QUEUED} or tool result"]),
+        (
+            ["--block-stop"],
+            [
+                f"{QUEUED}, or before the turn of an interactive session ends",
+            ],
+        ),
         (
             ["--wake"],
             [
                 "not typed: its tmux pane is unknown",
-                "queued for {id}: delivered with the next prompt",
+                QUEUED,
             ],
         ),
     ],

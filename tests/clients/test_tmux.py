@@ -456,6 +456,16 @@ def test_wake_types_a_message_for_an_idle_agent_and_no_other(
     assert len(found) == 3
 
 
+def test_wake_does_not_cancel_a_clear(daemon: Running, set_up: Callable[..., Interactive]) -> None:
+    client = set_up(Scenario(main=(bash(hand_over("sleep 5")), Reply(text="I end."))))
+    client.say("The first task.")
+    client.until(lambda: load_requests(daemon.state), "there is no request")
+    (request,) = load_requests(daemon.state)
+    sent = daemon.command("send", request.session, "Wake up.", "--wake")
+    assert sent.stdout.startswith("not typed: the session is being cleared\n"), sent.stderr
+    client.until(lambda: load_requests(daemon.state)[0].step == "done", "it is not cleared")
+
+
 def test_message_for_an_agent_without_hooks_is_typed_into_its_pane(
     daemon: TmuxDaemon, opened: Open
 ) -> None:

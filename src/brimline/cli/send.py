@@ -47,6 +47,8 @@ def run(context: Context, options: argparse.Namespace) -> int:
     if message["not_typed"]:
         print(f"not typed: {message['not_typed']}")
     arrival = "the next prompt or tool result" if options.urgent else "the next prompt"
+    if options.block_stop:
+        arrival += ", or before the turn of an interactive session ends"
     print(f"queued for {strip_control(session.id)}: delivered with {arrival}")
     if note := _note(session):
         print(note)

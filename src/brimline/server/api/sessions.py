@@ -52,6 +52,7 @@ SESSION_PATH = "/v1/sessions/{id}"
 DEFAULT_SINCE = "24h"
 MAX_CLOCK_SKEW_S = 86_400.0
 HANDOFF_WAIT_S = 5.0
+CLEARING = "the session is being cleared"  # a prompt would cancel that
 TOO_LONG_HINT = "Agents truncate longer messages: write the text to a file and send its path."
 
 
@@ -161,7 +162,8 @@ class SessionRoutes:
         id = await self._monitor.send(session, new.text, urgency, new.sender, new.blocks_stop)
         if not new.wake or self._wake is None:
             return json_response(Sent(id), 201)
-        why_not = await self._wake(session, id)
+        is_clearing = self._clearer is not None and self._clearer.holds_messages(session)
+        why_not = CLEARING if is_clearing else await self._wake(session, id)
         return json_response(Sent(id, why_not is None, why_not), 201)
 
     async def cancel(self, request: Request) -> Response:
