@@ -217,6 +217,18 @@ def test_span_attributes_are_a_call(write: str) -> None:
     assert (call.id, call.model, call.usage) == ("x", "gpt-6", Usage(100, 700, 200, 10))
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_span_with_a_total_beside_its_parts_is_read(reverse: bool) -> None:
+    attributes = {
+        "gen_ai.usage.input_tokens": 100,
+        "gen_ai.usage.output_tokens": 10,
+        "gen_ai.usage.cache_read": 60,
+        "gen_ai.usage.cache_read.input_tokens": 60,
+    }
+    seen = dict(reversed(attributes.items())) if reverse else attributes
+    assert only(seen).usage == Usage(40, 60, 0, 10)
+
+
 def test_span_without_the_answering_model_has_the_requested_one() -> None:
     usage = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 10}
     assert only({**usage, "gen_ai.request.model": "gpt-6"}).model == "gpt-6"

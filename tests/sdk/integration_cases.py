@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from brimline import Tracker
+from brimline import LevelReached, Tracker
 from brimline.testing.fake_model import Billed, FakeModel, Ramp, Reply, Scenario
 
 from .bill import LONG, LOOP, held, sent
@@ -174,6 +174,26 @@ async def play_unmeasured(name: str, ask: Ask, scenario: Scenario = LOOP) -> Non
         await ask(Question(fake, tracker))
     logging.getLogger("brimline").removeHandler(logged)
     print_case(msgspec.structs.replace(read(name, tracker, {}), warnings=logged.texts))
+
+
+class StopAgentError(Exception):
+    """What a listener raises to stop an agent."""
+
+
+async def play_stopped(ask: Ask) -> None:
+    """Ask an agent that a level stops: the listener's exception reaches the caller."""
+    tracker = Tracker(window=1_000)
+
+    @tracker.on_level
+    def _(_: LevelReached) -> None:
+        raise StopAgentError
+
+    with FakeModel() as fake:
+        try:
+            await ask(Question(fake, tracker))
+        except StopAgentError:
+            billed = {"main": [figures(one) for one in fake.billed]}
+            print_case(read("stopped", tracker, billed))
 
 
 async def wait_for_calls(question: Question) -> None:

@@ -14,7 +14,7 @@ from brimline.integrations.langchain import BrimlineCallbackHandler
 from brimline.testing.fake_model import FakeModel
 
 from .connect import CLAUDE, GPT, KEY
-from .integration_cases import Question, Way, play_all, play_unmeasured
+from .integration_cases import Question, Way, play_all, play_stopped, play_unmeasured
 
 
 def claude(fake: FakeModel, retries: int = 2) -> Any:
@@ -91,6 +91,7 @@ def ways() -> dict[str, Way]:
 async def main() -> None:
     """Play every case and print what was read."""
     await play_all(ways())
+    await play_stopped(partial(astream, claude))
     await play_unmeasured("without usage", stream_without_usage)
 
 

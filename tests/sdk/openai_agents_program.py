@@ -18,7 +18,7 @@ from brimline.testing.fake_model import FakeModel
 from .bill import LONG
 from .connect import GPT, KEY
 from .framework_program import get_weather
-from .integration_cases import Question, Way, play_all, play_unmeasured
+from .integration_cases import Question, Way, play_all, play_stopped, play_unmeasured
 
 agents: Any = import_module("agents")
 BrimlineHooks = import_module("brimline.integrations.openai_agents").BrimlineHooks
@@ -78,6 +78,7 @@ def ways() -> dict[str, Way]:
 async def main() -> None:
     """Play every case and print what was read."""
     await play_all(ways())
+    await play_stopped(partial(run, agents.OpenAIResponsesModel))
     await play_unmeasured("without usage", stream_without_usage)
 
 

@@ -20,7 +20,7 @@ from brimline.testing.fake_model import FakeModel
 from .bill import LONG
 from .connect import CLAUDE, GPT, KEY
 from .framework_program import get_weather
-from .integration_cases import Question, Way, play_all
+from .integration_cases import Question, Way, play_all, play_stopped
 
 
 def claude(fake: FakeModel) -> Any:
@@ -78,5 +78,11 @@ def ways() -> dict[str, Way]:
     }
 
 
+async def main() -> None:
+    """Play every case and print what was read."""
+    await play_all(ways())
+    await play_stopped(partial(run_stream, claude))
+
+
 if __name__ == "__main__":
-    asyncio.run(play_all(ways()))
+    asyncio.run(main())

@@ -43,16 +43,16 @@ def check(cases: list[Case], count: int, warnings: dict[str, list[str]]) -> None
 
 def test_langchain(tmp_path: Path) -> None:
     cases = play(PYTHON, "sdk.langchain_program", Case, tmp_path, QUIET)
-    check(cases, 32, {"without usage": ["stream_usage=True"]})
+    check(cases, 33, {"without usage": ["stream_usage=True"]})
 
 
 def test_openai_agents(tmp_path: Path) -> None:
     cases = play(PYTHON, "sdk.openai_agents_program", Case, tmp_path, QUIET)
-    check(cases, 15, {"without usage": ["ModelSettings(include_usage=True)"]})
+    check(cases, 16, {"without usage": ["ModelSettings(include_usage=True)"]})
 
 
 def test_pydantic_ai(tmp_path: Path) -> None:
-    check(play(PYTHON, "sdk.pydantic_ai_program", Case, tmp_path, QUIET), 27, {})
+    check(play(PYTHON, "sdk.pydantic_ai_program", Case, tmp_path, QUIET), 28, {})
 
 
 def test_litellm(tmp_path: Path) -> None:

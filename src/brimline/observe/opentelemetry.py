@@ -29,13 +29,11 @@ def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] 
 
 
 def _nest_counts(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """`cache_read.input_tokens` as a field of a field."""
+    """`cache_read.input_tokens` as a field of a field, even if `cache_read` is there, too."""
     counts: dict[str, Any] = {}
+    parts: dict[str, dict[str, Any]] = {}
     for name, value in attributes.items():
         if name.startswith(PREFIX):
-            *parents, last = name.removeprefix(PREFIX).split(".")
-            place = counts
-            for parent in parents:
-                place = place.setdefault(parent, {})
-            place[last] = value
-    return counts
+            parent, _, last = name.removeprefix(PREFIX).rpartition(".")
+            (parts.setdefault(parent, {}) if parent else counts)[last] = value
+    return counts | parts
