@@ -24,6 +24,7 @@ Figures = tuple[int, int]
 REFUSALS = ("rate_limited", "overloaded")
 MAX_AT_ONCE = 6
 PATIENCE_S = 5.0
+CASE_TIMEOUT_S = 40.0
 
 SMALL, LARGE = "Count the apples.", "Count the pears."
 TWO = Scenario(
@@ -152,7 +153,10 @@ def runs(ways: dict[str, Way]) -> Iterator[tuple[str, Coroutine[Any, Any, Case]]
 async def play(name: str, run: Coroutine[Any, Any, Case], turns: asyncio.Semaphore) -> None:
     """Print a case; a few run at once, because they wait most of the time."""
     async with turns:
-        case = await run
+        try:
+            case = await asyncio.wait_for(run, CASE_TIMEOUT_S)
+        except TimeoutError as error:
+            raise AssertionError(f"no end of a case of {name}") from error
     print_case(msgspec.structs.replace(case, name=f"{name}, {case.name}"))
 
 
