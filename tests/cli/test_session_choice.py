@@ -30,6 +30,7 @@ def inspected(user: User, *words: str, **env: str) -> str:
     env_typed: Json = env
     completed = user.run("inspect", "--json", *words, **env_typed)
     assert completed.code == 0, completed.err
+    assert completed.json["title"]
     return completed.json["session_id"]
 
 

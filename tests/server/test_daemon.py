@@ -243,6 +243,23 @@ def test_session_can_be_named_by_an_unambiguous_prefix(daemon: Running, tmp_path
     assert missing.startswith("no messages: unknown session; did you mean 22222222-")
 
 
+def test_session_can_be_named_by_its_title_or_left_out_inside_an_agent(
+    daemon: Running, tmp_path: Path
+) -> None:
+    transcript = tmp_path / f"{SESSION}.jsonl"
+    message = {"role": "user", "content": "Fix the login"}
+    record = {"type": "user", "sessionId": SESSION, "cwd": "/p", "message": message}
+    transcript.write_text(json.dumps(record) + "\n")
+    daemon.hook({**hook_input("UserPromptSubmit"), "transcript_path": str(transcript)})
+    assert f"queued for {SESSION}:" in daemon.command("send", "login", "by title").stdout
+    own = daemon.command("send", "to itself", CLAUDE_CODE_SESSION_ID=SESSION)
+    assert f"queued for {SESSION}:" in own.stdout
+    listed = daemon.command("inbox", "fix login").stdout
+    assert "by title" in listed
+    assert "to itself" in listed
+    assert "no session given" in daemon.command("send", "to whom?").stderr
+
+
 def test_message_for_an_unknown_session_is_queued_with_a_note(daemon: Running) -> None:
     result = daemon.command("send", "a b/c", "welcome")
     assert result.returncode == 0, result.stderr

@@ -40,6 +40,7 @@ def test_figures_equal_those_of_status(machine: Machine) -> None:
     assert len(views) == len(sessions) == 2
     for view, glance in zip(views, sessions, strict=True):
         assert (view.session.id, view.session.project) == (glance.session, glance.project)
+        assert view.session.title == glance.title
         for thread, row in zip(view.threads, glance.threads, strict=True):
             reading = row.reading
             assert (thread.thread, thread.sent, thread.held) == (

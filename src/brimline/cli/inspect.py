@@ -92,6 +92,7 @@ class Inspected(msgspec.Struct, frozen=True):
 
     agent: str | None
     session_id: str | None
+    title: str | None
     project: str | None
     version: str | None
     records: int
@@ -132,6 +133,7 @@ def shown(context: Context, loaded: LoadedSession, series: bool) -> Inspected:
     return Inspected(
         agent=session.agent,
         session_id=session.id,
+        title=session.title,
         project=session.project,
         version=session.version,
         records=tally.records,
