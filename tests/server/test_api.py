@@ -6,7 +6,12 @@ import urllib.error
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+
+from brimline.prices import compute_cost
+from brimline.survey.summary import day_of
+from brimline.usage import Usage
 
 from .running import Running
 from .test_daemon import SESSION, hook_input, status_input
@@ -48,6 +53,16 @@ def test_repeated_events_have_no_second_effect(daemon: Running) -> None:
     assert [row["call"] for row in timeline["calls"]] == ["c1", "c2", "c3"]
     assert [row["kind"] for row in timeline["signals"]] == ["level"]
     assert [row["level"] for row in timeline["messages"]] == [50.0]
+
+
+def test_timeline_has_the_cost_of_the_calls_with_a_known_price(daemon: Running) -> None:
+    unpriced = call_event(2)
+    unpriced["event"]["model"] = "no-such-model"
+    daemon.post("/v1/events", {"events": [unpriced]})
+    assert daemon.get("/v1/sessions/sdk-1/timeline")["cost"] is None
+    daemon.post("/v1/events", {"events": [call_event(1)]})
+    cost = compute_cost(MODEL, day_of(time.time()), 0, msgspec.convert(USAGE, Usage))
+    assert daemon.get("/v1/sessions/sdk-1/timeline")["cost"] == cost
 
 
 def test_acknowledged_events_survive_a_kill_and_count_once(daemon: Running) -> None:

@@ -1,5 +1,6 @@
 """The page of a session: figures, marks and messages."""
 
+import re
 from urllib.parse import quote
 
 import pytest
@@ -97,6 +98,48 @@ def test_reading_shows_each_figure_and_origin(story: Story, screen: Screen) -> N
     expect(screen.find("json")).to_contain_text('"percent": 75')
 
 
+def test_header_shows_how_near_the_limit_is_and_what_was_used(story: Story, screen: Screen) -> None:
+    grown(story)
+    opened_at(screen, "one")
+    main = story.view("one")["threads"][0]
+    shown = screen.find("key-figures")
+    expect(shown.locator('[data-figure="of limit"]')).to_have_text(
+        f"{main['percent_of_limit']:.1f}%"
+    )
+    expect(shown.locator('[data-figure="calls left"]')).to_have_text("unknown")
+    expect(shown.locator('[data-figure="cost"]')).to_have_text(
+        f"${story.timeline('one')['cost']:.2f}"
+    )
+    expect(shown.locator('[data-figure="duration"]')).to_contain_text(" s")
+    for growth in range(5):
+        story.report("one", call(f"g{growth}", 50_000 + 5_000 * growth))
+    left = story.view("one")["calls_left"]
+    expect(shown.locator('[data-figure="calls left"]')).to_have_text(f"about {left}")
+
+
+def test_session_opens_at_the_top_with_its_title(story: Story, screen: Screen) -> None:
+    story.report("one", {"type": "SessionSeen", "title": "Mend the parser"}, full(10))
+    for at in range(40):
+        story.report(f"other-{at}", full(90), project=f"/p/other-{at}")
+    screen.open()
+    expect(screen.page).to_have_title(re.compile(r"90\.0% other-\d+ · Brimline"))
+    screen.evaluate("scrollTo(0, document.body.scrollHeight)")
+    screen.row("one").click()
+    expect(screen.find("session-page")).to_be_visible()
+    assert screen.evaluate("scrollY") == 0
+    expect(screen.page).to_have_title("10.0% Mend the parser · Brimline")
+
+
+def test_origins_and_formulas_are_behind_audit(story: Story, screen: Screen) -> None:
+    story.report("one", full(10))
+    opened_at(screen, "one")
+    for testid, part in (("audit", '[data-fact="window"]'), ("formulas", "fieldset")):
+        hidden = screen.find(testid).locator(part)
+        expect(hidden).to_be_hidden()
+        screen.find(testid).locator("summary").click()
+        expect(hidden).to_be_visible()
+
+
 def test_cleared_session_links_to_its_successor(story: Story, screen: Screen) -> None:
     daemon = story.daemon
     daemon.client(hook_input("SessionEnd", reason="clear"))
@@ -112,6 +155,7 @@ def test_formulas_show_the_values_of_the_api(story: Story, screen: Screen) -> No
     opened_at(screen, "one")
     served: dict[str, list[int]] = story.daemon.get("/v1/sessions/one/formulas")
     legend = screen.page.get_by_role("list", name="Legend")
+    screen.find("formulas").locator("summary").click()
     for name in FORMULAS:
         expect(legend).not_to_contain_text(name)
         screen.find("formulas").get_by_label(name).check()

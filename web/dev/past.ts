@@ -85,6 +85,7 @@ export function timelineOf(view: SessionView, now: number): Timeline {
   const common = { session, thread: "main", text: "", sent: null, percent: null, arm: 0 };
   return {
     calls: calls(view, now),
+    cost: 4.2,
     compactions: [
       {
         session,

@@ -128,6 +128,7 @@ export interface components {
             signals: components["schemas"]["SignalRow"][];
             messages: components["schemas"]["Message"][];
             handoffs: components["schemas"]["HandoffHead"][];
+            cost: number | null;
         };
         CallRow: {
             session: string;

@@ -116,17 +116,18 @@ const fullest = computed<SessionView | undefined>(() => {
   return selectSessions(sessionStore.views(), NO_FILTER, "fullest", now.value)[0];
 });
 
-/** Show the fullest session in the window's title, visible from other tabs. */
+/** Keep the tab's title: a session's page names its session, the other views the fullest one. */
 export function keepTitle(): void {
   effect(() => {
-    document.title = pageTitle(fullest.value);
+    sessionStore.version.value;
+    const here = route.value;
+    const view = here.view === "session" ? sessionStore.get(here.id)?.value : fullest.value;
+    const name = view && ((here.view === "session" && view.session.title) || sessionName(view));
+    const percentRaw = view && mainThread(view)?.percent_raw;
+    const full = percentRaw == null ? "" : `${occupancy(percentRaw)} `;
+    document.title =
+      name && (full || here.view === "session") ? `${full}${name} · Brimline` : "Brimline";
   });
-}
-
-export function pageTitle(view: SessionView | undefined): string {
-  const main = view && mainThread(view);
-  if (!view || !main || main.percent === null) return "Brimline";
-  return `${occupancy(main.percent_raw)} ${sessionName(view)} · Brimline`;
 }
 
 /** The name of a session: its project's folder, its title, or its id. */

@@ -1,6 +1,6 @@
 /** The meaning of a reading: level, state and age. Pure. */
 
-import type { SessionView, ThreadView } from "./api-types";
+import type { CallRow, SessionView, ThreadView } from "./api-types";
 import { duration, occupancy, shortPercent, tokens, UNKNOWN } from "./format";
 
 export type Level = "unknown" | NonNullable<ThreadView["fullness"]>;
@@ -44,6 +44,15 @@ export function subagentThreads(view: SessionView): ThreadView[] {
 /** The time of the last event or reading of a session. */
 export function lastSeenAt(view: SessionView): number {
   return Math.max(view.session.seen_at, ...view.threads.map((thread) => thread.at ?? 0));
+}
+
+/** The seconds from the first call to the last event of a session; null if no call has a time. */
+export function secondsSinceFirstCall(
+  view: SessionView,
+  calls: Pick<CallRow, "at">[],
+): number | null {
+  const first = calls.reduce((least, { at }) => Math.min(least, at ?? least), Infinity);
+  return first === Infinity ? null : Math.max(0, lastSeenAt(view) - first);
 }
 
 export function isLive(view: SessionView, now: number): boolean {

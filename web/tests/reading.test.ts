@@ -1,5 +1,13 @@
 import { expect, test } from "vitest";
-import { barText, isLive, isOverWindow, levelOf, stateOf, stateText } from "../src/reading";
+import {
+  barText,
+  isLive,
+  isOverWindow,
+  levelOf,
+  secondsSinceFirstCall,
+  stateOf,
+  stateText,
+} from "../src/reading";
 import { full, NOW, threadRow, view } from "./views";
 
 test("the level of a thread is the one that the server computed", () => {
@@ -49,4 +57,10 @@ test("a session that ended or had no events for a day is not live", () => {
   expect(isLive(view({ ended_at: NOW }), NOW)).toBe(false);
   expect(isLive(view(), NOW + 90_000)).toBe(false);
   expect(stateOf(view({ ended_at: NOW }), NOW)).toBe("ended");
+});
+
+test("a session's duration is from its first call with a time to its last event", () => {
+  expect(secondsSinceFirstCall(view(), [])).toBeNull();
+  expect(secondsSinceFirstCall(view(), [{ at: null }])).toBeNull();
+  expect(secondsSinceFirstCall(view(), [{ at: NOW - 5 }, { at: null }, { at: NOW - 90 }])).toBe(90);
 });

@@ -92,5 +92,13 @@ export function call(id: string, part: Partial<CallRow> = {}): CallRow {
 }
 
 export function timeline(part: Partial<Timeline> = {}): Timeline {
-  return { calls: [], compactions: [], signals: [], messages: [], handoffs: [], ...part };
+  return {
+    calls: [],
+    compactions: [],
+    signals: [],
+    messages: [],
+    handoffs: [],
+    cost: null,
+    ...part,
+  };
 }

@@ -1,16 +1,39 @@
-/** The header of a session's page, and its reading with the origin of each figure. */
+/** The header of a session's page, its facts, and its reading with the origin of each figure. */
 
 import type { ComponentChildren } from "preact";
-import type { SessionView } from "../api-types";
+import type { SessionView, Timeline } from "../api-types";
 import { overviewAddress, sessionName } from "../app";
-import { ago, count, occupancy, percent, plural, shortPercent, tokens } from "../format";
-import { isOverWindow, LEVEL_TEXTS, levelOf, mainThread, stateOf, stateText } from "../reading";
+import {
+  ago,
+  count,
+  dollars,
+  duration,
+  occupancy,
+  percent,
+  shortPercent,
+  tokens,
+  UNKNOWN,
+} from "../format";
+import {
+  isOverWindow,
+  LEVEL_TEXTS,
+  levelOf,
+  mainThread,
+  secondsSinceFirstCall,
+  stateOf,
+  stateText,
+} from "../reading";
 import { now } from "../state/clock";
 import { sessionHash } from "../state/route";
 import { HandoffBadge, SessionProblem, UnreadBadge } from "./badges";
 import { Bar } from "./bar";
 
-export function SessionHeader({ view }: { view: SessionView }) {
+interface HeaderProps {
+  view: SessionView;
+  timeline: Timeline | null;
+}
+
+export function SessionHeader({ view, timeline }: HeaderProps) {
   const main = mainThread(view);
   const level = levelOf(main);
   const state = stateOf(view, now.value);
@@ -52,22 +75,81 @@ export function SessionHeader({ view }: { view: SessionView }) {
         </span>
         <span class="head-limit">
           {view.limit_at === null ? "limit unknown" : `limit at ${shortPercent(view.limit_at)}`}
-          {view.calls_left !== null && `, about ${plural(view.calls_left, "call")} left`}
         </span>
       </div>
       <Bar thread={main} limitAt={view.limit_at} />
+      <KeyFigures view={view} timeline={timeline} />
     </header>
   );
 }
 
-/** The figures of the main thread, each with its origin. */
-export function ReadingFacts({ view }: { view: SessionView }) {
-  const main = mainThread(view);
+/** How near the limit is, and what the session took so far. */
+function KeyFigures({ view, timeline }: HeaderProps) {
+  const seconds = timeline && secondsSinceFirstCall(view, timeline.calls);
+  const loaded = (words: string) => (timeline ? words : "...");
+  const figures: [string, string, string][] = [
+    ["of limit", percent(mainThread(view)?.percent_of_limit ?? null), "of the limit is used"],
+    [
+      "calls left",
+      view.calls_left === null ? UNKNOWN : `about ${count(view.calls_left)}`,
+      "a forecast until the limit, by the growth so far",
+    ],
+    [
+      "cost",
+      loaded(dollars(timeline?.cost ?? null)),
+      "an estimate by list prices, with all subagents",
+    ],
+    [
+      "duration",
+      loaded(seconds === null ? UNKNOWN : duration(seconds)),
+      "from the first call to the last event",
+    ],
+  ];
+  return (
+    <dl class="key-figures" data-testid="key-figures">
+      {figures.map(([name, value, title]) => (
+        <div key={name} title={title}>
+          <dt>{name}</dt>
+          <dd data-figure={name}>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** What the session is. */
+export function SessionFacts({ view }: { view: SessionView }) {
   const { session } = view;
-  const size = (value: number | null | undefined) => count(value ?? null);
   return (
     <section class="panel" aria-labelledby="facts">
-      <h2 id="facts">Reading</h2>
+      <h2 id="facts">Session</h2>
+      <dl class="facts">
+        <Fact name="model">{session.model ?? UNKNOWN}</Fact>
+        <Fact name="client">{[session.agent, session.version].filter(Boolean).join(" ")}</Fact>
+        <Fact name="host">{session.host ?? UNKNOWN}</Fact>
+        <Fact name="project">{session.project ?? UNKNOWN}</Fact>
+        <Fact name="session">{session.id}</Fact>
+        {session.parent && <Fact name="parent">{session.parent}</Fact>}
+        {session.became && (
+          <Fact name="cleared, continued as">
+            <a href={sessionHash(session.became)}>{session.became}</a>
+          </Fact>
+        )}
+        {session.transcript && <Fact name="transcript">{session.transcript}</Fact>}
+      </dl>
+    </section>
+  );
+}
+
+/** The figures of the main thread, each with its origin. */
+export function Audit({ view }: { view: SessionView }) {
+  const main = mainThread(view);
+  const size = (value: number | null | undefined) => count(value ?? null);
+  return (
+    <details class="panel audit" data-testid="audit">
+      <summary>
+        <h2>Audit</h2>
+      </summary>
       <dl class="facts" data-testid="facts">
         <Fact name="sent">{size(main?.sent)}</Fact>
         <Fact name="held">{size(main?.held)}</Fact>
@@ -79,22 +161,10 @@ export function ReadingFacts({ view }: { view: SessionView }) {
         </Fact>
         <Fact name="percent of limit">{percent(main?.percent_of_limit ?? null)}</Fact>
         <Fact name="peak sent">{tokens(main?.peak_sent ?? null)}</Fact>
-        <Fact name="calls, cycle">{main ? `${count(main.calls)}, ${main.cycle}` : "unknown"}</Fact>
-        <Fact name="source">{main ? `${main.source}, ${ago(main.at, now.value)}` : "unknown"}</Fact>
-        <Fact name="model">{session.model ?? "unknown"}</Fact>
-        <Fact name="client">{[session.agent, session.version].filter(Boolean).join(" ")}</Fact>
-        <Fact name="host">{session.host ?? "unknown"}</Fact>
-        <Fact name="project">{session.project ?? "unknown"}</Fact>
-        <Fact name="session">{session.id}</Fact>
-        {session.parent && <Fact name="parent">{session.parent}</Fact>}
-        {session.became && (
-          <Fact name="cleared, continued as">
-            <a href={sessionHash(session.became)}>{session.became}</a>
-          </Fact>
-        )}
-        {session.transcript && <Fact name="transcript">{session.transcript}</Fact>}
+        <Fact name="calls, cycle">{main ? `${count(main.calls)}, ${main.cycle}` : UNKNOWN}</Fact>
+        <Fact name="source">{main ? `${main.source}, ${ago(main.at, now.value)}` : UNKNOWN}</Fact>
       </dl>
-    </section>
+    </details>
   );
 }
 

@@ -163,17 +163,20 @@ function FormulaSwitches({ shown, detail }: { shown: Signal<string[]>; detail: S
     detail.showFormulas();
   };
   return (
-    <fieldset class="formulas" data-testid="formulas">
-      <legend>Compare with historic formulas</legend>
-      {Object.entries(FORMULA_TEXTS).map(([name, words]) => (
-        <Checkbox
-          key={name}
-          label={name}
-          title={words}
-          on={shown.value.includes(name)}
-          set={(on) => turn(name, on)}
-        />
-      ))}
-    </fieldset>
+    <details class="audit" data-testid="formulas">
+      <summary>Audit: compare with historic formulas</summary>
+      <fieldset class="formulas">
+        <legend class="unseen">Historic formulas</legend>
+        {Object.entries(FORMULA_TEXTS).map(([name, words]) => (
+          <Checkbox
+            key={name}
+            label={name}
+            title={words}
+            on={shown.value.includes(name)}
+            set={(on) => turn(name, on)}
+          />
+        ))}
+      </fieldset>
+    </details>
   );
 }

@@ -1,6 +1,6 @@
 /** One session: reading, timeline, messages and handoffs. */
 
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo } from "preact/hooks";
 import type { SessionView as View } from "../api-types";
 import { sessionName, sessionStore } from "../app";
 import { CallsTable } from "../parts/calls";
@@ -8,7 +8,7 @@ import { CompactionsTable } from "../parts/compactions";
 import { Handoffs } from "../parts/handoffs";
 import { JsonPanel } from "../parts/json-panel";
 import { Messages } from "../parts/messages";
-import { ReadingFacts, SessionHeader } from "../parts/session-header";
+import { Audit, SessionFacts, SessionHeader } from "../parts/session-header";
 import { ThreadsTable } from "../parts/threads";
 import { TimelinePanel } from "../parts/timeline";
 import { SessionDetail } from "../state/session-detail";
@@ -16,6 +16,7 @@ import { SessionDetail } from "../state/session-detail";
 export function SessionView({ id }: { id: string }) {
   const detail = useMemo(() => new SessionDetail(id), [id]);
   useEffect(() => () => detail.close(), [detail]);
+  useLayoutEffect(() => scrollTo(0, 0), [id]);
   // Redraw when a session arrives later with the stream.
   sessionStore.version.value;
   const view = sessionStore.get(id)?.value;
@@ -51,7 +52,7 @@ function SessionPage({ view, detail }: { view: View; detail: SessionDetail }) {
       data-session={view.session.id}
       aria-label={sessionName(view)}
     >
-      <SessionHeader view={view} />
+      <SessionHeader view={view} timeline={timeline} />
       <div class="session-body">
         <div class="session-main">
           <TimelinePanel view={view} detail={detail} />
@@ -60,9 +61,10 @@ function SessionPage({ view, detail }: { view: View; detail: SessionDetail }) {
           {timeline && <CallsTable calls={timeline.calls} />}
         </div>
         <div class="session-side">
-          <ReadingFacts view={view} />
+          <SessionFacts view={view} />
           <Messages view={view} timeline={timeline} changed={() => void detail.refresh()} />
           <Handoffs handoffs={detail.handoffs.value} now={view.handoff} />
+          <Audit view={view} />
           <JsonPanel view={view} />
         </div>
       </div>

@@ -1,6 +1,7 @@
 """The views of sessions that the HTTP API serves, built from rows of the store."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
+from math import fsum
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -11,9 +12,11 @@ from brimline.inbox import Message, with_expiry
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.policy.levels import Fullness
+from brimline.prices import compute_cost, tier_of
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
-from brimline.usage import percent_raw
+from brimline.survey.summary import day_of
+from brimline.usage import Usage, percent_raw
 
 MAX_TREND_POINTS = 60
 MAX_SINGLE_READS = 500  # for more sessions, four reads of whole tables are faster
@@ -94,13 +97,14 @@ class HandoffHead(msgspec.Struct, frozen=True):
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """What happened in a session."""
+    """What happened in a session; `cost` is an estimate in dollars, None if no price is known."""
 
     calls: list[CallRow]
     compactions: list[CompactionRow]
     signals: list[SignalRow]
     messages: list[Message]
     handoffs: list[HandoffHead]
+    cost: float | None
 
 
 class HandoffView(msgspec.Struct, frozen=True):
@@ -201,14 +205,16 @@ class Views:
 
     async def timeline(self, session: str) -> Timeline:
         now = self._monitor.now()
+        calls = await self._store.calls(session)
         return Timeline(
-            calls=await self._store.calls(session),
+            calls=calls,
             compactions=await self._store.compactions(session),
             signals=await self._store.signals(session),
             messages=[with_expiry(each, now) for each in await self._store.messages(session)],
             handoffs=msgspec.convert(
                 await self._store.handoffs(session), list[HandoffHead], from_attributes=True
             ),
+            cost=_cost_of(calls),
         )
 
 
@@ -219,6 +225,17 @@ def sample(points: list[int], most: int = MAX_TREND_POINTS) -> list[int]:
     """
     step = max(1, -(-(len(points) - 1) // (most - 1)))
     return points[:-1:step] + points[-1:]
+
+
+def _cost_of(calls: Iterable[CallRow]) -> float | None:
+    """Return the cost of the calls whose price is known, in USD."""
+    usages = [(call, msgspec.convert(call, Usage, from_attributes=True)) for call in calls]
+    costs = [
+        compute_cost(call.model, day_of(call.at), tier_of(call.model, usage), usage)
+        for call, usage in usages
+    ]
+    known = [dollars for dollars in costs if dollars is not None]
+    return fsum(known) if known else None
 
 
 def _for_view(row: SessionRow) -> SessionRow:
