@@ -425,6 +425,17 @@ def test_restored_tracker_continues_and_repeats_no_level() -> None:
     assert reported == [30.0]
 
 
+def test_state_keeps_cleared_calls_without_a_model() -> None:
+    tracker = Tracker()
+    for _ in range(3):
+        tracker.observe({"input_tokens": 100, "output_tokens": 1})
+    tracker.reset()
+    tracker.observe({"input_tokens": 50, "output_tokens": 1})
+    again = Tracker.from_state(tracker.state())
+    assert again.session == tracker.session
+    assert again.session.threads[MAIN].sustained_sent == 100
+
+
 def test_state_is_json() -> None:
     assert json.loads(Tracker().state())["version"] == 2
     assert Tracker.from_state(Tracker(agent="me").state().decode()).session.agent == "me"

@@ -219,7 +219,7 @@ class _ThreadDraft:
         """Note what the last calls of the cycle that ends sent; call it before that is recorded."""
         ended = self.thread()
         if ended.last and (sent := ended.sustained_sent):
-            self._sustained = {**self._sustained, ended.last.model: sent}
+            self._sustained = {**self._sustained, ended.last.model or "": sent}
 
     def _start_cycle(self) -> None:
         self._cycle += 1

@@ -71,9 +71,10 @@ class Thread(msgspec.Struct, frozen=True):
     `current` is the id of the call that shows what is held now; None: unknown. `window` is what the
     client reported for this thread. `edits` counts the calls whose prompt the API itself cut,
     `edited` is the last of them. `clears`: the number of calls before each clear. `sustained` is
-    what three calls in a row sent at least in a cycle that ended, by model. `fell_from` is what was
-    held before the last call if that sent far less, without a record of a compaction. `spendings`
-    are the tokens without an occupancy; those without an id are added up by model.
+    what three calls in a row sent at least in a cycle that ended, by model ("" if unknown: JSON has
+    only texts as keys). `fell_from` is what was held before the last call if that sent far less,
+    without a record of a compaction. `spendings` are the tokens without an occupancy; those without
+    an id are added up by model.
     """
 
     name: str
@@ -90,7 +91,7 @@ class Thread(msgspec.Struct, frozen=True):
     edited: str | None = None
     clears: tuple[int, ...] = ()
     dropped: DroppedCalls = NO_CALLS_DROPPED
-    sustained: dict[str | None, int] = msgspec.field(default_factory=dict[str | None, int])
+    sustained: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     fell_from: int | None = None
 
     @property
@@ -193,7 +194,7 @@ class Thread(msgspec.Struct, frozen=True):
         start = max(self.cycle_start, self.call_count - SUSTAINED_CALLS)
         sents = [c.usage.sent for c in self.calls_from(start) if last and c.model == last.model]
         now = min(sents) if len(sents) == SUSTAINED_CALLS else 0
-        return max(now, self.sustained.get(last.model if last else None, 0))
+        return max(now, self.sustained.get((last and last.model) or "", 0))
 
     @property
     def first_sent(self) -> int | None:
