@@ -3,17 +3,19 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from brimline.events import MAIN
+from brimline.events import MAIN, AnyEvent, Call, Compacted
 from brimline.handoff.document import Document
 from brimline.monitor.hook_reply import SENT_AGAIN
 from brimline.monitor.rules import Rules
 from brimline.monitor.texts import Texts
 from brimline.settings import StopSettings
+from brimline.usage import Usage
 from brimline.windows import Overrides
 
-from .agent import Agent
+from .agent import MODEL, Agent
 
 
 def test_warning_of_the_last_step_waits_for_the_next_prompt(tmp_path: Path) -> None:
@@ -678,6 +680,47 @@ def test_four_compactions_in_ten_minutes_are_thrash(tmp_path: Path) -> None:
 
 
 # The store.
+
+
+def test_later_copy_of_the_last_call_is_stored(tmp_path: Path) -> None:
+    """A call is stored while its reply streams, and again with the whole reply."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.call(20_000)
+        for output in (1, 90, 90):
+            usage = {"input_tokens": 21_000, "output_tokens": output}
+            message = {"id": "msg_last", "model": MODEL, "usage": usage}
+            agent.write_record(type="assistant", timestamp=agent.timestamp(1), message=message)
+            await agent.observe("tool")
+        calls = await agent.store.calls("s1")
+        assert [(call.seq, call.output) for call in calls] == [(0, 10), (1, 90)]
+        agent.call(22_000)
+        await agent.observe("tool")
+        assert [call.seq for call in await agent.store.calls("s1")] == [0, 1, 2]
+
+    asyncio.run(go())
+
+
+def test_summary_call_that_leaves_its_thread_moves_the_later_calls(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        events: list[AnyEvent] = [pushed_call("a", 90_000), pushed_call("s", 95_000)]
+        events += [Compacted(at=5.0, summary_call="s"), pushed_call("b", 9_000)]
+        for event in events:
+            observation = agent.observation("pushed", events=(event,))
+            await agent.monitor.observe(
+                msgspec.structs.replace(observation, agent="mine", transcript=None)
+            )
+        calls = {(c.thread, c.call): (c.seq, c.cycle) for c in await agent.store.calls("s1")}
+        assert calls[MAIN, "b"] == (1, 1)
+        assert calls["compaction", "s"] == (0, 0)
+
+    asyncio.run(go())
+
+
+def pushed_call(id: str, sent: int) -> Call:
+    return Call(id=id, usage=Usage(sent, 0, 0, 10), model=MODEL)
 
 
 def test_session_thread_and_calls_are_stored(tmp_path: Path) -> None:

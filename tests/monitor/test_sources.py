@@ -369,6 +369,20 @@ def test_clear_cancels_pending_levels_and_starts_a_cycle(tmp_path: Path) -> None
     asyncio.run(go())
 
 
+def test_pushed_compaction_after_a_clear_is_signalled_as_compaction(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path, of="window")
+        calls = [Call(id=id, usage=Usage(20_000, 0, 0, 1), model=MODEL) for id in "abc"]
+        for event in (calls[0], Cleared(), calls[1], Compacted(trigger="auto"), calls[2]):
+            pushed = agent.observation("pushed", events=(event,))
+            await agent.monitor.observe(
+                msgspec.structs.replace(pushed, agent="mine", transcript=None)
+            )
+        assert signal_kinds(agent) == ["cleared", "compacted"]
+
+    asyncio.run(go())
+
+
 def test_clear_at_the_start_of_a_session_ends_no_cycle(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
