@@ -22,8 +22,8 @@ pytestmark = pytest.mark.slow
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 MAX_CORE_PACKAGES, MAX_CORE_BYTES = 10, 15_000_000
 LIBRARY_PROGRAM = """
-from brimline import Tracker
-tracker = Tracker(model="claude-sonnet-4-5")
+from brimline import DaemonSession, Tracker
+tracker = Tracker(model="claude-sonnet-4-5", report_to=DaemonSession("my-agent"))
 tracker.observe({"input_tokens": 90_000, "output_tokens": 700})
 print(tracker.reading.percent)
 """
