@@ -46,7 +46,7 @@ def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Terminal]:
     [
         ("brimline insp", "brimline inspect "),
         ("brimline report --proj", "brimline report --project"),
-        ("brimline report --by mo", "brimline report --by model"),
+        ("brimline report --by mod", "brimline report --by model"),
         ("brimline status --agent open", "brimline status --agent opencode"),
         ("brimline setup gem", "brimline setup gemini"),
     ],
