@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 
 from brimline import DaemonSession, Tracker
 
@@ -60,6 +61,7 @@ class Program:
     def fork(self, tokens: str) -> object:
         """Observe a call in a forked child, which then exits as any program."""
         self.call("1000", "before")  # still queued when it forks
+        warnings.simplefilter("ignore", DeprecationWarning)  # 3.12: a fork beside a thread
         if os.fork() == 0:
             self.call(tokens, "child")
             sys.exit(0)

@@ -65,6 +65,27 @@ def test_timeline_has_the_cost_of_the_calls_with_a_known_price(daemon: Running) 
     assert daemon.get("/v1/sessions/sdk-1/timeline")["cost"] == cost
 
 
+def test_event_without_a_time_has_that_of_its_arrival(daemon: Running) -> None:
+    began, row = time.time(), call_event(1)
+    del row["event"]["at"]
+    daemon.post("/v1/events", {"events": [row]})
+    (main,) = daemon.get("/v1/sessions/sdk-1")["threads"]
+    (call,) = daemon.get("/v1/sessions/sdk-1/timeline")["calls"]
+    assert began <= main["at"] == call["at"] <= time.time()
+    assert main["source"] == "program"
+
+
+def test_only_messages_of_the_session_are_acknowledged(daemon: Running) -> None:
+    daemon.post("/v1/events", {"events": [call_event(1)]})
+    other = daemon.post("/v1/sessions/sdk-2/messages", {"text": "hi"})["id"]
+    (level,) = daemon.post("/v1/sessions/sdk-1/messages/take", None)
+    body = {"ids": [other, level["id"], "nonsense"]}
+    assert daemon.post("/v1/sessions/sdk-1/messages/delivered", body) == {"ids": [level["id"]]}
+    assert [row["state"] for row in daemon.get("/v1/sessions/sdk-1/messages")] == ["delivered"]
+    assert [row["state"] for row in daemon.get("/v1/sessions/sdk-2/messages")] == ["queued"]
+    assert daemon.refused("/v1/sessions/sdk-2/messages/take", b"")[0] == 404
+
+
 def test_acknowledged_events_survive_a_kill_and_count_once(daemon: Running) -> None:
     daemon.post("/v1/events", {"events": [call_event(1), call_event(2)]})
     daemon.kill()
