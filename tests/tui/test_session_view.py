@@ -47,6 +47,11 @@ def test_marks_are_after_the_right_calls() -> None:
     ]  # fmt: skip
 
 
+def test_calls_left_are_shown_until_there_are_none() -> None:
+    assert "about 2 left before the limit" in text(detail(sample_timeline("s"), calls_left=2))
+    assert "before the limit" not in text(detail(sample_timeline("s"), calls_left=0))
+
+
 def test_marks_of_other_threads_are_left_out() -> None:
     """Messages and documents belong to the session."""
     raw_timeline = sample_timeline("s")

@@ -101,6 +101,16 @@ def test_limit_is_marked_and_turns_the_bar_red(story: Story, screen: Screen) -> 
     expect(screen.of("at", "unread")).to_have_count(0)
 
 
+def test_no_calls_left_are_not_shown_at_the_limit(story: Story, screen: Screen) -> None:
+    calls = [call(f"c{at}", 100_000 + 7_000 * at) for at in range(11)]
+    story.report("near", *calls[:9], agent="claude")
+    story.report("at", *calls, agent="claude")
+    assert (story.view("near")["calls_left"], story.view("at")["calls_left"]) == (2, 0)
+    screen.open()
+    expect(screen.of("near", "calls-left")).to_have_text("about 2 calls left")
+    expect(screen.of("at", "calls-left")).to_have_count(0)
+
+
 def test_unknown_is_not_shown_as_zero(story: Story, screen: Screen) -> None:
     """Before the first reply, and after a compaction until the next."""
     story.report("new", {"type": "SessionSeen"}, project="/new")

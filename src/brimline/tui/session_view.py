@@ -105,7 +105,7 @@ class SessionPage(msgspec.Struct, frozen=True):
         parts = [f"cycle {_format_count(thread.cycle)}", f"peak {_format_count(thread.peak_sent)}"]
         if thread.thread != MAIN:
             parts.append(bars.model_text(thread.model))
-        if view.calls_left is not None and thread.thread == MAIN:
+        if view.calls_left and thread.thread == MAIN:
             parts.insert(0, f"about {view.calls_left:.0f} left before the limit")
         return "; ".join(parts)
 

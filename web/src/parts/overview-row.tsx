@@ -98,7 +98,7 @@ function BarCaption({ view, main }: { view: SessionView; main: ThreadView | unde
       <span class="limit-at">
         {view.limit_at === null ? "limit unknown" : `limit at ${shortPercent(view.limit_at)}`}
       </span>
-      {view.calls_left !== null && (
+      {view.calls_left !== null && view.calls_left > 0 && (
         <span class="left" data-testid="calls-left">
           about {plural(view.calls_left, "call")} left
         </span>
