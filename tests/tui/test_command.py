@@ -31,7 +31,7 @@ AT_80 = """\
 no daemon, read from transcripts  2 sessions
   agent    project                         model          state      unread  age
   claude   /srv/other                      sonnet-4-5                     ?   1m
-  ████████████╎██╎██░░┃░░░   75.0% medium   150K/200K  limit 89.8% handoff ?
+  ████████████╎██╎██░░┃░░░   75.0% high     150K/200K  limit 89.8% handoff ?
   claude   ~/project                       sonnet-4-5                     ?   2m
   ██████▌░░░░░╎░░╎░░░░┃░░░   27.0% low       54K/200K  limit 32.3% handoff ?
 """
@@ -47,7 +47,7 @@ def test_pipe_gets_one_frame(user: User) -> None:
 
 def test_frame_has_colours_on_request(user: User) -> None:
     completed = user.run("watch", "--once", "--colour", "always")
-    assert "\x1b[33m" in completed.out
+    assert "\x1b[31m" in completed.out
 
 
 def test_frame_of_a_daemon_matches_its_api(user: User) -> None:
@@ -74,7 +74,7 @@ def test_json_has_null_for_unknown(user: User) -> None:
 def test_narrow_terminal_gets_the_minimum_width(user: User) -> None:
     lines = user.run("watch", "--once", COLUMNS="20").lines
     assert max(len(line) for line in lines[1:]) <= 60
-    assert "75.0% medium" in "".join(lines)
+    assert "75.0% high" in "".join(lines)
 
 
 def test_agent_option_hides_other_agents_and_refuses_unknown_ones(user: User) -> None:
@@ -129,6 +129,6 @@ def test_frame_of_a_real_daemon(user: User, tmp_path_factory: pytest.TempPathFac
         completed = daemon.command("watch", "--once", COLUMNS="80")
         assert (completed.returncode, completed.stderr) == (0, "")
         assert completed.stdout.startswith("live  1 session\n")
-        assert "75.0% medium   150K/200K" in completed.stdout
+        assert "75.0% high     150K/200K" in completed.stdout
     finally:
         daemon.close()
