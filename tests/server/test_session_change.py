@@ -55,6 +55,7 @@ VIEWS = st.builds(
     unread=TOKENS,
     calls_left=st.none() | TOKENS,
     last_handoff_path=st.none() | st.just("/h.md"),
+    resume_command=st.none() | st.just("agent --resume s1"),
 ).map(lambda view: decode(msgspec.json.encode(view)))
 
 
@@ -148,5 +149,5 @@ def example_view(sent: int | None, **fields: Any) -> Json:
         pending_level=None,
     )
     session = SessionRow("s1", "claude", 1.0)
-    view = SessionView(session, [row], [], None, [], NO_HANDOFF, 0, None, None)
+    view = SessionView(session, [row], [], None, [], NO_HANDOFF, 0, None, None, None)
     return {**decode(msgspec.json.encode(view)), **fields}

@@ -3,11 +3,13 @@
 import asyncio
 
 import msgspec
+import pytest
 
+from brimline.agents import agent_names
 from brimline.inbox import MESSAGE_LIFETIME_S, Message
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
-from brimline.server.api.views import SessionView, Views
+from brimline.server.api.views import SessionView, Views, resume_command
 from brimline.store.base import PutSession, PutThread, QueueMessage
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow, ThreadRow
@@ -55,3 +57,30 @@ def test_expired_message_is_not_unread() -> None:
 
     assert asyncio.run(unread(MESSAGE_LIFETIME_S - 1)) == 1
     assert asyncio.run(unread(MESSAGE_LIFETIME_S)) == 0
+
+
+def test_every_agent_resumes_a_session_in_its_project() -> None:
+    commands = {name: resume_command(name, "0c-1", "/a b") for name in agent_names()}
+    assert commands == {
+        "claude": "cd '/a b' && claude --resume 0c-1",
+        "codex": "cd '/a b' && codex resume 0c-1",
+        "gemini": "cd '/a b' && gemini --resume 0c-1",
+        "opencode": "cd '/a b' && opencode --session 0c-1",
+        "pi": "cd '/a b' && pi --session 0c-1",
+    }
+    assert resume_command("claude", "0c-1", None) == "claude --resume 0c-1"
+
+
+@pytest.mark.parametrize(
+    ("agent", "session", "project"),
+    [
+        ("my-agent", "s", None),
+        ("claude", "--dangerous", None),
+        ("claude", "a; b", None),
+        ("claude", "s", "/a\nb"),
+    ],
+)
+def test_unsafe_or_unknown_sessions_have_no_resume_command(
+    agent: str, session: str, project: str | None
+) -> None:
+    assert resume_command(agent, session, project) is None

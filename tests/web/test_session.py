@@ -1,5 +1,7 @@
 """The page of a session: figures, marks and messages."""
 
+import csv
+import json
 import re
 from urllib.parse import quote
 
@@ -138,6 +140,37 @@ def test_origins_and_formulas_are_behind_audit(story: Story, screen: Screen) -> 
         expect(hidden).to_be_hidden()
         screen.find(testid).locator("summary").click()
         expect(hidden).to_be_visible()
+
+
+def test_id_and_commands_are_copied(story: Story, screen: Screen) -> None:
+    screen.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    story.report(SESSION, full(10), agent="claude", project="/p/my work")
+    screen.open(f"#/session/{SESSION}")
+    for name, text in (
+        ("Copy id", SESSION),
+        ("Copy resume command", f"cd '/p/my work' && claude --resume {SESSION}"),
+        ("Copy handoff draft command", f"brimline handoff --draft {SESSION}"),
+    ):
+        screen.find("actions").get_by_role("button", name=name, exact=True).click()
+        expect(screen.find("actions").locator("output")).to_have_text(f"Copied: {text}")
+        assert screen.evaluate("navigator.clipboard.readText()") == text
+
+
+def test_calls_are_exported(story: Story, screen: Screen) -> None:
+    grown(story)
+    opened_at(screen, "one")
+    calls = story.timeline("one")["calls"]
+    with screen.page.expect_download() as saved:
+        screen.page.get_by_role("button", name="Export JSON").click()
+    assert saved.value.suggested_filename == "one-calls.json"
+    assert json.loads(saved.value.path().read_text()) == calls
+    with screen.page.expect_download() as saved:
+        screen.page.get_by_role("button", name="Export CSV").click()
+    assert saved.value.suggested_filename == "one-calls.csv"
+    rows = list(csv.DictReader(saved.value.path().read_text().splitlines()))
+    assert [(row["call"], int(row["sent"])) for row in rows] == [
+        (row["call"], sent(row)) for row in calls
+    ]
 
 
 def test_cleared_session_links_to_its_successor(story: Story, screen: Screen) -> None:

@@ -45,6 +45,7 @@ export interface components {
             unread: number;
             calls_left: number | null;
             last_handoff_path: string | null;
+            resume_command: string | null;
         };
         SessionRow: {
             id: string;
@@ -301,6 +302,7 @@ export interface components {
             unread?: number;
             calls_left?: number | null;
             last_handoff_path?: string | null;
+            resume_command?: string | null;
             id: string;
         };
         SessionRowChange: {

@@ -69,6 +69,7 @@ export function view(
     unread: 0,
     calls_left: null,
     last_handoff_path: null,
+    resume_command: null,
     ...part,
   };
 }

@@ -56,6 +56,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     user_prefixes: tuple[str, ...] = ()  # except these, which are the user's settings
 
     start_command: tuple[str, ...] = ()  # the interactive client, before its first prompt
+    resume_command: tuple[str, ...] = ()  # the interactive client, before a session's id
     npm_packages: tuple[str, ...] = ()
     composer: ComposerPatterns | None = None
     # Whether a hook confirms /clear at once; None: Brimline cannot clear this client.

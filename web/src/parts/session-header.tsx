@@ -27,6 +27,7 @@ import { now } from "../state/clock";
 import { sessionHash } from "../state/route";
 import { HandoffBadge, SessionProblem, UnreadBadge } from "./badges";
 import { Bar } from "./bar";
+import { SessionActions } from "./session-actions";
 
 interface HeaderProps {
   view: SessionView;
@@ -79,6 +80,7 @@ export function SessionHeader({ view, timeline }: HeaderProps) {
       </div>
       <Bar thread={main} limitAt={view.limit_at} />
       <KeyFigures view={view} timeline={timeline} />
+      <SessionActions view={view} timeline={timeline} />
     </header>
   );
 }

@@ -51,6 +51,7 @@ CAPABILITIES = Capabilities(
         "CLAUDE_CODE_DISABLE_",
     ),
     start_command=("claude",),
+    resume_command=("claude", "--resume"),
     npm_packages=("@anthropic-ai/claude-code",),
     composer=ComposerPatterns(
         above=r".*\n─{10,}.*",

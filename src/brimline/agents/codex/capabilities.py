@@ -14,6 +14,7 @@ CAPABILITIES = Capabilities(
     inside_prefixes=("CODEX_",),
     user_prefixes=("CODEX_HOME",),
     start_command=("codex",),
+    resume_command=("codex", "resume"),
     npm_packages=("@openai/codex",),
     composer=ComposerPatterns(
         first=r"›.",

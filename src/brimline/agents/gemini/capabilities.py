@@ -14,6 +14,7 @@ CAPABILITIES = Capabilities(
     inside_prefixes=("GEMINI_CLI",),
     user_prefixes=("GEMINI_CLI_HOME",),
     start_command=("gemini", "--prompt-interactive"),
+    resume_command=("gemini", "--resume"),
     npm_packages=("@google/gemini-cli",),
     composer=ComposerPatterns(
         above=r".*\n▄{10,}",

@@ -14,6 +14,7 @@ CAPABILITIES = Capabilities(
     inside_prefixes=("OPENCODE",),
     user_prefixes=("OPENCODE_CONFIG", "OPENCODE_DISABLE_"),
     start_command=("opencode", "--prompt"),
+    resume_command=("opencode", "--session"),
     npm_packages=("opencode-ai",),
     composer=ComposerPatterns(
         above=r"(?! *┃).*\n *┃",

@@ -14,6 +14,7 @@ CAPABILITIES = Capabilities(
     inside_prefixes=("PI_CODING_AGENT", "PI_SESSION_ID"),
     user_prefixes=("PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR"),
     start_command=("pi",),
+    resume_command=("pi", "--session"),
     npm_packages=("@mariozechner/pi-coding-agent", "@earendil-works/pi-coding-agent"),
     composer=ComposerPatterns(
         above=r".*\n─{2,}.*─",

@@ -1,11 +1,14 @@
 """The views of sessions that the HTTP API serves, built from rows of the store."""
 
+import re
+import shlex
 from collections.abc import AsyncIterator, Iterable, Sequence
 from math import fsum
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from brimline.agents import capabilities_of
 from brimline.events import MAIN
 from brimline.handoff import compute_freshness
 from brimline.inbox import Message, with_expiry
@@ -19,6 +22,7 @@ from brimline.survey.summary import day_of
 from brimline.usage import Usage, percent_raw
 
 MAX_TREND_POINTS = 60
+PLAIN_ID = re.compile(r"\w[\w.-]*")
 MAX_SINGLE_READS = 500  # for more sessions, four reads of whole tables are faster
 
 RowT = TypeVar("RowT", ThreadRow, Message, HandoffRow)
@@ -54,7 +58,8 @@ class SessionView(msgspec.Struct, frozen=True):
 
     `levels` and `limit_at` are percentages of the window. `trend` has the tokens that the calls of
     the current cycle sent. `unread` counts the pending messages of people and other agents.
-    `last_handoff_path` is the path of its last handoff document.
+    `last_handoff_path` is the path of its last handoff document. `resume_command` continues the
+    session in a shell; None if its client cannot.
     """
 
     session: SessionRow
@@ -66,6 +71,7 @@ class SessionView(msgspec.Struct, frozen=True):
     unread: int
     calls_left: int | None
     last_handoff_path: str | None
+    resume_command: str | None
 
 
 class SessionRows(NamedTuple):
@@ -172,6 +178,7 @@ class Views:
             unread=sum(each.level is None for each in pending),
             calls_left=self._monitor.calls_left(row.id),
             last_handoff_path=last.path if last and not last.draft else None,
+            resume_command=resume_command(row.agent, row.id, row.project),
         )
 
     async def threads(self, row: SessionRow) -> list[ThreadView]:
@@ -225,6 +232,19 @@ def sample(points: list[int], most: int = MAX_TREND_POINTS) -> list[int]:
     """
     step = max(1, -(-(len(points) - 1) // (most - 1)))
     return points[:-1:step] + points[-1:]
+
+
+def resume_command(agent: str, session: str, project: str | None) -> str | None:
+    """Return the shell command that resumes a session in its project; None if there is none.
+
+    People paste it: an id that could be an option, or a path with control characters, has none.
+    """
+    command = capabilities_of(agent).resume_command
+    if not command or not PLAIN_ID.fullmatch(session) or not (project or "").isprintable():
+        return None
+    resume = shlex.join([*command, session])
+    # Clients look for a session among those of the current folder.
+    return f"cd {shlex.quote(project)} && {resume}" if project else resume
 
 
 def _cost_of(calls: Iterable[CallRow]) -> float | None:

@@ -1,0 +1,75 @@
+/** Buttons of a session's page: copy its id and commands, export its calls. */
+
+import { useSignal } from "@preact/signals";
+import type { CallRow, SessionView, Timeline } from "../api-types";
+import { callsCsv } from "../calls-export";
+
+interface Props {
+  view: SessionView;
+  timeline: Timeline | null;
+}
+
+export function SessionActions({ view, timeline }: Props) {
+  const copied = useSignal("");
+  const { id } = view.session;
+  const resume = view.resume_command;
+  const copy = async (text: string) => {
+    copied.value = (await copyText(text)) ? `Copied: ${text}` : `Cannot copy. Select it: ${text}`;
+  };
+  return (
+    <div class="actions" data-testid="actions">
+      <button type="button" onClick={() => void copy(id)}>
+        Copy id
+      </button>
+      {resume !== null && (
+        <>
+          <button type="button" onClick={() => void copy(resume)}>
+            Copy resume command
+          </button>
+          <button type="button" onClick={() => void copy(`brimline handoff --draft ${id}`)}>
+            Copy handoff draft command
+          </button>
+        </>
+      )}
+      <Export format="JSON" id={id} calls={timeline?.calls} text={callsJson} />
+      <Export format="CSV" id={id} calls={timeline?.calls} text={callsCsv} />
+      <output>{copied.value}</output>
+    </div>
+  );
+}
+
+/** Whether a text could be copied; browsers refuse outside of https and this machine. */
+async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const callsJson = (calls: CallRow[]) => JSON.stringify(calls, null, 2);
+
+interface ExportProps {
+  format: "CSV" | "JSON";
+  id: string;
+  calls: CallRow[] | undefined;
+  text: (calls: CallRow[]) => string;
+}
+
+function Export({ format, id, calls, text }: ExportProps) {
+  const save = () => {
+    if (!calls) return;
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text(calls)]));
+    link.download = `${id.replaceAll(/[^\w.-]+/g, "-")}-calls.${format.toLowerCase()}`;
+    link.click();
+    // Firefox reads the address only after the click.
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  };
+  return (
+    <button type="button" disabled={!calls} onClick={save}>
+      Export {format}
+    </button>
+  );
+}
