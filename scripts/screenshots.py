@@ -131,6 +131,8 @@ def main() -> int:
     parser.add_argument("--at", type=float, metavar="SECONDS", help="stop the demo at this second")
     options = parser.parse_args()
     os.environ["TZ"] = "UTC"
+    # The texts name the command as an installed one, and no folder of this machine.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     time.tzset()
     asyncio.run(everything(options.views, options.at))
     return 0

@@ -35,7 +35,7 @@ def test_subagents_are_below_their_session(daemon: FakeDaemon, tmp_path: Path) -
     async def test(app: AppDriver) -> None:
         lines = await app.until(lambda lines: any("└ plan" in line for line in lines))
         at = next(number for number, line in enumerate(lines) if "~/shop-backend" in line)
-        assert "76.0% medium" in lines[at + 1]
+        assert "76.0% high" in lines[at + 1]
         assert "└ explore-tests" in lines[at + 2]
         assert "32.0% low" in lines[at + 2]
         assert "└ plan" in lines[at + 3]
