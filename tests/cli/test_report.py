@@ -137,7 +137,7 @@ def test_since_and_until_take_dates_and_include_both_days(user: User) -> None:
 def test_impossible_date_is_refused_with_what_is_expected(user: User, option: str) -> None:
     refused = user.run("report", option, "2026-02-30")
     assert refused.code == 2
-    assert "expected a date such as 2026-11-01, or a span such as 24h, 7d, 2w" in refused.err
+    assert "expected a date such as 2026-11-01, or a span such as 90m, 24h, 7d, 2w" in refused.err
 
 
 def test_sort_option_puts_the_largest_figure_first(user: User) -> None:

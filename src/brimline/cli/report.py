@@ -53,9 +53,11 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("--until", dest="last_day", metavar="DAY", help=about)
     to.add_argument("--project", metavar="TEXT", help="only projects whose path contains TEXT")
     groups = get_args(GroupBy)
-    to.add_argument("--by", choices=groups, default="day", help="group by this (default: day)")
-    about = "sort by this, figures with the largest first (default: key)"
-    to.add_argument("--sort", choices=get_args(SortBy), default="key", help=about)
+    about = f"group by this: {', '.join(groups)} (default: day)"
+    to.add_argument("--by", choices=groups, metavar="KEY", default="day", help=about)
+    figures = get_args(SortBy)
+    about = f"sort by this, the largest figure first: {', '.join(figures)} (default: key)"
+    to.add_argument("--sort", choices=figures, metavar="BY", default="key", help=about)
     form = to.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON instead of a table")
     form.add_argument("--csv", action="store_true", help="print CSV instead of a table")
@@ -85,7 +87,7 @@ def _day(context: Context, field: str, text: str | None) -> str | None:
         return None
     with suppress(ValueError):
         return date.fromisoformat(text).isoformat()
-    expected = "a date such as 2026-11-01, or a span such as 24h, 7d, 2w"
+    expected = "a date such as 2026-11-01, or a span such as 90m, 24h, 7d, 2w"
     return day_of(context.now - seconds(text, field, expected=expected))
 
 
