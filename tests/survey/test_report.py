@@ -109,6 +109,22 @@ def test_each_model_has_its_calls(two: Machine) -> None:
     }
 
 
+def test_by_agent(two: Machine) -> None:
+    by_key = lines(report(two, "agent"))
+    assert {key: line.calls for key, line in by_key.items()} == {"claude": 6}
+
+
+def test_summary_keeps_the_title_in_the_cache(machine: Machine) -> None:
+    machine.session("s1", user_record("Mend the parser"), call("m1"))
+    for _ in range(2):
+        index = TranscriptIndex.load(machine.cache)
+        transcripts = machine.transcripts()
+        index.update(transcripts)
+        index.save()
+        (item,) = summaries(index, transcripts)
+        assert item.summary.title == "Mend the parser"
+
+
 @pytest.mark.parametrize("by", get_args(GroupBy))
 def test_lines_of_every_grouping_add_up_to_the_same_total(two: Machine, by: GroupBy) -> None:
     whole = report(two, by)

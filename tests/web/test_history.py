@@ -32,6 +32,18 @@ def test_history_shows_the_figures_of_the_api(story: Story, screen: Screen) -> N
         line = screen.find("past-sessions").locator(f'[data-session="{past["session"]}"]')
         expect(line).to_contain_text(f"{past['model']}")
         expect(line).to_contain_text(f"${past['cost']:.2f}")
+        expect(line).to_contain_text(past["title"])
+    for name in ("sessions", "calls", "compactions"):
+        figure = screen.find("totals").locator(f'[data-figure="{name}"]')
+        expect(figure).to_have_text(f"{served['total'][name]}")
+    for by in ("project", "model", "agent"):
+        for split in served[f"{by}s"]:
+            line = screen.find(f"by-{by}").locator(f'[data-key="{split["key"]}"]')
+            assert line.locator("td").all_inner_texts()[1:] == [
+                str(split["sessions"]),
+                f"{split['sent'] // 1_000}K",
+                f"${split['cost']:.2f}",
+            ]
     expect(screen.find("limits").locator("tbody tr")).to_have_count(len(served["limits"]))
     screen.page.get_by_role("link", name="one", exact=True).click()
     expect(screen.find("session-page")).to_have_attribute("data-session", ONE)

@@ -18,10 +18,10 @@ def write_past(daemon: Running, session: str, project: str, model: str = MODEL) 
     common = {"sessionId": session, "cwd": project, "version": "2.1.325", "isSidechain": False}
     lines = [
         {"type": "user", "uuid": "u0", "message": {"role": "user", "content": "go"}},
-        _reply("m0", 120_000, model),
+        _reply(f"m0-{session}", 120_000, model),
         {"type": "system", "uuid": "u2", "subtype": "compact_boundary", "content": "compacted",
          "compactMetadata": {"trigger": "auto", "preTokens": 160_000}},
-        _reply("m1", 30_000, model),
+        _reply(f"m1-{session}", 30_000, model),
     ]  # fmt: skip
     begun = time.time() - 3_600
     stamped = [{**common, **line, "timestamp": _stamp(begun + at)} for at, line in enumerate(lines)]

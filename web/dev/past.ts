@@ -318,5 +318,19 @@ export function historyOf(views: SessionView[], now: number): History {
     compactions: at % 4,
     cost: at % 7 === 6 ? null : 0.31 * (at % 23),
   }));
-  return { days, limits, sessions };
+  const split = (key: string, part: number) => ({
+    key,
+    sessions: Math.ceil(83 * part),
+    calls: Math.ceil(9_120 * part),
+    compactions: Math.ceil(61 * part),
+    sent: Math.round(810_000_000 * part),
+    output: Math.round(11_000_000 * part),
+    cost: 412.7 * part,
+  });
+  const projects = ["shop", "docs-site", "warehouse"].map((name, at) =>
+    split(`/home/dev/work/${name}`, 0.5 - at / 6),
+  );
+  const models = [split("claude-opus-5-5", 0.7), split("gpt-5.3-codex", 0.3)];
+  const agents = [split("claude", 0.7), split("codex", 0.3)];
+  return { days, limits, sessions, total: split("total", 1), projects, models, agents };
 }

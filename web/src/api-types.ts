@@ -251,6 +251,10 @@ export interface components {
             days: components["schemas"]["Day"][];
             limits: components["schemas"]["LearnedLimit"][];
             sessions: components["schemas"]["PastSession"][];
+            total: components["schemas"]["Split"];
+            projects: components["schemas"]["Split"][];
+            models: components["schemas"]["Split"][];
+            agents: components["schemas"]["Split"][];
         };
         Day: {
             day: string;
@@ -288,6 +292,16 @@ export interface components {
             calls: number;
             peak_sent: number | null;
             compactions: number;
+            cost: number | null;
+            title: string | null;
+        };
+        Split: {
+            key: string;
+            sessions: number;
+            calls: number;
+            compactions: number;
+            sent: number;
+            output: number;
             cost: number | null;
         };
         SessionChange: {
@@ -377,6 +391,7 @@ export type Day = components['schemas']['Day'];
 export type DayUsage = components['schemas']['DayUsage'];
 export type LearnedLimit = components['schemas']['LearnedLimit'];
 export type PastSession = components['schemas']['PastSession'];
+export type Split = components['schemas']['Split'];
 export type SessionChange = components['schemas']['SessionChange'];
 export type SessionRowChange = components['schemas']['SessionRowChange'];
 export type ThreadViewChange = components['schemas']['ThreadViewChange'];

@@ -14,7 +14,7 @@ from brimline.survey.summary import UNKNOWN_DAY, FileSummary, UsageRow
 from brimline.transcripts.source import Transcript
 from brimline.usage import ZERO, Usage
 
-GroupBy: TypeAlias = Literal["day", "week", "month", "session", "project", "model"]
+GroupBy: TypeAlias = Literal["day", "week", "month", "session", "project", "model", "agent"]
 SortBy: TypeAlias = Literal["key", "calls", "cost", "peak", "tokens"]
 UNKNOWN = "unknown"
 
@@ -137,6 +137,8 @@ def _key(by: GroupBy, item: TranscriptSummary, row: UsageRow, project: str) -> s
             return project
         case "model":
             return row.model or UNKNOWN
+        case "agent":
+            return item.transcript.agent
 
 
 def week_of(day: str) -> str:

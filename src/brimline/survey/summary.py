@@ -52,6 +52,7 @@ class FileSummary(msgspec.Struct, frozen=True, array_like=True):
     rows: tuple[UsageRow, ...]
     ids: bytes
     shared: bytes = b""
+    title: str | None = None
 
 
 def primary_thread(session: Session) -> Thread:
@@ -81,6 +82,7 @@ def summarise(session: Session, excluded_ids: frozenset[str] = frozenset()) -> F
         rows=rows.build(),
         ids="\n".join(ids).encode(),
         shared="\n".join(sorted(excluded_ids)).encode(),
+        title=session.title,
     )
 
 

@@ -76,6 +76,11 @@ function Line({ row }: { row: PastSession }) {
     <tr data-session={row.session}>
       <td class="name-cell">
         <a href={sessionHash(row.session)}>{project ?? row.session}</a>
+        {row.title && (
+          <span class="why" title={row.title}>
+            {row.title}
+          </span>
+        )}
       </td>
       <td>{row.agent}</td>
       <td>{row.model ?? "unknown"}</td>

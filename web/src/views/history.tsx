@@ -6,6 +6,7 @@ import { Days } from "../parts/days";
 import { Select } from "../parts/inputs";
 import { LimitsTable } from "../parts/learned-limits";
 import { PastSessions } from "../parts/past-sessions";
+import { Splits, Totals } from "../parts/splits";
 import { useHistory } from "../state/history";
 
 const SPANS = { "7d": "7 days", "30d": "30 days", "90d": "90 days", "365d": "a year" };
@@ -34,13 +35,15 @@ export function HistoryView() {
 }
 
 function HistoryTables({ history }: { history: History }) {
-  const { days, limits, sessions } = history;
+  const { days, limits, sessions, total } = history;
   if (days.length + limits.length + sessions.length === 0) {
     return <p class="quiet">No sessions in this period.</p>;
   }
   return (
     <>
+      <Totals total={total} />
       <Days days={days} />
+      <Splits history={history} />
       <LimitsTable limits={limits} />
       <PastSessions sessions={sessions} />
     </>

@@ -19,6 +19,7 @@ from brimline.store.rows import CompactionRow, SessionRow
 from brimline.survey.files import find_transcripts
 from brimline.survey.index import TranscriptIndex
 from brimline.survey.report import (
+    GroupBy,
     ReportFilter,
     ReportLine,
     TranscriptSummary,
@@ -29,6 +30,7 @@ from brimline.survey.summary import FileSummary, day_of
 from brimline.transcripts.source import Places
 
 DEFAULT_SINCE = "30d"
+SPLITS: tuple[GroupBy, ...] = ("project", "model", "agent")
 MAX_AGE_S = 30.0  # the files are read again after this
 
 
@@ -54,6 +56,18 @@ class Day(msgspec.Struct, frozen=True):
     cost: float | None
 
 
+class Split(msgspec.Struct, frozen=True):
+    """The part of one project, model or agent, by its name, or the total."""
+
+    key: str
+    sessions: int
+    calls: int
+    compactions: int
+    sent: int
+    output: int
+    cost: float | None
+
+
 class PastSession(msgspec.Struct, frozen=True):
     """One session of the report."""
 
@@ -67,6 +81,7 @@ class PastSession(msgspec.Struct, frozen=True):
     peak_sent: int | None
     compactions: int
     cost: float | None
+    title: str | None
 
 
 class LearnedLimit(msgspec.Struct, frozen=True):
@@ -83,11 +98,18 @@ class LearnedLimit(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """Usage by day and session from the transcripts, and limits observed at compactions."""
+    """Usage from the transcripts, and limits observed at compactions.
+
+    `projects`, `models` and `agents` are sorted by cost, the highest first.
+    """
 
     days: list[Day]
     limits: list[LearnedLimit]
     sessions: list[PastSession]
+    total: Split
+    projects: list[Split]
+    models: list[Split]
+    agents: list[Split]
 
 
 class HistoryRoutes:
@@ -116,10 +138,16 @@ class HistoryRoutes:
                 self._transcripts = await asyncio.to_thread(self._read)
                 self._read_at = self._clock()
         transcripts = self._transcripts
-        days = [_day(line) for line in build_report(transcripts, "day", chosen).lines]
+        by_day = build_report(transcripts, "day", chosen)
+        days = [_day(line) for line in by_day.lines]
         sessions = _sessions(transcripts, build_report(transcripts, "session", chosen).lines)
         limits = _limits(await self._store.compactions(), await self._store.sessions())
-        return json_response(History(days, limits, sessions))
+        projects, models, agents = (
+            [_split(line) for line in build_report(transcripts, by, chosen, "cost").lines]
+            for by in SPLITS
+        )
+        total = _split(by_day.total)
+        return json_response(History(days, limits, sessions, total, projects, models, agents))
 
 
 def read_history(places: Places, cache: Path) -> list[TranscriptSummary]:
@@ -136,6 +164,18 @@ def _day(line: ReportLine) -> Day:
     usage = msgspec.convert(line.usage, DayUsage, from_attributes=True)
     return Day(
         line.key, line.sessions, line.calls, line.peak_sent, line.compactions, usage, line.cost
+    )
+
+
+def _split(line: ReportLine) -> Split:
+    return Split(
+        key=line.key,
+        sessions=line.sessions,
+        calls=line.calls,
+        compactions=line.compactions,
+        sent=line.usage.sent,
+        output=line.usage.output,
+        cost=line.cost,
     )
 
 
@@ -159,6 +199,7 @@ def _past_session(line: ReportLine, summary: FileSummary | None) -> PastSession:
         peak_sent=line.peak_sent,
         compactions=line.compactions,
         cost=line.cost,
+        title=summary.title if summary else None,
     )
 
 

@@ -1,0 +1,79 @@
+/** The totals of a period, and their parts by project, model and agent. */
+
+import { useSignal } from "@preact/signals";
+import type { History, Split } from "../api-types";
+import { count, dollars, tokens } from "../format";
+import { type Column, Table } from "./table";
+
+const PAGE = 8;
+
+const FIGURES: Column[] = [
+  { name: "sessions", figure: true },
+  { name: "sent", figure: true },
+  { name: "cost", figure: true },
+];
+
+export function Totals({ total }: { total: Split }) {
+  const figures: [string, string][] = [
+    ["sessions", count(total.sessions)],
+    ["calls", count(total.calls)],
+    ["compactions", count(total.compactions)],
+    ["sent", tokens(total.sent)],
+    ["output", tokens(total.output)],
+    ["cost", dollars(total.cost)],
+  ];
+  return (
+    <dl class="key-figures" aria-label="Totals" data-testid="totals">
+      {figures.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd data-figure={name}>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+export function Splits({ history }: { history: History }) {
+  return (
+    <div class="splits">
+      <SplitTable title="Projects" by="project" rows={history.projects} />
+      <SplitTable title="Models" by="model" rows={history.models} />
+      <SplitTable title="Agents" by="agent" rows={history.agents} />
+    </div>
+  );
+}
+
+function SplitTable({ title, by, rows }: { title: string; by: string; rows: Split[] }) {
+  const all = useSignal(false);
+  return (
+    <section class="panel" aria-labelledby={`by-${by}`}>
+      <h2 id={`by-${by}`}>
+        {title} <span class="amount">{count(rows.length)}</span>
+      </h2>
+      <Table label={title} columns={[{ name: by }, ...FIGURES]} testid={`by-${by}`}>
+        {(all.value ? rows : rows.slice(0, PAGE)).map((row) => (
+          <tr key={row.key} data-key={row.key}>
+            <td class="name-cell" title={row.key}>
+              {by === "project" ? (row.key.split("/").filter(Boolean).at(-1) ?? row.key) : row.key}
+            </td>
+            <td class="figure">{count(row.sessions)}</td>
+            <td class="figure">{tokens(row.sent)}</td>
+            <td class="figure">{dollars(row.cost)}</td>
+          </tr>
+        ))}
+      </Table>
+      {!all.value && rows.length > PAGE && (
+        <button
+          type="button"
+          class="more"
+          onClick={() => {
+            all.value = true;
+          }}
+        >
+          Show all
+        </button>
+      )}
+    </section>
+  );
+}
