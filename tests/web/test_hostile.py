@@ -80,7 +80,7 @@ def test_hostile_text_is_text_on_a_session(story: Story, screen: Screen) -> None
     page.locator(".u-over").wait_for()
     shows_text(page, ".head", f"{EVIL}-a", f"{EVIL}-title")
     facts = (MODEL, f"{EVIL}-a {EVIL}-version", f"/p/{EVIL}", f"{EVIL}-parent")
-    shows_text(page, '[data-testid="facts"]', *facts)
+    shows_text(page, '[aria-labelledby="facts"]', *facts)
     expect(page.locator('[data-fact="session"]')).to_have_text(EVIL)
     shows_text(page, '[data-testid="threads"]', f"{EVIL}-thread")
     shows_text(page, '[data-testid="calls"]', MODEL, f"{EVIL}-other")

@@ -190,8 +190,9 @@ export class Chart {
         `level ${shortPercent(level)}`,
       );
     }
+    // Its label is below the line: a limit may be so near the window that the labels would overlap.
     if (limit !== null && limit !== window)
-      drawHorizontalLine(plot, theme, limit, theme.limit, [], `limit ${tokens(limit)}`);
+      drawHorizontalLine(plot, theme, limit, theme.limit, [], `limit ${tokens(limit)}`, 13);
     if (window !== null)
       drawHorizontalLine(plot, theme, window, theme.ink, [], `window ${tokens(window)}`);
   }

@@ -48,6 +48,7 @@ export function drawHorizontalLine(
   stroke: string,
   dash: number[],
   label: string,
+  labelOffset = -5,
 ): void {
   const { ctx, bbox } = plot;
   const y = Math.round(plot.valToPos(value, "y", true));
@@ -61,7 +62,7 @@ export function drawHorizontalLine(
   ctx.moveTo(bbox.left, y);
   ctx.lineTo(bbox.left + bbox.width, y);
   ctx.stroke();
-  name(ctx, theme, label, bbox.left + 6 * devicePixelRatio, y - 5 * devicePixelRatio);
+  name(ctx, theme, label, bbox.left + 6 * devicePixelRatio, y + labelOffset * devicePixelRatio);
   ctx.restore();
 }
 
