@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from brimline.events import MAIN
@@ -92,7 +93,8 @@ def test_incremental_reading_equals_one_reading_at_the_end(agent: str, tmp_path:
             file.write(line)
         by.read_new(ID)
     assert by.session is not None
-    assert by.session == load_session(find_session(Places(home, {}), ID, [agent])).session
+    read_at_once = load_session(find_session(Places(home, {}), ID, [agent])).session
+    assert by.session == msgspec.structs.replace(read_at_once, title=None)  # a run needs no title
 
 
 @pytest.mark.parametrize(
