@@ -94,6 +94,7 @@ def timeline(session: str) -> Json:
     level: Json = {"session": session, "thread": "main", "kind": "level", "text": "", "sent": None}
     return {
         "calls": first + second,
+        "cost": 12.5,
         "compactions": [
             {"session": session, "thread": "main", "cycle": 0, "at": at + 60 * after,
              "trigger": "auto", "before": 166_900, "after": 31_000, "model": None,

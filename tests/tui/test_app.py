@@ -300,7 +300,7 @@ def test_small_terminal_shows_a_notice(daemon: FakeDaemon, tmp_path: Path) -> No
     async def test(app: AppDriver) -> None:
         await app.shows("~/crawler")
         await app.resize(40, 8)
-        assert await app.shows("needs 60x10")
+        assert await app.shows("needs 40x10")
         await app.resize(80, 24)
         await app.press("j")
         await app.until(lambda lines: is_selected(lines, "~/importer"))
@@ -361,3 +361,36 @@ def test_no_change_of_hundreds_of_sessions_is_lost(daemon: FakeDaemon, tmp_path:
         await app.shows("~/mobile-app")
 
     drive(watch(daemon.socket, tmp_path), test)
+
+
+def test_next_and_previous_show_other_sessions_of_the_list(
+    daemon: FakeDaemon, tmp_path: Path
+) -> None:
+    async def test(app: AppDriver) -> None:
+        await app.shows("~/crawler")
+        await app.press("enter")
+        await app.shows("260,000")
+        await app.press("n", "n")
+        await app.shows("Claude Code  ~/shop-backend")
+        await app.shows("152,000")
+        await app.press("p")
+        await app.shows("Claude Code  ~/importer")
+
+    drive(watch(daemon.socket, tmp_path), test)
+
+
+def test_list_stays_beside_the_session_on_a_wide_terminal(
+    daemon: FakeDaemon, tmp_path: Path
+) -> None:
+    async def test(app: AppDriver) -> None:
+        await app.shows("~/crawler")
+        await app.press("j", "enter")
+        await app.shows("Claude Code  ~/importer")
+        assert set(FULLEST_FIRST) <= set(app.projects())
+        assert "▸ claude   ~/importer" in app.line("▸")
+        await app.press("n")
+        await app.until(lambda _: "▸ claude   ~/shop-backend" in app.line("▸"))
+        await app.resize(100, 30)
+        await app.until(lambda lines: not any("~/ledger" in line for line in lines))
+
+    drive(watch(daemon.socket, tmp_path), test, (120, 40))

@@ -73,8 +73,8 @@ def test_json_has_null_for_unknown(user: User) -> None:
 
 def test_narrow_terminal_gets_the_minimum_width(user: User) -> None:
     lines = user.run("watch", "--once", COLUMNS="20").lines
-    assert max(len(line) for line in lines[1:]) <= 60
-    assert "75.0% high" in "".join(lines)
+    assert max(len(line) for line in lines[1:]) <= 40
+    assert "75.0% 150K/200K" in "".join(lines)
 
 
 def test_agent_option_hides_other_agents_and_refuses_unknown_ones(user: User) -> None:

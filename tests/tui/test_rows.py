@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 from brimline.tui import bars
 from brimline.tui.api_types import SessionView, ThreadView, decode_views
 from brimline.tui.filter import SORTS, ListOptions, select_sessions
-from brimline.tui.rows import (
-    NARROW_FIRST_LINE,
-    NARROW_SECOND_LINE,
-    ONE_LINE_MIN_COLUMNS,
-    WIDE_COLUMNS,
-    OverviewRows,
-    column_widths,
-)
+from brimline.tui.rows import MIN_COLUMNS, OverviewRows, column_widths, layout_for
 from brimline.tui.styled_text import Line, line_width, to_ansi, to_plain
 
 from .sample_views import NOW, scene, thread
@@ -140,7 +133,7 @@ def test_only_the_latest_four_subagents_are_shown_and_others_counted() -> None:
     assert session_lines[6:] == ["  + 3 other subagents"]
 
 
-@given(st.integers(60, 400))
+@given(st.integers(MIN_COLUMNS, 400))
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     rows = OverviewRows(width, NOW, HOME)
     assert line_width(rows.header()) <= width
@@ -153,7 +146,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 TEXT = st.text(max_size=60)
 
 
-@given(TEXT, TEXT, TEXT, st.sampled_from([60, 80, 139, 140, 200]))
+@given(TEXT, TEXT, TEXT, st.sampled_from([40, 59, 60, 80, 139, 140, 180, 200]))
 def test_any_name_fits_its_line_without_control_characters(
     project: str, model: str, name: str, width: int
 ) -> None:
@@ -163,12 +156,11 @@ def test_any_name_fits_its_line_without_control_characters(
         assert to_plain(line).isprintable()
 
 
-@given(st.integers(60, 400))
+@given(st.integers(MIN_COLUMNS, 400))
 def test_columns_fill_the_line(width: int) -> None:
-    for columns in (NARROW_FIRST_LINE, NARROW_SECOND_LINE, WIDE_COLUMNS):
-        if columns is WIDE_COLUMNS and width < ONE_LINE_MIN_COLUMNS:
-            continue
-        widths = column_widths(columns, width)
+    layout = layout_for(width)
+    for columns in (*layout.session, layout.subagent):
+        widths = column_widths(columns, width - 2)
         assert sum(widths) + len(columns) - 1 <= width
         assert min(widths) > 0
 

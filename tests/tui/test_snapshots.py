@@ -16,15 +16,19 @@ from .svg_snapshot import SNAPSHOTS, neutral, rows
 @pytest.mark.parametrize(
     ("name", "size", "colour", "keys", "there"),
     [
+        ("overview-40", (40, 15), True, "", "~/crawler"),
+        ("overview-60", (60, 24), True, "", "~/mobile-app"),
         ("overview-80", (80, 24), True, "", "~/mobile-app"),
         ("overview-200", (200, 24), True, "", "~/mobile-app"),
         ("overview-colourless", (80, 24), False, "j", "~/mobile-app"),
         ("filter", (80, 24), True, "slash s h o p", "Enter keep"),
+        ("session-40", (40, 45), True, "j j enter", "cycle 1"),
+        ("session-120", (120, 30), True, "j j enter", "status line, measured, 12s ago"),
         ("session-80", (80, 24), True, "j j enter", "status line, measured, 12s ago"),
         ("session-200", (200, 50), True, "j j enter", "And run the tests."),
         ("message", (80, 24), True, "j j enter u h i", "urgent message: Enter send"),
         ("help", (80, 40), True, "question_mark", "q, Ctrl-C"),
-        ("small", (50, 8), True, "", "needs 60x10"),
+        ("small", (30, 8), True, "", "needs 40x10"),
     ],
 )
 def test_screen_matches_its_snapshot(
@@ -59,7 +63,7 @@ def _check_snapshot(svg: str, recorded: Path) -> None:
 
 def test_snapshots_name_no_machine() -> None:
     snapshots = sorted(SNAPSHOTS.glob("*.svg"))
-    assert len(snapshots) == 9
+    assert len(snapshots) == 13
     for path in snapshots:
         text = path.read_text("utf-8").replace("http://www.w3.org/2000/svg", "")
         assert "http" not in text.replace("https://www.textualize.io", "")

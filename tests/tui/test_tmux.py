@@ -89,7 +89,7 @@ def test_watch_draws_resizes_and_restores_the_terminal_in_tmux(
     tmux("send-keys", "Escape")
     tmux.until(lambda screen: "▸ claude   /home/ada/shop-backend" in screen)
     tmux("resize-window", "-x", "50", "-y", "9")
-    tmux.until(lambda screen: "needs 60x10" in screen)
+    tmux.until(lambda screen: "needs 40x10" in screen)
     tmux("resize-window", "-x", "200", "-y", "50")
     tmux.until(lambda screen: "of limit" in screen and "shop-backend" in screen)
     daemon.put(scene()[0] | {"unread": 7})

@@ -102,7 +102,7 @@ class HandoffHead(msgspec.Struct, frozen=True):
 class Timeline(msgspec.Struct, frozen=True):
     """What happened in a session; `unreadable` counts the items that could not be decoded.
 
-    `messages` is None without a daemon.
+    `messages` is None without a daemon. `cost` is in USD; None if no price is known.
     """
 
     calls: tuple[CallRow, ...] = ()
@@ -111,6 +111,7 @@ class Timeline(msgspec.Struct, frozen=True):
     messages: tuple[Message, ...] | None = None
     handoffs: tuple[HandoffHead, ...] = ()
     unreadable: int = 0
+    cost: float | None = None
 
 
 class SessionDetail(msgspec.Struct, frozen=True):
@@ -126,6 +127,7 @@ class _RawTimeline(msgspec.Struct, frozen=True):
     compactions: tuple[msgspec.Raw, ...] = ()
     signals: tuple[msgspec.Raw, ...] = ()
     handoffs: tuple[msgspec.Raw, ...] = ()
+    cost: float | None = None
 
 
 class _ThreadName(msgspec.Struct, frozen=True):
@@ -204,10 +206,10 @@ def decode_timeline(data: bytes, messages: bytes) -> Timeline:
         tuple(_decode_each(raw_messages, Message)),
         tuple(_decode_each(raw.handoffs, HandoffHead)),
     )
-    names = _RawTimeline.__struct_fields__
+    names = ("calls", "compactions", "signals", "handoffs")
     unreadable = sum(len(getattr(raw, name)) - len(getattr(decoded, name)) for name in names)
     unreadable += len(raw_messages) - len(decoded.messages or ())
-    return msgspec.structs.replace(decoded, unreadable=unreadable)
+    return msgspec.structs.replace(decoded, unreadable=unreadable, cost=raw.cost)
 
 
 def _decode_each(items: Iterable[msgspec.Raw], kind: type[ItemT]) -> list[ItemT]:

@@ -1,4 +1,4 @@
-"""The lines of the overview: one per session on a wide terminal, two on a narrow one."""
+"""The lines of the overview: one per session on a wide terminal, two on a narrower one."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,8 +10,8 @@ from brimline.tui import bars
 from brimline.tui.api_types import SessionView, ThreadView
 from brimline.tui.styled_text import Line, Span, pad
 
-MIN_COLUMNS = 60
-ONE_LINE_MIN_COLUMNS = 140
+MIN_COLUMNS = 40
+TWO_LINES_MIN_COLUMNS, ONE_LINE_MIN_COLUMNS, TITLE_MIN_COLUMNS = 70, 140, 180
 MAX_SUBAGENTS = 4  # below a session, the latest
 SUBAGENT_NAME_COLUMNS = 13
 
@@ -38,26 +38,52 @@ AGENT = OverviewColumn("agent", 8, "agent")
 PROJECT = OverviewColumn("project", title="project", keep_end=True)
 MODEL = OverviewColumn("model", 14, "model")
 CONTEXT = OverviewColumn(BAR, title="context", share=2, max_width=72)
-FIGURES = (
-    OverviewColumn("percent", 7, right=True),
-    OverviewColumn("word", 8),
-    OverviewColumn("tokens", 9, "tokens", right=True),
-)
+PERCENT = OverviewColumn("percent", 7, right=True)
+TOKENS = OverviewColumn("tokens", 9, "tokens", right=True)
+FIGURES = (PERCENT, OverviewColumn("word", 8), TOKENS)
 STATE = OverviewColumn("state", 10, "state")
 UNREAD = OverviewColumn("unread", 6, "unread", right=True)
 AGE = OverviewColumn("age", 4, "age", right=True)
-
-WIDE_COLUMNS = (AGENT, PROJECT, MODEL, CONTEXT, *FIGURES,
-                OverviewColumn("limit", 8, "of limit", right=True), STATE,
-                OverviewColumn("handoff", 7, "handoff"), UNREAD, AGE)  # fmt: skip
-NARROW_FIRST_LINE = (AGENT, PROJECT, MODEL, STATE, UNREAD, AGE)
-NARROW_SECOND_LINE = (
-    CONTEXT,
-    *FIGURES,
-    OverviewColumn("limited", 12, right=True),
-    OverviewColumn("handed", 13),
+END = (
+    *(MODEL, CONTEXT, *FIGURES, OverviewColumn("limit", 8, "of limit", right=True), STATE),
+    *(OverviewColumn("handoff", 7, "handoff"), UNREAD, AGE),
 )
-NARROW_SUBAGENT_LINE = (OverviewColumn("project", share=2), CONTEXT, *FIGURES, AGE)
+SUBAGENT = OverviewColumn("project", share=2)
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """The columns of each line of a session, and of a subagent's line."""
+
+    session: tuple[tuple[OverviewColumn, ...], ...]
+    subagent: tuple[OverviewColumn, ...]
+
+
+ONE_LINE = Layout(((AGENT, PROJECT, *END),), (AGENT, PROJECT, *END))
+TITLE = OverviewColumn("title", title="title")
+WITH_TITLE = Layout(((AGENT, PROJECT, TITLE, *END),), (AGENT, PROJECT, TITLE, *END))
+TWO_LINES = Layout(
+    (
+        (AGENT, PROJECT, MODEL, STATE, UNREAD, AGE),
+        (
+            *(CONTEXT, *FIGURES, OverviewColumn("limited", 12, right=True)),
+            OverviewColumn("handed", 13),
+        ),
+    ),
+    (SUBAGENT, CONTEXT, *FIGURES, AGE),
+)
+SMALL = Layout(
+    ((AGENT, PROJECT, AGE), (CONTEXT, PERCENT, TOKENS)),
+    (SUBAGENT, CONTEXT, PERCENT),
+)
+
+
+def layout_for(width: int) -> Layout:
+    """The layout that shows most on a terminal of this width."""
+    if width >= TITLE_MIN_COLUMNS:
+        return WITH_TITLE
+    if width >= ONE_LINE_MIN_COLUMNS:
+        return ONE_LINE
+    return TWO_LINES if width >= TWO_LINES_MIN_COLUMNS else SMALL
 
 
 class OverviewRows(msgspec.Struct, frozen=True):
@@ -68,21 +94,22 @@ class OverviewRows(msgspec.Struct, frozen=True):
     home: Path
 
     @property
-    def is_wide(self) -> bool:
-        return self.width >= ONE_LINE_MIN_COLUMNS
+    def layout(self) -> Layout:
+        return layout_for(self.width)
 
     def header(self) -> Line:
-        columns = WIDE_COLUMNS if self.is_wide else NARROW_FIRST_LINE
+        columns = self.layout.session[0]
         titles = {column.name: Span(column.title, "dim") for column in columns}
         return self._format_columns(columns, titles)
 
     def height(self, view: SessionView) -> int:
         others = len(view.subagents)
-        return (1 if self.is_wide else 2) + min(others, MAX_SUBAGENTS) + (others > MAX_SUBAGENTS)
+        own = len(self.layout.session)
+        return own + min(others, MAX_SUBAGENTS) + (others > MAX_SUBAGENTS)
 
     def lines(self, view: SessionView, selected: bool = False) -> list[Line]:
         texts = self._session_texts(view, selected)
-        parts = [WIDE_COLUMNS] if self.is_wide else [NARROW_FIRST_LINE, NARROW_SECOND_LINE]
+        parts = self.layout.session
         own = [self._format_columns(columns, texts, view, view.main) for columns in parts]
         if selected:
             own[0][0] = Span(CURSOR, "bold")
@@ -90,9 +117,10 @@ class OverviewRows(msgspec.Struct, frozen=True):
 
     def _subagent_lines(self, view: SessionView) -> list[Line]:
         subagents = view.subagents[:MAX_SUBAGENTS]
-        columns = WIDE_COLUMNS if self.is_wide else NARROW_SUBAGENT_LINE
         lines: list[Line] = [
-            self._format_columns(columns, self._subagent_texts(view, thread), view, thread)
+            self._format_columns(
+                self.layout.subagent, self._subagent_texts(view, thread), view, thread
+            )
             for thread in subagents
         ]
         if hidden := len(view.subagents) - len(subagents):
@@ -106,6 +134,7 @@ class OverviewRows(msgspec.Struct, frozen=True):
         return self._thread_texts(view, main) | {
             "agent": Span(strip_control(view.session.agent)),
             "project": Span(bars.project_text(view, self.home), "selected" if selected else "bold"),
+            "title": Span(strip_control(view.session.title or "")),
             "model": Span(bars.model_text((main and main.model) or view.session.model)),
             "unread": Span(bars.unread_text(view), "bold" if view.unread else "dim"),
             "handoff": Span(handoff, "none" if fresh else "dim"),

@@ -22,6 +22,7 @@ class FramedScreen(Screen[None]):
     """A screen with a header, a footer, and a notice instead if the terminal is too small."""
 
     KEYS: ClassVar[str] = ""
+    SHORT_KEYS: ClassVar[str] = " Enter open  ? help  q quit"  # on a narrow terminal
 
     def __init__(self, sessions: SessionList) -> None:
         super().__init__()
@@ -40,7 +41,7 @@ class FramedScreen(Screen[None]):
         return self.sessions.header_line()
 
     def footer(self) -> str:
-        return self.KEYS
+        return self.KEYS if len(self.KEYS) <= self.size.width else self.SHORT_KEYS
 
     def draw(self) -> None:
         """Draw the screen, unless it is being mounted or removed."""
@@ -110,7 +111,8 @@ class OverviewScreen(FramedScreen):
             lines.show(texts.empty_list_lines(state, has_hidden, sessions.options))
 
     def footer(self) -> str:
-        return " filter: Enter keep  Esc clear" if self._filter_prompt.display else self.KEYS
+        is_open = self._filter_prompt.display
+        return " filter: Enter keep  Esc clear" if is_open else super().footer()
 
     def action_filter(self) -> None:
         self._filter_prompt.open()
@@ -146,7 +148,7 @@ class OverviewScreen(FramedScreen):
 
 
 class HelpScreen(FramedScreen):
-    KEYS = " Esc back  j/k scroll  q quit"
+    KEYS = SHORT_KEYS = " Esc back  j/k scroll  q quit"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,question_mark", "app.pop_screen", show=False)
     ]

@@ -1,28 +1,36 @@
-"""The screen of one session."""
+"""The screen of one session; on a wide terminal the list of all stays beside it."""
 
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
 
 from brimline.events import MAIN
-from brimline.tui import texts
+from brimline.tui import rows, texts
 from brimline.tui.api_types import SessionDetail, SessionView
 from brimline.tui.provider import SessionProvider
 from brimline.tui.screens import FramedScreen
 from brimline.tui.session_list import SessionList
 from brimline.tui.session_view import SessionPage
 from brimline.tui.styled_text import Line, Span
-from brimline.tui.widgets import PromptInput
+from brimline.tui.widgets import LinesWidget, PromptInput, SessionLines
+
+SPLIT_MIN_COLUMNS = 120  # from here on the list is beside the session
+LIST_COLUMNS = 44  # of that list
+SCROLL_BAR = PAGE_PADDING = 1  # columns
 
 
 class SessionScreen(FramedScreen):
     """One session: reading, chart, marks and messages; sends messages."""
 
-    KEYS = " Esc back  j/k scroll  t thread  m message  u urgent message  ? help  q quit"
+    KEYS = " Esc back  j/k scroll  n/p session  t thread  m message  u urgent  ? help  q quit"
+    SHORT_KEYS = " Esc back  n/p session  ? help  q quit"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", show=False),
+        Binding("n", "move(1)", show=False),
+        Binding("p", "move(-1)", show=False),
         Binding("t", "next_thread", show=False),
         Binding("m", "write(False)", show=False),
         Binding("u", "write(True)", show=False),
@@ -40,7 +48,9 @@ class SessionScreen(FramedScreen):
         self._send_result = ""
 
     def compose_body(self) -> ComposeResult:
-        yield from super().compose_body()
+        with Horizontal():
+            yield SessionLines("beside", self.sessions.colour)
+            yield LinesWidget("page", self.sessions.colour)
         yield PromptInput(id="message")
 
     def on_mount(self) -> None:
@@ -55,21 +65,38 @@ class SessionScreen(FramedScreen):
 
     def footer(self) -> str:
         if not self._prompt.display:
-            return self.KEYS
+            return super().footer()
         kind = "urgent message" if self._urgent else "message"
         return f" {kind}: Enter send  Esc cancel"
 
     def draw_body(self) -> None:
+        self._draw_list()
         view = self.sessions.views.get(self._key)
         if view is None:
             self.lines_widget("page").show([[Span("This session no longer exists.", "bold")]])
             return
         self._request_detail(view)
-        width = self.lines_widget("page").scrollable_content_region.width
-        page = SessionPage(width, self.sessions.now, self.sessions.home, self.sessions.colour)
+        page = SessionPage(
+            self._page_columns, self.sessions.now, self.sessions.home, self.sessions.colour
+        )
         self.lines_widget("page").show(
             page.lines(self._detail or SessionDetail(view), self._thread)
         )
+
+    @property
+    def _page_columns(self) -> int:
+        """The width of the page; the widget has it only after the next layout."""
+        beside = LIST_COLUMNS + SCROLL_BAR if self.has_class("split") else 0
+        return self.size.width - beside - PAGE_PADDING - SCROLL_BAR
+
+    def _draw_list(self) -> None:
+        is_split = self.size.width >= SPLIT_MIN_COLUMNS
+        self.set_class(is_split, "split")
+        if is_split:
+            beside = self.query_one(SessionLines)
+            beside.selected = self._key
+            formatter = rows.OverviewRows(LIST_COLUMNS, self.sessions.now, self.sessions.home)
+            beside.show_sessions(self.sessions.visible(), formatter)
 
     def _request_detail(self, view: SessionView) -> None:
         """Load the timeline if the session changed since the last time.
@@ -83,10 +110,10 @@ class SessionScreen(FramedScreen):
         self.run_worker(self._load_detail(view))
 
     async def _load_detail(self, view: SessionView) -> None:
-        self._detail = await self._provider.load_detail(
-            view, self.sessions.connection.state == "live"
-        )
+        detail = await self._provider.load_detail(view, self.sessions.connection.state == "live")
         self._loading = False
+        if view.key == self._key:  # else the user has moved on
+            self._detail = detail
         self.draw()
 
     def action_back(self) -> None:
@@ -95,6 +122,22 @@ class SessionScreen(FramedScreen):
             self._close_prompt()
         else:
             self.dismiss()
+
+    def action_move(self, by: int) -> None:
+        """Show the next or the previous session of the list."""
+        keys = [view.key for view in self.sessions.visible()]
+        if self._key in keys:
+            self._show_session(keys[(keys.index(self._key) + by) % len(keys)])
+
+    @on(SessionLines.Opened)
+    def session_opened(self, event: SessionLines.Opened) -> None:
+        self._show_session(event.key)
+
+    def _show_session(self, key: str) -> None:
+        self._key, self._thread, self._send_result = key, MAIN, ""
+        self._detail = self._requested = None
+        self.lines_widget("page").scroll_home(animate=False)
+        self.draw()
 
     def action_next_thread(self) -> None:
         view = self.sessions.views.get(self._key)

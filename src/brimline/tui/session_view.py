@@ -10,7 +10,14 @@ from brimline.chart import chart
 from brimline.events import MAIN
 from brimline.inbox import Message
 from brimline.store.rows import CallRow
-from brimline.terminal.text import count_of, format_age, shorten_home, strip_control
+from brimline.terminal.text import (
+    cell_width,
+    count_of,
+    format_age,
+    shorten_home,
+    strip_control,
+    truncate,
+)
 from brimline.tui import bars
 from brimline.tui.api_types import SessionDetail, SessionView, ThreadView
 from brimline.tui.chart_marks import SYMBOLS, ChartMark, find_marks, symbol_line
@@ -38,6 +45,8 @@ class SessionPage(msgspec.Struct, frozen=True):
         lines = self._header_lines(view, thread)
         if thread_view is not None:
             lines += self._reading_lines(view, thread_view)
+        if detail.timeline.cost is not None:
+            lines += self._fact_lines("cost", f"${detail.timeline.cost:,.2f}", None)
         lines += self._handoff_lines(view)
         if detail.problem:
             lines += [BLANK_LINE, [Span(strip_control(detail.problem), "bold")]]
@@ -50,16 +59,22 @@ class SessionPage(msgspec.Struct, frozen=True):
         model = bars.model_text((main and main.model) or session.model)
         state = bars.state_text(view, main, self.now)
         facts = [f"session {session.id}", session.host, session.version, session.title]
+        about = "  ".join(strip_control(fact) for fact in facts if fact)
         return [
-            [
-                Span(f"{strip_control(name)}  {bars.project_text(view, self.home)}", "bold"),
-                Span(f"  {model}  {state}"),
-            ],
-            [Span("  ".join(strip_control(fact) for fact in facts if fact), "dim")],
+            *self._name_lines(
+                f"{strip_control(name)}  {bars.project_text(view, self.home)}", f"{model}  {state}"
+            ),
+            *([Span(part, "dim")] for part in wrap_text(about, self.width)),
             *self._problem_lines(session.problem),
             *self._threads_lines(view, thread),
             BLANK_LINE,
         ]
+
+    def _name_lines(self, name: str, state: str) -> list[Line]:
+        """The name and the state on one line, or on two if the terminal is narrow."""
+        if cell_width(f"{name}  {state}") <= self.width:
+            return [[Span(name, "bold"), Span(f"  {state}")]]
+        return [[Span(truncate(name, self.width), "bold")], [Span(truncate(state, self.width))]]
 
     def _problem_lines(self, problem: str | None) -> list[Line]:
         return [
@@ -167,7 +182,9 @@ class SessionPage(msgspec.Struct, frozen=True):
     def _mark_line(self, mark: ChartMark) -> Line:
         ago = "" if mark.at is None else format_age(self.now - mark.at)
         after = f"{SYMBOLS[mark.kind]} after call {mark.calls_before:<5}"
-        return [Span(after), Span(f"{ago:>4}  ", "dim"), Span(mark.text)]
+        before = f"{ago:>4}  "
+        text = truncate(mark.text, self.width - len(after) - len(before))
+        return [Span(after), Span(before, "dim"), Span(text)]
 
     def _messages_lines(self, messages: Sequence[Message] | None) -> list[Line]:
         if messages is None:

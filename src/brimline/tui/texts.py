@@ -59,6 +59,7 @@ _KEY_ROWS = (
     ("/", "filter by words in agent, project, host, model, title or id"),
     ("s", "sort: fullest, latest, project, agent"),
     ("a", "show or hide sessions that ended or are old"),
+    ("n p", "in a session: next session, previous session"),
     ("t", "in a session: next thread"),
     ("m u", "in a session: write a message, an urgent message"),
     ("?", "this help"),
