@@ -61,9 +61,14 @@ class Agent:
         """What its client can do, and its environment variables."""
         return self._part("capabilities").CAPABILITIES
 
-    def content_reader(self) -> "ContentReader":
-        """Return a new reader for the content of one transcript or run."""
-        return self._part("content").CONTENT_READER()
+    def content_reader(self, is_subagent: bool = False) -> "ContentReader":
+        """Return a new reader for the content of one thread of a transcript, or of a run.
+
+        Only an agent whose records differ in a subagent's thread has another reader for these.
+        """
+        part = self._part("content")
+        own = part.CONTENT_READER
+        return (getattr(part, "SUBAGENT_CONTENT_READER", own) if is_subagent else own)()
 
 
 @cache

@@ -5,7 +5,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import Literal, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -16,8 +16,9 @@ from brimline.usage import Usage
 
 MAX_ENTRIES = 200  # a reader or a digest remembers this many of a kind
 ABSENT = msgspec.Raw()
-ToolKind: TypeAlias = Literal["command", "edit", "read", "todo", "wait", "other"]
+ToolKind: TypeAlias = Literal["command", "edit", "read", "subagent", "todo", "wait", "other"]
 ToolState: TypeAlias = Literal["done", "cancelled", "running"]
+AddedBy: TypeAlias = Literal["client", "hook", "memory", "tools", "user"]
 DecodedT = TypeVar("DecodedT")
 
 
@@ -41,8 +42,42 @@ class ReplyText(msgspec.Struct, frozen=True):
     is_partial: bool = False
 
 
+class Reasoning(msgspec.Struct, frozen=True):
+    """What the agent reasoned, as far as the client records it: often nothing but that it did."""
+
+    text: str = ""
+    at: float | None = None
+
+
+class AddedText(msgspec.Struct, frozen=True):
+    """What came into the context besides words of the user and results of tools.
+
+    `by` is who added it: the client, a hook, a memory file, a list of tools or skills, or the user
+    (a file). `name` is the hook's or file's name.
+    """
+
+    by: AddedBy
+    name: str
+    text: str
+    at: float | None = None
+
+
+class SummaryText(msgspec.Struct, frozen=True):
+    """The summary with which the context continues after a compaction."""
+
+    text: str
+    at: float | None = None
+
+
+class Images(msgspec.Struct, frozen=True):
+    """Images that the user gave."""
+
+    count: int
+    at: float | None = None
+
+
 class ToolCall(msgspec.Struct, frozen=True):
-    """A tool that the agent called; a file change is a call of kind `edit` with its `files`.
+    """A tool that the agent called; `files` are those that an edit changes, or that a read shows.
 
     `job` names the running command that a call of kind `wait` waits for. `arguments` are as the
     client wrote them, mostly JSON.
@@ -66,7 +101,7 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """The result of a call; `ok` is None if the client does not say.
+    """The result of a call; `ok` is None if the client does not say. `images` is their number.
 
     A command that is still `running` has a name, `job`, by which later calls wait for it.
     """
@@ -77,6 +112,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     state: ToolState = "done"
     job: str = ""
     at: float | None = None
+    images: int = 0
 
 
 class Todo(msgspec.Struct, frozen=True):
@@ -155,6 +191,10 @@ class RunOutcome(msgspec.Struct, frozen=True):
 Piece: TypeAlias = (
     UserText
     | ReplyText
+    | Reasoning
+    | AddedText
+    | SummaryText
+    | Images
     | ToolCall
     | ToolResult
     | TodoList
@@ -168,11 +208,16 @@ Piece: TypeAlias = (
 
 
 class ContentReader(Protocol):
-    """Reads the content of one transcript or of one run of an agent.
+    """Reads the content of one thread of a transcript, or of one run of an agent.
 
     Both methods skip unknown kinds, and raise an error of `transcripts.source.MALFORMED` if
     the data has another shape than expected.
     """
+
+    @property
+    def usage_follows_reply(self) -> bool:
+        """Whether a call's usage is recorded after its reply, and not with or before it."""
+        ...
 
     @property
     def silent_prefixes(self) -> tuple[bytes, ...]:
@@ -188,7 +233,7 @@ class ContentReader(Protocol):
         ...
 
     def read_record(self, record: bytes) -> Iterator[Piece]:
-        """Yield the pieces of one transcript record of the main thread."""
+        """Yield the pieces of one transcript record."""
         ...
 
     def read_line(self, line: bytes) -> Iterator[Piece]:
@@ -268,17 +313,18 @@ class ToolNames(msgspec.Struct, frozen=True):
     edits: frozenset[str]
     todos: frozenset[str]
     reads: frozenset[str]
+    subagents: frozenset[str] = frozenset()
 
     def read_call(
         self, tool: str, call_id: str, arguments: msgspec.Raw, at: float | None
     ) -> Iterator[ToolCall | TodoList]:
         """Yield a call, and the to-do list that it writes."""
-        kind: ToolKind = "read" if tool in self.reads else "other"
+        kind: ToolKind = "subagent" if tool in self.subagents else "other"
         command, files = "", ()
         if tool in self.commands:
             kind, command = "command", decode_arguments(arguments).command_line
-        elif tool in self.edits:
-            kind, file = "edit", decode_arguments(arguments).file
+        elif tool in self.edits or tool in self.reads:
+            kind, file = "edit" if tool in self.edits else "read", decode_arguments(arguments).file
             files = (file,) if file else ()
         elif tool in self.todos:
             kind, items = "todo", decode_arguments(arguments).todos
@@ -325,6 +371,31 @@ def text_of(content: msgspec.Raw) -> str:
     if parts is None or isinstance(parts, str):
         return parts or ""
     return "\n".join(part.text for part in parts if part.text)
+
+
+def images_in(content: msgspec.Raw) -> int:
+    """The number of images among the parts of a content."""
+    if b'"image"' not in bytes(content):
+        return 0
+    parts = _content.decode(content)
+    return 0 if parts is None or isinstance(parts, str) else sum(p.type == "image" for p in parts)
+
+
+def strings_in(data: msgspec.Raw) -> Iterator[str]:
+    """Yield every text inside a JSON value, without the keys."""
+    if data:
+        yield from _strings(msgspec.json.decode(data))
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in cast("list[object]", value):
+            yield from _strings(item)
+    elif isinstance(value, dict):
+        for item in cast("dict[str, object]", value).values():
+            yield from _strings(item)
 
 
 FigureT = TypeVar("FigureT", int, float, Usage)

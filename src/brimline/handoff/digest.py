@@ -55,7 +55,7 @@ class ToolUse(msgspec.Struct, frozen=True):
         """None if the call reads only, keeps to-dos, or has no arguments."""
         if call.kind in ("read", "todo", "wait"):
             return None
-        if call.kind != "other" and not (call.command or call.files):
+        if call.kind not in ("other", "subagent") and not (call.command or call.files):
             return None
         text = shorten(call.command.strip())
         files = tuple(map(shorten, call.files[:MAX_ENTRIES]))

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache, partial
 from typing import BinaryIO, cast
 
@@ -9,7 +10,7 @@ from brimline.errors import UnreadableTranscript
 from brimline.events import AnyEvent
 from brimline.regular_file import open_regular_file
 from brimline.transcripts.chunks import CHUNK_BYTES, MAX_LINE_BYTES
-from brimline.transcripts.source import MALFORMED, START, Cursor, Parser, Tally
+from brimline.transcripts.source import MALFORMED, START, Cursor, Events, Parser, Tally
 
 # Bytes between records; a crash can leave NUL bytes at the end of a file.
 PADDING = b" \t\r\n\0"
@@ -101,6 +102,21 @@ class JsonLines:
     def cursor(self) -> Cursor:
         """An incomplete last line is left for the next read."""
         return Cursor(self._lines.offset + self._consumed_rest, self._parser.carry())
+
+    def records(self) -> Iterator[tuple[bytes, Events]]:
+        """Yield each record that can be read, with its events; glued ones apart."""
+        with self._lines.file:
+            for line in self._lines:
+                try:
+                    yield line, self._parser.feed(line) or ()
+                except MALFORMED:
+                    yield from self._recovered(line)
+        yield from self._recovered(self._lines.rest)
+
+    def _recovered(self, line: bytes) -> Iterator[tuple[bytes, Events]]:
+        for record in recover_objects(line):
+            with suppress(*MALFORMED):
+                yield record, self._parser.feed(record) or ()
 
     def __iter__(self) -> Iterator[AnyEvent]:
         feed, tally = self._parser.feed, self.tally

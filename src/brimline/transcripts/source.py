@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol, TypeAlias, TypeVar
+from typing import BinaryIO, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -81,6 +81,14 @@ HEAD_BYTES = 4096  # how much of a file is searched for its session's id
 MAX_PLACES = 5
 
 Events: TypeAlias = Iterable[AnyEvent]
+
+
+class Record(NamedTuple):
+    """One record of a transcript, as the content reader takes it, its events and its thread."""
+
+    data: bytes
+    events: Events
+    thread: str
 
 
 class Tally(msgspec.Struct):
@@ -178,6 +186,10 @@ class Source(Protocol):
         `every` decodes each record; `quick` may skip records without figures, and not count them;
         `end` may read only the end of the file.
         """
+        ...
+
+    def records(self, transcript: Transcript) -> Iterator[Record]:
+        """Yield each record that can be read; the events are those of `read`, in the same order."""
         ...
 
     def parse(self, file: BinaryIO) -> Reader:

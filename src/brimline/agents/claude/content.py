@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import msgspec
 
@@ -9,19 +10,26 @@ from brimline.agents.claude.records import SYNTHETIC
 from brimline.agents.content import (
     ABSENT,
     MAX_ENTRIES,
+    AddedBy,
+    AddedText,
     ContextCleared,
     ErrorText,
+    Images,
     Location,
     Piece,
     PlanText,
+    Reasoning,
     ReplyText,
     RunOutcome,
+    SummaryText,
     TodoChange,
     ToolCall,
     ToolNames,
     ToolResult,
     UserText,
     decode_or_default,
+    images_in,
+    strings_in,
     text_of,
 )
 from brimline.bounded_dict import BoundedDict
@@ -37,6 +45,7 @@ TOOLS = ToolNames(
         | {"Read", "Skill", "TaskGet", "TaskList", "TaskOutput", "ToolSearch"}
         | {"WebFetch", "WebSearch"}
     ),
+    subagents=frozenset({"Agent", "Task"}),
 )
 
 # Texts by which the client reports the fate of a tool call.
@@ -52,6 +61,21 @@ CLIENT_TEXTS = (
 )
 CLEAR = "/clear"
 
+# Who adds the text of an attachment; the client itself adds the others.
+ATTACHED_BY: dict[str, AddedBy] = {
+    "agent_listing_delta": "tools",
+    "deferred_tools_delta": "tools",
+    "mcp_instructions_delta": "tools",
+    "skill_listing": "tools",
+    "async_hook_response": "hook",
+    "hook_additional_context": "hook",
+    "hook_blocking_error": "hook",
+    "hook_success": "hook",
+    "nested_memory": "memory",
+    "edited_text_file": "client",
+    "file": "user",
+}
+
 _ADDED_TAG = (
     r"(system-reminder|task-notification|ci-monitor-event|ide_[a-z_]+|local-command-[a-z]+"
     r"|bash-[a-z]+|command-[a-z]+)>"
@@ -64,6 +88,7 @@ _TASK_NUMBER = re.compile(r"#(\w+)")
 class _Block(msgspec.Struct, frozen=True):
     type: str = ""
     text: str | None = None
+    thinking: str = ""
     id: str = ""
     name: str = ""
     input: msgspec.Raw = ABSENT
@@ -85,9 +110,30 @@ class _Origin(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
-class _Attachment(msgspec.Struct, frozen=True):
+class _Attachment(msgspec.Struct, frozen=True, rename="camel"):
+    """What the client attaches to the user's next message; each type has a few of these."""
+
     type: str = ""
     prompt: msgspec.Raw = ABSENT
+    hook_name: str = ""
+    path: str = ""
+    filename: str = ""
+    content: msgspec.Raw = ABSENT
+    snippet: msgspec.Raw = ABSENT
+    text: msgspec.Raw = ABSENT
+    files: msgspec.Raw = ABSENT
+    skills: msgspec.Raw = ABSENT
+    added_lines: msgspec.Raw = ABSENT
+    added_blocks: msgspec.Raw = ABSENT
+
+    def added(self, at: float | None) -> AddedText:
+        """What of it the model reads, without the words that the client puts around it."""
+        by = ATTACHED_BY.get(self.type, "client")
+        name = self.hook_name or self.path or self.filename or self.type
+        fields = (self.content, self.snippet, self.text, self.files, self.skills)
+        lists = (self.added_lines, self.added_blocks)
+        texts = (text for field in (*fields, *lists) for text in strings_in(field))
+        return AddedText(by, name, "\n".join(texts), at)
 
 
 class _Record(msgspec.Struct, frozen=True, rename="camel"):
@@ -155,15 +201,17 @@ _line = msgspec.json.Decoder(_ClaudeLine)
 
 
 class ClaudeContent:
-    """Reads the main thread alone, not subagents."""
+    """Reads one thread: the main one, or a subagent's."""
 
+    usage_follows_reply = False
     silent_prefixes = (
         b'{"type":"user",',
         b'{"type":"stream_event","event":{"type":"content_block_',
     )
     outcome_marks = (b'"type":"result"',)
 
-    def __init__(self) -> None:
+    def __init__(self, is_subagent: bool = False) -> None:
+        self._is_subagent = is_subagent
         # subjects by the id of the TaskCreate call
         self._new_tasks = BoundedDict[str, str](MAX_ENTRIES)
         self._has_replied = False
@@ -171,7 +219,7 @@ class ClaudeContent:
 
     def read_record(self, record: bytes) -> Iterator[Piece]:
         entry = _record.decode(record)
-        if entry.is_sidechain:
+        if bool(entry.is_sidechain) != self._is_subagent:
             return
         at = parse_time(entry.timestamp)
         match entry.type:
@@ -179,14 +227,13 @@ class ClaudeContent:
                 yield from self._recorded_reply(entry, at)
             case "user" if entry.message:
                 for block in _message.decode(entry.message).blocks:
-                    if block.type == "tool_result":
-                        yield from self._tool_result(block, at)
-                    elif block.type == "text" and not entry.by_client:
-                        yield from _user_text(block.text or "", at)
+                    yield from self._user_block(entry, block, at)
             case "attachment" if entry.attachment:
                 attachment = _attachment.decode(entry.attachment)
                 if attachment.type == "queued_command":  # typed while the agent was working
                     yield from _user_text(text_of(attachment.prompt), at)
+                else:
+                    yield attachment.added(at)
             case _:
                 return
         yield Location(entry.cwd, entry.git_branch)
@@ -207,10 +254,24 @@ class ClaudeContent:
         elif message.model != SYNTHETIC:
             yield from self._reply(message, at)
 
+    def _user_block(self, entry: _Record, block: _Block, at: float | None) -> Iterator[Piece]:
+        if block.type == "tool_result":
+            yield from self._tool_result(block, at)
+        elif block.type == "image":
+            yield Images(1, at)
+        elif block.type == "text" and entry.is_compact_summary:
+            yield SummaryText(block.text or "", at)
+        elif block.type == "text" and entry.by_client:
+            yield AddedText("client", "message", block.text or "", at)
+        elif block.type == "text":
+            yield from _user_text(block.text or "", at)
+
     def _reply(self, message: _ClaudeMessage, at: float | None) -> Iterator[Piece]:
         for block in message.blocks:
             if block.type == "text":
                 yield ReplyText(block.text or "", at)
+            elif block.type == "thinking":
+                yield Reasoning(block.thinking, at)
             elif block.type == "tool_use":
                 yield from self._tool_call(block, at)
 
@@ -233,7 +294,8 @@ class ClaudeContent:
             yield ToolResult(block.tool_use_id, None, text, "cancelled", at=at)
         else:
             ok = None if text.startswith(BACKGROUND) else not block.is_error
-            yield ToolResult(block.tool_use_id, ok, text, at=at)
+            images = images_in(block.content)
+            yield ToolResult(block.tool_use_id, ok, text, at=at, images=images)
         subject = self._new_tasks.pop(block.tool_use_id, None)
         if subject is not None and (number := _TASK_NUMBER.search(text)):
             yield TodoChange(number[1], subject, "pending")
@@ -274,8 +336,13 @@ def _user_text(text: str, at: float | None) -> Iterator[Piece]:
         yield ContextCleared()
     elif command and arguments:
         yield UserText(f"{command} {arguments}", at)
-    elif not text.startswith(CLIENT_TEXTS):
-        yield UserText(_strip_tags(text), at)
+    elif text.startswith(CLIENT_TEXTS):
+        yield AddedText("client", "message", text, at)
+    else:
+        typed, added = _split_tags(text)
+        yield UserText(typed, at)
+        if added:
+            yield AddedText("client", "reminder", added, at)
 
 
 def _element(text: str, name: str) -> str:
@@ -283,18 +350,21 @@ def _element(text: str, name: str) -> str:
     return content.strip() if closing else ""
 
 
-def _strip_tags(text: str) -> str:
-    """The text outside of the client's tags, in linear time."""
+def _split_tags(text: str) -> tuple[str, str]:
+    """The text outside and inside of the client's tags, in linear time."""
     last_closings = {tag[1]: tag.start() for tag in _CLOSING.finditer(text)}
     outside: list[str] = []
+    inside: list[str] = []
     place = 0
     for tag in _OPENING.finditer(text):
         if place <= tag.start() < last_closings.get(tag[1], 0):
             closing = f"</{tag[1]}>"
             end = text.index(closing, tag.end()) + len(closing)
             outside.append(text[place : tag.start()])
+            inside.append(text[tag.start() : end])
             place = end
-    return "".join((*outside, text[place:]))
+    return "".join((*outside, text[place:])), "".join(inside)
 
 
 CONTENT_READER = ClaudeContent
+SUBAGENT_CONTENT_READER = partial(ClaudeContent, is_subagent=True)

@@ -1,5 +1,6 @@
 """Claude Code."""
 
+from collections.abc import Iterator
 from typing import BinaryIO
 
 import msgspec
@@ -9,7 +10,7 @@ from brimline.agents.claude.fast_reader import FastReader, TailReader, read_ever
 from brimline.agents.claude.records import STREAM_KINDS, TRANSCRIPT_KINDS, ClaudeHead
 from brimline.agents.claude.stream import ClaudeStreamParser
 from brimline.agents.claude.transcript import TranscriptParser
-from brimline.transcripts.lines import JsonLines
+from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import (
     MALFORMED,
     START,
@@ -18,6 +19,7 @@ from brimline.transcripts.source import (
     Lookalike,
     Reader,
     ReadMode,
+    Record,
     Transcript,
 )
 
@@ -48,6 +50,11 @@ class Claude:
         if how == "end":
             return TailReader(transcript.path)
         return read_every_record(transcript.path, cursor)
+
+    def records(self, transcript: Transcript) -> Iterator[Record]:
+        parser = TranscriptParser()
+        for data, events in JsonLines(open_transcript(transcript.path), parser).records():
+            yield Record(data, events, parser.thread)
 
     def parse(self, file: BinaryIO) -> Reader:
         return JsonLines(file, TranscriptParser())

@@ -64,6 +64,7 @@ class TranscriptParser:
     """Claude Code's transcript, since version 1.0."""
 
     inline = False  # whether sidechains are among the main thread's records
+    thread = MAIN  # that of the last record
 
     def __init__(self, carry: bytes = b"") -> None:
         self._carry = msgspec.msgpack.decode(carry, type=ClaudeCarry) if carry else ClaudeCarry()
@@ -94,7 +95,7 @@ class TranscriptParser:
             line = _record.decode(record)
         except msgspec.ValidationError:
             return _check_unread(record)
-        thread = self._thread(line) if line.is_sidechain else MAIN
+        thread = self.thread = self._thread(line) if line.is_sidechain else MAIN
         if line.type == "assistant":
             return self._assistant(line, thread)
         if line.type == "user":

@@ -115,6 +115,7 @@ _line = msgspec.json.Decoder(_CodexLine)
 class CodexContent:
     """Reads the items of a rollout; the events that repeat them are skipped."""
 
+    usage_follows_reply = True
     silent_prefixes = ()
     outcome_marks = (b'"turn.completed"', b'"turn.failed"')
 

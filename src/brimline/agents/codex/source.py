@@ -1,5 +1,6 @@
 """Codex."""
 
+from collections.abc import Iterator
 from typing import BinaryIO
 
 import msgspec
@@ -8,7 +9,7 @@ from brimline.agents.codex import paths
 from brimline.agents.codex.stream import CodexStreamParser
 from brimline.agents.codex.transcript import RolloutParser
 from brimline.transcripts.lines import JsonLines, open_transcript
-from brimline.transcripts.source import START, Cursor, Form, Reader, ReadMode, Transcript
+from brimline.transcripts.source import START, Cursor, Form, Reader, ReadMode, Record, Transcript
 
 _ROLLOUT = frozenset({"session_meta", "turn_context", "event_msg", "response_item", "compacted"})
 
@@ -41,6 +42,11 @@ class Codex:
     ) -> Reader:
         file = open_transcript(transcript.path, cursor.offset)
         return JsonLines(file, RolloutParser(cursor.carry), cursor)
+
+    def records(self, transcript: Transcript) -> Iterator[Record]:
+        parser = RolloutParser()
+        for data, events in JsonLines(open_transcript(transcript.path), parser).records():
+            yield Record(data, events, parser.thread)
 
     def parse(self, file: BinaryIO) -> Reader:
         return JsonLines(file, RolloutParser())

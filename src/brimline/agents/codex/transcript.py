@@ -109,6 +109,11 @@ class RolloutParser:
             "thread_name_updated": self._renamed,
         }
 
+    @property
+    def thread(self) -> str:
+        """The thread of the file."""
+        return self._memory.thread
+
     def carry(self) -> bytes:
         return msgspec.json.encode(self._memory)
 

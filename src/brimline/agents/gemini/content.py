@@ -89,6 +89,7 @@ class GeminiContent:
     A message is written again when its tools have answered.
     """
 
+    usage_follows_reply = False
     silent_prefixes = ()
     outcome_marks = (b'"type":"result"',)
 

@@ -1,6 +1,7 @@
 """Gemini CLI."""
 
 import re
+from collections.abc import Iterator
 from io import BufferedReader, RawIOBase
 from typing import BinaryIO, cast
 
@@ -19,6 +20,7 @@ from brimline.transcripts.source import (
     Form,
     Reader,
     ReadMode,
+    Record,
     Transcript,
 )
 
@@ -43,6 +45,14 @@ class Gemini:
             return _document_reader(path, file, ChatParser(b"", *whose), cursor)
         file.seek(cursor.offset)
         return JsonLines(file, ChatParser(cursor.carry, *whose), cursor)
+
+    def records(self, transcript: Transcript) -> Iterator[Record]:
+        reader = self.read(transcript)
+        if isinstance(reader, JsonLines):
+            for data, events in reader.records():
+                yield Record(data, events, transcript.thread)
+        else:
+            yield Record(b"{}", tuple(reader), transcript.thread)
 
     def parse(self, file: BinaryIO) -> Reader:
         peekable = _buffered(file)

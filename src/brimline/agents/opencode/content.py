@@ -100,6 +100,7 @@ _line = msgspec.json.Decoder(_OpencodeLine)
 class OpencodeContent:
     """Reads messages with one or more of their parts, as an export has them."""
 
+    usage_follows_reply = False
     silent_prefixes = ()
     outcome_marks = (b'"type":"step_finish"', b'"type":"error"')
 

@@ -1,6 +1,7 @@
 """opencode."""
 
 import re
+from collections.abc import Iterator
 from functools import partial
 from io import BufferedReader, RawIOBase
 from typing import BinaryIO, cast
@@ -27,6 +28,7 @@ from brimline.transcripts.source import (
     Lookalike,
     Reader,
     ReadMode,
+    Record,
     Transcript,
 )
 
@@ -64,6 +66,9 @@ class Opencode:
             return SessionReader(FolderHistory(path), cursor, session, thread)
         parse = partial(parse_export, SessionParser(b"", session, thread))
         return DocumentReader(path, open_transcript(path), parse, cursor)
+
+    def records(self, transcript: Transcript) -> Iterator[Record]:
+        yield Record(b"{}", tuple(self.read(transcript)), transcript.thread)
 
     def parse(self, file: BinaryIO) -> Reader:
         """Return a reader of an export; a database cannot be read from a stream."""

@@ -1,6 +1,7 @@
 """Pi."""
 
 import re
+from collections.abc import Iterator
 from typing import BinaryIO
 
 import msgspec
@@ -9,6 +10,7 @@ from brimline.agents.pi import paths
 from brimline.agents.pi.records import LINES
 from brimline.agents.pi.stream import PiStreamParser
 from brimline.agents.pi.transcript import SessionParser
+from brimline.events import MAIN
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import (
     START,
@@ -17,6 +19,7 @@ from brimline.transcripts.source import (
     Lookalike,
     Reader,
     ReadMode,
+    Record,
     Transcript,
 )
 
@@ -53,6 +56,10 @@ class Pi:
     ) -> Reader:
         file = open_transcript(transcript.path, cursor.offset)
         return JsonLines(file, SessionParser(cursor.carry), cursor)
+
+    def records(self, transcript: Transcript) -> Iterator[Record]:
+        for data, events in JsonLines(open_transcript(transcript.path), SessionParser()).records():
+            yield Record(data, events, MAIN)
 
     def parse(self, file: BinaryIO) -> Reader:
         return JsonLines(file, SessionParser())

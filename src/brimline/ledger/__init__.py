@@ -1,0 +1,1 @@
+"""The ledger: which content put how many tokens into a thread."""

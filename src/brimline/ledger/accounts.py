@@ -1,0 +1,174 @@
+"""The tokens of every part of a context, so that they add up to what each call sent."""
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+
+import msgspec
+
+from brimline.ledger.parts import CATEGORIES, Category, Part
+from brimline.ledger.rates import Rates
+from brimline.ledger.steps import Step
+
+RESULTS: tuple[Category, ...] = ("tool results", "subagent results", "images")
+SYSTEM = Part("system and tools", "system prompt and tools", 0)
+HIDDEN_REASONING = Part("reasoning", "reasoning", 0)
+# A recorded output below this share of what its text must take is not the final one: Claude Code
+# before 2.1.91 often recorded the first tokens of a reply only.
+MIN_OUTPUT_SHARE = 0.5
+# If inputs seem to take less than this share of their estimate, reasoning was dropped.
+MIN_INPUT_SHARE = 0.5
+
+
+class Entry(msgspec.Struct, gc=False):
+    """A part in the context and its tokens.
+
+    `place` is that of the first call that sent it, `call` the id of that call, or of the call that
+    wrote it.
+    """
+
+    part: Part
+    tokens: int
+    place: int
+    call: str
+
+
+class Balance(msgspec.Struct, frozen=True, gc=False):
+    """What a call sent: tokens in the order of CATEGORIES, and what no part accounts for."""
+
+    sent: int
+    categories: tuple[int, ...]
+    unexplained: int
+
+
+class Account:
+    """The context of one thread, call by call: entries and `unexplained` add up to what is sent."""
+
+    def __init__(self, rates: Rates) -> None:
+        self._rates = rates
+        self.entries: list[Entry] = []
+        self.unexplained = 0
+        self.balances: list[Balance] = []
+        self._totals: dict[Category, int] = dict.fromkeys(CATEGORIES, 0)
+        self._system: int | None = None
+
+    def add(self, place: int, step: Step, before: Step | None) -> None:
+        """Account for the next call; `before` is the one it continues, None for a new cycle."""
+        if before is None:
+            self._start_cycle(place, step)
+        else:
+            self._continue(place, step, before)
+        sent = step.call.usage.sent
+        self.balances.append(Balance(sent, tuple(self._totals.values()), self.unexplained))
+
+    def rewind(self, place: int | None) -> None:
+        """Return to what the call at a place sent, or to the empty context."""
+        kept = [] if place is None else [each for each in self.entries if each.place <= place]
+        self.clear()
+        for entry in kept:
+            self._enter(entry)
+        if place is not None:  # with what was removed from the kept entries since
+            self.unexplained = self.balances[place].sent - sum(self._totals.values())
+
+    def clear(self) -> None:
+        self.entries, self.unexplained = [], 0
+        self._totals = dict.fromkeys(CATEGORIES, 0)
+
+    def _start_cycle(self, place: int, step: Step) -> None:
+        """Account for a context that begins: the system prompt, and what came in since."""
+        self.clear()
+        call = step.call
+        if self._system is None:
+            estimates = sum(self._rates.estimate(part) for part in step.inputs)
+            self._system = max(0, call.usage.sent - round(estimates))
+        system = min(self._system, call.usage.sent)
+        self._enter(Entry(SYSTEM, system, place, call.id))
+        self._add_inputs(step.inputs, call.usage.sent - system, place, call.id)
+
+    def _continue(self, place: int, step: Step, before: Step) -> None:
+        growth = step.call.usage.sent - before.call.usage.sent
+        if self._is_output_final(before):
+            growth -= self._add_outputs(before, place)
+            inputs = step.inputs
+        else:
+            inputs = [*before.outputs, *step.inputs]
+        expected = round(sum(self._rates.estimate(part) for part in inputs))
+        if step.start == "trimmed" and growth < expected:
+            growth += self._remove(expected - growth, RESULTS)
+        if growth < MIN_INPUT_SHARE * expected:  # the provider dropped reasoning of earlier turns
+            growth += self._remove(expected - growth, ("reasoning",))
+        if growth < 0:  # something was removed without a record, most probably the oldest results
+            growth += self._remove_unexplained(-growth)
+            growth += self._remove(-growth, RESULTS)
+            growth += self._remove(-growth, CATEGORIES)
+        self._add_inputs(inputs, growth, place, step.call.id)
+
+    def _is_output_final(self, step: Step) -> bool:
+        written = [part for part in step.outputs if part.category != "reasoning"]
+        least = MIN_OUTPUT_SHARE * sum(self._rates.estimate(part) for part in written)
+        return step.call.usage.output >= least
+
+    def _add_outputs(self, step: Step, place: int) -> int:
+        """Enter the parts of a reply with its output tokens; returns these.
+
+        What the text cannot account for is reasoning, also if the client does not record it.
+        """
+        usage, call = step.call.usage, step.call.id
+        written = [part for part in step.outputs if part.category != "reasoning"]
+        reasoned = [part for part in step.outputs if part.category == "reasoning"]
+        reasoning = usage.reasoning
+        if reasoning is None:
+            estimates = round(sum(self._rates.estimate(part) for part in written))
+            reasoning = max(0, usage.output - estimates) if reasoned or not written else 0
+        left = self._share(written, usage.output - reasoning, place, call)
+        sizes = [part.size + 1 for part in reasoned]
+        hidden = reasoning + left
+        for part, tokens in zip(reasoned, split(hidden, sizes), strict=True):
+            self._enter(Entry(part, tokens, place, call))
+        if not reasoned:
+            self._enter(Entry(HIDDEN_REASONING, hidden, place, call))
+        return usage.output
+
+    def _add_inputs(self, parts: Sequence[Part], tokens: int, place: int, call: str) -> None:
+        self.unexplained += self._share(parts, tokens, place, call)
+
+    def _share(self, parts: Sequence[Part], tokens: int, place: int, call: str) -> int:
+        """Enter parts with their shares of the tokens; returns what they cannot account for."""
+        estimates = [self._rates.estimate(part) for part in parts]
+        most = sum(self._rates.most(part) for part in parts)
+        shared = tokens if tokens <= most else min(tokens, round(sum(estimates)))
+        for part, share in zip(parts, split(shared, estimates), strict=True):
+            self._enter(Entry(part, share, place, call))
+        return tokens - shared if parts else tokens
+
+    def _enter(self, entry: Entry) -> None:
+        if entry.tokens > 0:
+            self.entries.append(entry)
+            self._totals[entry.part.category] += entry.tokens
+
+    def _remove_unexplained(self, tokens: int) -> int:
+        removed = min(tokens, self.unexplained)
+        self.unexplained -= removed
+        return removed
+
+    def _remove(self, tokens: int, categories: Iterable[Category]) -> int:
+        """Take up to so many tokens from the oldest entries of these categories."""
+        left = tokens
+        for entry in self.entries:
+            if left <= 0:
+                break
+            if entry.part.category in categories:
+                removed = min(left, entry.tokens)
+                entry.tokens -= removed
+                left -= removed
+                self._totals[entry.part.category] -= removed
+        self.entries = [entry for entry in self.entries if entry.tokens]
+        return tokens - max(0, left)
+
+
+def split(total: int, weights: Sequence[float]) -> list[int]:
+    """Split a number by weights into whole numbers that add up to it."""
+    whole = sum(weights)
+    if whole <= 0:
+        weights, whole = [1.0] * len(weights), float(len(weights))
+    ends = [round(total * end / whole) for end in accumulate(weights)] if whole else []
+    return [end - start for start, end in pairwise((0, *ends))]

@@ -1,0 +1,125 @@
+"""Read the ledger of every thread of a session from its transcripts."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+import msgspec
+
+from brimline.agents import get_agent
+from brimline.agents.content import ContentReader, Piece
+from brimline.events import MAIN, AnyEvent, is_compaction_thread
+from brimline.ledger.accounts import Account, Balance, Entry
+from brimline.ledger.parts import PartReader
+from brimline.ledger.rates import Rates
+from brimline.ledger.steps import Step, StepRecorder
+from brimline.tracker import Session, Thread, fold
+from brimline.transcripts.source import MALFORMED, Transcript
+
+
+class ThreadLedger(msgspec.Struct, frozen=True):
+    """What is in a thread's context now, and was at each call.
+
+    `sent` is what the last call sent; None if it is unknown what the context holds, as after a
+    compaction. Entries and `unexplained` add up to it. `pending` estimates what came in since.
+    """
+
+    thread: str
+    sent: int | None
+    entries: list[Entry]
+    unexplained: int
+    pending: int
+    balances: list[Balance]
+    steps: list[Step]
+
+
+class SessionLedger(msgspec.Struct, frozen=True):
+    """The folded session of a transcript and the ledgers of its threads."""
+
+    session: Session
+    threads: list[ThreadLedger]
+
+
+class _ThreadReader:
+    """Reads the records of one thread."""
+
+    def __init__(self, content: ContentReader) -> None:
+        self._content = content
+        self._parts = PartReader()
+        self.recorder = StepRecorder(content.usage_follows_reply)
+
+    def read(self, record: bytes, number: int) -> None:
+        for piece in _read_pieces(self._content, record):
+            for part in self._parts.read(piece, number):
+                self.recorder.add_part(part)
+
+
+def read_ledger(transcript: Transcript) -> SessionLedger:
+    """Read a transcript; raises UnreadableTranscript."""
+    agent = get_agent(transcript.agent)
+    events: list[AnyEvent] = []
+    readers: dict[str, _ThreadReader] = {}
+
+    def reader_of(thread: str) -> _ThreadReader:
+        if thread not in readers:
+            content = agent.content_reader(is_subagent=thread != MAIN)
+            readers[thread] = _ThreadReader(content)
+        return readers[thread]
+
+    for number, record in enumerate(agent.source.records(transcript), 1):
+        if record.events:
+            events.extend(record.events)
+            for thread, event in _by_thread(record.events):
+                reader_of(thread).recorder.add_event(event)
+        reader_of(record.thread).read(record.data, number)
+    session = fold(Session(agent=transcript.agent), events)
+    ledgers = [
+        settle(thread, readers[thread].recorder, session.threads[thread])
+        for thread in readers
+        if thread in session.threads
+    ]
+    return SessionLedger(session, ledgers)
+
+
+def _by_thread(events: Iterable[AnyEvent]) -> Iterator[tuple[str, AnyEvent]]:
+    for event in events:
+        thread: str | None = getattr(event, "thread", None)
+        if thread is not None and not is_compaction_thread(thread):
+            yield thread, event
+
+
+def _read_pieces(content: ContentReader, record: bytes) -> list[Piece]:
+    with suppress(*MALFORMED):
+        return list(content.read_record(record))
+    return []
+
+
+def settle(name: str, recorder: StepRecorder, thread: Thread) -> ThreadLedger:
+    """Account for every call of a thread, with rates that are learned from all of them."""
+    steps = recorder.steps
+    rates = Rates(steps)
+    account = Account(rates)
+    fallen = {one.calls for one in thread.compactions if one.inferred}
+    for place, step in enumerate(steps):
+        if step.start == "rewound":
+            account.rewind(step.rewound_to)
+            before = None if step.rewound_to is None else steps[step.rewound_to]
+        elif step.start in ("cleared", "compacted") or place in fallen:
+            before = None
+        else:
+            before = steps[place - 1] if place else None
+        account.add(place, step, before)
+    start, rewound_to = recorder.next_start
+    if start == "rewound":
+        account.rewind(rewound_to)
+    current = thread.current_call
+    if current is None:
+        account.clear()
+    return ThreadLedger(
+        thread=name,
+        sent=current.usage.sent if current else None,
+        entries=account.entries,
+        unexplained=account.unexplained,
+        pending=round(sum(rates.estimate(part) for part in recorder.inputs)),
+        balances=account.balances,
+        steps=steps,
+    )

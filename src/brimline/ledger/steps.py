@@ -1,0 +1,114 @@
+"""What each call of a thread added to the prompt of the call before."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from brimline.events import (
+    AnyEvent,
+    Call,
+    Cleared,
+    Compacted,
+    Edited,
+    Rewound,
+    Trimmed,
+)
+from brimline.ledger.parts import Part
+from brimline.tracker.session_fold import SYNTHETIC
+
+Start: TypeAlias = Literal["continued", "cleared", "compacted", "trimmed", "rewound"]
+
+
+class Step(msgspec.Struct):
+    """A call, the parts that came in before it, and the parts of its reply.
+
+    `start` is what happened to the context before it; `rewound_to` is the place of the call whose
+    context it continues, None for the empty one.
+    """
+
+    call: Call
+    start: Start
+    inputs: list[Part]
+    outputs: list[Part]
+    rewound_to: int | None = None
+
+
+class StepRecorder:
+    """Collects the steps of one thread from its events and parts, in the order of its records."""
+
+    def __init__(self, usage_follows_reply: bool) -> None:
+        self._usage_follows_reply = usage_follows_reply
+        self.steps: list[Step] = []
+        self._places: dict[str, int] = {}
+        self._start: Start = "continued"
+        self._rewound_to: int | None = None
+        self._compacted_at: float | None = None
+        self.inputs: list[Part] = []  # came in since the last call
+        self._outputs: list[Part] = []  # of a call whose usage is still to come
+        self._later_inputs: list[Part] = []  # came in after these
+
+    @property
+    def next_start(self) -> tuple[Start, int | None]:
+        """What happened to the context since the last call."""
+        return self._start, self._rewound_to
+
+    def add_part(self, part: Part) -> None:
+        if not part.is_output:
+            (self._later_inputs if self._outputs else self.inputs).append(part)
+        elif self._usage_follows_reply:
+            self._outputs.append(part)
+        elif self.steps:
+            self.steps[-1].outputs.append(part)
+
+    def add_event(self, event: AnyEvent) -> None:
+        match event:
+            case Call() if event.model != SYNTHETIC:
+                self._add_call(event)
+            case Compacted() if not self._is_same(event):
+                if event.summary_call is not None:
+                    self._drop_call(event.summary_call)
+                self._restart("compacted")
+                self._compacted_at = event.at
+            case Cleared():
+                self._restart("cleared")
+            case Rewound(to=to) if to is None or to in self._places:
+                self._restart("rewound")
+                self._rewound_to = None if to is None else self._places[to]
+            case Trimmed():
+                self._start = "trimmed" if self._start == "continued" else self._start
+            case Edited(call=call):
+                if (place := self._places.get(call)) is not None:
+                    step = self.steps[place]
+                    step.start = "trimmed" if step.start == "continued" else step.start
+                elif self._start == "continued":
+                    self._start = "trimmed"
+            case _:
+                pass
+
+    def _add_call(self, call: Call) -> None:
+        place = self._places.get(call.id)
+        if place is not None:
+            step = self.steps[place]
+            if call.final or not step.call.final:
+                step.call = call
+            return
+        self._places[call.id] = len(self.steps)
+        self.steps.append(Step(call, self._start, self.inputs, self._outputs, self._rewound_to))
+        self._start, self._rewound_to = "continued", None
+        self.inputs, self._outputs, self._later_inputs = self._later_inputs, [], []
+
+    def _is_same(self, event: Compacted) -> bool:
+        """Whether a compaction is the one before, reported again."""
+        return (
+            self._start == "compacted" and event.at is not None and event.at == self._compacted_at
+        )
+
+    def _drop_call(self, id: str) -> None:
+        """Forget the last call: it wrote the summary, and is no part of the context."""
+        if self.steps and self.steps[-1].call.id == id:
+            self.steps.pop()
+            del self._places[id]
+
+    def _restart(self, start: Start) -> None:
+        self._start = start
+        self.inputs, self._outputs, self._later_inputs = [], [], []

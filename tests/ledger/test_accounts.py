@@ -1,0 +1,249 @@
+"""The tokens of every part add up to what each call sent, whatever happened before it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.events import Call, Cleared, Compacted, Edited, Rewound, Trimmed
+from brimline.ledger.accounts import split
+from brimline.ledger.parts import CATEGORIES, Category, Part
+from brimline.ledger.reader import ThreadLedger, settle
+from brimline.ledger.steps import StepRecorder
+from brimline.tracker import Session, Thread, fold
+from brimline.usage import Usage
+
+
+def call(id: str, sent: int, output: int = 0, reasoning: int | None = None) -> Call:
+    return Call(id=id, usage=Usage(sent, 0, 0, output, reasoning), model="m")
+
+
+def part(category: Category, size: int, what: str = "x") -> Part:
+    return Part(category, what, size)
+
+
+def ledger_of(*items: object, usage_follows_reply: bool = False) -> ThreadLedger:
+    """The ledger of a thread from its events and parts, in their order."""
+    recorder = StepRecorder(usage_follows_reply)
+    session = Session(agent="claude", records_compactions=True)
+    for item in items:
+        if isinstance(item, Part):
+            recorder.add_part(item)
+        else:
+            recorder.add_event(item)  # type: ignore[arg-type]
+            session = fold(session, [item])  # type: ignore[list-item]
+    return settle("main", recorder, session.threads.get("main", Thread("main")))
+
+
+def tokens_of(ledger: ThreadLedger) -> dict[str, int]:
+    totals: dict[str, int] = {}
+    for entry in ledger.entries:
+        totals[entry.part.category] = totals.get(entry.part.category, 0) + entry.tokens
+    return totals
+
+
+def test_growth_between_two_calls_is_what_came_in() -> None:
+    ledger = ledger_of(
+        part("user words", 100),
+        call("a", 10_000, 50),
+        part("tool calls", 100),
+        part("tool results", 4_000),
+        call("b", 12_050, 10),
+    )
+    assert tokens_of(ledger) == {
+        "system and tools": 9_950,  # a byte is 0.5 tokens here, as the only result shows
+        "user words": 50,
+        "tool calls": 50,
+        "tool results": 2_000,
+    }
+    assert ledger.unexplained == 0
+    assert ledger.sent == 12_050
+
+
+def test_parts_of_one_gap_are_split_by_the_rates_of_their_categories() -> None:
+    ledger = ledger_of(
+        call("a", 1_000),
+        part("tool results", 1_000),
+        call("b", 1_500),  # 0.5 a byte
+        part("user words", 1_000),
+        call("c", 1_750),  # 0.25 a byte
+        part("tool results", 400),
+        part("user words", 400),
+        call("d", 2_050),
+    )
+    assert tokens_of(ledger) == {
+        "system and tools": 1_000,
+        "tool results": 700,
+        "user words": 350,
+    }
+
+
+def test_growth_without_content_is_unexplained() -> None:
+    ledger = ledger_of(call("a", 1_000), part("tool results", 10), call("b", 9_000))
+    assert ledger.unexplained == 8_000 - 4
+    assert tokens_of(ledger)["tool results"] == 4
+
+
+def test_output_that_its_text_cannot_account_for_is_reasoning() -> None:
+    ledger = ledger_of(call("a", 1_000, 5_000), part("agent's words", 100), call("b", 6_000))
+    assert tokens_of(ledger) == {
+        "system and tools": 1_000,
+        "agent's words": 40,
+        "reasoning": 4_960,
+    }
+
+
+def test_reported_reasoning_is_exact() -> None:
+    ledger = ledger_of(
+        call("a", 1_000, 500, 420),
+        part("reasoning", 0),
+        part("agent's words", 200),
+        call("b", 1_500),
+    )
+    assert tokens_of(ledger)["reasoning"] == 420
+    assert tokens_of(ledger)["agent's words"] == 80
+
+
+def test_dropped_reasoning_leaves_the_context() -> None:
+    ledger = ledger_of(
+        call("a", 1_000, 3_000, 2_900),
+        part("reasoning", 0),
+        part("agent's words", 200),
+        part("user words", 1_000),
+        call("b", 1_500),  # 100 written and 400 typed: the reasoning is gone
+    )
+    assert tokens_of(ledger) == {
+        "system and tools": 1_000,
+        "agent's words": 100,
+        "user words": 400,
+    }
+
+
+def test_output_that_was_not_recorded_as_final_is_estimated() -> None:
+    ledger = ledger_of(
+        call("a", 1_000, 8),
+        part("tool calls", 2_000),
+        part("tool results", 2_000),
+        call("b", 2_600),
+    )
+    assert tokens_of(ledger) == {
+        "system and tools": 1_000,
+        "tool calls": 800,
+        "tool results": 800,
+    }
+
+
+def test_compaction_leaves_system_prompt_and_summary() -> None:
+    ledger = ledger_of(
+        call("a", 1_000, 10),
+        part("agent's words", 25),
+        part("tool results", 10_000),
+        call("b", 6_010),
+        Compacted(at=1.0),
+        part("compaction summary", 2_000),
+        call("c", 2_000),
+    )
+    assert tokens_of(ledger) == {"system and tools": 1_000, "compaction summary": 1_000}
+
+
+def test_context_is_unknown_after_a_compaction() -> None:
+    ledger = ledger_of(call("a", 1_000), Compacted(at=1.0), part("compaction summary", 1_000))
+    assert ledger.sent is None
+    assert ledger.entries == []
+    assert ledger.pending == 400
+
+
+def test_summary_call_is_no_part_of_the_thread() -> None:
+    ledger = ledger_of(call("a", 1_000), call("s", 1_100), Compacted(at=1.0, summary_call="s"))
+    assert [step.call.id for step in ledger.steps] == ["a"]
+
+
+def test_clear_starts_again() -> None:
+    ledger = ledger_of(call("a", 1_000), Cleared(), part("user words", 100), call("b", 1_040))
+    assert tokens_of(ledger) == {"system and tools": 1_000, "user words": 40}
+
+
+def test_rewind_returns_to_what_an_earlier_call_sent() -> None:
+    ledger = ledger_of(
+        call("a", 1_000, 40),
+        part("agent's words", 100),
+        part("tool results", 1_000),
+        call("b", 1_540),
+        part("tool results", 9_000),
+        call("c", 6_000),
+        Rewound(to="a"),
+        part("user words", 1_000),
+        call("d", 1_440),
+    )
+    assert tokens_of(ledger) == {
+        "system and tools": 1_000,
+        "agent's words": 40,
+        "user words": 400,
+    }
+    assert ledger_of(call("a", 9), call("b", 99), Rewound(to="a")).sent == 9
+    empty = ledger_of(call("a", 9_000), Rewound(to=None), part("user words", 10), call("b", 9_004))
+    assert tokens_of(empty) == {"system and tools": 9_000, "user words": 4}
+
+
+@pytest.mark.parametrize("event", [Trimmed(), Edited(call="c", kind="clear_tool_uses")])
+def test_trimming_removes_the_oldest_results(event: Trimmed | Edited) -> None:
+    ledger = ledger_of(
+        call("a", 1_000),
+        part("tool results", 4_000, "old"),
+        call("b", 3_000),
+        part("tool results", 4_000, "new"),
+        event,
+        call("c", 3_500),
+    )
+    left = {entry.part.what: entry.tokens for entry in ledger.entries}
+    assert left == {"system prompt and tools": 1_000, "old": 500, "new": 2_000}
+
+
+def test_copy_of_a_call_replaces_it() -> None:
+    partial = Call(id="a", usage=Usage(1_000, 0, 0, 1), final=False)
+    ledger = ledger_of(
+        partial, part("agent's words", 500), call("a", 1_000, 200), partial, call("b", 1_200)
+    )
+    assert tokens_of(ledger) == {"system and tools": 1_000, "agent's words": 200}
+
+
+def test_usage_after_the_reply() -> None:
+    """Results that are recorded before the usage of their call came in after it all the same."""
+    ledger = ledger_of(
+        part("user words", 100),
+        part("tool calls", 100),
+        part("tool results", 1_000),
+        call("a", 1_000, 40),
+        part("agent's words", 100),
+        call("b", 1_540),
+        usage_follows_reply=True,
+    )
+    assert tokens_of(ledger) == {
+        "system and tools": 950,
+        "user words": 50,
+        "tool calls": 40,
+        "tool results": 500,
+    }
+
+
+PARTS = st.builds(part, st.sampled_from(CATEGORIES), st.integers(0, 5_000))
+CALLS = st.builds(call, st.sampled_from("abcdefgh"), st.integers(0, 50_000), st.integers(0, 5_000))
+CHANGES = st.sampled_from(
+    [Compacted(at=1.0), Compacted(at=2.0), Cleared(), Trimmed(), Rewound(to="b"), Rewound(to=None)]
+)
+
+
+@given(st.lists(PARTS | CALLS | CHANGES), st.booleans())
+def test_every_call_adds_up(items: list[object], usage_follows_reply: bool) -> None:
+    ledger = ledger_of(*items, usage_follows_reply=usage_follows_reply)
+    for balance in ledger.balances:
+        assert sum(balance.categories) + balance.unexplained == balance.sent
+        assert min(*balance.categories, balance.unexplained) >= 0
+    if ledger.sent is not None:
+        assert sum(tokens_of(ledger).values()) + ledger.unexplained == ledger.sent
+
+
+@given(st.integers(0, 10**9), st.lists(st.floats(0, 1e6), min_size=1))
+def test_split_adds_up(total: int, weights: list[float]) -> None:
+    shares = split(total, weights)
+    assert sum(shares) == total
+    assert min(shares) >= 0
