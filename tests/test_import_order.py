@@ -35,6 +35,7 @@ ORDER = (
     "tracker",
     "formulas",
     "forecast",
+    "cache_misses",
     "ledger",
     "inbox",
     "handoff",

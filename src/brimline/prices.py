@@ -1,5 +1,6 @@
 """The cost of calls by the catalogue's prices. Importing genai-prices would cost 0.3 s."""
 
+import time
 from bisect import bisect_left
 from functools import cache
 
@@ -8,6 +9,14 @@ from brimline.windows import Price, find_model
 
 MILLION = 1_000_000
 UNBOUNDED = 1 << 62
+UNKNOWN_DAY = "unknown"  # after every day: the latest price counts
+
+
+def day_of(at: float | None) -> str:
+    """Return the local day, as 2026-11-15."""
+    if at is None:
+        return UNKNOWN_DAY
+    return time.strftime("%Y-%m-%d", time.localtime(at))
 
 
 @cache

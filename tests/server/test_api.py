@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from brimline.prices import compute_cost
-from brimline.survey.summary import day_of
+from brimline.prices import compute_cost, day_of
 from brimline.usage import Usage
 
 from .running import Running

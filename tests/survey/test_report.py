@@ -8,7 +8,7 @@ import pytest
 
 from brimline.agents import agent_names
 from brimline.events import Call, SessionSeen, Spent
-from brimline.prices import compute_cost
+from brimline.prices import UNKNOWN_DAY, compute_cost
 from brimline.survey.index import TranscriptIndex
 from brimline.survey.report import (
     GroupBy,
@@ -20,7 +20,7 @@ from brimline.survey.report import (
     summaries,
     week_of,
 )
-from brimline.survey.summary import UNKNOWN_DAY, summarise
+from brimline.survey.summary import summarise
 from brimline.tracker import Session, fold
 from brimline.transcripts.source import Transcript
 from brimline.usage import Usage

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Spent
+from brimline.prices import day_of as day_of_moment
 from brimline.survey.summary import UsageRow, primary_thread, summarise
-from brimline.survey.summary import day_of as day_of_moment
 from brimline.tracker import Session, Thread, fold
 from brimline.usage import ZERO, Usage
 

@@ -13,6 +13,7 @@ from brimline.agents import agent_names, display_name
 from brimline.cli.arguments import add_agent, chosen_agents
 from brimline.cli.context import Context, as_json, print_problems
 from brimline.cli.progress_bar import clock
+from brimline.prices import day_of
 from brimline.settings import seconds
 from brimline.survey.files import find_transcripts
 from brimline.survey.index import Progress, TranscriptIndex
@@ -25,7 +26,6 @@ from brimline.survey.report import (
     build_report,
     summaries,
 )
-from brimline.survey.summary import day_of
 from brimline.terminal.text import (
     Cell,
     Column,

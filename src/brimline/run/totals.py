@@ -5,8 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from brimline.events import MAIN, Call, Event, Spent
-from brimline.prices import compute_cost, tier_of
-from brimline.survey.summary import day_of
+from brimline.prices import compute_cost, day_of, tier_of
 from brimline.tracker import Session, Thread
 from brimline.usage import ZERO, Usage
 

@@ -8,9 +8,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from brimline.events import MAIN
-from brimline.prices import compute_cost
+from brimline.prices import UNKNOWN_DAY, compute_cost
 from brimline.survey.index import TranscriptIndex
-from brimline.survey.summary import UNKNOWN_DAY, FileSummary, UsageRow
+from brimline.survey.summary import FileSummary, UsageRow
 from brimline.transcripts.source import Transcript
 from brimline.usage import ZERO, Usage
 

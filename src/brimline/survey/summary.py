@@ -8,11 +8,9 @@ from typing import TypeAlias
 import msgspec
 
 from brimline.events import MAIN, Call, Spent
-from brimline.prices import tier_bounds, tier_of
+from brimline.prices import UNKNOWN_DAY, day_of, tier_bounds, tier_of
 from brimline.tracker import Session, Thread
 from brimline.usage import Usage
-
-UNKNOWN_DAY = "unknown"
 
 RowKey: TypeAlias = tuple[str, str | None, int, str | None]  # day, model, both price tiers
 
@@ -176,10 +174,3 @@ def day_bounds(at: float) -> tuple[float, float]:
     year, month, day, *_ = time.localtime(at)
     begins = time.mktime((year, month, day, 0, 0, 0, 0, 0, -1))
     return begins, time.mktime((year, month, day + 1, 0, 0, 0, 0, 0, -1))
-
-
-def day_of(at: float | None) -> str:
-    """Return the local day, as 2026-11-15."""
-    if at is None:
-        return UNKNOWN_DAY
-    return time.strftime("%Y-%m-%d", time.localtime(at))

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from brimline.agents import agent_names
 from brimline.events import MAIN
+from brimline.prices import day_of
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import json_response, read_since
 from brimline.store.base import Store
@@ -26,7 +27,7 @@ from brimline.survey.report import (
     build_report,
     summaries,
 )
-from brimline.survey.summary import FileSummary, day_of
+from brimline.survey.summary import FileSummary
 from brimline.transcripts.source import Places
 
 DEFAULT_SINCE = "30d"

@@ -15,10 +15,9 @@ from brimline.inbox import Message, with_expiry
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.policy.levels import Fullness
-from brimline.prices import compute_cost, tier_of
+from brimline.prices import compute_cost, day_of, tier_of
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
-from brimline.survey.summary import day_of
 from brimline.usage import Usage, percent_raw
 
 MAX_TREND_POINTS = 60

@@ -1,0 +1,194 @@
+"""Cache misses: calls that had to pay again for what the call before could have left in the cache.
+
+Lifetimes are the providers' own figures (November 2026). Anthropic: five minutes, or an hour for
+what was written so, each from its last use (platform.claude.com, "Prompt caching"). OpenAI:
+typically five to ten minutes without use, at most an hour (developers.openai.com, "Prompt
+caching"). Gemini: implicit, without a guarantee (ai.google.dev, "Context caching").
+"""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from brimline.events import Call, is_compaction_thread
+from brimline.prices import MILLION, day_of, find_price, tier_of
+from brimline.tracker import Thread
+
+LIFETIME_S = 300.0
+LONG_LIFETIME_S = 3_600.0
+
+# What a cache whose writes are reported may leave unread: the smallest prefix that is cached.
+MIN_MISS_TOKENS = 1_024
+# Other caches read in blocks, and a hit may end a block early. Measured on real sessions: blocks of
+# 128 (gpt-5.4), 512 (gpt-5.5) and 1,024 (gpt-5.6); about 4,096 (Gemini 3.1).
+BLOCK_TOKENS = 1_024
+LARGE_BLOCK_TOKENS = 4_096
+LARGE_BLOCK_MODELS = "gemini-"
+
+Change: TypeAlias = Literal["compaction", "clear"]
+Cause: TypeAlias = Literal[
+    "idle longer than the cache lives",
+    "model switch",
+    "compaction",
+    "clear",
+    "rewind",
+    "context edit",
+    "resume",
+    "effort switch",
+    "tools or instructions changed",
+    "unknown",
+]
+
+NEW_CYCLE = ("compaction", "clear")
+
+
+class CacheMiss(msgspec.Struct, frozen=True):
+    """A call that paid again for cached tokens.
+
+    `number` is the call's place in its thread, from 1 on. `cost` is in USD: what the tokens cost
+    more than as cache reads; None if no price is known. `idle_s` is the time since the call before.
+    """
+
+    call: str
+    number: int
+    at: float | None
+    tokens: int
+    cost: float | None
+    idle_s: float | None
+    cause: Cause
+
+
+class MissFinder:
+    """Finds the misses of one thread, whose calls are added in their order.
+
+    What survives a compaction is the smallest prefix that a first call of a cycle read: the system
+    prompt. The flags are about the model of the last call.
+    """
+
+    __slots__ = (
+        "_before",
+        "_has_cache",
+        "_lifetime_s",
+        "_number",
+        "_reports_writes",
+        "_system_read",
+    )
+
+    def __init__(self, number: int = 0) -> None:
+        """Start after the first `number` calls, about which nothing is known."""
+        self._number = number
+        self._before: Call | None = None
+        self._system_read = 0
+        self._has_cache = self._reports_writes = False
+        self._lifetime_s = LIFETIME_S
+
+    def add(self, call: Call, change: Change | None = None) -> CacheMiss | None:
+        """Return the miss of the next call, if it is one.
+
+        `change` is what became of the prompt since the call before.
+        """
+        self._number += 1
+        usage = call.usage
+        if not usage.sent:  # it failed
+            return None
+        before, read = self._before, usage.cache_read
+        miss = None
+        if before is None:
+            self._system_read = read
+        else:
+            # A prompt that shrank may hold new words; of these, only the last reply is known.
+            left = min(self._tokens_left(before, change), usage.sent - before.usage.output)
+            tokens = left - read
+            if self._has_cache and tokens > self._tolerated_tokens(call):
+                miss = self._miss(call, before, change, tokens)
+            if call.model != before.model:
+                self._system_read, self._has_cache, self._reports_writes = 0, False, False
+            if read and change in NEW_CYCLE:
+                self._system_read = min(read, self._system_read or read)
+        self._before = call
+        if usage.cache_write:
+            self._has_cache = self._reports_writes = True
+            self._lifetime_s = LONG_LIFETIME_S if usage.cache_write_1h else LIFETIME_S
+        elif read:
+            self._has_cache = True
+        return miss
+
+    def _tokens_left(self, before: Call, change: Change | None) -> int:
+        """Return how many tokens a call could have left in the cache for the next."""
+        if change in NEW_CYCLE:
+            return self._system_read
+        usage = before.usage
+        return usage.cache_read + usage.cache_write if self._reports_writes else usage.sent
+
+    def _tolerated_tokens(self, call: Call) -> int:
+        if self._reports_writes:
+            return MIN_MISS_TOKENS
+        is_large = call.model is not None and LARGE_BLOCK_MODELS in call.model
+        return 2 * (LARGE_BLOCK_TOKENS if is_large else BLOCK_TOKENS)
+
+    def _miss(self, call: Call, before: Call, change: Change | None, tokens: int) -> CacheMiss:
+        idle_s = None
+        if call.at is not None and before.at is not None:
+            idle_s = max(0.0, call.at - before.at)
+        return CacheMiss(
+            call=call.id,
+            number=self._number,
+            at=call.at,
+            tokens=tokens,
+            cost=_cost(call, tokens),
+            idle_s=idle_s,
+            cause=self._cause(call, before, change, idle_s),
+        )
+
+    def _cause(
+        self, call: Call, before: Call, change: Change | None, idle_s: float | None
+    ) -> Cause:
+        if idle_s is not None and idle_s > self._lifetime_s:
+            return "idle longer than the cache lives"
+        if call.model != before.model:
+            return "model switch"
+        if change is not None:
+            return change
+        if self._reports_writes and not call.usage.cache_read and idle_s is not None:
+            return "tools or instructions changed"  # they come first in a prompt
+        return "context edit" if call.usage.sent < before.usage.sent else "unknown"
+
+
+def find_misses(thread: Thread) -> list[CacheMiss]:
+    """Return the cache misses of a thread, in the order of its calls."""
+    if is_compaction_thread(thread.name):
+        return []  # these calls do not continue each other
+    first = thread.dropped.count
+    finder, changes = MissFinder(first), _changes(thread)
+    misses: list[CacheMiss] = []
+    for place, call in enumerate(thread.calls.in_order(), first):
+        change = changes.get(place) if changes else None
+        if miss := finder.add(call, change):
+            misses.append(miss)
+    return misses
+
+
+def _changes(thread: Thread) -> Mapping[int, Change]:
+    """Return what became of the prompt before a call, by the number of calls before it."""
+    changes: dict[int, Change] = dict.fromkeys(thread.clears, "clear")
+    changes.update(dict.fromkeys((each.calls for each in thread.compactions), "compaction"))
+    return changes
+
+
+def _cost(call: Call, tokens: int) -> float | None:
+    """Return what tokens cost more than as cache reads: a prompt is read, written, then input.
+
+    Of what is written, what lives for an hour comes first.
+    """
+    usage = call.usage
+    price = find_price(call.model, day_of(call.at), tier_of(call.model, usage), call.service_tier)
+    if price is None:
+        return None
+    written = min(tokens, usage.cache_write)
+    written_1h = min(written, usage.cache_write_1h)
+    return (
+        written_1h * (price.cache_write_1h - price.cache_read)
+        + (written - written_1h) * (price.cache_write - price.cache_read)
+        + (tokens - written) * (price.input - price.cache_read)
+    ) / MILLION

@@ -1,0 +1,292 @@
+"""Cache misses: which calls are one, how many tokens, at what cost, and why."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.cache_misses import CacheMiss, MissFinder, find_misses
+from brimline.events import AnyEvent, Call, Cleared, Compacted, SessionSeen, compaction_thread
+from brimline.prices import find_price
+from brimline.tracker import CallHistory, Session, Thread, drop_old_calls, fold
+from brimline.usage import Usage
+
+CLAUDE, GPT, GEMINI = "claude-opus-4-6", "gpt-5.4", "gemini-2.5-pro"
+START = 1_790_000_000.0
+MILLION = 1_000_000
+
+Tokens = tuple[int, int, int, int]  # input, cache read, cache write, output
+
+
+def call(
+    number: int,
+    tokens: Tokens,
+    idle: float = 10.0,
+    model: str | None = CLAUDE,
+    written_1h: int = 0,
+    thread: str = "main",
+) -> Call:
+    """The call with a number; each starts `idle` seconds after the one before."""
+    usage = Usage(*tokens, cache_write_1h=written_1h)
+    at = START + number * idle
+    return Call(at=at, id=f"c{number}", usage=usage, model=model, thread=thread)
+
+
+def thread_of(events: Iterable[AnyEvent], name: str = "main") -> Thread:
+    seen = SessionSeen(agent="claude", records_compactions=True)
+    return fold(Session(), [seen, *events]).threads.get(name, Thread(name))
+
+
+def misses(
+    *calls: Tokens, idle: float = 10.0, model: str | None = CLAUDE, written_1h: int = 0
+) -> list[CacheMiss]:
+    events = [
+        call(number, tokens, idle, model, min(written_1h, tokens[2]))
+        for number, tokens in enumerate(calls, 1)
+    ]
+    return find_misses(thread_of(events))
+
+
+def only(found: list[CacheMiss]) -> CacheMiss:
+    assert len(found) == 1
+    return found[0]
+
+
+WARM = (10, 0, 50_000, 200)  # wrote 50,000 tokens, of which the next call can read all
+HIT = (10, 50_000, 1_000, 300)
+COLD = (10, 0, 52_000, 300)
+
+
+def test_call_that_reads_what_the_one_before_wrote_is_no_miss() -> None:
+    assert misses(WARM, HIT, (10, 51_000, 900, 100)) == []
+
+
+def test_tokens_written_again_are_counted_with_place_and_time() -> None:
+    miss = only(misses(WARM, HIT, (10, 20_000, 32_000, 100), (10, 52_000, 500, 100)))
+    assert (miss.call, miss.number, miss.tokens) == ("c3", 3, 31_000)
+    assert (miss.at, miss.idle_s) == (START + 30, 10)
+
+
+def test_first_call_is_no_miss() -> None:
+    assert misses(WARM) == []
+    assert misses((60_000, 0, 0, 10), model=GPT) == []
+
+
+def test_new_tokens_are_no_miss() -> None:
+    """Only what was in the cache counts, however much a call adds."""
+    assert misses(WARM, (90_000, 50_000, 80_000, 10)) == []
+
+
+def test_small_rest_that_was_not_read_is_no_miss() -> None:
+    assert misses(WARM, (10, 48_976, 2_000, 10)) == []
+    assert only(misses(WARM, (10, 48_975, 2_000, 10))).tokens == 1_025
+
+
+@pytest.mark.parametrize(
+    ("model", "read", "tokens"),
+    [(GPT, 48_052, None), (GPT, 48_051, 2_049), (GEMINI, 41_908, None), (GEMINI, 41_907, 8_193)],
+)
+def test_blocks_that_an_automatic_cache_did_not_read_are_no_miss(
+    model: str, read: int, tokens: int | None
+) -> None:
+    """Such a cache reports no writes: all that was sent could be left, but for two blocks."""
+    found = misses((20_000, 30_100, 0, 10), (51_000 - read, read, 0, 10), model=model)
+    assert [miss.tokens for miss in found] == ([] if tokens is None else [tokens])
+
+
+def test_provider_that_reports_no_cache_has_no_misses() -> None:
+    assert misses(*[(50_000 + 100 * n, 0, 0, 10) for n in range(5)], model=GPT) == []
+
+
+def test_automatic_cache_misses_once_it_was_seen_to_work() -> None:
+    found = misses((50_000, 0, 0, 1), (400, 49_920, 0, 1), (41_000, 9_600, 0, 1), model=GPT)
+    assert only(found).tokens == 50_320 - 9_600
+
+
+def test_failed_call_is_passed_over() -> None:
+    found = misses(WARM, (0, 0, 0, 0), HIT, (0, 0, 0, 0), (10, 0, 52_000, 10))
+    assert [(miss.number, miss.tokens) for miss in found] == [(5, 51_000)]
+    assert found[0].idle_s == 20
+
+
+def test_new_words_of_a_smaller_prompt_are_not_counted() -> None:
+    """The last reply is new in the prompt: it was never in the cache."""
+    miss = only(misses(WARM, (10, 20_000, 5_000, 10), (10, 3_000, 20_990, 10)))
+    assert miss.tokens == 24_000 - 10 - 3_000
+
+
+# Costs
+
+
+def price_of(model: str) -> tuple[float, float, float, float]:
+    price = find_price(model, "2026-09-21", 0)
+    assert price
+    return price.input, price.cache_read, price.cache_write, price.cache_write_1h
+
+
+def test_five_minute_writes_cost_their_difference_to_reads() -> None:
+    _, read, write, _ = price_of(CLAUDE)
+    assert only(misses(WARM, COLD)).cost == pytest.approx(50_000 * (write - read) / MILLION)
+
+
+def test_one_hour_writes_cost_more() -> None:
+    _, read, _, write_1h = price_of(CLAUDE)
+    cost = only(misses(WARM, COLD, written_1h=90_000)).cost
+    assert cost == pytest.approx(50_000 * (write_1h - read) / MILLION)
+
+
+def test_mixed_buckets_are_priced_in_the_order_of_the_prompt() -> None:
+    """The hour's writes come first, then five minutes, then what is not cached."""
+    full, read, write, write_1h = price_of(CLAUDE)
+    miss = only(misses(WARM, (15_000, 0, 40_000, 10), written_1h=25_000))
+    dollars = 25_000 * write_1h + 15_000 * write + 10_000 * full - 50_000 * read
+    assert miss.cost == pytest.approx(dollars / MILLION)
+
+
+def test_input_that_was_cached_before_costs_its_difference_to_reads() -> None:
+    full, read, _, _ = price_of(GPT)
+    miss = only(misses((50_000, 9_600, 0, 1), (51_000, 9_600, 0, 1), model=GPT))
+    assert miss.cost == pytest.approx(50_000 * (full - read) / MILLION)
+
+
+@pytest.mark.parametrize("model", [None, "a-model-of-our-own"])
+def test_cost_is_unknown_without_a_price(model: str | None) -> None:
+    miss = only(misses(WARM, COLD, model=model))
+    assert (miss.tokens, miss.cost) == (50_000, None)
+
+
+# Causes
+
+
+@pytest.mark.parametrize(
+    ("idle", "written_1h", "is_idle"),
+    [(300, 0, False), (301, 0, True), (3_600, 50_000, False), (3_601, 50_000, True)],
+)
+def test_cause_is_idle_once_the_lifetime_has_passed(
+    idle: float, written_1h: int, is_idle: bool
+) -> None:
+    found = misses(WARM, (10, 5_000, 47_000, 1), idle=idle, written_1h=written_1h)
+    assert (only(found).cause == "idle longer than the cache lives") is is_idle
+
+
+def test_cause_is_idle_for_an_automatic_cache_after_five_minutes() -> None:
+    calls: tuple[Tokens, ...] = ((50_000, 9_600, 0, 1), (51_000, 9_600, 0, 1))
+    assert only(misses(*calls, idle=301, model=GPT)).cause == "idle longer than the cache lives"
+    assert only(misses(*calls, idle=299, model=GPT)).cause == "unknown"
+
+
+def switched(idle: float) -> list[CacheMiss]:
+    calls = [call(1, WARM, idle), call(2, (10, 0, 52_000, 10), idle, "claude-sonnet-4-6")]
+    return find_misses(thread_of(calls))
+
+
+def test_cause_is_the_model_switch_unless_the_cache_was_gone_already() -> None:
+    assert only(switched(10)).cause == "model switch"
+    assert only(switched(4_000)).cause == "idle longer than the cache lives"
+
+
+def test_cache_of_another_model_is_not_expected_of_the_next() -> None:
+    """A model that reports no cache has no misses after the switch to it."""
+    calls = [call(1, WARM), call(2, HIT)]
+    calls += [call(n, (50_000 + n, 0, 0, 10), model="local") for n in range(3, 6)]
+    assert [miss.cause for miss in find_misses(thread_of(calls))] == ["model switch"]
+
+
+def test_cause_is_the_start_of_the_prompt_if_nothing_was_read() -> None:
+    assert only(misses(WARM, COLD)).cause == "tools or instructions changed"
+    assert only(misses(WARM, (10, 16_000, 36_000, 1))).cause == "unknown"
+
+
+def test_cause_is_unknown_without_times() -> None:
+    events = [Call(id=f"c{n}", usage=Usage(*COLD), model=CLAUDE) for n in range(2)]
+    miss = only(find_misses(thread_of(events)))
+    assert (miss.cause, miss.at, miss.idle_s) == ("unknown", None, None)
+
+
+def test_clock_that_went_back_is_no_idle_time() -> None:
+    assert only(misses(WARM, COLD, idle=-5)).idle_s == 0
+
+
+def test_cause_is_a_context_edit_if_the_prompt_shrank() -> None:
+    found = misses(WARM, (10, 20_000, 15_000, 1))
+    assert (only(found).cause, only(found).tokens) == ("context edit", 14_810)
+
+
+# Compactions
+
+
+FIRST = (10, 15_000, 60_000, 1)  # read a system prompt that another session had cached
+
+
+def after(event: AnyEvent, tokens: Tokens, idle: float = 10.0) -> list[CacheMiss]:
+    events = [call(1, FIRST), call(2, (10, 75_000, 20_000, 1)), event, call(3, tokens, idle)]
+    return find_misses(thread_of(events))
+
+
+@pytest.mark.parametrize("event", [Compacted(), Cleared()])
+def test_new_context_after_a_compaction_is_no_miss(event: AnyEvent) -> None:
+    """The summary was never in the cache; the system prompt was, and is read."""
+    assert after(event, (10, 15_000, 20_000, 1)) == []
+
+
+@pytest.mark.parametrize(("event", "cause"), [(Compacted(), "compaction"), (Cleared(), "clear")])
+def test_system_prompt_that_is_lost_at_a_compaction_is_a_miss(event: AnyEvent, cause: str) -> None:
+    miss = only(after(event, (10, 0, 35_000, 1)))
+    assert (miss.tokens, miss.cause) == (15_000, cause)
+
+
+def test_compaction_after_the_lifetime_is_a_miss_of_the_idle_time() -> None:
+    miss = only(after(Compacted(), (10, 0, 35_000, 1), idle=4_000))
+    assert (miss.tokens, miss.cause) == (15_000, "idle longer than the cache lives")
+
+
+def test_system_prompt_is_unknown_until_a_first_call_reads_it() -> None:
+    """Before that, no token is known to have survived a compaction."""
+    cycle = [call(1, COLD), Compacted(at=1.0), call(2, COLD), Compacted(at=2.0)]
+    events = [*cycle, call(3, (10, 30_000, 9_000, 1)), Compacted(at=3.0), call(4, COLD)]
+    miss = only(find_misses(thread_of(events)))
+    assert (miss.number, miss.tokens) == (4, 30_000)
+
+
+def test_calls_that_write_summaries_are_no_misses() -> None:
+    """They do not continue each other."""
+    name = compaction_thread()
+    calls = [call(n, COLD, thread=name) for n in range(4)]
+    assert find_misses(thread_of(calls, name)) == []
+
+
+def test_first_call_in_memory_is_no_miss_and_numbers_go_on() -> None:
+    calls = [call(n, COLD if n % 2 else HIT) for n in range(1, 10)]
+    whole = thread_of(calls)
+    kept = drop_old_calls(whole, 4)
+    assert kept.dropped.count
+    found = find_misses(kept)
+    assert found == [miss for miss in find_misses(whole) if miss.number > kept.dropped.count + 1]
+
+
+# Properties
+
+
+tokens = st.integers(0, 300_000)
+usages = st.tuples(tokens, tokens, tokens, tokens)
+
+
+@given(st.lists(usages, max_size=12), st.sampled_from([CLAUDE, GPT, GEMINI]), st.floats(0, 9_000))
+def test_miss_is_never_more_than_what_was_sent_and_not_read(
+    calls: list[Tokens], model: str, idle: float
+) -> None:
+    found = misses(*calls, idle=idle, model=model)
+    for miss in found:
+        full, read, written, _ = calls[miss.number - 1]
+        before = next(sum(c[:3]) for c in reversed(calls[: miss.number - 1]) if sum(c[:3]))
+        assert 0 < miss.tokens <= min(full + written, before - read)
+        assert miss.cost is None or miss.cost >= 0
+
+
+@given(st.lists(usages, max_size=12))
+def test_calls_one_by_one_give_the_same_misses(tokens_of_calls: list[Tokens]) -> None:
+    calls = [call(number, tokens) for number, tokens in enumerate(tokens_of_calls, 1)]
+    finder = MissFinder()
+    one_by_one = [miss for each in calls if (miss := finder.add(each))]
+    assert one_by_one == find_misses(Thread("main", CallHistory(calls)))
