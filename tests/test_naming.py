@@ -24,6 +24,7 @@ NO_UNIT = {
     "DEMO_SPEED",  # a factor
     "LIMIT_FACTOR",
     "MAX_DIFFERENCE",  # a ratio
+    "TOKENS_PER_BYTE",
 }
 SECONDS = ("_S", "_MS")
 SECONDS_KEYWORDS = {"timeout", "wait_s", "timeout_s", "delay"}

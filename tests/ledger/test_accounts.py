@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from brimline.events import Call, Cleared, Compacted, Edited, Rewound, Trimmed
 from brimline.ledger.accounts import split
-from brimline.ledger.parts import CATEGORIES, Category, Part
+from brimline.ledger.parts import CATEGORIES, Category, ContextPart
 from brimline.ledger.reader import ThreadLedger, settle
 from brimline.ledger.steps import StepRecorder
 from brimline.tracker import Session, Thread, fold
@@ -17,8 +17,8 @@ def call(id: str, sent: int, output: int = 0, reasoning: int | None = None) -> C
     return Call(id=id, usage=Usage(sent, 0, 0, output, reasoning), model="m")
 
 
-def part(category: Category, size: int, what: str = "x") -> Part:
-    return Part(category, what, size)
+def part(category: Category, size: int, what: str = "x") -> ContextPart:
+    return ContextPart(category, what, size)
 
 
 def ledger_of(*items: object, usage_follows_reply: bool = False) -> ThreadLedger:
@@ -26,7 +26,7 @@ def ledger_of(*items: object, usage_follows_reply: bool = False) -> ThreadLedger
     recorder = StepRecorder(usage_follows_reply)
     session = Session(agent="claude", records_compactions=True)
     for item in items:
-        if isinstance(item, Part):
+        if isinstance(item, ContextPart):
             recorder.add_part(item)
         else:
             recorder.add_event(item)  # type: ignore[arg-type]

@@ -5,13 +5,13 @@ from itertools import accumulate, pairwise
 
 import msgspec
 
-from brimline.ledger.parts import CATEGORIES, Category, Part
+from brimline.ledger.parts import CATEGORIES, Category, ContextPart
 from brimline.ledger.rates import Rates
 from brimline.ledger.steps import Step
 
 RESULTS: tuple[Category, ...] = ("tool results", "subagent results", "images")
-SYSTEM = Part("system and tools", "system prompt and tools", 0)
-HIDDEN_REASONING = Part("reasoning", "reasoning", 0)
+SYSTEM = ContextPart("system and tools", "system prompt and tools", 0)
+HIDDEN_REASONING = ContextPart("reasoning", "reasoning", 0)
 # A recorded output below this share of what its text must take is not the final one: Claude Code
 # before 2.1.91 often recorded the first tokens of a reply only.
 MIN_OUTPUT_SHARE = 0.5
@@ -26,7 +26,7 @@ class Entry(msgspec.Struct, gc=False):
     wrote it.
     """
 
-    part: Part
+    part: ContextPart
     tokens: int
     place: int
     call: str
@@ -128,10 +128,10 @@ class Account:
             self._enter(Entry(HIDDEN_REASONING, hidden, place, call))
         return usage.output
 
-    def _add_inputs(self, parts: Sequence[Part], tokens: int, place: int, call: str) -> None:
+    def _add_inputs(self, parts: Sequence[ContextPart], tokens: int, place: int, call: str) -> None:
         self.unexplained += self._share(parts, tokens, place, call)
 
-    def _share(self, parts: Sequence[Part], tokens: int, place: int, call: str) -> int:
+    def _share(self, parts: Sequence[ContextPart], tokens: int, place: int, call: str) -> int:
         """Enter parts with their shares of the tokens; returns what they cannot account for."""
         estimates = [self._rates.estimate(part) for part in parts]
         most = sum(self._rates.most(part) for part in parts)

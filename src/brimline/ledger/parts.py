@@ -60,7 +60,7 @@ _CATEGORY_OF_ADDED: dict[AddedBy, Category] = {
 }
 
 
-class Part(msgspec.Struct, frozen=True, gc=False):
+class ContextPart(msgspec.Struct, frozen=True, gc=False):
     """One piece of content in a context.
 
     `what` is its name for people: a file, a command, a tool, a hook, the first words of a text.
@@ -94,21 +94,21 @@ class PartReader:
         self._calls = BoundedDict[str, ToolCall](MAX_OPEN_CALLS)
         self._answered = BoundedDict[str, bool](MAX_OPEN_CALLS)
 
-    def read(self, piece: Piece, record: int) -> Iterator[Part]:
+    def read(self, piece: Piece, record: int) -> Iterator[ContextPart]:
         """Yield the parts of a piece; to-dos and others are a part of something else."""
         match piece:
             case UserText(text) if text:
-                yield Part("user words", _first_words(text), size_of(text), record)
+                yield ContextPart("user words", _first_words(text), size_of(text), record)
             case ReplyText(text) if text:
-                yield Part("agent's words", _first_words(text), size_of(text), record)
+                yield ContextPart("agent's words", _first_words(text), size_of(text), record)
             case Reasoning(text):
-                yield Part("reasoning", "reasoning", size_of(text), record)
+                yield ContextPart("reasoning", "reasoning", size_of(text), record)
             case AddedText(by, name, text) if text:
-                yield Part(_CATEGORY_OF_ADDED[by], name, size_of(text), record)
+                yield ContextPart(_CATEGORY_OF_ADDED[by], name, size_of(text), record)
             case SummaryText(text) if text:
-                yield Part("compaction summary", "summary", size_of(text), record)
+                yield ContextPart("compaction summary", "summary", size_of(text), record)
             case Images(count) if count:
-                yield Part("images", "image", 0, record, count)
+                yield ContextPart("images", "image", 0, record, count)
             case ToolCall():
                 yield from self._call(piece, record)
             case ToolResult():
@@ -116,7 +116,7 @@ class PartReader:
             case _:
                 pass
 
-    def _call(self, call: ToolCall, record: int) -> Iterator[Part]:
+    def _call(self, call: ToolCall, record: int) -> Iterator[ContextPart]:
         if call.call_id in self._calls:  # some clients write a call again with its result
             return
         self._calls[call.call_id] = call
@@ -124,7 +124,7 @@ class PartReader:
         size = size or size_of(str(call.arguments)) or size_of(call.command)
         yield _tool_part("tool calls", call, size + len(call.tool), record)
 
-    def _result(self, result: ToolResult, record: int) -> Iterator[Part]:
+    def _result(self, result: ToolResult, record: int) -> Iterator[ContextPart]:
         if result.call_id in self._answered:
             return
         self._answered[result.call_id] = True
@@ -133,14 +133,14 @@ class PartReader:
         part = _tool_part(category, call, size_of(result.output), record)
         yield msgspec.structs.replace(part, content=hash(result.output))
         if result.images:
-            yield Part("images", part.what, 0, record, result.images, part.tool, part.server)
+            yield ContextPart("images", part.what, 0, record, result.images, part.tool, part.server)
 
 
-def _tool_part(category: Category, call: ToolCall, size: int, record: int) -> Part:
+def _tool_part(category: Category, call: ToolCall, size: int, record: int) -> ContextPart:
     file = call.files[0] if call.files else ""
     name = file or call.command or call.summary
     arguments = call.arguments
-    return Part(
+    return ContextPart(
         category=category,
         what=_first_words(f"{call.tool} {name}" if name else call.tool),
         size=size,

@@ -4,17 +4,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from brimline.ledger.parts import Category, Part
+from brimline.ledger.parts import Category, ContextPart
 from brimline.ledger.steps import Step
 from brimline.usage import IMAGE_TOKENS
 
 # Tokens per byte before anything is learned: the median of 1,097 results, prompts and attachments
 # of Claude Code is one token for 2.17 characters.
-DEFAULT_RATE = 0.4
+TOKENS_PER_BYTE = 0.4
 # Fewer bytes than this say little: what the client puts around a part weighs too much.
 MIN_LEARNED_BYTES = 400
 # A growth outside of these rates has another cause than the one part that came in.
-MIN_RATE, MAX_RATE = 0.1, 1.2
+MIN_TOKENS_PER_BYTE, MAX_TOKENS_PER_BYTE = 0.1, 1.2
 # What a client and a provider may put around a part: its role, its id, a hint.
 MAX_EXTRA_TOKENS = 200
 
@@ -30,25 +30,25 @@ class Rates:
                 tokens[key] += growth
                 sizes[key] += part.size
         self._by_category = {key: tokens[key] / sizes[key] for key in tokens}
-        self.overall = self._by_category.get(None, DEFAULT_RATE)
+        self.overall = self._by_category.get(None, TOKENS_PER_BYTE)
 
-    def estimate(self, part: Part) -> float:
+    def estimate(self, part: ContextPart) -> float:
         """Return the tokens that a part probably takes."""
         rate = self._by_category.get(part.category, self.overall)
         return rate * part.size + IMAGE_TOKENS * part.images
 
-    def most(self, part: Part) -> float:
+    def most(self, part: ContextPart) -> float:
         """Return the most tokens that a part can plausibly take."""
-        return MAX_RATE * part.size + MAX_EXTRA_TOKENS + 2 * IMAGE_TOKENS * part.images
+        return MAX_TOKENS_PER_BYTE * part.size + MAX_EXTRA_TOKENS + 2 * IMAGE_TOKENS * part.images
 
 
-def _single_growths(steps: Sequence[Step]) -> Iterable[tuple[Part, int]]:
+def _single_growths(steps: Sequence[Step]) -> Iterable[tuple[ContextPart, int]]:
     """Yield each part that alone came in between two calls, with the tokens that it took."""
     for before, step in pairwise(steps):
         if step.start != "continued" or len(step.inputs) != 1:
             continue
         (part,) = step.inputs
         growth = step.call.usage.sent - before.call.usage.held
-        is_plausible = MIN_RATE * part.size < growth < MAX_RATE * part.size
+        is_plausible = MIN_TOKENS_PER_BYTE * part.size < growth < MAX_TOKENS_PER_BYTE * part.size
         if part.size >= MIN_LEARNED_BYTES and not part.images and is_plausible:
             yield part, growth

@@ -13,7 +13,7 @@ from brimline.events import (
     Rewound,
     Trimmed,
 )
-from brimline.ledger.parts import Part
+from brimline.ledger.parts import ContextPart
 from brimline.tracker.session_fold import SYNTHETIC
 
 Start: TypeAlias = Literal["continued", "cleared", "compacted", "trimmed", "rewound"]
@@ -28,8 +28,8 @@ class Step(msgspec.Struct):
 
     call: Call
     start: Start
-    inputs: list[Part]
-    outputs: list[Part]
+    inputs: list[ContextPart]
+    outputs: list[ContextPart]
     rewound_to: int | None = None
 
 
@@ -43,16 +43,16 @@ class StepRecorder:
         self._start: Start = "continued"
         self._rewound_to: int | None = None
         self._compacted_at: float | None = None
-        self.inputs: list[Part] = []  # came in since the last call
-        self._outputs: list[Part] = []  # of a call whose usage is still to come
-        self._later_inputs: list[Part] = []  # came in after these
+        self.inputs: list[ContextPart] = []  # came in since the last call
+        self._outputs: list[ContextPart] = []  # of a call whose usage is still to come
+        self._later_inputs: list[ContextPart] = []  # came in after these
 
     @property
     def next_start(self) -> tuple[Start, int | None]:
         """What happened to the context since the last call."""
         return self._start, self._rewound_to
 
-    def add_part(self, part: Part) -> None:
+    def add_part(self, part: ContextPart) -> None:
         if not part.is_output:
             (self._later_inputs if self._outputs else self.inputs).append(part)
         elif self._usage_follows_reply:
