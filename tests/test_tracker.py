@@ -537,6 +537,11 @@ def test_clear_begins_a_cycle_with_an_unknown_context() -> None:
     assert thread.at == 4.0
 
 
+def test_compaction_right_after_a_clear_is_the_same_end_of_a_cycle() -> None:
+    thread = thread_of(RECORDING, call("a", 9_000), Cleared(), Compacted(), call("b", 8_000))
+    assert (thread.cycle, thread.clears, len(thread.compactions)) == (1, (), 1)
+
+
 def test_rewind_restores_the_context_and_keeps_the_bill() -> None:
     thread = thread_of(call("a", 5_000), call("b", 50_000), Rewound(to="a"))
     assert sent_now(thread) == 5_000
@@ -855,7 +860,8 @@ def test_any_order_of_events_gives_a_valid_state(events: list[AnyEvent]) -> None
     for name, thread in session.threads.items():
         clears = sum(1 for e in events if isinstance(e, Cleared) and e.thread == name)
         assert thread.name == name
-        assert thread.cycle == len(thread.compactions) + clears
+        assert thread.cycle == len(thread.compactions) + len(thread.clears)
+        assert len(thread.clears) <= clears
         assert thread.current is None or thread.current in thread.calls
         assert all(call.usage.sent <= (thread.peak_sent or 0) for call in thread.calls.values())
         assert all(call.model != SYNTHETIC for call in thread.calls.values())

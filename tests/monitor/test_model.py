@@ -181,6 +181,13 @@ class Sessions(RuleBasedStateMachine):
         self.model.end_cycle()
 
     @precondition(lambda self: self.model.sent is not None)
+    @rule()
+    def unrecorded_clear(self) -> None:
+        """A clear that only a hook reports."""
+        self.observe("cleared")
+        self.model.end_cycle()
+
+    @precondition(lambda self: self.model.sent is not None)
     @rule(sent=SENT)
     def aborted_compaction(self, sent: int) -> None:
         """A compaction is announced, and the next record is a call."""

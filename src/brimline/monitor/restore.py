@@ -39,6 +39,7 @@ async def restore_session(
     threads = await store.threads(session)
     for main in (thread for thread in threads if thread.thread == MAIN):
         state.restore(main, row.seen_at)
+        state.files.restore_clears(await _calls_before_clears(store, session, main))
         history.note_figure(
             main.cycle, figure_of(main, rules.measure_of(session, agent, row.model))
         )
@@ -49,6 +50,15 @@ async def restore_session(
     else:
         state.files.set_transcript(row.transcript)
     return state, history
+
+
+async def _calls_before_clears(store: Store, session: str, main: ThreadRow) -> list[str]:
+    """Return the main thread's last call in each cycle that no recorded compaction ended."""
+    compactions = await store.compactions(session)
+    cycles = set(range(main.cycle)) - {row.cycle for row in compactions if row.thread == MAIN}
+    calls = await store.calls(session, MAIN) if cycles else []
+    last_calls = {row.cycle: row.call for row in calls}
+    return [last_calls[cycle] for cycle in cycles if cycle in last_calls]
 
 
 def _replay_rows(

@@ -90,10 +90,12 @@ class SessionState:
                 self._calls_at_compaction, self._cycle_at_compaction = self.calls, self._main.cycle
             case "compacted" if not (observation.is_late and self.folded.records_compactions):
                 self._end_cycle(observation)
-            case "cleared":
+            case "cleared" if not self._is_stale(observation):
                 before = self.cycle
                 self._end_cycle(observation)
                 self.cleared = self.cycle > before  # there was something to be cleared
+                if self.cleared and self._main.calls:
+                    self.files.add_clear()
             case "status" if not self._is_stale(observation):
                 self._apply_status(observation)
             case "prompt" | "tool" | "stopped" | "started":

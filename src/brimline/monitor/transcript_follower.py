@@ -4,7 +4,7 @@ import asyncio
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TypeAlias
 
@@ -13,7 +13,7 @@ import msgspec
 from brimline.agents import source
 from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import UnreadableTranscript
-from brimline.events import MAIN, AnyEvent
+from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted
 from brimline.session_title import with_title
 from brimline.survey.format_drift import DriftedFile, describe_drift, find_drift
 from brimline.tracker import (
@@ -31,13 +31,15 @@ TRANSCRIPT_WAIT_S = 5.0  # a read that takes longer goes on, and is used when it
 class Progress(msgspec.Struct, frozen=True):
     """How far a transcript was read, and the session that was folded of it.
 
-    `seen` is the file's size and what identifies it, None before the first read.
+    `seen` is the file's size and what identifies it, None before the first read. `cleared_after`
+    are the ids of the main thread's calls after which a clear was reported: no file records it.
     """
 
     session: Session
     cursor: Cursor = START
     seen: tuple[int, float] | None = None
     tally: Tally = msgspec.field(default_factory=Tally)
+    cleared_after: frozenset[str] = frozenset()
 
 
 ReadOn: TypeAlias = Callable[[Transcript, Progress], Progress | None]
@@ -55,7 +57,7 @@ def read_on_from(transcript: Transcript, before: Progress) -> Progress | None:
 def _read_on(transcript: Transcript, before: Progress, seen: tuple[int, float]) -> Progress:
     """Read on; from the start if the file is another one, or refers to dropped calls."""
     size, stamp = seen
-    nothing_read = Progress(Session(agent=transcript.agent))
+    nothing_read = Progress(Session(agent=transcript.agent), cleared_after=before.cleared_after)
     if size and before.seen and (size < before.cursor.offset or stamp != before.seen[1]):
         before = nothing_read
     reader = source(transcript.agent).read(transcript, before.cursor, how="quick")
@@ -64,9 +66,30 @@ def _read_on(transcript: Transcript, before: Progress, seen: tuple[int, float]) 
         events = list(reader)
         if refers_to_dropped_call(before.session, events):
             return _read_on(transcript, nothing_read, seen)
+    if before.seen is None:  # later clears are folded when they are reported
+        events = _add_clears(events, before.cleared_after)
     session = with_title(fold(before.session, events), transcript, before.cursor.offset)
     reader.tally.continue_from(before.tally)
-    return Progress(session, reader.cursor, seen, reader.tally)
+    return Progress(session, reader.cursor, seen, reader.tally, before.cleared_after)
+
+
+def _add_clears(events: Iterable[AnyEvent], cleared_after: frozenset[str]) -> Iterator[AnyEvent]:
+    """Yield the events of a whole file, with a clear after each of these calls and its copies.
+
+    A recorded compaction after such a call, before the next one, was the same end of a cycle.
+    """
+    last = ""
+    for event in events:
+        if isinstance(event, Call) and event.thread == MAIN and event.id != last:
+            if last in cleared_after:
+                cleared_after -= {last}
+                yield Cleared()
+            last = event.id
+        elif isinstance(event, Compacted) and event.thread == MAIN:
+            cleared_after -= {last}
+        yield event
+    if last in cleared_after:
+        yield Cleared()
 
 
 class TranscriptFollower:
@@ -78,12 +101,13 @@ class TranscriptFollower:
         read_on: ReadOn = read_on_from,
         wait_s: float = TRANSCRIPT_WAIT_S,
         threads: ReadThreads = SHARED_READS,
+        cleared_after: frozenset[str] = frozenset(),
     ) -> None:
         self._transcript = transcript
         self._read_on = read_on
         self._wait_s = wait_s
         self._threads = threads
-        self._progress = Progress(Session(agent=transcript.agent))
+        self._progress = Progress(Session(agent=transcript.agent), cleared_after=cleared_after)
         self._pending: asyncio.Future[Progress | None] | None = None
         self._pending_since = 0.0
 
@@ -140,10 +164,19 @@ class TranscriptFollower:
         assert self._pending is not None
         done, self._pending = self._pending, None
         progress = done.result()
-        if progress is None:
-            return False
+        if progress is None or progress.cleared_after != self._progress.cleared_after:
+            return False  # nothing is new, or a clear was reported meanwhile: it is read again
         self._progress = progress
         return True
+
+    def add_clear(self, call: str) -> None:
+        """Fold a clear of the main thread after this call, its last; also if it is read again."""
+        before = self._progress
+        self._progress = msgspec.structs.replace(
+            before,
+            session=fold(before.session, [Cleared()]),
+            cleared_after=before.cleared_after | {call},
+        )
 
     def is_idle(self, before: float) -> bool:
         """Return whether it is a subagent's file that was last written before a time."""
@@ -180,7 +213,24 @@ class SessionFiles:
         self._followers: dict[tuple[str, str], TranscriptFollower] = {}
         self._pushed = Session(agent=agent)
         self._session: Session | None = None
+        self._cleared_after: frozenset[str] = frozenset()
         self.transcript: str | None = None
+
+    def restore_clears(self, calls: Iterable[str]) -> None:
+        """Set the calls after which clears were reported; to be used before a file is followed."""
+        self._cleared_after = frozenset(calls)
+
+    def add_clear(self) -> None:
+        """Fold a clear of the main thread after its last call: no file records it."""
+        main = self.session.threads[MAIN]
+        followers = self._followers.values()
+        own = next((each for each in followers if each.session.threads.get(MAIN) is main), None)
+        if own is None:
+            self.add_events([Cleared()])
+        elif main.calls.last is not None:
+            self._cleared_after |= {main.calls.last.id}
+            own.add_clear(main.calls.last.id)
+            self._session = None
 
     def set_transcript(self, path: str) -> None:
         """Set the path of the session's own transcript; a previous one is no longer followed."""
@@ -189,9 +239,7 @@ class SessionFiles:
         if self.transcript is not None:
             self._followers.pop((self.transcript, ""), None)
         self.transcript, self._session = path, None
-        self._followers.setdefault(
-            (path, ""), TranscriptFollower(Transcript(self._agent, path, 0.0, 0))
-        )
+        self._follow((path, ""), Transcript(self._agent, path, 0.0, 0))
 
     @property
     def is_behind(self) -> bool:
@@ -253,8 +301,11 @@ class SessionFiles:
     def _follower_of(self, transcript: Transcript) -> TranscriptFollower:
         """Return the follower of a file, or of a thread in a database."""
         thread = "" if transcript.size else f"{transcript.session}/{transcript.thread}"
-        key = (transcript.path, thread)
-        return self._followers.setdefault(key, TranscriptFollower(transcript))
+        return self._follow((transcript.path, thread), transcript)
+
+    def _follow(self, key: tuple[str, str], transcript: Transcript) -> TranscriptFollower:
+        follower = TranscriptFollower(transcript, cleared_after=self._cleared_after)
+        return self._followers.setdefault(key, follower)
 
     @property
     def session(self) -> Session:

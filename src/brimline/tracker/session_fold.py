@@ -232,6 +232,9 @@ class _ThreadDraft:
             if event.after is not None:  # the same compaction again
                 self._compactions[-1] = msgspec.structs.replace(last, after=event.after)
             return
+        if self._clears and self._clears[-1] == self._call_count:
+            # A hook reported this end of a cycle as a clear, before its record.
+            self._clears, self._cycle = self._clears[:-1], self._cycle - 1
         before = event.before
         if before is None and self._current is not None:
             before = self._calls[self._current].usage.held
