@@ -10,6 +10,7 @@ from brimline.forecast import (
     MAX_FORECAST_CALLS,
     MAX_PACE_CALLS,
     MIN_GROWTHS,
+    CallsLeft,
     calls_left,
     growth_pace,
 )
@@ -17,6 +18,12 @@ from brimline.forecast import (
 tokens = st.integers(0, 2_000_000)
 steps = st.lists(st.integers(1, 50_000), min_size=MIN_GROWTHS, max_size=150)
 cycle = st.lists(tokens, max_size=150)
+
+
+def count_left(sent: list[int], held: int, limit: int) -> int | None:
+    """The forecast without its range."""
+    left = calls_left(sent, held, limit)
+    return left and left.calls
 
 
 def sents(*growths: int) -> list[int]:
@@ -52,7 +59,7 @@ def sents(*growths: int) -> list[int]:
 def test_calls_left_follow_the_growth_of_recent_calls(
     growths: tuple[int, ...], held: int, limit: int, left: int
 ) -> None:
-    assert calls_left(sents(*growths), held, limit) == left
+    assert count_left(sents(*growths), held, limit) == left
 
 
 @pytest.mark.parametrize("growths", [(), (5,), (5, 5), (5, 5, 0, -3, 0), (0,) * 20, (-5,) * 20])
@@ -85,7 +92,7 @@ def test_uncertain_forecast_is_not_given(growths: tuple[int, ...], held: int) ->
 def test_forecast_is_between_smallest_and_largest_growth(
     growths: list[int], held: int, limit: int
 ) -> None:
-    left = calls_left(sents(*growths), held, limit)
+    left = count_left(sents(*growths), held, limit)
     room, recent = max(0, limit - held), growths[-MAX_PACE_CALLS:]
     if left is not None:
         assert room // max(recent) <= left <= -(-room // min(recent))
@@ -95,9 +102,9 @@ def test_forecast_is_between_smallest_and_largest_growth(
 def test_more_room_never_gives_fewer_calls(
     growths: list[int], held: int, limit: int, more: int
 ) -> None:
-    here = calls_left(sents(*growths), held, limit)
-    higher = calls_left(sents(*growths), held, limit + more)
-    lower = calls_left(sents(*growths), held - more, limit)
+    here = count_left(sents(*growths), held, limit)
+    higher = count_left(sents(*growths), held, limit + more)
+    lower = count_left(sents(*growths), held - more, limit)
     assert higher == lower
     assert here is None or higher is None or here <= higher
 
@@ -105,7 +112,7 @@ def test_more_room_never_gives_fewer_calls(
 @given(st.integers(1, 10_000), st.integers(MIN_GROWTHS, 200), st.integers(0, MAX_FORECAST_CALLS))
 def test_forecast_of_a_constant_growth_is_exact(pace: int, calls: int, left: int) -> None:
     prompts = sents(*[pace] * calls)
-    assert calls_left(prompts, prompts[-1] + 77, prompts[-1] + 77 + left * pace) == left
+    assert count_left(prompts, prompts[-1] + 77, prompts[-1] + 77 + left * pace) == left
 
 
 @given(cycle, cycle)
@@ -143,4 +150,25 @@ def test_pace_leaves_out_a_tenth_of_the_growths_at_each_end(
 @given(cycle, tokens, tokens)
 def test_any_cycle_gives_none_or_a_count(sent: list[int], held: int, limit: int) -> None:
     left = calls_left(sent, held, limit)
-    assert left is None or left >= 0
+    assert left is None or 0 <= left.low <= left.calls < left.high
+
+
+@pytest.mark.parametrize(
+    ("growths", "left", "low", "high"),
+    [(3, 10, 1, 52), (25, 10, 4, 25), (100, 10, 5, 18), (150, 10, 5, 18), (100, 0, 0, 1)],
+)
+def test_range_of_the_forecast_narrows_with_more_growths(
+    growths: int, left: int, low: int, high: int
+) -> None:
+    prompts = sents(*[1_000] * growths)
+    forecast = calls_left(prompts, prompts[-1], prompts[-1] + left * 1_000)
+    assert forecast == CallsLeft(left, low, high)
+
+
+def test_range_of_a_forecast_has_its_two_ends() -> None:
+    assert CallsLeft(12, 9, 17).range == [9, 17]
+
+
+def test_forecast_is_written_with_its_range() -> None:
+    assert str(CallsLeft(12, 9, 17)) == "12 calls left (9-17)"
+    assert str(CallsLeft(1, 0, 3)) == "1 call left (0-3)"

@@ -19,10 +19,19 @@ With at most 10 calls left the error is 2, with 11 to 30 it is 8.
 There is no forecast if it would mislead. At the same moments: a forecast of more than 200 calls is
 off by a factor of 1.7 to 3.3; one by a pace of which a single growth is more than half, by 2.7 to
 3.5; one right after such a growth, by 4 to 5. Of 1,767 forecasts 1,665 remain.
+
+The range is meant to hold the true number 8 times out of 10. The error of a forecast depends on
+how many growths it is made from much more than on how they differ: a range by their variance is
+wider at the same coverage. `scripts/forecast.py` measures the coverage; the figures are in
+docs/concepts/forecast.md.
 """
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
+
+from brimline.terminal.text import count_of
 
 MAX_PACE_CALLS = 100  # more would cost more and change nothing
 PACE_CALLS = MAX_PACE_CALLS + 1  # the calls between which so many growths lie
@@ -30,9 +39,28 @@ MIN_GROWTHS = 3  # with fewer there is no forecast
 TRIM_DIVISOR = 10  # a tenth of the growths is left out at either end,
 MIN_TRIMMED_GROWTHS = 5  # if there are at least this many
 MAX_FORECAST_CALLS = 200  # a forecast of more is too uncertain
+# The range ends at 1 + EARLY / sqrt(growths) times fewer and 1 + LATE / sqrt(growths) times more
+# calls, and one call beyond. Fitted to recorded sessions; contexts fill fast at their beginning,
+# so that most errors are on the late side.
+EARLY, LATE = 5, 7
 
 
-def calls_left(sents: Sequence[int], held: int, limit: int) -> int | None:
+class CallsLeft(NamedTuple):
+    """A forecast of calls; the true number is from `low` to `high` 8 times out of 10."""
+
+    calls: int
+    low: int
+    high: int
+
+    @property
+    def range(self) -> list[int]:
+        return [self.low, self.high]
+
+    def __str__(self) -> str:
+        return f"{count_of(self.calls, 'call')} left ({self.low}-{self.high})"
+
+
+def calls_left(sents: Sequence[int], held: int, limit: int) -> CallsLeft | None:
     """How many more calls a thread can make until it holds the limit; None if that is uncertain.
 
     `sents` is what the calls of the current cycle sent, in order. 0 means that the next call finds
@@ -44,7 +72,12 @@ def calls_left(sents: Sequence[int], held: int, limit: int) -> int | None:
     tokens, calls = pace
     # Whole numbers, rounded up: a float would make one call more of an exact fit.
     left = max(0, -((held - limit) * calls // tokens))
-    return left if left <= MAX_FORECAST_CALLS else None
+    return _with_range(left, len(_growths(sents))) if left <= MAX_FORECAST_CALLS else None
+
+
+def _with_range(left: int, growths: int) -> CallsLeft:
+    fewer, more = (1 + factor / math.sqrt(growths) for factor in (EARLY, LATE))
+    return CallsLeft(left, max(0, math.floor(left / fewer) - 1), math.ceil(left * more) + 1)
 
 
 def growth_pace(sents: Sequence[int]) -> tuple[int, int] | None:
@@ -53,10 +86,14 @@ def growth_pace(sents: Sequence[int]) -> tuple[int, int] | None:
     Those are too few calls, a single jump that is most of the growth, and one by the last call. A
     call that sent less than the one before does not count: the client left something out.
     """
-    recent = sents[-PACE_CALLS:]
-    steps = sorted(b - a for a, b in pairwise(recent) if b > a)
-    if len(steps) < MIN_GROWTHS or 2 * (recent[-1] - recent[-2]) > sum(steps):
+    steps = _growths(sents)
+    if len(steps) < MIN_GROWTHS or 2 * (sents[-1] - sents[-2]) > sum(steps):
         return None
     off = max(1, len(steps) // TRIM_DIVISOR) if len(steps) >= MIN_TRIMMED_GROWTHS else 0
     middle = steps[off : len(steps) - off]
     return None if 2 * middle[-1] > sum(middle) else (sum(middle), len(middle))
+
+
+def _growths(sents: Sequence[int]) -> list[int]:
+    """By how much each of the last calls grew, the smallest first."""
+    return sorted(b - a for a, b in pairwise(sents[-PACE_CALLS:]) if b > a)

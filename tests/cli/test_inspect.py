@@ -139,7 +139,7 @@ def test_audit_adds_the_formulas_and_counts_the_records(user: User, inspected: U
 def test_first_line_of_a_thread_says_how_many_calls_are_left(user: User) -> None:
     user.session("s3", *(user.call(f"m{i}", 20_000 + 10_000 * i, 60 - i) for i in range(6)))
     assert (
-        "  41.9% of the limit  about 10 calls left  6 calls  cycle 0\n"
+        "  41.9% of the limit  about 10 calls left (2-43)  6 calls  cycle 0\n"
         in user.run("inspect", "s3").out
     )
 

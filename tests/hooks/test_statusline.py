@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from brimline.agents.hook_payloads import ContextWindow, Cost, StatusInput
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting, WindowReported
+from brimline.forecast import CallsLeft
 from brimline.hooks.statusline import RenderOptions, render_line, terminal_columns, wants_colour
 from brimline.policy.levels import Fullness
 from brimline.settings import LineSettings
@@ -156,9 +157,15 @@ def test_cost_is_shown_from_one_cent(dollars: float | None, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "shown"), [(12, "~12 calls left"), (1, "~1 call left"), (0, ""), (None, "")]
+    ("left", "shown"),
+    [
+        (CallsLeft(12, 9, 17), "~12 calls left (9-17)"),
+        (CallsLeft(1, 0, 3), "~1 call left (0-3)"),
+        (CallsLeft(0, 0, 1), ""),
+        (None, ""),
+    ],
 )
-def test_calls_left_are_shown_if_known(left: int | None, shown: str) -> None:
+def test_calls_left_are_shown_if_known(left: CallsLeft | None, shown: str) -> None:
     look = RenderOptions(line=LineSettings(parts=("calls",)), calls_left=left)
     assert render(reading(call(90_000)), look) == shown
     assert render(reading(), look) == ""
@@ -181,12 +188,14 @@ def test_handoff_is_shown_with_its_age(look: RenderOptions, shown: str) -> None:
     assert render(reading(call(90_000)), of_handoff) == shown
 
 
-FULL = RenderOptions(colour=False, calls_left=12, handoff="fresh", handoff_calls=3)
+FULL = RenderOptions(
+    colour=False, calls_left=CallsLeft(12, 9, 17), handoff="fresh", handoff_calls=3
+)
 
 
 def test_parts_come_in_the_order_of_the_settings() -> None:
     assert render_line(reading(call(90_000)), status_input(dollars=1.25), FULL) == (
-        "████░░░░░░ 45.0% 90K/200K window | 77K to compaction | ~12 calls left | $1.25"
+        "████░░░░░░ 45.0% 90K/200K window | 77K to compaction | ~12 calls left (9-17) | $1.25"
         " | fresh handoff, 3 calls ago"
     )
 
@@ -248,8 +257,9 @@ def test_wide_and_zero_width_characters_count_by_their_cells() -> None:
 def test_line_of_any_width_fits_and_has_whole_escapes(
     columns: int, bar: int, sent: int, colour: bool
 ) -> None:
+    left = CallsLeft(7, 3, 15)
     look = RenderOptions(
-        LineSettings(bar=bar), colour, columns, 7, "old", 3, "client says 0%", fullness="high"
+        LineSettings(bar=bar), colour, columns, left, "old", 3, "client says 0%", fullness="high"
     )
     shown = render_line(reading(call(sent)), status_input(dollars=2), look)
     text = ESCAPE.sub("", shown)

@@ -601,7 +601,7 @@ def test_level_text_has_the_calls_left_at_the_pace_of_the_cycle(tmp_path: Path) 
         for sent in range(70_000, 110_000, 5_000):
             agent.call(sent)
         context = (await agent.observe("tool")).context or ""
-        assert "or 13 calls at the present pace" in context
+        assert "or 13 calls (3-49) at the present pace" in context
         agent.boundary()
         for sent in range(90_000, 120_000, 10_000):
             agent.call(sent)

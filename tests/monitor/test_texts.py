@@ -8,6 +8,7 @@ import pytest
 
 from brimline.errors import InvalidSettings
 from brimline.events import MAIN, Call
+from brimline.forecast import CallsLeft
 from brimline.monitor.texts import FIELDS, TEXTS, TemplateValues, Texts, find_command
 from brimline.settings import Text
 from brimline.tracker import Reading, Session, Thread, fold, read
@@ -24,7 +25,7 @@ def reading(overrides: Overrides = KNOWN, settings: ClientSettings = NO_CLIENT_S
     return read(session, session.threads[MAIN], "test", overrides, settings)
 
 
-def level_text(at: Reading, level: float = 50.0, calls_left: int | None = None) -> str:
+def level_text(at: Reading, level: float = 50.0, calls_left: CallsLeft | None = None) -> str:
     """Return the text of a level in the neutral tone."""
     figures = TemplateValues("session-1", "/project", at, "claude", level, calls_left)
     return Texts(neutral=True).level_text(figures, LEVELS)
@@ -33,13 +34,17 @@ def level_text(at: Reading, level: float = 50.0, calls_left: int | None = None) 
 def test_level_text_has_percent_tokens_and_what_is_left() -> None:
     figure = "[brimline] Your context is at 60% (60K of 100K tokens)."
     assert level_text(reading()) == f"{figure} About 30K tokens are left before compaction."
-    pace = "About 30K tokens, or 12 calls at the present pace, are left before compaction."
-    assert level_text(reading(), calls_left=12) == f"{figure} {pace}"
+    pace = "About 30K tokens, or 12 calls (9-17) at the present pace, are left before compaction."
+    assert level_text(reading(), calls_left=CallsLeft(12, 9, 17)) == f"{figure} {pace}"
 
 
 def test_level_text_with_one_call_left_or_none() -> None:
-    assert "or 1 call at the present pace" in level_text(reading(), calls_left=1)
-    due = level_text(reading(Overrides({"*": 100_000}, {"*": 60_000})), calls_left=0)
+    assert "or 1 call (0-3) at the present pace" in level_text(
+        reading(), calls_left=CallsLeft(1, 0, 3)
+    )
+    due = level_text(
+        reading(Overrides({"*": 100_000}, {"*": 60_000})), calls_left=CallsLeft(0, 0, 1)
+    )
     assert due.endswith("(60K of 100K tokens). Compaction is imminent.")
 
 
@@ -90,7 +95,9 @@ def test_handoff_command_is_absolute_if_the_path_does_not_have_it(
 def test_own_template_replaces_the_default_and_may_use_every_field() -> None:
     whole = " ".join(f"{{{field}}}" for field in FIELDS)
     texts = Texts.checked({"warning": "at {percent} of {window}", "parent": whole}, neutral=True)
-    figures = TemplateValues("session-1234", "/project", reading(), "claude", 50.0, 7)
+    figures = TemplateValues(
+        "session-1234", "/project", reading(), "claude", 50.0, CallsLeft(7, 3, 15)
+    )
     assert texts.level_text(figures, LEVELS) == "at 60% of 100K"
     assert "session-" in texts.text("parent", figures)
     assert "/project" in texts.text("parent", figures)

@@ -54,6 +54,7 @@ VIEWS = st.builds(
     handoff=st.just(NO_HANDOFF) | st.builds(HandoffStatus, st.just("fresh"), st.floats(0, 3)),
     unread=TOKENS,
     calls_left=st.none() | TOKENS,
+    calls_left_range=st.none() | st.lists(TOKENS, min_size=2, max_size=2),
     last_handoff_path=st.none() | st.just("/h.md"),
     resume_command=st.none() | st.just("agent --resume s1"),
 ).map(lambda view: decode(msgspec.json.encode(view)))
@@ -149,5 +150,5 @@ def example_view(sent: int | None, **fields: Any) -> Json:
         pending_level=None,
     )
     session = SessionRow("s1", "claude", 1.0)
-    view = SessionView(session, [row], [], None, [], NO_HANDOFF, 0, None, None, None)
+    view = SessionView(session, [row], [], None, [], NO_HANDOFF, 0, None, None, None, None)
     return {**decode(msgspec.json.encode(view)), **fields}

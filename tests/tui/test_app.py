@@ -137,7 +137,7 @@ def test_session_screen_shows_figures_chart_and_messages(
             "sent     152,000  held 152,900; status line, measured, 12s ago",
             "window   200,000  reported by the client",
             "limit    167,000  91.6% of the limit held; known of Claude Code 2.1",
-            "about 6 left before the limit",
+            "about 6 calls left (3-12)",
             "handoff    fresh  ~/shop/HANDOFF.md; 5m ago; 3 calls since",
             "62 calls   ▲ compaction (1)   ╌ limit",
             "▲ after call 37",

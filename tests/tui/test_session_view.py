@@ -48,8 +48,10 @@ def test_marks_are_after_the_right_calls() -> None:
 
 
 def test_calls_left_are_shown_until_there_are_none() -> None:
-    assert "about 2 left before the limit" in text(detail(sample_timeline("s"), calls_left=2))
-    assert "before the limit" not in text(detail(sample_timeline("s"), calls_left=0))
+    timeline = sample_timeline("s")
+    shown = text(detail(timeline, calls_left=2, calls_left_range=(1, 4)))
+    assert "about 2 calls left (1-4)" in shown
+    assert "calls left" not in text(detail(timeline, calls_left=0, calls_left_range=(0, 1)))
 
 
 def test_marks_of_other_threads_are_left_out() -> None:

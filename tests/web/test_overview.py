@@ -107,7 +107,7 @@ def test_no_calls_left_are_not_shown_at_the_limit(story: Story, screen: Screen) 
     story.report("at", *calls, agent="claude")
     assert (story.view("near")["calls_left"], story.view("at")["calls_left"]) == (2, 0)
     screen.open()
-    expect(screen.of("near", "calls-left")).to_have_text("about 2 calls left")
+    expect(screen.of("near", "calls-left")).to_have_text("about 2 calls left (0-8)")
     expect(screen.of("at", "calls-left")).to_have_count(0)
 
 

@@ -115,8 +115,9 @@ def test_header_shows_how_near_the_limit_is_and_what_was_used(story: Story, scre
     expect(shown.locator('[data-figure="duration"]')).to_contain_text(" s")
     for growth in range(5):
         story.report("one", call(f"g{growth}", 50_000 + 5_000 * growth))
-    left = story.view("one")["calls_left"]
-    expect(shown.locator('[data-figure="calls left"]')).to_have_text(f"about {left}")
+    view = story.view("one")
+    left, (low, high) = view["calls_left"], view["calls_left_range"]
+    expect(shown.locator('[data-figure="calls left"]')).to_have_text(f"about {left} ({low}-{high})")
 
 
 def test_session_opens_at_the_top_with_its_title(story: Story, screen: Screen) -> None:

@@ -139,6 +139,7 @@ export function sample(at: number, now: number): SessionView {
     },
     unread: at % 6 === 1 ? (at % 3) + 1 : 0,
     calls_left: at % 3 === 0 ? 4 + (at % 20) : null,
+    calls_left_range: percent === null ? null : [2, 25],
     last_handoff_path: null,
     resume_command: null,
   };

@@ -44,6 +44,7 @@ export interface components {
             handoff: components["schemas"]["HandoffStatus"];
             unread: number;
             calls_left: number | null;
+            calls_left_range: number[] | null;
             last_handoff_path: string | null;
             resume_command: string | null;
         };
@@ -315,6 +316,7 @@ export interface components {
             handoff?: components["schemas"]["HandoffStatus"];
             unread?: number;
             calls_left?: number | null;
+            calls_left_range?: number[] | null;
             last_handoff_path?: string | null;
             resume_command?: string | null;
             id: string;

@@ -9,6 +9,11 @@ export function count(value: number | null): string {
   return value === null ? UNKNOWN : WHOLE.format(value);
 }
 
+/** The range of a forecast, to be put behind it: " (9-17)"; nothing if there is none. */
+export function countRange(range: readonly number[] | null): string {
+  return range === null ? "" : ` (${range.map(count).join("-")})`;
+}
+
 /** Tokens, shortened: 940, 3.4K, 121K, 1M, 1.05M; halves round up.
  *
  * The commands and the status line do the same; tests/figure_formats.json has the cases.

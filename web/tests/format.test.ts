@@ -4,6 +4,7 @@ import {
   ago,
   clock,
   count,
+  countRange,
   dollars,
   duration,
   isoDay,
@@ -32,6 +33,10 @@ test("figures have the form that the commands and the status line give them", ()
 function texts(rows: (string | number)[][]) {
   return rows.map(([, text]) => text);
 }
+
+test("a forecast has its range behind it, if it has one", () => {
+  expect([countRange([9, 17]), countRange(null)]).toEqual([" (9-17)", ""]);
+});
 
 test("a level has a decimal only if needed", () => {
   expect([shortPercent(50), shortPercent(83.5)]).toEqual(["50%", "83.5%"]);

@@ -68,6 +68,7 @@ export function view(
     handoff: { state: "none", at: null, path: null, calls_since: null },
     unread: 0,
     calls_left: null,
+    calls_left_range: null,
     last_handoff_path: null,
     resume_command: null,
     ...part,

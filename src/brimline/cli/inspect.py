@@ -14,7 +14,7 @@ from brimline.cli.context import Context, emit_json, print_problems
 from brimline.cli.session_choice import find_files
 from brimline.cli.windows import describe_bound
 from brimline.events import MAIN
-from brimline.forecast import PACE_CALLS, calls_left
+from brimline.forecast import PACE_CALLS, CallsLeft, calls_left
 from brimline.formulas import Formulas, audit, percent_error
 from brimline.monitor.rules import Rules
 from brimline.policy.levels import Fullness
@@ -64,6 +64,7 @@ class ThreadShown(msgspec.Struct, frozen=True):
     """A thread in the output: its reading, and figures of its calls.
 
     `last_sent` is what the last call sent, also while `sent` is unknown after a compaction.
+    `calls_left` is a forecast; the true number is within `calls_left_range` 8 times out of 10.
     """
 
     thread: str
@@ -82,6 +83,8 @@ class ThreadShown(msgspec.Struct, frozen=True):
     state: str
     client_shows: str | None
     fullness: Fullness | None
+    calls_left: int | None
+    calls_left_range: list[int] | None
     compactions: list[CompactionShown]
     formulas: Formulas
     series: list[Point] | msgspec.UnsetType
@@ -160,6 +163,7 @@ def _thread(
 ) -> ThreadShown:
     reading = read_thread(context, session, thread)
     last = thread.last
+    left = _calls_left(thread, reading)
     return ThreadShown(
         thread=thread.name,
         model=thread.model,
@@ -177,6 +181,8 @@ def _thread(
         state=reading.state,
         client_shows=reading.client_shows,
         fullness=_fullness(rules, session, thread, reading),
+        calls_left=left and left.calls,
+        calls_left_range=left and left.range,
         compactions=[_compaction(c) for c in thread.compactions],
         formulas=audit(thread),
         series=_series(thread) if series else msgspec.UNSET,
@@ -251,15 +257,15 @@ def _headline(thread: Thread, reading: Reading) -> str:
     parts = [strip_control(thread.name), strip_control(thread.model or "unknown model"), now]
     if reading.percent_of_limit is not None:
         parts.append(f"{format_percent(reading.percent_of_limit)} of the limit")
-    if left := _calls_left(thread, reading):
-        parts.append(f"about {count_of(left, 'call')} left")
+    if (left := _calls_left(thread, reading)) and left.calls:
+        parts.append(f"about {left}")
     parts += [count_of(len(thread.calls), "call"), f"cycle {thread.cycle}"]
     if reading.percent_raw is not None and reading.percent_raw > 100:
         parts.append("WARNING: more than the window")
     return "  ".join(parts)
 
 
-def _calls_left(thread: Thread, reading: Reading) -> int | None:
+def _calls_left(thread: Thread, reading: Reading) -> CallsLeft | None:
     if reading.held is None or reading.limit is None:
         return None
     return calls_left(thread.recent_sents(PACE_CALLS), reading.held, reading.limit.tokens)

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from brimline.agents.hook_payloads import StatusInput
+from brimline.forecast import CallsLeft
 from brimline.policy.levels import Fullness
 from brimline.settings import Colour, LinePart, LineSettings
 from brimline.terminal.colours import code
@@ -28,7 +29,7 @@ class RenderOptions(msgspec.Struct, frozen=True):
     line: LineSettings = LineSettings()
     colour: bool = True
     columns: int | None = None
-    calls_left: int | None = None
+    calls_left: CallsLeft | None = None
     handoff: Literal["fresh", "old", "draft"] | None = None
     handoff_calls: int | None = None
     client_error: str | None = None
@@ -151,9 +152,8 @@ def _tokens_left(reading: Reading, status: StatusInput, options: RenderOptions) 
 
 
 def _calls_left(reading: Reading, status: StatusInput, options: RenderOptions) -> Sequence[Part]:
-    if not options.calls_left or reading.sent is None:
-        return []
-    return [_plain(f"~{count_of(options.calls_left, 'call')} left")]
+    left = options.calls_left
+    return [] if left is None or not left.calls or reading.sent is None else [_plain(f"~{left}")]
 
 
 def _cost(reading: Reading, status: StatusInput, options: RenderOptions) -> Sequence[Part]:

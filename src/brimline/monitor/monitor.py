@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from weakref import WeakValueDictionary
 
 from brimline.events import MAIN
+from brimline.forecast import CallsLeft
 from brimline.handoff import Document
 from brimline.inbox import (
     BRIMLINE,
@@ -143,7 +144,7 @@ class Monitor:
         model = state.model_of(MAIN)
         return self._rules.fullness_of(self.reading(session), state.id, state.agent, model)
 
-    def calls_left(self, session: str) -> int | None:
+    def calls_left(self, session: str) -> CallsLeft | None:
         """Return how many calls the main thread has left until its limit, at its present pace."""
         state = self.state_of(session)
         return calls_left_of(state, MAIN, self.reading(session)) if state else None

@@ -6,7 +6,7 @@ import msgspec
 
 from brimline.agents import capabilities_of
 from brimline.events import MAIN
-from brimline.forecast import PACE_CALLS, calls_left
+from brimline.forecast import PACE_CALLS, CallsLeft, calls_left
 from brimline.inbox import MESSAGE_LIFETIME_S, Message
 from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.rules import Rules
@@ -24,7 +24,7 @@ def hash_id(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
-def calls_left_of(state: SessionState, thread: str, reading: Reading) -> int | None:
+def calls_left_of(state: SessionState, thread: str, reading: Reading) -> CallsLeft | None:
     """Return how many calls are left until the limit, at the pace of this cycle."""
     known = state.folded.threads.get(thread)
     if known is None or reading.held is None or reading.limit is None:

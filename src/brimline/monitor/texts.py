@@ -14,7 +14,9 @@ import msgspec
 from brimline.agents import capabilities_of
 from brimline.errors import InvalidSettings
 from brimline.events import MAIN
+from brimline.forecast import CallsLeft
 from brimline.settings import Text
+from brimline.terminal.text import count_of
 from brimline.tracker import Reading
 from brimline.usage import format_tokens
 
@@ -59,7 +61,7 @@ class TemplateValues(msgspec.Struct, frozen=True):
     reading: Reading
     agent: str = ""
     level: float = 0.0
-    calls_left: int | None = None
+    calls_left: CallsLeft | None = None
     compactions: int = 0
 
     def fields(self) -> dict[str, str]:
@@ -71,7 +73,7 @@ class TemplateValues(msgspec.Struct, frozen=True):
             "tokens": "unknown" if reading.sent is None else format_tokens(reading.sent),
             "window": "unknown" if reading.window is None else format_tokens(reading.window.tokens),
             "level": f"{self.level:g}",
-            "calls_left": _or_unknown(self.calls_left, "{}"),
+            "calls_left": _or_unknown(self.calls_left and self.calls_left.calls, "{}"),
             "agent": self.session[:8],
             "session": self.session,
             "project": self.project or "unknown",
@@ -137,15 +139,16 @@ def _or_unknown(value: float | None, form: str) -> str:
     return "unknown" if value is None else form.format(value)
 
 
-def _left(reading: Reading, calls: int | None) -> str:
+def _left(reading: Reading, left: CallsLeft | None) -> str:
     """Return what is left until the client compacts, or until the window is full."""
     if reading.limit is None or reading.left is None:
         return ""
     if not reading.left:
         return " The window is full." if reading.left_of_window else " Compaction is imminent."
     about = f" About {format_tokens(reading.left)} tokens"
-    if calls is not None:
-        about += f", or {calls} call{'' if calls == 1 else 's'} at the present pace,"
+    if left is not None:
+        calls = count_of(left.calls, "call")
+        about += f", or {calls} ({left.low}-{left.high}) at the present pace,"
     if not reading.left_of_window:
         return f"{about} are left before compaction."
     off = ": auto-compaction is off" if reading.limit.origin == "off" else ""

@@ -68,6 +68,7 @@ class SessionView(msgspec.Struct, frozen=True):
     handoff: HandoffStatus | None = None
     unread: int | None = None
     calls_left: float | None = None
+    calls_left_range: tuple[float, ...] | None = None
 
     @property
     def key(self) -> str:

@@ -8,6 +8,7 @@ import msgspec
 from brimline.agents import display_name
 from brimline.chart import chart
 from brimline.events import MAIN
+from brimline.forecast import CallsLeft
 from brimline.inbox import Message
 from brimline.store.rows import CallRow
 from brimline.terminal.text import (
@@ -120,8 +121,10 @@ class SessionPage(msgspec.Struct, frozen=True):
         parts = [f"cycle {_format_count(thread.cycle)}", f"peak {_format_count(thread.peak_sent)}"]
         if thread.thread != MAIN:
             parts.append(bars.model_text(thread.model))
-        if view.calls_left and thread.thread == MAIN:
-            parts.insert(0, f"about {view.calls_left:.0f} left before the limit")
+        if view.calls_left and view.calls_left_range and thread.thread == MAIN:
+            ends = view.calls_left_range
+            left = CallsLeft(round(view.calls_left), round(ends[0]), round(ends[-1]))
+            parts.insert(0, f"about {left}")
         return "; ".join(parts)
 
     def _fact_lines(self, name: str, figure: str, note: str | None) -> list[Line]:

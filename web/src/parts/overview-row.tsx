@@ -4,7 +4,7 @@ import { useComputed } from "@preact/signals";
 import { memo } from "preact/compat";
 import type { SessionView, ThreadView } from "../api-types";
 import { hasSeveralHosts, sessionName, sessionStore } from "../app";
-import { ago, occupancy, plural, shortPercent, tokens } from "../format";
+import { ago, countRange, occupancy, plural, shortPercent, tokens } from "../format";
 import {
   isOverWindow,
   LEVEL_TEXTS,
@@ -100,7 +100,7 @@ function BarCaption({ view, main }: { view: SessionView; main: ThreadView | unde
       </span>
       {view.calls_left !== null && view.calls_left > 0 && (
         <span class="left" data-testid="calls-left">
-          about {plural(view.calls_left, "call")} left
+          about {plural(view.calls_left, "call")} left{countRange(view.calls_left_range)}
         </span>
       )}
     </div>

@@ -6,6 +6,7 @@ import { overviewAddress, sessionName } from "../app";
 import {
   ago,
   count,
+  countRange,
   dollars,
   duration,
   occupancy,
@@ -93,8 +94,10 @@ function KeyFigures({ view, timeline }: HeaderProps) {
     ["of limit", percent(mainThread(view)?.percent_of_limit ?? null), "of the limit is used"],
     [
       "calls left",
-      view.calls_left === null ? UNKNOWN : `about ${count(view.calls_left)}`,
-      "a forecast until the limit, by the growth so far",
+      view.calls_left === null
+        ? UNKNOWN
+        : `about ${count(view.calls_left)}${countRange(view.calls_left_range)}`,
+      "a forecast until the limit, by the growth so far; within the range 8 times out of 10",
     ],
     [
       "cost",

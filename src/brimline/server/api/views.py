@@ -56,9 +56,10 @@ class SessionView(msgspec.Struct, frozen=True):
     """A session with its threads, the main thread first.
 
     `levels` and `limit_at` are percentages of the window. `trend` has the tokens that the calls of
-    the current cycle sent. `unread` counts the pending messages of people and other agents.
-    `last_handoff_path` is the path of its last handoff document. `resume_command` continues the
-    session in a shell; None if its client cannot.
+    the current cycle sent. `calls_left` is a forecast until the limit; the true number is within
+    `calls_left_range` 8 times out of 10. `unread` counts the pending messages of people and other
+    agents. `last_handoff_path` is the path of its last handoff document. `resume_command` continues
+    the session in a shell; None if its client cannot.
     """
 
     session: SessionRow
@@ -69,6 +70,7 @@ class SessionView(msgspec.Struct, frozen=True):
     handoff: HandoffStatus
     unread: int
     calls_left: int | None
+    calls_left_range: list[int] | None
     last_handoff_path: str | None
     resume_command: str | None
 
@@ -167,6 +169,7 @@ class Views:
         thread_views = self._thread_views(row, threads, pending)
         main = next((thread for thread in thread_views if thread.thread == MAIN), None)
         last = handoffs[0] if handoffs else None
+        left = self._monitor.calls_left(row.id)
         return SessionView(
             session=_for_view(row),
             threads=thread_views,
@@ -175,7 +178,8 @@ class Views:
             trend=self._trend(row.id),
             handoff=_handoff_status(last, main.calls if main else None),
             unread=sum(each.level is None for each in pending),
-            calls_left=self._monitor.calls_left(row.id),
+            calls_left=left and left.calls,
+            calls_left_range=left and left.range,
             last_handoff_path=last.path if last and not last.draft else None,
             resume_command=resume_command(row.agent, row.id, row.project),
         )
