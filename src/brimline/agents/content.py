@@ -53,13 +53,14 @@ class AddedText(msgspec.Struct, frozen=True):
     """What came into the context besides words of the user and results of tools.
 
     `by` is who added it: the client, a hook, a memory file, a list of tools or skills, or the user
-    (a file). `name` is the hook's or file's name.
+    (a file). `name` is the hook's or file's name, `server` the MCP server whose tools it lists.
     """
 
     by: AddedBy
     name: str
     text: str
     at: float | None = None
+    server: str = ""
 
 
 class SummaryText(msgspec.Struct, frozen=True):
@@ -371,6 +372,15 @@ def text_of(content: msgspec.Raw) -> str:
     if parts is None or isinstance(parts, str):
         return parts or ""
     return "\n".join(part.text for part in parts if part.text)
+
+
+def server_of(tool: str) -> str:
+    """Return the MCP server of a tool; empty if it is the client's own.
+
+    Claude Code and Codex write `mcp__server__tool`.
+    """
+    prefix, _, rest = tool.partition("mcp__")
+    return rest.partition("__")[0] if not prefix else ""
 
 
 def images_in(content: msgspec.Raw) -> int:

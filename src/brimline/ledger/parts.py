@@ -17,6 +17,7 @@ from brimline.agents.content import (
     ToolKind,
     ToolResult,
     UserText,
+    server_of,
 )
 from brimline.bounded_dict import BoundedDict
 
@@ -104,7 +105,8 @@ class PartReader:
             case Reasoning(text):
                 yield ContextPart("reasoning", "reasoning", size_of(text), record)
             case AddedText(by, name, text) if text:
-                yield ContextPart(_CATEGORY_OF_ADDED[by], name, size_of(text), record)
+                category, size = _CATEGORY_OF_ADDED[by], size_of(text)
+                yield ContextPart(category, name, size, record, server=piece.server)
             case SummaryText(text) if text:
                 yield ContextPart("compaction summary", "summary", size_of(text), record)
             case Images(count) if count:
@@ -152,15 +154,6 @@ def _tool_part(category: Category, call: ToolCall, size: int, record: int) -> Co
         command=_first_words(call.command),
         arguments=hash(bytes(arguments) if isinstance(arguments, msgspec.Raw) else arguments),
     )
-
-
-def server_of(tool: str) -> str:
-    """Return the MCP server of a tool; empty if it is the client's own.
-
-    Claude Code and Codex write `mcp__server__tool`.
-    """
-    prefix, _, rest = tool.partition("mcp__")
-    return rest.partition("__")[0] if not prefix else ""
 
 
 def size_of(text: str) -> int:

@@ -29,6 +29,7 @@ from brimline.agents.content import (
     UserText,
     decode_or_default,
     images_in,
+    server_of,
     strings_in,
     text_of,
 )
@@ -123,17 +124,25 @@ class _Attachment(msgspec.Struct, frozen=True, rename="camel"):
     text: msgspec.Raw = ABSENT
     files: msgspec.Raw = ABSENT
     skills: msgspec.Raw = ABSENT
-    added_lines: msgspec.Raw = ABSENT
-    added_blocks: msgspec.Raw = ABSENT
+    added_names: list[str] = []
+    added_lines: list[str] = []
+    added_blocks: list[str] = []
 
-    def added(self, at: float | None) -> AddedText:
-        """What of it the model reads, without the words that the client puts around it."""
+    def added(self, at: float | None) -> Iterator[AddedText]:
+        """Yield what of it the model reads, without the words that the client puts around it."""
         by = ATTACHED_BY.get(self.type, "client")
         name = self.hook_name or self.path or self.filename or self.type
         fields = (self.content, self.snippet, self.text, self.files, self.skills)
-        lists = (self.added_lines, self.added_blocks)
-        texts = (text for field in (*fields, *lists) for text in strings_in(field))
-        return AddedText(by, name, "\n".join(texts), at)
+        if text := "\n".join(text for field in fields for text in strings_in(field)):
+            yield AddedText(by, name, text, at)
+        servers: dict[str, list[str]] = {}
+        for line in self.added_lines:
+            servers.setdefault(server_of(line), []).append(line)
+        if self.type == "mcp_instructions_delta":
+            for server, block in zip(self.added_names, self.added_blocks, strict=False):
+                servers.setdefault(server, []).append(block)
+        for server, lines in servers.items():
+            yield AddedText(by, server or name, "\n".join(lines), at, server)
 
 
 class _Record(msgspec.Struct, frozen=True, rename="camel"):
@@ -233,7 +242,7 @@ class ClaudeContent:
                 if attachment.type == "queued_command":  # typed while the agent was working
                     yield from _user_text(text_of(attachment.prompt), at)
                 else:
-                    yield attachment.added(at)
+                    yield from attachment.added(at)
             case _:
                 return
         yield Location(entry.cwd, entry.git_branch)

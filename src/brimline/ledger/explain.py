@@ -1,0 +1,192 @@
+"""What `brimline explain` prints, and what the API and the page show."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from brimline.cache_misses import CacheMiss, find_misses
+from brimline.events import MAIN
+from brimline.ledger.accounts import Balance, Entry
+from brimline.ledger.parts import CATEGORIES
+from brimline.ledger.reader import SessionLedger, ThreadLedger
+from brimline.ledger.waste import Waste, find_waste
+from brimline.tracker import Thread
+
+
+class ExplainedPiece(msgspec.Struct, frozen=True):
+    """A part of the context: `record` is its place in the transcript, from 1 on, 0 if it has none.
+
+    `call` is the id of the call that first sent it, or that wrote it.
+    """
+
+    what: str
+    call: str
+    tokens: int
+    record: int = 0
+
+
+class ExplainedCategory(msgspec.Struct, frozen=True):
+    """The pieces of a category, the largest first; they add up to its tokens."""
+
+    name: str
+    tokens: int
+    pieces: list[ExplainedPiece]
+
+
+class NamedTokens(msgspec.Struct, frozen=True):
+    """The tokens of everything with one name."""
+
+    name: str
+    tokens: int
+
+
+class ToolTokens(msgspec.Struct, frozen=True):
+    """The tool results in the context, in four ways, each the largest first."""
+
+    by_tool: list[NamedTokens]
+    by_server: list[NamedTokens]
+    by_file: list[NamedTokens]
+    by_command: list[NamedTokens]
+
+
+class ExplainedCycle(msgspec.Struct, frozen=True):
+    """What the last call of a cycle sent, in the order of the session's category names."""
+
+    cycle: int
+    calls: int
+    sent: int
+    categories: list[NamedTokens]
+    unexplained: int
+
+
+class ExplainedCall(msgspec.Struct, frozen=True):
+    """What a call sent: `categories` are tokens in the order of `category_names`.
+
+    `tools` are those that its reply called.
+    """
+
+    call: str
+    at: float | None
+    sent: int
+    categories: tuple[int, ...]
+    unexplained: int
+    tools: list[str]
+
+
+class ExplainedThread(msgspec.Struct, frozen=True):
+    """What fills a thread's context: `categories` and `unexplained` add up to `sent`.
+
+    `sent` is None if it is unknown what the context holds, as after a compaction. `pending`
+    estimates the tokens that came in since the last call.
+    """
+
+    thread: str
+    model: str | None
+    sent: int | None
+    categories: list[ExplainedCategory]
+    unexplained: int
+    tool_results: ToolTokens
+    waste: list[Waste]
+    misses: list[CacheMiss]
+    pending: int
+    cycles: list[ExplainedCycle]
+    series: list[ExplainedCall] | msgspec.UnsetType = msgspec.UNSET
+
+
+class Explained(msgspec.Struct, frozen=True):
+    """What fills the context of each thread of a session."""
+
+    agent: str | None
+    session_id: str | None
+    category_names: tuple[str, ...]
+    threads: list[ExplainedThread]
+
+
+def explain(ledgers: Sequence[SessionLedger], series: bool = False) -> Explained:
+    """Explain a session by the ledgers of its transcripts, the main thread's first."""
+    ordered = sorted(ledgers, key=lambda each: MAIN not in each.session.threads)
+    session = ordered[0].session
+    threads = {
+        ledger.thread: _explain_thread(ledger, each.session.threads[ledger.thread], series)
+        for each in ordered
+        for ledger in each.threads
+    }
+    return Explained(session.agent, session.id, CATEGORIES, list(threads.values()))
+
+
+def _explain_thread(ledger: ThreadLedger, thread: Thread, series: bool) -> ExplainedThread:
+    return ExplainedThread(
+        thread=ledger.thread,
+        model=thread.model,
+        sent=ledger.sent,
+        categories=_categories(ledger.entries),
+        unexplained=ledger.unexplained,
+        tool_results=_tool_tokens(ledger.entries),
+        waste=find_waste(ledger.entries, ledger.steps),
+        misses=find_misses(thread),
+        pending=ledger.pending,
+        cycles=_cycles(ledger, thread),
+        series=_series(ledger) if series else msgspec.UNSET,
+    )
+
+
+def _categories(entries: Sequence[Entry]) -> list[ExplainedCategory]:
+    categories: list[ExplainedCategory] = []
+    for name in CATEGORIES:
+        mine = [entry for entry in entries if entry.part.category == name]
+        mine.sort(key=lambda entry: entry.tokens, reverse=True)
+        if mine:
+            tokens = sum(entry.tokens for entry in mine)
+            categories.append(ExplainedCategory(name, tokens, [_piece(entry) for entry in mine]))
+    return categories
+
+
+def _piece(entry: Entry) -> ExplainedPiece:
+    return ExplainedPiece(entry.part.what, entry.call, entry.tokens, entry.part.record)
+
+
+def _tool_tokens(entries: Sequence[Entry]) -> ToolTokens:
+    counts = [Counter[str]() for _ in range(4)]
+    for entry in entries:
+        part = entry.part
+        if part.category in ("tool results", "subagent results"):
+            names = (part.tool, part.server, part.file, part.command)
+            for count, name in zip(counts, names, strict=True):
+                count[name] += entry.tokens
+    return ToolTokens(*(_named(count) for count in counts))
+
+
+def _named(counts: Counter[str]) -> list[NamedTokens]:
+    return [NamedTokens(name, tokens) for name, tokens in counts.most_common() if name]
+
+
+def _cycles(ledger: ThreadLedger, thread: Thread) -> list[ExplainedCycle]:
+    ends = sorted({*thread.cycle_ends, len(ledger.balances)})
+    cycles: list[ExplainedCycle] = []
+    start = 0
+    for number, end in enumerate(ends):
+        if start < end <= len(ledger.balances):
+            cycles.append(_cycle(number, end - start, ledger.balances[end - 1]))
+        start = end
+    return cycles
+
+
+def _cycle(number: int, calls: int, last: Balance) -> ExplainedCycle:
+    pairs = zip(CATEGORIES, last.categories, strict=True)
+    named = [NamedTokens(name, tokens) for name, tokens in pairs if tokens]
+    return ExplainedCycle(number, calls, last.sent, named, last.unexplained)
+
+
+def _series(ledger: ThreadLedger) -> list[ExplainedCall]:
+    return [
+        ExplainedCall(
+            call=step.call.id,
+            at=step.call.at,
+            sent=balance.sent,
+            categories=balance.categories,
+            unexplained=balance.unexplained,
+            tools=[part.tool for part in step.outputs if part.category == "tool calls"],
+        )
+        for step, balance in zip(ledger.steps, ledger.balances, strict=True)
+    ]

@@ -1,0 +1,149 @@
+"""What takes room in a context without need, and what it cost to carry it."""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from brimline.events import Call
+from brimline.ledger.accounts import Entry
+from brimline.ledger.steps import Step
+from brimline.prices import MILLION, day_of, find_price, tier_of
+
+WasteKind: TypeAlias = Literal[
+    "read again unchanged",
+    "same command, same output",
+    "stale read",
+    "MCP tools never called",
+    "large memory file",
+    "large result",
+]
+
+MIN_WASTE_TOKENS = 200  # less is not worth a line
+MIN_LARGE_TOKENS = 5_000
+MAX_LARGE_RESULTS = 5
+
+
+class Waste(msgspec.Struct, frozen=True):
+    """One finding; `times` is how often it came in. `cost` is in USD, None if no price is known."""
+
+    kind: WasteKind
+    what: str
+    tokens: int
+    cost: float | None
+    times: int = 1
+
+
+def find_waste(entries: Sequence[Entry], steps: Sequence[Step]) -> list[Waste]:
+    """Return what is wasted in a context now, the largest first; no entry counts twice."""
+    costs = _CarryingCosts(steps)
+    found: list[Waste] = []
+    counted: set[int] = set()
+
+    def add(kind: WasteKind, what: str, group: Sequence[Entry], times: int = 1) -> None:
+        fresh = [entry for entry in group if id(entry) not in counted]
+        tokens = sum(entry.tokens for entry in fresh)
+        if tokens < MIN_WASTE_TOKENS:
+            return
+        counted.update(map(id, fresh))
+        found.append(Waste(kind, what, tokens, costs.of(fresh), times))
+
+    for kind, group in _repeats(entries):
+        add(kind, group[0].part.what, group[1:], len(group))
+    for group in _groups(_stale_reads(entries, steps), lambda entry: entry.part.file).values():
+        add("stale read", group[0].part.what, group, len(group))
+    called = {part.server for step in steps for part in step.outputs if part.server}
+    for server, group in _groups(entries, lambda entry: entry.part.server).items():
+        listed = [entry for entry in group if entry.part.category == "system and tools"]
+        if server and _plain(str(server)) not in map(_plain, called):
+            add("MCP tools never called", str(server), listed)
+    for entry in entries:
+        if entry.part.category == "memory files" and entry.tokens >= MIN_LARGE_TOKENS:
+            add("large memory file", entry.part.what, [entry])
+    results = (entry for entry in entries if entry.part.category == "tool results")
+    large = sorted(results, key=lambda entry: entry.tokens, reverse=True)[:MAX_LARGE_RESULTS]
+    for entry in large:
+        if entry.tokens >= MIN_LARGE_TOKENS:
+            add("large result", entry.part.what, [entry])
+    return sorted(found, key=lambda waste: waste.tokens, reverse=True)
+
+
+def _repeats(entries: Sequence[Entry]) -> Iterator[tuple[WasteKind, list[Entry]]]:
+    """Yield the results that came more than once: of a read, or of a command."""
+    results = [entry for entry in entries if entry.part.category == "tool results"]
+    for group in _groups(results, _result_key).values():
+        kind = group[0].part.tool_kind
+        if len(group) > 1 and kind in ("read", "command"):
+            is_read = kind == "read"
+            yield "read again unchanged" if is_read else "same command, same output", group
+
+
+def _result_key(entry: Entry) -> Hashable:
+    part = entry.part
+    return part.tool, part.file, part.command, part.arguments, part.content
+
+
+def _stale_reads(entries: Sequence[Entry], steps: Sequence[Step]) -> Iterator[Entry]:
+    """Yield the reads of files that the agent changed afterwards."""
+    changed: dict[str, int] = {}
+    for step in steps:
+        for part in step.outputs:
+            if part.tool_kind == "edit" and part.file:
+                changed[part.file] = part.record
+    for entry in entries:
+        part = entry.part
+        is_read = part.category == "tool results" and part.tool_kind == "read"
+        if is_read and changed.get(part.file, 0) > part.record:
+            yield entry
+
+
+def _groups(
+    entries: Iterable[Entry], key: Callable[[Entry], Hashable]
+) -> dict[Hashable, list[Entry]]:
+    groups: dict[Hashable, list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault(key(entry), []).append(entry)
+    return groups
+
+
+def _plain(server: str) -> str:
+    """Return a server's name as it is part of a tool's name."""
+    return "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in server)
+
+
+class _CarryingCosts:
+    """What it costs to send tokens: written by the call they come in with, then read by each call.
+
+    Where no price is known, the cost is None.
+    """
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._first: list[float] = []
+        self._later = [0.0]  # the sum over the calls before
+        self._unpriced = [0]
+        for step in steps:
+            rates = _rates(step.call)
+            first, later = rates or (0.0, 0.0)
+            self._first.append(first)
+            self._later.append(self._later[-1] + later)
+            self._unpriced.append(self._unpriced[-1] + (rates is None))
+
+    def of(self, entries: Iterable[Entry]) -> float | None:
+        total = 0.0
+        for entry in entries:
+            if self._unpriced[-1] > self._unpriced[entry.place]:
+                return None
+            later = self._later[-1] - self._later[entry.place + 1]
+            total += entry.tokens * (self._first[entry.place] + later)
+        return total
+
+
+def _rates(call: Call) -> tuple[float, float] | None:
+    """Return the USD for a token that comes in with a call, and for one that is sent again."""
+    usage = call.usage
+    price = find_price(call.model, day_of(call.at), tier_of(call.model, usage), call.service_tier)
+    if price is None:
+        return None
+    first = price.cache_write if usage.cache_write else price.input
+    later = price.cache_read if usage.cache_read else first
+    return first / MILLION, later / MILLION
