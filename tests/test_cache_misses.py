@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.cache_misses import CacheMiss, MissFinder, find_misses
-from brimline.events import AnyEvent, Call, Cleared, Compacted, SessionSeen, compaction_thread
+from brimline.events import (
+    AnyEvent,
+    Call,
+    Cleared,
+    Compacted,
+    Edited,
+    Rewound,
+    SessionSeen,
+    Trimmed,
+    compaction_thread,
+)
 from brimline.prices import find_price
 from brimline.tracker import CallHistory, Session, Thread, drop_old_calls, fold
 from brimline.usage import Usage
@@ -211,6 +221,46 @@ def test_clock_that_went_back_is_no_idle_time() -> None:
 def test_cause_is_a_context_edit_if_the_prompt_shrank() -> None:
     found = misses(WARM, (10, 20_000, 15_000, 1))
     assert (only(found).cause, only(found).tokens) == ("context edit", 14_810)
+
+
+def continued(*events: AnyEvent, tokens: Tokens = (10, 15_000, 45_000, 1)) -> list[CacheMiss]:
+    """The misses of a call after these events, which came after three calls."""
+    calls = [call(1, (10, 15_000, 25_000, 1)), call(2, (10, 40_000, 20_000, 1))]
+    known = SessionSeen(version="2.1.1", effort="low")
+    before = [known, *calls, call(3, (10, 60_000, 30_000, 1))]
+    return find_misses(thread_of([*before, *events, call(4, tokens)]))
+
+
+@pytest.mark.parametrize(
+    ("event", "cause"),
+    [
+        (Rewound(to="c2"), "rewind"),
+        (Trimmed(), "context edit"),
+        (Edited(call="c4", kind="clear_tool_uses"), "context edit"),
+        (SessionSeen(version="2.1.2"), "resume"),
+        (SessionSeen(effort="high"), "effort switch"),
+    ],
+)
+def test_cause_is_what_the_client_recorded(event: AnyEvent, cause: str) -> None:
+    found = continued(event, tokens=(10, 15_000, 80_000, 1))
+    assert [(miss.number, miss.cause) for miss in found] == [(4, cause)]
+
+
+def test_rewind_can_read_what_the_call_before_it_had_left() -> None:
+    """Not more: what was sent after that is gone, and the new words were never cached."""
+    assert continued(Rewound(to="c1"), tokens=(10, 40_000, 9_000, 1)) == []
+    assert only(continued(Rewound(to="c2"), tokens=(10, 40_000, 25_000, 1))).tokens == 20_000
+
+
+def test_rewind_to_the_start_can_read_only_the_system_prompt() -> None:
+    assert continued(Rewound(to=None), tokens=(10, 15_000, 70_000, 1)) == []
+    assert only(continued(Rewound(to=None), tokens=(10, 0, 70_000, 1))).tokens == 15_000
+
+
+def test_rewind_counts_more_than_other_changes_and_a_compaction_most() -> None:
+    trimmed = continued(Rewound(to="c2"), Trimmed(), tokens=(10, 0, 65_000, 1))
+    assert (only(trimmed).cause, only(trimmed).tokens) == ("rewind", 60_000)
+    assert continued(Rewound(to="c2"), Compacted()) == []
 
 
 # Compactions

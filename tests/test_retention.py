@@ -22,6 +22,7 @@ from brimline.events import (
     WindowReported,
 )
 from brimline.tracker import (
+    PromptChange,
     Session,
     Thread,
     drop_old_calls,
@@ -202,6 +203,18 @@ def test_usual_events_refer_to_no_dropped_call() -> None:
 def test_rewind_to_a_dropped_call_is_unknown() -> None:
     short = without_old_calls(fold(Session(), (call(n, 1_000 + n, None) for n in range(1, 40))))
     assert fold(short, [Rewound(to="c2")]).threads[MAIN].current_call is None
+    assert short.threads[MAIN].changes == ()
+    assert fold(short, [Rewound(to="c2")]).threads[MAIN].changes == (
+        PromptChange(39, "context edit"),
+    )
+
+
+def test_changes_before_the_calls_in_memory_are_dropped() -> None:
+    events = [[call(n, 1_000 + n, None), Trimmed()] for n in range(1, 40)]
+    thread = fold(Session(), [event for pair in events for event in pair]).threads[MAIN]
+    kept = drop_old_calls(thread, KEEP)
+    first = kept.dropped.count + 1
+    assert [change.calls for change in kept.changes] == list(range(first, 40))
 
 
 def test_only_threads_that_are_stored_lose_calls() -> None:

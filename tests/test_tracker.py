@@ -26,6 +26,7 @@ from brimline.events import (
 )
 from brimline.tracker import (
     SYNTHETIC,
+    PromptChange,
     Reading,
     Session,
     Thread,
@@ -557,6 +558,37 @@ def test_rewind_to_the_start_makes_the_context_unknown() -> None:
 
 def test_rewind_to_an_unknown_call_is_ignored() -> None:
     assert thread_of(call("a", 5_000), Rewound(to="z")).current == "a"
+
+
+def test_changes_of_the_prompt_are_kept_with_their_places() -> None:
+    edited = Edited(call="d", kind="clear_tool_uses")
+    events = (
+        *(call("a", 5_000), call("b", 50_000), Rewound(to="a"), Rewound(to="a")),
+        *(call("c"), Trimmed(), edited, call("d"), Edited(call="c", kind="compact")),
+        *(Rewound(to=None), call("e")),
+    )
+    assert thread_of(*events).changes == (
+        PromptChange(2, "rewind", "a"),
+        PromptChange(3, "context edit"),
+        PromptChange(3, "context edit"),
+        PromptChange(3, "context edit"),
+        PromptChange(4, "rewind", None),
+    )
+
+
+def test_new_version_and_effort_change_the_prompt_of_every_thread() -> None:
+    sub = call("s", thread="helper")
+    same = SessionSeen(version="1.0", effort="low")
+    new = SessionSeen(version="1.1", effort="high")
+    session = session_of(Ended(thread="empty"), same, call("a"), sub, same, call("b"), new)
+    kinds = ("resume", "effort switch")
+    threads = {name: [*thread.changes] for name, thread in session.threads.items()}
+    assert threads == {
+        "empty": [],
+        MAIN: [PromptChange(2, kind) for kind in kinds],
+        "helper": [PromptChange(1, kind) for kind in kinds],
+    }
+    assert session.effort == "high"
 
 
 # Windows.

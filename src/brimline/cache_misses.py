@@ -13,7 +13,7 @@ import msgspec
 
 from brimline.events import Call, is_compaction_thread
 from brimline.prices import MILLION, day_of, find_price, tier_of
-from brimline.tracker import Thread
+from brimline.tracker import ChangeKind, Thread
 
 LIFETIME_S = 300.0
 LONG_LIFETIME_S = 3_600.0
@@ -26,7 +26,7 @@ BLOCK_TOKENS = 1_024
 LARGE_BLOCK_TOKENS = 4_096
 LARGE_BLOCK_MODELS = "gemini-"
 
-Change: TypeAlias = Literal["compaction", "clear"]
+Change: TypeAlias = Literal["compaction", "clear"] | ChangeKind
 Cause: TypeAlias = Literal[
     "idle longer than the cache lives",
     "model switch",
@@ -83,10 +83,13 @@ class MissFinder:
         self._has_cache = self._reports_writes = False
         self._lifetime_s = LIFETIME_S
 
-    def add(self, call: Call, change: Change | None = None) -> CacheMiss | None:
+    def add(
+        self, call: Call, change: Change | None = None, rewound_to: Call | None = None
+    ) -> CacheMiss | None:
         """Return the miss of the next call, if it is one.
 
-        `change` is what became of the prompt since the call before.
+        `change` is what became of the prompt since the call before; `rewound_to` is the call that a
+        rewind went back to, None for the empty start.
         """
         self._number += 1
         usage = call.usage
@@ -98,13 +101,15 @@ class MissFinder:
             self._system_read = read
         else:
             # A prompt that shrank may hold new words; of these, only the last reply is known.
-            left = min(self._tokens_left(before, change), usage.sent - before.usage.output)
-            tokens = left - read
+            base = rewound_to or before
+            is_new = change in NEW_CYCLE or (change == "rewind" and rewound_to is None)
+            left = self._system_read if is_new else self._tokens_left(base)
+            tokens = min(left, usage.sent - base.usage.output) - read
             if self._has_cache and tokens > self._tolerated_tokens(call):
                 miss = self._miss(call, before, change, tokens)
             if call.model != before.model:
                 self._system_read, self._has_cache, self._reports_writes = 0, False, False
-            if read and change in NEW_CYCLE:
+            if read and is_new:
                 self._system_read = min(read, self._system_read or read)
         self._before = call
         if usage.cache_write:
@@ -114,10 +119,8 @@ class MissFinder:
             self._has_cache = True
         return miss
 
-    def _tokens_left(self, before: Call, change: Change | None) -> int:
+    def _tokens_left(self, before: Call) -> int:
         """Return how many tokens a call could have left in the cache for the next."""
-        if change in NEW_CYCLE:
-            return self._system_read
         usage = before.usage
         return usage.cache_read + usage.cache_write if self._reports_writes else usage.sent
 
@@ -163,16 +166,26 @@ def find_misses(thread: Thread) -> list[CacheMiss]:
     finder, changes = MissFinder(first), _changes(thread)
     misses: list[CacheMiss] = []
     for place, call in enumerate(thread.calls.in_order(), first):
-        change = changes.get(place) if changes else None
-        if miss := finder.add(call, change):
+        if place in changes:
+            change, rewound_to = changes[place]
+            miss = finder.add(call, change, thread.calls.get(rewound_to or ""))
+        else:
+            miss = finder.add(call)
+        if miss:
             misses.append(miss)
     return misses
 
 
-def _changes(thread: Thread) -> Mapping[int, Change]:
-    """Return what became of the prompt before a call, by the number of calls before it."""
-    changes: dict[int, Change] = dict.fromkeys(thread.clears, "clear")
-    changes.update(dict.fromkeys((each.calls for each in thread.compactions), "compaction"))
+def _changes(thread: Thread) -> Mapping[int, tuple[Change, str | None]]:
+    """Return what became of the prompt before a call, by the number of calls before it.
+
+    The greatest change counts: a new cycle, then a rewind, then the others.
+    """
+    changes: dict[int, tuple[Change, str | None]] = {}
+    for each in sorted(thread.changes, key=lambda each: each.kind == "rewind"):
+        changes[each.calls] = each.kind, each.to
+    changes |= dict.fromkeys(thread.clears, ("clear", None))
+    changes |= dict.fromkeys((each.calls for each in thread.compactions), ("compaction", None))
     return changes
 
 

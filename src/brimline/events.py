@@ -34,7 +34,7 @@ class SessionSeen(Event, frozen=True):
     """Properties of a session; None leaves a property as it was.
 
     `records_compactions` is whether the source reports compactions; if not, a fall of the occupancy
-    is the only sign.
+    is the only sign. `effort` is how much the model is to think, in the client's words.
     """
 
     session: str | None = None
@@ -43,6 +43,7 @@ class SessionSeen(Event, frozen=True):
     version: str | None = None
     title: str | None = None
     records_compactions: bool | None = None
+    effort: str | None = None
 
 
 class Call(Event, frozen=True):

@@ -275,6 +275,16 @@ def test_new_client_version_is_reported_once() -> None:
     assert fold(Session(), reader).id == "s1"
 
 
+def test_new_effort_is_reported_once() -> None:
+    """A subagent's own effort is not that of the session."""
+    efforts = ("low", "low", None, "high", None)
+    calls = [assistant(f"m{n}", effort=effort) for n, effort in enumerate(efforts)]
+    aside = assistant("s1", isSidechain=True, agentId="a1", effort="max")
+    reader, _ = parse_records(*calls, aside)
+    seen = [event for event in reader if isinstance(event, SessionSeen)]
+    assert [event.effort for event in seen] == ["low", "high"]
+
+
 @pytest.mark.parametrize("stamp", [None, "", "yesterday", "2026-11-14"], ids=repr)
 def test_call_without_a_valid_time_counts(stamp: str | None) -> None:
     (call,) = events(assistant("m1", timestamp=stamp))

@@ -51,8 +51,8 @@ def meta(name: str = OWN, **fields: Any) -> Json:
     return line("session_meta", known | fields)
 
 
-def turn(name: str, model: str = "gpt-5.5") -> Json:
-    return line("turn_context", {"turn_id": name, "model": model})
+def turn(name: str, model: str = "gpt-5.5", **more: Any) -> Json:
+    return line("turn_context", {"turn_id": name, "model": model, **more})
 
 
 def tokens(prompt: int, output: int, cached: int = 0, written: int = 0) -> Json:
@@ -286,6 +286,15 @@ def test_repeated_header_gives_an_event_only_for_a_change() -> None:
     read_events = events(meta(), meta(), meta(cli_version="0.166.0"))
     assert read_events[1:] == [
         SessionSeen(at=SECONDS, version="0.166.0", project="/home/me/project"),
+    ]
+
+
+def test_new_effort_is_reported_once() -> None:
+    efforts = ("low", "low", None, "xhigh")
+    read_events = events(*(turn(f"t{n}", effort=effort) for n, effort in enumerate(efforts)))
+    assert read_events == [
+        SessionSeen(at=SECONDS, effort="low"),
+        SessionSeen(at=SECONDS, effort="xhigh"),
     ]
 
 

@@ -5,7 +5,9 @@ from brimline.tracker.reading import Reading, ReadingState, client_shows, read, 
 from brimline.tracker.retention import drop_old_calls, drop_stored_calls, refers_to_dropped_call
 from brimline.tracker.session_fold import SYNTHETIC, fold
 from brimline.tracker.state import (
+    ChangeKind,
     Compaction,
+    PromptChange,
     Session,
     Thread,
     context_threads,
@@ -17,7 +19,9 @@ from brimline.tracker.state import (
 __all__ = [
     "SYNTHETIC",
     "CallHistory",
+    "ChangeKind",
     "Compaction",
+    "PromptChange",
     "Reading",
     "ReadingState",
     "Session",

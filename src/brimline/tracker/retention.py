@@ -45,6 +45,7 @@ def drop_old_calls(thread: Thread, keep: int) -> Thread:
         calls=CallHistory(calls[excess:]),
         compactions=thread.compactions[len(compactions) :],
         clears=thread.clears[len(clears) :],
+        changes=tuple(each for each in thread.changes if each.calls > count),
         dropped=_add_dropped(thread, old, compactions, len(compactions) + len(clears)),
     )
 

@@ -22,7 +22,7 @@ from brimline.events import (
     compaction_thread,
 )
 from brimline.tracker.call_history import CallHistory
-from brimline.tracker.state import Compaction, Session, Thread
+from brimline.tracker.state import ChangeKind, Compaction, PromptChange, Session, Thread
 from brimline.tracker.title import shorten_title
 
 SYNTHETIC = "<synthetic>"  # the model of a reply that the client wrote itself: no call
@@ -94,9 +94,17 @@ class _Draft:
             "version": event.version,
             "title": shorten_title(event.title) if event.title else None,
             "records_compactions": event.records_compactions,
+            "effort": event.effort,
         }
+        self._note_change("resume", self._session.version, event.version)
+        self._note_change("effort switch", self._session.effort, event.effort)
         known = {field: value for field, value in fields.items() if value is not None}
         self._session = msgspec.structs.replace(self._session, **known)
+
+    def _note_change(self, kind: ChangeKind, before: str | None, now: str | None) -> None:
+        if before is not None and now is not None and now != before:
+            for name in {*self._threads, *self._drafts}:
+                self._thread(name).note_change(kind)
 
     def _thread(self, name: str) -> "_ThreadDraft":
         draft = self._drafts.get(name)
@@ -124,6 +132,7 @@ class _ThreadDraft:
         self._dropped = thread.dropped
         self._sustained = thread.sustained
         self._fell_from = thread.fell_from
+        self._changes = thread.changes
 
     @property
     def _call_count(self) -> int:
@@ -147,6 +156,7 @@ class _ThreadDraft:
             self._dropped,
             self._sustained,
             self._fell_from,
+            self._changes,
         )
 
     def call(self, call: Call, is_recorded: bool) -> None:
@@ -165,6 +175,10 @@ class _ThreadDraft:
         self._calls.put(call)
         if call.at is not None:
             self._at = call.at
+
+    def note_change(self, kind: ChangeKind, to: str | None = None) -> None:
+        if self._calls:
+            self._changes = (*self._changes, PromptChange(self._call_count, kind, to))
 
     def pop_last(self, id: str) -> Call | None:
         """Remove the last call, if it has this id and is the current one."""
@@ -187,12 +201,16 @@ class _ThreadDraft:
                 self._start_cycle()
             case Trimmed():
                 self._current = None  # less is held than the last call reports, how much is unknown
+                self.note_change("context edit")
             case Edited(call=call):
                 self._edit(call)
             case Rewound(to=call) if call is None or call in self._calls:
+                if call != self._current:
+                    self.note_change("rewind", call)
                 self._current, self._fell_from = call, None
             case Rewound() if self._dropped.count:
                 self._current = None  # perhaps a dropped call: what it held is no longer known
+                self.note_change("context edit")
             case WindowReported():
                 self._window = event.tokens
             case Spent():
@@ -266,6 +284,8 @@ class _ThreadDraft:
         if call == self._edited:
             return
         self._edits, self._edited = self._edits + 1, call
+        before = self._call_count - (call in self._calls)
+        self._changes = (*self._changes, PromptChange(before, "context edit"))
         self._fell_from = None
         last = self._compactions[-1] if self._compactions else None
         fell_here = last is not None and last.inferred and last.calls == self._call_count - 1

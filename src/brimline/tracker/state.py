@@ -1,6 +1,7 @@
 """A session and its threads, as folded from events, with every figure of a thread."""
 
 from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -29,6 +30,21 @@ class Compaction(msgspec.Struct, frozen=True):
     model: str | None = None
     inferred: bool = False
     overflow: bool = False
+
+
+ChangeKind: TypeAlias = Literal["rewind", "context edit", "resume", "effort switch"]
+
+
+class PromptChange(msgspec.Struct, frozen=True):
+    """A change of what is sent, other than new messages at its end; `calls` came before it.
+
+    A resume is one by another version of the client. `to` is the call that a rewind went back to,
+    None for the empty start.
+    """
+
+    calls: int
+    kind: ChangeKind
+    to: str | None = None
 
 
 def held_at_trigger(compaction: Compaction) -> int | None:
@@ -74,7 +90,7 @@ class Thread(msgspec.Struct, frozen=True):
     what three calls in a row sent at least in a cycle that ended, by model ("" if unknown: JSON has
     only texts as keys). `fell_from` is what was held before the last call if that sent far less,
     without a record of a compaction. `spendings` are the tokens without an occupancy; those without
-    an id are added up by model.
+    an id are added up by model. `changes` are those of the prompt that are no new cycle.
     """
 
     name: str
@@ -93,6 +109,7 @@ class Thread(msgspec.Struct, frozen=True):
     dropped: DroppedCalls = NO_CALLS_DROPPED
     sustained: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     fell_from: int | None = None
+    changes: tuple[PromptChange, ...] = ()
 
     @property
     def call_count(self) -> int:
@@ -237,6 +254,7 @@ class Session(msgspec.Struct, frozen=True):
     windows: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     observed_windows: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     unmetered: int = 0
+    effort: str | None = None
 
 
 def total(threads: Iterable[Thread]) -> tuple[int, Usage]:

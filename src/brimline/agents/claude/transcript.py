@@ -53,6 +53,7 @@ class ClaudeCarry(msgspec.Struct):
 
     session: str | None = None
     version: str | None = None
+    effort: str | None = None
     boundary: set[str] = msgspec.field(default_factory=set[str])
     roots: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     proved: set[str] = msgspec.field(default_factory=set[str])
@@ -142,7 +143,7 @@ class TranscriptParser:
             known.boundary.discard(thread)
         if message.model in known.hinted and usage.sent > short_limit(message.model, line.version):
             return (*self._seen(line), *self._prove({message.model}), *calls)
-        if known.session is not None and known.version == line.version:
+        if self._is_known(line):
             return calls
         return (*self._seen(line), *calls)
 
@@ -160,12 +161,21 @@ class TranscriptParser:
         self._carry.boundary.add(thread)
         return (*self._seen(line), compacted(line.compact_metadata, line.timestamp, thread))
 
-    def _seen(self, line: ClaudeRecord) -> Sequence[AnyEvent]:
+    def _is_known(self, line: ClaudeRecord) -> bool:
         known = self._carry
-        if known.session is not None and known.version == line.version:
+        return (
+            known.session is not None
+            and known.version == line.version
+            and (line.effort is None or line.effort == known.effort or line.is_sidechain)
+        )
+
+    def _seen(self, line: ClaudeRecord) -> Sequence[AnyEvent]:
+        if self._is_known(line):
             return ()
+        known = self._carry
         first = known.session is None
         known.session, known.version = line.session_id or "", line.version
+        known.effort = line.effort or known.effort
         return (
             SessionSeen(
                 session=line.session_id if first else None,
@@ -173,6 +183,7 @@ class TranscriptParser:
                 project=line.cwd if first else None,
                 version=line.version,
                 records_compactions=True,
+                effort=known.effort,
             ),
         )
 

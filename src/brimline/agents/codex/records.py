@@ -113,6 +113,7 @@ class Context(msgspec.Struct, frozen=True, gc=False):
     model: str | None = None
     turn_id: str | None = None
     service_tier: str | None = None
+    effort: str | None = None
 
 
 class CodexRecord(msgspec.Struct, frozen=True, gc=False):

@@ -70,6 +70,7 @@ class Memory(msgspec.Struct, omit_defaults=True):
     project: str | None = None
     model: str | None = None
     service_tier: str | None = None
+    effort: str | None = None
     turn: str | None = None
     window: int | None = None
     counted: CodexTokens | None = None
@@ -171,7 +172,10 @@ class RolloutParser:
         context, memory = _context.decode(line.payload), self._memory
         memory.turn = context.turn_id or memory.turn
         memory.model = context.model or memory.model
-        return ()
+        if context.effort in (None, memory.effort):
+            return ()
+        memory.effort = context.effort
+        return (SessionSeen(at=parse_time(line.timestamp), effort=context.effort),)
 
     def _settings_applied(self, line: CodexLine, event: EventMessage) -> Events:
         settings, memory = event.thread_settings, self._memory
