@@ -11,8 +11,8 @@ from .sample_views import NOW, Json, thread, view
 pytestmark = pytest.mark.slow
 
 FULLEST_FIRST = [
-    "~/crawler", "~/importer", "~/shop-backend", "~/billing", "~/ledger", "~/docs-site",
-    "~/mobile-app",
+    "~/crawler", "~/importer", "~/shop-backend", "~/ledger", "~/docs-site", "~/mobile-app",
+    "~/billing",
 ]  # fmt: skip
 
 
@@ -20,7 +20,7 @@ def is_selected(lines: list[str], project: str) -> bool:
     return any("▸" in line and project in line for line in lines)
 
 
-def test_fullest_session_is_first_unknown_last_and_ended_hidden(
+def test_fullest_session_is_first_idle_last_and_ended_hidden(
     daemon: FakeDaemon, tmp_path: Path
 ) -> None:
     async def test(app: AppDriver) -> None:
@@ -56,11 +56,11 @@ def test_keys_move_the_selection(daemon: FakeDaemon, tmp_path: Path) -> None:
         await app.press("j", "k", "k")
         await at("~/crawler")
         await app.press("G")
-        await at("~/mobile-app")
+        await at("~/billing")
         await app.press("enter")
-        await app.shows("session mobile-app")
+        await app.shows("session billing")
         await app.press("escape")
-        await at("~/mobile-app")
+        await at("~/billing")
         await app.press("g")
         await at("~/crawler")
 

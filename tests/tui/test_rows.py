@@ -182,13 +182,13 @@ def names(sort: str, **fields: Any) -> list[str]:
     look = ListOptions(
         HOME, sort=next(known_sort for known_sort in SORTS if known_sort == sort), **fields
     )
-    return [view.session.id for view in select_sessions(decode(*scene()), look)]
+    return [view.session.id for view in select_sessions(decode(*scene()), look, NOW)]
 
 
 def test_sessions_sort_by_each_order() -> None:
-    """Equal sessions are sorted fullest first."""
+    """Equal sessions are sorted fullest first, those that are idle for an hour last."""
     assert names("fullest")[:3] == ["crawler", "importer", "shop-backend"]
-    assert names("fullest")[-1] == "mobile-app"
+    assert names("fullest")[-3:] == ["mobile-app", "billing", "yesterday"]
     assert names("latest")[-1] == "billing"
     assert names("project") == sorted(names("project"))
     assert names("agent")[-2:] == ["docs-site", "ledger"]

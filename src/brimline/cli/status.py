@@ -23,7 +23,12 @@ from brimline.events import MAIN
 from brimline.monitor.rules import Rules
 from brimline.policy.levels import Fullness
 from brimline.settings import seconds
-from brimline.survey.status import SessionStatus, ThreadStatus, survey_sessions
+from brimline.survey.status import (
+    SessionStatus,
+    ThreadStatus,
+    activity_order,
+    survey_sessions,
+)
 from brimline.terminal.text import (
     Cell,
     Column,
@@ -38,7 +43,6 @@ from brimline.tracker import Reading
 from brimline.usage import format_occupancy, format_percent, format_tokens
 from brimline.windows import Limit, Window, model_aliases
 
-RECENT_S = 3_600.0  # sessions that were active since then are listed first
 MIN_BAR_COLUMNS, MAX_BAR_COLUMNS = 8, 40
 MAX_SUBAGENTS = 4  # the latest of a session; `--all` shows the others
 MAX_NAME_COLUMNS = 12  # of a subagent
@@ -102,7 +106,10 @@ def run(context: Context, options: argparse.Namespace) -> int:
     )
     print_problems(survey.problems)
     print_store_problems(context)
-    sessions = sorted(survey.sessions, key=lambda session: _order(context, session))
+    sessions = sorted(
+        survey.sessions,
+        key=lambda each: activity_order(each.active_at, each.main.reading.percent_raw, context.now),
+    )
     if options.json:
         emit_json([_json(context, rules, g, r) for g in sessions for r in g.threads])
     elif sessions:
@@ -121,12 +128,6 @@ def _nothing(context: Context, options: argparse.Namespace) -> int:
 
         return demo.play(context)
     return 0
-
-
-def _order(context: Context, session: SessionStatus) -> tuple[bool, bool, float]:
-    known = session.main.reading.percent_raw
-    is_old = session.active_at < context.now - RECENT_S
-    return (is_old, known is None, 0 if known is None else -known)
 
 
 def _print_sessions(

@@ -72,7 +72,8 @@ def _frame(
 ) -> int:
     every, live = _views(context, options, files)
     since = None if options.all else context.now - seconds(context.settings.since)
-    selected = select_sessions(every, ListOptions(look.home, agents=look.agents, since=since))
+    shown = ListOptions(look.home, agents=look.agents, since=since)
+    selected = select_sessions(every, shown, context.now)
     if options.json:
         emit_json(selected)
         return 0

@@ -28,6 +28,17 @@ class ThreadStatus(msgspec.Struct, frozen=True):
     reading: Reading
 
 
+RECENT_S = 3_600.0  # sessions that were active since then are listed first
+
+
+def activity_order(
+    active_at: float, percent_raw: float | None, now: float
+) -> tuple[bool, bool, float]:
+    """Return the sort key of a session: recently active ones first, of these the fullest."""
+    full = 0.0 if percent_raw is None else -percent_raw
+    return (active_at < now - RECENT_S, percent_raw is None, full)
+
+
 class SessionStatus(msgspec.Struct, frozen=True):
     """One session: its main thread and its subagents, the newest first."""
 

@@ -76,6 +76,15 @@ class SessionView(msgspec.Struct, frozen=True):
         return f"{self.session.agent}/{self.session.id}"
 
     @property
+    def active_at(self) -> float:
+        """The time of the last call of any thread; 0 if the session has ended."""
+        if self.session.ended_at is not None:
+            return 0.0
+        return max((thread.at or 0.0 for thread in self.threads), default=0.0) or (
+            self.session.seen_at
+        )
+
+    @property
     def main(self) -> ThreadView | None:
         return next((thread for thread in self.threads if thread.thread == MAIN), None)
 

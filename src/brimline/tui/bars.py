@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from brimline.survey.status import RECENT_S
 from brimline.terminal.text import draw_bar, format_age, shorten_home, strip_control
 from brimline.tui.api_types import SessionView, ThreadView
 from brimline.tui.styled_text import Line, Shade, Span
@@ -9,7 +10,6 @@ from brimline.usage import format_occupancy, format_percent, format_tokens
 from brimline.windows import normalize_model
 
 LEVEL_MARK, PENDING_MARK, LIMIT_MARK = "╎", "◆", "┃"
-STALE_AFTER_S = 3_600.0
 
 # Shown beside the colours, and instead of them on a terminal without colours.
 SHADE_WORDS: dict[Shade, str] = {
@@ -80,7 +80,7 @@ def state_text(view: SessionView, thread: ThreadView | None, now: float) -> str:
     if thread is None:
         return "unknown"
     age = now - last_seen_at(view, thread)
-    if age > STALE_AFTER_S:
+    if age > RECENT_S:
         return f"stale {format_age(age)}"
     if thread.state == "unknown" and view.session.problem:
         return "unreadable"

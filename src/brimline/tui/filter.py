@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
+from brimline.survey.status import activity_order
 from brimline.tui.api_types import SessionView
 from brimline.tui.bars import last_seen_at
 
@@ -23,10 +24,11 @@ class ListOptions(msgspec.Struct, frozen=True):
     since: float | None = None
 
 
-def select_sessions(views: Iterable[SessionView], options: ListOptions) -> list[SessionView]:
-    return sorted(
-        (view for view in views if matches(view, options)), key=lambda v: _sort_key(v, options.sort)
-    )
+def select_sessions(
+    views: Iterable[SessionView], options: ListOptions, now: float
+) -> list[SessionView]:
+    selected = (view for view in views if matches(view, options))
+    return sorted(selected, key=lambda view: _sort_key(view, options.sort, now))
 
 
 def matches(view: SessionView, options: ListOptions) -> bool:
@@ -42,10 +44,10 @@ def matches(view: SessionView, options: ListOptions) -> bool:
     return all(word.casefold() in text for word in options.words)
 
 
-def _sort_key(view: SessionView, sort: Sort) -> tuple[object, ...]:
+def _sort_key(view: SessionView, sort: Sort, now: float) -> tuple[object, ...]:
     main = view.main
-    full = main.percent_raw if main else None
-    fullest = (full is None, 0.0 if full is None else -full, view.key)
+    percent_raw = main.percent_raw if main else None
+    fullest = (*activity_order(view.active_at, percent_raw, now), view.key)
     if sort == "latest":
         return (-last_seen_at(view, main), view.key)
     if sort == "project":

@@ -58,7 +58,7 @@ class SessionList:
     def visible(self) -> list[SessionView]:
         since = None if self._include_old or self._max_age_s is None else self.now - self._max_age_s
         return select_sessions(
-            self.views.values(), msgspec.structs.replace(self.options, since=since)
+            self.views.values(), msgspec.structs.replace(self.options, since=since), self.now
         )
 
     def header_line(self, message: str = "") -> Line:
