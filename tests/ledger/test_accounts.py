@@ -145,6 +145,26 @@ def test_compaction_leaves_system_prompt_and_summary() -> None:
     assert tokens_of(ledger) == {"system and tools": 1_000, "compaction summary": 1_000}
 
 
+def test_compaction_keeps_what_is_recorded_again() -> None:
+    """What an earlier call wrote is no output of the call before the compaction."""
+    ledger = ledger_of(
+        call("a", 1_000, 10),
+        part("agent's words", 25),
+        part("tool calls", 1_000),
+        Compacted(at=1.0),
+        part("compaction summary", 1_000),
+        part("tool calls", 1_000),
+        part("tool results", 2_000),
+        call("b", 2_600),
+    )
+    assert tokens_of(ledger) == {
+        "system and tools": 1_000,
+        "compaction summary": 400,
+        "tool calls": 400,
+        "tool results": 800,
+    }
+
+
 def test_context_is_unknown_after_a_compaction() -> None:
     ledger = ledger_of(call("a", 1_000), Compacted(at=1.0), part("compaction summary", 1_000))
     assert ledger.sent is None

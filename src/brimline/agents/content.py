@@ -81,7 +81,8 @@ class ToolCall(msgspec.Struct, frozen=True):
     """A tool that the agent called; `files` are those that an edit changes, or that a read shows.
 
     `job` names the running command that a call of kind `wait` waits for. `arguments` are as the
-    client wrote them, mostly JSON.
+    client wrote them, mostly JSON. `server` is the tool's MCP server, if the name alone does not
+    tell it.
     """
 
     tool: str
@@ -92,6 +93,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     job: str = ""
     arguments: msgspec.Raw | str = ""
     at: float | None = None
+    server: str = ""
 
     @property
     def summary(self) -> str:
@@ -317,7 +319,12 @@ class ToolNames(msgspec.Struct, frozen=True):
     subagents: frozenset[str] = frozenset()
 
     def read_call(
-        self, tool: str, call_id: str, arguments: msgspec.Raw, at: float | None
+        self,
+        tool: str,
+        call_id: str,
+        arguments: msgspec.Raw,
+        at: float | None,
+        server: str = "",
     ) -> Iterator[ToolCall | TodoList]:
         """Yield a call, and the to-do list that it writes."""
         kind: ToolKind = "subagent" if tool in self.subagents else "other"
@@ -330,7 +337,9 @@ class ToolNames(msgspec.Struct, frozen=True):
         elif tool in self.todos:
             kind, items = "todo", decode_arguments(arguments).todos
             yield TodoList(tuple(item.todo() for item in items))
-        yield ToolCall(tool, call_id, kind, command, files, arguments=arguments, at=at)
+        yield ToolCall(
+            tool, call_id, kind, command, files, arguments=arguments, at=at, server=server
+        )
 
 
 class ErrorMessage(msgspec.Struct, frozen=True):

@@ -93,6 +93,11 @@ class PartReader:
 
     def __init__(self) -> None:
         self._calls = BoundedDict[str, ToolCall](MAX_OPEN_CALLS)
+        self.restart()
+
+    def restart(self) -> None:
+        """Start a new context: some clients then record again what they keep of the old one."""
+        self._called = BoundedDict[str, bool](MAX_OPEN_CALLS)
         self._answered = BoundedDict[str, bool](MAX_OPEN_CALLS)
 
     def read(self, piece: Piece, record: int) -> Iterator[ContextPart]:
@@ -119,8 +124,9 @@ class PartReader:
                 pass
 
     def _call(self, call: ToolCall, record: int) -> Iterator[ContextPart]:
-        if call.call_id in self._calls:  # some clients write a call again with its result
+        if call.call_id in self._called:  # some clients write a call again with its result
             return
+        self._called[call.call_id] = True
         self._calls[call.call_id] = call
         size = len(bytes(call.arguments)) if isinstance(call.arguments, msgspec.Raw) else 0
         size = size or size_of(str(call.arguments)) or size_of(call.command)
@@ -148,7 +154,7 @@ def _tool_part(category: Category, call: ToolCall, size: int, record: int) -> Co
         size=size,
         record=record,
         tool=call.tool,
-        server=server_of(call.tool),
+        server=call.server or server_of(call.tool),
         tool_kind=call.kind,
         file=file,
         command=_first_words(call.command),

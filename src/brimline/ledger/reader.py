@@ -7,7 +7,14 @@ import msgspec
 
 from brimline.agents import get_agent
 from brimline.agents.content import ContentReader, Piece
-from brimline.events import MAIN, AnyEvent, is_compaction_thread
+from brimline.events import (
+    MAIN,
+    AnyEvent,
+    Cleared,
+    Compacted,
+    Rewound,
+    is_compaction_thread,
+)
 from brimline.ledger.accounts import Account, Balance, Entry
 from brimline.ledger.parts import PartReader
 from brimline.ledger.rates import Rates
@@ -47,6 +54,11 @@ class _ThreadReader:
         self._parts = PartReader()
         self.recorder = StepRecorder(content.usage_follows_reply)
 
+    def add_event(self, event: AnyEvent) -> None:
+        if isinstance(event, Cleared | Compacted | Rewound):
+            self._parts.restart()
+        self.recorder.add_event(event)
+
     def read(self, record: bytes, number: int) -> None:
         for piece in _read_pieces(self._content, record):
             for part in self._parts.read(piece, number):
@@ -69,7 +81,7 @@ def read_ledger(transcript: Transcript) -> SessionLedger:
         if record.events:
             events.extend(record.events)
             for thread, event in _by_thread(record.events):
-                reader_of(thread).recorder.add_event(event)
+                reader_of(thread).add_event(event)
         reader_of(record.thread).read(record.data, number)
     session = fold(Session(agent=transcript.agent), events)
     ledgers = [

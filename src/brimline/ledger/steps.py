@@ -17,6 +17,7 @@ from brimline.ledger.parts import ContextPart
 from brimline.tracker.session_fold import SYNTHETIC
 
 Start: TypeAlias = Literal["continued", "cleared", "compacted", "trimmed", "rewound"]
+RESTARTED = frozenset[Start]({"cleared", "compacted", "rewound"})
 
 
 class Step(msgspec.Struct):
@@ -57,6 +58,8 @@ class StepRecorder:
             (self._later_inputs if self._outputs else self.inputs).append(part)
         elif self._usage_follows_reply:
             self._outputs.append(part)
+        elif self._start in RESTARTED:  # written by an earlier call, and kept
+            self.inputs.append(part)
         elif self.steps:
             self.steps[-1].outputs.append(part)
 

@@ -1,0 +1,37 @@
+"""The pieces of a thread become parts, each once in a context."""
+
+import msgspec
+
+from brimline.agents.content import Piece, ToolCall, ToolResult
+from brimline.ledger.parts import ContextPart, PartReader
+
+CALL = ToolCall("find", "1", arguments=msgspec.Raw(b'{"word": "x"}'), server="notes")
+RESULT = ToolResult("1", True, "found")
+
+
+def parts_of(reader: PartReader, *pieces: Piece) -> list[ContextPart]:
+    return [part for piece in pieces for part in reader.read(piece, 1)]
+
+
+def test_call_that_is_recorded_again_counts_once() -> None:
+    parts = parts_of(PartReader(), CALL, CALL, RESULT, RESULT)
+    assert [part.category for part in parts] == ["tool calls", "tool results"]
+
+
+def test_call_that_a_new_context_keeps_counts_again() -> None:
+    reader = PartReader()
+    first = parts_of(reader, CALL, RESULT)
+    reader.restart()
+    assert parts_of(reader, CALL, RESULT) == first
+
+
+def test_result_of_a_call_before_the_new_context_keeps_its_tool() -> None:
+    reader = PartReader()
+    parts_of(reader, CALL)
+    reader.restart()
+    assert [part.tool for part in parts_of(reader, RESULT)] == ["find"]
+
+
+def test_server_that_the_reader_knows_counts() -> None:
+    parts = parts_of(PartReader(), CALL, RESULT, ToolCall("mcp__files__read", "2"))
+    assert [part.server for part in parts] == ["notes", "notes", "files"]
