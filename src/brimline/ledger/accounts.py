@@ -152,9 +152,11 @@ class Account:
 
     def _remove(self, tokens: int, categories: Iterable[Category]) -> int:
         """Take up to so many tokens from the oldest entries of these categories."""
-        left = tokens
+        left = wanted = min(tokens, sum(self._totals[category] for category in categories))
+        if wanted <= 0:
+            return 0
         for entry in self.entries:
-            if left <= 0:
+            if not left:
                 break
             if entry.part.category in categories:
                 removed = min(left, entry.tokens)
@@ -162,7 +164,7 @@ class Account:
                 left -= removed
                 self._totals[entry.part.category] -= removed
         self.entries = [entry for entry in self.entries if entry.tokens]
-        return tokens - max(0, left)
+        return wanted
 
 
 def split(total: int, weights: Sequence[float]) -> list[int]:

@@ -1,6 +1,6 @@
 """The parts of a context: what came in, how large it is, what it is called."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -92,7 +92,7 @@ class PartReader:
     """Turns the pieces of one thread into parts."""
 
     def __init__(self) -> None:
-        self._calls = BoundedDict[str, ToolCall](MAX_OPEN_CALLS)
+        self._calls = BoundedDict[str, ContextPart](MAX_OPEN_CALLS)
         self.restart()
 
     def restart(self) -> None:
@@ -100,65 +100,74 @@ class PartReader:
         self._called = BoundedDict[str, bool](MAX_OPEN_CALLS)
         self._answered = BoundedDict[str, bool](MAX_OPEN_CALLS)
 
-    def read(self, piece: Piece, record: int) -> Iterator[ContextPart]:
-        """Yield the parts of a piece; to-dos and others are a part of something else."""
+    def read(self, piece: Piece, record: int) -> Iterable[ContextPart]:
+        """Return the parts of a piece; to-dos and others are a part of something else."""
         match piece:
-            case UserText(text) if text:
-                yield ContextPart("user words", _first_words(text), size_of(text), record)
+            case ToolResult():
+                return self._result(piece, record)
+            case ToolCall():
+                return self._call(piece, record)
             case ReplyText(text) if text:
-                yield ContextPart("agent's words", _first_words(text), size_of(text), record)
+                return (ContextPart("agent's words", _first_words(text), size_of(text), record),)
+            case UserText(text) if text:
+                return (ContextPart("user words", _first_words(text), size_of(text), record),)
             case Reasoning(text):
-                yield ContextPart("reasoning", "reasoning", size_of(text), record)
+                return (ContextPart("reasoning", "reasoning", size_of(text), record),)
             case AddedText(by, name, text) if text:
                 category, size = _CATEGORY_OF_ADDED[by], size_of(text)
-                yield ContextPart(category, name, size, record, server=piece.server)
+                return (ContextPart(category, name, size, record, server=piece.server),)
             case SummaryText(text) if text:
-                yield ContextPart("compaction summary", "summary", size_of(text), record)
+                return (ContextPart("compaction summary", "summary", size_of(text), record),)
             case Images(count) if count:
-                yield ContextPart("images", "image", 0, record, count)
-            case ToolCall():
-                yield from self._call(piece, record)
-            case ToolResult():
-                yield from self._result(piece, record)
+                return (ContextPart("images", "image", 0, record, count),)
             case _:
-                pass
+                return ()
 
-    def _call(self, call: ToolCall, record: int) -> Iterator[ContextPart]:
+    def _call(self, call: ToolCall, record: int) -> Iterable[ContextPart]:
         if call.call_id in self._called:  # some clients write a call again with its result
-            return
+            return ()
         self._called[call.call_id] = True
-        self._calls[call.call_id] = call
-        size = len(bytes(call.arguments)) if isinstance(call.arguments, msgspec.Raw) else 0
-        size = size or size_of(str(call.arguments)) or size_of(call.command)
-        yield _tool_part("tool calls", call, size + len(call.tool), record)
+        part = self._calls[call.call_id] = _tool_part(call, record)
+        return (part,)
 
-    def _result(self, result: ToolResult, record: int) -> Iterator[ContextPart]:
+    def _result(self, result: ToolResult, record: int) -> Iterable[ContextPart]:
         if result.call_id in self._answered:
-            return
+            return ()
         self._answered[result.call_id] = True
-        call = self._calls.get(result.call_id) or ToolCall("unknown tool")
-        category: Category = "subagent results" if call.kind == "subagent" else "tool results"
-        part = _tool_part(category, call, size_of(result.output), record)
-        yield msgspec.structs.replace(part, content=hash(result.output))
-        if result.images:
-            yield ContextPart("images", part.what, 0, record, result.images, part.tool, part.server)
+        call = self._calls.get(result.call_id, UNKNOWN_CALL)
+        part = msgspec.structs.replace(
+            call,
+            category="subagent results" if call.tool_kind == "subagent" else "tool results",
+            size=size_of(result.output),
+            record=record,
+            content=hash(result.output),
+        )
+        if not result.images:
+            return (part,)
+        image = ContextPart("images", call.what, 0, record, result.images, call.tool, call.server)
+        return (part, image)
 
 
-def _tool_part(category: Category, call: ToolCall, size: int, record: int) -> ContextPart:
-    file = call.files[0] if call.files else ""
-    name = file or call.command or call.summary
+UNKNOWN_CALL = ContextPart("tool calls", "unknown tool", 0, tool="unknown tool")
+
+
+def _tool_part(call: ToolCall, record: int) -> ContextPart:
     arguments = call.arguments
+    data = bytes(arguments) if isinstance(arguments, msgspec.Raw) else arguments.encode()
+    file = call.files[0] if call.files else ""
+    command = _first_words(call.command)
+    name = file or command or _first_words(call.summary)
     return ContextPart(
-        category=category,
-        what=_first_words(f"{call.tool} {name}" if name else call.tool),
-        size=size,
+        category="tool calls",
+        what=f"{call.tool} {name}" if name else call.tool,
+        size=len(call.tool) + (len(data) or size_of(call.command)),
         record=record,
         tool=call.tool,
         server=call.server or server_of(call.tool),
         tool_kind=call.kind,
         file=file,
-        command=_first_words(call.command),
-        arguments=hash(bytes(arguments) if isinstance(arguments, msgspec.Raw) else arguments),
+        command=command,
+        arguments=hash(data),
     )
 
 
