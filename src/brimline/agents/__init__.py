@@ -37,6 +37,11 @@ class Agent:
         """The events in its transcripts and streams."""
         return self._part("source").SOURCE
 
+    def memory_files(self, places: "Places", project: str | None) -> list[str]:
+        """The memory files that its client puts into every prompt without recording them."""
+        find = getattr(self._part("paths"), "memory_files", None)
+        return [] if find is None else find(places, project)
+
     @cached_property
     def hooks(self) -> "HookAdapter":
         """Its hooks' requests to observations, and replies to its answers."""

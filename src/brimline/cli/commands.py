@@ -26,6 +26,7 @@ COMMANDS = {
     "status": "list active sessions, recent and full ones first",
     "watch": "watch all sessions live in the terminal",
     "inspect": "show one transcript or stream, call by call",
+    "explain": "show what fills a session's context, and what is wasted",
     "report": "sum up calls, tokens, peaks, compactions and cost",
     "windows": "show the window and limit of each model, and why",
     "run": "run a headless agent and track its context",

@@ -43,8 +43,10 @@ class Balance(msgspec.Struct, frozen=True, gc=False):
 class Account:
     """The context of one thread, call by call: entries and `unexplained` add up to what is sent."""
 
-    def __init__(self, rates: Rates) -> None:
+    def __init__(self, rates: Rates, memory: Sequence[ContextPart] = ()) -> None:
+        """Start empty; `memory` is what the first prompt has of memory files without a record."""
         self._rates = rates
+        self._memory = memory
         self.entries: list[Entry] = []
         self.unexplained = 0
         self.balances: list[Balance] = []
@@ -80,8 +82,12 @@ class Account:
         if self._system is None:
             estimates = sum(self._rates.estimate(part) for part in step.inputs)
             self._system = max(0, call.usage.sent - round(estimates))
-        system = min(self._system, call.usage.sent)
-        self._enter(Entry(SYSTEM, system, place, call.id))
+        left = system = min(self._system, call.usage.sent)
+        for part in self._memory:
+            tokens = min(left, round(self._rates.estimate(part)))
+            self._enter(Entry(part, tokens, place, call.id))
+            left -= tokens
+        self._enter(Entry(SYSTEM, left, place, call.id))
         self._add_inputs(step.inputs, call.usage.sent - system, place, call.id)
 
     def _continue(self, place: int, step: Step, before: Step) -> None:

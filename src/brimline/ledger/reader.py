@@ -1,11 +1,12 @@
 """Read the ledger of every thread of a session from its transcripts."""
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 import msgspec
 
-from brimline.agents import get_agent
+from brimline.agents import Agent, get_agent
 from brimline.agents.content import ContentReader, Piece
 from brimline.events import (
     MAIN,
@@ -16,11 +17,11 @@ from brimline.events import (
     is_compaction_thread,
 )
 from brimline.ledger.accounts import Account, Balance, Entry
-from brimline.ledger.parts import PartReader
+from brimline.ledger.parts import ContextPart, PartReader
 from brimline.ledger.rates import Rates
 from brimline.ledger.steps import Step, StepRecorder
 from brimline.tracker import Session, Thread, fold
-from brimline.transcripts.source import MALFORMED, Transcript
+from brimline.transcripts.source import MALFORMED, Places, Transcript, to_text
 
 
 class ThreadLedger(msgspec.Struct, frozen=True):
@@ -65,8 +66,11 @@ class _ThreadReader:
                 self.recorder.add_part(part)
 
 
-def read_ledger(transcript: Transcript) -> SessionLedger:
-    """Read a transcript; raises UnreadableTranscript."""
+def read_ledger(transcript: Transcript, places: Places | None = None) -> SessionLedger:
+    """Read a transcript; raises UnreadableTranscript.
+
+    With `places`, memory files that the client does not record are looked for there.
+    """
     agent = get_agent(transcript.agent)
     events: list[AnyEvent] = []
     readers: dict[str, _ThreadReader] = {}
@@ -84,12 +88,21 @@ def read_ledger(transcript: Transcript) -> SessionLedger:
                 reader_of(thread).add_event(event)
         reader_of(record.thread).read(record.data, number)
     session = fold(Session(agent=transcript.agent), events)
+    memory = _memory_parts(agent, places, session.project or transcript.project)
     ledgers = [
-        settle(thread, readers[thread].recorder, session.threads[thread])
+        settle(thread, readers[thread].recorder, session.threads[thread], memory)
         for thread in readers
         if thread in session.threads
     ]
     return SessionLedger(session, ledgers)
+
+
+def _memory_parts(agent: Agent, places: Places | None, project: str | None) -> list[ContextPart]:
+    parts: list[ContextPart] = []
+    for path in agent.memory_files(places, project) if places else ():
+        with suppress(OSError):
+            parts.append(ContextPart("memory files", to_text(path), os.stat(path).st_size))
+    return parts
 
 
 def _by_thread(events: Iterable[AnyEvent]) -> Iterator[tuple[str, AnyEvent]]:
@@ -105,11 +118,13 @@ def _read_pieces(content: ContentReader, record: bytes) -> list[Piece]:
     return []
 
 
-def settle(name: str, recorder: StepRecorder, thread: Thread) -> ThreadLedger:
+def settle(
+    name: str, recorder: StepRecorder, thread: Thread, memory: Sequence[ContextPart] = ()
+) -> ThreadLedger:
     """Account for every call of a thread, with rates that are learned from all of them."""
     steps = recorder.steps
     rates = Rates(steps)
-    account = Account(rates)
+    account = Account(rates, memory)
     fallen = {one.calls for one in thread.compactions if one.inferred}
     for place, step in enumerate(steps):
         if step.start == "rewound":

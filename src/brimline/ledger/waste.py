@@ -9,6 +9,7 @@ from brimline.events import Call
 from brimline.ledger.accounts import Entry
 from brimline.ledger.steps import Step
 from brimline.prices import MILLION, day_of, find_price, tier_of
+from brimline.usage import format_tokens
 
 WasteKind: TypeAlias = Literal[
     "read again unchanged",
@@ -19,19 +20,38 @@ WasteKind: TypeAlias = Literal[
     "large result",
 ]
 
+ADVICE: dict[WasteKind, str] = {
+    "read again unchanged": "{what}: the same result {times} times, {tokens} tokens too many.",
+    "same command, same output": "{what}: the same output {times} times, {tokens} tokens too many.",
+    "stale read": "{what}: changed since, so that {tokens} tokens are out of date.",
+    "MCP tools never called": (
+        "MCP server {what}: no tool of it was called, {tokens} tokens. Disable it for this project."
+    ),
+    "large memory file": (
+        "{what}: {tokens} tokens of every session. Move what is rarely needed to another file."
+    ),
+    "large result": (
+        "{what}: {tokens} tokens. Ask for a part of it: a range of lines, a filter, a limit."
+    ),
+}
+
 MIN_WASTE_TOKENS = 200  # less is not worth a line
 MIN_LARGE_TOKENS = 5_000
 MAX_LARGE_RESULTS = 5
 
 
 class Waste(msgspec.Struct, frozen=True):
-    """One finding; `times` is how often it came in. `cost` is in USD, None if no price is known."""
+    """One finding; `times` is how often it came in. `cost` is in USD, None if no price is known.
+
+    `advice` is a sentence or two for people.
+    """
 
     kind: WasteKind
     what: str
     tokens: int
     cost: float | None
-    times: int = 1
+    times: int
+    advice: str
 
 
 def find_waste(entries: Sequence[Entry], steps: Sequence[Step]) -> list[Waste]:
@@ -46,7 +66,8 @@ def find_waste(entries: Sequence[Entry], steps: Sequence[Step]) -> list[Waste]:
         if tokens < MIN_WASTE_TOKENS:
             return
         counted.update(map(id, fresh))
-        found.append(Waste(kind, what, tokens, costs.of(fresh), times))
+        advice = ADVICE[kind].format(what=what, tokens=format_tokens(tokens), times=times)
+        found.append(Waste(kind, what, tokens, costs.of(fresh), times, advice))
 
     for kind, group in _repeats(entries):
         add(kind, group[0].part.what, group[1:], len(group))

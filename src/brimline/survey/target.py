@@ -52,17 +52,36 @@ def _load(target: str, places: Places, stdin: BinaryIO, agent: str | None) -> Lo
     return load_session(find_session(places, target, [agent] if agent else agent_names()))
 
 
-def _load_file(path: str, places: Places, agent: str | None) -> LoadedSession:
+def files_of_path(path: str, places: Places, agent: str | None = None) -> SessionFiles:
+    """Return a transcript with those of its subagents.
+
+    Raises UnreadableTranscript, also for a client's stream.
+    """
+    owner, form = _detect_file(path, agent)
+    if form == "stream":
+        hint = "`brimline inspect` reads streams."
+        raise UnreadableTranscript(path, "it is a client's stream, not a transcript", hint)
+    return _session_files(owner, path, places)
+
+
+def _detect_file(path: str, agent: str | None) -> tuple[str, Form]:
     _require_regular_file(path)
     with open_transcript(path) as file:
         head = file.read(HEAD_BYTES)
-    owner, form = _detect(head, path, agent)
-    if form == "stream":
-        return _load_stream(_PeekableFile(open_transcript(path)), path, owner)
+    return _detect(head, path, agent)
+
+
+def _session_files(owner: str, path: str, places: Places) -> SessionFiles:
     status = os.stat(path)
     transcript = Transcript(owner, path, status.st_mtime, status.st_size)
-    files = [transcript, *_subagents(transcript, places)]
-    folded = load_session(SessionFiles(owner, "", tuple(files)))
+    return SessionFiles(owner, "", (transcript, *_subagents(transcript, places)))
+
+
+def _load_file(path: str, places: Places, agent: str | None) -> LoadedSession:
+    owner, form = _detect_file(path, agent)
+    if form == "stream":
+        return _load_stream(_PeekableFile(open_transcript(path)), path, owner)
+    folded = load_session(_session_files(owner, path, places))
     if folded.problems and folded.tally.records == 0:
         raise UnreadableTranscript(path, folded.problems[0].removeprefix(f"cannot read {path}: "))
     return folded

@@ -22,6 +22,7 @@ from brimline.windows import LONG_CONTEXT_SUFFIX, LONG_WINDOW, ClientSettings
 SUBAGENT = "agent-"
 DEFAULTS = (".claude", ".config/claude")
 STATE_FILE = ".claude.json"
+MEMORY_FILE, LOCAL_MEMORY_FILE = "CLAUDE.md", "CLAUDE.local.md"
 PROJECT_FILES = ("settings.json", "settings.local.json")
 # The limit for the client's own .claude.json, which keeps a history of every project.
 MAX_STATE_BYTES = 16 << 20
@@ -34,6 +35,17 @@ def roots(places: Places) -> list[Path]:
     named = places.env.get("CLAUDE_CONFIG_DIR")
     parts = [part.strip() for part in (named or "").split(",")]
     return [Path(part) for part in parts if part] or [places.home / place for place in DEFAULTS]
+
+
+def memory_files(places: Places, project: str | None) -> list[str]:
+    """The user's CLAUDE.md, and those of the project and of the folders above it."""
+    files = [root / MEMORY_FILE for root in roots(places)]
+    if project is not None and Path(project).is_absolute():
+        for folder in (Path(project), *Path(project).parents):
+            files += [folder / name for name in (MEMORY_FILE, LOCAL_MEMORY_FILE)]
+            files.append(folder / ".claude" / MEMORY_FILE)
+    found = dict.fromkeys(os.path.realpath(file) for file in files if file.is_file())
+    return list(found)
 
 
 def folders(places: Places) -> list[Path]:

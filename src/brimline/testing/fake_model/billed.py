@@ -23,6 +23,13 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: int = 0
 
 
+class BilledBlock(msgspec.Struct, frozen=True):
+    """One block of a prompt, as the client sent it, and its tokens."""
+
+    tokens: int
+    content: Any
+
+
 class Billed(msgspec.Struct, frozen=True, kw_only=True, tag="billed", tag_field="record"):
     """One answered model call; `raw` is the usage object exactly as the client got it last.
 
@@ -40,6 +47,7 @@ class Billed(msgspec.Struct, frozen=True, kw_only=True, tag="billed", tag_field=
     agent_id: str | None = None  # the subagent's or child session's own id, if the client sends one
     # The session id that the client sent with the request, if it sends one.
     session_id: str | None = None
+    blocks: tuple[BilledBlock, ...] = ()  # of the prompt, if the scenario lists them
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused", tag_field="record"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from .apis import Json, Summary, Turn, Wire
-from .billed import Billed, BillingLog, Refused, Usage
+from .billed import Billed, BilledBlock, BillingLog, Refused, Usage
 from .cache import PrefixCache, Split, uncached
 from .prompt import Prompt, estimate
 from .scenario import STATUS, ErrorKind, Reply, Scenario
@@ -102,6 +102,9 @@ class Model:
         if turn.summed_up_alone:
             sender = replace(sender, thread="compaction")
         billed = _billed(wire, turn, sender)
+        if self._scenario.list_blocks:
+            blocks = tuple(BilledBlock(each.tokens, each.content) for each in prompt.blocks)
+            billed = msgspec.structs.replace(billed, blocks=blocks)
         if turn.summary and not turn.summed_up_alone and wire.tells_summary:
             self._log.add(_billed_summary(billed, turn.summary))
         self._log.add(billed)

@@ -22,6 +22,7 @@ class Block:
     tokens: int
     in_conversation: bool
     ttl: str | None = None
+    content: Any = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def block(content: Any, *, in_conversation: bool, ttl: str | None = None) -> Blo
     """A piece of a prompt, known by its canonical JSON and sized by its length."""
     text = msgspec.json.encode(content, order="sorted")
     key = hashlib.blake2b(text, digest_size=16).digest()
-    return Block(key, estimate(text), in_conversation, ttl)
+    return Block(key, estimate(text), in_conversation, ttl, content)
 
 
 def estimate(text: bytes | str) -> int:

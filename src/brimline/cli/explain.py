@@ -1,0 +1,239 @@
+"""`brimline explain`: what fills a session's context, and what of it is wasted."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+
+from brimline.agents import agent_names, display_name, get_agent
+from brimline.cache_misses import CacheMiss
+from brimline.cli.arguments import add_agent, add_flag, add_json
+from brimline.cli.context import Context, emit_json, uses_utf8
+from brimline.cli.inspect import describe_context, read_thread
+from brimline.cli.session_choice import find_files
+from brimline.events import MAIN
+from brimline.ledger.explain import Explained, ExplainedPiece, ExplainedThread, NamedTokens, explain
+from brimline.ledger.reader import SessionLedger
+from brimline.survey.explanation import read_ledgers
+from brimline.survey.files import SessionFiles
+from brimline.survey.target import files_of_path, is_file_target
+from brimline.terminal.stacked_bar import Segment, draw_stacked_bar, paint_segment
+from brimline.terminal.text import (
+    Cell,
+    Column,
+    colourize,
+    draw_in_ascii,
+    format_age,
+    format_table,
+    shorten_home,
+    strip_control,
+    truncate,
+)
+from brimline.tracker import Session
+from brimline.usage import format_percent, format_tokens, percent_raw
+
+UNEXPLAINED = "unexplained"
+# A letter and a colour of the 256 for each category.
+LOOKS = {
+    "system and tools": ("S", "244"),
+    "memory files": ("M", "141"),
+    "user words": ("U", "214"),
+    "agent's words": ("A", "75"),
+    "reasoning": ("R", "68"),
+    "tool calls": ("C", "79"),
+    "tool results": ("T", "36"),
+    "images": ("I", "175"),
+    "injected context": ("J", "180"),
+    "subagent results": ("G", "29"),
+    "compaction summary": ("Z", "103"),
+    UNEXPLAINED: ("?", "238"),
+}
+MAX_BAR_CELLS = 100
+LARGEST_PIECES = 10
+MAX_NAMES = 5  # tools, servers, files and commands in one line
+MAX_LINES = 10  # of waste, of misses
+
+
+def add_arguments(to: argparse.ArgumentParser) -> None:
+    about = "a transcript, or a session's id or title (default: this or the latest session)"
+    to.add_argument("target", nargs="?", metavar="PATH|SESSION", help=about)
+    add_agent(to)
+    add_flag(to, "--series", "with --json: what each call sent, by category")
+    add_json(to, "a bar and tables")
+
+
+def run(context: Context, options: argparse.Namespace) -> int:
+    if options.agent is not None:
+        get_agent(options.agent)
+    ledgers = read_ledgers(_files(context, options), context.places)
+    explained = explain(ledgers, options.series)
+    if options.json:
+        emit_json(explained)
+        return 0
+    text = "\n".join(_text(context, ledgers, explained))
+    print(text if uses_utf8(context.places.env, sys.stdout) else draw_in_ascii(text))
+    return 0
+
+
+def _files(context: Context, options: argparse.Namespace) -> SessionFiles:
+    target, agent = options.target, options.agent
+    if target is not None and is_file_target(target):
+        return files_of_path(target, context.places, agent)
+    return find_files(context, target, [agent] if agent else agent_names())
+
+
+def _text(
+    context: Context, ledgers: Sequence[SessionLedger], explained: Explained
+) -> Iterator[str]:
+    sessions = {name: each.session for each in ledgers for name in each.session.threads}
+    main = sessions.get(MAIN) or ledgers[0].session
+    place = shorten_home(main.project, context.places.home) if main.project else None
+    facts = [display_name(main.agent or "unknown agent"), main.version, place]
+    facts.append(f"session {main.id}" if main.id else None)
+    header = strip_control("  ".join(fact for fact in facts if fact))
+    yield colourize(header, "bold", context.colour)
+    if main.title:
+        yield strip_control(main.title)
+    first, *others = sorted(explained.threads, key=lambda thread: thread.thread != MAIN)
+    yield ""
+    yield from _thread(context, sessions[first.thread], first)
+    if others:
+        yield from ("", "Subagents")
+        yield from _subagents(context, others)
+
+
+def _thread(context: Context, session: Session, thread: ExplainedThread) -> Iterator[str]:
+    reading = read_thread(context, session, session.threads[thread.thread])
+    now = describe_context(reading) or "unknown until the next reply"
+    yield f"{strip_control(thread.thread)}  {strip_control(thread.model or 'unknown model')}  {now}"
+    if thread.sent is not None:
+        window = reading.window.tokens if reading.window else thread.sent
+        yield from _composition(context, thread, max(window, thread.sent))
+    if thread.pending:
+        yield f"About {format_tokens(thread.pending)} tokens more came in since the last call."
+    yield from _largest(context, thread)
+    yield from _tool_lines(context, thread)
+    if thread.waste:
+        yield from ("", "Waste")
+        for waste in thread.waste[:MAX_LINES]:
+            cost = f" Cost so far: {_dollars(waste.cost)}." if waste.cost else ""
+            yield f"  {strip_control(waste.advice)}{cost}"
+        yield from _more(len(thread.waste))
+    if thread.misses:
+        yield from ("", "Cache misses")
+        yield from (f"  {_miss_line(miss)}" for miss in thread.misses[-MAX_LINES:])
+        yield from _more(len(thread.misses))
+
+
+def _composition(context: Context, thread: ExplainedThread, whole: int) -> Iterator[str]:
+    """Draw the categories as one bar of the window, then as a table, and what is unexplained."""
+    named = [NamedTokens(each.name, each.tokens) for each in thread.categories]
+    named.append(NamedTokens(UNEXPLAINED, thread.unexplained))
+    segments = [Segment(*LOOKS[each.name], each.tokens) for each in named]
+    width = min(context.width, MAX_BAR_CELLS)
+    yield draw_stacked_bar(segments, whole, width, context.colour)
+    columns = [
+        Column("", min_width=1),
+        Column("category"),
+        Column("tokens", right=True),
+        Column("share", right=True),
+        Column("pieces", right=True, drop_order=1),
+    ]
+    pieces = {each.name: len(each.pieces) for each in thread.categories}
+    order = sorted(range(len(named)), key=lambda place: named[place].tokens, reverse=True)
+    rows = [
+        [
+            Cell(segments[place].letter),
+            Cell(named[place].name),
+            Cell(f"{named[place].tokens:,}"),
+            Cell(format_percent(percent_raw(named[place].tokens, thread.sent) or 0.0)),
+            Cell(f"{pieces[named[place].name]:,}" if named[place].name in pieces else ""),
+        ]
+        for place in order
+    ]
+    head, *lines = format_table(columns, rows, context.width, context.colour)
+    yield head
+    for place, line in zip(order, lines, strict=True):
+        yield paint_segment(segments[place], 1, context.colour) + line[1:]
+
+
+def _largest(context: Context, thread: ExplainedThread) -> Iterator[str]:
+    pieces = [(piece, each.name) for each in thread.categories for piece in each.pieces]
+    pieces.sort(key=lambda pair: pair[0].tokens, reverse=True)
+    if not pieces:
+        return
+    yield from ("", "Largest pieces")
+    columns = [
+        Column("tokens", right=True),
+        Column("category", drop_order=1),
+        Column("what", min_width=12),
+        Column("record", right=True, drop_order=2),
+    ]
+    rows = [_piece_row(piece, name) for piece, name in pieces[:LARGEST_PIECES]]
+    yield from format_table(columns, rows, context.width, context.colour)
+
+
+def _piece_row(piece: ExplainedPiece, category: str) -> list[Cell]:
+    record = f"{piece.record:,}" if piece.record else ""
+    return [
+        Cell(f"{piece.tokens:,}"),
+        Cell(category),
+        Cell(strip_control(piece.what)),
+        Cell(record),
+    ]
+
+
+def _tool_lines(context: Context, thread: ExplainedThread) -> Iterator[str]:
+    results = thread.tool_results
+    lists = (
+        ("tool", results.by_tool),
+        ("MCP server", results.by_server),
+        ("file", results.by_file),
+        ("command", results.by_command),
+    )
+    if any(names for _, names in lists):
+        yield from ("", "Tool results")
+    for kind, names in lists:
+        if names:
+            shown = ", ".join(
+                f"{each.name} {format_tokens(each.tokens)}" for each in names[:MAX_NAMES]
+            )
+            yield truncate(f"  by {kind}: {strip_control(shown)}", context.width)
+
+
+def _miss_line(miss: CacheMiss) -> str:
+    cost = f", {_dollars(miss.cost)}" if miss.cost else ""
+    idle = f", {format_age(miss.idle_s)} after the call before" if miss.idle_s else ""
+    return (
+        f"call {miss.number}: {format_tokens(miss.tokens)} tokens again{cost}{idle}: {miss.cause}"
+    )
+
+
+def _more(count: int) -> Iterator[str]:
+    if count > MAX_LINES:
+        yield f"  and {count - MAX_LINES} more (--json lists all)"
+
+
+def _dollars(cost: float | None) -> str:
+    return "unknown" if cost is None else f"${cost:,.2f}"
+
+
+def _subagents(context: Context, threads: Sequence[ExplainedThread]) -> list[str]:
+    columns = [
+        Column("thread", min_width=8),
+        Column("tokens", right=True),
+        Column("largest categories", min_width=12),
+    ]
+    rows = [
+        [
+            Cell(strip_control(thread.thread)),
+            Cell("unknown" if thread.sent is None else f"{thread.sent:,}"),
+            Cell(_largest_categories(thread)),
+        ]
+        for thread in threads
+    ]
+    return format_table(columns, rows, context.width, context.colour)
+
+
+def _largest_categories(thread: ExplainedThread) -> str:
+    largest = sorted(thread.categories, key=lambda each: each.tokens, reverse=True)[:3]
+    return ", ".join(f"{each.name} {format_tokens(each.tokens)}" for each in largest)
