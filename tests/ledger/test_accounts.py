@@ -245,6 +245,142 @@ def test_usage_after_the_reply() -> None:
     }
 
 
+def search() -> ContextPart:
+    """The result of a search that ran at the provider."""
+    return ContextPart("tool results", "web_search x", 0, is_recorded=False)
+
+
+def test_part_without_text_takes_what_the_others_cannot() -> None:
+    ledger = ledger_of(
+        call("a", 1_000),
+        part("tool results", 1_000),
+        call("b", 1_400),
+        part("tool results", 1_000),
+        search(),
+        call("c", 9_800),
+    )
+    assert [entry.tokens for entry in ledger.entries] == [1_000, 400, 400, 8_000]
+    assert ledger.unexplained == 0
+
+
+def test_summary_without_text_takes_what_is_left() -> None:
+    ledger = ledger_of(
+        call("a", 1_000),
+        Compacted(at=1.0),
+        part("user words", 1_000),
+        ContextPart("compaction summary", "summary", 0, is_recorded=False),
+        call("b", 3_400),
+    )
+    assert tokens_of(ledger) == {
+        "system and tools": 1_000,
+        "user words": 400,
+        "compaction summary": 2_000,
+    }
+
+
+def test_provider_drops_its_results_before_reasoning_and_other_results() -> None:
+    ledger = ledger_of(
+        call("a", 1_000, 500, 500),
+        part("tool results", 1_000),
+        call("b", 1_900),
+        search(),
+        call("c", 5_900),
+        part("user words", 100),
+        call("d", 2_040),
+    )
+    assert tokens_of(ledger) == {
+        "system and tools": 1_000,
+        "reasoning": 500,
+        "tool results": 500,  # with 100 that only the estimates put apart
+        "user words": 40,
+    }
+
+
+def test_context_that_shrinks_without_a_record_loses_its_oldest_results() -> None:
+    ledger = ledger_of(
+        call("a", 1_000), part("tool results", 1_000), call("b", 1_400), call("c", 1_100)
+    )
+    assert tokens_of(ledger) == {"system and tools": 1_000, "tool results": 100}
+
+
+def test_small_drop_leaves_the_results_of_the_provider() -> None:
+    ledger = ledger_of(
+        call("a", 1_000, 500, 500),
+        search(),
+        call("b", 5_500),
+        part("user words", 100),
+        call("c", 5_040),
+    )
+    assert tokens_of(ledger) == {
+        "system and tools": 1_000,
+        "tool results": 4_000,
+        "user words": 40,
+    }
+
+
+def test_reply_without_usage_comes_in_with_the_next_call() -> None:
+    """A call that was cut off, or the copies in a fork, have no usage."""
+    ledger = ledger_of(
+        part("user words", 100),
+        part("agent's words", 500),
+        part("tool calls", 250),
+        part("tool results", 1_000),
+        part("agent's words", 100),
+        call("a", 2_000, 40),
+        usage_follows_reply=True,
+    )
+    assert tokens_of(ledger) == {
+        "system and tools": 1_260,
+        "user words": 40,
+        "agent's words": 200,
+        "tool calls": 100,
+        "tool results": 400,
+    }
+
+
+def test_search_belongs_to_the_call_that_asked_for_it() -> None:
+    ledger = ledger_of(
+        call("a", 1_000),
+        part("agent's words", 100),
+        search(),
+        part("tool calls", 100),
+        call("b", 5_000, 80),
+        usage_follows_reply=True,
+    )
+    assert tokens_of(ledger) == {"system and tools": 1_000, "tool results": 4_000}
+
+
+def test_compaction_keeps_the_last_records() -> None:
+    recorder = StepRecorder(usage_follows_reply=False)
+    session = Session(agent="claude", records_compactions=True)
+    items: list[Call | Compacted | ContextPart] = [
+        ContextPart("user words", "old", 1_000, record=1),
+        call("a", 1_400, 200),
+        ContextPart("agent's words", "kept reply", 500, record=2),
+        ContextPart("tool results", "kept result", 1_000, record=3),
+        call("b", 2_000),
+        ContextPart("tool results", "last result", 250, record=4),
+        Compacted(at=1.0),
+    ]
+    for item in items:
+        if isinstance(item, ContextPart):
+            recorder.add_part(item)
+        else:
+            recorder.add_event(item)
+    recorder.keep_records(2)
+    last = call("c", 1_700)
+    recorder.add_event(last)
+    events = [item for item in items if not isinstance(item, ContextPart)]
+    session = fold(session, [*events, last])
+    ledger = settle("main", recorder, session.threads["main"])
+    assert {entry.part.what: entry.tokens for entry in ledger.entries} == {
+        "system prompt and tools": 1_000,
+        "kept reply": 200,
+        "kept result": 400,
+        "last result": 100,
+    }
+
+
 PARTS = st.builds(part, st.sampled_from(CATEGORIES), st.integers(0, 5_000))
 CALLS = st.builds(call, st.sampled_from("abcdefgh"), st.integers(0, 50_000), st.integers(0, 5_000))
 CHANGES = st.sampled_from(
@@ -252,7 +388,7 @@ CHANGES = st.sampled_from(
 )
 
 
-@given(st.lists(PARTS | CALLS | CHANGES), st.booleans())
+@given(st.lists(PARTS | CALLS | CHANGES | st.builds(search)), st.booleans())
 def test_every_call_adds_up(items: list[object], usage_follows_reply: bool) -> None:
     ledger = ledger_of(*items, usage_follows_reply=usage_follows_reply)
     for balance in ledger.balances:

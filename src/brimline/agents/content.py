@@ -18,7 +18,7 @@ MAX_ENTRIES = 200  # a reader or a digest remembers this many of a kind
 ABSENT = msgspec.Raw()
 ToolKind: TypeAlias = Literal["command", "edit", "read", "subagent", "todo", "wait", "other"]
 ToolState: TypeAlias = Literal["done", "cancelled", "running"]
-AddedBy: TypeAlias = Literal["client", "hook", "memory", "tools", "user"]
+AddedBy: TypeAlias = Literal["client", "hook", "memory", "subagent", "tools", "user"]
 DecodedT = TypeVar("DecodedT")
 
 
@@ -52,8 +52,9 @@ class Reasoning(msgspec.Struct, frozen=True):
 class AddedText(msgspec.Struct, frozen=True):
     """What came into the context besides words of the user and results of tools.
 
-    `by` is who added it: the client, a hook, a memory file, a list of tools or skills, or the user
-    (a file). `name` is the hook's or file's name, `server` the MCP server whose tools it lists.
+    `by` is who added it: the client, a hook, a memory file, a subagent, a list of tools or skills,
+    or the user (a file). `name` is the hook's or file's name, `server` the MCP server whose tools
+    it lists.
     """
 
     by: AddedBy
@@ -64,9 +65,9 @@ class AddedText(msgspec.Struct, frozen=True):
 
 
 class SummaryText(msgspec.Struct, frozen=True):
-    """The summary with which the context continues after a compaction."""
+    """The summary with which the context continues; None if the client records it encrypted."""
 
-    text: str
+    text: str | None
     at: float | None = None
 
 
@@ -107,6 +108,8 @@ class ToolResult(msgspec.Struct, frozen=True):
     """The result of a call; `ok` is None if the client does not say. `images` is their number.
 
     A command that is still `running` has a name, `job`, by which later calls wait for it.
+    `head_bytes` is the size of what the client puts before the output. A tool that `is_hosted` ran
+    at the provider, within the call that asked for it: its output is not recorded.
     """
 
     call_id: str
@@ -116,6 +119,15 @@ class ToolResult(msgspec.Struct, frozen=True):
     job: str = ""
     at: float | None = None
     images: int = 0
+    head_bytes: int = 0
+    is_hosted: bool = False
+
+
+class KeptContent(msgspec.Struct, frozen=True):
+    """What a compaction left in the context: copies of content, or the `records` before it."""
+
+    pieces: "tuple[Piece, ...]" = ()
+    records: int = 0
 
 
 class Todo(msgspec.Struct, frozen=True):
@@ -200,6 +212,7 @@ Piece: TypeAlias = (
     | Images
     | ToolCall
     | ToolResult
+    | KeptContent
     | TodoList
     | TodoChange
     | PlanText

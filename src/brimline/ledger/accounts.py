@@ -17,6 +17,8 @@ HIDDEN_REASONING = ContextPart("reasoning", "reasoning", 0)
 MIN_OUTPUT_SHARE = 0.5
 # If inputs seem to take less than this share of their estimate, reasoning was dropped.
 MIN_INPUT_SHARE = 0.5
+# If less than this share of the provider's own results seems to be gone, something else is.
+MIN_DROPPED_SHARE = 0.5
 
 
 class Entry(msgspec.Struct, gc=False):
@@ -100,6 +102,8 @@ class Account:
         expected = round(sum(self._rates.estimate(part) for part in inputs))
         if step.start == "trimmed" and growth < expected:
             growth += self._remove(expected - growth, RESULTS)
+        if growth < 0:
+            growth += self._remove_hosted(expected - growth)
         if growth < MIN_INPUT_SHARE * expected:  # the provider dropped reasoning of earlier turns
             growth += self._remove(expected - growth, ("reasoning",))
         if growth < 0:  # something was removed without a record, most probably the oldest results
@@ -141,6 +145,11 @@ class Account:
         """Enter parts with their shares of the tokens; returns what they cannot account for."""
         estimates = [self._rates.estimate(part) for part in parts]
         most = sum(self._rates.most(part) for part in parts)
+        if unrecorded := sum(not part.is_recorded for part in parts):
+            rest = max(0.0, tokens - sum(estimates)) / unrecorded
+            pairs = zip(parts, estimates, strict=True)
+            estimates = [each if part.is_recorded else rest for part, each in pairs]
+            most = tokens
         shared = tokens if tokens <= most else min(tokens, round(sum(estimates)))
         for part, share in zip(parts, split(shared, estimates), strict=True):
             self._enter(Entry(part, share, place, call))
@@ -156,12 +165,21 @@ class Account:
         self.unexplained -= removed
         return removed
 
-    def _remove(self, tokens: int, categories: Iterable[Category]) -> int:
+    def _remove_hosted(self, tokens: int) -> int:
+        """Remove results of the provider's own tools, which it drops together after a turn."""
+        hosted = [entry for entry in self.entries if entry.part.is_hosted]
+        if tokens < MIN_DROPPED_SHARE * sum(entry.tokens for entry in hosted):
+            return 0
+        return self._remove(tokens, RESULTS, hosted)
+
+    def _remove(
+        self, tokens: int, categories: Iterable[Category], entries: Sequence[Entry] | None = None
+    ) -> int:
         """Take up to so many tokens from the oldest entries of these categories."""
         left = wanted = min(tokens, sum(self._totals[category] for category in categories))
         if wanted <= 0:
             return 0
-        for entry in self.entries:
+        for entry in self.entries if entries is None else entries:
             if not left:
                 break
             if entry.part.category in categories:
@@ -170,7 +188,7 @@ class Account:
                 left -= removed
                 self._totals[entry.part.category] -= removed
         self.entries = [entry for entry in self.entries if entry.tokens]
-        return wanted
+        return wanted - left
 
 
 def split(total: int, weights: Sequence[float]) -> list[int]:

@@ -56,6 +56,7 @@ _CATEGORY_OF_ADDED: dict[AddedBy, Category] = {
     "client": "injected context",
     "hook": "injected context",
     "memory": "memory files",
+    "subagent": "subagent results",
     "tools": "system and tools",
     "user": "injected context",
 }
@@ -66,7 +67,8 @@ class ContextPart(msgspec.Struct, frozen=True, gc=False):
 
     `what` is its name for people: a file, a command, a tool, a hook, the first words of a text.
     `size` is its length in UTF-8 bytes, `record` the number of its record in the transcript.
-    `content` is equal for results with the same text.
+    `content` is equal for results with the same text. If it is not `is_recorded`, the transcript
+    has no text of it: it takes what the other parts of its call cannot account for.
     """
 
     category: Category
@@ -81,11 +83,17 @@ class ContextPart(msgspec.Struct, frozen=True, gc=False):
     command: str = ""
     arguments: int = 0
     content: int = 0
+    is_recorded: bool = True
 
     @property
     def is_output(self) -> bool:
         """Whether the model wrote it."""
         return self.category in OUTPUTS
+
+    @property
+    def is_hosted(self) -> bool:
+        """Whether it is the result of a tool that ran at the provider."""
+        return not self.is_recorded and self.category == "tool results"
 
 
 class PartReader:
@@ -116,6 +124,8 @@ class PartReader:
             case AddedText(by, name, text) if text:
                 category, size = _CATEGORY_OF_ADDED[by], size_of(text)
                 return (ContextPart(category, name, size, record, server=piece.server),)
+            case SummaryText(None):
+                return (ContextPart("compaction summary", "summary", 0, record, is_recorded=False),)
             case SummaryText(text) if text:
                 return (ContextPart("compaction summary", "summary", size_of(text), record),)
             case Images(count) if count:
@@ -124,23 +134,25 @@ class PartReader:
                 return ()
 
     def _call(self, call: ToolCall, record: int) -> Iterable[ContextPart]:
-        if call.call_id in self._called:  # some clients write a call again with its result
+        is_repeated = call.call_id and call.call_id in self._called
+        if is_repeated:  # some clients write a call again with its result
             return ()
         self._called[call.call_id] = True
         part = self._calls[call.call_id] = _tool_part(call, record)
         return (part,)
 
     def _result(self, result: ToolResult, record: int) -> Iterable[ContextPart]:
-        if result.call_id in self._answered:
+        if result.call_id and result.call_id in self._answered:
             return ()
         self._answered[result.call_id] = True
         call = self._calls.get(result.call_id, UNKNOWN_CALL)
         part = msgspec.structs.replace(
             call,
             category="subagent results" if call.tool_kind == "subagent" else "tool results",
-            size=size_of(result.output),
+            size=size_of(result.output) + result.head_bytes,
             record=record,
             content=hash(result.output),
+            is_recorded=not result.is_hosted,
         )
         if not result.images:
             return (part,)

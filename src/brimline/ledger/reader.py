@@ -7,7 +7,7 @@ from contextlib import suppress
 import msgspec
 
 from brimline.agents import Agent, get_agent
-from brimline.agents.content import ContentReader, Piece
+from brimline.agents.content import ContentReader, KeptContent, Piece
 from brimline.events import (
     MAIN,
     AnyEvent,
@@ -62,6 +62,12 @@ class _ThreadReader:
 
     def read(self, record: bytes, number: int) -> None:
         for piece in _read_pieces(self._content, record):
+            if isinstance(piece, KeptContent):
+                if piece.records:
+                    self.recorder.keep_records(number - piece.records)
+                for kept in piece.pieces:
+                    self.recorder.keep_parts(self._parts.read(kept, number))
+                continue
             for part in self._parts.read(piece, number):
                 self.recorder.add_part(part)
 

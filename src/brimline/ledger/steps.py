@@ -1,5 +1,6 @@
 """What each call of a thread added to the prompt of the call before."""
 
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -47,6 +48,7 @@ class StepRecorder:
         self.inputs: list[ContextPart] = []  # came in since the last call
         self._outputs: list[ContextPart] = []  # of a call whose usage is still to come
         self._later_inputs: list[ContextPart] = []  # came in after these
+        self._dropped: list[ContextPart] = []  # came in after the last call before a compaction
 
     @property
     def next_start(self) -> tuple[Start, int | None]:
@@ -55,13 +57,31 @@ class StepRecorder:
 
     def add_part(self, part: ContextPart) -> None:
         if not part.is_output:
-            (self._later_inputs if self._outputs else self.inputs).append(part)
+            # What the provider itself put in, it put in before the reply ended.
+            is_later = self._outputs and part.is_recorded
+            (self._later_inputs if is_later else self.inputs).append(part)
         elif self._usage_follows_reply:
+            if self._later_inputs:  # the call before has no usage: it was cut off, or is a copy
+                self.inputs += self._outputs + self._later_inputs
+                self._outputs, self._later_inputs = [], []
             self._outputs.append(part)
         elif self._start in RESTARTED:  # written by an earlier call, and kept
             self.inputs.append(part)
         elif self.steps:
             self.steps[-1].outputs.append(part)
+
+    def keep_parts(self, parts: Iterable[ContextPart]) -> None:
+        """Enter what a compaction left in the context, whoever wrote it."""
+        self.inputs.extend(parts)
+
+    def keep_records(self, first: int) -> None:
+        """Enter the parts of all records from the first on, which a compaction left."""
+        kept: list[list[ContextPart]] = [self._dropped]
+        for step in reversed(self.steps):
+            kept[:0] = [step.inputs, step.outputs]
+            if step.inputs and step.inputs[0].record < first:
+                break
+        self.keep_parts(part for parts in kept for part in parts if part.record >= first)
 
     def add_event(self, event: AnyEvent) -> None:
         match event:
@@ -114,4 +134,5 @@ class StepRecorder:
 
     def _restart(self, start: Start) -> None:
         self._start = start
+        self._dropped = [*self.inputs, *self._outputs, *self._later_inputs]
         self.inputs, self._outputs, self._later_inputs = [], [], []
