@@ -2,19 +2,26 @@
 
 import re
 from collections.abc import Iterator
+from itertools import zip_longest
 
 import msgspec
 
 from brimline.agents.codex.records import NULL, CodexLine
 from brimline.agents.content import (
     ABSENT,
+    AddedBy,
+    AddedText,
     ErrorMessage,
     ErrorText,
+    Images,
+    KeptContent,
     Location,
     Piece,
     PlanText,
+    Reasoning,
     ReplyText,
     RunOutcome,
+    SummaryText,
     TextPart,
     TodoItem,
     TodoList,
@@ -30,12 +37,24 @@ from brimline.transcripts.source import parse_time
 
 COMMANDS = frozenset({"exec_command", "local_shell", "shell", "shell_command", "container.exec"})
 WAITS = frozenset({"wait", "write_stdin"})
+SUBAGENTS = frozenset(
+    {"close_agent", "followup_task", "resume_agent", "send_input", "send_message", "spawn_agent"}
+    | {"wait_agent"}
+)
+MCP = "mcp__"  # begins the namespace of an MCP server's tools, or their names
+SUMMARY = "Another language model started to solve this problem"  # begins a summary of Codex's own
 REQUEST = "## My request for Codex:"  # follows the context that an editor added
 FAILED = ("exec_command failed", "apply_patch verification failed", "Script failed")
 ABORTED = "aborted by user"
 RESULT_HEAD_CHARS = 16_384  # exit code and job are looked for in this much of a result
 
-_CLIENT_TEXT = re.compile(r"\s*<[a-z_]+>\n|\s*# AGENTS\.md instructions")
+# A text that the client added begins with its name.
+_CLIENT_TEXT = re.compile(
+    r"\s*(?:<([a-z_]+)>\n|# AGENTS\.md instructions(?: for (.+))?|</?image\b)"
+)
+_DEVELOPER_TEXT = re.compile(r"\s*<([\w -]+)>")
+# The developer's texts that list tools; all others are instructions.
+_TOOL_LISTS = frozenset({"apps_instructions", "plugins_instructions", "skills_instructions"})
 _PATCHED_FILE = re.compile(
     r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE
 )
@@ -45,7 +64,26 @@ _JOB = re.compile(r"running with (?:session|cell) ID (\w+)")
 
 
 class _Action(msgspec.Struct, frozen=True):
+    """The command of a local shell, or what a web search looked for."""
+
     command: list[str] = []
+    query: str | None = None
+    url: str | None = None
+    pattern: str | None = None
+
+
+class _Provenance(msgspec.Struct, frozen=True):
+    hook: bool = False
+
+
+class _ContentSource(msgspec.Struct, frozen=True):
+    """Where a block of a message comes from (since 0.166)."""
+
+    provenance: _Provenance = _Provenance()
+
+
+class _Passthrough(msgspec.Struct, frozen=True):
+    content_item_metadata: list[_ContentSource] = []
 
 
 class _Item(msgspec.Struct, frozen=True):
@@ -53,6 +91,8 @@ class _Item(msgspec.Struct, frozen=True):
     role: str | None = None
     content: msgspec.Raw = ABSENT
     name: str = ""
+    namespace: str | None = None
+    id: str | None = None
     call_id: str | None = None
     arguments: str = ""
     input: str = ""
@@ -61,6 +101,17 @@ class _Item(msgspec.Struct, frozen=True):
     message: str | None = None
     item: msgspec.Raw = ABSENT
     cwd: str | None = None
+    summary: msgspec.Raw = ABSENT
+    metadata: msgspec.Raw = msgspec.field(
+        default=ABSENT, name="internal_chat_message_metadata_passthrough"
+    )
+
+
+class _Compacted(msgspec.Struct, frozen=True):
+    """The summary of a local compaction, and the items that replace the conversation."""
+
+    message: str = ""
+    replacement_history: list[_Item] | None = None
 
 
 class _Plan(msgspec.Struct, frozen=True):
@@ -104,6 +155,9 @@ class _CodexLine(msgspec.Struct, frozen=True):
 
 _record = msgspec.json.Decoder(CodexLine)
 _item = msgspec.json.Decoder(_Item)
+_compacted = msgspec.json.Decoder(_Compacted)
+_parts = msgspec.json.Decoder(str | list[TextPart] | None)
+_passthrough = msgspec.json.Decoder(_Passthrough | None)
 _plan = msgspec.json.Decoder(_Plan)
 _wrapped = msgspec.json.Decoder(_WrappedOutput)
 _wait = msgspec.json.Decoder(_Wait)
@@ -128,6 +182,8 @@ class CodexContent:
                 yield from _read_item(_item.decode(entry.payload), at)
             case "event_msg":
                 yield from _read_event(_item.decode(entry.payload), at)
+            case "compacted":
+                yield from _replacement(_compacted.decode(entry.payload), at)
             case "session_meta" | "turn_context":
                 yield Location(_item.decode(entry.payload).cwd)
             case _ if entry.payload == NULL:
@@ -171,23 +227,98 @@ def _read_item(item: _Item, at: float | None) -> Iterator[Piece]:
         case "function_call" | "custom_tool_call" | "local_shell_call":
             yield from _tool_call(item, at)
         case "function_call_output" | "custom_tool_call_output":
-            yield _tool_result(item.call_id or "", _output(item.output), at)
+            text = text_of(item.output)
+            result = _tool_result(item.call_id or "", _unwrap(text), at)
+            head_bytes, images = len(text) - len(result.output), _count_images(item.output)
+            yield msgspec.structs.replace(result, head_bytes=max(0, head_bytes), images=images)
+        case "web_search_call":
+            action = item.action or _Action()
+            query = action.query or action.url or action.pattern or ""
+            arguments = msgspec.json.encode({"query": query}).decode()
+            yield ToolCall("web_search", item.id or "", "read", arguments=arguments, at=at)
+            yield ToolResult(item.id or "", at=at, is_hosted=True)
+        case "reasoning":
+            yield Reasoning("\n".join(filter(None, map(text_of, (item.summary, item.content)))), at)
+        case "compaction" | "context_compaction" | "compaction_summary":
+            yield SummaryText(None, at)
         case _:
             pass
 
 
+def _replacement(compacted: _Compacted, at: float | None) -> Iterator[Piece]:
+    """Yield what a compaction left; a summary of the provider's is encrypted, or not recorded."""
+    pieces = [
+        piece for item in compacted.replacement_history or () for piece in _read_item(item, at)
+    ]
+    yield KeptContent(tuple(piece for piece in pieces if not isinstance(piece, SummaryText)))
+    summaries = [piece for piece in pieces if isinstance(piece, SummaryText)]
+    yield from summaries or [SummaryText(compacted.message or None, at)]
+
+
 def _message(item: _Item, at: float | None) -> Iterator[Piece]:
-    text = text_of(item.content)
+    """A message; the blocks of the client, of a hook and of a memory file are not the user's."""
     if item.role == "assistant":
-        yield ReplyText(text, at)
-    elif item.role == "user" and not _CLIENT_TEXT.match(text):
-        yield UserText(text.partition(REQUEST)[2] or text, at)
+        yield ReplyText(text_of(item.content), at)
+        return
+    words: list[str] = []
+    for block, source in zip_longest(_blocks(item.content), _sources(item), fillvalue=None):
+        text = (block and block.text) or ""
+        if source is not None and source.provenance.hook:
+            yield AddedText("hook", "hook", text, at)
+        elif item.role != "user":
+            yield _developer_text(text, at)
+        elif text.startswith(SUMMARY):
+            yield SummaryText(text, at)
+        elif match := _CLIENT_TEXT.match(text):
+            yield _client_text(match, text, at)
+        else:
+            words.append(text)
+    if images := _count_images(item.content):
+        yield Images(images, at)
+    context, _, request = "\n".join(filter(None, words)).partition(REQUEST)
+    if request:
+        yield AddedText("client", "editor context", context, at)
+    if item.role == "user" and (request or context):
+        yield UserText(request or context, at)
+
+
+def _developer_text(text: str, at: float | None) -> AddedText:
+    match = _DEVELOPER_TEXT.match(text)
+    name = match[1] if match else "developer message"
+    by: AddedBy = "tools" if name in _TOOL_LISTS else "client"
+    return AddedText(by, name, text, at)
+
+
+def _client_text(match: re.Match[str], text: str, at: float | None) -> AddedText:
+    tag, folder = match.groups()
+    if tag is None and "AGENTS.md" in match[0]:
+        return AddedText("memory", f"{folder}/AGENTS.md" if folder else "AGENTS.md", text, at)
+    by: AddedBy = "subagent" if tag == "subagent_notification" else "client"
+    return AddedText(by, tag or "image", text, at)
+
+
+def _blocks(content: msgspec.Raw) -> list[TextPart]:
+    blocks = _parts.decode(content) if content else None
+    return [TextPart(text=blocks)] if isinstance(blocks, str) else blocks or []
+
+
+def _sources(item: _Item) -> list[_ContentSource]:
+    metadata = _passthrough.decode(item.metadata) if item.metadata else None
+    return metadata.content_item_metadata if metadata else []
+
+
+def _count_images(content: msgspec.Raw) -> int:
+    if b'"input_image"' not in bytes(content):
+        return 0
+    return sum(block.type == "input_image" for block in _blocks(content))
 
 
 def _tool_call(item: _Item, at: float | None) -> Iterator[Piece]:
     """A call; a patch, a script and a command may all change files."""
     kind: ToolKind
     tool, call_id, arguments = item.name, item.call_id or "", item.arguments or item.input
+    if item.namespace and item.namespace.startswith(MCP):
+        tool = f"{item.namespace.removesuffix('__')}__{tool}"
     command, files, job = "", (), ""
     if tool == "update_plan":
         plan = decode_or_default(_plan, item.arguments, _Plan())
@@ -209,6 +340,7 @@ def _tool_call(item: _Item, at: float | None) -> Iterator[Piece]:
         tool = tool or "shell"
         command = _command(item)
         kind, files = "command" if command else "other", _patched_files(command)
+        kind = "subagent" if tool in SUBAGENTS else kind
     yield ToolCall(tool, call_id, kind, command, files, job, arguments, at)
 
 
@@ -241,9 +373,8 @@ def _is_ok(head: str) -> bool | None:
     return int(codes[-1]) == 0 if codes else None
 
 
-def _output(output: msgspec.Raw) -> str:
-    """A tool's output, which has been a text, a list of parts, and a text within a JSON text."""
-    text = text_of(output)
+def _unwrap(text: str) -> str:
+    """A tool's output; in 2025 it was a text within a JSON text."""
     if not text.startswith('{"output"'):
         return text
     try:
