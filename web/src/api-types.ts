@@ -35,6 +35,83 @@ export interface components {
             /** @default null */
             hint: string | null;
         };
+        Explanation: {
+            agent: string | null;
+            session_id: string | null;
+            category_names: string[];
+            threads: components["schemas"]["ExplainedThread"][];
+            /** @default null */
+            problem: string | null;
+        };
+        ExplainedThread: {
+            thread: string;
+            model: string | null;
+            sent: number | null;
+            categories: components["schemas"]["ExplainedCategory"][];
+            unexplained: number;
+            tool_results: components["schemas"]["ToolTokens"];
+            waste: components["schemas"]["Waste"][];
+            misses: components["schemas"]["CacheMiss"][];
+            pending: number;
+            cycles: components["schemas"]["ExplainedCycle"][];
+            series?: components["schemas"]["ExplainedCall"][];
+        };
+        ExplainedCategory: {
+            name: string;
+            tokens: number;
+            pieces: components["schemas"]["ExplainedPiece"][];
+        };
+        ExplainedPiece: {
+            what: string;
+            call: string;
+            tokens: number;
+            /** @default 0 */
+            record: number;
+        };
+        ToolTokens: {
+            by_tool: components["schemas"]["NamedTokens"][];
+            by_server: components["schemas"]["NamedTokens"][];
+            by_file: components["schemas"]["NamedTokens"][];
+            by_command: components["schemas"]["NamedTokens"][];
+        };
+        NamedTokens: {
+            name: string;
+            tokens: number;
+        };
+        Waste: {
+            /** @enum {unknown} */
+            kind: "MCP tools never called" | "large memory file" | "large result" | "read again unchanged" | "same command, same output" | "stale read";
+            what: string;
+            tokens: number;
+            cost: number | null;
+            times: number;
+            advice: string;
+        };
+        CacheMiss: {
+            call: string;
+            number: number;
+            at: number | null;
+            tokens: number;
+            cost: number | null;
+            idle_s: number | null;
+            /** @enum {unknown} */
+            cause: "clear" | "compaction" | "context edit" | "effort switch" | "idle longer than the cache lives" | "model switch" | "resume" | "rewind" | "tools or instructions changed" | "unknown";
+        };
+        ExplainedCycle: {
+            cycle: number;
+            calls: number;
+            sent: number;
+            categories: components["schemas"]["NamedTokens"][];
+            unexplained: number;
+        };
+        ExplainedCall: {
+            call: string;
+            at: number | null;
+            sent: number;
+            categories: number[];
+            unexplained: number;
+            tools: string[];
+        };
         SessionView: {
             session: components["schemas"]["SessionRow"];
             threads: components["schemas"]["ThreadView"][];
@@ -376,6 +453,16 @@ export interface components {
 export type DaemonStatus = components['schemas']['DaemonStatus'];
 export type StoreProblem = components['schemas']['StoreProblem'];
 export type Problem = components['schemas']['Problem'];
+export type Explanation = components['schemas']['Explanation'];
+export type ExplainedThread = components['schemas']['ExplainedThread'];
+export type ExplainedCategory = components['schemas']['ExplainedCategory'];
+export type ExplainedPiece = components['schemas']['ExplainedPiece'];
+export type ToolTokens = components['schemas']['ToolTokens'];
+export type NamedTokens = components['schemas']['NamedTokens'];
+export type Waste = components['schemas']['Waste'];
+export type CacheMiss = components['schemas']['CacheMiss'];
+export type ExplainedCycle = components['schemas']['ExplainedCycle'];
+export type ExplainedCall = components['schemas']['ExplainedCall'];
 export type SessionView = components['schemas']['SessionView'];
 export type SessionRow = components['schemas']['SessionRow'];
 export type ThreadView = components['schemas']['ThreadView'];

@@ -22,6 +22,7 @@ from brimline.server.api.responses import Routes
 from brimline.server.api.schemas import DaemonStatus
 from brimline.server.api.session_cache import SessionCache
 from brimline.server.api.sessions import SessionRoutes
+from brimline.server.api.transcripts import TranscriptRoutes
 from brimline.server.api.views import Views
 from brimline.server.http_server import (
     ConnectionLimits,
@@ -85,6 +86,7 @@ class Demo:
         cache = SessionCache(store, views, clock)
         parts: list[Routes] = [
             DaemonRoutes(self.status, self.stop, access),
+            TranscriptRoutes(player.monitor, None),
             SessionRoutes(store, player.monitor, views, cache, None, clock=clock),
             HistoryRoutes(store, player.items, clock),
             StreamRoutes(cache, ChangeBroadcaster(cache, self._stopping, clock)),

@@ -76,20 +76,21 @@ class HandoffRecovery:
         author: str,
         draft: bool = False,
     ) -> HandoffRow:
-        row = HandoffRow(
-            id=hash_id("handoff", session, document.sha256, repr(when.at)),
-            session=session,
-            at=when.at,
-            path=document.path,
-            sha256=document.sha256,
-            text=document.text,
-            author=author,
-            cycle=when.cycle,
-            calls=when.calls,
-            draft=draft,
-        )
+        row = _handoff_row(session, when, document, author, draft)
         await self._store.write([PutHandoff(row)])
         return row
+
+    async def draft(
+        self, state: SessionState, transcript: str, when: HandoffMoment
+    ) -> HandoffRow | None:
+        """Draft a document, and save it unless the agent wrote one; None if there is no content."""
+        text = await self._threads.run(partial(_draft_text, state, transcript), DRAFT_WAIT_S)
+        if not text:
+            return None
+        document = Document.of(text, transcript, when.at)
+        if any(not row.draft for row in await self._store.handoffs(state.id)):
+            return _handoff_row(state.id, when, document, BRIMLINE, draft=True)
+        return await self.save(state.id, when, document, BRIMLINE, draft=True)
 
     def draft_before_compaction(self, state: SessionState, transcript: str, at: float) -> None:
         """Start to prepare for a compaction that is about to begin.
@@ -166,10 +167,24 @@ class HandoffRecovery:
             if changed is not None:
                 self._changed[state.id] = row.id, changed
             return
-        text = await self._threads.run(partial(_draft_text, state, transcript), DRAFT_WAIT_S)
-        if text:
-            document = Document.of(text, transcript, when.at)
-            await self.save(state.id, when, document, BRIMLINE, draft=True)
+        await self.draft(state, transcript, when)
+
+
+def _handoff_row(
+    session: str, when: HandoffMoment, document: Document, author: str, draft: bool
+) -> HandoffRow:
+    return HandoffRow(
+        id=hash_id("handoff", session, document.sha256, repr(when.at)),
+        session=session,
+        at=when.at,
+        path=document.path,
+        sha256=document.sha256,
+        text=document.text,
+        author=author,
+        cycle=when.cycle,
+        calls=when.calls,
+        draft=draft,
+    )
 
 
 def _log_failure(task: "asyncio.Task[None]") -> None:

@@ -41,7 +41,7 @@ from brimline.store.base import (
     UseHandoff,
     Write,
 )
-from brimline.store.rows import HandoffRow
+from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
 from brimline.tracker import Reading, context_threads
 from brimline.windows import ClientSettings
 
@@ -263,8 +263,7 @@ class Monitor:
             known = await self._session(session, row.agent)
             # The main thread as it is stored: its files may not have been read yet.
             stored = [each for each in await self._store.threads(session) if each.thread == MAIN]
-            calls = max([known.state.calls, *(thread.calls for thread in stored)])
-            when = HandoffMoment(now, known.state.cycle, calls)
+            when = _handoff_moment(known.state, stored, now)
             saved = await self._handoffs.save(session, when, document, author)
             await self._store.write([CancelMessages(session, MAIN, saved.cycle)])
             known.signals.rearm(saved.cycle)
@@ -272,6 +271,15 @@ class Monitor:
             for thread in stored:
                 known.signals.note_figure(thread.cycle, figure_of(thread, of))
             return saved
+
+    async def draft_handoff(self, row: SessionRow, transcript: str) -> HandoffRow | None:
+        """Draft a handoff document of a session; None if its transcript has no content yet."""
+        async with self._lock(row.id):
+            state = (await self._session(row.id, row.agent)).state
+            stored = [each for each in await self._store.threads(row.id) if each.thread == MAIN]
+            when = _handoff_moment(state, stored, self._clock())
+        # Without the lock: a hook must not wait for it.
+        return await self._handoffs.draft(state, transcript, when)
 
     def _lock(self, session: str) -> asyncio.Lock:
         """Return the lock of a session; it exists as long as it is held or waited for."""
@@ -396,6 +404,11 @@ class Monitor:
         ends = (Signal("compacted", cycle) for cycle in cycles)
         writers = (SignalWriter(session, self._rules, MAIN, each, at) for each in ends)
         return [write for writer in writers for write in writer.ended_writes()]
+
+
+def _handoff_moment(state: SessionState, stored: Sequence[ThreadRow], at: float) -> HandoffMoment:
+    calls = max([state.calls, *(thread.calls for thread in stored)])
+    return HandoffMoment(at, state.cycle, calls)
 
 
 def _transcript_path(observation: Observation, state: SessionState) -> str | None:

@@ -34,6 +34,7 @@ from brimline.server.api.responses import Routes
 from brimline.server.api.schemas import DaemonStatus
 from brimline.server.api.session_cache import SessionCache
 from brimline.server.api.sessions import SessionRoutes
+from brimline.server.api.transcripts import TranscriptRoutes
 from brimline.server.api.views import Views
 from brimline.server.hooks.dispatcher import HookDispatcher
 from brimline.server.hooks.hook_socket import HookSocket
@@ -189,6 +190,7 @@ class Daemon:
         cache = cache_dir(self._settings, self._places.env, self._places.home)
         parts: list[Routes] = [
             DaemonRoutes(partial(self._status, dispatcher), self.stop, access),
+            TranscriptRoutes(monitor, self._places),
             sessions,
             HistoryRoutes(store, partial(read_history, self._places, cache)),
             StreamRoutes(encoded, ChangeBroadcaster(encoded, self._stopping)),

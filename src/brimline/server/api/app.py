@@ -33,6 +33,7 @@ from brimline.server.api.responses import (
 from brimline.server.api.schemas import DaemonStatus, Health, PageLink
 from brimline.server.api.sessions import SessionRoutes
 from brimline.server.api.static import USED_LINK, page_routes, sign_in_response
+from brimline.server.api.transcripts import TranscriptRoutes
 from brimline.server.hooks.dispatcher import HookDispatcher
 from brimline.server.hooks.hook_socket import record_delivery
 from brimline.server.retry import RateLimitedLog
@@ -106,6 +107,7 @@ class HookRoutes:
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *DaemonRoutes.endpoints,
+    *TranscriptRoutes.endpoints,
     *SessionRoutes.endpoints,
     *HistoryRoutes.endpoints,
     *StreamRoutes.endpoints,
