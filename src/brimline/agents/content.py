@@ -64,6 +64,12 @@ class AddedText(msgspec.Struct, frozen=True):
     server: str = ""
 
 
+class SystemPrompt(msgspec.Struct, frozen=True):
+    """The whole system prompt with all tools, by what they are; it replaces the one before."""
+
+    parts: tuple[AddedText, ...]
+
+
 class SummaryText(msgspec.Struct, frozen=True):
     """The summary with which the context continues; None if the client records it encrypted."""
 
@@ -208,6 +214,7 @@ Piece: TypeAlias = (
     | ReplyText
     | Reasoning
     | AddedText
+    | SystemPrompt
     | SummaryText
     | Images
     | ToolCall

@@ -45,15 +45,25 @@ class Balance(msgspec.Struct, frozen=True, gc=False):
 class Account:
     """The context of one thread, call by call: entries and `unexplained` add up to what is sent."""
 
-    def __init__(self, rates: Rates, memory: Sequence[ContextPart] = ()) -> None:
-        """Start empty; `memory` is what the first prompt has of memory files without a record."""
+    def __init__(
+        self,
+        rates: Rates,
+        system: Sequence[ContextPart] = (),
+        memory: Sequence[ContextPart] = (),
+    ) -> None:
+        """Start empty.
+
+        `system` is the recorded system prompt with its tools, `memory` the memory files that are in
+        every prompt without a record.
+        """
         self._rates = rates
+        self._system_parts = system or (SYSTEM,)
         self._memory = memory
         self.entries: list[Entry] = []
         self.unexplained = 0
         self.balances: list[Balance] = []
         self._totals: dict[Category, int] = dict.fromkeys(CATEGORIES, 0)
-        self._system: int | None = None
+        self._base: list[tuple[ContextPart, int]] | None = None
 
     def add(self, place: int, step: Step, before: Step | None) -> None:
         """Account for the next call; `before` is the one it continues, None for a new cycle."""
@@ -80,17 +90,25 @@ class Account:
     def _start_cycle(self, place: int, step: Step) -> None:
         """Account for a context that begins: the system prompt, and what came in since."""
         self.clear()
-        call = step.call
-        if self._system is None:
+        call, sent = step.call, step.call.usage.sent
+        if self._base is None:
             estimates = sum(self._rates.estimate(part) for part in step.inputs)
-            self._system = max(0, call.usage.sent - round(estimates))
-        left = system = min(self._system, call.usage.sent)
-        for part in self._memory:
-            tokens = min(left, round(self._rates.estimate(part)))
+            self._base = self._split_base(max(0, sent - round(estimates)))
+        base = sum(tokens for _, tokens in self._base)
+        kept = split(min(base, sent), [tokens for _, tokens in self._base])
+        for (part, _), tokens in zip(self._base, kept, strict=True):
             self._enter(Entry(part, tokens, place, call.id))
-            left -= tokens
-        self._enter(Entry(SYSTEM, left, place, call.id))
-        self._add_inputs(step.inputs, call.usage.sent - system, place, call.id)
+        self._add_inputs(step.inputs, max(0, sent - base), place, call.id)
+
+    def _split_base(self, base: int) -> list[tuple[ContextPart, int]]:
+        """Split what every prompt begins with into memory files, system prompt and tools."""
+        parts: list[tuple[ContextPart, int]] = []
+        for part in self._memory:
+            tokens = min(base, round(self._rates.estimate(part)))
+            parts.append((part, tokens))
+            base -= tokens
+        sizes = [part.size for part in self._system_parts]
+        return [*parts, *zip(self._system_parts, split(base, sizes), strict=True)]
 
     def _continue(self, place: int, step: Step, before: Step) -> None:
         growth = step.call.usage.sent - before.call.usage.sent

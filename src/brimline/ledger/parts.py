@@ -13,6 +13,7 @@ from brimline.agents.content import (
     Reasoning,
     ReplyText,
     SummaryText,
+    SystemPrompt,
     ToolCall,
     ToolKind,
     ToolResult,
@@ -100,6 +101,7 @@ class PartReader:
     """Turns the pieces of one thread into parts."""
 
     def __init__(self) -> None:
+        self.system_prompt: list[ContextPart] = []
         self._calls = BoundedDict[str, ContextPart](MAX_OPEN_CALLS)
         self.restart()
 
@@ -121,9 +123,11 @@ class PartReader:
                 return (ContextPart("user words", _first_words(text), size_of(text), record),)
             case Reasoning(text):
                 return (ContextPart("reasoning", "reasoning", size_of(text), record),)
-            case AddedText(by, name, text) if text:
-                category, size = _CATEGORY_OF_ADDED[by], size_of(text)
-                return (ContextPart(category, name, size, record, server=piece.server),)
+            case AddedText() if piece.text:
+                return (_added_part(piece, record),)
+            case SystemPrompt(parts):
+                self.system_prompt = [_added_part(part, record) for part in parts if part.text]
+                return ()
             case SummaryText(None):
                 return (ContextPart("compaction summary", "summary", 0, record, is_recorded=False),)
             case SummaryText(text) if text:
@@ -158,6 +162,11 @@ class PartReader:
             return (part,)
         image = ContextPart("images", call.what, 0, record, result.images, call.tool, call.server)
         return (part, image)
+
+
+def _added_part(added: AddedText, record: int) -> ContextPart:
+    category, size = _CATEGORY_OF_ADDED[added.by], size_of(added.text)
+    return ContextPart(category, added.name, size, record, server=added.server)
 
 
 UNKNOWN_CALL = ContextPart("tool calls", "unknown tool", 0, tool="unknown tool")

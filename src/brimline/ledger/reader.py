@@ -55,6 +55,11 @@ class _ThreadReader:
         self._parts = PartReader()
         self.recorder = StepRecorder(content.usage_follows_reply)
 
+    @property
+    def system_prompt(self) -> Sequence[ContextPart]:
+        """The recorded system prompt with its tools; empty if the client does not record it."""
+        return self._parts.system_prompt
+
     def add_event(self, event: AnyEvent) -> None:
         if isinstance(event, Cleared | Compacted | Rewound):
             self._parts.restart()
@@ -96,8 +101,8 @@ def read_ledger(transcript: Transcript, places: Places | None = None) -> Session
     session = fold(Session(agent=transcript.agent), events)
     memory = _memory_parts(agent, places, session.project or transcript.project)
     ledgers = [
-        settle(thread, readers[thread].recorder, session.threads[thread], memory)
-        for thread in readers
+        settle(thread, reader.recorder, session.threads[thread], reader.system_prompt, memory)
+        for thread, reader in readers.items()
         if thread in session.threads
     ]
     return SessionLedger(session, ledgers)
@@ -125,12 +130,22 @@ def _read_pieces(content: ContentReader, record: bytes) -> list[Piece]:
 
 
 def settle(
-    name: str, recorder: StepRecorder, thread: Thread, memory: Sequence[ContextPart] = ()
+    name: str,
+    recorder: StepRecorder,
+    thread: Thread,
+    system: Sequence[ContextPart] = (),
+    memory: Sequence[ContextPart] = (),
 ) -> ThreadLedger:
-    """Account for every call of a thread, with rates that are learned from all of them."""
+    """Account for every call of a thread, with rates that are learned from all of them.
+
+    `system` is the recorded system prompt; `memory` are memory files, which count only if the
+    thread has no record of its own.
+    """
     steps = recorder.steps
     rates = Rates(steps)
-    account = Account(rates, memory)
+    first = steps[0].inputs if steps else []
+    is_recorded = any(part.category == "memory files" for part in first)
+    account = Account(rates, system, () if is_recorded else memory)
     fallen = {one.calls for one in thread.compactions if one.inferred}
     for place, step in enumerate(steps):
         if step.start == "rewound":

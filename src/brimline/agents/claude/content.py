@@ -22,6 +22,7 @@ from brimline.agents.content import (
     ReplyText,
     RunOutcome,
     SummaryText,
+    SystemPrompt,
     TodoChange,
     ToolCall,
     ToolNames,
@@ -111,6 +112,15 @@ class _Origin(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
+class _MemoryFile(msgspec.Struct, frozen=True):
+    path: str = ""
+    content: str = ""
+
+
+class _Tool(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
 class _Attachment(msgspec.Struct, frozen=True, rename="camel"):
     """What the client attaches to the user's next message; each type has a few of these."""
 
@@ -124,12 +134,27 @@ class _Attachment(msgspec.Struct, frozen=True, rename="camel"):
     text: msgspec.Raw = ABSENT
     files: msgspec.Raw = ABSENT
     skills: msgspec.Raw = ABSENT
+    system_prompt: msgspec.Raw = ABSENT
+    tools: list[msgspec.Raw] = []
     added_names: list[str] = []
     added_lines: list[str] = []
     added_blocks: list[str] = []
 
+    def snapshot(self) -> SystemPrompt:
+        """The system prompt, and the definition of each tool (since 2.1.325)."""
+        prompt = AddedText("tools", "system prompt", "\n".join(strings_in(self.system_prompt)))
+        tools: list[AddedText] = []
+        for tool in self.tools:
+            name, text = decode_or_default(_tool, tool, _Tool()).name, bytes(tool).decode()
+            tools.append(AddedText("tools", f"tool {name}", text, server=server_of(name)))
+        return SystemPrompt((prompt, *tools))
+
     def added(self, at: float | None) -> Iterator[AddedText]:
         """Yield what of it the model reads, without the words that the client puts around it."""
+        if self.type == "instructions":  # since 2.1.325
+            for file in decode_or_default(_memory_files, self.files, []):
+                yield AddedText("memory", file.path, file.content, at)
+            return
         by = ATTACHED_BY.get(self.type, "client")
         name = self.hook_name or self.path or self.filename or self.type
         fields = (self.content, self.snippet, self.text, self.files, self.skills)
@@ -205,6 +230,8 @@ class _ClaudeLine(msgspec.Struct, frozen=True):
 _record = msgspec.json.Decoder(_Record)
 _message = msgspec.json.Decoder(_ClaudeMessage)
 _attachment = msgspec.json.Decoder(_Attachment)
+_memory_files = msgspec.json.Decoder(list[_MemoryFile])
+_tool = msgspec.json.Decoder(_Tool)
 _task = msgspec.json.Decoder(_Task)
 _line = msgspec.json.Decoder(_ClaudeLine)
 
@@ -241,6 +268,8 @@ class ClaudeContent:
                 attachment = _attachment.decode(entry.attachment)
                 if attachment.type == "queued_command":  # typed while the agent was working
                     yield from _user_text(text_of(attachment.prompt), at)
+                elif attachment.type == "prompt_snapshot":
+                    yield attachment.snapshot()
                 else:
                     yield from attachment.added(at)
             case _:

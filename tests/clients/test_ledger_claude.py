@@ -1,0 +1,151 @@
+"""The ledger of the real Claude Code beside the blocks that the fake model was sent."""
+
+from __future__ import annotations
+
+import random
+import struct
+import zlib
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from brimline.ledger.parts import CATEGORIES
+from brimline.ledger.reader import ThreadLedger
+from brimline.survey.explanation import read_ledgers
+from brimline.survey.target import files_of_path
+from brimline.testing.fake_model import Billed, Reply, Scenario, ToolCall
+from brimline.testing.fake_model.billed import BilledBlock
+from brimline.testing.fake_model.block_kinds import kind_of, tokens_by_kind
+from brimline.transcripts.source import Places
+
+from . import claude
+from .run import ClientRun, Place
+from .scenes import SESSION
+
+pytestmark = pytest.mark.clients
+
+MAX_ERROR_SHARE = 0.05
+AROUND_TOKENS = 100  # what the client puts around a few parts: tags, ids, a line of its own
+MEMORY_MARK = "Codebase and user instructions"
+HOOK_MARK = "The branch is protected."
+SUMMARY_MARK = "This session is being continued"
+
+
+def words(count: int, word: str) -> str:
+    return " ".join(f"{word}{number}" for number in range(count))
+
+
+def use(tool: str, text: str, reasoning: str | None = None, **arguments: str) -> Reply:
+    return Reply(text=text, reasoning=reasoning, tools=(ToolCall(tool, dict(arguments)),))
+
+
+def noise_png(side: int) -> bytes:
+    """A picture that does not compress, so that its size in the prompt is known."""
+    dice = random.Random(1)
+    rows = b"".join(b"\0" + dice.randbytes(3 * side) for _ in range(side))
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[ClientRun]:
+    """Two turns with every kind of content, a compaction, and a turn after it."""
+    folder = tmp_path_factory.mktemp("ledger")
+    project = Place(folder).project
+    (project / ".claude").mkdir(parents=True)
+    (project / "CLAUDE.md").write_text("Run the tests before you commit.\n" * 120)
+    (project / "notes.txt").write_text(words(2_000, "note"))
+    (project / "dots.png").write_bytes(noise_png(40))
+    (project / "hook.txt").write_text(HOOK_MARK + " " + words(600, "hook"))
+    hook = {"hooks": [{"type": "command", "command": f"cat {project / 'hook.txt'}"}]}
+    settings = {"hooks": {"UserPromptSubmit": [hook]}}
+    (project / ".claude" / "settings.json").write_bytes(msgspec.json.encode(settings))
+    notes, dots = str(project / "notes.txt"), str(project / "dots.png")
+    first = (
+        use("Read", words(400, "reply"), file_path=notes),
+        use("Bash", "I count.", words(500, "thought"), command="seq 1 3000", description="Count"),
+        use("Write", "I write.", file_path=str(project / "new.txt"), content=words(900, "line")),
+        use("Read", "I look.", file_path=dots),
+        use("Read", "Again.", file_path=notes),
+        claude.agent("Look around."),
+        Reply(text=words(300, "done")),
+    )
+    report = Scenario(main=first, subagent=(Reply(text=words(700, "report")),), list_blocks=True)
+    second = Scenario(main=(use("Bash", "More.", command="seq 1 900"), Reply(text="Good.")))
+    second = msgspec.structs.replace(second, list_blocks=True)
+    third = Scenario(main=(Reply(text="Fine."),), summary=words(800, "sum"), list_blocks=True)
+    synchronous = {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
+
+    def turn(scenario: Scenario, prompt: str, *arguments: str) -> ClientRun:
+        tools = ("--allowedTools", "Bash,Read,Write,Agent", *arguments)
+        return claude.run_claude(scenario, folder, prompt, *tools, environment=synchronous)
+
+    resume = ("--resume", SESSION)
+    return [
+        turn(report, "Please look. " + words(500, "ask"), "--session-id", SESSION),
+        turn(second, "Please go on. " + words(600, "more"), *resume),
+        turn(third, "/compact", *resume),
+        turn(third, "And now? " + words(300, "then"), *resume),
+    ]
+
+
+@pytest.fixture(scope="module")
+def ledger(runs: list[ClientRun]) -> ThreadLedger:
+    (path,) = [path for path in runs[-1].transcripts if "subagents" not in path.parts]
+    places = Places(home=runs[-1].home, env={})
+    ledgers = read_ledgers(files_of_path(str(path), places), places)
+    return next(one for each in ledgers for one in each.threads if one.thread == "main")
+
+
+def truth(call: Billed) -> Counter[str]:
+    """The tokens of a prompt by category: what the fake model was sent."""
+    kinds = tokens_by_kind(call.blocks)
+    named = {
+        "system and tools": kinds["system"] + kinds["tools"],
+        "agent's words": kinds["reply"],
+        "reasoning": kinds["reasoning"],
+        "tool calls": kinds["tool call"],
+    }
+    tokens = Counter[str](named)
+    for block in call.blocks:
+        if kind_of(block.content) in ("user", "tool result"):
+            for name, share in _categories(block).items():
+                tokens[name] += share
+    return tokens
+
+
+def _categories(block: BilledBlock) -> dict[str, int]:
+    text = msgspec.json.encode(block.content)
+    marks = {
+        MEMORY_MARK: "memory files",
+        HOOK_MARK: "injected context",
+        SUMMARY_MARK: "compaction summary",
+        "report0 ": "subagent results",
+        '"image"': "images",
+    }
+    found = next((name for mark, name in marks.items() if mark.encode() in text), None)
+    is_prompt = any(mark in text for mark in (b" ask0 ", b" more0 ", b" then0 "))
+    other = "tool results" if b"tool_result" in text else "injected context"
+    return {found or ("user words" if is_prompt else other): block.tokens}
+
+
+def test_every_call_adds_up_to_the_bill(runs: list[ClientRun], ledger: ThreadLedger) -> None:
+    billed = [call for run in runs for call in run.billed if call.thread == "main"]
+    sent = [each.usage.input + each.usage.cache_read + each.usage.cache_write for each in billed]
+    assert [balance.sent for balance in ledger.balances] == sent
+    for balance in ledger.balances:
+        assert sum(balance.categories) + balance.unexplained == balance.sent
+
+
+def test_every_category_is_what_was_sent(runs: list[ClientRun], ledger: ThreadLedger) -> None:
+    billed = [call for run in runs for call in run.billed if call.thread == "main"]
+    for number, (call, balance) in enumerate(zip(billed, ledger.balances, strict=True), 1):
+        ours = dict(zip(CATEGORIES, balance.categories, strict=True))
+        sent = truth(call)
+        print(number, {n: (ours[n], sent[n]) for n in CATEGORIES if ours[n] or sent[n]}, balance.unexplained)
