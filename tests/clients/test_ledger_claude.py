@@ -6,7 +6,6 @@ import random
 import struct
 import zlib
 from collections import Counter
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -17,7 +16,8 @@ from brimline.survey.explanation import read_ledgers
 from brimline.survey.target import files_of_path
 from brimline.testing.fake_model import Billed, Reply, Scenario, ToolCall
 from brimline.testing.fake_model.billed import BilledBlock
-from brimline.testing.fake_model.block_kinds import kind_of, tokens_by_kind
+from brimline.testing.fake_model.block_kinds import BlockKind, kind_of
+from brimline.testing.fake_model.prompt import CHARACTERS_PER_TOKEN
 from brimline.transcripts.source import Places
 
 from . import claude
@@ -28,13 +28,30 @@ pytestmark = pytest.mark.clients
 
 MAX_ERROR_SHARE = 0.05
 AROUND_TOKENS = 100  # what the client puts around a few parts: tags, ids, a line of its own
-MEMORY_MARK = "Codebase and user instructions"
-HOOK_MARK = "The branch is protected."
-SUMMARY_MARK = "This session is being continued"
+OF_KIND: dict[BlockKind, str] = {
+    "system": "system and tools",
+    "tools": "system and tools",
+    "reply": "agent's words",
+    "reasoning": "reasoning",
+    "tool call": "tool calls",
+    "image": "images",
+}
+OF_MARK = {
+    "Codebase and user instructions": "memory files",
+    "This session is being continued": "compaction summary",
+    "report0 ": "subagent results",
+    '"image"': "images",
+    " ask0 ": "user words",
+    " more0 ": "user words",
+    " then0 ": "user words",
+}
 
 
 def words(count: int, word: str) -> str:
     return " ".join(f"{word}{number}" for number in range(count))
+
+
+HOOK = "The branch is protected. " + words(600, "hook")
 
 
 def use(tool: str, text: str, reasoning: str | None = None, **arguments: str) -> Reply:
@@ -47,7 +64,9 @@ def noise_png(side: int) -> bytes:
     rows = b"".join(b"\0" + dice.randbytes(3 * side) for _ in range(side))
 
     def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
 
     head = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
     return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
@@ -62,7 +81,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[ClientRun]:
     (project / "CLAUDE.md").write_text("Run the tests before you commit.\n" * 120)
     (project / "notes.txt").write_text(words(2_000, "note"))
     (project / "dots.png").write_bytes(noise_png(40))
-    (project / "hook.txt").write_text(HOOK_MARK + " " + words(600, "hook"))
+    (project / "hook.txt").write_text(HOOK)
     hook = {"hooks": [{"type": "command", "command": f"cat {project / 'hook.txt'}"}]}
     settings = {"hooks": {"UserPromptSubmit": [hook]}}
     (project / ".claude" / "settings.json").write_bytes(msgspec.json.encode(settings))
@@ -105,34 +124,21 @@ def ledger(runs: list[ClientRun]) -> ThreadLedger:
 
 def truth(call: Billed) -> Counter[str]:
     """The tokens of a prompt by category: what the fake model was sent."""
-    kinds = tokens_by_kind(call.blocks)
-    named = {
-        "system and tools": kinds["system"] + kinds["tools"],
-        "agent's words": kinds["reply"],
-        "reasoning": kinds["reasoning"],
-        "tool calls": kinds["tool call"],
-    }
-    tokens = Counter[str](named)
+    tokens = Counter[str]()
     for block in call.blocks:
-        if kind_of(block.content) in ("user", "tool result"):
-            for name, share in _categories(block).items():
-                tokens[name] += share
+        text = msgspec.json.encode(block.content)
+        hook = text.count(HOOK.encode()) * (len(HOOK) // CHARACTERS_PER_TOKEN)
+        tokens["injected context"] += hook
+        tokens[_category(block, text)] += block.tokens - hook
     return tokens
 
 
-def _categories(block: BilledBlock) -> dict[str, int]:
-    text = msgspec.json.encode(block.content)
-    marks = {
-        MEMORY_MARK: "memory files",
-        HOOK_MARK: "injected context",
-        SUMMARY_MARK: "compaction summary",
-        "report0 ": "subagent results",
-        '"image"': "images",
-    }
-    found = next((name for mark, name in marks.items() if mark.encode() in text), None)
-    is_prompt = any(mark in text for mark in (b" ask0 ", b" more0 ", b" then0 "))
-    other = "tool results" if b"tool_result" in text else "injected context"
-    return {found or ("user words" if is_prompt else other): block.tokens}
+def _category(block: BilledBlock, text: bytes) -> str:
+    kind = kind_of(block.content)
+    if kind in OF_KIND:
+        return OF_KIND[kind]
+    found = next((name for mark, name in OF_MARK.items() if mark.encode() in text), None)
+    return found or ("tool results" if kind == "tool result" else "injected context")
 
 
 def test_every_call_adds_up_to_the_bill(runs: list[ClientRun], ledger: ThreadLedger) -> None:
@@ -148,4 +154,7 @@ def test_every_category_is_what_was_sent(runs: list[ClientRun], ledger: ThreadLe
     for number, (call, balance) in enumerate(zip(billed, ledger.balances, strict=True), 1):
         ours = dict(zip(CATEGORIES, balance.categories, strict=True))
         sent = truth(call)
-        print(number, {n: (ours[n], sent[n]) for n in CATEGORIES if ours[n] or sent[n]}, balance.unexplained)
+        for name in CATEGORIES:
+            allowed = max(MAX_ERROR_SHARE * sent[name], AROUND_TOKENS)
+            assert abs(ours[name] - sent[name]) <= allowed, (number, name, ours, sent)
+        assert balance.unexplained <= MAX_ERROR_SHARE * balance.sent
