@@ -1,6 +1,7 @@
 """What each call of a thread added to the prompt of the call before."""
 
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -97,6 +98,8 @@ class StepRecorder:
             case Rewound(to=to) if to is None or to in self._places:
                 self._restart("rewound")
                 self._rewound_to = None if to is None else self._places[to]
+                if to is None and self.steps:  # what comes before any words of the user stays
+                    self.inputs += takewhile(_is_not_typed, self.steps[0].inputs)
             case Trimmed():
                 self._start = "trimmed" if self._start == "continued" else self._start
             case Edited(call=call):
@@ -136,3 +139,7 @@ class StepRecorder:
         self._start = start
         self._dropped = [*self.inputs, *self._outputs, *self._later_inputs]
         self.inputs, self._outputs, self._later_inputs = [], [], []
+
+
+def _is_not_typed(part: ContextPart) -> bool:
+    return part.category != "user words"

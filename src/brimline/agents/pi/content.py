@@ -1,19 +1,26 @@
 """The content of Pi's sessions, and of its `--mode json` output."""
 
+import re
 from collections.abc import Iterator
 
 import msgspec
 
 from brimline.agents.content import (
     ABSENT,
+    AddedText,
     ErrorText,
+    Images,
+    KeptContent,
     Location,
     Piece,
+    Reasoning,
     ReplyText,
     RunOutcome,
+    SummaryText,
     ToolNames,
     ToolResult,
     UserText,
+    images_in,
     text_of,
 )
 from brimline.transcripts.source import parse_time
@@ -23,8 +30,13 @@ TOOLS = ToolNames(
     edits=frozenset({"edit", "write"}),
     todos=frozenset(),
     reads=frozenset({"fetch_url", "find", "grep", "ls", "read", "web_search"}),
+    subagents=frozenset({"subagent", "task"}),
 )
 FAILURES = ("error", "aborted")
+
+_MEMORY_FILE = re.compile(
+    r'<project_instructions path="([^"\n]*)">\n(.*?)</project_instructions>', re.DOTALL
+)
 
 
 class _Cost(msgspec.Struct, frozen=True):
@@ -38,12 +50,21 @@ class _Usage(msgspec.Struct, frozen=True):
 class _Block(msgspec.Struct, frozen=True):
     type: str = ""
     text: str | None = None
+    thinking: str | None = None
     id: str = ""
     name: str = ""
     arguments: msgspec.Raw = ABSENT
 
 
+class _Sections(msgspec.Struct, frozen=True):
+    """The parts of the system prompt, which 0.87 records."""
+
+    project_context: str = ""
+
+
 class _PiMessage(msgspec.Struct, frozen=True, rename="camel"):
+    """A message; the user's own commands have `command` and `output`."""
+
     role: str | None = None
     content: msgspec.Raw = ABSENT
     tool_call_id: str = ""
@@ -51,13 +72,27 @@ class _PiMessage(msgspec.Struct, frozen=True, rename="camel"):
     error_message: str | None = None
     stop_reason: str | None = None
     usage: _Usage = _Usage()
+    sections: _Sections = _Sections()
+    command: str = ""
+    output: str = ""
+    exclude_from_context: bool = False
+    custom_type: str = "message"
 
 
-class _PiEntry(msgspec.Struct, frozen=True):
+class _PiEntry(msgspec.Struct, frozen=True, rename="camel"):
+    """An entry; version 1 names the first that a compaction keeps by its index."""
+
     type: str
+    id: str | None = None
     timestamp: str | float | None = None
     cwd: str | None = None
     message: msgspec.Raw = ABSENT
+    summary: str = ""
+    first_kept_entry_id: str | None = None
+    first_kept_entry_index: int | None = None
+    system_message: _PiMessage | None = None
+    content: msgspec.Raw = ABSENT
+    custom_type: str = "message"
 
 
 class _Result(msgspec.Struct, frozen=True):
@@ -83,23 +118,38 @@ class PiContent:
     silent_prefixes = (b'{"type":"tool_execution_', b'{"type":"turn_', b'{"type":"agent_')
     outcome_marks = (b'"type":"message_end"', b'"type":"compaction_end"')
 
+    def __init__(self) -> None:
+        self._records = 0
+        self._places: dict[str, int] = {}  # of the entries, by their ids
+
     def read_record(self, record: bytes) -> Iterator[Piece]:
+        self._records += 1
         entry = _entry.decode(record)
         at = parse_time(entry.timestamp) if isinstance(entry.timestamp, str) else None
+        if entry.id is not None:
+            self._places[entry.id] = self._records
         yield Location(entry.cwd)
-        if entry.type != "message" or not entry.message:
-            return
-        message = _message.decode(entry.message)
-        match message.role:
-            case "user":
-                yield UserText(text_of(message.content), at)
-            case "assistant":
-                yield from _reply(message, at)
-            case "toolResult":
-                text = text_of(message.content)
-                yield ToolResult(message.tool_call_id, not message.is_error, text, at=at)
+        match entry.type:
+            case "message" if entry.message:
+                yield from _read_message(_message.decode(entry.message), at)
+            case "custom_message":
+                yield AddedText("hook", entry.custom_type, text_of(entry.content), at)
+            case "compaction":
+                if entry.system_message is not None:
+                    yield from _memory_files(entry.system_message, at)
+                yield SummaryText(entry.summary, at)
+                yield KeptContent(records=self._count_kept(entry))
+            case "branch_summary":
+                yield SummaryText(entry.summary, at)
             case _:
                 pass
+
+    def _count_kept(self, entry: _PiEntry) -> int:
+        """How many of the records before a compaction stay in the context."""
+        first = self._places.get(entry.first_kept_entry_id or "")
+        if entry.first_kept_entry_index is not None:
+            first = entry.first_kept_entry_index + 1
+        return 0 if first is None else max(0, self._records - first)
 
     def read_line(self, line: bytes) -> Iterator[Piece]:
         match _line.decode(line):
@@ -113,6 +163,38 @@ class PiContent:
                 pass
 
 
+def _read_message(message: _PiMessage, at: float | None) -> Iterator[Piece]:
+    text = "" if message.role == "assistant" else text_of(message.content)
+    match message.role:
+        case "user":
+            yield UserText(text, at)
+            if images := images_in(message.content):
+                yield Images(images, at)
+        case "assistant":
+            yield from _reply(message, at)
+        case "toolResult":
+            images = images_in(message.content)
+            ok = not message.is_error
+            yield ToolResult(message.tool_call_id, ok, text, at=at, images=images)
+        case "system":
+            yield from _memory_files(message, at)
+        case "bashExecution" if not message.exclude_from_context:
+            output = f"{message.command}\n{message.output}"
+            yield AddedText("user", f"!{message.command}", output, at)
+        case "custom" | "hookMessage":
+            yield AddedText("hook", message.custom_type, text, at)
+        case "developer":
+            yield AddedText("client", "developer message", text, at)
+        case _:
+            pass
+
+
+def _memory_files(system: _PiMessage, at: float | None) -> Iterator[Piece]:
+    for match in _MEMORY_FILE.finditer(system.sections.project_context):
+        path, text = match.groups()
+        yield AddedText("memory", path, text, at)
+
+
 def _reply(message: _PiMessage, at: float | None) -> Iterator[Piece]:
     blocks = _blocks.decode(message.content) if message.content else ""
     if isinstance(blocks, str):
@@ -120,6 +202,8 @@ def _reply(message: _PiMessage, at: float | None) -> Iterator[Piece]:
     for block in blocks:
         if block.type == "text":
             yield ReplyText(block.text or "", at)
+        elif block.type == "thinking":
+            yield Reasoning(block.thinking or "", at)
         elif block.type == "toolCall":
             yield from TOOLS.read_call(block.name, block.id, block.arguments, at)
     if message.error_message:
