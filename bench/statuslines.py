@@ -54,17 +54,17 @@ def named(spec: str) -> Peer:
     return Peer(name, [program, *words[1:]])
 
 
-def peers(cache: Path, built: list[Peer]) -> list[Peer]:
+def peers(cache: Path, built: list[Peer], install: bool = True) -> list[Peer]:
     """Every status line, installed on first use; one that cannot be installed has a note.
 
     One of `built` replaces the package whose name it begins with.
     """
     of_npm = [
-        _npm(package, version, cache)
+        _npm(package, version, cache, install)
         for package, version in NPM.items()
         if not any(one.name.startswith(_plain(package)) for one in built)
     ]
-    of_pypi = [_pypi(package, *pin, cache) for package, pin in PYPI.items()]
+    of_pypi = [_pypi(package, *pin, cache, install) for package, pin in PYPI.items()]
     return [_ccusage(cache), *of_npm, *of_pypi, *built]
 
 
@@ -76,9 +76,11 @@ def _ccusage(cache: Path) -> Peer:
         return Peer(name, missing=str(error))
 
 
-def _npm(package: str, version: str, cache: Path) -> Peer:
+def _npm(package: str, version: str, cache: Path, install: bool) -> Peer:
     name, folder = f"{_plain(package)} {version}", cache / _folder(package, version)
     home = folder / "node_modules" / package
+    if not home.exists() and not install:
+        return Peer(name, missing="not installed")
     if not home.exists():
         folder.mkdir(parents=True, exist_ok=True)
         flags = ["--prefix", str(folder), "--no-save", "--no-audit", "--no-fund"]
@@ -88,8 +90,10 @@ def _npm(package: str, version: str, cache: Path) -> Peer:
     return Peer(name, [str(_NODE), str(home / package_json.script)])
 
 
-def _pypi(package: str, version: str, script: str, cache: Path) -> Peer:
+def _pypi(package: str, version: str, script: str, cache: Path, install: bool) -> Peer:
     name, folder = f"{package} {version}", cache / _folder(package, version)
+    if not (folder / "bin" / script).exists() and not install:
+        return Peer(name, missing="not installed")
     if not (folder / "bin" / script).exists():
         words = [sys.executable, "-m", "pip", "install", "--no-deps", "--target", str(folder)]
         if subprocess.run(

@@ -250,3 +250,10 @@ def test_reference_is_up_to_date() -> None:
 def test_readme_is_short() -> None:
     """The README can be read in one go."""
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
+
+
+def test_table_of_other_tools_is_the_measured_one() -> None:
+    """The README has the table of bench/results/compare.json."""
+    command = [sys.executable, str(ROOT / "bench" / "compare.py"), "--table"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert f"this table -->\n{printed}<!--" in (ROOT / "README.md").read_text("utf-8")
