@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 
 from brimline.agents import agent_names, display_name, get_agent
 from brimline.cache_misses import CacheMiss
@@ -11,7 +12,7 @@ from brimline.cli.context import Context, emit_json, uses_utf8
 from brimline.cli.inspect import describe_context, read_thread
 from brimline.cli.session_choice import find_files
 from brimline.events import MAIN
-from brimline.ledger.explain import Explained, ExplainedPiece, ExplainedThread, NamedTokens, explain
+from brimline.ledger.explain import Explained, ExplainedThread, NamedTokens, explain
 from brimline.ledger.reader import SessionLedger
 from brimline.survey.explanation import read_ledgers
 from brimline.survey.files import SessionFiles
@@ -50,6 +51,7 @@ LOOKS = {
 MAX_BAR_CELLS = 100
 LARGEST_PIECES = 10
 MAX_NAMES = 5  # tools, servers, files and commands in one line
+MAX_NAME_CELLS = 40  # of each of these
 MAX_LINES = 10  # of waste, of misses
 
 
@@ -110,17 +112,19 @@ def _thread(context: Context, session: Session, thread: ExplainedThread) -> Iter
         yield from _composition(context, thread, max(window, thread.sent))
     if thread.pending:
         yield f"About {format_tokens(thread.pending)} tokens more came in since the last call."
-    yield from _largest(context, thread)
-    yield from _tool_lines(context, thread)
+    yield from _largest(context, thread, session.project)
+    yield from _tool_lines(context, thread, session.project)
     if thread.waste:
         yield from ("", "Waste")
         for waste in thread.waste[:MAX_LINES]:
             cost = f" Cost so far: {_dollars(waste.cost)}." if waste.cost else ""
-            yield f"  {strip_control(waste.advice)}{cost}"
+            text = _clean(waste.advice, session.project) + cost
+            yield from _wrap(context, text)
         yield from _more(len(thread.waste))
     if thread.misses:
         yield from ("", "Cache misses")
-        yield from (f"  {_miss_line(miss)}" for miss in thread.misses[-MAX_LINES:])
+        for miss in thread.misses[-MAX_LINES:]:
+            yield from _wrap(context, _describe_miss(miss))
         yield from _more(len(thread.misses))
 
 
@@ -156,7 +160,7 @@ def _composition(context: Context, thread: ExplainedThread, whole: int) -> Itera
         yield paint_segment(segments[place], 1, context.colour) + line[1:]
 
 
-def _largest(context: Context, thread: ExplainedThread) -> Iterator[str]:
+def _largest(context: Context, thread: ExplainedThread, project: str | None) -> Iterator[str]:
     pieces = [(piece, each.name) for each in thread.categories for piece in each.pieces]
     pieces.sort(key=lambda pair: pair[0].tokens, reverse=True)
     if not pieces:
@@ -168,21 +172,19 @@ def _largest(context: Context, thread: ExplainedThread) -> Iterator[str]:
         Column("what", min_width=12),
         Column("record", right=True, drop_order=2),
     ]
-    rows = [_piece_row(piece, name) for piece, name in pieces[:LARGEST_PIECES]]
+    rows = [
+        [
+            Cell(f"{piece.tokens:,}"),
+            Cell(name),
+            Cell(_clean(piece.what, project)),
+            Cell(f"{piece.record:,}" if piece.record else ""),
+        ]
+        for piece, name in pieces[:LARGEST_PIECES]
+    ]
     yield from format_table(columns, rows, context.width, context.colour)
 
 
-def _piece_row(piece: ExplainedPiece, category: str) -> list[Cell]:
-    record = f"{piece.record:,}" if piece.record else ""
-    return [
-        Cell(f"{piece.tokens:,}"),
-        Cell(category),
-        Cell(strip_control(piece.what)),
-        Cell(record),
-    ]
-
-
-def _tool_lines(context: Context, thread: ExplainedThread) -> Iterator[str]:
+def _tool_lines(context: Context, thread: ExplainedThread, project: str | None) -> Iterator[str]:
     results = thread.tool_results
     lists = (
         ("tool", results.by_tool),
@@ -194,18 +196,30 @@ def _tool_lines(context: Context, thread: ExplainedThread) -> Iterator[str]:
         yield from ("", "Tool results")
     for kind, names in lists:
         if names:
-            shown = ", ".join(
-                f"{each.name} {format_tokens(each.tokens)}" for each in names[:MAX_NAMES]
-            )
-            yield truncate(f"  by {kind}: {strip_control(shown)}", context.width)
+            pairs = (_describe_named(each, project) for each in names[:MAX_NAMES])
+            yield from _wrap(context, f"by {kind}: {', '.join(pairs)}")
 
 
-def _miss_line(miss: CacheMiss) -> str:
+def _describe_named(named: NamedTokens, project: str | None) -> str:
+    name = truncate(_clean(named.name, project), MAX_NAME_CELLS)
+    return f"{name} {format_tokens(named.tokens)}"
+
+
+def _wrap(context: Context, text: str) -> list[str]:
+    return wrap(text, context.width, initial_indent="  ", subsequent_indent="    ")
+
+
+def _describe_miss(miss: CacheMiss) -> str:
     cost = f", {_dollars(miss.cost)}" if miss.cost else ""
     idle = f", {format_age(miss.idle_s)} after the call before" if miss.idle_s else ""
     return (
         f"call {miss.number}: {format_tokens(miss.tokens)} tokens again{cost}{idle}: {miss.cause}"
     )
+
+
+def _clean(text: str, project: str | None) -> str:
+    """Return a name with paths relative to the project."""
+    return strip_control(text.replace(f"{project}/", "") if project else text)
 
 
 def _more(count: int) -> Iterator[str]:
