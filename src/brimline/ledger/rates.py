@@ -17,6 +17,13 @@ MIN_LEARNED_BYTES = 400
 MIN_TOKENS_PER_BYTE, MAX_TOKENS_PER_BYTE = 0.1, 1.2
 # What a client and a provider may put around a part: its role, its id, a hint.
 MAX_EXTRA_TOKENS = 200
+# Without a rate of their own these have that of the agent's words: results are rather code.
+PROSE: tuple[Category, ...] = (
+    "memory files",
+    "user words",
+    "injected context",
+    "compaction summary",
+)
 
 
 class Rates:
@@ -29,8 +36,13 @@ class Rates:
             for key in (part.category, None):
                 tokens[key] += growth
                 sizes[key] += part.size
+        for part, output in _single_outputs(steps):
+            tokens[part.category] += output
+            sizes[part.category] += part.size
         self._by_category = {key: tokens[key] / sizes[key] for key in tokens}
         self.overall = self._by_category.get(None, TOKENS_PER_BYTE)
+        if (prose := self._by_category.get("agent's words")) is not None:
+            self._by_category = dict.fromkeys(PROSE, prose) | self._by_category
 
     def estimate(self, part: ContextPart) -> float:
         """Return the tokens that a part probably takes."""
@@ -49,6 +61,21 @@ def _single_growths(steps: Sequence[Step]) -> Iterable[tuple[ContextPart, int]]:
             continue
         (part,) = step.inputs
         growth = step.call.usage.sent - before.call.usage.held
-        is_plausible = MIN_TOKENS_PER_BYTE * part.size < growth < MAX_TOKENS_PER_BYTE * part.size
-        if part.size >= MIN_LEARNED_BYTES and not part.images and is_plausible:
+        if _is_plausible(part, growth):
             yield part, growth
+
+
+def _single_outputs(steps: Sequence[Step]) -> Iterable[tuple[ContextPart, int]]:
+    """Yield each part that is all of a reply but its reasoning, which is known exactly."""
+    for step in steps:
+        usage = step.call.usage
+        written = [part for part in step.outputs if part.category != "reasoning"]
+        if usage.reasoning is not None and len(written) == 1:
+            tokens = usage.output - usage.reasoning
+            if _is_plausible(written[0], tokens):
+                yield written[0], tokens
+
+
+def _is_plausible(part: ContextPart, tokens: int) -> bool:
+    is_in_range = MIN_TOKENS_PER_BYTE * part.size < tokens < MAX_TOKENS_PER_BYTE * part.size
+    return part.size >= MIN_LEARNED_BYTES and not part.images and is_in_range

@@ -1,0 +1,52 @@
+"""The tokens of a byte are learned from what is known exactly."""
+
+import pytest
+
+from brimline.events import Call
+from brimline.ledger.parts import Category, ContextPart
+from brimline.ledger.rates import TOKENS_PER_BYTE, Rates
+from brimline.ledger.steps import Step
+from brimline.usage import Usage
+
+
+def part(category: Category, size: int) -> ContextPart:
+    return ContextPart(category, "x", size)
+
+
+def step(sent: int, output: int, reasoning: int | None, *parts: ContextPart) -> Step:
+    """A call with what came in before it and what it wrote."""
+    call = Call(id=str(sent), usage=Usage(sent, 0, 0, output, reasoning))
+    inputs = [each for each in parts if not each.is_output]
+    return Step(call, "continued", inputs, [each for each in parts if each.is_output])
+
+
+def rate(rates: Rates, category: Category) -> float:
+    return rates.estimate(part(category, 1_000)) / 1_000
+
+
+def test_reply_shows_the_rate_of_words_and_of_prose() -> None:
+    words = step(1_000, 700, 500, part("reasoning", 0), part("agent's words", 1_000))
+    rates = Rates([words, step(2_300, 0, 0, part("tool results", 1_000))])
+    assert rate(rates, "agent's words") == 0.2
+    assert rate(rates, "memory files") == 0.2
+    assert rate(rates, "tool results") == 0.6
+    assert rate(rates, "tool calls") == 0.6
+
+
+def test_own_rate_precedes_that_of_the_agents_words() -> None:
+    words = step(1_000, 200, 0, part("agent's words", 1_000))
+    rates = Rates([words, step(1_500, 0, 0, part("user words", 1_000))])
+    assert rate(rates, "user words") == 0.3
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        step(1_000, 700, None, part("agent's words", 1_000)),  # with reasoning or without?
+        step(1_000, 700, 0, part("agent's words", 1_000), part("tool calls", 1_000)),
+        step(1_000, 70, 0, part("agent's words", 100)),
+        step(1_000, 7_000, 0, part("agent's words", 1_000)),
+    ],
+)
+def test_reply_that_may_hold_more_shows_nothing(reply: Step) -> None:
+    assert rate(Rates([reply]), "agent's words") == TOKENS_PER_BYTE
