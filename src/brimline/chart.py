@@ -39,7 +39,9 @@ def chart(
         for row, text in zip(reversed(range(HEIGHT)), rows, strict=True)
     ]
     axis = f"{'0':>{_LABEL}} └" + _axis(len(sent), len(columns), compactions)
-    return [*drawn, axis, f"{'':{_LABEL}}  {_legend(len(sent), compactions, line is not None)}"]
+    legend = _legend(len(sent), compactions, line is not None)
+    indent = max(0, min(_LABEL + 2, width - len(legend)))
+    return [*drawn, axis, " " * indent + legend]
 
 
 def _columns(sent: Sequence[int], room: int) -> list[int]:

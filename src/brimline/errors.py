@@ -42,7 +42,7 @@ def suggest(word: str, known: Iterable[str]) -> str | None:
     """The known word that a mistyped one is most like, if any is near enough."""
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(word, known, n=1)), None)
+    return next(iter(get_close_matches(word, known, n=1, cutoff=0.8)), None)
 
 
 class BrimlineError(Exception):

@@ -2,6 +2,8 @@
 
 import pytest
 
+from brimline.cli.commands import COMMANDS
+
 from .terminal import User
 
 
@@ -15,6 +17,19 @@ def test_mistyped_command_gets_a_suggestion(user: User) -> None:
 
 def test_unknown_command_is_told_where_the_commands_are_listed(user: User) -> None:
     assert "hint: `brimline help` lists the commands." in user.run("xyzzy").err
+
+
+def test_word_that_is_not_near_gets_no_suggestion(user: User) -> None:
+    assert "hint: `brimline help` lists the commands." in user.run("help", "nope").err
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_fits_the_terminal(user: User, command: str, columns: int) -> None:
+    shown = user.run(*command.split(), "--help", COLUMNS=str(columns))
+    assert shown.code == 0
+    assert [line for line in shown.lines if len(line) > columns] == []
+    assert "--colour WHEN" in shown.out
 
 
 def test_help_with_a_command_is_the_help_of_the_command(user: User) -> None:

@@ -87,8 +87,8 @@ def test_help_names_every_command(user: User) -> None:
 
 
 HELP_OF_INSPECT = """\
-usage: brimline inspect [-h] [--colour {auto,always,never}] [--agent A]
-                        [--series] [--audit] [--json]
+usage: brimline inspect [-h] [--colour WHEN] [--agent A] [--series] [--audit]
+                        [--json]
                         [PATH|SESSION|-]
 
 Show one transcript or stream, call by call.

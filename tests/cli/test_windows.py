@@ -94,11 +94,20 @@ def test_piped_demo_prints_compactions_end_and_chart_without_escapes(user: User)
     assert "\r" not in completed.out
     assert completed.lines[0] == "A recorded Claude Code session (Ctrl-C stops it):"
     assert "usage is unknown until the next reply." in completed.out
-    assert completed.lines[-1].startswith("Next: `brimline status`")
-    assert max(map(cells, completed.lines)) <= 88
+    assert "\nNext: `brimline status`" in completed.out
+    assert max(map(cells, completed.lines)) <= 80
     chart = [line for line in completed.lines if {"┤", "└", "┼"} & set(line)]
     assert len(chart) == 11
     assert "▲" in chart[-1]
+
+
+def test_demo_fits_a_narrow_terminal(user: User) -> None:
+    completed = user.run("demo", COLUMNS="40")
+    assert max(map(cells, completed.lines)) <= 40
+    drawn = user.on_terminal("demo", "--speed", "50", "--colour", "never", columns=40).out
+    frames = [frame for line in drawn.split("\n") for frame in line.split("\r\x1b[K")]
+    assert max(map(cells, frames)) <= 40
+    assert any("█" in frame and "Context" in frame for frame in frames)
 
 
 def test_terminal_demo_redraws_the_line_for_each_call(user: User) -> None:

@@ -1,13 +1,13 @@
 """`brimline completion` in the real shells: what Tab completes."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from brimline.cli.completion import INSTALL, SCRIPTS
 from system_programs import require_program
 
 from .terminal import Terminal
@@ -19,22 +19,20 @@ START = {
     "zsh": ("zsh", "-f"),
     "fish": ("fish", "--no-config"),
 }
+LOAD = dict(zip(SCRIPTS, (line.strip() for line in INSTALL.splitlines()[1::2]), strict=True))
 PREPARE = {"zsh": "autoload -U compinit && compinit -D; "}
 
 
 @pytest.fixture(params=START)
 def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Terminal]:
-    """A shell in a terminal, with the completion of Brimline."""
+    """A shell in a terminal, with the completion of Brimline loaded as its help says."""
     name = str(request.param)
     require_program(name)
     bin = Path(sys.executable).parent
-    script = tmp_path / "script"
-    with script.open("w") as file:
-        subprocess.run([bin / "brimline", "completion", name], stdout=file, check=True)
     path = f"{bin}:{os.environ['PATH']}"
     terminal = Terminal(START[name], tmp_path, {"PATH": path, "HOME": str(tmp_path)})
     terminal.until(lambda: terminal.text.strip(), "no prompt")
-    terminal.type(f"{PREPARE.get(name, '')}source {script}; clear; echo rea''dy")
+    terminal.type(f"{PREPARE.get(name, '')}{LOAD[name]}; clear; echo rea''dy")
     terminal.press("Enter")
     terminal.until(lambda: "ready" in terminal.text.splitlines()[0], "not prepared")
     yield terminal

@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +20,7 @@ NO_WORKING_FOLDER = "brimline: the working directory no longer exists\nhint: cd 
 COMPLETE = "hint: brimline-core is only the library; `pip install brimline` adds all commands"
 ABOUT = "Shows how full the context windows of AI coding agents are."
 MORE_HELP = "`brimline help COMMAND` describes a command."
+USAGE_INDENT = " " * len("usage: ")
 
 # The commands in the order of the help.
 COMMANDS = {
@@ -93,7 +94,7 @@ def _context(options: argparse.Namespace, folder: Path) -> Context:
 def create_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """Return the parser; if words are given, only commands among them get their arguments."""
     top = argparse.ArgumentParser(
-        "brimline", description=ABOUT, epilog=MORE_HELP, formatter_class=_formatter
+        "brimline", description=ABOUT, epilog=MORE_HELP, formatter_class=HelpFormatter
     )
     top.add_argument("-V", "--version", action="store_true", help="show the version and exit")
     _add_colour(top, None)
@@ -104,7 +105,7 @@ def create_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser
         about = COMMANDS[name]
         description = f"{about[0].upper()}{about[1:]}."
         parser = parsers.add_parser(
-            name, help=about, description=description, formatter_class=_formatter
+            name, help=about, description=description, formatter_class=HelpFormatter
         )
         _add_colour(parser, argparse.SUPPRESS)
         if words is None or name in words:
@@ -127,9 +128,34 @@ def _import_command(name: str) -> Any:
     return import_module(f"brimline.cli.{name}")
 
 
-def _formatter(prog: str) -> argparse.HelpFormatter:
-    # Without a width, argparse imports shutil for every argument, which takes 3 ms.
-    return argparse.HelpFormatter(prog, width=terminal_width(os.environ, 80) - 2)
+class HelpFormatter(argparse.HelpFormatter):
+    """Fits the help to the terminal, also the usage that a command has written out."""
+
+    def __init__(self, prog: str) -> None:
+        # Without a width, argparse imports shutil for every argument, which takes 3 ms.
+        self._columns = terminal_width(os.environ, 80) - 2
+        super().__init__(prog, width=self._columns)
+
+    def add_usage(
+        self,
+        usage: str | None,
+        actions: Iterable[argparse.Action],
+        groups: Iterable[Any],
+        prefix: str | None = None,
+    ) -> None:
+        from textwrap import fill  # only the help needs it: it takes 1 ms
+
+        lines = "\n".join(
+            fill(
+                line.strip(),
+                self._columns,
+                initial_indent=USAGE_INDENT,
+                subsequent_indent=USAGE_INDENT + "  ",
+                break_on_hyphens=False,
+            )
+            for line in (usage or "").splitlines()
+        )
+        super().add_usage(lines.lstrip() or None, actions, groups, prefix)
 
 
 def _add_colour(to: argparse.ArgumentParser, default: str | None) -> None:
@@ -138,6 +164,7 @@ def _add_colour(to: argparse.ArgumentParser, default: str | None) -> None:
         "--color",
         dest="colour",
         choices=("auto", "always", "never"),
+        metavar="WHEN",
         default=default,
         help="use colours: auto (on a terminal, unless NO_COLOR is set), always or never",
     )

@@ -10,9 +10,12 @@ from brimline.agents import agent_names
 from brimline.cli.arguments import parse_agent
 from brimline.cli.context import Context
 
-INSTALL = """Bash: brimline completion bash > ~/.local/share/bash-completion/completions/brimline
-Zsh:  brimline completion zsh > a folder of $fpath, as _brimline
-Fish: brimline completion fish > ~/.config/fish/completions/brimline.fish"""
+INSTALL = """Bash, in ~/.bashrc:
+  eval "$(brimline completion bash)"
+Zsh, in ~/.zshrc after compinit:
+  eval "$(brimline completion zsh)"
+Fish, in ~/.config/fish/config.fish:
+  brimline completion fish | source"""
 
 
 class Option(msgspec.Struct, frozen=True):
@@ -34,9 +37,11 @@ class Command(msgspec.Struct, frozen=True):
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
+    to.usage = "brimline completion SHELL"
     to.epilog = INSTALL
     to.formatter_class = argparse.RawDescriptionHelpFormatter
-    to.add_argument("shell", choices=tuple(SCRIPTS), help="the shell to complete in")
+    about = f"the shell to complete in: {', '.join(SCRIPTS)}"
+    to.add_argument("shell", choices=tuple(SCRIPTS), metavar="SHELL", help=about)
 
 
 def run(context: Context, options: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 import argparse
 import sys
 import time
+from textwrap import fill
 
 from brimline.cli.context import Context
 from brimline.cli.inspect import describe_context, draw_chart
@@ -15,7 +16,8 @@ from brimline.usage import format_percent, format_tokens
 
 DEMO_AGENT = "claude"
 DEMO_LENGTH_S = 8.0
-BAR = 30
+BAR, MIN_BAR = 30, 10
+NEXT = "Next: `brimline status` for your own sessions, `brimline inspect PATH` for one of them."
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
@@ -33,14 +35,14 @@ def play(context: Context, speed: float = 1.0) -> int:
     events = read_recording()
     pause = DEMO_LENGTH_S / max(1, len(events)) / speed if live and speed > 0 else 0.0
     session, rules = Session(agent=DEMO_AGENT), Rules.of_settings(context.settings)
-    print("A recorded Claude Code session (Ctrl-C stops it):\n")
+    print(fill("A recorded Claude Code session (Ctrl-C stops it):", context.width) + "\n")
     for event in events:
         session = fold(session, [event])
         thread = session.threads.get(MAIN)
         if thread is None:
             continue
         if isinstance(event, Compacted):
-            _say(_compaction(thread), live)
+            _say(fill(_compaction(thread), context.width), live)
         elif isinstance(event, Call) and live:
             _draw(context, rules, thread, read(session, thread, "transcript"))
         time.sleep(pause)
@@ -50,11 +52,14 @@ def play(context: Context, speed: float = 1.0) -> int:
 
 def _draw(context: Context, rules: Rules, thread: Thread, reading: Reading) -> None:
     shade = rules.fullness_of(reading, "", DEMO_AGENT, thread.model) or "dim"
-    drawn = colourize(draw_bar(reading.percent, BAR), shade, context.colour)
     near = reading.percent_of_limit
     limit = f"{format_percent(near)} of the limit" if near else ""
-    parts = (describe_context(reading), drawn, limit, f"call {len(thread.calls)}")
-    sys.stdout.write("\r\x1b[K" + "  ".join(parts))
+    figures, more = describe_context(reading), f"  {limit}  call {len(thread.calls)}"
+    room = context.width - len(figures) - 3  # the last column stays empty: no line wraps
+    if room - len(more) < MIN_BAR:
+        more = ""
+    bar = draw_bar(reading.percent, max(0, min(BAR, room - len(more))))
+    sys.stdout.write(f"\r\x1b[K{figures}  {colourize(bar, shade, context.colour)}{more}")
     sys.stdout.flush()
 
 
@@ -73,6 +78,4 @@ def _finish(context: Context, rules: Rules, session: Session, live: bool) -> Non
     reading = read(session, thread, "transcript")
     _say(f"{describe_context(reading)} after {count_of(len(thread.calls), 'call')}\n", live)
     print("\n".join(draw_chart(context, rules, session, thread, reading)))
-    print(
-        "\nNext: `brimline status` for your own sessions, `brimline inspect PATH` for one of them."
-    )
+    print("\n" + fill(NEXT, context.width, break_on_hyphens=False))
