@@ -21,10 +21,11 @@ from hypothesis import strategies as st
 
 from brimline import tracker
 from brimline.agents.opencode.connection import ask
+from brimline.agents.opencode.conversation import NOTHING as NO_CONTENT
 from brimline.agents.opencode.database import PAGE, sessions
 from brimline.agents.opencode.incremental import OVERLAP_MS
 from brimline.agents.opencode.json_storage import MAX_MESSAGE_BYTES
-from brimline.agents.opencode.paths import transcripts
+from brimline.agents.opencode.paths import memory_files, transcripts
 from brimline.agents.opencode.records import OpencodeTokens
 from brimline.agents.opencode.source import SOURCE
 from brimline.agents.opencode.stream import OpencodeStreamParser
@@ -768,6 +769,137 @@ def test_each_step_of_a_message_is_a_call(tmp_path: Path) -> None:
     ]
     events, _ = read(exported(tmp_path / "x.json", entry(reply(30, id="msg_1"), *steps)))
     assert calls(events) == [("msg_1", 10), ("prt_2", 20), ("prt_3", 30)]
+
+
+def content_records(transcript: Transcript) -> list[tuple[Json, list[AnyEvent]]]:
+    """Return each record's content, without the ones that have events alone."""
+    return [
+        (json.loads(record.data), list(record.events))
+        for record in SOURCE.records(transcript)
+        if record.data != NO_CONTENT
+    ]
+
+
+def texts_of(record: Json) -> list[object]:
+    return [part.get("text") for part in cast("list[Json]", record["parts"])]
+
+
+def text(words: str) -> Json:
+    return {"type": "text", "text": words}
+
+
+def test_database_gives_a_record_per_message_with_the_events_of_a_read(database: Database) -> None:
+    database.part("prt_8", "msg_1", json.dumps(text("two")))
+    database.part("prt_7", "msg_1", json.dumps(text("one")))
+    database.part("prt_9", "msg_3", json.dumps(text("three")))
+    database.part("prt_91", "msg_3", "{")
+    compaction(database)
+    found = content_records(database.transcript())
+    assert [texts_of(record) for record, _ in found] == [["one", "two"], [], ["three"], [None], []]
+    assert [calls(events) for _, events in found[:3]] == [[], [("msg_2", 10)], [("msg_3", 20)]]
+    every = [event for record in SOURCE.records(database.transcript()) for event in record.events]
+    assert every == read(database.transcript())[0]
+
+
+def test_records_of_a_long_session_are_complete_and_in_order(database: Database) -> None:
+    for number in range(1, PAGE + 3):
+        database.part(f"prt_{number:06}", "msg_1", json.dumps(text(str(number))))
+    (first, _), *_ = content_records(database.transcript())
+    assert texts_of(first) == [str(number) for number in range(1, PAGE + 3)]
+    assert len(content_records(database.transcript())) == 3
+
+
+def test_undo_is_the_last_record(database: Database) -> None:
+    revert = json.dumps({"messageID": "msg_3"})
+    database.run("UPDATE session SET revert = ?", revert)
+    *_, last = SOURCE.records(database.transcript())
+    assert (last.data, last.events) == (NO_CONTENT, (Rewound(to="msg_2"),))
+
+
+def test_older_storage_gives_a_record_per_message(tmp_path: Path) -> None:
+    root = tmp_path / "storage"
+    own = stored(root / "session/hash/ses_1.json", info("ses_1"))
+    stored(root / "message/ses_1/msg_2.json", reply(10))
+    stored(root / "message/ses_1/msg_1.json", prompt())
+    stored(root / "message/ses_1/msg_0.json", b"{")
+    stored(root / "part/msg_1/prt_2.json", text("two"))
+    stored(root / "part/msg_1/prt_1.json", text("one"))
+    found = content_records(Transcript("opencode", str(own), 0, 0))
+    assert [texts_of(record) for record, _ in found] == [["one", "two"], []]
+    assert [calls(events) for _, events in found] == [[], [("msg_2", 10)]]
+
+
+def test_each_step_of_a_message_is_a_record(tmp_path: Path) -> None:
+    """The parts of a step belong to its call; what follows the last step, to the last call."""
+    parts: list[Json] = []
+    for n in (1, 2):
+        finish: Json = {"type": "step-finish", "id": f"prt_{n}", "tokens": tokens(n * 10)}
+        parts += [text(str(n)), finish]
+    found = content_records(
+        exported(tmp_path / "x.json", entry(reply(20, id="msg_1"), *parts, text("end")), {}, 5)
+    )
+    assert [texts_of(record) for record, _ in found] == [["1", None], ["2", None, "end"]]
+    assert [calls(events) for _, events in found] == [[("msg_1", 10)], [("prt_2", 20)]]
+
+
+def test_steps_in_the_database_are_calls_by_the_ids_of_their_parts(database: Database) -> None:
+    for n in (1, 2):
+        finish = {"type": "step-finish", "tokens": tokens(n * 10)}
+        database.part(f"prt_{n}", "msg_3", json.dumps(finish))
+    found = content_records(database.transcript())
+    assert [calls(events) for _, events in found[2:]] == [[("msg_3", 10)], [("prt_2", 20)]]
+
+
+def test_failed_reply_has_no_content_and_an_aborted_one_has(tmp_path: Path) -> None:
+    """The client leaves a failed reply out of later prompts."""
+    failed = reply(10, id="msg_1", error={"name": "APIError"})
+    aborted = reply(10, id="msg_2", error={"name": "MessageAbortedError"})
+    transcript = exported(tmp_path / "x.json", entry(failed, text("a")), entry(aborted, text("b")))
+    assert [texts_of(record) for record, _ in content_records(transcript)] == [["b"]]
+    assert calls(e for r in SOURCE.records(transcript) for e in r.events) == [
+        ("msg_1", 10),
+        ("msg_2", 10),
+    ]
+
+
+@pytest.mark.parametrize(("kept_from", "kept_records"), [("msg_2", 2), (None, None), ("x", None)])
+def test_compaction_says_how_many_records_it_kept(
+    tmp_path: Path, kept_from: str | None, kept_records: int | None
+) -> None:
+    request: Json = {"type": "compaction", "auto": True}
+    if kept_from is not None:
+        request["tail_start_id"] = kept_from
+    transcript = exported(
+        tmp_path / "x.json",
+        entry(reply(10, id="msg_1"), text("a")),
+        entry(reply(10, id="msg_2"), text("b")),
+        entry(prompt(id="msg_3"), request),
+        entry(reply(50, id="msg_4", summary=True, parentID="msg_3"), text("c")),
+    )
+    assert content_records(transcript)[-1][0].get("keptRecords") == kept_records
+
+
+def test_truncated_export_has_no_records(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"info": {"id": "ses_1"', encoding="utf-8")
+    assert list(SOURCE.records(Transcript("opencode", str(path), 0, 0))) == []
+
+
+def test_memory_files_are_those_of_the_first_name_up_to_the_repository(tmp_path: Path) -> None:
+    project = tmp_path / "above/repository/project"
+    (project.parent / ".git").mkdir(parents=True)
+    names = ("AGENTS.md", "../AGENTS.md", "../../AGENTS.md", "CLAUDE.md")
+    for name in names:
+        stored(project / name, b"Be brief.")
+    user = stored(tmp_path / ".claude/CLAUDE.md", b"Be brief.")
+    places = Places(tmp_path, {})
+    own = [project / "AGENTS.md", project.parent / "AGENTS.md"]
+    assert memory_files(places, str(project)) == [str(file) for file in (user, *own)]
+    (project / "AGENTS.md").unlink()
+    (project.parent / "AGENTS.md").unlink()
+    user = stored(tmp_path / ".config/opencode/AGENTS.md", b"Be brief.")
+    assert memory_files(places, str(project)) == [str(user), str(project / "CLAUDE.md")]
+    assert memory_files(places, None) == [str(user)]
 
 
 def test_export_can_be_read_from_stdin_but_not_a_database(

@@ -1,13 +1,13 @@
 """Iterate over the records of a transcript, in bounded memory and time."""
 
 import os
-import sqlite3
 from collections.abc import Iterator
 from typing import BinaryIO
 
 import msgspec
 
-from brimline.agents.opencode.connection import ask
+from brimline.agents.opencode.conversation import StoredMessage
+from brimline.agents.opencode.database import read_parts
 from brimline.agents.opencode.source import SQLITE
 from brimline.transcripts.document import read_whole
 from brimline.transcripts.lines import Lines, open_transcript
@@ -17,15 +17,6 @@ MAX_WHOLE_FILE_BYTES = 64 << 20  # of a larger file only the beginning and the e
 HEAD_BYTES = 4 << 20  # of the beginning, with the first user message
 # Small, because the daemon drafts all day and its memory grows by this.
 CHUNK_BYTES = 64 << 10
-
-PAGE_ROWS = 500  # parts of messages per query
-
-PARTS_QUERY = """
-    SELECT message.time_created, message.id, part.id, message.data, part.data
-    FROM message JOIN part ON part.message_id = message.id
-    WHERE message.session_id = ? AND (message.time_created, message.id, part.id) > (?, ?, ?)
-    ORDER BY message.time_created, message.id, part.id LIMIT ?
-"""
 
 
 class _Document(msgspec.Struct, frozen=True):
@@ -83,20 +74,6 @@ def _read_messages(data: bytes) -> Iterator[bytes]:
 
 def _read_database(path: str, session: str) -> Iterator[bytes]:
     """Yield each part with its message, in the shape of an export."""
-    after: tuple[object, ...] = (-1, "", "")
-    while page := ask(path, lambda database, after=after: _query_page(database, session, after)):
-        for *_, info, part in page:
-            if isinstance(info, bytes) and isinstance(part, bytes):
-                yield b'{"info":' + info + b',"parts":[' + part + b"]}"
-        after = tuple(_page_key(value) for value in page[-1][:3])
-
-
-def _query_page(
-    database: sqlite3.Connection, session: str, after: tuple[object, ...]
-) -> list[tuple[object, ...]]:
-    return database.execute(PARTS_QUERY, (session, *after, PAGE_ROWS)).fetchall()
-
-
-def _page_key(value: object) -> object:
-    """Return a column to continue from: text comes as bytes, and is compared as text."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    for row in read_parts(path, session):
+        if row.part is not None:
+            yield StoredMessage(row.message, row.message_data, (row.part,)).encode()

@@ -1,17 +1,23 @@
 """The content of opencode's messages, and of its `run --format json` output."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from brimline.agents.content import (
     ABSENT,
+    AddedText,
     ErrorMessage,
     ErrorText,
+    Images,
+    KeptContent,
     Location,
     Piece,
+    Reasoning,
     ReplyText,
     RunOutcome,
+    SummaryText,
     ToolNames,
     ToolResult,
     UserText,
@@ -22,15 +28,31 @@ TOOLS = ToolNames(
     edits=frozenset({"edit", "multiedit", "write"}),
     todos=frozenset({"todowrite"}),
     reads=frozenset({"glob", "grep", "list", "read", "todoread", "webfetch", "websearch"}),
+    subagents=frozenset({"task"}),
 )
+# opencode's own tools with an underscore in their names; in all others it follows the MCP server's.
+OWN_TOOLS = frozenset({"apply_patch", "plan_enter", "plan_exit"})
+
+# What the client writes before the content of a file that the user attached.
+_ATTACHED = re.compile(r'Called the \w+ tool with the following input: \{"\w+":"([^"]+)"')
 
 
 class _Metadata(msgspec.Struct, frozen=True):
     exit: int | None = None
+    interrupted: bool | None = None
+    output: msgspec.Raw = ABSENT
 
 
 class _Times(msgspec.Struct, frozen=True):
     end: float | None = None
+
+
+class _Attachment(msgspec.Struct, frozen=True):
+    mime: str = ""
+
+    @property
+    def is_image(self) -> bool:
+        return self.mime.startswith("image/")
 
 
 class _ToolState(msgspec.Struct, frozen=True):
@@ -40,6 +62,7 @@ class _ToolState(msgspec.Struct, frozen=True):
     error: str | None = None
     metadata: _Metadata | None = None
     time: _Times | None = None
+    attachments: list[_Attachment] | None = None
 
     @property
     def ok(self) -> bool | None:
@@ -49,11 +72,18 @@ class _ToolState(msgspec.Struct, frozen=True):
         return {"completed": True, "error": False}.get(self.status)
 
     @property
+    def text(self) -> str:
+        """The result as the model gets it: of an interrupted tool, what it wrote until then."""
+        if self.metadata is not None and self.metadata.interrupted and self.metadata.output:
+            return _text.decode(self.metadata.output) or ""
+        return self.output or self.error or ""
+
+    @property
     def ended_at(self) -> float | None:
         return self.time.end / 1_000 if self.time and self.time.end is not None else None
 
 
-class _Part(msgspec.Struct, frozen=True):
+class _Part(_Attachment, frozen=True):
     type: str = ""
     text: str = ""
     synthetic: bool | None = None
@@ -78,6 +108,7 @@ class _Path(msgspec.Struct, frozen=True):
 
 class _Info(msgspec.Struct, frozen=True):
     role: str = ""
+    summary: object = None  # true on a compaction's reply, and an object on a prompt
     path: _Path = _Path()
     error: _OpencodeError | None = None
 
@@ -85,6 +116,7 @@ class _Info(msgspec.Struct, frozen=True):
 class _OpencodeEntry(msgspec.Struct, frozen=True):
     info: _Info
     parts: list[_Part] = []
+    kept_records: int = msgspec.field(default=0, name="keptRecords")
 
 
 class _OpencodeLine(msgspec.Struct, frozen=True):
@@ -94,6 +126,7 @@ class _OpencodeLine(msgspec.Struct, frozen=True):
 
 
 _entry = msgspec.json.Decoder(_OpencodeEntry)
+_text = msgspec.json.Decoder(str | None)
 _line = msgspec.json.Decoder(_OpencodeLine)
 
 
@@ -107,11 +140,12 @@ class OpencodeContent:
     def read_record(self, record: bytes) -> Iterator[Piece]:
         entry = _entry.decode(record)
         yield Location(entry.info.path.cwd)
-        for part in entry.parts:
-            if part.type == "tool":
-                yield from _tool(part)
-            elif part.type == "text" and not part.synthetic:
-                yield UserText(part.text) if entry.info.role == "user" else ReplyText(part.text)
+        if entry.info.role == "user":
+            yield from _prompt(entry.parts)
+        else:
+            yield from _reply(entry.parts, is_summary=entry.info.summary is True)
+        if entry.kept_records:
+            yield KeptContent(records=entry.kept_records)
         if error := entry.info.error:
             yield ErrorText(error.text)
 
@@ -132,11 +166,43 @@ class OpencodeContent:
                 pass
 
 
+def _prompt(parts: Sequence[_Part]) -> Iterator[Piece]:
+    """Yield what the user wrote, and what the client added: files, reminders."""
+    file = ""  # that the user attached
+    for part in parts:
+        if part.type == "file" and part.is_image:
+            yield Images(1)
+        elif part.type == "text" and part.synthetic:
+            attached = _ATTACHED.match(part.text)
+            file = attached[1] if attached else file
+            yield AddedText("user" if file else "client", file or "opencode", part.text)
+        elif part.type == "text":
+            file = ""
+            yield UserText(part.text)
+
+
+def _reply(parts: Sequence[_Part], is_summary: bool) -> Iterator[Piece]:
+    for part in parts:
+        if part.type == "tool":
+            yield from _tool(part)
+        elif part.type == "reasoning":
+            yield Reasoning(part.text)
+        elif part.type == "text":
+            yield SummaryText(part.text) if is_summary else ReplyText(part.text)
+
+
 def _tool(part: _Part) -> Iterator[Piece]:
     state = part.state
-    yield from TOOLS.read_call(part.tool, part.call, state.input, state.ended_at)
-    output = state.output or state.error or ""
-    yield ToolResult(part.call, state.ok, output, at=state.ended_at)
+    server = _server_of(part.tool)
+    yield from TOOLS.read_call(part.tool, part.call, state.input, state.ended_at, server)
+    images = sum(each.is_image for each in state.attachments or ())
+    yield ToolResult(part.call, state.ok, state.text, at=state.ended_at, images=images)
+
+
+def _server_of(tool: str) -> str:
+    """Return the MCP server of a tool, which opencode names `server_tool`."""
+    server, mark, _ = tool.partition("_")
+    return server if mark and tool not in OWN_TOOLS else ""
 
 
 CONTENT_READER = OpencodeContent

@@ -2,17 +2,20 @@
 
 import sqlite3
 from collections.abc import Iterator
-from typing import TypeAlias, TypeVar
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from brimline.agents.opencode.connection import ask
+from brimline.agents.opencode.conversation import StoredMessage, StoredPart
 from brimline.agents.opencode.incremental import Row
 from brimline.agents.opencode.records import Part, Revert, SessionInfo, Times
 from brimline.errors import UnreadableTranscript
 from brimline.transcripts.source import MALFORMED
 
-PAGE = 500  # messages per query
+PAGE = 500  # messages, or parts, per query
 
 BEGINNING = (-1, "")  # the place before the first message
 
@@ -32,8 +35,42 @@ MESSAGES = """
 """
 
 
+PARTS = """
+    SELECT message.time_created, message.id, ifnull(part.id, ''), message.data, part.data
+    FROM message LEFT JOIN part ON part.message_id = message.id
+    WHERE message.session_id = ?
+        AND (message.time_created, message.id, ifnull(part.id, '')) > (?, ?, ?)
+    ORDER BY message.time_created, message.id, part.id LIMIT ?
+"""
+
+
+class PartRow(NamedTuple):
+    """A part of a message, None if the message has none, with the message's id and JSON."""
+
+    message: str
+    message_data: bytes
+    part: StoredPart | None
+
+
 def sessions(path: str) -> list[SessionInfo]:
     return ask(path, lambda opened: [*_sessions(opened, "")])
+
+
+def read_parts(path: str, session: str) -> Iterator[PartRow]:
+    """Yield the parts of a session's messages, in order; raises UnreadableTranscript."""
+    place: tuple[object, ...] = (*BEGINNING, "")
+    while page := ask(path, lambda opened, at=place: _query_parts(opened, session, at)):
+        for _, message, id, data, part in page:
+            stored = StoredPart(_text(id), part) if isinstance(part, bytes) else None
+            yield PartRow(_text(message) or "", _bytes(data), stored)
+        created, *ids = page[-1][:3]
+        place = (created, *map(_text, ids))
+
+
+def _query_parts(
+    opened: sqlite3.Connection, session: str, place: tuple[object, ...]
+) -> list[tuple[object, ...]]:
+    return opened.execute(PARTS, (session, *place, PAGE)).fetchall()
 
 
 class DatabaseHistory:
@@ -58,6 +95,11 @@ class DatabaseHistory:
         select = "SELECT data FROM part WHERE message_id = ?"
         rows = ask(self._path, lambda opened: opened.execute(select, (message,)).fetchall())
         return [part for (data,) in rows if (part := _decode_or_none(_part, data)) is not None]
+
+    def messages(self) -> Iterator[StoredMessage]:
+        rows = read_parts(self._path, self._session)
+        for (id, data), group in groupby(rows, itemgetter(0, 1)):
+            yield StoredMessage(id, data, [row.part for row in group if row.part is not None])
 
     def _infos(self, opened: sqlite3.Connection) -> list[SessionInfo]:
         return [*_sessions(opened, "WHERE id = ?", self._session)]

@@ -1,24 +1,63 @@
 """The document that `opencode export` prints: a session and all of its messages."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 
 import msgspec
 
+from brimline.agents.opencode.conversation import (
+    NOTHING,
+    Conversation,
+    StoredMessage,
+    StoredPart,
+    without_blanks,
+)
 from brimline.agents.opencode.records import Export, OpencodeEntry
 from brimline.agents.opencode.transcript import SessionParser
 from brimline.events import AnyEvent
-from brimline.transcripts.source import Tally
+from brimline.transcripts.source import MALFORMED, Tally
 
 _export = msgspec.json.Decoder(Export)
 _entry = msgspec.json.Decoder(OpencodeEntry)
+
+
+class _RawEntry(msgspec.Struct, frozen=True):
+    info: msgspec.Raw
+    parts: list[msgspec.Raw]
+
+
+class _Identified(msgspec.Struct, frozen=True):
+    id: str | None = None
+
+
+_raw_entry = msgspec.json.Decoder(_RawEntry)
+_identified = msgspec.json.Decoder(_Identified)
 
 
 def parse_export(parser: SessionParser, data: bytes, tally: Tally) -> Iterator[AnyEvent]:
     """Return the events of an export; raises an error of MALFORMED, but not for a message."""
     export = _export.decode(data)
     return chain(parser.session(export.info), _read_messages(parser, export.messages, tally))
+
+
+def read_records(parser: SessionParser, data: bytes) -> Iterator[tuple[bytes, Sequence[AnyEvent]]]:
+    """Yield the records of an export with their events; none if it is malformed."""
+    try:
+        export = _export.decode(without_blanks(data))
+    except MALFORMED:
+        return
+    yield NOTHING, parser.session(export.info)
+    yield from Conversation(parser).read(_stored_messages(export.messages))
+
+
+def _stored_messages(messages: Sequence[msgspec.Raw]) -> Iterator[StoredMessage]:
+    for number, message in enumerate(messages):
+        with suppress(*MALFORMED):
+            entry = _raw_entry.decode(message)
+            id = _identified.decode(entry.info).id or str(number)
+            yield StoredMessage(id, entry.info, [StoredPart(None, part) for part in entry.parts])
 
 
 def _read_messages(

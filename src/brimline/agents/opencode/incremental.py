@@ -1,6 +1,6 @@
 """The events of stored messages that are new or changed since the last read."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
@@ -8,6 +8,7 @@ from typing import Protocol
 
 import msgspec
 
+from brimline.agents.opencode.conversation import NOTHING, Conversation, StoredMessage
 from brimline.agents.opencode.records import OpencodeMessage, Part, SessionInfo
 from brimline.agents.opencode.transcript import SessionParser, usage_of
 from brimline.events import MAIN, AnyEvent, Rewound, Trimmed
@@ -39,6 +40,10 @@ class History(Protocol):
 
     def parts(self, message: str) -> list[Part]:
         """Return the parts of a message; malformed ones are skipped."""
+        ...
+
+    def messages(self) -> Iterator[StoredMessage]:
+        """Yield all messages with their parts, in order."""
         ...
 
 
@@ -94,6 +99,12 @@ class SessionReader:
                 yield from self.tally.read(partial(self._parse_row, row), f"message {row.id}")
         yield from self._reverted()
         self._advance(seen)
+
+    def records(self) -> Iterator[tuple[bytes, Sequence[AnyEvent]]]:
+        """Yield each record that can be read, with its events."""
+        yield NOTHING, self._parser.session(self._info)
+        yield from Conversation(self._parser).read(self._history.messages())
+        yield NOTHING, tuple(self._reverted())
 
     def _advance(self, seen: dict[str, tuple[int, bytes]]) -> None:
         known = self._carry

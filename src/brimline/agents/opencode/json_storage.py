@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents.opencode.conversation import StoredMessage, StoredPart, without_blanks
 from brimline.agents.opencode.incremental import Row
 from brimline.agents.opencode.records import Part, SessionInfo
 from brimline.errors import UnreadableTranscript
@@ -60,10 +61,21 @@ class FolderHistory:
 
     def parts(self, message: str) -> list[Part]:
         parts: list[Part] = []
-        for entry in json_files(self._parts / message):
-            with suppress(OSError, *MALFORMED):
-                parts.append(_part.decode(read_regular_file(entry.path, MAX_MESSAGE_BYTES)))
+        for stored in self._stored_parts(message):
+            with suppress(*MALFORMED):
+                parts.append(_part.decode(stored.data))
         return parts
+
+    def messages(self) -> Iterator[StoredMessage]:
+        for row in self._rows(0):
+            yield StoredMessage(row.id, row.data, [*self._stored_parts(row.id)])
+
+    def _stored_parts(self, message: str) -> Iterator[StoredPart]:
+        """Yield the parts in the order of their names, which is that of their creation."""
+        for entry in sorted(json_files(self._parts / message), key=lambda entry: entry.name):
+            with suppress(OSError, *MALFORMED):
+                data = without_blanks(read_regular_file(entry.path, MAX_MESSAGE_BYTES))
+                yield StoredPart(entry.name.removesuffix(".json"), data)
 
 
 def message_folders(path: Path) -> tuple[Path, Path]:

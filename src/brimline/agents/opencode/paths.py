@@ -20,6 +20,7 @@ from brimline.windows import ClientSettings
 _info = msgspec.json.Decoder(SessionInfo)
 
 CONFIG_NAMES = ("opencode.json", "opencode.jsonc")
+MEMORY_NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 
 
 def root(places: Places) -> Path:
@@ -28,6 +29,21 @@ def root(places: Places) -> Path:
 
 def folders(places: Places) -> list[Path]:
     return [root(places)]
+
+
+def memory_files(places: Places, project: str | None) -> list[str]:
+    """The instructions in the system prompt: the user's, and all of the project's of one name.
+
+    Those that a setting names are not looked for.
+    """
+    user = (_user_config(places) / "AGENTS.md", places.home / ".claude" / "CLAUDE.md")
+    files = [file for file in user if file.is_file()][:1]
+    folders = _folders_up_to_repository(project)
+    for name in MEMORY_NAMES:
+        if own := [folder / name for folder in folders if (folder / name).is_file()]:
+            files += own
+            break
+    return [str(file) for file in files]
 
 
 def transcripts(places: Places) -> Iterator[Transcript]:
@@ -166,7 +182,7 @@ def _configs(places: Places, project: str | None) -> Iterator[_Config]:
 
 
 def _config_files(places: Places, project: str | None) -> Iterator[Path]:
-    user = places.folder("XDG_CONFIG_HOME", ".config") / "opencode"
+    user = _user_config(places)
     yield from (user / name for name in ("config.json", *CONFIG_NAMES))
     if named := places.env.get("OPENCODE_CONFIG"):
         yield Path(named)
@@ -175,6 +191,10 @@ def _config_files(places: Places, project: str | None) -> Iterator[Path]:
         yield from (folder / ".opencode" / name for name in CONFIG_NAMES)
     if named := places.env.get("OPENCODE_CONFIG_DIR"):
         yield from (Path(named) / name for name in CONFIG_NAMES)
+
+
+def _user_config(places: Places) -> Path:
+    return places.folder("XDG_CONFIG_HOME", ".config") / "opencode"
 
 
 def _folders_up_to_repository(project: str | None) -> list[Path]:

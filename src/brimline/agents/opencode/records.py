@@ -22,6 +22,10 @@ class Object(msgspec.Struct, frozen=True, gc=False):
     """An object of which only the presence counts."""
 
 
+class MessageError(msgspec.Struct, frozen=True, gc=False):
+    name: str = ""
+
+
 class Times(msgspec.Struct, frozen=True, gc=False):
     """Milliseconds since the epoch."""
 
@@ -31,6 +35,7 @@ class Times(msgspec.Struct, frozen=True, gc=False):
 
 
 NEVER = Times()
+ABORTED = "MessageAbortedError"  # the name of the error of a reply that the user interrupted
 
 
 class OpencodeMessage(msgspec.Struct, frozen=True, gc=False):
@@ -45,7 +50,7 @@ class OpencodeMessage(msgspec.Struct, frozen=True, gc=False):
     tokens: OpencodeTokens | None = None
     summary: bool | Object | None = None
     finish: str | None = None
-    error: Object | None = None
+    error: MessageError | None = None
     time: Times = NEVER
 
     @property
@@ -59,9 +64,17 @@ class OpencodeMessage(msgspec.Struct, frozen=True, gc=False):
         ended = self.finish is not None or self.time.completed is not None
         return self.compacts and ended and self.error is None
 
+    @property
+    def is_left_out(self) -> bool:
+        """Whether later prompts do not have it: it failed; an aborted one stays."""
+        return self.error is not None and self.error.name != ABORTED
+
 
 class Part(msgspec.Struct, frozen=True, gc=False):
-    """A part of a message: a step-finish has `tokens` and `cost`, a compaction has the others."""
+    """A part of a message: a step-finish has `tokens` and `cost`, a compaction has the others.
+
+    `kept_from` is the first of the messages that the compaction keeps.
+    """
 
     type: str
     id: str | None = None
@@ -69,6 +82,7 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     cost: float | None = None
     auto: bool | None = None
     overflow: bool = False
+    kept_from: str | None = msgspec.field(default=None, name="tail_start_id")
 
 
 class Revert(msgspec.Struct, frozen=True):

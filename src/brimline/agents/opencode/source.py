@@ -10,15 +10,15 @@ import msgspec
 
 from brimline.agents.opencode import paths
 from brimline.agents.opencode.database import DatabaseHistory, sessions
-from brimline.agents.opencode.export import parse_export
-from brimline.agents.opencode.incremental import SessionReader
+from brimline.agents.opencode.export import parse_export, read_records
+from brimline.agents.opencode.incremental import History, SessionReader
 from brimline.agents.opencode.json_storage import FolderHistory
 from brimline.agents.opencode.records import STREAM_KINDS, OpencodeHead
 from brimline.agents.opencode.stream import OpencodeStreamParser
 from brimline.agents.opencode.transcript import SessionParser
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
-from brimline.transcripts.document import DocumentReader
+from brimline.transcripts.document import DocumentReader, read_whole
 from brimline.transcripts.lines import open_transcript
 from brimline.transcripts.source import (
     MALFORMED,
@@ -56,19 +56,20 @@ class Opencode:
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
     ) -> Reader:
         path, session, thread = transcript.path, transcript.session, transcript.thread
-        with open_transcript(path) as file:
-            head = file.read(64)
-        if head.startswith(SQLITE) or (not head and path.endswith(".db")):
-            own = session if thread == MAIN else thread
-            history = DatabaseHistory(path, own or _only_session(path))
+        if history := _find_history(transcript):
             return SessionReader(history, cursor, session, thread)
-        if _session.match(head):
-            return SessionReader(FolderHistory(path), cursor, session, thread)
         parse = partial(parse_export, SessionParser(b"", session, thread))
         return DocumentReader(path, open_transcript(path), parse, cursor)
 
     def records(self, transcript: Transcript) -> Iterator[Record]:
-        yield Record(b"{}", tuple(self.read(transcript)), transcript.thread)
+        path, session, thread = transcript.path, transcript.session, transcript.thread
+        if history := _find_history(transcript):
+            records = SessionReader(history, START, session, thread).records()
+        else:
+            document = read_whole(path, open_transcript(path))
+            records = read_records(SessionParser(b"", session, thread), document)
+        for data, events in records:
+            yield Record(data, events, thread)
 
     def parse(self, file: BinaryIO) -> Reader:
         """Return a reader of an export; a database cannot be read from a stream."""
@@ -91,6 +92,17 @@ class Opencode:
         if _export.match(head) or _session.match(head):
             return "transcript"
         return "stream" if any(_is_line(line) for line in head.split(b"\n")[:8]) else None
+
+
+def _find_history(transcript: Transcript) -> History | None:
+    """Return where the messages of a session are stored; None if the file is an export."""
+    path = transcript.path
+    with open_transcript(path) as file:
+        head = file.read(64)
+    if head.startswith(SQLITE) or (not head and path.endswith(".db")):
+        own = transcript.session if transcript.thread == MAIN else transcript.thread
+        return DatabaseHistory(path, own or _only_session(path))
+    return FolderHistory(path) if _session.match(head) else None
 
 
 def _may_have_own_tables(head: bytes) -> bool:
