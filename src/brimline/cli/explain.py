@@ -50,8 +50,7 @@ LOOKS = {
 }
 MAX_BAR_CELLS = 100
 LARGEST_PIECES = 10
-MAX_NAMES = 5  # tools, servers, files and commands in one line
-MAX_NAME_CELLS = 40  # of each of these
+MAX_NAMES = 5  # of tools, servers, files and commands
 MAX_LINES = 10  # of waste, of misses
 
 
@@ -111,7 +110,8 @@ def _thread(context: Context, session: Session, thread: ExplainedThread) -> Iter
         window = reading.window.tokens if reading.window else thread.sent
         yield from _composition(context, thread, max(window, thread.sent))
     if thread.pending:
-        yield f"About {format_tokens(thread.pending)} tokens more came in since the last call."
+        pending = format_tokens(thread.pending)
+        yield from wrap(f"About {pending} tokens more came in since the last call.", context.width)
     yield from _largest(context, thread, session.project)
     yield from _tool_lines(context, thread, session.project)
     if thread.waste:
@@ -186,23 +186,18 @@ def _largest(context: Context, thread: ExplainedThread, project: str | None) -> 
 
 def _tool_lines(context: Context, thread: ExplainedThread, project: str | None) -> Iterator[str]:
     results = thread.tool_results
-    lists = (
-        ("tool", results.by_tool),
-        ("MCP server", results.by_server),
-        ("file", results.by_file),
-        ("command", results.by_command),
-    )
-    if any(names for _, names in lists):
+    if results.by_tool:
         yield from ("", "Tool results")
-    for kind, names in lists:
+    for kind, names in (("tool", results.by_tool), ("MCP server", results.by_server)):
+        pairs = [f"{_clean(each.name, None)} {format_tokens(each.tokens)}" for each in names]
+        if pairs:
+            yield from _wrap(context, f"by {kind}: {', '.join(pairs[:MAX_NAMES])}")
+    for kind, names in (("file", results.by_file), ("command", results.by_command)):
         if names:
-            pairs = (_describe_named(each, project) for each in names[:MAX_NAMES])
-            yield from _wrap(context, f"by {kind}: {', '.join(pairs)}")
-
-
-def _describe_named(named: NamedTokens, project: str | None) -> str:
-    name = truncate(_clean(named.name, project), MAX_NAME_CELLS)
-    return f"{name} {format_tokens(named.tokens)}"
+            yield f"  by {kind}:"
+        for each in names[:MAX_NAMES]:
+            name = _clean(each.name, project)
+            yield truncate(f"    {format_tokens(each.tokens):>5}  {name}", context.width)
 
 
 def _wrap(context: Context, text: str) -> list[str]:

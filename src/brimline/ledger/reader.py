@@ -103,7 +103,7 @@ def read_ledger(transcript: Transcript, places: Places | None = None) -> Session
     ledgers = [
         settle(thread, reader.recorder, session.threads[thread], reader.system_prompt, memory)
         for thread, reader in readers.items()
-        if thread in session.threads
+        if thread in session.threads and reader.recorder.steps
     ]
     return SessionLedger(session, ledgers)
 

@@ -1,0 +1,109 @@
+"""What is wasted in a context, each finding once, with what it cost to carry."""
+
+import pytest
+
+from brimline.events import Call
+from brimline.ledger.accounts import Entry
+from brimline.ledger.parts import ContextPart
+from brimline.ledger.steps import Step
+from brimline.ledger.waste import Waste, find_waste
+from brimline.usage import Usage
+
+MODEL = "claude-sonnet-4-5"  # 3 dollars a million; writes 3.75, reads 0.30
+
+
+def step(*outputs: ContextPart, model: str = MODEL) -> Step:
+    usage = Usage(10, 5_000, 1_000, 100)
+    call = Call(id="c", usage=usage, model=model, at=1_760_000_000.0)
+    return Step(call, "continued", [], list(outputs))
+
+
+def result(
+    what: str, content: int = 1, kind: str = "read", file: str = "", record: int = 1
+) -> ContextPart:
+    return ContextPart(
+        "tool results",
+        what,
+        4_000,
+        record,
+        tool="Read",
+        tool_kind=kind,  # type: ignore[arg-type]
+        file=file,
+        content=content,
+    )
+
+
+def entry(part: ContextPart, tokens: int, place: int = 0) -> Entry:
+    return Entry(part, tokens, place, "c")
+
+
+def shown(found: list[Waste]) -> list[tuple[str, str, int, int]]:
+    return [(each.kind, each.what, each.tokens, each.times) for each in found]
+
+
+def test_repeats_count_without_the_first() -> None:
+    read = result("Read a.py", file="a.py")
+    command = result("Bash make", kind="command")
+    entries = [entry(read, 1_000), entry(read, 1_100), entry(read, 900)]
+    entries += [entry(command, 500), entry(command, 600), entry(result("Read b.py", 2), 700)]
+    assert shown(find_waste(entries, [step()])) == [
+        ("read again unchanged", "Read a.py", 2_000, 3),
+        ("same command, same output", "Bash make", 600, 2),
+    ]
+
+
+def test_other_content_is_no_repeat() -> None:
+    entries = [entry(result("Read a.py", content), 1_000) for content in (1, 2)]
+    entries += [entry(result("Edit a.py", 3, kind="edit"), 1_000) for _ in range(2)]
+    assert find_waste(entries, [step()]) == []
+
+
+def test_read_is_stale_after_an_edit() -> None:
+    edit = ContextPart("tool calls", "Edit a.py", 10, 5, tool_kind="edit", file="a.py")
+    before = entry(result("Read a.py", 1, file="a.py", record=2), 800)
+    after = entry(result("Read a.py", 2, file="a.py", record=9), 900)
+    other = entry(result("Read b.py", 3, file="b.py", record=2), 900)
+    found = find_waste([before, after, other], [step(edit)])
+    assert shown(found) == [("stale read", "Read a.py", 800, 1)]
+
+
+def test_servers_without_a_call() -> None:
+    listed = [
+        entry(ContextPart("system and tools", "x", 1, server=name), 3_000)
+        for name in ("tides", "my server")
+    ]
+    called = ContextPart("tool calls", "mcp__my_server__ask", 1, server="my_server")
+    found = find_waste(listed, [step(called)])
+    assert shown(found) == [("MCP tools never called", "tides", 3_000, 1)]
+    assert found[0].advice.startswith("MCP server tides: no tool of it was called")
+
+
+def test_large_memory_file_and_large_results() -> None:
+    memory = entry(ContextPart("memory files", "CLAUDE.md", 1), 6_000)
+    small = entry(ContextPart("memory files", "small.md", 1), 4_999)
+    results = [entry(result(f"Read {n}", n), 5_000 + n) for n in range(7)]
+    found = find_waste([memory, small, *results], [step()])
+    assert shown(found)[:2] == [
+        ("large memory file", "CLAUDE.md", 6_000, 1),
+        ("large result", "Read 6", 5_006, 1),
+    ]
+    assert len(found) == 6
+
+
+def test_little_is_no_waste() -> None:
+    read = result("Read a.py", file="a.py")
+    assert find_waste([entry(read, 1_000), entry(read, 199)], [step()]) == []
+
+
+def test_cost_is_a_write_and_a_read_for_each_later_call() -> None:
+    read = result("Read a.py", file="a.py")
+    steps = [step(), step(), step(), step()]
+    (found,) = find_waste([entry(read, 1_000), entry(read, 1_000_000, place=1)], steps)
+    assert found.cost == pytest.approx(3.75 + 2 * 0.30)
+
+
+def test_cost_is_unknown_without_a_price() -> None:
+    read = result("Read a.py", file="a.py")
+    steps = [step(), step(model="unknown")]
+    (found,) = find_waste([entry(read, 1_000), entry(read, 1_000)], steps)
+    assert found.cost is None
