@@ -147,14 +147,19 @@ class User:
         return Completed(completed.returncode, completed.stdout.decode(), completed.stderr.decode())
 
     def on_terminal(
-        self, *arguments: str, columns: int = 100, interrupt: str | None = None, **env: str
+        self,
+        *arguments: str,
+        columns: int = 100,
+        interrupt: str | None = None,
+        program: tuple[str, ...] = ("-m", "brimline"),
+        **env: str,
     ) -> Completed:
         """Run a command on a terminal; `interrupt`: press Ctrl-C when this text appears."""
         ours, theirs = pty.openpty()
         size = struct.pack("HHHH", 40, columns, 0, 0)
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, size)
         process = subprocess.Popen(
-            [sys.executable, "-m", "brimline", *arguments],
+            [sys.executable, *program, *arguments],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

@@ -86,6 +86,45 @@ def test_help_names_every_command(user: User) -> None:
         assert f"    {command} " in completed.out
 
 
+CORE_ONLY = """
+import sys
+
+class OnlyCore:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("uvicorn", "starlette", "textual"):
+            raise ModuleNotFoundError(name=name.partition(".")[0])
+
+sys.meta_path.insert(0, OnlyCore())
+from brimline.cli.commands import run
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    "command", [["serve"], ["serve", "--background"], ["setup", "claude"], ["setup", "--dry-run"]]
+)
+def test_command_of_the_daemon_says_what_to_install_in_one_sentence(
+    user: User, command: list[str]
+) -> None:
+    completed = subprocess.run(
+        [sys.executable, "-c", CORE_ONLY, *command],
+        capture_output=True, text=True, cwd=user.cwd, env=user.env, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    needs = "this command needs the package uvicorn, which brimline-core does not include"
+    assert completed.stderr == f"brimline: {needs}: run `pip install 'brimline-core[daemon]'`\n"
+    assert (completed.returncode, completed.stdout) == (2, "")
+    assert not list(user.projects.parent.glob("settings.json"))
+
+
+def test_watch_says_what_to_install_on_a_terminal_and_prints_a_frame_without(user: User) -> None:
+    script = user.cwd / "core.py"
+    script.write_text(CORE_ONLY)
+    shown = user.on_terminal("watch", program=(str(script),))
+    assert "needs the package textual" in shown.out
+    assert shown.code == 2
+    assert user.on_terminal("watch", "--once", program=(str(script),)).code == 0
+
+
 HELP_OF_INSPECT = """\
 usage: brimline inspect [-h] [--colour WHEN] [--agent A] [--series] [--audit]
                         [--json]

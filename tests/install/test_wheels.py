@@ -131,9 +131,11 @@ def test_core_is_small_tracks_and_says_what_its_commands_need(dist: Path, tmp_pa
     assert size < MAX_CORE_BYTES
     assert run(installed.bin / "python", "-c", LIBRARY_PROGRAM) == "45.0\n"
     assert installed.brimline("status", "--json").stdout == "[]\n"
-    refused = installed.brimline("serve")
-    assert refused.returncode == 2
-    assert "`pip install brimline` adds all commands" in refused.stderr
+    for command in (["serve"], ["serve", "--background"], ["setup", "claude"]):
+        refused = installed.brimline(*command)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert refused.stderr.endswith("run `pip install 'brimline-core[daemon]'`\n")
+        assert len(refused.stderr.splitlines()) == 1
     run(sys.executable, *installed.install, f"{wheel}[daemon]")
     with installed.daemon() as address:
         assert address.startswith("http://127.0.0.1:")

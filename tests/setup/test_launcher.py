@@ -161,6 +161,15 @@ def test_environment_in_a_cache_is_found_by_the_mark_above_it(tmp_path: Path) ->
     assert find_cache(Path(sys.executable)) is None
 
 
+def test_environment_of_pipx_run_is_in_a_cache_and_an_installed_one_is_not(tmp_path: Path) -> None:
+    for folder in ("cache/pipx/0123456789abcde", "share/pipx/venvs/brimline"):
+        (tmp_path / folder / "bin").mkdir(parents=True)
+        (tmp_path / folder / "pipx_metadata.json").touch()
+    temporary = tmp_path / "cache/pipx/0123456789abcde/bin/python"
+    assert find_cache(temporary) == tmp_path / "cache/pipx"
+    assert find_cache(tmp_path / "share/pipx/venvs/brimline/bin/python") is None
+
+
 # Removal.
 
 

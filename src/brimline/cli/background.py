@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TextIO
 
@@ -26,6 +27,8 @@ MAX_LOG_BYTES = 1 << 20
 
 DAEMON_PATH = "/v1/daemon"  # the daemon's status; DELETE ends it
 
+DAEMON_PACKAGE = "uvicorn"  # one of those that brimline-core leaves out
+
 MAX_ERROR_LINES = 4  # lines of the log that an error shows
 
 # Seconds: a daemon may take so long until it answers, and to end; so long between questions. One
@@ -35,11 +38,18 @@ START_TIMEOUT_S, STOP_TIMEOUT_S, POLL_INTERVAL_S = 15.0, 15.0, 0.05
 UNWRITABLE = "Make the file writable, or set BRIMLINE_STATE_DIR to another folder."
 
 
+def require_daemon() -> None:
+    """Raise ModuleNotFoundError if only brimline-core is installed: it cannot run the daemon."""
+    if find_spec(DAEMON_PACKAGE) is None:
+        raise ModuleNotFoundError(name=DAEMON_PACKAGE)
+
+
 def start(context: Context, port: int | None, output: TextIO | None = None) -> int:
     """Start a daemon and wait until it answers; return the exit code."""
     if address := daemon_address(context):
         print(f"Brimline is already running at {address}", file=output)
         return 0
+    require_daemon()
     log = log_path(context)
     with os.fdopen(open_log(log), "ab") as file:
         begin = file.tell()

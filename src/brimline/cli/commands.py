@@ -17,7 +17,10 @@ from brimline.terminal.text import strip_control
 from brimline.transcripts.source import Places
 
 NO_WORKING_FOLDER = "brimline: the working directory no longer exists\nhint: cd to another one"
-COMPLETE = "hint: brimline-core is only the library; `pip install brimline` adds all commands"
+MISSING = (
+    "brimline: this command needs the package {name}, which brimline-core does not include: "
+    "run `pip install 'brimline-core[daemon]'`"
+)
 ABOUT = "Shows how full the context windows of AI coding agents are."
 MORE_HELP = "`brimline help COMMAND` describes a command."
 USAGE_INDENT = " " * len("usage: ")
@@ -73,7 +76,7 @@ def run(arguments: list[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("brimline"):
             raise
-        print(f"brimline: the Python package {error.name} is missing\n{COMPLETE}", file=sys.stderr)
+        print(MISSING.format(name=error.name), file=sys.stderr)
         return 2
 
 

@@ -11,6 +11,7 @@ from brimline.agents import agent_names, agents_present, display_name, get_agent
 from brimline.agents.hook_command import HttpTarget
 from brimline.cli import service
 from brimline.cli.arguments import add_flag, add_json, parse_agent
+from brimline.cli.background import require_daemon
 from brimline.cli.client_versions import find_version, take_warnings
 from brimline.cli.context import Context, emit_json, print_problems
 from brimline.cli.setup_diff import Shown, apply_change, change_lines, describe_change
@@ -28,7 +29,7 @@ from brimline.setup.plan import Change, plan, plan_managed_file
 NONE = "brimline: no agent found\nhint: name the agent to set up: `brimline setup claude`"
 CACHED = """\
 brimline: cannot set up agents from {cache}: a cache is cleared, and hooks would stop working
-hint: install Brimline with `uv tool install brimline`, then run `brimline setup`"""
+hint: run `uv tool install brimline` or `pipx install brimline`, then `brimline setup`"""
 GONE = "Brimline is not installed here."
 DRY = "Dry run: nothing was changed."
 NEXT = "Start an agent, then check with `brimline serve --status`."
@@ -61,6 +62,8 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Show what changes in each file, and write it."""
+    if not options.remove:
+        require_daemon()  # hooks would start none
     agents = _agents(context, options)
     if refusal := _refusal(options, agents):
         print(refusal, file=sys.stderr)

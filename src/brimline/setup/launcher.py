@@ -22,6 +22,8 @@ from brimline.setup.shared_file import lock_shared_file, read_if_exists, transla
 LAUNCHER_MODE = 0o700
 CACHE_TAG = "CACHEDIR.TAG"  # in the topmost folder of a cache; uv has it in every environment, too
 
+PIPX_METADATA, PIPX_INSTALLED = "pipx_metadata.json", "venvs"
+
 # Python fails if stdin is a directory, and an exit code of 2 keeps an agent from continuing. With
 # an event's ID the daemon may have received it: only the Python client can spool such an event.
 TEMPLATE = """\
@@ -95,10 +97,14 @@ def is_gone(program: Program) -> bool:
 
 
 def find_cache(path: Path) -> Path | None:
-    """Return the cache that an environment's program is in, as with `uvx`; None if it is in none.
+    """Return the cache that an environment's program is in; None if it is in none.
 
-    uv marks its cache, and also each environment (0.13.7), as a cache.
+    `uvx` marks its cache, and also each environment (0.13.7), as a cache. `pipx run` does not: its
+    environments are those of pipx that are not in its folder of installed programs.
     """
+    environment = path.parents[1]
+    if (environment / PIPX_METADATA).exists() and environment.parent.name != PIPX_INSTALLED:
+        return environment.parent
     return next((folder for folder in path.parents[2:] if (folder / CACHE_TAG).exists()), None)
 
 
