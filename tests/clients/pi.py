@@ -24,15 +24,19 @@ def run_pi(
     *arguments: str,
     api: str = "anthropic-messages",
     window: int = WINDOW,
+    images: bool = False,
     environment: Mapping[str, str] | None = None,
 ) -> ClientRun:
-    """Run one turn; `-c` continues the last session of the folder."""
+    """Run one turn; `-c` continues the last session of the folder.
+
+    `images`: the model takes them.
+    """
     place = Place(folder)
     models = place.home / ".pi/agent/models.json"
     models.parent.mkdir(parents=True, exist_ok=True)
     models.with_name("settings.json").write_text(json.dumps(SETTINGS), encoding="utf-8")
     template = place.root / "models.json"
-    template.write_text(json.dumps(_models(api, window)), encoding="utf-8")
+    template.write_text(json.dumps(_models(api, window, images)), encoding="utf-8")
     command = [require("pi"), "--mode", "json", "--provider", "fake", "--model", MODEL]
     return run_client(
         "pi",
@@ -45,9 +49,10 @@ def run_pi(
     )
 
 
-def _models(api: str, window: int) -> dict[str, object]:
+def _models(api: str, window: int, images: bool) -> dict[str, object]:
     path = "" if api == "anthropic-messages" else "/v1"
-    model = {"id": MODEL, "name": "Fake", "reasoning": False, "input": ["text"], "cost": COST}
+    model = {"id": MODEL, "name": "Fake", "reasoning": False, "cost": COST}
+    model |= {"input": ["text", "image"] if images else ["text"]}
     model |= {"contextWindow": window, "maxTokens": 8192}
     provider = {"baseUrl": "{base_url}" + path, "api": api, "apiKey": "sk-dummy"}
     return {"providers": {"fake": {**provider, "models": [model]}}}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import struct
-import zlib
 from collections import Counter
 
 import msgspec
@@ -21,6 +18,7 @@ from brimline.testing.fake_model.prompt import CHARACTERS_PER_TOKEN
 from brimline.transcripts.source import Places
 
 from . import claude
+from .ledger_truth import noise_png, words
 from .run import ClientRun, Place
 from .scenes import SESSION
 
@@ -47,29 +45,11 @@ OF_MARK = {
 }
 
 
-def words(count: int, word: str) -> str:
-    return " ".join(f"{word}{number}" for number in range(count))
-
-
 HOOK = "The branch is protected. " + words(600, "hook")
 
 
 def use(tool: str, text: str, reasoning: str | None = None, **arguments: str) -> Reply:
     return Reply(text=text, reasoning=reasoning, tools=(ToolCall(tool, dict(arguments)),))
-
-
-def noise_png(side: int) -> bytes:
-    """A picture that does not compress, so that its size in the prompt is known."""
-    dice = random.Random(1)
-    rows = b"".join(b"\0" + dice.randbytes(3 * side) for _ in range(side))
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        )
-
-    head = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
-    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 @pytest.fixture(scope="module")

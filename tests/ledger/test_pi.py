@@ -109,6 +109,14 @@ def test_images_of_the_user_and_of_results_are_counted() -> None:
     assert result.images == 2
 
 
+def test_image_that_the_model_cannot_take_is_not_counted() -> None:
+    note = "Read image file [image/png]\n[Current model does not support images. It is omitted.]"
+    content = [{"type": "text", "text": note}, IMAGE]
+    (result,) = pieces_of(message("toolResult", content, toolCallId="1"))
+    assert isinstance(result, ToolResult)
+    assert result.images == 0
+
+
 def test_thinking_is_reasoning() -> None:
     content = [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "Yes."}]
     assert pieces_of(message("assistant", content)) == [

@@ -33,6 +33,7 @@ TOOLS = ToolNames(
     subagents=frozenset({"subagent", "task"}),
 )
 FAILURES = ("error", "aborted")
+IMAGE_OMITTED = "[Current model does not support images."  # though the result is recorded with it
 
 _MEMORY_FILE = re.compile(
     r'<project_instructions path="([^"\n]*)">\n(.*?)</project_instructions>', re.DOTALL
@@ -173,7 +174,7 @@ def _read_message(message: _PiMessage, at: float | None) -> Iterator[Piece]:
         case "assistant":
             yield from _reply(message, at)
         case "toolResult":
-            images = images_in(message.content)
+            images = 0 if IMAGE_OMITTED in text else images_in(message.content)
             ok = not message.is_error
             yield ToolResult(message.tool_call_id, ok, text, at=at, images=images)
         case "system":
