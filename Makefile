@@ -65,7 +65,7 @@ coverage: setup
 
 corpus: setup  ## Compare with a corpus of transcripts: make corpus DIR=...
 	$(BIN)/python scripts/corpus.py $(DIR)
-	BRIMLINE_CORPUS=$(DIR) $(BIN)/python -m pytest -q tests/server/test_surfaces.py tests/ledger/test_corpus.py -k corpus
+	BRIMLINE_CORPUS=$(DIR) $(BIN)/python -m pytest -q tests/server/test_surfaces.py -k corpus
 
 formulas: setup  ## Generate the tables of "Which formula?": make formulas DIR=...
 	$(BIN)/python scripts/formulas.py $(DIR)

@@ -1,7 +1,8 @@
 """Compare `brimline inspect --json` with the known figures of a corpus of transcripts.
 
 `python scripts/corpus.py DIR` reads DIR/truth.json, prints a line for every file in it, and fails
-on a difference. It also compares the fast reader with the one that reads every record.
+on a difference. It also compares the fast reader with the one that reads every record, and checks
+that the parts of each context add up to what was sent, with little that is unexplained.
 """
 
 import os
@@ -9,6 +10,7 @@ import sys
 import tempfile
 from io import BytesIO
 from pathlib import Path
+from statistics import median, quantiles
 
 import msgspec
 
@@ -17,12 +19,15 @@ from brimline.cli.context import Context
 from brimline.cli.inspect import Inspected, ThreadShown, shown
 from brimline.errors import BrimlineError
 from brimline.events import MAIN
+from brimline.ledger.reader import read_ledger
 from brimline.settings import Settings
 from brimline.survey.target import load_target
 from brimline.tracker import Session, fold
 from brimline.transcripts.source import Places, ReadMode, Transcript
 
 FIGURES = ("calls", "sent", "peak_sent", "compactions")
+# How much of a context may be unexplained: in the median thread, and in the ninth of ten.
+MEDIAN_SHARE, NINTH_SHARE = 0.03, 0.10
 
 
 class Truth(msgspec.Struct, frozen=True):
@@ -37,11 +42,15 @@ class Truth(msgspec.Struct, frozen=True):
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """A line of the table: each figure as shown, and the differences."""
+    """A line of the table: each figure as shown, and the differences.
+
+    `unexplained` is the share of each thread's context that no content accounts for.
+    """
 
     file: str
     figures: tuple[str, ...]
     wrong: tuple[str, ...]
+    unexplained: tuple[float, ...] = ()
 
 
 def context(home: Path) -> Context:
@@ -89,7 +98,24 @@ def compare(folder: Path, file: str, truth: Truth, home: Path) -> Compared:
             wrong.append(name)
     if not quick_is_every(path, truth.agent):
         wrong.append("the fast reader differs")
-    return Compared(file, tuple(figures), tuple(wrong))
+    unexplained = unexplained_shares(path, truth.agent)
+    if unexplained is None:
+        wrong.append("the parts of a context do not add up")
+    return Compared(file, tuple(figures), tuple(wrong), unexplained or ())
+
+
+def unexplained_shares(path: str, agent: str) -> tuple[float, ...] | None:
+    """The unexplained share of each thread's context; None if the parts of a call do not add up."""
+    shares: list[float] = []
+    for ledger in read_ledger(Transcript(agent, path, 0.0, 0)).threads:
+        for balance in ledger.balances:
+            if sum(balance.categories) + balance.unexplained != balance.sent:
+                return None
+        if ledger.sent:
+            if sum(entry.tokens for entry in ledger.entries) + ledger.unexplained != ledger.sent:
+                return None
+            shares.append(ledger.unexplained / ledger.sent)
+    return tuple(shares)
 
 
 def quick_is_every(path: str, agent: str) -> bool:
@@ -133,7 +159,10 @@ def main(arguments: list[str]) -> int:
     print("\n".join(table(lines)))
     differing = sum(bool(line.wrong) for line in lines)
     print(f"{len(lines)} files, {differing} differ; each figure is ours/truth")
-    return 1 if differing else 0
+    shares = [share for line in lines for share in line.unexplained]
+    middle, ninth = median(shares), quantiles(shares, n=10)[-1]
+    print(f"unexplained: {middle:.1%} of the median context, {ninth:.1%} of the ninth of ten")
+    return 1 if differing or middle > MEDIAN_SHARE or ninth > NINTH_SHARE else 0
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from contextlib import suppress
 import msgspec
 
 from brimline.agents import Agent, get_agent
-from brimline.agents.content import ContentReader, KeptContent, Piece
+from brimline.agents.content import ContentReader, KeptContent
 from brimline.events import (
     MAIN,
     AnyEvent,
@@ -66,15 +66,18 @@ class _ThreadReader:
         self.recorder.add_event(event)
 
     def read(self, record: bytes, number: int) -> None:
-        for piece in _read_pieces(self._content, record):
-            if isinstance(piece, KeptContent):
-                if piece.records:
-                    self.recorder.keep_records(number - piece.records)
-                for kept in piece.pieces:
-                    self.recorder.keep_parts(self._parts.read(kept, number))
-                continue
-            for part in self._parts.read(piece, number):
-                self.recorder.add_part(part)
+        with suppress(*MALFORMED):
+            for piece in self._content.read_record(record):
+                if isinstance(piece, KeptContent):
+                    self._keep(piece, number)
+                for part in self._parts.read(piece, number):
+                    self.recorder.add_part(part)
+
+    def _keep(self, content: KeptContent, number: int) -> None:
+        if content.records:
+            self.recorder.keep_records(number - content.records)
+        for piece in content.pieces:
+            self.recorder.keep_parts(self._parts.read(piece, number))
 
 
 def read_ledger(transcript: Transcript, places: Places | None = None) -> SessionLedger:
@@ -121,12 +124,6 @@ def _by_thread(events: Iterable[AnyEvent]) -> Iterator[tuple[str, AnyEvent]]:
         thread: str | None = getattr(event, "thread", None)
         if thread is not None and not is_compaction_thread(thread):
             yield thread, event
-
-
-def _read_pieces(content: ContentReader, record: bytes) -> list[Piece]:
-    with suppress(*MALFORMED):
-        return list(content.read_record(record))
-    return []
 
 
 def settle(

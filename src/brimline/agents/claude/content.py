@@ -250,6 +250,7 @@ class ClaudeContent:
         self._is_subagent = is_subagent
         # subjects by the id of the TaskCreate call
         self._new_tasks = BoundedDict[str, str](MAX_ENTRIES)
+        self._location = Location()
         self._has_replied = False
         self._total_cost = 0.0
 
@@ -274,7 +275,10 @@ class ClaudeContent:
                     yield from attachment.added(at)
             case _:
                 return
-        yield Location(entry.cwd, entry.git_branch)
+        location = Location(entry.cwd, entry.git_branch)
+        if location != self._location:
+            self._location = location
+            yield location
 
     def read_line(self, line: bytes) -> Iterator[Piece]:
         entry = _line.decode(line)
