@@ -14,6 +14,7 @@ import msgspec
 from brimline.events import Call, is_compaction_thread
 from brimline.prices import MILLION, day_of, find_price, tier_of
 from brimline.tracker import ChangeKind, Thread
+from brimline.usage import Usage
 
 LIFETIME_S = 300.0
 LONG_LIFETIME_S = 3_600.0
@@ -69,6 +70,7 @@ class MissFinder:
     __slots__ = (
         "_before",
         "_has_cache",
+        "_left",
         "_lifetime_s",
         "_number",
         "_reports_writes",
@@ -80,6 +82,7 @@ class MissFinder:
         self._number = number
         self._before: Call | None = None
         self._system_read = 0
+        self._left = 0
         self._has_cache = self._reports_writes = False
         self._lifetime_s = LIFETIME_S
 
@@ -92,37 +95,48 @@ class MissFinder:
         rewind went back to, None for the empty start.
         """
         self._number += 1
-        usage = call.usage
-        if not usage.sent:  # it failed
+        usage, before, miss = call.usage, self._before, None
+        read, written = usage.cache_read, usage.cache_write
+        if not (read or written or usage.input):  # it failed
             return None
-        before, read = self._before, usage.cache_read
-        miss = None
         if before is None:
             self._system_read = read
-        else:
-            # A prompt that shrank may hold new words; of these, only the last reply is known.
-            base = rewound_to or before
-            is_new = change in NEW_CYCLE or (change == "rewind" and rewound_to is None)
-            left = self._system_read if is_new else self._tokens_left(base)
-            tokens = min(left, usage.sent - base.usage.output) - read
-            if self._has_cache and tokens > self._tolerated_tokens(call):
-                miss = self._miss(call, before, change, tokens)
-            if call.model != before.model:
-                self._system_read, self._has_cache, self._reports_writes = 0, False, False
-            if read and is_new:
-                self._system_read = min(read, self._system_read or read)
+        elif (
+            change is not None or self._left - read > MIN_MISS_TOKENS or call.model != before.model
+        ):  # the others, nearly all, need no closer look
+            miss = self._compare(call, before, change, rewound_to)
         self._before = call
-        if usage.cache_write:
+        if written:
             self._has_cache = self._reports_writes = True
             self._lifetime_s = LONG_LIFETIME_S if usage.cache_write_1h else LIFETIME_S
         elif read:
             self._has_cache = True
+        self._left = self._tokens_left(usage)
         return miss
 
-    def _tokens_left(self, before: Call) -> int:
+    def _compare(
+        self, call: Call, before: Call, change: Change | None, rewound_to: Call | None
+    ) -> CacheMiss | None:
+        """Return the miss of a call, and note what it shows about the cache."""
+        usage = call.usage
+        base = (rewound_to or before).usage
+        is_new = change in NEW_CYCLE or (change == "rewind" and rewound_to is None)
+        left = self._system_read if is_new else self._tokens_left(base)
+        # A prompt that shrank may hold new words; of these, only the last reply is known.
+        tokens = min(left, usage.sent - base.output) - usage.cache_read
+        miss = None
+        if self._has_cache and tokens > self._tolerated_tokens(call):
+            miss = self._miss(call, before, change, tokens)
+        if call.model != before.model:
+            self._system_read, self._has_cache, self._reports_writes = 0, False, False
+        if is_new and usage.cache_read:
+            self._system_read = min(usage.cache_read, self._system_read or usage.cache_read)
+        return miss
+
+    def _tokens_left(self, usage: Usage) -> int:
         """Return how many tokens a call could have left in the cache for the next."""
-        usage = before.usage
-        return usage.cache_read + usage.cache_write if self._reports_writes else usage.sent
+        cached = usage.cache_read + usage.cache_write
+        return cached if self._reports_writes else cached + usage.input
 
     def _tolerated_tokens(self, call: Call) -> int:
         if self._reports_writes:

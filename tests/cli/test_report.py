@@ -16,7 +16,7 @@ from .terminal import PATIENCE_S, User, cells, without_colour
 
 DAY_S = 86_400
 LINE = ["key", "agents", "sessions", "calls", "peak_sent", "end_sent", "compactions", "usage",
-        "cost", "unpriced", "client_cost"]  # fmt: skip
+        "cost", "unpriced", "client_cost", "misses", "miss_causes"]  # fmt: skip
 
 
 @pytest.fixture
@@ -111,6 +111,73 @@ def test_csv_leaves_unknown_values_empty(month: User) -> None:
     assert (rows[0]["calls"], rows[0]["peak_sent"], rows[0]["compactions"]) == ("4", "160000", "1")
     assert (rows[1]["cost"], rows[1]["end_sent"]) == ("", "")
     assert float(rows[0]["cost"]) > 0
+
+
+def written(user: User, id: str, tokens: int, age: float, **fields: Any) -> dict[str, Any]:
+    """A call that wrote all its tokens to the cache, and read none."""
+    record = user.call(id, tokens, age, **fields)
+    record["message"]["usage"] |= {
+        "cache_creation_input_tokens": tokens - 3,
+        "cache_read_input_tokens": 0,
+    }
+    return record
+
+
+@pytest.fixture
+def cold(user: User) -> User:
+    """A user with three sessions: one with two misses, one with one, one without."""
+    user.session(
+        "s1",
+        *(written(user, f"m{age}", 60_000 - age, age) for age in (900, 880, 300)),
+        user.call("m290", 60_500, 290),
+    )
+    second: dict[str, Any] = {"sessionId": "s2", "model": "my-model"}
+    user.session("s2", *(written(user, f"n{age}", 50_000, age, **second) for age in (99, 98)))
+    user.session("s3", user.call("o1", 10_000, 60, sessionId="s3"))
+    return user
+
+
+MISSES = """\
+session  cause                             calls  misses  tokens     cost
+s1                                             4       2    118K    $0.41
+         idle longer than the cache lives              1     59K    $0.20
+         tools or instructions changed                 1     59K    $0.20
+s2       tools or instructions changed         2       1     50K  unknown
+total                                          7       3    168K    $0.41
+         tools or instructions changed                 2    109K    $0.20
+         idle longer than the cache lives              1     59K    $0.20
+"""
+
+
+def test_misses_have_tokens_cost_and_causes(cold: User) -> None:
+    assert cold.run("report", "--misses", "--by", "session", COLUMNS="100") == (0, MISSES, "")
+
+
+def test_misses_in_json_are_on_every_line(cold: User) -> None:
+    output = cold.run("report", "--json", "--by", "session", "--sort", "misses").json
+    assert [line["key"] for line in output["lines"]] == ["s1", "s2", "s3"]
+    first, second, third = output["lines"]
+    assert first["misses"] == {"calls": 2, "tokens": 118_214, "cost": pytest.approx(0.407838)}
+    assert second["misses"] == {"calls": 1, "tokens": 49_990, "cost": None}
+    assert third["misses"] == {"calls": 0, "tokens": 0, "cost": 0.0}
+    assert list(output["total"]["miss_causes"]) == [
+        "tools or instructions changed",
+        "idle longer than the cache lives",
+    ]
+
+
+def test_misses_in_csv_have_a_row_per_cause(cold: User) -> None:
+    completed = cold.run("report", "--misses", "--csv", "--by", "model")
+    rows = list(csv.DictReader(io.StringIO(completed.out)))
+    assert [(row["model"], row["misses"], row["cost"][:4]) for row in rows] == [
+        ("claude-sonnet-4-5", "1", "0.20"),
+        ("claude-sonnet-4-5", "1", "0.20"),
+        ("my-model", "1", ""),
+    ]
+
+
+def test_misses_of_calls_that_all_read_the_cache(month: User) -> None:
+    assert month.run("report", "--misses").out == "No cache misses found.\n"
 
 
 def test_project_option_matches_part_of_the_path(month: User) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Spent
 from brimline.prices import day_of as day_of_moment
-from brimline.survey.summary import UsageRow, primary_thread, summarise
+from brimline.survey.summary import MissRow, UsageRow, primary_thread, summarise
 from brimline.tracker import Session, Thread, fold
 from brimline.usage import ZERO, Usage
 
@@ -171,6 +171,34 @@ def test_calls_of_another_file_are_in_no_row() -> None:
     summary = summarise(session, frozenset({"m1"}))
     assert (summary.rows[0].calls, summary.rows[0].peak_sent) == (1, 4_000)
     assert (summary.ids, summary.shared, summary.end_sent) == (b"m1\nm2", b"m1", 4_000)
+
+
+def written(id: str, at: float, model: str = SONNET) -> Call:
+    """A call that wrote all its tokens to the cache, and read none."""
+    return Call(id=id, usage=Usage(3, 0, 50_000, 10), at=at, model=model)
+
+
+def test_misses_are_summed_by_day_model_and_cause() -> None:
+    late = NOON + DAY_S
+    summary = summarise(
+        session_of(
+            *(written("m1", NOON), written("m2", NOON + 9), written("m3", NOON + 18)),
+            *(written("m4", late), written("m5", late + 5, "my-model")),
+        )
+    )
+    cost = 49_993 * (3.75 - 0.30) / 1e6
+    changed = "tools or instructions changed"
+    assert summary.misses == (
+        MissRow(day(NOON), SONNET, changed, 2, 99_986, 2 * cost),
+        MissRow(day(late), SONNET, "idle longer than the cache lives", 1, 49_993, cost),
+        MissRow(day(late), "my-model", "model switch", 1, 49_993, None),
+    )
+
+
+def test_misses_of_calls_of_another_file_are_in_no_row() -> None:
+    session = session_of(written("m1", NOON), written("m2", NOON + 9), written("m3", NOON + 18))
+    (row,) = summarise(session, frozenset({"m1", "m2"})).misses
+    assert (row.misses, row.tokens) == (1, 49_993)
 
 
 moments = st.none() | st.floats(NOON - 3 * DAY_S, NOON + 3 * DAY_S)

@@ -19,6 +19,7 @@ from brimline.survey.files import find_transcripts
 from brimline.survey.index import Progress, TranscriptIndex
 from brimline.survey.report import (
     GroupBy,
+    MissTotal,
     Report,
     ReportFilter,
     ReportLine,
@@ -44,6 +45,8 @@ FIELDS = (
     *("input", "cache_read", "cache_write", "output", "cost"),
 )
 
+MISS_FIELDS = ("key", "agents", "cause", "misses", "tokens", "cost")
+
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
     add_agent(to)
@@ -58,6 +61,8 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     figures = get_args(SortBy)
     about = f"sort by this, the largest figure first: {', '.join(figures)} (default: key)"
     to.add_argument("--sort", choices=figures, metavar="BY", default="key", help=about)
+    about = "show cache misses instead: calls that paid again for what was in the cache, and why"
+    to.add_argument("--misses", action="store_true", help=about)
     form = to.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON instead of a table")
     form.add_argument("--csv", action="store_true", help="print CSV instead of a table")
@@ -95,26 +100,78 @@ def _rendered(context: Context, options: argparse.Namespace, report: Report, fil
     if options.json:
         return as_json(report)
     if options.csv:
-        return _csv(report)
+        return _csv(report, options.misses)
     if report.lines:
-        return "\n".join(_table(context, report)) + "\n"
+        lines = (_miss_table if options.misses else _table)(context, report)
+        return "\n".join(lines) + "\n"
     if files:
         return "No calls found.\n"
     return f"No transcripts found ({', '.join(map(display_name, agent_names()))}).\n"
 
 
-def _csv(report: Report) -> str:
+def _csv(report: Report, is_about_misses: bool) -> str:
     import csv
     import io
 
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow((report.by, *FIELDS[1:]))
+    fields = MISS_FIELDS if is_about_misses else FIELDS
+    writer.writerow((report.by, *fields[1:]))
     for line in report.lines:
-        flat = {**msgspec.structs.asdict(line), **msgspec.structs.asdict(line.usage)}
-        flat["agents"] = " ".join(line.agents)
-        writer.writerow(["" if flat[name] is None else flat[name] for name in FIELDS])
+        for flat in _miss_records(line) if is_about_misses else [_record(line)]:
+            writer.writerow(["" if flat[name] is None else flat[name] for name in fields])
     return out.getvalue()
+
+
+def _record(line: ReportLine) -> dict[str, object]:
+    agents = " ".join(line.agents)
+    return {**msgspec.structs.asdict(line), **msgspec.structs.asdict(line.usage), "agents": agents}
+
+
+def _miss_records(line: ReportLine) -> list[dict[str, object]]:
+    known = {"key": line.key, "agents": " ".join(line.agents)}
+    return [
+        {**known, "cause": cause, "misses": total.calls, "tokens": total.tokens, "cost": total.cost}
+        for cause, total in line.miss_causes.items()
+    ]
+
+
+def _miss_table(context: Context, report: Report) -> list[str]:
+    """Return a row for each line with misses; if these have several causes, one for each below."""
+    columns = [
+        Column(report.by, min_width=16, keep_end=report.by in ("project", "session")),
+        Column("cause", min_width=12),
+        Column("calls", right=True, drop_order=1),
+        Column("misses", right=True),
+        Column("tokens", right=True),
+        Column("cost", right=True),
+    ]
+    lines = [line for line in report.lines if line.misses.calls]
+    if not lines:
+        return ["No cache misses found."]
+    rows = [row for line in lines for row in _miss_rows(context, report, line)]
+    total = _miss_rows(context, report, report.total)
+    rows += [[Cell(cell.text, "bold") for cell in row] for row in total]
+    return format_table(columns, rows, context.width, context.colour)
+
+
+def _miss_rows(context: Context, report: Report, line: ReportLine) -> list[list[Cell]]:
+    key, *_ = _row(context, report, line)
+    causes = line.miss_causes
+    only = next(iter(causes)) if len(causes) == 1 else ""
+    calls = Cell(f"{line.calls:,}")
+    first = [key, Cell(only), calls, *_miss_cells(line.misses)]
+    if only:
+        return [first]
+    blank = Cell("")
+    return [
+        first,
+        *([blank, Cell(cause), blank, *_miss_cells(causes[cause])] for cause in causes),
+    ]
+
+
+def _miss_cells(total: MissTotal) -> list[Cell]:
+    return [Cell(f"{total.calls:,}"), Cell(format_tokens(total.tokens)), Cell(_dollars(total.cost))]
 
 
 def _table(context: Context, report: Report) -> list[str]:
@@ -163,8 +220,12 @@ def _row(context: Context, report: Report, line: ReportLine) -> list[Cell]:
         Cell(format_tokens(usage.cache_read)),
         Cell(format_tokens(usage.cache_write)),
         Cell(format_tokens(usage.output)),
-        Cell("unknown" if line.cost is None else f"${line.cost:,.2f}"),
+        Cell(_dollars(line.cost)),
     ]
+
+
+def _dollars(cost: float | None) -> str:
+    return "unknown" if cost is None else f"${cost:,.2f}"
 
 
 def _tokens(count: int | None) -> str:

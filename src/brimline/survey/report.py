@@ -7,15 +7,16 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.cache_misses import Cause
 from brimline.events import MAIN
 from brimline.prices import UNKNOWN_DAY, compute_cost
 from brimline.survey.index import TranscriptIndex
-from brimline.survey.summary import FileSummary, UsageRow
+from brimline.survey.summary import FileSummary, MissRow, UsageRow
 from brimline.transcripts.source import Transcript
 from brimline.usage import ZERO, Usage
 
 GroupBy: TypeAlias = Literal["day", "week", "month", "session", "project", "model", "agent"]
-SortBy: TypeAlias = Literal["key", "calls", "cost", "peak", "tokens"]
+SortBy: TypeAlias = Literal["key", "calls", "cost", "misses", "peak", "tokens"]
 UNKNOWN = "unknown"
 
 
@@ -28,12 +29,24 @@ class TranscriptSummary(msgspec.Struct, frozen=True):
         return self.transcript.session or self.summary.session or self.transcript.path
 
 
+class MissTotal(msgspec.Struct, frozen=True):
+    """Cache misses: how many calls, the tokens they paid again, and what that cost in dollars.
+
+    `cost` is None if no price is known.
+    """
+
+    calls: int
+    tokens: int
+    cost: float | None
+
+
 class ReportLine(msgspec.Struct, frozen=True):
     """A line of the report.
 
     `cost` is an estimate in dollars, None if no price is known; `unpriced` counts the calls that
     are not in it. `client_cost` is the part of it that the clients computed, because no price is
-    known. `end_sent` is the tokens of the last call, on a session's line only.
+    known. `end_sent` is the tokens of the last call, on a session's line only. `miss_causes` has
+    the cache misses by their likely cause, that with the most tokens first.
     """
 
     key: str
@@ -47,6 +60,8 @@ class ReportLine(msgspec.Struct, frozen=True):
     cost: float | None
     unpriced: int = 0
     client_cost: float | None = None
+    misses: MissTotal = MissTotal(0, 0, 0.0)
+    miss_causes: dict[Cause, MissTotal] = msgspec.field(default_factory=dict[Cause, MissTotal])
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -62,15 +77,12 @@ class ReportFilter(msgspec.Struct, frozen=True):
     project: str | None = None
     last_day: str | None = None
 
-    def matching_rows(self, summary: FileSummary, project: str) -> list[UsageRow]:
-        if self.project is not None and self.project not in project:
-            return []
-        return [
-            row
-            for row in summary.rows
-            if (self.first_day is None or row.day >= self.first_day)
-            and (self.last_day is None or row.day <= self.last_day)
-        ]
+    def has_project(self, project: str) -> bool:
+        return self.project is None or self.project in project
+
+    def has_day(self, day: str) -> bool:
+        is_late = self.first_day is None or day >= self.first_day
+        return is_late and (self.last_day is None or day <= self.last_day)
 
 
 def summaries(index: TranscriptIndex, transcripts: Iterable[Transcript]) -> list[TranscriptSummary]:
@@ -92,8 +104,15 @@ def build_report(
     projects = _project_of_sessions(items)
     for item in items:
         project = projects.get(item.session, UNKNOWN)
-        for row in selection.matching_rows(item.summary, project):
-            groups.setdefault(_key(by, item, row, project), _LineBuilder()).add(item, row)
+        if not selection.has_project(project):
+            continue
+        for row in item.summary.rows:
+            if selection.has_day(row.day):
+                groups.setdefault(_key(by, item, row, project), _LineBuilder()).add(item, row)
+        for miss in item.summary.misses:
+            if selection.has_day(miss.day):
+                key = _key(by, item, miss, project)
+                groups.setdefault(key, _LineBuilder()).misses.append(miss)
     total = _LineBuilder()
     for group in groups.values():
         total.merge(group)
@@ -108,6 +127,7 @@ def _figure(line: ReportLine, sort: SortBy) -> float:
     figures = {
         "calls": line.calls,
         "cost": line.cost,
+        "misses": line.misses.tokens,
         "peak": line.peak_sent,
         "tokens": usage.sent + usage.output,
     }
@@ -123,7 +143,7 @@ def _project_of_sessions(items: Iterable[TranscriptSummary]) -> dict[str, str]:
     return known
 
 
-def _key(by: GroupBy, item: TranscriptSummary, row: UsageRow, project: str) -> str:
+def _key(by: GroupBy, item: TranscriptSummary, row: UsageRow | MissRow, project: str) -> str:
     match by:
         case "day":
             return row.day
@@ -154,6 +174,7 @@ class _LineBuilder:
         self._items: dict[str, TranscriptSummary] = {}
         self._own_rows: list[UsageRow] = []
         self._billed: list[tuple[UsageRow, float | None]] = []
+        self.misses: list[MissRow] = []
 
     def add(self, item: TranscriptSummary, row: UsageRow) -> None:
         self._items[item.transcript.path + (item.transcript.session or "")] = item
@@ -166,6 +187,7 @@ class _LineBuilder:
         self._items |= other._items
         self._own_rows += other._own_rows
         self._billed += other._billed
+        self.misses += other.misses
 
     def build(self, key: str, by: GroupBy) -> ReportLine:
         owners = [i for i in self._items.values() if i.transcript.thread == MAIN]
@@ -186,4 +208,26 @@ class _LineBuilder:
             cost=fsum(known) if known else None,
             unpriced=sum(row.calls for row in without_price if row.client_cost is None),
             client_cost=fsum(by_client) if by_client else None,
+            misses=_total_misses(self.misses),
+            miss_causes=_misses_by_cause(self.misses),
         )
+
+
+def _misses_by_cause(rows: Iterable[MissRow]) -> dict[Cause, MissTotal]:
+    groups: dict[Cause, list[MissRow]] = {}
+    for row in rows:
+        groups.setdefault(row.cause, []).append(row)
+    totals: dict[Cause, MissTotal] = {
+        cause: _total_misses(group) for cause, group in groups.items()
+    }
+    causes: list[Cause] = sorted(totals, key=lambda cause: totals[cause].tokens, reverse=True)
+    return {cause: totals[cause] for cause in causes}
+
+
+def _total_misses(rows: Sequence[MissRow]) -> MissTotal:
+    costs = [row.cost for row in rows if row.cost is not None]
+    return MissTotal(
+        sum(row.misses for row in rows),
+        sum(row.tokens for row in rows),
+        fsum(costs) if costs or not rows else None,
+    )

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from brimline.cache_misses import CacheMiss, Cause, find_misses
 from brimline.events import MAIN, Call, Spent
 from brimline.prices import UNKNOWN_DAY, day_of, tier_bounds, tier_of
 from brimline.tracker import Session, Thread
@@ -33,6 +34,20 @@ class UsageRow(msgspec.Struct, frozen=True, array_like=True):
     client_cost: float | None = None
 
 
+class MissRow(msgspec.Struct, frozen=True, array_like=True):
+    """The cache misses of one day, one model and one cause.
+
+    `cost` is in USD; None if no price is known.
+    """
+
+    day: str
+    model: str | None
+    cause: Cause
+    misses: int
+    tokens: int
+    cost: float | None
+
+
 class FileSummary(msgspec.Struct, frozen=True, array_like=True):
     """The totals of one transcript.
 
@@ -51,6 +66,7 @@ class FileSummary(msgspec.Struct, frozen=True, array_like=True):
     ids: bytes
     shared: bytes = b""
     title: str | None = None
+    misses: tuple[MissRow, ...] = ()
 
 
 def primary_thread(session: Session) -> Thread:
@@ -81,7 +97,27 @@ def summarise(session: Session, excluded_ids: frozenset[str] = frozenset()) -> F
         ids="\n".join(ids).encode(),
         shared="\n".join(sorted(excluded_ids)).encode(),
         title=session.title,
+        misses=_miss_rows(threads, excluded_ids),
     )
+
+
+def _miss_rows(threads: Iterable[Thread], excluded_ids: frozenset[str]) -> tuple[MissRow, ...]:
+    groups: dict[tuple[str, str | None, Cause], list[CacheMiss]] = {}
+    for thread in threads:
+        for miss in find_misses(thread):
+            if miss.call not in excluded_ids:
+                key = (day_of(miss.at), thread.calls[miss.call].model, miss.cause)
+                groups.setdefault(key, []).append(miss)
+    return tuple(
+        MissRow(*key, len(misses), sum(miss.tokens for miss in misses), _total_cost(misses))
+        for key, misses in groups.items()
+    )
+
+
+def _total_cost(misses: Iterable[CacheMiss]) -> float | None:
+    """All are of one model: its price is known for each of them, or for none."""
+    costs = [miss.cost for miss in misses if miss.cost is not None]
+    return fsum(costs) if costs else None
 
 
 class _RowBuilder:
