@@ -90,6 +90,15 @@ class Attacker:
         self._server.server_close()
 
 
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One for all attacks, which change nothing."""
+    running = Running(tmp_path_factory.mktemp("daemon"))
+    running.start()
+    yield running
+    running.close()
+
+
 @pytest.fixture
 def attacker() -> Iterator[Attacker]:
     server = Attacker()
