@@ -58,7 +58,10 @@ NO_QUICK_TESTS := --ignore=tests/sdk --ignore=tests/web  # importing the SDKs ta
 quick: setup
 	BRIMLINE_TEST_PRELOAD=1 $(BIN)/python -m pytest -q -n 2 --timeout=60 -m "not slow and not clients" $(NO_QUICK_TESTS) --hypothesis-profile=quick
 
-test: lint types catalogue-check coverage corpus formulas-check  ## Everything that CI runs
+test: style  ## Everything that CI runs
+	@$(MAKE) --no-print-directory -j 2 web types catalogue-check
+	@$(MAKE) --no-print-directory coverage
+	@$(MAKE) --no-print-directory -j 2 corpus formulas-check
 
 coverage: setup
 	$(BIN)/python scripts/cover.py
