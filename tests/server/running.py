@@ -68,7 +68,6 @@ class Running:
             "PATH": os.environ["PATH"],
             "BRIMLINE_STATE_DIR": str(self.state),
             "LANG": "C.UTF-8",
-            **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
         }
 
     @property

@@ -25,7 +25,7 @@ DAY_S = 86_400.0
 pytestmark = pytest.mark.slow
 
 MAX_WAIT_S = 20.0
-INHERITED_PREFIXES = ("COVERAGE_", "PYTHON", "LANG")  # of environment variables
+INHERITED_PREFIXES = ("PYTHON", "LANG")  # of environment variables
 
 
 class Stage(NamedTuple):

@@ -67,7 +67,6 @@ def command(daemon: FakeDaemon, home: Path, **env: str) -> str:
     variables = {
         "HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8",
         "TERM": "screen-256color", "BRIMLINE_STATE_DIR": str(daemon.socket.parent), **env,
-        **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
     }  # fmt: skip
     words = " ".join(f"{name}='{value}'" for name, value in variables.items())
     return f"env -i {words} {sys.executable} -m brimline watch --all; echo ended $?; cat"
