@@ -35,8 +35,9 @@ def coverage(*arguments: str) -> int:
 def main(arguments: list[str]) -> int:
     """Run the tests, then report both coverages even if the first is too low."""
     coverage("erase")
-    workers = str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
-    options = ("-q", "-n", workers, "--dist", "loadgroup", f"--timeout={TEST_TIMEOUT_S}")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+    # One more than cores: tests wait for panes, browsers and clients.
+    options = ("-q", "-n", str(cores + 1), "--dist", "loadgroup", f"--timeout={TEST_TIMEOUT_S}")
     code = coverage("run", "-m", "pytest", *options, *arguments)
     if code:
         return code
