@@ -25,6 +25,7 @@ from brimline.hooks.client.payload import (
     reduce_body,
     short_status,
 )
+from hypothesis_examples import examples
 
 from .agent import Agent
 
@@ -206,8 +207,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 FUZZ = settings(
-    max_examples=400,
-    deadline=None,
+    examples(400),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
