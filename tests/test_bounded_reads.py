@@ -152,7 +152,7 @@ def test_hanging_read_gives_the_default_and_is_started_once() -> None:
             answers = await asyncio.gather(*(cached.refresh("a") for _ in range(50)))
             assert set(answers) == {"default"}
             assert await cached.refresh("a") == "default"
-            assert disk.begun == ["a"]
+            await until(lambda: disk.begun == ["a"])
             disk.released.set()
             await until(lambda: cached.get("a") == "content of a")
             assert disk.begun == ["a"]
