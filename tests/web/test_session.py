@@ -237,7 +237,7 @@ def test_every_kind_of_mark_is_shown(story: Story, screen: Screen) -> None:
     (compaction,) = story.timeline(SESSION)["compactions"]
     assert delivered["state"] == "delivered"
     assert marks(screen) == {
-        "level level 50%, 105,000 sent",
+        "level 50%, 105,000 sent",
         f"message delivered from brimline: {delivered['text']}",
         "handoff handoff by me",
         f"compaction manual, 105K to {compaction['after'] // 1_000}K",

@@ -80,9 +80,9 @@ function SessionName({ view }: { view: SessionView }) {
         <span class="name">{sessionName(view)}</span>
       </a>
       <div class="row-sub">
+        {title && <span class="title">{title}</span>}
         <span class="model">{model ?? "model unknown"}</span>
         {host && hasSeveralHosts.value && <span class="host">{host}</span>}
-        {title && <span class="title">{title}</span>}
       </div>
     </div>
   );

@@ -75,8 +75,8 @@ function Line({ row }: { row: PastSession }) {
   return (
     <tr data-session={row.session}>
       <td class="name-cell">
-        <a href={sessionHash(row.session)}>{project ?? row.session}</a>
-        {row.title && (
+        <a href={sessionHash(row.session)}>{project ?? row.title ?? row.session}</a>
+        {project && row.title && (
           <span class="why" title={row.title}>
             {row.title}
           </span>

@@ -67,7 +67,7 @@ function signalMarks(timeline: Timeline, plot: Plot): Mark[] {
   return timeline.signals.flatMap((row) => {
     const kind = MARK_OF_SIGNAL[row.kind];
     if (!kind || (kind === "compaction" && hasRow(row, timeline))) return [];
-    const level = row.kind === "level" ? `level ${shortPercent(row.level)}` : row.kind;
+    const level = row.kind === "level" ? shortPercent(row.level) : row.kind;
     const text = row.sent === null ? level : `${level}, ${count(row.sent)} sent`;
     return [{ kind, x: positionOf(row.at, plot), at: row.at, thread: row.thread, text }];
   });
