@@ -5,9 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from brimline.policy.levels import DEFAULT_LEVELS
-from brimline.policy.signals import Signal, decide, is_thrashing
+from brimline.policy.levels import DEFAULT_LEVELS, LevelMeasure
+from brimline.policy.signals import Signal, decide, expect_next_call, is_thrashing
 from brimline.tracker import Reading, ReadingState
+from brimline.usage import percent_raw
+from brimline.windows import Limit, Window
 
 
 def reading(percent: float | None, cycle: int = 0, state: ReadingState = "measured") -> Reading:
@@ -48,6 +50,43 @@ def test_no_level_is_signalled_during_a_compaction() -> None:
 def test_cycle_that_begins_above_a_level_is_signalled_at_once() -> None:
     signals = decide(reading(90), reading(55, cycle=1), DEFAULT_LEVELS, set())
     assert signals == [Signal("compacted", 0), Signal("level", 1, 50.0)]
+
+
+def with_pending(pending: int | None, held: int | None = 96_000) -> Reading:
+    """A reading of 95,000 tokens of 200,000 and 170,000."""
+    return msgspec.structs.replace(
+        reading(47.5),
+        sent=95_000,
+        held=held,
+        pending=pending,
+        window=Window(200_000, "set", ""),
+        limit=Limit(170_000, "set", ""),
+        percent_of_limit=56.5,
+    )
+
+
+@pytest.mark.parametrize("of", ["window", "limit", "tokens", "earlier"])
+def test_level_fires_early_if_four_fifths_of_what_is_pending_reach_it(of: LevelMeasure) -> None:
+    level = {"window": 50.0, "limit": 58.0, "tokens": 98_500.0, "earlier": 50.0}[of]
+    few, enough = with_pending(2_000), with_pending(6_000)
+    assert decide(None, few, [level], set(), of) == []
+    assert decide(few, enough, [level], set(), of) == [Signal("level", 0, level)]
+    assert decide(few, enough, [level], {level}, of) == []
+    assert decide(few, enough, [level], set(), of, early=False) == []
+    compacting = msgspec.structs.replace(enough, state="compacting")
+    assert decide(compacting, compacting, [level], set(), of) == []
+
+
+def test_next_call_is_expected_to_send_what_is_held_and_pending() -> None:
+    expected = expect_next_call(with_pending(10_000), 1.0)
+    assert (expected.sent, expected.held, expected.percent) == (106_000, 106_000, 53.0)
+    assert (expected.percent_raw, expected.percent_of_limit) == (53.0, percent_raw(106, 170))
+    assert expect_next_call(expected) is expected
+    nothing_known = with_pending(10_000, held=None)
+    assert expect_next_call(nothing_known) is nothing_known
+    without_sizes = msgspec.structs.replace(with_pending(10_000), window=None, limit=None)
+    assert expect_next_call(without_sizes).percent_of_limit is None
+    assert expect_next_call(without_sizes).percent is None
 
 
 @pytest.mark.parametrize(

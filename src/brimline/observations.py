@@ -51,6 +51,7 @@ class Observation(msgspec.Struct, frozen=True):
     subagent's. `pane` is where the agent runs, `host` the machine if it is another one, `env` the
     variables that its client reads, None if unknown. `hook_event` is the client's name of the hook
     that reported it, which the reply repeats. `manager_id` is an orchestrator's id of the session.
+    `added_bytes` is the size of the texts that it adds to the next call: a prompt, tools' results.
     """
 
     id: str
@@ -78,6 +79,7 @@ class Observation(msgspec.Struct, frozen=True):
     is_interactive: bool | None = None
     is_late: bool = False
     hook_event: str = ""
+    added_bytes: int = 0
 
 
 class Reply(msgspec.Struct, frozen=True):

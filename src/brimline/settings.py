@@ -92,8 +92,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `context_window_tokens = 128000` in a file is another way to say `windows = {"*" = 128000}`.
     An agent gets a message at each of the `levels`, in percent of the window unless `levels_of` is
     set, and at the default ones also in time before the limit; `levels_by` has others for a model,
-    an agent, `agent/model` or a session. `texts` are templates of the messages. `parent` is the
-    session that is notified of this project's sessions.
+    an agent, `agent/model` or a session. `levels_early`: it gets the message with the result or the
+    prompt by which the next call will reach the level. `texts` are templates of the messages.
+    `parent` is the session that is notified of this project's sessions.
     """
 
     windows: dict[str, int] = msgspec.field(default_factory=dict[str, int])
@@ -107,6 +108,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     levels_by: dict[str, tuple[float, ...]] = msgspec.field(
         default_factory=dict[str, tuple[float, ...]]
     )
+    levels_early: bool = True
     tone: Tone = "helpful"
     texts: dict[Text, str] = msgspec.field(default_factory=dict[Text, str])
     parent: str | None = None

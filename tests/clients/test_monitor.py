@@ -55,6 +55,24 @@ def test_jump_over_both_levels_sends_one_message(agent: MonitoredClient) -> None
     assert levels_reported(agent.requests(run)[-1])[0] >= 65
 
 
+@retry_slow_hooks
+def test_large_result_brings_the_level_that_it_will_reach(agent: MonitoredClient) -> None:
+    """The request with the result has the message, before the usage of any call reaches the level;
+    the call that reaches it repeats nothing."""
+    agent.run(agent.steps(0, Ramp()))
+    prompt = sent_tokens(agent.run(agent.steps(0, Ramp())).of("main")[-1])
+    level = int(0.5 * agent.level_scale * agent.window)
+    large = agent.shell("sleep 1; seq 1 5000")
+    run = agent.run(agent.steps(1, Ramp(start=level - prompt - 3_000), large))
+    sents = [sent_tokens(one) for one in run.of("main")]
+    assert sents[0] < level < sents[1]
+    bodies = agent.main_requests(run)
+    assert [len(levels_reported(body)) for body in bodies] == [0, 1, 1]
+    assert levels_reported(bodies[1])[0] < 50 * agent.level_scale
+    assert bodies[1].count("more tokens have just come in") == 1
+    assert signals_of(agent.timeline(run)) == [("level", 0, 50.0)]
+
+
 def test_readings_equal_the_bill(agent: MonitoredClient) -> None:
     """The daemon has every call with the tokens that were billed, and the client's window."""
     run = agent.run(agent.steps(3, agent.ramp(0.1, 0.045)))

@@ -37,6 +37,26 @@ def test_each_event_has_its_observation_kind(
     assert (observation.kind, observation.thread) == (what, MAIN)
 
 
+@pytest.mark.parametrize(
+    ("event", "more", "size"),
+    [
+        ("UserPromptSubmit", {"prompt": "caf\u00e9"}, 5),
+        ("PostToolBatch", {"tool_calls": [{"tool_response": "1\n2"}, {"tool_response": "x"}]}, 4),
+        ("PostToolBatch", {"tool_calls": [{"tool_response": [{"type": "text", "text": "ab"}]}]}, 2),
+        ("PostToolBatch", {"tool_calls": [{"tool_response": [{"type": "image"}]}]}, 0),
+        ("PostToolBatch", {"tool_calls": [{"tool_response": {"stdout": "x"}}, {}]}, 0),
+        ("PostToolBatch", {"tool_calls": "x"}, 0),
+        ("PostToolUse", {"tool_response": "not what the model gets"}, 0),
+    ],
+)
+def test_observation_has_the_size_of_what_the_model_gets(
+    event: str, more: dict[str, Any], size: int
+) -> None:
+    observation = observe(event, **more)
+    assert observation is not None
+    assert observation.added_bytes == size
+
+
 def test_observation_has_trigger_model_and_continuation() -> None:
     compacting, started = (
         observe("PreCompact", trigger="manual"),

@@ -27,6 +27,16 @@ def test_each_event_has_its_observation_kind(
     assert (observation.kind, observation.model) == (what, "gpt-5.5")
 
 
+def test_observation_has_the_size_of_what_the_model_gets() -> None:
+    prompt, tool = (
+        observe("UserPromptSubmit", prompt="Go."),
+        observe("PostToolUse", tool_response="1\n2\n"),
+    )
+    assert prompt is not None
+    assert tool is not None
+    assert (prompt.added_bytes, tool.added_bytes) == (3, 4)
+
+
 def test_reply_waits_for_session_start_not_post_compact() -> None:
     """Codex ignores replies to PostCompact, which comes first."""
     after, start = observe("PostCompact", trigger="auto"), observe("SessionStart", source="compact")

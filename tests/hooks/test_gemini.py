@@ -144,3 +144,24 @@ def test_result_of_a_subagent_and_later_tools_belong_to_the_session(
 def test_tool_result_without_a_transcript_belongs_to_the_session(tmp_path: Path) -> None:
     assert observe_tool_result(tmp_path / "not there.jsonl") is not None
     assert observe("AfterTool", transcript_path=None) is not None
+
+
+@pytest.mark.parametrize(
+    ("event", "more", "size"),
+    [
+        ("BeforeAgent", {"prompt": "Go."}, 3),
+        ("AfterTool", {"tool_response": {"llmContent": "1\n2", "returnDisplay": "1\n2"}}, 3),
+        ("AfterTool", {"tool_response": {"llmContent": [{"text": "ab"}]}}, 2),
+        ("AfterTool", {"tool_response": {"llmContent": "x" * 300_000}}, 40_000),
+        ("AfterTool", {"tool_response": {}}, 0),
+        ("AfterTool", {"tool_response": "x"}, 0),
+        ("AfterTool", {}, 0),
+    ],
+)
+def test_observation_has_the_size_of_what_the_model_gets(
+    event: str, more: dict[str, Any], size: int
+) -> None:
+    """The hook has the whole result; 0.61.0 gives the model 40,000 characters of it."""
+    observation = observe(event, **more)
+    assert observation is not None
+    assert observation.added_bytes == size

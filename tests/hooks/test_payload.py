@@ -56,7 +56,15 @@ NEEDED = {
     "stop_hook_active": True,
 }
 # Read but not spooled: the conversation, and text that no code uses.
-NOT_SPOOLED = {"llm_request", "llm_response", "reason"}
+NOT_SPOOLED = {
+    "added_bytes",
+    "llm_request",
+    "llm_response",
+    "prompt",
+    "reason",
+    "tool_calls",
+    "tool_response",
+}
 
 Reduce: TypeAlias = Callable[[bytes], tuple[bytes, bytes]]
 

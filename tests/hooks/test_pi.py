@@ -59,3 +59,12 @@ def test_window_without_a_model_is_not_reported() -> None:
     )
     assert observation is not None
     assert observation.events == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "size"), [({}, 0), ({"added_bytes": 9}, 9), ({"added_bytes": -1}, 0)]
+)
+def test_extension_reports_the_size_of_results(more: dict[str, Any], size: int) -> None:
+    observation = observe("PostToolUse", **more)
+    assert observation is not None
+    assert observation.added_bytes == size

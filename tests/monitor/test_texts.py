@@ -38,6 +38,19 @@ def test_level_text_has_percent_tokens_and_what_is_left() -> None:
     assert level_text(reading(), calls_left=CallsLeft(12, 9, 17)) == f"{figure} {pace}"
 
 
+def test_pending_tokens_are_shown_apart_and_taken_from_what_is_left() -> None:
+    pending = msgspec.structs.replace(reading(), pending=12_000)
+    assert level_text(pending) == (
+        "[brimline] Your context is at 60% (60K of 100K tokens); about 12K more tokens have just "
+        "come in, and with them it is at about 72%. About 18K tokens are left before compaction."
+    )
+    unknown = msgspec.structs.replace(pending, window=None, limit=None, percent=None)
+    assert level_text(unknown) == (
+        "[brimline] Your context holds 60K tokens; about 12K more tokens have just come in."
+    )
+    assert "come in" not in level_text(msgspec.structs.replace(reading(), pending=0))
+
+
 def test_level_text_with_one_call_left_or_none() -> None:
     assert "or 1 call (0-3) at the present pace" in level_text(
         reading(), calls_left=CallsLeft(1, 0, 3)

@@ -169,3 +169,10 @@ def test_ansi_colours_become_shades_without_escapes() -> None:
     assert [tuple(piece) for piece in line] == [
         ("a", "none"), ("b", "low"), ("c", "none"), ("d", "high"),
     ]  # fmt: skip
+
+
+def test_pending_tokens_are_shown_apart() -> None:
+    timeline = sample_timeline("s")
+    assert "pending" not in text(detail(timeline))
+    session = detail(timeline, main={"pending": 12_000})
+    assert "pending      12K  about so much came in since the last call" in text(session)

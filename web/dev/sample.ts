@@ -76,6 +76,7 @@ export function threadRow(
     peak_sent: sent,
     calls: 40,
     model: "claude-opus-5-5",
+    pending: null,
     levels: [50, 65],
     fullness: fullnessOf(percent),
     pending_level: percent !== null && percent >= 65 && session.length % 2 ? 65 : null,

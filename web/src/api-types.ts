@@ -187,6 +187,8 @@ export interface components {
             calls: number;
             /** @default null */
             model: string | null;
+            /** @default null */
+            pending: number | null;
             levels: number[];
             fullness: ("high" | "limit" | "low" | "medium") | null;
             pending_level: number | null;
@@ -435,6 +437,7 @@ export interface components {
             peak_sent?: number | null;
             calls?: number;
             model?: string | null;
+            pending?: number | null;
             levels?: number[];
             fullness?: ("high" | "limit" | "low" | "medium") | null;
             pending_level?: number | null;

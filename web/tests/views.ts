@@ -25,6 +25,7 @@ export function threadRow(part: Partial<ThreadView> = {}): ThreadView {
     peak_sent: 50_000,
     calls: 3,
     model: null,
+    pending: null,
     levels: [50, 65],
     fullness: "low",
     pending_level: null,

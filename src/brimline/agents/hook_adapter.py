@@ -5,7 +5,13 @@ from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
-from brimline.agents.hook_payloads import EventOutput, HookInput, HookOutput, StatusLineReport
+from brimline.agents.hook_payloads import (
+    EventOutput,
+    HookInput,
+    HookOutput,
+    StatusLineReport,
+    text_size,
+)
 from brimline.events import Trigger, WindowReported
 from brimline.observations import Observation, ObservationKind, Reply
 
@@ -134,13 +140,18 @@ class HookAdapter:
             is_continuation=hook_input.stop_hook_active,
             is_late=late or hook_input.hook_event_name in self._unanswerable,
             hook_event=hook_input.hook_event_name,
+            added_bytes=text_size(hook_input.prompt) + text_size(hook_input.tool_response),
         )
 
 
 class ExtensionInput(HookInput, frozen=True):
-    """What an extension of ours writes; `context_window` is the client's own figure."""
+    """What an extension of ours writes; `context_window` is the client's own figure.
+
+    `added_bytes` is the size of the prompt, or of the results of tools.
+    """
 
     context_window: int | None = None
+    added_bytes: int = 0
     is_interactive: bool | None = None
 
 
@@ -155,7 +166,11 @@ class ExtensionHooks(HookAdapter):
         observation = self.observe_main(request, hook_input, at, late)
         if observation is None:
             return None
-        observation = msgspec.structs.replace(observation, is_interactive=hook_input.is_interactive)
+        observation = msgspec.structs.replace(
+            observation,
+            is_interactive=hook_input.is_interactive,
+            added_bytes=max(0, hook_input.added_bytes),
+        )
         if not hook_input.context_window or hook_input.model is None:
             return observation
         window = WindowReported(tokens=hook_input.context_window, model=hook_input.model)

@@ -1,9 +1,11 @@
 """The JSON that clients give their hooks and status lines: the parts that we read."""
 
+from contextlib import suppress
 from typing import Annotated, TypeAlias
 
 import msgspec
 
+from brimline.transcripts.source import MALFORMED
 from brimline.usage import Usage
 
 MAX_TOKENS = 10**8  # more tokens than any window holds; an epoch time is far more
@@ -15,11 +17,14 @@ Percentage: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=100)]
 Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=1e9)]
 
 
+NO_VALUE = msgspec.Raw()
+
+
 class HookInput(msgspec.Struct, frozen=True):
     """What a client writes on a hook's standard input.
 
     `agent_id` is set inside a subagent of Claude Code and Codex. `source` is why a session starts,
-    `trigger` who compacts.
+    `trigger` who compacts. Of `prompt` and `tool_response` only the size is used.
     """
 
     session_id: Id
@@ -33,6 +38,24 @@ class HookInput(msgspec.Struct, frozen=True):
     agent_id: str | None = None
     agent_transcript_path: str | None = None
     stop_hook_active: bool = False
+    prompt: msgspec.Raw = NO_VALUE
+    tool_response: msgspec.Raw = NO_VALUE
+
+
+class _TextBlock(msgspec.Struct, frozen=True):
+    text: str = ""
+
+
+_content = msgspec.json.Decoder(str | tuple[_TextBlock, ...])
+
+
+def text_size(content: msgspec.Raw) -> int:
+    """Return the UTF-8 bytes of a JSON text, or of the texts in blocks; 0 if it is neither."""
+    with suppress(*MALFORMED):
+        decoded = _content.decode(content)
+        texts = (decoded,) if isinstance(decoded, str) else (block.text for block in decoded)
+        return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+    return 0
 
 
 class StatusModel(msgspec.Struct, frozen=True):

@@ -28,7 +28,7 @@ from brimline.monitor.signal_history import MAX_CYCLES
 from brimline.monitor.signal_writes import SignalWriter, calls_left_of, hash_id
 from brimline.observations import DUPLICATE, EMPTY_REPLY, WITHOUT_REPLY, Observation, Reply
 from brimline.policy.levels import Fullness, figure_of
-from brimline.policy.signals import Signal, decide
+from brimline.policy.signals import Signal, decide, expect_next_call
 from brimline.policy.sources import are_hooks_silent
 from brimline.store.base import (
     CancelMessages,
@@ -269,7 +269,8 @@ class Monitor:
             known.signals.rearm(saved.cycle)
             of = self._rules.measure_of(session, row.agent, known.state.model_of(MAIN))
             for thread in stored:
-                known.signals.note_figure(thread.cycle, figure_of(thread, of))
+                if not thread.pending:  # else a level that fired early would fire again
+                    known.signals.note_figure(thread.cycle, figure_of(thread, of))
             return saved
 
     async def draft_handoff(self, row: SessionRow, transcript: str) -> HandoffRow | None:
@@ -365,9 +366,11 @@ class Monitor:
         reading = state.last_readings[thread]
         whose = state.id, state.agent, state.model_of(thread)
         levels, of = self._rules.levels_of(*whose), self._rules.measure_of(*whose)
-        fired = history.fired(thread, reading.cycle, figure_of(reading, of))
+        early = self._rules.early
+        expected = expect_next_call(reading) if early else reading
+        fired = history.fired(thread, reading.cycle, figure_of(expected, of))
         cleared = thread == MAIN and state.cleared
-        new_signals = decide(known.get(thread), reading, levels, fired, of, cleared)
+        new_signals = decide(known.get(thread), reading, levels, fired, of, cleared, early)
         if thread == MAIN:
             new_signals = [
                 each

@@ -121,6 +121,7 @@ def _thread_row(state: SessionState, name: str, reading: Reading) -> ThreadRow:
         peak_sent=thread.peak_sent if thread else None,
         calls=thread.call_count if thread else 0,
         model=thread.model if thread else None,
+        pending=reading.pending,
     )
 
 

@@ -20,7 +20,10 @@ from brimline.windows import NO_OVERRIDES, Overrides, model_aliases
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """The user's rules; `by` has the levels of single sessions, models and agents."""
+    """The user's rules; `by` has the levels of single sessions, models and agents.
+
+    `early`: a level fires as soon as the next call will reach it.
+    """
 
     levels: tuple[float, ...] = DEFAULT_LEVELS
     of: LevelMeasure | None = None
@@ -30,6 +33,7 @@ class Rules(msgspec.Struct, frozen=True):
     texts: Texts = Texts()
     overrides: Overrides = NO_OVERRIDES
     stop: StopSettings = StopSettings()
+    early: bool = True
 
     @classmethod
     def of_settings(cls, settings: Settings) -> "Rules":
@@ -44,6 +48,7 @@ class Rules(msgspec.Struct, frozen=True):
             texts=Texts.checked(settings.texts, settings.tone == "neutral"),
             overrides=settings.overrides,
             stop=settings.stop,
+            early=settings.levels_early,
         )
 
     def levels_of(self, session: str, agent: str, model: str | None) -> tuple[float, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from brimline.events import MAIN
 from brimline.monitor.client_reported import ClientReported
+from brimline.monitor.pending_inputs import PendingInputs
 from brimline.monitor.snapshot import PROGRAM, TRANSCRIPT, Snapshot
 from brimline.monitor.transcript_follower import SessionFiles
 from brimline.observations import WITHOUT_REPLY, EnvironmentVariables, Observation, Pane
@@ -46,6 +47,7 @@ class SessionState:
         self.client = ClientReported()
         self.calls_without_hook = 0
         self.files = SessionFiles(agent)
+        self._inputs = PendingInputs()
         self._is_pushed = False
         self._calls_at_compaction, self._cycle_at_compaction, self._compacting_at = 0, 0, 0.0
 
@@ -72,6 +74,9 @@ class SessionState:
         if observation.events:
             self.files.add_events(observation.events)
         await self.files.catch_up(observation.file)
+        if observation.added_bytes:
+            self._inputs.add(observation.thread, observation.at, observation.added_bytes)
+        self._inputs.update(self.folded.threads)
         new_calls = max(0, self.calls - calls)  # after a restart the files may be still to be read
         from_hook = observation.transcript is not None or observation.kind not in WITHOUT_REPLY
         self.calls_without_hook = 0 if from_hook else self.calls_without_hook + new_calls
@@ -208,6 +213,7 @@ class SessionState:
 
     def snapshot(self, settings: ClientSettings) -> Snapshot:
         client = self.client
+        client_call = client.pending_call(self._main, self.cycle)
         return Snapshot(
             session=self.folded,
             agent=self.agent,
@@ -217,7 +223,7 @@ class SessionState:
             cycle=self.cycle,
             compacting=self.compacting,
             source=PROGRAM if self._is_pushed and not self.files.has_files else TRANSCRIPT,
-            client_call=client.pending_call(self._main, self.cycle),
+            client_call=client_call,
             client_source=client.source,
             client_window=client.window,
             client_most_sent=client.most_sent,
@@ -227,6 +233,7 @@ class SessionState:
             manager_id=self.manager_id,
             host=self.host,
             ended_at=self.ended_at,
+            pending=self._inputs.estimate(client_call),
         )
 
     @property

@@ -11,8 +11,15 @@ from brimline.inbox import MESSAGE_LIFETIME_S, Message
 from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
-from brimline.monitor.texts import TemplateValues
-from brimline.policy.signals import THRASH_WINDOW_S, Signal, SignalKind, is_thrashing
+from brimline.monitor.texts import TemplateValues, describe_pending
+from brimline.policy.levels import figure_of
+from brimline.policy.signals import (
+    THRASH_WINDOW_S,
+    Signal,
+    SignalKind,
+    expect_next_call,
+    is_thrashing,
+)
 from brimline.settings import Text
 from brimline.store.base import CancelMessages, MarkMessage, RecordSignal, Write
 from brimline.store.rows import SignalRow
@@ -58,6 +65,14 @@ class SignalWriter(msgspec.Struct, frozen=True):
         state = self._state
         return self.rules.levels_of(state.id, state.agent, state.model_of(self.thread))
 
+    @property
+    def _is_early(self) -> bool:
+        """Whether a level fires before the call that reaches it."""
+        state = self._state
+        of = self.rules.measure_of(state.id, state.agent, state.model_of(self.thread))
+        figure = figure_of(self._reading, of)
+        return self.signal.kind == "level" and figure is not None and figure < self.signal.level
+
     def writes(self) -> list[Write]:
         signal = self.signal
         row = SignalRow(
@@ -68,6 +83,7 @@ class SignalWriter(msgspec.Struct, frozen=True):
             at=self.at,
             level=signal.level,
             arm=self._rearm_count if signal.kind == "level" else 0,
+            text=describe_pending(self._reading) if self._is_early else "",
             sent=self._reading.sent,
             percent=self._reading.percent,
         )
@@ -102,7 +118,9 @@ class SignalWriter(msgspec.Struct, frozen=True):
             reading=self._reading,
             agent=self._state.agent,
             level=self.signal.level,
-            calls_left=calls_left_of(self._state, self.thread, self._reading),
+            calls_left=calls_left_of(
+                self._state, self.thread, expect_next_call(self._reading, 1.0)
+            ),
             compactions=1 + sum(1 for at in self.session.signals.compactions if at >= since),
         )
 

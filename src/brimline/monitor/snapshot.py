@@ -18,7 +18,8 @@ class Snapshot(NamedTuple):
 
     `source` is where its events come from: TRANSCRIPT or PROGRAM.
     `client_call` is a call that the client reported and the transcript does not contain yet;
-    `client_most_sent` is the most that it reported a call of this model to have sent.
+    `client_most_sent` is the most that it reported a call of this model to have sent. `pending` are
+    the tokens by thread that came in since the last call, as an estimate.
     """
 
     session: Session
@@ -39,6 +40,7 @@ class Snapshot(NamedTuple):
     manager_id: str | None
     host: str | None
     ended_at: float | None
+    pending: Mapping[str, int]
 
     def is_same(self, other: "Snapshot | None") -> bool:
         """Return whether nothing changed; the folded session is then the very same object."""
@@ -56,6 +58,7 @@ class Snapshot(NamedTuple):
                 and name in known
                 and (same_client or (name != MAIN and self.settings == before.settings))
                 and self.session.threads.get(name) is before.session.threads.get(name)
+                and self.pending.get(name) == before.pending.get(name)
                 and self.session.windows == before.session.windows
                 and self.session.observed_windows == before.session.observed_windows
             )
@@ -68,7 +71,14 @@ class Snapshot(NamedTuple):
         )
         thread = self.session.threads.get(name) or Thread(name)
         if name != MAIN:
-            return read(session, thread, self.source, overrides, self.settings)
+            return read(
+                session,
+                thread,
+                self.source,
+                overrides,
+                self.settings,
+                pending=self.pending.get(name),
+            )
         model = thread.last.model if thread.last else self.model
         if self.client_call and not is_same_model(self.client_call.model, model):
             model = self.client_call.model
@@ -81,6 +91,7 @@ class Snapshot(NamedTuple):
             model=self.model,
             # Without the client's call: after a switch of the model it was sent under the old one.
             most_sent=max(thread.most_sent_by(model), self.client_most_sent),
+            pending=self.pending.get(name),
         )
 
     def _main_thread(self, thread: Thread) -> Thread:

@@ -15,6 +15,7 @@ from brimline.agents import capabilities_of
 from brimline.errors import InvalidSettings
 from brimline.events import MAIN
 from brimline.forecast import CallsLeft
+from brimline.policy.signals import expect_next_call
 from brimline.settings import Text
 from brimline.terminal.text import count_of
 from brimline.tracker import Reading
@@ -68,7 +69,7 @@ class TemplateValues(msgspec.Struct, frozen=True):
         reading = self.reading
         return {
             "size": _size(reading),
-            "left": _left(reading, self.calls_left),
+            "left": _left(expect_next_call(reading, 1.0), self.calls_left),
             "percent": _or_unknown(reading.percent, "{:g}%"),
             "tokens": "unknown" if reading.sent is None else format_tokens(reading.sent),
             "window": "unknown" if reading.window is None else format_tokens(reading.window.tokens),
@@ -157,6 +158,18 @@ def _left(reading: Reading, left: CallsLeft | None) -> str:
 
 def _size(reading: Reading) -> str:
     tokens = "an unknown number of" if reading.sent is None else format_tokens(reading.sent)
+    pending = describe_pending(reading)
+    more = f"; {pending}" if pending else ""
     if reading.percent is None or reading.window is None:
-        return f"holds {tokens} tokens"
-    return f"is at {reading.percent:g}% ({tokens} of {format_tokens(reading.window.tokens)} tokens)"
+        return f"holds {tokens} tokens{more}"
+    window = format_tokens(reading.window.tokens)
+    return f"is at {reading.percent:g}% ({tokens} of {window} tokens){more}"
+
+
+def describe_pending(reading: Reading) -> str:
+    """Return what came in since the last call, and the percentage with it; empty if nothing did."""
+    if not reading.pending:
+        return ""
+    pending = f"about {format_tokens(reading.pending)} more tokens have just come in"
+    expected = expect_next_call(reading, 1.0).percent
+    return pending if expected is None else f"{pending}, and with them it is at about {expected:g}%"

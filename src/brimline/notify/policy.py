@@ -63,6 +63,8 @@ def _build_notice(signal: SignalRow, session: SessionState) -> Notice:
         subject = f"A subagent of {subject}"
     place = f" in {session.project}" if session.project else ""
     text = KIND_TEXTS.get(signal.kind, f"has reached level {signal.level:g}")
+    if signal.kind == "level" and signal.text:
+        text = f"reaches level {signal.level:g} with its next call: {signal.text}"
     return Notice(
         kind=signal.kind,
         session=session.id,

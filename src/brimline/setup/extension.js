@@ -122,6 +122,9 @@ function answerText(answer) {
   }
 }
 
+/** Returns the size of texts, as the daemon estimates their tokens. */
+const bytesOf = (texts) => texts.reduce((sum, text) => sum + Buffer.byteLength(text ?? ""), 0)
+
 /** Returns a handler that never throws into the agent. */
 const guarded = (handle) => async (...values) => {
   try {

@@ -43,7 +43,10 @@ class SessionRow(msgspec.Struct, frozen=True):
 
 
 class ThreadRow(msgspec.Struct, frozen=True):
-    """A thread as it is now. The version with the higher (cycle, seq) is the later one."""
+    """A thread as it is now. The version with the higher (cycle, seq) is the later one.
+
+    `pending` is an estimate of the tokens that came in since the last call.
+    """
 
     session: str
     thread: str
@@ -64,6 +67,7 @@ class ThreadRow(msgspec.Struct, frozen=True):
     peak_sent: int | None = None
     calls: int = 0
     model: str | None = None
+    pending: int | None = None
 
 
 class CallRow(msgspec.Struct, frozen=True):

@@ -29,7 +29,8 @@ class Reading(msgspec.Struct, frozen=True):
     """The state of a thread at a moment. Unknown is None, never 0.
 
     `effective` is the cost of the prompt in tokens, for policies; it is not an occupancy. `cycle`
-    counts the compactions and clears.
+    counts the compactions and clears. `pending` estimates the tokens that came in since the last
+    call; no other figure contains them.
     """
 
     sent: int | None
@@ -45,6 +46,7 @@ class Reading(msgspec.Struct, frozen=True):
     at: float | None
     state: ReadingState
     cycle: int
+    pending: int | None = None
 
     @property
     def left(self) -> int | None:
@@ -100,6 +102,7 @@ def read(
     settings: ClientSettings = NO_CLIENT_SETTINGS,
     model: str | None = None,
     most_sent: int | None = None,
+    pending: int | None = None,
 ) -> Reading:
     """Return the reading of a thread: its figures against its window and its limit."""
     known = resolve_context(session, thread, settings, model, most_sent)
@@ -123,6 +126,7 @@ def read(
         at=thread.at,
         state=_state(thread, now),
         cycle=thread.cycle,
+        pending=pending if now else None,
     )
 
 

@@ -23,7 +23,8 @@ ItemT = TypeVar("ItemT")
 class ThreadView(msgspec.Struct, frozen=True):
     """The API's ThreadView: the current reading of a thread, taken at `at`. None is unknown.
 
-    `levels` are percent of its window; the message of `pending_level` was not delivered yet.
+    `pending` is an estimate. `levels` are percent of its window; the message of `pending_level` was
+    not delivered yet.
     """
 
     thread: str
@@ -43,6 +44,7 @@ class ThreadView(msgspec.Struct, frozen=True):
     calls: int | None = None
     cycle: int | None = None
     model: str | None = None
+    pending: int | None = None
     levels: tuple[float, ...] = ()
     fullness: Fullness | None = None
     pending_level: float | None = None

@@ -92,7 +92,8 @@ def _signal_marks(timeline: Timeline, thread: str, calls: Sequence[CallRow]) -> 
 def _signal_text(signal: SignalRow) -> str:
     if signal.kind == "level":
         reached = "" if signal.percent is None else f" at {format_percent(signal.percent)}"
-        return f"level {signal.level:g} reached{reached}"
+        verb = "expected" if signal.text else "reached"
+        return f"level {signal.level:g} {verb}{reached}"
     return signal.kind
 
 

@@ -23,7 +23,7 @@ from brimline.tui import bars
 from brimline.tui.api_types import SessionDetail, SessionView, ThreadView
 from brimline.tui.chart_marks import SYMBOLS, ChartMark, find_marks, symbol_line
 from brimline.tui.styled_text import Line, Span, parse_ansi, wrap_text
-from brimline.usage import Usage, format_percent
+from brimline.usage import Usage, format_percent, format_tokens
 
 MAX_MARKS, MAX_MESSAGES = 12, 30
 
@@ -104,10 +104,18 @@ class SessionPage(msgspec.Struct, frozen=True):
             *self._fact_lines(
                 "sent", _format_count(thread.sent), f"held {_format_count(thread.held)}; {source}"
             ),
+            *self._pending_lines(thread),
             *self._fact_lines("window", _format_count(thread.window), thread.window_why),
             *self._fact_lines("limit", _format_count(thread.limit), self._limit_note(thread)),
             *self._fact_lines("calls", _format_count(thread.calls), self._calls_note(view, thread)),
         ]
+
+    def _pending_lines(self, thread: ThreadView) -> list[Line]:
+        """What came in since the last call, apart from what was measured."""
+        if not thread.pending:
+            return []
+        note = "about so much came in since the last call"
+        return self._fact_lines("pending", format_tokens(thread.pending), note)
 
     def _limit_note(self, thread: ThreadView) -> str | None:
         near = thread.percent_of_limit

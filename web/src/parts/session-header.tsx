@@ -75,6 +75,11 @@ export function SessionHeader({ view, timeline }: HeaderProps) {
         <span class="head-tokens" data-testid="tokens">
           {count(main?.sent ?? null)} of {count(main?.window ?? null)} tokens
         </span>
+        {!!main?.pending && (
+          <span data-testid="pending" title="came in since the last call, as an estimate">
+            + about {tokens(main.pending)} pending
+          </span>
+        )}
         <span class="head-limit">
           {view.limit_at === null ? "limit unknown" : `limit at ${shortPercent(view.limit_at)}`}
         </span>

@@ -2,6 +2,7 @@
 
 import os
 import re
+from contextlib import suppress
 
 import msgspec
 
@@ -12,9 +13,9 @@ from brimline.agents.claude.capabilities import (
 )
 from brimline.agents.claude.status_line import read_status_line
 from brimline.agents.hook_adapter import EVENTS, HookAdapter, HookRequest
-from brimline.agents.hook_payloads import HookInput, StatusLineReport
+from brimline.agents.hook_payloads import NO_VALUE, HookInput, StatusLineReport, text_size
 from brimline.observations import Observation, ObservationKind, Reply
-from brimline.transcripts.source import Transcript
+from brimline.transcripts.source import MALFORMED, Transcript
 
 # Events of a subagent, which has its own thread.
 SUBAGENT_EVENTS: dict[str, ObservationKind] = {
@@ -25,7 +26,22 @@ SUBAGENT_EVENTS: dict[str, ObservationKind] = {
 
 STOP_CONTEXT_SINCE = (2, 1, 325)  # the first known version that takes context from a Stop hook
 
-_hook = msgspec.json.Decoder(HookInput)
+
+class _BatchCall(msgspec.Struct, frozen=True):
+    tool_response: msgspec.Raw = NO_VALUE
+
+
+class ClaudeInput(HookInput, frozen=True):
+    """What Claude Code writes. Each response of a batch is the content that the model gets.
+
+    That of PostToolUse is the tool's own object: of a change it has the whole file (2.1.325).
+    """
+
+    tool_calls: msgspec.Raw = NO_VALUE
+
+
+_hook = msgspec.json.Decoder(ClaudeInput)
+_batch = msgspec.json.Decoder(tuple[_BatchCall, ...])
 
 
 class ClaudeHooks(HookAdapter):
@@ -41,13 +57,20 @@ class ClaudeHooks(HookAdapter):
                 observation,
                 is_interactive=_is_interactive(request),
                 manager_id=request.env.get(MANAGER_VARIABLE),
+                added_bytes=_added_bytes(hook_input),
             )
         kind = SUBAGENT_EVENTS.get(hook_input.hook_event_name)
         file = _subagent_transcript(hook_input, hook_input.agent_id)
         if kind is None or file is None:
             return None
         observation = self.observation(kind, request, hook_input, at, late)
-        return msgspec.structs.replace(observation, thread=file.thread, file=file, model=None)
+        return msgspec.structs.replace(
+            observation,
+            thread=file.thread,
+            file=file,
+            model=None,
+            added_bytes=_added_bytes(hook_input),
+        )
 
     def encode_reply(self, hook_event: str, reply: Reply) -> bytes:
         """Continue a turn by context if the client takes that, else by a decision.
@@ -66,6 +89,13 @@ class ClaudeHooks(HookAdapter):
 def _takes_stop_context(version: str | None) -> bool:
     numbers = tuple(int(part) for part in re.findall(r"\d+", version or ""))
     return numbers >= STOP_CONTEXT_SINCE
+
+
+def _added_bytes(hook_input: ClaudeInput) -> int:
+    """Return the size of a prompt, or of the results of a batch of tools."""
+    with suppress(*MALFORMED):
+        return sum(text_size(call.tool_response) for call in _batch.decode(hook_input.tool_calls))
+    return text_size(hook_input.prompt)
 
 
 def _is_interactive(request: HookRequest) -> bool | None:

@@ -5,19 +5,23 @@ A subagent's hooks look like those of the session that it works for.
 """
 
 import os
+from contextlib import suppress
 
 import msgspec
 
 from brimline.agents.hook_adapter import HookAdapter, HookRequest
-from brimline.agents.hook_payloads import HookInput
+from brimline.agents.hook_payloads import NO_VALUE, HookInput, text_size
 from brimline.observations import Observation
 from brimline.providers.gemini import generate_usage
+from brimline.transcripts.source import MALFORMED
 from brimline.usage import Usage
 
 # How the first message of a session begins; a subagent's is its task.
 SESSION_OPENING = b'"<session_context>'
 
 SUBAGENT_TOOL = "invoke_agent"  # the tool that runs a subagent
+
+MAX_RESULT_BYTES = 40_000  # of a longer result the model gets the beginning and the end (0.61.0)
 
 
 class _ModelMessage(msgspec.Struct, frozen=True):
@@ -40,6 +44,10 @@ class _ModelResponse(msgspec.Struct, frozen=True, rename="camel"):
     usage_metadata: dict[str, int] | None = None
 
 
+class _ToolResponse(msgspec.Struct, frozen=True, rename="camel"):
+    llm_content: msgspec.Raw = NO_VALUE
+
+
 class GeminiInput(HookInput, frozen=True):
     """What Gemini CLI writes: a tool's hook names the tool, a model's both sides of the call."""
 
@@ -49,6 +57,7 @@ class GeminiInput(HookInput, frozen=True):
 
 
 _hook = msgspec.json.Decoder(GeminiInput)
+_tool_response = msgspec.json.Decoder(_ToolResponse)
 
 
 class GeminiHooks(HookAdapter):
@@ -59,7 +68,11 @@ class GeminiHooks(HookAdapter):
         if hook_input.hook_event_name == "AfterTool" and _is_in_subagent(hook_input):
             return None
         observation = self.observe_main(request, hook_input, at, late)
-        if observation is None or hook_input.hook_event_name != "AfterModel":
+        if observation is None:
+            return None
+        if hook_input.hook_event_name == "AfterTool":
+            return msgspec.structs.replace(observation, added_bytes=_result_bytes(hook_input))
+        if hook_input.hook_event_name != "AfterModel":
             return observation
         usage, model = _call_usage(hook_input), hook_input.llm_request.model
         return usage and msgspec.structs.replace(
@@ -85,6 +98,14 @@ def _call_usage(hook_input: GeminiInput) -> Usage | None:
     if usage is None or total is None or total <= usage.held:
         return usage
     return msgspec.structs.replace(usage, output=total - usage.sent)
+
+
+def _result_bytes(hook_input: GeminiInput) -> int:
+    """Return the size of a tool's result, as far as the model gets it."""
+    with suppress(*MALFORMED):
+        response = _tool_response.decode(hook_input.tool_response)
+        return min(MAX_RESULT_BYTES, text_size(response.llm_content))
+    return 0
 
 
 def _is_in_subagent(hook_input: GeminiInput) -> bool:

@@ -34,6 +34,10 @@ function textAdder({ info, parts }) {
   }
 }
 
+/** Returns the texts that a message adds to the next request: a prompt, or results of tools. */
+const addedTexts = ({ info, parts }) =>
+  parts.map(({ text, state }) => (info.role === "user" ? text : (state?.output ?? state?.error)))
+
 function addPart(parts, { id, sessionID, messageID }, text) {
   const nextId = id.slice(0, SORTED_ID_CHARS).padEnd(id.length, "z")
   const part = { id: nextId, sessionID, messageID, type: "text", text, synthetic: true }
@@ -121,7 +125,8 @@ export const Brimline = async ({ client, directory }) => {
       started.add(session)
       if (!addText) return
       const name = last.info.role === "user" ? "UserPromptSubmit" : "PostToolUse"
-      const text = await report(name, session, model)
+      const added = { added_bytes: bytesOf(addedTexts(last)) }
+      const text = await report(name, session, { ...model, ...added })
       if (text) await storePart(addText(text))
     }),
 

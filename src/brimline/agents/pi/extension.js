@@ -30,9 +30,9 @@ export default function (pi) {
     await report("SessionStart", ctx, { source: event.reason })
   })
 
-  on("before_agent_start", async (_, ctx) => {
+  on("before_agent_start", async (event, ctx) => {
     continued = false
-    const text = await report("UserPromptSubmit", ctx)
+    const text = await report("UserPromptSubmit", ctx, { added_bytes: bytesOf([event.prompt]) })
     return text && { message: message(text) }
   })
 
@@ -40,7 +40,9 @@ export default function (pi) {
   on("agent_end", () => void (running = false))
 
   on("turn_end", async (event, ctx) => {
-    if (event.toolResults.length > 0) send(await report("PostToolUse", ctx), true)
+    if (event.toolResults.length === 0) return
+    const texts = event.toolResults.flatMap(({ content }) => content.map(({ text }) => text))
+    send(await report("PostToolUse", ctx, { added_bytes: bytesOf(texts) }), true)
   })
 
   on("agent_before_settle", async (event, ctx) => {

@@ -272,9 +272,12 @@ _NINTH: Step = ("ALTER TABLE sessions ADD COLUMN problem TEXT",)
 
 _TENTH: Step = ("ALTER TABLE sessions ADD COLUMN manager_id TEXT",)
 
+_ELEVENTH: Step = ("ALTER TABLE threads ADD COLUMN pending INTEGER",)
+
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (
-    _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH
+    _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH,
+    _ELEVENTH,
 )  # fmt: skip
 
 
