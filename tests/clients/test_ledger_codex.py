@@ -116,3 +116,13 @@ def test_every_category_is_what_was_sent(billed: list[Billed], ledger: ThreadLed
     errors = find_errors(billed, ledger, truth)
     assert [error for error in errors if billed[error[0] - 1].thread == "main"] == []
     assert sum(balance.unexplained for balance in ledger.balances) == 0
+
+
+def test_fork_has_the_categories_of_what_it_continues(runs: list[ClientRun]) -> None:
+    """Codex 0.166 does not copy the history into the fork's file."""
+    folder, thread = runs[0].project.parent, runs[0].transcripts[-1].stem[-36:]
+    scenario = Scenario(main=(use("seq -s ' ' 900"), Reply(text="Good.")), list_blocks=True)
+    run = codex.run_codex(scenario, folder, "Please fork. " + words(600, "fork"), fork=thread)
+    ledger = read_main_ledger("codex", run.transcripts[-1])
+    assert_totals(run.of("main"), ledger)
+    assert find_errors(run.of("main"), ledger, truth) == []

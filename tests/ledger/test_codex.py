@@ -281,3 +281,80 @@ def test_fork_has_what_it_copied(tmp_path: Path) -> None:
         "tool calls": 200,
         "tool results": 400,
     }
+
+
+def fork(folder: Path, name: str, origin: str, *records: bytes, end: int = 5) -> Path:
+    """A file that continues another one without repeating its records (since 0.166)."""
+    base = {"thread_id": origin, "end_ordinal_exclusive": end}
+    path = folder / f"rollout-2-{name}.jsonl"
+    meta = line("session_meta", id=name, cwd="/project", forked_from_id=origin, history_base=base)
+    path.write_bytes(b"\n".join([meta, *records, b""]))
+    return path
+
+
+def numbered(*records: bytes) -> list[bytes]:
+    return [
+        json.dumps({"ordinal": number, **json.loads(record)}).encode()
+        for number, record in enumerate(records)
+    ]
+
+
+FORKED = (
+    line("turn_context", turn_id="t2", cwd="/project"),
+    message("user", "d" * 1_000),
+    message("assistant", "Done."),
+    usage(11_200, 10, 21_600),
+)
+
+
+@pytest.fixture
+def sessions(tmp_path: Path) -> Path:
+    """A folder with a session that went on after it was forked."""
+    folder = tmp_path / "sessions" / "2026" / "01" / "02"
+    folder.mkdir(parents=True)
+    records = numbered(
+        line("session_meta", id="aaaa", cwd="/project"),
+        message("user", "a" * 1_000),
+        message("assistant", "b" * 1_000),
+        usage(10_400, 400, 10_400),
+        line("event_msg", type="task_complete"),
+        message("user", "c" * 9_000),
+        message("assistant", "Later."),
+        usage(14_400, 10, 24_800),
+    )
+    (folder / "rollout-1-aaaa.jsonl").write_bytes(b"\n".join([*records, b""]))
+    return folder
+
+
+def test_fork_has_what_is_in_the_file_that_it_continues(sessions: Path) -> None:
+    """The calls before the fork are known, but they are not its own."""
+    path = fork(sessions, "bbbb", "aaaa", *FORKED)
+    ledger = read_ledger(Transcript("codex", str(path), 0.0, 0))
+    (thread,) = ledger.threads
+    assert ledger.session.id == "bbbb"
+    assert len(thread.steps) == len(thread.balances) == len(ledger.session.threads["main"].calls)
+    assert {entry.place for entry in thread.entries} == {0}
+    assert [(entry.part.category, entry.tokens, entry.part.record) for entry in thread.entries] == [
+        ("system and tools", 10_000, 0),
+        ("user words", 400, 0),
+        ("agent's words", 400, 0),
+        ("user words", 400, 3),
+    ]
+
+
+def test_fork_of_a_fork_has_what_is_in_both_files(sessions: Path) -> None:
+    archived = sessions.parents[3] / "archived_sessions"
+    archived.mkdir()
+    fork(archived, "bbbb", "aaaa", *numbered(*FORKED), end=5)
+    more = (FORKED[0], message("user", "e" * 1_000), message("assistant", "Yes."))
+    path = fork(sessions, "cccc", "bbbb", *more, usage(11_610, 10, 33_210), end=99)
+    (thread,) = read_ledger(Transcript("codex", str(path), 0.0, 0)).threads
+    assert len(thread.steps) == 1
+    assert tokens_of(thread)["user words"] == 1_200
+
+
+@pytest.mark.parametrize("origin", ["dddd", "bbbb", ""])
+def test_fork_of_a_file_that_is_gone_is_read_alone(sessions: Path, origin: str) -> None:
+    path = fork(sessions, "bbbb", origin, *FORKED)
+    (thread,) = read_ledger(Transcript("codex", str(path), 0.0, 0)).threads
+    assert tokens_of(thread) == {"system and tools": 10_800, "user words": 400}

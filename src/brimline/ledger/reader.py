@@ -23,6 +23,8 @@ from brimline.ledger.steps import Step, StepRecorder
 from brimline.tracker import Session, Thread, fold
 from brimline.transcripts.source import MALFORMED, Places, Transcript, to_text
 
+NO_RECORD = 0  # the number of a record that is in another file
+
 
 class ThreadLedger(msgspec.Struct, frozen=True):
     """What is in a thread's context now, and was at each call.
@@ -54,6 +56,7 @@ class _ThreadReader:
         self._content = content
         self._parts = PartReader()
         self.recorder = StepRecorder(content.usage_follows_reply)
+        self.earlier_steps = 0
 
     @property
     def system_prompt(self) -> Sequence[ContextPart]:
@@ -95,16 +98,30 @@ def read_ledger(transcript: Transcript, places: Places | None = None) -> Session
             readers[thread] = _ThreadReader(content)
         return readers[thread]
 
-    for number, record in enumerate(agent.source.records(transcript), 1):
+    number = 0
+    for record in agent.source.records(transcript):
         if record.events:
-            events.extend(record.events)
             for thread, event in _by_thread(record.events):
                 reader_of(thread).add_event(event)
+        if record.is_earlier:
+            reader = reader_of(record.thread)
+            reader.read(record.data, NO_RECORD)
+            reader.earlier_steps = len(reader.recorder.steps)
+            continue
+        number += 1
+        events.extend(record.events)
         reader_of(record.thread).read(record.data, number)
     session = fold(Session(agent=transcript.agent), events)
     memory = _memory_parts(agent, places, session.project or transcript.project)
     ledgers = [
-        settle(thread, reader.recorder, session.threads[thread], reader.system_prompt, memory)
+        settle(
+            thread,
+            reader.recorder,
+            session.threads[thread],
+            reader.system_prompt,
+            memory,
+            reader.earlier_steps,
+        )
         for thread, reader in readers.items()
         if thread in session.threads and reader.recorder.steps
     ]
@@ -132,18 +149,19 @@ def settle(
     thread: Thread,
     system: Sequence[ContextPart] = (),
     memory: Sequence[ContextPart] = (),
+    earlier: int = 0,
 ) -> ThreadLedger:
     """Account for every call of a thread, with rates that are learned from all of them.
 
     `system` is the recorded system prompt; `memory` are memory files, which count only if the
-    thread has no record of its own.
+    thread has no record of its own. So many `earlier` steps are of a file that it continues.
     """
     steps = recorder.steps
     rates = Rates(steps)
     first = steps[0].inputs if steps else []
     is_recorded = any(part.category == "memory files" for part in first)
     account = Account(rates, system, () if is_recorded else memory)
-    fallen = {one.calls for one in thread.compactions if one.inferred}
+    fallen = {earlier + one.calls for one in thread.compactions if one.inferred}
     for place, step in enumerate(steps):
         if step.start == "rewound":
             account.rewind(step.rewound_to)
@@ -159,12 +177,14 @@ def settle(
     current = thread.current_call
     if current is None:
         account.clear()
+    for entry in account.entries:
+        entry.place = max(0, entry.place - earlier)
     return ThreadLedger(
         thread=name,
         sent=current.usage.sent if current else None,
         entries=account.entries,
         unexplained=account.unexplained,
         pending=round(sum(rates.estimate(part) for part in recorder.inputs)),
-        balances=account.balances,
-        steps=steps,
+        balances=account.balances[earlier:],
+        steps=steps[earlier:],
     )

@@ -84,11 +84,16 @@ Events: TypeAlias = Iterable[AnyEvent]
 
 
 class Record(NamedTuple):
-    """One record of a transcript, as the content reader takes it, its events and its thread."""
+    """One record of a transcript, as the content reader takes it, its events and its thread.
+
+    `is_earlier`: it is in another file, which the transcript continues without repeating it; its
+    calls are not the session's.
+    """
 
     data: bytes
     events: Events
     thread: str
+    is_earlier: bool = False
 
 
 class Tally(msgspec.Struct):
@@ -189,7 +194,10 @@ class Source(Protocol):
         ...
 
     def records(self, transcript: Transcript) -> Iterator[Record]:
-        """Yield each record that can be read; the events are those of `read`, in the same order."""
+        """Yield each record that can be read; the events are those of `read`, in the same order.
+
+        Those of a file that it continues come first.
+        """
         ...
 
     def parse(self, file: BinaryIO) -> Reader:

@@ -1,5 +1,6 @@
 """Where Codex keeps its rollouts and its settings."""
 
+import glob
 import os
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -7,13 +8,14 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.agents.codex.records import CodexLine, Meta
+from brimline.agents.codex.records import CodexLine, HistoryBase, Meta
 from brimline.regular_file import open_regular_file, read_regular_file
 from brimline.transcripts.source import Places, Transcript, files_below, transcript_from_entry
 from brimline.windows import ClientSettings
 
 GRANTED_PERCENT = 95  # of the configured window
 MAX_HEADER_BYTES = 1 << 20
+FOLDERS = ("sessions", "archived_sessions")
 
 
 def home(places: Places) -> Path:
@@ -22,7 +24,7 @@ def home(places: Places) -> Path:
 
 
 def folders(places: Places) -> list[Path]:
-    return [home(places) / name for name in ("sessions", "archived_sessions")]
+    return [home(places) / name for name in FOLDERS]
 
 
 def transcripts(places: Places) -> Iterator[Transcript]:
@@ -33,6 +35,38 @@ def transcripts(places: Places) -> Iterator[Transcript]:
                 continue
             if rollout := transcript_from_entry("codex", entry):
                 yield _with_header(rollout)
+
+
+class EarlierFile(msgspec.Struct, frozen=True):
+    """The file that a rollout continues up to an ordinal, and the rollout's own thread."""
+
+    path: str
+    end_ordinal: int
+    thread: str
+
+
+def find_earlier(path: str) -> EarlierFile | None:
+    """Find the file that a rollout continues; None if there is none, or if it is gone."""
+    try:
+        meta = _read_header(path)
+        base = msgspec.json.decode(meta.history_base, type=HistoryBase | None)
+    except (OSError, msgspec.DecodeError):
+        return None
+    found = _find_rollout(base.thread_id, path) if base is not None else None
+    if base is None or found is None or found == path:
+        return None
+    return EarlierFile(found, base.end_ordinal_exclusive, meta.thread)
+
+
+def _find_rollout(thread: str, beside: str) -> str | None:
+    """The first file of a thread in the folders of another rollout."""
+    parents = Path(beside).parents
+    roots = [parent for parent in parents if parent.name in FOLDERS] or [parents[0]]
+    pattern = f"rollout-*-{glob.escape(thread)}.jsonl"
+    for folder in (roots[-1], *(roots[-1].parent / name for name in FOLDERS)):
+        if found := min(folder.rglob(pattern), default=None):
+            return str(found)
+    return None
 
 
 def _with_header(rollout: Transcript) -> Transcript:

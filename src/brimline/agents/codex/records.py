@@ -59,6 +59,13 @@ class Origin(msgspec.Struct, frozen=True, gc=False):
     subagent: str | Subagent | None = None
 
 
+class HistoryBase(msgspec.Struct, frozen=True, gc=False):
+    """What a file continues: the records of a thread before an ordinal."""
+
+    thread_id: str = ""
+    end_ordinal_exclusive: int = 0
+
+
 class Meta(msgspec.Struct, frozen=True, gc=False):
     """session_meta: `id` is the thread's, `session_id` that of the session it belongs to."""
 

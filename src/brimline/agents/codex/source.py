@@ -1,19 +1,23 @@
 """Codex."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import BinaryIO
 
 import msgspec
 
 from brimline.agents.codex import paths
+from brimline.agents.codex.records import CodexLine
 from brimline.agents.codex.stream import CodexStreamParser
 from brimline.agents.codex.transcript import RolloutParser
+from brimline.errors import UnreadableTranscript
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import START, Cursor, Form, Reader, ReadMode, Record, Transcript
 
 _ROLLOUT = frozenset({"session_meta", "turn_context", "event_msg", "response_item", "compacted"})
 
 _ABSENT = msgspec.Raw()
+MAX_FORKS = 16  # of forks of forks, this many files are read
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -27,6 +31,7 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 _head = msgspec.json.Decoder(_Head)
+_line = msgspec.json.Decoder(CodexLine)
 
 
 class Codex:
@@ -44,8 +49,10 @@ class Codex:
         return JsonLines(file, RolloutParser(cursor.carry), cursor)
 
     def records(self, transcript: Transcript) -> Iterator[Record]:
+        file = open_transcript(transcript.path)
+        yield from _read_earlier(transcript.path, MAX_FORKS)
         parser = RolloutParser()
-        for data, events in JsonLines(open_transcript(transcript.path), parser).records():
+        for data, events in JsonLines(file, parser).records():
             yield Record(data, events, parser.thread)
 
     def parse(self, file: BinaryIO) -> Reader:
@@ -63,6 +70,30 @@ class Codex:
                 continue
         is_cut = b"\n" not in head and b'"type":"session_meta","payload":{' in head[:256]
         return "transcript" if is_cut else None
+
+
+def _read_earlier(path: str, forks: int) -> Iterator[Record]:
+    """Yield what a file continues, in the file's own thread."""
+    earlier = paths.find_earlier(path) if forks else None
+    if earlier is None:
+        return
+    with suppress(UnreadableTranscript):
+        file, parser = open_transcript(earlier.path), RolloutParser()
+        for record in _read_earlier(earlier.path, forks - 1):
+            yield _in_thread(record, earlier.thread)
+        for data, events in JsonLines(file, parser).records():
+            ordinal = _line.decode(data).ordinal
+            if ordinal is not None and ordinal >= earlier.end_ordinal:
+                return
+            yield _in_thread(Record(data, events, parser.thread), earlier.thread)
+
+
+def _in_thread(record: Record, thread: str) -> Record:
+    events = [
+        msgspec.structs.replace(event, thread=thread) if hasattr(event, "thread") else event
+        for event in record.events
+    ]
+    return Record(record.data, events, thread, is_earlier=True)
 
 
 def _form(first: _Head) -> Form | None:
