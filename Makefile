@@ -105,6 +105,7 @@ bench: setup  ## Run the benchmarks
 	$(BIN)/python bench/viewers.py
 	$(BIN)/python bench/connections.py
 	$(BIN)/python bench/redact.py
+	$(BIN)/python bench/explain.py
 	$(BIN)/python bench/observe.py
 
 clean:
