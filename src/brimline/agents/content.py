@@ -376,7 +376,9 @@ class TextPart(msgspec.Struct, frozen=True):
 
 
 _arguments = msgspec.json.Decoder(ToolArguments)
-_content = msgspec.json.Decoder(str | list[TextPart] | None)
+# An object is the result of a provider's own tool, which has no text.
+Content: TypeAlias = str | list[TextPart] | dict[str, msgspec.Raw] | None
+_content = msgspec.json.Decoder(Content)
 _object = msgspec.json.Decoder(dict[str, object])
 
 
@@ -397,10 +399,14 @@ def decode_or_default(
 
 def text_of(content: msgspec.Raw) -> str:
     """The text of a content, which is a string or a list of parts."""
-    parts = _content.decode(content) if content else None
-    if parts is None or isinstance(parts, str):
-        return parts or ""
-    return "\n".join(part.text for part in parts if part.text)
+    return joined_text(_content.decode(content) if content else None)
+
+
+def joined_text(content: Content) -> str:
+    """The text of a content that is decoded."""
+    if isinstance(content, list):
+        return "\n".join(part.text for part in content if part.text)
+    return content if isinstance(content, str) else ""
 
 
 def server_of(tool: str) -> str:
@@ -416,8 +422,12 @@ def images_in(content: msgspec.Raw) -> int:
     """The number of images among the parts of a content."""
     if b'"image"' not in bytes(content):
         return 0
-    parts = _content.decode(content)
-    return 0 if parts is None or isinstance(parts, str) else sum(p.type == "image" for p in parts)
+    return count_images(_content.decode(content))
+
+
+def count_images(content: Content) -> int:
+    """The number of images in a content that is decoded."""
+    return sum(part.type == "image" for part in content) if isinstance(content, list) else 0
 
 
 def strings_in(data: msgspec.Raw) -> Iterator[str]:

@@ -69,12 +69,14 @@ class _ThreadReader:
         self.recorder.add_event(event)
 
     def read(self, record: bytes, number: int) -> None:
-        with suppress(*MALFORMED):
+        try:
             for piece in self._content.read_record(record):
                 if isinstance(piece, KeptContent):
                     self._keep(piece, number)
                 for part in self._parts.read(piece, number):
                     self.recorder.add_part(part)
+        except MALFORMED:  # the rest of the record is unexplained
+            return
 
     def _keep(self, content: KeptContent, number: int) -> None:
         if content.records:
@@ -110,7 +112,8 @@ def read_ledger(transcript: Transcript, places: Places | None = None) -> Session
             continue
         number += 1
         events.extend(record.events)
-        reader_of(record.thread).read(record.data, number)
+        if record.data:
+            reader_of(record.thread).read(record.data, number)
     session = fold(Session(agent=transcript.agent), events)
     memory = _memory_parts(agent, places, session.project or transcript.project)
     ledgers = [

@@ -86,8 +86,8 @@ Events: TypeAlias = Iterable[AnyEvent]
 class Record(NamedTuple):
     """One record of a transcript, as the content reader takes it, its events and its thread.
 
-    `is_earlier`: it is in another file, which the transcript continues without repeating it; its
-    calls are not the session's.
+    `data` is empty if the record has no content. `is_earlier`: it is in another file, which the
+    transcript continues without repeating it; its calls are not the session's.
     """
 
     data: bytes

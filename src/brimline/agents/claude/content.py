@@ -12,6 +12,7 @@ from brimline.agents.content import (
     MAX_ENTRIES,
     AddedBy,
     AddedText,
+    Content,
     ContextCleared,
     ErrorText,
     Images,
@@ -28,8 +29,9 @@ from brimline.agents.content import (
     ToolNames,
     ToolResult,
     UserText,
+    count_images,
     decode_or_default,
-    images_in,
+    joined_text,
     server_of,
     strings_in,
     text_of,
@@ -95,7 +97,7 @@ class _Block(msgspec.Struct, frozen=True):
     name: str = ""
     input: msgspec.Raw = ABSENT
     tool_use_id: str = ""
-    content: msgspec.Raw = ABSENT
+    content: Content = None
     is_error: bool | None = None
 
 
@@ -331,12 +333,12 @@ class ClaudeContent:
             yield PlanText(task.plan or "")
 
     def _tool_result(self, block: _Block, at: float | None) -> Iterator[Piece]:
-        text = text_of(block.content).removeprefix(ERROR_START).removesuffix(ERROR_END)
+        text = joined_text(block.content).removeprefix(ERROR_START).removesuffix(ERROR_END)
         if text.startswith((REJECTED, CANCELLED)):
             yield ToolResult(block.tool_use_id, None, text, "cancelled", at=at)
         else:
             ok = None if text.startswith(BACKGROUND) else not block.is_error
-            images = images_in(block.content)
+            images = count_images(block.content)
             yield ToolResult(block.tool_use_id, ok, text, at=at, images=images)
         subject = self._new_tasks.pop(block.tool_use_id, None)
         if subject is not None and (number := _TASK_NUMBER.search(text)):

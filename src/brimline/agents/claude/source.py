@@ -26,6 +26,8 @@ from brimline.transcripts.source import (
 # Its usage is counted in another way: `input_tokens` include the cache.
 QWEN_STREAM = Lookalike("stream", "its `init` has a `qwen_code_version`", is_foreign=True)
 
+CONTENT_KINDS = frozenset({"assistant", "attachment", "user"})
+
 SHARED_KINDS = frozenset({"assistant", "system", "user"})  # kinds that other clients write too
 
 UNMARKED_TRANSCRIPT = Lookalike("transcript", "its records have no `userType`")
@@ -54,7 +56,8 @@ class Claude:
     def records(self, transcript: Transcript) -> Iterator[Record]:
         parser = TranscriptParser()
         for data, events in JsonLines(open_transcript(transcript.path), parser).records():
-            yield Record(data, events, parser.thread)
+            has_content = parser.kind in CONTENT_KINDS
+            yield Record(data if has_content else b"", events, parser.thread)
 
     def parse(self, file: BinaryIO) -> Reader:
         return JsonLines(file, TranscriptParser())

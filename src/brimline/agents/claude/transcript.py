@@ -65,7 +65,7 @@ class TranscriptParser:
     """Claude Code's transcript, since version 1.0."""
 
     inline = False  # whether sidechains are among the main thread's records
-    thread = MAIN  # that of the last record
+    thread, kind = MAIN, ""  # those of the last record
 
     def __init__(self, carry: bytes = b"") -> None:
         self._carry = msgspec.msgpack.decode(carry, type=ClaudeCarry) if carry else ClaudeCarry()
@@ -95,7 +95,9 @@ class TranscriptParser:
         try:
             line = _record.decode(record)
         except msgspec.ValidationError:
+            self.kind = ""
             return _check_unread(record)
+        self.kind = line.type
         thread = self.thread = self._thread(line) if line.is_sidechain else MAIN
         if line.type == "assistant":
             return self._assistant(line, thread)
