@@ -10,6 +10,8 @@ interface Props {
 const WIDTH = 300;
 const HEIGHT = 64;
 const MAX_COLUMN_WIDTH = 24;
+/** So many columns have a label each; of more, the first and the last. */
+const MAX_LABELS = 4;
 
 /** The heights of the columns: the largest value is as tall as the box, unknown is 0. */
 export function heights(values: (number | null)[], box: number): number[] {
@@ -24,6 +26,8 @@ export function ColumnChart({ title, values, most }: Props) {
     values.map(({ value }) => value),
     HEIGHT - 2,
   );
+  const keys = values.map(({ key }) => key);
+  const hasAllLabels = keys.length <= MAX_LABELS;
   return (
     <figure class="columns">
       <figcaption>
@@ -43,9 +47,10 @@ export function ColumnChart({ title, values, most }: Props) {
         ))}
         <path class="columns-foot" d={`M0 ${HEIGHT}H${WIDTH}`} />
       </svg>
-      <p class="columns-ends" aria-hidden="true">
-        <span>{values[0]?.key}</span>
-        <span>{values.length > 1 ? values.at(-1)?.key : ""}</span>
+      <p class="columns-labels" data-all={hasAllLabels || undefined} aria-hidden="true">
+        {(hasAllLabels ? keys : [keys[0], keys.at(-1)]).map((key) => (
+          <span key={key}>{key}</span>
+        ))}
       </p>
     </figure>
   );
