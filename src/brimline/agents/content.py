@@ -243,6 +243,11 @@ class ContentReader(Protocol):
         ...
 
     @property
+    def resends_reasoning(self) -> bool:
+        """Whether later prompts have the reasoning of earlier calls."""
+        ...
+
+    @property
     def silent_prefixes(self) -> tuple[bytes, ...]:
         """A stream line that begins with one of these has neither pieces nor usage.
 

@@ -55,7 +55,7 @@ class _ThreadReader:
     def __init__(self, content: ContentReader) -> None:
         self._content = content
         self._parts = PartReader()
-        self.recorder = StepRecorder(content.usage_follows_reply)
+        self.recorder = StepRecorder(content.usage_follows_reply, content.resends_reasoning)
         self.earlier_steps = 0
 
     @property

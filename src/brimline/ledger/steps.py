@@ -39,8 +39,9 @@ class Step(msgspec.Struct):
 class StepRecorder:
     """Collects the steps of one thread from its events and parts, in the order of its records."""
 
-    def __init__(self, usage_follows_reply: bool) -> None:
+    def __init__(self, usage_follows_reply: bool = False, resends_reasoning: bool = True) -> None:
         self._usage_follows_reply = usage_follows_reply
+        self._resends_reasoning = resends_reasoning
         self.steps: list[Step] = []
         self._places: dict[str, int] = {}
         self._start: Start = "continued"
@@ -57,6 +58,8 @@ class StepRecorder:
         return self._start, self._rewound_to
 
     def add_part(self, part: ContextPart) -> None:
+        if part.category == "reasoning" and not self._resends_reasoning:
+            return
         if not part.is_output:
             # What the provider itself put in, it put in before the reply ended.
             is_later = self._outputs and part.is_recorded
@@ -112,6 +115,8 @@ class StepRecorder:
                 pass
 
     def _add_call(self, call: Call) -> None:
+        if not self._resends_reasoning:
+            call = _without_reasoning(call)
         place = self._places.get(call.id)
         if place is not None:
             step = self.steps[place]
@@ -143,3 +148,10 @@ class StepRecorder:
 
 def _is_not_typed(part: ContextPart) -> bool:
     return part.category != "user words"
+
+
+def _without_reasoning(call: Call) -> Call:
+    usage = call.usage
+    output = usage.output - (usage.reasoning or 0)
+    usage = msgspec.structs.replace(usage, output=output, reasoning=0)
+    return msgspec.structs.replace(call, usage=usage)

@@ -242,6 +242,7 @@ class ClaudeContent:
     """Reads one thread: the main one, or a subagent's."""
 
     usage_follows_reply = False
+    resends_reasoning = True
     silent_prefixes = (
         b'{"type":"user",',
         b'{"type":"stream_event","event":{"type":"content_block_',

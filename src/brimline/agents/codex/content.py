@@ -170,6 +170,7 @@ class CodexContent:
     """Reads the items of a rollout; the events that repeat them are skipped."""
 
     usage_follows_reply = True
+    resends_reasoning = True
     silent_prefixes = ()
     outcome_marks = (b'"turn.completed"', b'"turn.failed"')
 

@@ -1,22 +1,33 @@
 """The content of Gemini CLI's chats, and of its `--output-format stream-json` output."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from brimline.agents.content import (
     ABSENT,
+    AddedText,
     ErrorMessage,
     ErrorText,
+    Images,
+    KeptContent,
     Piece,
+    Reasoning,
     ReplyText,
     RunOutcome,
+    SummaryText,
+    TodoList,
+    ToolCall,
     ToolNames,
     ToolResult,
     UserText,
+    decode_or_default,
     text_of,
 )
+from brimline.agents.gemini.records import GeminiMessage
+from brimline.agents.gemini.transcript import digest_summary, find_summary, usage_of
 from brimline.transcripts.source import parse_time
 
 TOOLS = ToolNames(
@@ -24,14 +35,26 @@ TOOLS = ToolNames(
     edits=frozenset({"edit", "replace", "write_file"}),
     todos=frozenset({"write_todos"}),
     reads=frozenset(
-        {"glob", "google_web_search", "list_directory", "read_file", "read_many_files"}
-        | {"save_memory", "search_file_content", "web_fetch"}
+        {"glob", "google_web_search", "grep_search", "list_directory", "read_file"}
+        | {"read_many_files", "save_memory", "search_file_content", "web_fetch"}
     ),
+    subagents=frozenset({"codebase_investigator", "delegate_to_agent", "invoke_agent"}),
 )
 EXIT_CODE_TAIL_CHARS = 16_384  # the exit code is looked for in this much of an output's end
 
-_CLIENT_TEXT = re.compile(r"\s*<[a-z_]+>\n|\s*This is the Gemini CLI\.")
+_CLIENT_TEXT = re.compile(
+    r"\s*<[a-z_]+>\n|\s*This is the Gemini CLI\.|System: |Here is the user's editor context"
+)
+_HOOK_TEXT = re.compile(r"\s*<hook_context>")
+_MEMORY_FILE = re.compile(
+    r"--- Context from: (.+?) ---\n.*?--- End of Context from: \1 ---\n?", re.DOTALL
+)
+# Files that the user attached to a prompt with `@path` stand between these texts.
+_ATTACHED = "--- Content from referenced files ---"
+_ATTACHED_FILE = re.compile(r"\s*Content from @(.+):\s*")
+_ATTACHED_END = "--- End of content ---"
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,10})", re.MULTILINE)
+_SERVER = re.compile(r"\((.+) MCP Server\)$")  # in the displayed name of a tool
 
 
 class _Output(msgspec.Struct, frozen=True):
@@ -39,31 +62,69 @@ class _Output(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
-class _Response(msgspec.Struct, frozen=True):
-    response: _Output = _Output()
+class _Function(msgspec.Struct, frozen=True):
+    """A call of a tool, or its response."""
 
-
-class _Result(msgspec.Struct, frozen=True):
-    function: _Response = msgspec.field(default=_Response(), name="functionResponse")
+    id: str = ""
+    name: str = ""
+    args: msgspec.Raw = ABSENT
+    response: msgspec.Raw = ABSENT
 
     @property
     def text(self) -> str:
-        return self.function.response.output or self.function.response.error or ""
+        answer = decode_or_default(_output, self.response, _Output())
+        return answer.output or answer.error or ""
 
 
-class _Tool(msgspec.Struct, frozen=True):
+class _Data(msgspec.Struct, frozen=True):
+    mime: str = msgspec.field(default="", name="mimeType")
+
+
+class _ContentPart(msgspec.Struct, frozen=True, rename="camel"):
+    text: str | None = None
+    function_call: _Function | None = None
+    function_response: _Function | None = None
+    inline_data: _Data = _Data()
+    file_data: _Data = _Data()
+
+    @property
+    def is_image(self) -> bool:
+        return (self.inline_data.mime or self.file_data.mime).startswith("image/")
+
+
+class _Tool(msgspec.Struct, frozen=True, rename="camel"):
     id: str = ""
     name: str = ""
     args: msgspec.Raw = ABSENT
     status: str | None = None
-    result: list[_Result] | None = None
+    result: list[_ContentPart] | None = None
+    display_name: str = ""
+
+    @property
+    def call(self) -> Iterator[ToolCall | TodoList]:
+        server = _SERVER.search(self.display_name)
+        function = _Function(self.id, self.name, self.args)
+        return _read_call(function, server[1] if server else "")
 
 
-class _GeminiMessage(msgspec.Struct, frozen=True):
-    type: str | None = None
-    content: msgspec.Raw = ABSENT
-    timestamp: str | None = None
+class _Thought(msgspec.Struct, frozen=True):
+    subject: str = ""
+    description: str = ""
+
+
+class _Message(GeminiMessage, frozen=True):
+    id: str = ""
+    type: str = ""
+    thoughts: list[_Thought] = msgspec.field(default_factory=list[_Thought])
     tools: list[_Tool] = msgspec.field(default_factory=list[_Tool], name="toolCalls")
+
+
+class _Patch(msgspec.Struct, frozen=True):
+    messages: list[_Message] = msgspec.field(default_factory=list[_Message])
+
+
+class _ChatRecord(_Message, frozen=True):
+    patch: _Patch | None = msgspec.field(default=None, name="$set")
 
 
 class _GeminiLine(msgspec.Struct, frozen=True):
@@ -79,42 +140,105 @@ class _GeminiLine(msgspec.Struct, frozen=True):
     error: ErrorMessage | None = None
 
 
-_message = msgspec.json.Decoder(_GeminiMessage)
+_record = msgspec.json.Decoder(_ChatRecord)
+_content: "msgspec.json.Decoder[str | list[_ContentPart | str] | _ContentPart | None]" = (
+    msgspec.json.Decoder(str | list[_ContentPart | str] | _ContentPart | None)
+)
+_output = msgspec.json.Decoder(_Output)
 _line = msgspec.json.Decoder(_GeminiLine)
 
 
 class GeminiContent:
     """Reads a chat as it was written, rewound messages too.
 
-    A message is written again when its tools have answered.
+    A message is written again when its tools have answered, and the whole conversation by a
+    compression, and by a resume: that repeats the results of all tools (0.61.0).
     """
 
     usage_follows_reply = False
+    resends_reasoning = False
     silent_prefixes = ()
     outcome_marks = (b'"type":"result"',)
 
     def __init__(self) -> None:
         self._in_reply = False
+        self._last_reply = ""
+        self._calls: set[str] = set()  # replies with a usage
+        self._in_context: set[str] = set()  # messages since the conversation was written anew
+        self._copies = Counter[str]()  # of results, by their call
+        self._summary = b""
 
     def read_record(self, record: bytes) -> Iterator[Piece]:
-        """Yield the pieces of one message; the header and patches have none."""
-        message = _message.decode(record)
+        """Yield the pieces of one message, or those that a conversation written anew adds."""
+        message = _record.decode(record)
+        if message.patch is not None:
+            if pieces := tuple(self._read_conversation(message.patch.messages)):
+                yield KeptContent(pieces)
+            return
+        self._in_context.add(message.id)
         at = parse_time(message.timestamp)
         match message.type:
             case "user":
-                text = text_of(message.content)
-                if not _CLIENT_TEXT.match(text):
-                    yield UserText(text, at)
+                for piece in _read_prompt(message.content, at):
+                    if not (isinstance(piece, ToolResult) and self._copies[piece.call_id]):
+                        yield piece
             case "gemini":
-                yield ReplyText(text_of(message.content), at)
-                for tool in message.tools:
-                    yield from TOOLS.read_call(tool.name, tool.id, tool.args, at)
-                    output = "\n".join(result.text for result in tool.result or ())
-                    yield ToolResult(tool.id, _is_ok(tool.status, output), output, at=at)
+                yield from self._read_reply(message, at)
             case "error":
                 yield ErrorText(text_of(message.content), at)
             case _:
                 pass
+
+    def _read_reply(self, message: _Message, at: float | None) -> Iterator[Piece]:
+        if usage_of(message.tokens) is not None:
+            self._calls.add(message.id)
+        if not message.id or message.id != self._last_reply:
+            for thought in message.thoughts:
+                yield Reasoning(f"{thought.subject}\n{thought.description}", at)
+            yield ReplyText(text_of(message.content), at)
+        self._last_reply = message.id
+        for tool in message.tools:
+            for call in tool.call:
+                yield msgspec.structs.replace(call, at=at) if isinstance(call, ToolCall) else call
+            parts = tool.result or ()
+            output = "\n".join(p.function_response.text for p in parts if p.function_response)
+            images = sum(part.is_image for part in parts)
+            ok = _is_ok(tool.status, output)
+            yield ToolResult(tool.id, ok, output, at=at, images=images)
+            self._copies[tool.id] = 1
+
+    def _read_conversation(self, messages: Sequence[_Message]) -> Iterator[Piece]:
+        """Yield what a conversation has besides what the last call that it keeps had."""
+        place = find_summary(messages)
+        digest = self._summary if place is None else digest_summary(messages[place])
+        is_compressed, self._summary = digest != self._summary, digest
+        calls = [n for n, m in enumerate(messages) if m.type == "gemini" and m.id in self._calls]
+        if calls and not is_compressed:
+            yield from self._repeated_results(messages[: calls[-1] + 1])
+            yield from self._read_messages(messages[calls[-1] + 1 :])
+        elif is_compressed or not any(message.type == "gemini" for message in messages):
+            self._in_context.clear()
+            yield from self._read_messages(messages, place)
+
+    def _read_messages(
+        self, messages: Sequence[_Message], summary: int | None = None
+    ) -> Iterator[Piece]:
+        for place, message in enumerate(messages):
+            if place == summary:
+                yield SummaryText(text_of(message.content))
+            elif message.id not in self._in_context:
+                yield from _read_kept(message)
+        self._in_context |= {message.id for message in messages}
+
+    def _repeated_results(self, messages: Sequence[_Message]) -> Iterator[Piece]:
+        """Yield the results that the conversation has more often than before."""
+        copies = Counter[str]()
+        for message in messages:
+            for result in _read_results(_parts_of(message.content), None):
+                copies[result.call_id] += 1
+                if copies[result.call_id] > max(1, self._copies[result.call_id]):
+                    yield result
+        self._copies |= copies
 
     def read_line(self, line: bytes) -> Iterator[Piece]:
         """Yield the pieces of one stream line; any other line ends a reply that came in parts."""
@@ -131,6 +255,81 @@ class GeminiContent:
             if entry.error:
                 yield ErrorText(entry.error.message)
             yield RunOutcome(failed=entry.status != "success")
+
+
+def _read_prompt(content: msgspec.Raw, at: float | None) -> Iterator[Piece]:
+    """Yield what the user wrote, what was added to it, and the results of tools."""
+    parts = _parts_of(content)
+    results = _read_results(parts, at)
+    yield from results
+    images = sum(part.is_image for part in parts)
+    if images and not results:
+        yield Images(images, at)
+    typed: list[str] = []
+    file = ""
+    for text in (part.text for part in parts if part.text):
+        if text.strip() == _ATTACHED:
+            file = "attached files"
+        elif file and (named := _ATTACHED_FILE.fullmatch(text)):
+            file = named[1]
+        if file:
+            yield AddedText("user", file, text, at)
+            file = "" if text.strip() == _ATTACHED_END else file
+        elif added := [*_read_added(text, at)]:
+            yield from added
+        else:
+            typed.append(text)
+    if typed:
+        yield UserText("\n".join(typed), at)
+
+
+def _read_added(text: str, at: float | None) -> Iterator[AddedText]:
+    """Yield the parts of a text that the client or a hook wrote."""
+    if _HOOK_TEXT.match(text):
+        yield AddedText("hook", "hook", text, at)
+    elif _CLIENT_TEXT.match(text):
+        for memory in _MEMORY_FILE.finditer(text):
+            yield AddedText("memory", memory[1], memory[0], at)
+        yield AddedText("client", "Gemini CLI", _MEMORY_FILE.sub("", text), at)
+
+
+def _read_results(parts: Sequence[_ContentPart], at: float | None) -> list[ToolResult]:
+    """Return the results of tools; the images after one belong to it."""
+    results: list[ToolResult] = []
+    for part in parts:
+        if response := part.function_response:
+            text = response.text
+            results.append(ToolResult(response.id, _is_ok(None, text), text, at=at))
+        elif part.is_image and results:
+            images = results[-1].images + 1
+            results[-1] = msgspec.structs.replace(results[-1], images=images)
+    return results
+
+
+def _read_kept(message: _Message) -> Iterator[Piece]:
+    """Yield the pieces of a message in a conversation that is written anew."""
+    if message.type == "user":
+        yield from _read_prompt(message.content, None)
+    elif message.type == "gemini":
+        for part in _parts_of(message.content):
+            if part.text:
+                yield ReplyText(part.text)
+            if part.function_call is not None:
+                yield from _read_call(part.function_call)
+
+
+def _read_call(function: _Function, server: str = "") -> Iterator[ToolCall | TodoList]:
+    """Yield a call; tools of MCP servers are named `mcp_server_tool` (0.61.0)."""
+    if not server and function.name.startswith("mcp_"):
+        server = function.name.removeprefix("mcp_").partition("_")[0]
+    return TOOLS.read_call(function.name, function.id, function.args, None, server)
+
+
+def _parts_of(content: msgspec.Raw) -> Sequence[_ContentPart]:
+    """Decode a content: a text, a part, or a list of both."""
+    decoded = _content.decode(content) if content else None
+    parts = decoded if isinstance(decoded, list) else [decoded]
+    return [_ContentPart(part) if isinstance(part, str) else part for part in parts if part]
 
 
 def _is_ok(status: str | None, output: str) -> bool | None:

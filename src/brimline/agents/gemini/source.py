@@ -11,12 +11,14 @@ from brimline.agents.gemini import paths
 from brimline.agents.gemini.records import GeminiHead
 from brimline.agents.gemini.stream import GeminiStreamParser
 from brimline.agents.gemini.transcript import ChatParser
-from brimline.transcripts.document import DocumentReader
+from brimline.events import Call
+from brimline.transcripts.document import DocumentReader, read_whole
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import (
     MALFORMED,
     START,
     Cursor,
+    Events,
     Form,
     Reader,
     ReadMode,
@@ -24,7 +26,18 @@ from brimline.transcripts.source import (
     Transcript,
 )
 
+
+class _Document(msgspec.Struct, frozen=True):
+    messages: list[msgspec.Raw] = []
+
+
+class _Identified(msgspec.Struct, frozen=True):
+    id: str
+
+
 _head = msgspec.json.Decoder(GeminiHead)
+_document = msgspec.json.Decoder(_Document)
+_identified = msgspec.json.Decoder(_Identified)
 _chat = re.compile(rb'\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"projectHash"\s*:\s*"')
 
 
@@ -40,19 +53,20 @@ class Gemini:
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
     ) -> Reader:
         path, file = transcript.path, _buffered(open_transcript(transcript.path))
-        whose = (transcript.session or paths.whose(path)[0], transcript.thread, transcript.project)
         if path.endswith(".json") or _is_document(file):
-            return _document_reader(path, file, ChatParser(b"", *whose), cursor)
+            return _document_reader(path, file, _parser(transcript), cursor)
         file.seek(cursor.offset)
-        return JsonLines(file, ChatParser(cursor.carry, *whose), cursor)
+        return JsonLines(file, _parser(transcript, cursor.carry), cursor)
 
     def records(self, transcript: Transcript) -> Iterator[Record]:
-        reader = self.read(transcript)
-        if isinstance(reader, JsonLines):
-            for data, events in reader.records():
-                yield Record(data, events, transcript.thread)
+        path, file = transcript.path, _buffered(open_transcript(transcript.path))
+        parser = _parser(transcript)
+        if path.endswith(".json") or _is_document(file):
+            records = _split_document(parser, read_whole(path, file))
         else:
-            yield Record(b"{}", tuple(reader), transcript.thread)
+            records = JsonLines(file, parser).records()
+        for data, events in records:
+            yield Record(data, events, parser.thread)
 
     def parse(self, file: BinaryIO) -> Reader:
         peekable = _buffered(file)
@@ -72,6 +86,25 @@ class Gemini:
 
 def _buffered(file: BinaryIO) -> BufferedReader:
     return BufferedReader(cast("RawIOBase", file))
+
+
+def _parser(transcript: Transcript, carry: bytes = b"") -> ChatParser:
+    session = transcript.session or paths.whose(transcript.path)[0]
+    return ChatParser(carry, session, transcript.thread, transcript.project)
+
+
+def _split_document(parser: ChatParser, data: bytes) -> Iterator[tuple[bytes, Events]]:
+    """Yield the messages of an older chat, each with its call; nothing if it is malformed."""
+    try:
+        events = parser.feed(data) or ()
+        messages = _document.decode(data).messages
+    except MALFORMED:
+        return
+    calls = {event.id: event for event in events if isinstance(event, Call)}
+    yield b"{}", tuple(event for event in events if not isinstance(event, Call))
+    for message in messages:
+        call = calls.pop(_identified.decode(message).id, None)
+        yield bytes(message), () if call is None else (call,)
 
 
 def _document_reader(

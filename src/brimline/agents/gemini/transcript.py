@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from itertools import pairwise
 
 import msgspec
 
@@ -68,6 +67,11 @@ class ChatParser:
         self._carry = known or GeminiCarry(session=session, thread=thread)
         self._project = project
 
+    @property
+    def thread(self) -> str:
+        """The thread by the path, or that of the header so far."""
+        return self._carry.thread
+
     def carry(self) -> bytes:
         return msgspec.msgpack.encode(self._carry)
 
@@ -124,7 +128,8 @@ class ChatParser:
             return titled
         known, before = self._carry, self._carry.messages
         calls = [c for c in _calls(patch.messages, known.thread) if c.id not in known.calls]
-        summary = _summary_of(patch.messages) or known.summary
+        place = find_summary(patch.messages)
+        summary = known.summary if place is None else digest_summary(patch.messages[place])
         compacted = summary != known.summary
         recording = () if known.rewrites else (SessionSeen(records_compactions=True),)
         known.rewrites, known.summary = True, summary
@@ -201,10 +206,14 @@ def _last_call(messages: dict[str, int]) -> str | None:
     return next((id for id in reversed(messages) if messages[id] == CALL), None)
 
 
-def _summary_of(messages: Sequence[GeminiMessage]) -> bytes | None:
-    """The digest of the summary of a compressed conversation, or None."""
-    for summary, answer in pairwise(messages):
+def find_summary(messages: Sequence[GeminiMessage]) -> int | None:
+    """The place of the summary in a compressed conversation, or None."""
+    for place, answer in enumerate(messages[1:]):
         text = bytes(answer.content)
         if answer.type == "gemini" and ACKNOWLEDGED in text and len(text) < 100:
-            return blake2b(bytes(summary.content), digest_size=8).digest()
+            return place
     return None
+
+
+def digest_summary(summary: GeminiMessage) -> bytes:
+    return blake2b(bytes(summary.content), digest_size=8).digest()

@@ -134,6 +134,7 @@ class OpencodeContent:
     """Reads messages with one or more of their parts, as an export has them."""
 
     usage_follows_reply = False
+    resends_reasoning = True
     silent_prefixes = ()
     outcome_marks = (b'"type":"step_finish"', b'"type":"error"')
 

@@ -116,6 +116,7 @@ class PiContent:
     """Reads every branch of a session, also those that no longer count."""
 
     usage_follows_reply = False
+    resends_reasoning = True
     silent_prefixes = (b'{"type":"tool_execution_', b'{"type":"turn_', b'{"type":"agent_')
     outcome_marks = (b'"type":"message_end"', b'"type":"compaction_end"')
 
