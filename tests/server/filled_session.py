@@ -16,7 +16,9 @@ RESULT = "def main() -> None: ...\n" * 400
 RESULT_TOKENS, OUTPUT_TOKENS = 3_000, 60
 
 
-def write_filled_session(home: Path, session: str, calls: int = 6, packed_after: int = 0) -> Path:
+def write_filled_session(
+    home: Path, session: str, calls: int = 6, packed_after: int = 0, result: str = RESULT
+) -> Path:
     """Write a session whose calls read two files in turn; the call before the last is a miss.
 
     It is compacted after `packed_after` calls, unless that is 0.
@@ -29,7 +31,7 @@ def write_filled_session(home: Path, session: str, calls: int = 6, packed_after:
             sent = FIRST_SENT + 2_000
         file = f"/project/src/module_{number % 2}.py"
         records.append(_call(number, sent, file, is_miss=number == calls - 2))
-        records.append(_result(number))
+        records.append(_result(number, result))
         sent += OUTPUT_TOKENS + RESULT_TOKENS
     path = home / ".claude" / "projects" / "-project" / f"{session}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -65,8 +67,8 @@ def _call(number: int, sent: int, file: str, is_miss: bool) -> Json:
             "message": message}  # fmt: skip
 
 
-def _result(number: int) -> Json:
-    text = RESULT + f"# {number % 2}"
+def _result(number: int, result: str) -> Json:
+    text = result + f"# {number % 2}"
     return _user([{"type": "tool_result", "tool_use_id": f"t{number}", "content": text}])
 
 

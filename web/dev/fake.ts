@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Connect, Plugin } from "vite";
 import type { SessionView } from "../src/api-types.ts";
-import { formulasOf, handoffsOf, historyOf, timelineOf } from "./past.ts";
+import { explanationOf, formulasOf, handoffsOf, historyOf, timelineOf } from "./past.ts";
 import { later, sample } from "./sample.ts";
 
 const SESSIONS = Number(process.env.BRIMLINE_DEV_SESSIONS ?? 14);
@@ -76,10 +76,18 @@ function answer(world: World, path: string): unknown {
   const view = world.views.get(decodeURIComponent(id));
   if (!view) return undefined;
   if (part === "timeline") return timelineOf(view, now);
+  if (part?.startsWith("explanation")) return explanationOf(view, now);
   if (part === "messages") return timelineOf(view, now).messages;
   if (part === "formulas") return formulasOf(view, now);
   if (part === "handoff") return { handoffs: handoffsOf(view, now) };
   return view;
+}
+
+function draftOf(path: string) {
+  const session = decodeURIComponent(path.split("/")[3] ?? "");
+  const text = "# Draft handoff\n\n- open: the parser";
+  const row = { id: "d1", session, at: clock(), path: "/home/dev/t.jsonl", sha256: "", text };
+  return { ...row, author: "brimline", cycle: 0, calls: 3, draft: true, used_at: null };
 }
 
 /** The policy is sent only with the built page: Vite's own client needs inline scripts. */
@@ -92,6 +100,7 @@ function serve(world: World, policy: boolean): Connect.NextHandleFunction {
     }
     if (path === "/v1/stream") return world.listen(request, response);
     response.setHeader("content-type", "application/json");
+    if (path.endsWith("/handoff/draft")) return void response.end(JSON.stringify(draftOf(path)));
     if (request.method === "POST") return void response.writeHead(201).end('{"id":"m9"}');
     if (request.method === "DELETE") return void response.writeHead(204).end();
     const body = answer(world, path);

@@ -1,7 +1,14 @@
 /** Fake timelines, handoffs and history. */
 
 import type { Formulas } from "../src/api.ts";
-import type { CallRow, HandoffRow, History, SessionView, Timeline } from "../src/api-types.ts";
+import type {
+  CallRow,
+  Explanation,
+  HandoffRow,
+  History,
+  SessionView,
+  Timeline,
+} from "../src/api-types.ts";
 
 const STEP = 47;
 
@@ -333,4 +340,50 @@ export function historyOf(views: SessionView[], now: number): History {
   const models = [split("claude-opus-5-5", 0.7), split("gpt-5.3-codex", 0.3)];
   const agents = [split("claude", 0.7), split("codex", 0.3)];
   return { days, limits, sessions, total: split("total", 1), projects, models, agents };
+}
+
+const CATEGORY_NAMES = [
+  "system and tools",
+  "user words",
+  "agent's words",
+  "tool calls",
+  "tool results",
+];
+const SHARES = [0.2, 0.05, 0.1, 0.15, 0.48];
+
+/** What fills a session, with fixed shares. */
+export function explanationOf(view: SessionView, now: number): Explanation {
+  const calls = timelineOf(view, now).calls.filter((call) => call.thread === "main");
+  const series = calls.map((row) => {
+    const sent = row.input + row.cache_read + row.cache_write;
+    const categories = SHARES.map((share) => Math.floor(share * sent));
+    const unexplained = sent - categories.reduce((sum, tokens) => sum + tokens, 0);
+    return { call: row.call, at: row.at, sent, categories, unexplained, tools: ["Read", "Bash"] };
+  });
+  const last = series.at(-1);
+  const categories = CATEGORY_NAMES.map((name, at) => {
+    const tokens = last?.categories[at] ?? 0;
+    const half = { what: `Read /home/dev/shop/src/${name}.py`, call: last?.call ?? "", record: 7 };
+    const pieces = [
+      { ...half, tokens: tokens - Math.floor(tokens / 3) },
+      { ...half, what: `<b>${name}</b>`, tokens: Math.floor(tokens / 3) },
+    ];
+    return { name, tokens, pieces };
+  });
+  const main = {
+    thread: "main",
+    model: view.session.model,
+    sent: last?.sent ?? null,
+    categories,
+    unexplained: last?.unexplained ?? 0,
+    tool_results: { by_tool: [], by_server: [], by_file: [], by_command: [] },
+    waste: [],
+    misses: [],
+    pending: 1_200,
+    cycles: [],
+    series,
+  };
+  const { agent, id } = view.session;
+  const known = { agent, session_id: id, category_names: CATEGORY_NAMES, problem: null };
+  return { ...known, threads: series.length > 0 ? [main] : [] };
 }

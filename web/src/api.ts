@@ -2,6 +2,7 @@
 
 import type {
   DaemonStatus,
+  Explanation,
   HandoffRow,
   History,
   Message,
@@ -54,6 +55,10 @@ export const sessions = (since: string) => request<SessionView[]>(`/v1/sessions?
 export const session = (id: string) => request<SessionView>(sessionPath(id));
 export const timeline = (id: string) => request<Timeline>(sessionPath(id, "timeline"));
 export const formulas = (id: string) => request<Formulas>(sessionPath(id, "formulas"));
+export const explanation = (id: string) =>
+  request<Explanation>(`${sessionPath(id, "explanation")}?series=1`);
+export const draftHandoff = (id: string) =>
+  request<HandoffRow>(sessionPath(id, "handoff/draft"), { method: "POST" });
 export const messages = (id: string) => request<Message[]>(sessionPath(id, "messages"));
 export const daemon = () => request<DaemonStatus>("/v1/daemon");
 export const history = (since: string) => request<History>(`/v1/history?since=${since}`);

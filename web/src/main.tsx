@@ -11,6 +11,7 @@ import "./styles/tables.css";
 import "./styles/help.css";
 import "./styles/overview.css";
 import "./styles/session.css";
+import "./styles/explanation.css";
 import "./styles/history.css";
 import { eventSource, keepAddress, keepOrder, keepTitle, readOptions } from "./app";
 import { listenForKeys } from "./keys";

@@ -1,13 +1,18 @@
 /** The calls of a session, latest first. */
 
 import { useSignal } from "@preact/signals";
-import type { CallRow } from "../api-types";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import type { CallRow, Explanation } from "../api-types";
+import { toolsText } from "../explanation/slices";
 import { count, moment } from "../format";
 import { now } from "../state/clock";
+import type { SessionDetail } from "../state/session-detail";
 import { placeCalls, sentOf } from "../timeline/plot";
 import { type Column, Table } from "./table";
 
 const PAGE = 25;
+/** Rows above the selected call. */
+const ABOVE = 5;
 
 const COLUMNS: Column[] = [
   { name: "at" },
@@ -18,23 +23,57 @@ const COLUMNS: Column[] = [
   { name: "cache read", figure: true },
   { name: "cache write", figure: true },
   { name: "output", figure: true },
+  { name: "tools" },
   { name: "model" },
 ];
 
-export function CallsTable({ calls }: { calls: CallRow[] }) {
+export function CallsTable({ calls, detail }: { calls: CallRow[]; detail: SessionDetail }) {
+  const first = useSignal(0);
   const shown = useSignal(PAGE);
-  const latest = placeCalls(calls, "calls").reverse().slice(0, shown.value);
+  const body = useRef<HTMLElement>(null);
+  const explanation = detail.explanation.value;
+  const tools = useMemo(() => toolsOf(explanation), [explanation]);
+  const latest = useMemo(() => placeCalls(calls, "calls").reverse(), [calls]);
+  const selected = detail.selected.value;
+  const key = selected && keyOf(selected.thread, selected.call);
+  useEffect(() => {
+    const place = latest.findIndex(({ call }) => keyOf(call.thread, call.call) === key);
+    if (place < 0 || (place >= first.value && place < first.value + shown.value)) return;
+    first.value = Math.max(0, place - ABOVE);
+    shown.value = PAGE;
+  }, [selected]);
+  useLayoutEffect(() => {
+    if (!selected) return;
+    const row = body.current?.querySelector<HTMLElement>("[aria-current]");
+    row?.scrollIntoView({ block: "center" });
+    row?.focus({ preventScroll: true });
+  }, [selected, first.value]);
+  const end = first.value + shown.value;
   return (
-    <section class="panel" aria-labelledby="calls">
+    <section class="panel" aria-labelledby="calls" ref={body}>
       <h2 id="calls">
         Calls <span class="amount">{count(calls.length)}</span>
       </h2>
+      {first.value > 0 && (
+        <button
+          type="button"
+          class="more"
+          onClick={() => {
+            first.value = 0;
+          }}
+        >
+          Show the latest
+        </button>
+      )}
       <Table label="Calls" columns={COLUMNS} testid="calls">
-        {latest.map(({ call }) => (
-          <Line key={`${call.thread}\n${call.call}`} call={call} />
-        ))}
+        {latest.slice(first.value, end).map(({ call }) => {
+          const own = keyOf(call.thread, call.call);
+          return (
+            <Line key={own} call={call} tools={tools.get(own) ?? ""} isSelected={own === key} />
+          );
+        })}
       </Table>
-      {shown.value < calls.length && (
+      {end < calls.length && (
         <button
           type="button"
           class="more"
@@ -49,9 +88,29 @@ export function CallsTable({ calls }: { calls: CallRow[] }) {
   );
 }
 
-function Line({ call }: { call: CallRow }) {
+const keyOf = (thread: string, call: string) => `${thread}\n${call}`;
+
+/** The tools that each call ran. */
+function toolsOf(explanation: Explanation | null): Map<string, string> {
+  const tools = new Map<string, string>();
+  for (const { thread, series } of explanation?.threads ?? [])
+    for (const call of series ?? []) tools.set(keyOf(thread, call.call), toolsText(call.tools));
+  return tools;
+}
+
+interface LineProps {
+  call: CallRow;
+  tools: string;
+  isSelected: boolean;
+}
+
+function Line({ call, tools, isSelected }: LineProps) {
   return (
-    <tr data-call={call.call}>
+    <tr
+      data-call={call.call}
+      aria-current={isSelected ? "true" : undefined}
+      tabIndex={isSelected ? -1 : undefined}
+    >
       <td class="when">{moment(call.at, now.peek())}</td>
       <td>{call.thread}</td>
       <td class="figure">{call.cycle}</td>
@@ -60,6 +119,9 @@ function Line({ call }: { call: CallRow }) {
       <td class="figure">{count(call.cache_read)}</td>
       <td class="figure">{count(call.cache_write)}</td>
       <td class="figure">{count(call.output)}</td>
+      <td title={tools} data-field="tools">
+        {tools}
+      </td>
       <td>{call.model ?? "unknown"}</td>
     </tr>
   );

@@ -1,14 +1,24 @@
 /** The handoff documents of a session; shows the last one, or the selected one. */
 
 import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import type { HandoffRow, HandoffStatus } from "../api-types";
 import { moment, plural } from "../format";
 import { now } from "../state/clock";
+import type { SessionDetail } from "../state/session-detail";
 import { Select } from "./inputs";
 import { MarkdownText } from "./markdown-text";
 
-export function Handoffs({ handoffs, now: state }: { handoffs: HandoffRow[]; now: HandoffStatus }) {
+export function Handoffs({ detail, now: state }: { detail: SessionDetail; now: HandoffStatus }) {
+  const draft = detail.draft.value;
+  const saved = detail.handoffs.value;
+  // A draft is not saved if the agent wrote a document itself.
+  const isUnsaved = draft !== null && saved.every((row) => row.id !== draft.id);
+  const handoffs = isUnsaved ? [draft, ...saved] : saved;
   const chosen = useSignal("");
+  useEffect(() => {
+    if (draft) chosen.value = draft.id;
+  }, [draft]);
   const shown = handoffs.find((row) => row.id === chosen.value) ?? handoffs[0];
   const labels = Object.fromEntries(handoffs.map((row) => [row.id, labelOf(row)]));
   return (

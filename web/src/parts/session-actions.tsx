@@ -1,20 +1,34 @@
-/** Buttons of a session's page: copy its id and commands, export its calls. */
+/** Buttons of a session's page: copy its id and command, draft a handoff, export its calls. */
 
 import { useSignal } from "@preact/signals";
-import type { CallRow, SessionView, Timeline } from "../api-types";
+import { RequestFailed } from "../api";
+import type { CallRow, SessionView } from "../api-types";
 import { callsCsv } from "../calls-export";
+import type { SessionDetail } from "../state/session-detail";
 
 interface Props {
   view: SessionView;
-  timeline: Timeline | null;
+  detail: SessionDetail;
 }
 
-export function SessionActions({ view, timeline }: Props) {
-  const copied = useSignal("");
+export function SessionActions({ view, detail }: Props) {
+  const done = useSignal("");
+  const timeline = detail.timeline.value;
   const { id } = view.session;
   const resume = view.resume_command;
   const copy = async (text: string) => {
-    copied.value = (await copyText(text)) ? `Copied: ${text}` : `Cannot copy. Select it: ${text}`;
+    done.value = (await copyText(text)) ? `Copied: ${text}` : `Cannot copy. Select it: ${text}`;
+  };
+  const draft = async () => {
+    done.value = "Drafting ...";
+    try {
+      const { path } = await detail.draftHandoff();
+      done.value = `Drafted from ${path}`;
+      document.getElementById("handoff")?.scrollIntoView({ block: "center" });
+    } catch (error) {
+      if (!(error instanceof RequestFailed)) throw error;
+      done.value = `Not drafted: ${error.message}`;
+    }
   };
   return (
     <div class="actions" data-testid="actions">
@@ -22,18 +36,18 @@ export function SessionActions({ view, timeline }: Props) {
         Copy id
       </button>
       {resume !== null && (
-        <>
-          <button type="button" onClick={() => void copy(resume)}>
-            Copy resume command
-          </button>
-          <button type="button" onClick={() => void copy(`brimline handoff --draft ${id}`)}>
-            Copy handoff draft command
-          </button>
-        </>
+        <button type="button" onClick={() => void copy(resume)}>
+          Copy resume command
+        </button>
+      )}
+      {detail.explanation.value?.problem === null && (
+        <button type="button" onClick={() => void draft()}>
+          Draft a handoff
+        </button>
       )}
       <Export format="JSON" id={id} calls={timeline?.calls} text={callsJson} />
       <Export format="CSV" id={id} calls={timeline?.calls} text={callsCsv} />
-      <output>{copied.value}</output>
+      <output>{done.value}</output>
     </div>
   );
 }

@@ -26,16 +26,18 @@ import {
 } from "../reading";
 import { now } from "../state/clock";
 import { sessionHash } from "../state/route";
+import type { SessionDetail } from "../state/session-detail";
 import { HandoffBadge, SessionProblem, UnreadBadge } from "./badges";
 import { Bar } from "./bar";
 import { SessionActions } from "./session-actions";
 
 interface HeaderProps {
   view: SessionView;
-  timeline: Timeline | null;
+  detail: SessionDetail;
 }
 
-export function SessionHeader({ view, timeline }: HeaderProps) {
+export function SessionHeader({ view, detail }: HeaderProps) {
+  const timeline = detail.timeline.value;
   const main = mainThread(view);
   const level = levelOf(main);
   const state = stateOf(view, now.value);
@@ -86,13 +88,13 @@ export function SessionHeader({ view, timeline }: HeaderProps) {
       </div>
       <Bar thread={main} limitAt={view.limit_at} />
       <KeyFigures view={view} timeline={timeline} />
-      <SessionActions view={view} timeline={timeline} />
+      <SessionActions view={view} detail={detail} />
     </header>
   );
 }
 
 /** How near the limit is, and what the session took so far. */
-function KeyFigures({ view, timeline }: HeaderProps) {
+function KeyFigures({ view, timeline }: { view: SessionView; timeline: Timeline | null }) {
   const seconds = timeline && secondsSinceFirstCall(view, timeline.calls);
   const loaded = (words: string) => (timeline ? words : "...");
   const figures: [string, string, string][] = [

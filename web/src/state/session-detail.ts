@@ -2,16 +2,27 @@
 
 import { effect, signal } from "@preact/signals";
 import * as api from "../api";
-import type { HandoffRow, Timeline } from "../api-types";
+import type { Explanation, HandoffRow, Timeline } from "../api-types";
 import { sessionStore } from "../app";
 
 const MIN_INTERVAL_MS = 1_000;
+/** The daemon reads the whole transcript for it: less often if that takes long. */
+const MIN_EXPLANATION_INTERVAL_MS = 2_000;
+const EXPLANATION_PAUSE_FACTOR = 10;
 
 export class SessionDetail {
   readonly timeline = signal<Timeline | null>(null);
   readonly handoffs = signal<HandoffRow[]>([]);
   readonly formulas = signal<api.Formulas | null>(null);
   readonly error = signal<api.RequestFailed | null>(null);
+  readonly explanation = signal<Explanation | null>(null);
+  readonly explanationError = signal<api.RequestFailed | null>(null);
+  /** The call that the table of calls shows. */
+  readonly selected = signal<{ thread: string; call: string } | null>(null);
+  /** The draft that was asked for. */
+  readonly draft = signal<HandoffRow | null>(null);
+  private isExplaining = false;
+  private explainAgain = false;
   private wantsFormulas = false;
   private isLoading = false;
   private refreshAgain = false;
@@ -21,9 +32,22 @@ export class SessionDetail {
   constructor(readonly id: string) {
     this.stop = effect(() => {
       sessionStore.loaded.value;
-      sessionStore.get(id)?.value;
+      const view = sessionStore.get(id)?.value;
       void this.refresh();
+      if (view) void this.explain();
     });
+  }
+
+  selectCall(thread: string, call: string): void {
+    this.selected.value = { thread, call };
+  }
+
+  /** Draft a handoff; raises RequestFailed. */
+  async draftHandoff(): Promise<HandoffRow> {
+    const draft = await api.draftHandoff(this.id);
+    this.draft.value = draft;
+    void this.refresh();
+    return draft;
   }
 
   /** Load the historic formulas too, from now on. */
@@ -44,6 +68,31 @@ export class SessionDetail {
     if (this.refreshAgain && !this.isClosed) {
       this.refreshAgain = false;
       void this.refresh();
+    }
+  }
+
+  /** Load what fills the session, one request at a time and with pauses. */
+  private async explain(): Promise<void> {
+    if (this.isExplaining) {
+      this.explainAgain = true;
+      return;
+    }
+    this.isExplaining = true;
+    const begun = performance.now();
+    try {
+      const explanation = await api.explanation(this.id);
+      if (!this.isClosed) this.explanation.value = explanation;
+      this.explanationError.value = null;
+    } catch (error) {
+      if (!(error instanceof api.RequestFailed)) throw error;
+      this.explanationError.value = error;
+    }
+    const pause = EXPLANATION_PAUSE_FACTOR * (performance.now() - begun);
+    await new Promise((done) => setTimeout(done, Math.max(MIN_EXPLANATION_INTERVAL_MS, pause)));
+    this.isExplaining = false;
+    if (this.explainAgain && !this.isClosed) {
+      this.explainAgain = false;
+      void this.explain();
     }
   }
 

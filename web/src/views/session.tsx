@@ -5,6 +5,7 @@ import type { SessionView as View } from "../api-types";
 import { sessionName, sessionStore } from "../app";
 import { CallsTable } from "../parts/calls";
 import { CompactionsTable } from "../parts/compactions";
+import { ExplanationPanel } from "../parts/explanation";
 import { Handoffs } from "../parts/handoffs";
 import { JsonPanel } from "../parts/json-panel";
 import { Messages } from "../parts/messages";
@@ -52,18 +53,19 @@ function SessionPage({ view, detail }: { view: View; detail: SessionDetail }) {
       data-session={view.session.id}
       aria-label={sessionName(view)}
     >
-      <SessionHeader view={view} timeline={timeline} />
+      <SessionHeader view={view} detail={detail} />
+      <ExplanationPanel detail={detail} />
       <div class="session-body">
         <div class="session-main">
           <TimelinePanel view={view} detail={detail} />
           {view.threads.length > 1 && <ThreadsTable view={view} />}
           {timeline && <CompactionsTable timeline={timeline} />}
-          {timeline && <CallsTable calls={timeline.calls} />}
+          {timeline && <CallsTable calls={timeline.calls} detail={detail} />}
         </div>
         <div class="session-side">
           <SessionFacts view={view} />
           <Messages view={view} timeline={timeline} changed={() => void detail.refresh()} />
-          <Handoffs handoffs={detail.handoffs.value} now={view.handoff} />
+          <Handoffs detail={detail} now={view.handoff} />
           <Audit view={view} />
           <JsonPanel view={view} />
         </div>

@@ -1,0 +1,168 @@
+"""What fills a session, on its page: bar, treemap, calls, waste and cache misses."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from server.filled_session import write_filled_session
+from server.running import Running
+
+from .chromium import require_axe
+from .conftest import Scheme
+from .screen import Screen
+from .story import Json, Story, full
+from .test_accessibility import faults
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+
+RESULT = "x = 1\n" * 40
+ROWS = """() => [...document.querySelectorAll('[data-testid="categories"] tbody tr')]
+  .map((row) => [row.dataset.category, row.cells[1].textContent])"""
+DRAWN = "() => performance.getEntriesByName('category area').map(({ duration }) => duration)"
+LONG_CALLS, MAX_DRAW_MS = 5_000, 100
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A daemon with a short session, a long one and one of a program."""
+    running = Running(tmp_path_factory.mktemp("explained"))
+    write_filled_session(running.home, "filled", 60, 20, RESULT)
+    write_filled_session(running.home, "long", LONG_CALLS, 3_000, RESULT)
+    running.start()
+    Story(running).report("one", full(10))
+    running.until("/v1/sessions", lambda views: len(views) == 3)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def screen(browser: Browser, daemon: Running) -> Iterator[Screen]:
+    yield from open_tab(browser, daemon)
+
+
+def open_tab(
+    browser: Browser, daemon: Running, width: int = 1_280, scheme: Scheme = "light"
+) -> Iterator[Screen]:
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    opened = Screen(context, daemon.port, daemon.new_link())
+    yield opened
+    opened.check()
+    context.close()
+
+
+def explained(daemon: Running, session: str = "filled") -> Json:
+    return daemon.get(f"/v1/sessions/{session}/explanation?series=1")["threads"][0]
+
+
+def show(screen: Screen, session: str = "filled") -> None:
+    screen.open(f"#/session/{session}")
+    screen.find("treemap", " .tile").first.wait_for()
+
+
+def test_figures_are_those_of_the_api(daemon: Running, screen: Screen) -> None:
+    main = explained(daemon)
+    show(screen)
+    categories = [[each["name"], f"{each['tokens']:,}"] for each in main["categories"]]
+    categories.append(["unexplained", f"{main['unexplained']:,}"])
+    assert screen.evaluate(ROWS) == [*categories, ["sent", f"{main['sent']:,}"]]
+    expect(screen.find("stack", " span")).to_have_count(len(categories))
+    expect(screen.find("pending")).to_contain_text("tokens more came in since the last call")
+    tools = screen.page.locator('tr[data-call="m59"] [data-field="tools"]')
+    expect(tools).to_have_text("Read")
+
+
+def test_waste_and_misses_have_tokens_money_and_advice(daemon: Running, screen: Screen) -> None:
+    main = explained(daemon)
+    show(screen)
+    miss, repeat = main["misses"][-1], main["waste"][0]
+    first = screen.find("misses", " li").first
+    expect(first).to_contain_text(f"call {miss['number']} · ${miss['cost']:.2f} more")
+    expect(first).to_contain_text(f"{miss['cause']}. ")
+    assert repeat["kind"] == "read again unchanged"
+    expect(screen.find("waste", " li").first).to_contain_text(repeat["advice"])
+    expect(screen.find("waste", " li").first).to_contain_text(f"${repeat['cost']:.2f} so far")
+
+
+def test_piece_leads_to_its_call_in_the_table(screen: Screen) -> None:
+    """Also to one that the first page of the table does not have; by pointer or keys."""
+    show(screen)
+    row = screen.page.locator('tr[data-call="m20"]')
+    expect(row).to_have_count(0)
+    screen.find("treemap", ' .tile[data-call="m20"]').first.click()
+    expect(row).to_have_attribute("aria-current", "true")
+    expect(row).to_be_focused()
+    expect(row).to_be_in_viewport()
+    screen.page.get_by_role("button", name="Show the latest").click()
+    expect(screen.page.locator('tr[data-call="m59"]')).to_be_visible()
+    tiles = screen.find("treemap", " .tile[data-call]")
+    tiles.first.focus()
+    screen.page.keyboard.press("ArrowRight")
+    focused = screen.page.locator(".tile:focus")
+    call = focused.get_attribute("data-call")
+    screen.page.keyboard.press("Enter")
+    expect(screen.page.locator(f'tr[data-call="{call}"]')).to_be_focused()
+
+
+def test_each_call_has_its_figures_by_pointer_and_keys(daemon: Running, screen: Screen) -> None:
+    series = explained(daemon)["series"]
+    show(screen)
+    area, shown = screen.find("area"), screen.find("area-call")
+    expect(shown).to_have_attribute("data-call", "m59")
+    area.focus()
+    for _ in range(3):
+        screen.page.keyboard.press("ArrowLeft")
+    expect(shown).to_have_attribute("data-call", "m56")
+    expect(shown).to_contain_text(f"{series[56]['sent']:,} sent · ran Read")
+    expect(shown).to_contain_text("compaction summary")
+    box = area.bounding_box()
+    assert box is not None
+    area.hover(position={"x": box["width"] * 10.5 / 60, "y": 50})
+    expect(shown).to_have_attribute("data-call", "m10")
+    area.click(position={"x": box["width"] * 10.5 / 60, "y": 50})
+    expect(screen.page.locator('tr[data-call="m10"]')).to_be_focused()
+
+
+def test_page_follows_the_transcript(daemon: Running, screen: Screen) -> None:
+    write_filled_session(daemon.home, "growing", 3)
+    daemon.until("/v1/sessions", lambda views: len(views) == 4)
+    show(screen, "growing")
+    write_filled_session(daemon.home, "growing", 5)
+    sent = screen.find("categories", ' [data-category="sent"]')
+    expect(sent).to_contain_text(f"{explained(daemon, 'growing')['sent']:,}")
+
+
+def test_session_without_a_transcript_says_so(screen: Screen) -> None:
+    screen.open("#/session/one")
+    words = "Unknown: this session has no transcript on this machine."
+    expect(screen.find("explanation")).to_contain_text(words)
+    expect(screen.page.get_by_role("button", name="Draft a handoff")).to_have_count(0)
+
+
+def test_handoff_is_drafted_and_shown(daemon: Running, screen: Screen) -> None:
+    show(screen)
+    screen.page.get_by_role("button", name="Draft a handoff").click()
+    path = daemon.home / ".claude" / "projects" / "-project" / "filled.jsonl"
+    expect(screen.find("actions").locator("output")).to_have_text(f"Drafted from {path}")
+    document = screen.page.locator("section", has=screen.page.locator("#handoff"))
+    expect(document).to_contain_text("Please look at the sources of filled")
+    expect(document).to_contain_text(str(path))
+
+
+def test_five_thousand_calls_are_drawn_within_100_ms(screen: Screen) -> None:
+    show(screen, "long")
+    screen.page.set_viewport_size({"width": 1_200, "height": 800})
+    screen.until("() => performance.getEntriesByName('category area').length > 1")
+    assert min(screen.evaluate(DRAWN)) < MAX_DRAW_MS
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1280)])
+def test_axe_finds_no_grave_faults(
+    browser: Browser, daemon: Running, scheme: Scheme, width: int
+) -> None:
+    for screen in open_tab(browser, daemon, width, scheme):
+        show(screen)
+        screen.evaluate(require_axe())
+        assert faults(screen) == []
+        wide, room = screen.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert wide <= room

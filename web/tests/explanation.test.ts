@@ -1,0 +1,117 @@
+import { expect, test } from "vitest";
+import type { ExplainedCall, ExplainedThread } from "../src/api-types";
+import { axisStep, cycleStarts, thinned } from "../src/explanation/area";
+import { shortName, slicesOf, toolsText } from "../src/explanation/slices";
+import { squarify, tilesOf } from "../src/explanation/treemap";
+
+const NAMES = ["system and tools", "user words", "tool results"];
+
+function piece(what: string, tokens: number) {
+  return { what, call: `call of ${what}`, tokens, record: 1 };
+}
+
+function thread(part: Partial<ExplainedThread> = {}): ExplainedThread {
+  const results = [piece("Read a.py", 50), piece("Read b.py", 20)];
+  return {
+    thread: "main",
+    model: null,
+    sent: 200,
+    categories: [
+      { name: "system and tools", tokens: 100, pieces: [piece("system prompt", 100)] },
+      { name: "tool results", tokens: 70, pieces: results },
+    ],
+    unexplained: 30,
+    tool_results: { by_tool: [], by_server: [], by_file: [], by_command: [] },
+    waste: [],
+    misses: [],
+    pending: 0,
+    cycles: [],
+    ...part,
+  };
+}
+
+function call(number: number, sent: number): ExplainedCall {
+  const id = `m${number}`;
+  return { call: id, at: null, sent, categories: [sent, 0, 0], unexplained: 0, tools: [] };
+}
+
+test("a category keeps its colour, and the rest is unexplained", () => {
+  const slices = slicesOf(thread(), NAMES);
+  const figures = slices.map(({ name, colour, tokens, share }) => [name, colour, tokens, share]);
+  expect(figures).toEqual([
+    ["system and tools", 1, 100, 50],
+    ["tool results", 3, 70, 35],
+    ["unexplained", 0, 30, 15],
+  ]);
+  expect(slicesOf(thread({ unexplained: 0 }), NAMES)).toHaveLength(2);
+});
+
+test("boxes fill their box by size, and are nearly square", () => {
+  const sizes = [6, 6, 4, 3, 2, 2, 1];
+  const boxes = squarify(sizes, { x: 0, y: 0, width: 600, height: 400 });
+  boxes.forEach(({ width, height }, at) => {
+    expect(width * height).toBeCloseTo(10_000 * (sizes[at] ?? 0));
+    expect(Math.max(width / height, height / width)).toBeLessThan(3);
+  });
+  expect(squarify([], { x: 0, y: 0, width: 9, height: 9 })).toEqual([]);
+});
+
+test("tiles do not overlap and small pieces are merged", () => {
+  const small = Array.from({ length: 500 }, (_, at) => piece(`Bash ${at}`, 1));
+  const categories = [
+    { name: "user words", tokens: 400, pieces: [piece("Please", 400)] },
+    { name: "tool results", tokens: 1_500, pieces: [piece("Read a.py", 1_000), ...small] },
+  ];
+  const slices = slicesOf(thread({ categories, unexplained: 0, sent: 1_900 }), NAMES);
+  const tiles = tilesOf(slices, 600, 300);
+  expect(tiles.map((tile) => [tile.tokens, tile.pieces.length])).toEqual([
+    [1_000, 1],
+    [500, 500],
+    [400, 1],
+  ]);
+  for (const [at, one] of tiles.entries())
+    for (const other of tiles.slice(at + 1)) {
+      const isBeside =
+        one.box.x + one.box.width <= other.box.x + 0.001 ||
+        other.box.x + other.box.width <= one.box.x + 0.001 ||
+        one.box.y + one.box.height <= other.box.y + 0.001 ||
+        other.box.y + other.box.height <= one.box.y + 0.001;
+      expect(isBeside).toBe(true);
+    }
+});
+
+test("what is unexplained has a tile without a piece", () => {
+  const tiles = tilesOf(slicesOf(thread(), NAMES), 600, 300);
+  expect(tiles.at(-1)).toMatchObject({ tokens: 30, pieces: [] });
+});
+
+test("of many calls the largest of neighbours are drawn, in order", () => {
+  const series = Array.from({ length: 10_000 }, (_, at) => call(at, at === 4_321 ? 99_999 : at));
+  const drawn = thinned(series, 1_000);
+  expect(drawn).toHaveLength(1_000);
+  expect(drawn.some((one) => one.sent === 99_999)).toBe(true);
+  expect(thinned(series.slice(0, 10), 1_000)).toHaveLength(10);
+});
+
+test("a cycle starts after the calls of those before it", () => {
+  const cycle = { cycle: 0, sent: 1, categories: [], unexplained: 0 };
+  const cycles = [8, 6, 3].map((calls) => ({ ...cycle, calls }));
+  expect(cycleStarts(thread({ cycles }))).toEqual([8, 14]);
+  expect(cycleStarts(thread())).toEqual([]);
+});
+
+test("an axis has a few round steps", () => {
+  expect([1, 3, 40_000, 160_000, 1_000_000].map(axisStep)).toEqual([1, 1, 10_000, 50_000, 200_000]);
+});
+
+test("long paths are shortened at their start", () => {
+  expect(shortName("Read /home/me/project/src/main.py")).toBe("Read …/src/main.py");
+  expect(shortName("Read C:\\Users\\me\\src\\main.cs")).toBe("Read …\\src\\main.cs");
+  expect(shortName("Bash make test")).toBe("Bash make test");
+  expect(shortName("Read src/main.py")).toBe("Read src/main.py");
+});
+
+test("tools are counted in the order in which they ran first", () => {
+  expect(toolsText(["Read", "Bash", "Read"])).toBe("Read ×2, Bash");
+  expect(toolsText([])).toBe("");
+});
