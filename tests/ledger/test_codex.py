@@ -283,6 +283,25 @@ def test_fork_has_what_it_copied(tmp_path: Path) -> None:
     }
 
 
+def test_copied_compaction_of_a_fork_leaves_what_it_kept(tmp_path: Path) -> None:
+    records = (
+        line("session_meta", id="f", forked_from_id="s", cwd="/project"),
+        message("user", "a" * 9_000),
+        message("assistant", "b" * 9_000),
+        compaction(kept("user", "c" * 1_000), kept("user", SUMMARY)),
+    )
+    own = (message("user", "d" * 1_000), message("assistant", "Done."), usage(10_835, 10, 10_835))
+    later = [record.replace(b"03:04:05", b"03:09:05") for record in own]
+    path = tmp_path / "fork.jsonl"
+    path.write_bytes(b"\n".join([*records, *later, b""]))
+    (ledger,) = read_ledger(Transcript("codex", str(path), 0.0, 0)).threads
+    assert tokens_of(ledger) == {
+        "system and tools": 9_999,
+        "user words": 800,
+        "compaction summary": 36,
+    }
+
+
 def fork(folder: Path, name: str, origin: str, *records: bytes, end: int = 5) -> Path:
     """A file that continues another one without repeating its records (since 0.166)."""
     base = {"thread_id": origin, "end_ordinal_exclusive": end}

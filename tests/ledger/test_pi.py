@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents import get_agent
 from brimline.agents.content import (
     AddedText,
     Images,
@@ -14,12 +15,13 @@ from brimline.agents.content import (
     Reasoning,
     ReplyText,
     SummaryText,
+    SystemPrompt,
     ToolResult,
     UserText,
     read_content,
 )
 from brimline.ledger.reader import ThreadLedger, read_ledger
-from brimline.transcripts.source import Transcript
+from brimline.transcripts.source import Places, Transcript
 
 AT = "2026-01-02T03:04:05.000Z"
 EPOCH = 1_767_323_045.0  # AT in seconds
@@ -70,10 +72,6 @@ def tokens_of(ledger: ThreadLedger) -> dict[str, int]:
     ("record", "expected"),
     [
         (
-            message("system", sections={"project_context": CONTEXT.format("Be kind.\n")}),
-            AddedText("memory", "/p/AGENTS.md", "Be kind.\n", EPOCH),
-        ),
-        (
             message("bashExecution", command="ls", output="a.txt"),
             AddedText("user", "!ls", "ls\na.txt", EPOCH),
         ),
@@ -91,6 +89,18 @@ def tokens_of(ledger: ThreadLedger) -> dict[str, int]:
 )
 def test_entry_that_is_not_the_users_has_a_name(record: dict[str, object], expected: Piece) -> None:
     assert pieces_of(record) == [expected]
+
+
+def test_system_prompt_has_memory_files_and_tools() -> None:
+    tool = {"name": "read", "description": "Read a file."}
+    sections = {"preamble": "You are.", "project_context": CONTEXT.format("Be kind.\n")}
+    memory, system = pieces_of(message("system", sections=sections, toolsAdded=[tool]))
+    assert memory == AddedText("memory", "/p/AGENTS.md", "Be kind.\n", EPOCH)
+    assert isinstance(system, SystemPrompt)
+    assert [(part.name, part.text) for part in system.parts] == [
+        ("system prompt", "You are."),
+        ("tool read", json.dumps(tool)),
+    ]
 
 
 def test_command_that_the_user_keeps_from_the_model_is_no_content() -> None:
@@ -142,9 +152,10 @@ def test_compaction_has_a_summary_and_keeps_records(first: dict[str, object], re
         entry("compaction", id="c", summary="All is well.", systemMessage=system, **first),
     )
     assert pieces == [
-        AddedText("memory", "/p/AGENTS.md", "Be kind.\n", EPOCH),
-        SummaryText("All is well.", EPOCH),
         KeptContent(records=records),
+        AddedText("memory", "/p/AGENTS.md", "Be kind.\n", EPOCH),
+        SystemPrompt((AddedText("tools", "system prompt", ""),)),
+        SummaryText("All is well.", EPOCH),
     ]
 
 
@@ -181,3 +192,42 @@ def test_memory_file_stays_when_the_first_prompt_is_edited(tmp_path: Path) -> No
         "memory files": 400,
         "user words": 200,
     }
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("AGENTS.md", "CLAUDE.md"), "AGENTS.md"),
+        (("AGENTS.override.md", "AGENTS.md"), "AGENTS.override.md"),
+        (("CLAUDE.md",), "CLAUDE.md"),
+    ],
+)
+def test_memory_files_of_older_versions_are_those_on_disk(
+    tmp_path: Path, names: tuple[str, ...], expected: str
+) -> None:
+    home, project = tmp_path / "home", tmp_path / "work" / "project"
+    (home / ".pi" / "agent").mkdir(parents=True)
+    project.mkdir(parents=True)
+    for name in names:
+        (project / name).write_text("a" * 1_000)
+    (project.parent / "AGENTS.md").mkdir()
+    (tmp_path / "AGENTS.md").write_text("b" * 1_000)
+    (home / ".pi" / "agent" / "AGENTS.md").write_text("c" * 1_000)
+    found = get_agent("pi").memory_files(Places(home=home, env={}), str(project))
+    files = (home / ".pi" / "agent" / "AGENTS.md", project / expected, tmp_path / "AGENTS.md")
+    assert found[:3] == [str(file) for file in files]
+    assert get_agent("pi").memory_files(Places(home=tmp_path, env={}), None) == []
+
+
+def test_memory_files_on_disk_do_not_count_beside_a_recorded_system_prompt(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("a" * 1_000)
+    session = entry("session", version=3, id="s", cwd=str(tmp_path))
+    recorded = message("system", sections={"preamble": "You are."})
+    for system, tokens in (([recorded], {}), ([], {"memory files": 400})):
+        path = tmp_path / "session.jsonl"
+        lines = [session, *system, message("user", "b" * 1_000), reply("c", 10_400, 1)]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        places = Places(home=tmp_path / "home", env={})
+        (ledger,) = read_ledger(Transcript("pi", str(path), 0.0, 0), places).threads
+        named = {key: value for key, value in tokens_of(ledger).items() if key == "memory files"}
+        assert named == tokens

@@ -81,8 +81,11 @@ class _ThreadReader:
     def _keep(self, content: KeptContent, number: int) -> None:
         if content.records:
             self.recorder.keep_records(number - content.records)
-        for piece in content.pieces:
-            self.recorder.keep_parts(self._parts.read(piece, number))
+            return
+        pieces = content.pieces
+        self.recorder.keep_parts(
+            part for piece in pieces for part in self._parts.read(piece, number)
+        )
 
 
 def read_ledger(transcript: Transcript, places: Places | None = None) -> SessionLedger:
@@ -157,13 +160,14 @@ def settle(
     """Account for every call of a thread, with rates that are learned from all of them.
 
     `system` is the recorded system prompt; `memory` are memory files, which count only if the
-    thread has no record of its own. So many `earlier` steps are of a file that it continues.
+    thread has no record of these or of its system prompt. So many `earlier` steps are of a file
+    that it continues.
     """
     steps = recorder.steps
     rates = Rates(steps)
     first = steps[0].inputs if steps else []
     is_recorded = any(part.category == "memory files" for part in first)
-    account = Account(rates, system, () if is_recorded else memory)
+    account = Account(rates, system, () if is_recorded or system else memory)
     fallen = {earlier + one.calls for one in thread.compactions if one.inferred}
     for place, step in enumerate(steps):
         if step.start == "rewound":

@@ -75,8 +75,11 @@ class StepRecorder:
             self.steps[-1].outputs.append(part)
 
     def keep_parts(self, parts: Iterable[ContextPart]) -> None:
-        """Enter what a compaction left in the context, whoever wrote it."""
-        self.inputs.extend(parts)
+        """Enter what a compaction left in the context, whoever wrote it.
+
+        The copy of a compaction in a fork has no event: what came in before it is gone too.
+        """
+        self.inputs, self._outputs, self._later_inputs = list(parts), [], []
 
     def keep_records(self, first: int) -> None:
         """Enter the parts of all records from the first on, which a compaction left."""

@@ -17,6 +17,7 @@ from brimline.agents.content import (
     ReplyText,
     RunOutcome,
     SummaryText,
+    SystemPrompt,
     ToolNames,
     ToolResult,
     UserText,
@@ -35,6 +36,7 @@ TOOLS = ToolNames(
 FAILURES = ("error", "aborted")
 IMAGE_OMITTED = "[Current model does not support images."  # though the result is recorded with it
 
+MEMORY_SECTION = "project_context"
 _MEMORY_FILE = re.compile(
     r'<project_instructions path="([^"\n]*)">\n(.*?)</project_instructions>', re.DOTALL
 )
@@ -57,14 +59,15 @@ class _Block(msgspec.Struct, frozen=True):
     arguments: msgspec.Raw = ABSENT
 
 
-class _Sections(msgspec.Struct, frozen=True):
-    """The parts of the system prompt, which 0.87 records."""
-
-    project_context: str = ""
+class _Tool(msgspec.Struct, frozen=True):
+    name: str = ""
 
 
 class _PiMessage(msgspec.Struct, frozen=True, rename="camel"):
-    """A message; the user's own commands have `command` and `output`."""
+    """A message; the user's own commands have `command` and `output`.
+
+    `sections` and `tools_added` are the system prompt, which 0.87 records.
+    """
 
     role: str | None = None
     content: msgspec.Raw = ABSENT
@@ -73,7 +76,8 @@ class _PiMessage(msgspec.Struct, frozen=True, rename="camel"):
     error_message: str | None = None
     stop_reason: str | None = None
     usage: _Usage = _Usage()
-    sections: _Sections = _Sections()
+    sections: dict[str, str] = {}
+    tools_added: list[msgspec.Raw] = []
     command: str = ""
     output: str = ""
     exclude_from_context: bool = False
@@ -109,6 +113,7 @@ class _PiLine(msgspec.Struct, frozen=True):
 _entry = msgspec.json.Decoder(_PiEntry)
 _message = msgspec.json.Decoder(_PiMessage)
 _blocks = msgspec.json.Decoder(str | list[_Block])
+_tool = msgspec.json.Decoder(_Tool)
 _line = msgspec.json.Decoder(_PiLine)
 
 
@@ -137,10 +142,10 @@ class PiContent:
             case "custom_message":
                 yield AddedText("hook", entry.custom_type, text_of(entry.content), at)
             case "compaction":
-                if entry.system_message is not None:
-                    yield from _memory_files(entry.system_message, at)
-                yield SummaryText(entry.summary, at)
                 yield KeptContent(records=self._count_kept(entry))
+                if entry.system_message is not None:
+                    yield from _system_prompt(entry.system_message, at)
+                yield SummaryText(entry.summary, at)
             case "branch_summary":
                 yield SummaryText(entry.summary, at)
             case _:
@@ -179,7 +184,7 @@ def _read_message(message: _PiMessage, at: float | None) -> Iterator[Piece]:
             ok = not message.is_error
             yield ToolResult(message.tool_call_id, ok, text, at=at, images=images)
         case "system":
-            yield from _memory_files(message, at)
+            yield from _system_prompt(message, at)
         case "bashExecution" if not message.exclude_from_context:
             output = f"{message.command}\n{message.output}"
             yield AddedText("user", f"!{message.command}", output, at)
@@ -191,10 +196,17 @@ def _read_message(message: _PiMessage, at: float | None) -> Iterator[Piece]:
             pass
 
 
-def _memory_files(system: _PiMessage, at: float | None) -> Iterator[Piece]:
-    for match in _MEMORY_FILE.finditer(system.sections.project_context):
+def _system_prompt(message: _PiMessage, at: float | None) -> Iterator[Piece]:
+    """Yield the memory files, and what else a system prompt holds."""
+    for match in _MEMORY_FILE.finditer(message.sections.get(MEMORY_SECTION, "")):
         path, text = match.groups()
         yield AddedText("memory", path, text, at)
+    texts = [text for name, text in message.sections.items() if name != MEMORY_SECTION]
+    tools = (
+        AddedText("tools", f"tool {_tool.decode(tool).name}", bytes(tool).decode())
+        for tool in message.tools_added
+    )
+    yield SystemPrompt((AddedText("tools", "system prompt", "\n".join(texts)), *tools))
 
 
 def _reply(message: _PiMessage, at: float | None) -> Iterator[Piece]:

@@ -9,6 +9,8 @@ from brimline.transcripts.client_settings import read_settings
 from brimline.transcripts.source import Places, Transcript, files_below, transcript_from_entry
 from brimline.windows import ClientSettings
 
+MEMORY_FILES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")  # of a folder the first counts
+
 
 class _Override(msgspec.Struct, frozen=True, rename="camel"):
     context_window: int | None = None
@@ -48,6 +50,15 @@ def agent_folder(places: Places) -> Path:
     """The folder that PI_CODING_AGENT_DIR names, else ~/.pi/agent."""
     named = places.env.get("PI_CODING_AGENT_DIR")
     return _expand(named, places) if named else places.home / ".pi" / "agent"
+
+
+def memory_files(places: Places, project: str | None) -> list[str]:
+    """The user's AGENTS.md, and those of the project and of the folders above it."""
+    dirs = [agent_folder(places)]
+    if project is not None and Path(project).is_absolute():
+        dirs += [Path(project), *Path(project).parents]
+    files = (next(filter(Path.is_file, map(each.joinpath, MEMORY_FILES)), None) for each in dirs)
+    return list(dict.fromkeys(str(file) for file in files if file is not None))
 
 
 def folders(places: Places) -> list[Path]:
