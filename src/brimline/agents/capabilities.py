@@ -65,3 +65,5 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     stream_reports_context: bool = True  # False: a run is measured by its transcript
     stream_ends_with_total: bool = False  # the stream's last line has the usage of the whole run
     display: ClientDisplay | None = None
+    # Categories of the ledger that the transcript has nothing of, and where their tokens are then.
+    unrecorded_content: dict[str, str] = {}

@@ -109,6 +109,9 @@ def _thread(context: Context, session: Session, thread: ExplainedThread) -> Iter
     if thread.sent is not None:
         window = reading.window.tokens if reading.window else thread.sent
         yield from _composition(context, thread, max(window, thread.sent))
+    for category in thread.categories:
+        if category.note:
+            yield from wrap(f"{category.name}: {category.note}", context.width)
     if thread.pending:
         pending = format_tokens(thread.pending)
         yield from wrap(f"About {pending} tokens more came in since the last call.", context.width)
@@ -130,7 +133,7 @@ def _thread(context: Context, session: Session, thread: ExplainedThread) -> Iter
 
 def _composition(context: Context, thread: ExplainedThread, whole: int) -> Iterator[str]:
     """Draw the categories as one bar of the window, then as a table, and what is unexplained."""
-    named = [NamedTokens(each.name, each.tokens) for each in thread.categories]
+    named = [NamedTokens(each.name, each.tokens) for each in thread.categories if each.tokens]
     named.append(NamedTokens(UNEXPLAINED, thread.unexplained))
     segments = [Segment(*LOOKS[each.name], each.tokens) for each in named]
     width = min(context.width, MAX_BAR_CELLS)

@@ -1,17 +1,18 @@
 """What `brimline explain` prints, and what the API and the page show."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from brimline.agents import capabilities_of
 from brimline.cache_misses import CacheMiss, find_misses
 from brimline.events import MAIN
 from brimline.ledger.accounts import Balance, Entry
 from brimline.ledger.parts import CATEGORIES
 from brimline.ledger.reader import SessionLedger, ThreadLedger
 from brimline.ledger.waste import Waste, find_waste
-from brimline.tracker import Thread
+from brimline.tracker import Session, Thread
 
 
 class ExplainedPiece(msgspec.Struct, frozen=True):
@@ -27,11 +28,15 @@ class ExplainedPiece(msgspec.Struct, frozen=True):
 
 
 class ExplainedCategory(msgspec.Struct, frozen=True):
-    """The pieces of a category, the largest first; they add up to its tokens."""
+    """The pieces of a category, the largest first; they add up to its tokens.
+
+    `note` says where the tokens of a category are that the client does not record.
+    """
 
     name: str
     tokens: int
     pieces: list[ExplainedPiece]
+    note: str | None = None
 
 
 class NamedTokens(msgspec.Struct, frozen=True):
@@ -108,19 +113,21 @@ def explain(ledgers: Sequence[SessionLedger], series: bool = False) -> Explained
     ordered = sorted(ledgers, key=lambda each: MAIN not in each.session.threads)
     session = ordered[0].session
     threads = {
-        ledger.thread: _explain_thread(ledger, each.session.threads[ledger.thread], series)
+        ledger.thread: _explain_thread(ledger, each.session, series)
         for each in ordered
         for ledger in each.threads
     }
     return Explained(session.agent, session.id, CATEGORIES, list(threads.values()))
 
 
-def _explain_thread(ledger: ThreadLedger, thread: Thread, series: bool) -> ExplainedThread:
+def _explain_thread(ledger: ThreadLedger, session: Session, series: bool) -> ExplainedThread:
+    thread = session.threads[ledger.thread]
+    unrecorded = capabilities_of(session.agent).unrecorded_content if ledger.entries else {}
     return ExplainedThread(
         thread=ledger.thread,
         model=thread.model,
         sent=ledger.sent,
-        categories=_categories(ledger.entries),
+        categories=_categories(ledger.entries, unrecorded),
         unexplained=ledger.unexplained,
         tool_results=_tool_tokens(ledger.entries),
         waste=find_waste(ledger.entries, ledger.steps),
@@ -131,14 +138,16 @@ def _explain_thread(ledger: ThreadLedger, thread: Thread, series: bool) -> Expla
     )
 
 
-def _categories(entries: Sequence[Entry]) -> list[ExplainedCategory]:
+def _categories(entries: Sequence[Entry], unrecorded: Mapping[str, str]) -> list[ExplainedCategory]:
     categories: list[ExplainedCategory] = []
     for name in CATEGORIES:
         mine = [entry for entry in entries if entry.part.category == name]
         mine.sort(key=lambda entry: entry.tokens, reverse=True)
-        if mine:
-            tokens = sum(entry.tokens for entry in mine)
-            categories.append(ExplainedCategory(name, tokens, [_piece(entry) for entry in mine]))
+        tokens = sum(entry.tokens for entry in mine)
+        note = None if mine else unrecorded.get(name)
+        if mine or note:
+            pieces = [_piece(entry) for entry in mine]
+            categories.append(ExplainedCategory(name, tokens, pieces, note))
     return categories
 
 
