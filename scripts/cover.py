@@ -20,6 +20,7 @@ PURE = (
     "formulas.py",
     "forecast.py",
     "cache_misses.py",
+    "ledger/*",
     "policy/*",
 )
 PURE_PERCENT, ALL_PERCENT = 100, 90

@@ -403,3 +403,37 @@ def test_split_adds_up(total: int, weights: list[float]) -> None:
     shares = split(total, weights)
     assert sum(shares) == total
     assert min(shares) >= 0
+
+
+def test_edit_that_is_reported_after_its_call_trims_it_too() -> None:
+    ledger = ledger_of(
+        call("a", 1_000),
+        part("tool results", 4_000, "old"),
+        call("b", 3_000),
+        part("tool results", 4_000, "new"),
+        call("c", 3_500),
+        Edited(call="c", kind="clear_tool_uses"),
+    )
+    left = {entry.part.what: entry.tokens for entry in ledger.entries}
+    assert left == {"system prompt and tools": 1_000, "old": 500, "new": 2_000}
+
+
+def test_edit_after_a_compaction_changes_nothing() -> None:
+    ledger = ledger_of(
+        call("a", 1_000), Compacted(at=1.0), Edited(call="b", kind="x"), call("b", 1_200)
+    )
+    assert [step.start for step in ledger.steps] == ["continued", "compacted"]
+
+
+def test_summary_call_that_is_not_the_last_stays() -> None:
+    ledger = ledger_of(call("s", 900), call("a", 1_000), Compacted(at=1.0, summary_call="s"))
+    assert [step.call.id for step in ledger.steps] == ["s", "a"]
+
+
+def test_compaction_that_keeps_all_records() -> None:
+    recorder = StepRecorder()
+    recorder.add_part(ContextPart("user words", "x", 100, record=1))
+    recorder.add_event(call("a", 1_000))
+    recorder.add_event(Compacted(at=1.0))
+    recorder.keep_records(1)
+    assert [kept.what for kept in recorder.inputs] == ["x"]

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from brimline.agents.content import Piece, ToolCall, ToolResult
+from brimline.agents.content import Images, Piece, ToolCall, ToolResult
 from brimline.ledger.parts import ContextPart, PartReader
 
 CALL = ToolCall("find", "1", arguments=msgspec.Raw(b'{"word": "x"}'), server="notes")
@@ -35,3 +35,9 @@ def test_result_of_a_call_before_the_new_context_keeps_its_tool() -> None:
 def test_server_that_the_reader_knows_counts() -> None:
     parts = parts_of(PartReader(), CALL, RESULT, ToolCall("mcp__files__read", "2"))
     assert [part.server for part in parts] == ["notes", "notes", "files"]
+
+
+def test_images_of_the_user() -> None:
+    (part,) = PartReader().read(Images(2), 1)
+    assert (part.category, part.images) == ("images", 2)
+    assert list(PartReader().read(Images(0), 1)) == []

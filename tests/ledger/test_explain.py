@@ -1,0 +1,56 @@
+"""What `explain` makes of ledgers: cycles, and tokens by tool, server, file and command."""
+
+from brimline.events import Call, Cleared, Compacted
+from brimline.ledger.explain import explain
+from brimline.ledger.parts import ContextPart
+from brimline.ledger.reader import SessionLedger, settle
+from brimline.ledger.steps import StepRecorder
+from brimline.tracker import Session, fold
+from brimline.usage import Usage
+
+
+def session_ledger(*items: Call | Cleared | Compacted | ContextPart) -> SessionLedger:
+    recorder = StepRecorder()
+    session = Session(agent="claude", id="s1", records_compactions=True)
+    for item in items:
+        if isinstance(item, ContextPart):
+            recorder.add_part(item)
+        else:
+            recorder.add_event(item)
+            session = fold(session, [item])
+    return SessionLedger(session, [settle("main", recorder, session.threads["main"])])
+
+
+def call(id: str, sent: int) -> Call:
+    return Call(id=id, usage=Usage(sent, 0, 0, 0), model="m")
+
+
+def test_cycles_end_with_their_last_call() -> None:
+    ledger = session_ledger(
+        Cleared(),
+        call("a", 1_000),
+        call("b", 2_000),
+        Compacted(at=1.0),
+        call("c", 1_500),
+    )
+    (thread,) = explain([ledger]).threads
+    assert [(each.cycle, each.calls, each.sent) for each in thread.cycles] == [
+        (1, 2, 2_000),
+        (2, 1, 1_500),
+    ]
+
+
+def test_results_by_tool_server_file_and_command() -> None:
+    read = ContextPart("tool results", "Read a", 400, tool="Read", file="a.py")
+    ask = ContextPart("tool results", "ask", 400, tool="mcp__tides__ask", server="tides")
+    run = ContextPart("tool results", "make", 400, tool="Bash", command="make")
+    ledger = session_ledger(call("a", 1_000), read, ask, run, call("b", 1_600))
+    results = explain([ledger]).threads[0].tool_results
+    assert [(each.name, each.tokens) for each in results.by_tool] == [
+        ("Read", 200),
+        ("mcp__tides__ask", 200),
+        ("Bash", 200),
+    ]
+    assert [each.name for each in results.by_server] == ["tides"]
+    assert [each.name for each in results.by_file] == ["a.py"]
+    assert [each.name for each in results.by_command] == ["make"]
