@@ -166,6 +166,17 @@ def test_tool_of_an_mcp_server_has_its_server(namespace: str) -> None:
     assert (part.tool, part.server) == ("mcp__files__read", "files")
 
 
+def test_tools_that_a_search_found_have_their_server() -> None:
+    tools = [{"type": "namespace", "name": "mcp__files", "tools": [{"name": "read"}]}]
+    call, found = parts_of(
+        item("tool_search_call", call_id="1", arguments={"query": "files"}),
+        item("tool_search_output", call_id="1", tools=tools),
+    )
+    assert (call.category, call.what) == ("tool calls", "tool_search files")
+    assert (found.category, found.what, found.server) == ("system and tools", "mcp__files", "files")
+    assert found.size == len(json.dumps(tools[0]))
+
+
 def test_results_of_subagents_have_their_category() -> None:
     records = (
         item("function_call", name="wait_agent", namespace="multi_agent_v1", call_id="1"),

@@ -31,6 +31,7 @@ from brimline.agents.content import (
     UserText,
     decode_arguments,
     decode_or_default,
+    server_of,
     text_of,
 )
 from brimline.transcripts.source import parse_time
@@ -94,8 +95,9 @@ class _Item(msgspec.Struct, frozen=True):
     namespace: str | None = None
     id: str | None = None
     call_id: str | None = None
-    arguments: str = ""
+    arguments: str | dict[str, object] = ""
     input: str = ""
+    tools: list[msgspec.Raw] = []
     action: _Action | None = None
     output: msgspec.Raw = ABSENT
     message: str | None = None
@@ -106,12 +108,24 @@ class _Item(msgspec.Struct, frozen=True):
         default=ABSENT, name="internal_chat_message_metadata_passthrough"
     )
 
+    @property
+    def argument_text(self) -> str:
+        """The arguments as a JSON text, as most items have them."""
+        arguments = self.arguments
+        return arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+
 
 class _Compacted(msgspec.Struct, frozen=True):
     """The summary of a local compaction, and the items that replace the conversation."""
 
     message: str = ""
     replacement_history: list[_Item] | None = None
+
+
+class _Tool(msgspec.Struct, frozen=True):
+    """A tool, or all tools of an MCP server, that a search found (since 0.166)."""
+
+    name: str = ""
 
 
 class _Plan(msgspec.Struct, frozen=True):
@@ -158,6 +172,7 @@ _item = msgspec.json.Decoder(_Item)
 _compacted = msgspec.json.Decoder(_Compacted)
 _parts = msgspec.json.Decoder(str | list[TextPart] | None)
 _passthrough = msgspec.json.Decoder(_Passthrough | None)
+_tool = msgspec.json.Decoder(_Tool)
 _plan = msgspec.json.Decoder(_Plan)
 _wrapped = msgspec.json.Decoder(_WrappedOutput)
 _wait = msgspec.json.Decoder(_Wait)
@@ -238,6 +253,14 @@ def _read_item(item: _Item, at: float | None) -> Iterator[Piece]:
             arguments = msgspec.json.encode({"query": query}).decode()
             yield ToolCall("web_search", item.id or "", "read", arguments=arguments, at=at)
             yield ToolResult(item.id or "", at=at, is_hosted=True)
+        case "tool_search_call":
+            yield ToolCall(
+                "tool_search", item.call_id or "", "read", arguments=item.argument_text, at=at
+            )
+        case "tool_search_output":
+            for tool in item.tools:
+                name = _tool.decode(tool).name
+                yield AddedText("tools", name, bytes(tool).decode(), at, server_of(name))
         case "reasoning":
             yield Reasoning("\n".join(filter(None, map(text_of, (item.summary, item.content)))), at)
         case "compaction" | "context_compaction" | "compaction_summary":
@@ -317,17 +340,17 @@ def _count_images(content: msgspec.Raw) -> int:
 def _tool_call(item: _Item, at: float | None) -> Iterator[Piece]:
     """A call; a patch, a script and a command may all change files."""
     kind: ToolKind
-    tool, call_id, arguments = item.name, item.call_id or "", item.arguments or item.input
+    tool, call_id, arguments = item.name, item.call_id or "", item.argument_text or item.input
     if item.namespace and item.namespace.startswith(MCP):
         tool = f"{item.namespace.removesuffix('__')}__{tool}"
     command, files, job = "", (), ""
     if tool == "update_plan":
-        plan = decode_or_default(_plan, item.arguments, _Plan())
+        plan = decode_or_default(_plan, arguments, _Plan())
         yield TodoList(tuple(step.todo() for step in plan.plan))
         yield PlanText(plan.explanation or "")
         kind = "todo"
     elif tool in WAITS:
-        wait = decode_or_default(_wait, item.arguments, _Wait())
+        wait = decode_or_default(_wait, arguments, _Wait())
         kind, job = "wait", str(wait.session_id or wait.cell_id)
     elif tool == "exec":
         kind = "command"
@@ -348,7 +371,7 @@ def _tool_call(item: _Item, at: float | None) -> Iterator[Piece]:
 def _command(item: _Item) -> str:
     if item.action is not None:
         return decode_arguments(msgspec.json.encode(item.action).decode()).command_line
-    return decode_arguments(item.arguments).command_line if item.name in COMMANDS else ""
+    return decode_arguments(item.argument_text).command_line if item.name in COMMANDS else ""
 
 
 def _patched_files(patch: str) -> tuple[str, ...]:
