@@ -60,6 +60,7 @@ class Account:
         self._system_parts = system or (SYSTEM,)
         self._memory = memory
         self.entries: list[Entry] = []
+        self._hosted: list[Entry] = []  # those of them that the provider put in itself
         self.unexplained = 0
         self.balances: list[Balance] = []
         self._totals: dict[Category, int] = dict.fromkeys(CATEGORIES, 0)
@@ -85,6 +86,7 @@ class Account:
 
     def clear(self) -> None:
         self.entries, self.unexplained = [], 0
+        self._hosted = []
         self._totals = dict.fromkeys(CATEGORIES, 0)
 
     def _start_cycle(self, place: int, step: Step) -> None:
@@ -176,6 +178,8 @@ class Account:
     def _enter(self, entry: Entry) -> None:
         if entry.tokens > 0:
             self.entries.append(entry)
+            if entry.part.is_hosted:
+                self._hosted.append(entry)
             self._totals[entry.part.category] += entry.tokens
 
     def _remove_unexplained(self, tokens: int) -> int:
@@ -185,10 +189,9 @@ class Account:
 
     def _remove_hosted(self, tokens: int) -> int:
         """Remove results of the provider's own tools, which it drops together after a turn."""
-        hosted = [entry for entry in self.entries if entry.part.is_hosted]
-        if tokens < MIN_DROPPED_SHARE * sum(entry.tokens for entry in hosted):
+        if tokens < MIN_DROPPED_SHARE * sum(entry.tokens for entry in self._hosted):
             return 0
-        return self._remove(tokens, RESULTS, hosted)
+        return self._remove(tokens, RESULTS, self._hosted)
 
     def _remove(
         self, tokens: int, categories: Iterable[Category], entries: Sequence[Entry] | None = None
