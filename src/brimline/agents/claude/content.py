@@ -182,8 +182,8 @@ class _Record(msgspec.Struct, frozen=True, rename="camel"):
     timestamp: str | None = None
     cwd: str | None = None
     git_branch: str | None = None
-    message: msgspec.Raw = ABSENT
-    attachment: msgspec.Raw = ABSENT
+    message: _ClaudeMessage | None = None
+    attachment: _Attachment | None = None
 
     @property
     def by_client(self) -> bool:
@@ -230,8 +230,6 @@ class _ClaudeLine(msgspec.Struct, frozen=True):
 
 
 _record = msgspec.json.Decoder(_Record)
-_message = msgspec.json.Decoder(_ClaudeMessage)
-_attachment = msgspec.json.Decoder(_Attachment)
 _memory_files = msgspec.json.Decoder(list[_MemoryFile])
 _tool = msgspec.json.Decoder(_Tool)
 _task = msgspec.json.Decoder(_Task)
@@ -264,12 +262,12 @@ class ClaudeContent:
         at = parse_time(entry.timestamp)
         match entry.type:
             case "assistant" if entry.message:
-                yield from self._recorded_reply(entry, at)
+                yield from self._recorded_reply(entry, entry.message, at)
             case "user" if entry.message:
-                for block in _message.decode(entry.message).blocks:
+                for block in entry.message.blocks:
                     yield from self._user_block(entry, block, at)
             case "attachment" if entry.attachment:
-                attachment = _attachment.decode(entry.attachment)
+                attachment = entry.attachment
                 if attachment.type == "queued_command":  # typed while the agent was working
                     yield from _user_text(text_of(attachment.prompt), at)
                 elif attachment.type == "prompt_snapshot":
@@ -292,8 +290,9 @@ class ClaudeContent:
                 self._has_replied = self._has_replied or isinstance(piece, ReplyText)
                 yield piece
 
-    def _recorded_reply(self, entry: _Record, at: float | None) -> Iterator[Piece]:
-        message = _message.decode(entry.message)
+    def _recorded_reply(
+        self, entry: _Record, message: _ClaudeMessage, at: float | None
+    ) -> Iterator[Piece]:
         if entry.is_api_error_message:
             yield from (ErrorText(block.text or "", at) for block in message.blocks)
         elif message.model != SYNTHETIC:
