@@ -373,6 +373,7 @@ def test_claude_agent_sdk_repeated_compaction_and_reset_count_once() -> None:
     for _ in range(2):
         tracker.observe(SimpleNamespace(new_conversation_id="c2", uuid="u2"))
     assert tracker.reading.cycle == 2
+    tracker.observe(agent_message("m3", 60_000))
     tracker.observe({**boundary, "uuid": None})
     assert tracker.reading.cycle == 3
 
