@@ -6,10 +6,13 @@ bench/results/compare.json and the table into README.md; `--table` prints the st
 """
 
 import argparse
+import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +25,7 @@ from brimline import __version__
 from brimline.testing.fake_model import Billed
 from hook import CLIENT, COMPILE, Row, Scene, launcher
 from measure import Case, run
-from serving import serving
+from serving import Daemon, serving
 from statuslines import Peer, peers
 from tree import Plan, Tree, make, transcripts
 
@@ -41,6 +44,7 @@ FORK = "00000002-0000-4000-8000-000000000002"
 OLDER = "older client"  # it hands no context figures to a status line
 AFTER_COMPACTION = 0.05  # how far an estimate may be off before the first call after a compaction
 SIDE_THREADS = ("main", "subagent")  # what every client writes into its files
+SETTLE_S = 0.2  # the daemon stores what it read after its answer
 LARGE_TRANSCRIPT_BYTES = 100_000_000
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -325,30 +329,50 @@ def agents_of(totals: Sequence[Outcome]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def cpu_of(row: Row, scene: Scene, daemon: Daemon | None = None) -> float:
+    """The CPU seconds of one status line: its process, and its daemon's until it is at rest."""
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, str(scene.stdin), os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+    ]
+    before = daemon.cpu_ns if daemon else 0
+    pid = os.posix_spawn(row.command[0], row.command, scene.env | row.env, file_actions=actions)
+    _, _, usage = os.wait4(pid, 0)
+    if daemon:
+        time.sleep(SETTLE_S)
+    after = daemon.cpu_ns if daemon else 0
+    return usage.ru_utime + usage.ru_stime + (after - before) / 1e9
+
+
 def time_lines(others: Sequence[Peer], work: Path, rounds: int) -> dict[str, list[float]]:
-    """The time of each line in times of an empty process: with a short transcript, a long one."""
+    """The CPU of each line in times of an empty process: with a short transcript, a long one."""
     with serving(work) as daemon:
         compiled = work / "compiled"
         sources = sorted(map(str, CLIENT.parent.glob("*.c")))
         subprocess.run([*COMPILE, str(compiled), *sources], check=True)
-        empty = Row("empty", ["/bin/sh", "-c", "true"])
-        rows = [Row("brimline", launcher(work / "launcher", daemon.socket, compiled))]
-        rows += [Row(name_of(peer), peer.command, peer.env) for peer in others]
+        rows = [
+            Row("empty", ["/bin/sh", "-c", "true"]),
+            Row("brimline", launcher(work / "launcher", daemon.socket, compiled)),
+            *(Row(name_of(peer), peer.command, peer.env) for peer in others),
+        ]
         ratios: dict[str, list[float]] = {row.name: [] for row in rows}
         for size in (1_000, LARGE_TRANSCRIPT_BYTES):
             scene = Scene.of(work, work, size)
             (transcript,) = transcripts(work / f"transcript-{size}")
             with transcript.open("rb") as file:
                 *_, last_record = file
+            seconds: dict[str, list[float]] = {row.name: [] for row in rows}
             for number in range(rounds + 1):
-                for row in (empty, *rows):
+                for row in rows:
                     with transcript.open("ab") as file:  # as in use: there is something new
                         file.write(last_record)
-                    row.measure(scene)
-                    if not number:  # the first round fills the page cache and the daemon
-                        row.seconds[scene.stdin].clear()
+                    taken = cpu_of(row, scene, daemon if row.name == "brimline" else None)
+                    if number:  # the first round fills the page cache and the daemon
+                        seconds[row.name].append(taken)
             for row in rows:
-                ratios[row.name].append((row.ms(scene) or 0) / (empty.ms(scene) or 1))
+                ratio = statistics.median(seconds[row.name]) / statistics.median(seconds["empty"])
+                ratios[row.name].append(ratio)
     return ratios
 
 
@@ -363,7 +387,7 @@ def time_reports(tree: Path, work: Path, rounds: int) -> float:
             taken = run(case.command, environment(home) | {"CLAUDE_CONFIG_DIR": str(tree)})
             if number:
                 case.runs.append(taken)
-    return ours.median / ccusage.median
+    return ours.best / ccusage.best
 
 
 def kept_tree(megabytes: int) -> Path:
@@ -437,9 +461,12 @@ def table(results: Results) -> str:
         ["tokens until the compaction", *("yes" if e.shows_compaction else "no" for e in tools)],
         ["agents read", *(str(len(each.agents)) for each in tools)],
         ["totals equal the bill", *(_share(each.totals) for each in tools)],
-        ["status line, short transcript", *(_times(each.line_ratio) for each in tools)],
-        ["status line, 100 MB transcript", *(_times(each.long_line_ratio) for each in tools)],
-        [f"report of {results.tree_mb / 1_000:g} GB", *(_times(e.read_ratio) for e in tools)],
+        ["CPU of a status line", *(_times(each.line_ratio) for each in tools)],
+        ["the same, 100 MB transcript", *(_times(each.long_line_ratio) for each in tools)],
+        [
+            f"time of a report of {results.tree_mb / 1_000:g} GB",
+            *(_times(e.read_ratio) for e in tools),
+        ],
     ]
     lines = [header, ["---"] * len(header), *rows]
     return "".join(f"| {' | '.join(cells)} |\n".replace("|  |", "| |") for cells in lines)
