@@ -262,6 +262,16 @@ def test_results_that_are_reported_again_count_once() -> None:
     assert inputs.tokens() == 4_000
 
 
+def test_clock_that_was_set_back_keeps_no_input() -> None:
+    inputs = Inputs()
+    inputs.add("unseen", 1.0, 10)
+    inputs.add(MAIN, 99.0, 10)
+    inputs.fold(call("a", 100.0))
+    inputs.add(MAIN, 101.0, 10_000)
+    inputs.fold(call("b", 10.0))
+    assert inputs.tokens() == 0
+
+
 def test_rewind_drops_what_came_in_on_the_other_branch() -> None:
     inputs = Inputs()
     inputs.add(MAIN, 1.0, 500)

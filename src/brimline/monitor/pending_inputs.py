@@ -45,8 +45,8 @@ class _ThreadInputs:
         before, call = self._call, thread.current_call
         if call is None or call.at is None:
             return
-        if before is not None and (before.at or 0.0) > call.at:  # rewound: of another branch
-            self._inputs = []
+        if before is not None and (before.at or 0.0) > call.at:
+            self._inputs = []  # rewound: of another branch; or the clock was set back
         is_next = thread.call_count == self._call_count + 1
         if before is not None and is_next:
             self._learn(call.usage.sent - before.usage.held, call.at)
