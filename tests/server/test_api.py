@@ -64,6 +64,29 @@ def test_timeline_has_the_cost_of_the_calls_with_a_known_price(daemon: Running) 
     assert daemon.get("/v1/sessions/sdk-1/timeline")["cost"] == cost
 
 
+def test_timeline_has_the_cache_misses_of_every_thread(daemon: Running) -> None:
+    """After a compaction only the system prompt, which the first call read, can be missed."""
+    now = time.time()
+    cold = {"input": 100, "cache_read": 0, "cache_write": 100_000, "output": 500}
+    rows = [call_event(number) for number in range(7)]
+    for number, row in enumerate(rows):
+        row["event"] |= {"at": now - 90 + number, "usage": USAGE if number in (0, 3) else cold}
+    rows[3]["event"] = {"type": "Compacted", "at": now - 87, "before": 100_600}
+    rows[5]["event"] |= {"thread": "helper", "usage": USAGE}
+    rows[6]["event"] |= {"thread": "helper", "at": now}
+    daemon.post("/v1/events", {"events": rows})
+    misses = daemon.get("/v1/sessions/sdk-1/timeline")["misses"]
+    assert [(row["thread"], row["call"], row["number"], row["tokens"]) for row in misses] == [
+        ("helper", "c6", 2, 99_600),
+        ("main", "c1", 2, 99_600),
+        ("main", "c2", 3, 99_600),
+        ("main", "c4", 4, 90_000),
+    ]
+    causes = [row["cause"] for row in misses]
+    assert causes == [*["tools or instructions changed"] * 3, "compaction"]
+    assert misses[0]["cost"] == pytest.approx(99_600 * (3.75 - 0.30) / 1e6)
+
+
 def test_event_without_a_time_has_that_of_its_arrival(daemon: Running) -> None:
     began, row = time.time(), call_event(1)
     del row["event"]["at"]

@@ -14,7 +14,7 @@ ONE, OTHER = "44444444-4444-4444-8444-444444444444", "55555555-5555-4555-8555-55
 
 def test_history_shows_the_figures_of_the_api(story: Story, screen: Screen) -> None:
     write_past(story.daemon, ONE, "/home/u/one")
-    write_past(story.daemon, OTHER, "/home/u/other", "claude-opus-4-5")
+    write_past(story.daemon, OTHER, "/home/u/other", "claude-opus-4-5", missed=20_000)
     story.daemon.until("/v1/sessions", lambda views: len(views) == 2)
     screen.open("#/history")
     served = story.daemon.get("/v1/history?since=30d")
@@ -39,11 +39,15 @@ def test_history_shows_the_figures_of_the_api(story: Story, screen: Screen) -> N
     for by in ("project", "model", "agent"):
         for split in served[f"{by}s"]:
             line = screen.find(f"by-{by}").locator(f'[data-key="{split["key"]}"]')
-            assert line.locator("td").all_inner_texts()[1:] == [
+            assert line.locator("td").all_text_contents()[1:] == [
                 str(split["sessions"]),
                 f"{split['sent'] // 1_000}K",
                 f"${split['cost']:.2f}",
+                f"${split['misses']['cost']:.2f}" if split["misses"]["calls"] else "",
             ]
+    assert served["total"]["misses"]["calls"] == 1
+    cost = screen.find("totals").locator('[data-figure="cache misses"]')
+    expect(cost).to_have_text(f"${served['total']['misses']['cost']:.2f}")
     expect(screen.find("limits").locator("tbody tr")).to_have_count(len(served["limits"]))
     screen.page.get_by_role("link", name="one", exact=True).click()
     expect(screen.find("session-page")).to_have_attribute("data-session", ONE)

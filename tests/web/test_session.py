@@ -223,14 +223,17 @@ def marks(screen: Screen) -> set[str]:
 
 
 def test_every_kind_of_mark_is_shown(story: Story, screen: Screen) -> None:
-    """A compaction, a level, a message, a handoff and a model."""
+    """A compaction, a level, a message, a handoff, a model and a cache miss."""
     daemon, path = story.daemon, story.daemon.folder / "handoff.md"
     path.write_text("Go on.")
     story.report(SESSION, call("m0", 20_000), call("m1", 105_000), agent="claude")
     daemon.hook(hook_input("UserPromptSubmit"))
     daemon.hand_over(SESSION, path, "me")
     packed = {"type": "Compacted", "trigger": "manual", "before": 105_000, "after": 20_000}
-    story.report(SESSION, packed, call("m2", 30_000, model="claude-opus-4-5"), agent="claude")
+    opus = {"model": "claude-opus-4-5"}
+    cold = call("m3", 31_000, **opus)
+    cold["usage"] |= {"cache_read": 0, "cache_write": 30_988}
+    story.report(SESSION, packed, call("m2", 30_000, **opus), cold, agent="claude")
     opened_at(screen, SESSION)
     (delivered,) = story.timeline(SESSION)["messages"]
     (compaction,) = story.timeline(SESSION)["compactions"]
@@ -241,11 +244,13 @@ def test_every_kind_of_mark_is_shown(story: Story, screen: Screen) -> None:
         "handoff handoff by me",
         f"compaction manual, 105K to {compaction['after'] // 1_000}K",
         "model switch claude-sonnet-4-5 to claude-opus-4-5",
+        "cache miss 30K paid again for $0.17 after 0 s: tools or instructions changed",
     }
     line = screen.find("compactions").locator('[data-cycle="0"]')
     expect(line).to_contain_text(f"105,000{compaction['after']:,}manual")
     legend = screen.page.get_by_role("list", name="Legend")
-    for words in ("C compaction", "L level", "@ message delivered", "H handoff", "M model switch"):
+    for words in ("C compaction", "L level", "@ message delivered", "H handoff", "M model switch",
+                  "cache miss"):  # fmt: skip
         expect(legend).to_contain_text(words)
 
 

@@ -11,8 +11,13 @@ from server.running import Running
 from .story import MODEL
 
 
-def write_past(daemon: Running, session: str, project: str, model: str = MODEL) -> None:
-    """Write a session of two calls and a compaction, an hour ago."""
+def write_past(
+    daemon: Running, session: str, project: str, model: str = MODEL, missed: int = 0
+) -> None:
+    """Write a session of two calls and a compaction, an hour ago.
+
+    If the cache `missed` that many tokens, a third call wrote them.
+    """
     folder = daemon.home / ".claude" / "projects" / "past"
     folder.mkdir(parents=True, exist_ok=True)
     common = {"sessionId": session, "cwd": project, "version": "2.1.325", "isSidechain": False}
@@ -23,15 +28,17 @@ def write_past(daemon: Running, session: str, project: str, model: str = MODEL) 
          "compactMetadata": {"trigger": "auto", "preTokens": 160_000}},
         _reply(f"m1-{session}", 30_000, model),
     ]  # fmt: skip
+    if missed:
+        lines.append(_reply(f"m2-{session}", 30_040, model, missed))
     begun = time.time() - 3_600
     stamped = [{**common, **line, "timestamp": _stamp(begun + at)} for at, line in enumerate(lines)]
     text = "".join(f"{json.dumps(line)}\n" for line in stamped)
     (folder / f"{session}.jsonl").write_text(text)
 
 
-def _reply(id: str, sent: int, model: str) -> dict[str, object]:
-    usage = {"input_tokens": 10, "cache_read_input_tokens": sent - 10,
-             "cache_creation_input_tokens": 0, "output_tokens": 50}  # fmt: skip
+def _reply(id: str, sent: int, model: str, written: int = 0) -> dict[str, object]:
+    usage = {"input_tokens": 10, "cache_read_input_tokens": sent - 10 - written,
+             "cache_creation_input_tokens": written, "output_tokens": 50}  # fmt: skip
     message = {"id": id, "type": "message", "role": "assistant", "model": model, "content": "",
                "usage": usage, "stop_reason": "end_turn"}  # fmt: skip
     return {"type": "assistant", "uuid": f"u-{id}", "requestId": f"r-{id}", "message": message}

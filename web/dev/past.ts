@@ -93,6 +93,18 @@ export function timelineOf(view: SessionView, now: number): Timeline {
   return {
     calls: calls(view, now),
     cost: 4.2,
+    misses: [
+      {
+        call: "msg_main00090",
+        number: 91,
+        at: at(90),
+        tokens: 61_400,
+        cost: 0.58,
+        idle_s: 4_020,
+        cause: "idle longer than the cache lives",
+        thread: "main",
+      },
+    ],
     compactions: [
       {
         session,
@@ -268,6 +280,11 @@ export function historyOf(views: SessionView[], now: number): History {
         output: 240_000 + busy * 30_000,
       },
       cost: back === 3 ? null : 7.4 + busy * 1.93,
+      misses: {
+        calls: busy % 4,
+        tokens: (busy % 4) * 71_000,
+        cost: back === 3 ? null : (busy % 4) * 0.67,
+      },
     };
   });
   const limits = [
@@ -333,6 +350,11 @@ export function historyOf(views: SessionView[], now: number): History {
     sent: Math.round(810_000_000 * part),
     output: Math.round(11_000_000 * part),
     cost: 412.7 * part,
+    misses: {
+      calls: Math.ceil(140 * part),
+      tokens: Math.round(9_400_000 * part),
+      cost: 38.2 * part,
+    },
   });
   const projects = ["shop", "docs-site", "warehouse"].map((name, at) =>
     split(`/home/dev/work/${name}`, 0.5 - at / 6),

@@ -210,6 +210,7 @@ export interface components {
             messages: components["schemas"]["Message"][];
             handoffs: components["schemas"]["HandoffHead"][];
             cost: number | null;
+            misses: components["schemas"]["ThreadMiss"][];
         };
         CallRow: {
             session: string;
@@ -309,6 +310,17 @@ export interface components {
             draft: boolean;
             used_at: number | null;
         };
+        ThreadMiss: {
+            call: string;
+            number: number;
+            at: number | null;
+            tokens: number;
+            cost: number | null;
+            idle_s: number | null;
+            /** @enum {unknown} */
+            cause: "clear" | "compaction" | "context edit" | "effort switch" | "idle longer than the cache lives" | "model switch" | "resume" | "rewind" | "tools or instructions changed" | "unknown";
+            thread: string;
+        };
         HandoffView: {
             handoffs: components["schemas"]["HandoffRow"][];
         };
@@ -344,6 +356,7 @@ export interface components {
             compactions: number;
             usage: components["schemas"]["DayUsage"];
             cost: number | null;
+            misses: components["schemas"]["MissTotal"];
         };
         DayUsage: {
             input: number;
@@ -351,6 +364,11 @@ export interface components {
             cache_write: number;
             output: number;
             cache_write_1h: number;
+        };
+        MissTotal: {
+            calls: number;
+            tokens: number;
+            cost: number | null;
         };
         LearnedLimit: {
             agent: string;
@@ -383,6 +401,7 @@ export interface components {
             sent: number;
             output: number;
             cost: number | null;
+            misses: components["schemas"]["MissTotal"];
         };
         SessionChange: {
             session?: components["schemas"]["SessionRowChange"];
@@ -476,11 +495,13 @@ export type CompactionRow = components['schemas']['CompactionRow'];
 export type SignalRow = components['schemas']['SignalRow'];
 export type Message = components['schemas']['Message'];
 export type HandoffHead = components['schemas']['HandoffHead'];
+export type ThreadMiss = components['schemas']['ThreadMiss'];
 export type HandoffView = components['schemas']['HandoffView'];
 export type HandoffRow = components['schemas']['HandoffRow'];
 export type History = components['schemas']['History'];
 export type Day = components['schemas']['Day'];
 export type DayUsage = components['schemas']['DayUsage'];
+export type MissTotal = components['schemas']['MissTotal'];
 export type LearnedLimit = components['schemas']['LearnedLimit'];
 export type PastSession = components['schemas']['PastSession'];
 export type Split = components['schemas']['Split'];

@@ -169,6 +169,30 @@ test("a compaction reported only by a hook is marked at its time", () => {
   ]);
 });
 
+test("a cache miss is marked at its call, with its cost and likely cause", () => {
+  const miss = {
+    call: "m2",
+    thread: "main",
+    number: 2,
+    at: NOW + 20,
+    tokens: 61_400,
+    cost: 0.58,
+    idle_s: 4_020,
+    cause: "idle longer than the cache lives" as const,
+  };
+  const gone = { ...miss, call: "other" };
+  const plain = { ...miss, call: "a1", thread: "agent", cost: null, idle_s: null };
+  const told = timeline({
+    calls: CALLS.slice(0, 2).concat(CALLS.slice(3)),
+    misses: [miss, gone, plain],
+  });
+  const plot = plotOf(told.calls, "calls");
+  expect(marksOf(told, plot).map(({ kind, x, text }) => [kind, x, text])).toEqual([
+    ["miss", 2, "61K paid again: idle longer than the cache lives"],
+    ["miss", 3, "61K paid again for $0.58 after 1 h: idle longer than the cache lives"],
+  ]);
+});
+
 test("a point has the marks that are closer to it than to its neighbours", () => {
   const mark = (x: number) => ({ kind: "note" as const, x, at: null, thread: "main", text: "" });
   const marks = [1, 1.4, 1.9, 2.4, 9].map(mark);

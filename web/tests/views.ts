@@ -102,6 +102,7 @@ export function timeline(part: Partial<Timeline> = {}): Timeline {
     messages: [],
     handoffs: [],
     cost: null,
+    misses: [],
     ...part,
   };
 }

@@ -1,9 +1,10 @@
-/** Sessions, peaks, compactions, tokens and cost by day. */
+/** Sessions, peaks, compactions, tokens, cost and cache misses by day. */
 
 import type { Day } from "../api-types";
 import { count, day, dollars, tokens } from "../format";
 import { sentOf } from "../timeline/plot";
 import { ColumnChart } from "./column-chart";
+import { MissCell } from "./splits";
 import { type Column, Table } from "./table";
 
 const COLUMNS: Column[] = [
@@ -16,6 +17,7 @@ const COLUMNS: Column[] = [
   { name: "cache read", figure: true },
   { name: "output", figure: true },
   { name: "cost", figure: true },
+  { name: "misses", figure: true },
 ];
 
 interface Chart {
@@ -30,6 +32,7 @@ const CHARTS: Chart[] = [
   { title: "Compactions", value: (row) => row.compactions, words: count },
   { title: "Tokens sent", value: (row) => sentOf(row.usage), words: tokens },
   { title: "Cost", value: (row) => row.cost, words: dollars },
+  { title: "Cache misses", value: (row) => row.misses.cost, words: dollars },
 ];
 
 export function Days({ days }: { days: Day[] }) {
@@ -85,6 +88,7 @@ function Line({ row }: { row: Day }) {
       <td class="figure">{tokens(row.usage.cache_read)}</td>
       <td class="figure">{tokens(row.usage.output)}</td>
       <td class="figure">{dollars(row.cost)}</td>
+      <MissCell misses={row.misses} />
     </tr>
   );
 }

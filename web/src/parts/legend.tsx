@@ -21,7 +21,14 @@ export function Legend({ lines, marks }: { lines: Line[]; marks: Mark[] }) {
       ))}
       {kinds.map((kind) => (
         <li key={kind}>
-          <b class="sign">{MARKS[kind].symbol}</b> {MARKS[kind].word}
+          {kind === "miss" ? (
+            <svg class="miss" viewBox="0 0 6 12" aria-hidden="true">
+              <path d="M3 0v12" />
+            </svg>
+          ) : (
+            <b class="sign">{MARKS[kind].symbol}</b>
+          )}{" "}
+          {MARKS[kind].word}
         </li>
       ))}
     </ul>

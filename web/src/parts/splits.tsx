@@ -1,8 +1,8 @@
 /** The totals of a period, and their parts by project, model and agent. */
 
 import { useSignal } from "@preact/signals";
-import type { History, Split } from "../api-types";
-import { count, dollars, tokens } from "../format";
+import type { History, MissTotal, Split } from "../api-types";
+import { count, dollars, plural, tokens } from "../format";
 import { type Column, Table } from "./table";
 
 const PAGE = 8;
@@ -11,21 +11,36 @@ const FIGURES: Column[] = [
   { name: "sessions", figure: true },
   { name: "sent", figure: true },
   { name: "cost", figure: true },
+  { name: "misses", figure: true },
 ];
 
+/** What cache misses cost; empty if there were none. */
+export function MissCell({ misses }: { misses: MissTotal }) {
+  return (
+    <td class="figure" title={missText(misses)}>
+      {misses.calls > 0 && dollars(misses.cost)}
+    </td>
+  );
+}
+
+function missText({ calls, tokens: missed }: MissTotal): string {
+  return `${plural(calls, "cache miss", "cache misses")}, ${tokens(missed)} tokens paid again`;
+}
+
 export function Totals({ total }: { total: Split }) {
-  const figures: [string, string][] = [
+  const figures: [name: string, value: string, title?: string][] = [
     ["sessions", count(total.sessions)],
     ["calls", count(total.calls)],
     ["compactions", count(total.compactions)],
     ["sent", tokens(total.sent)],
     ["output", tokens(total.output)],
     ["cost", dollars(total.cost)],
+    ["cache misses", dollars(total.misses.cost), missText(total.misses)],
   ];
   return (
     <dl class="key-figures" aria-label="Totals" data-testid="totals">
-      {figures.map(([name, value]) => (
-        <div key={name}>
+      {figures.map(([name, value, title]) => (
+        <div key={name} title={title}>
           <dt>{name}</dt>
           <dd data-figure={name}>{value}</dd>
         </div>
@@ -60,6 +75,7 @@ function SplitTable({ title, by, rows }: { title: string; by: string; rows: Spli
             <td class="figure">{count(row.sessions)}</td>
             <td class="figure">{tokens(row.sent)}</td>
             <td class="figure">{dollars(row.cost)}</td>
+            <MissCell misses={row.misses} />
           </tr>
         ))}
       </Table>

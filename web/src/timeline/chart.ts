@@ -5,6 +5,7 @@ import { clock, shortPercent, tokens } from "../format";
 import {
   drawHorizontalLine,
   drawMark,
+  drawMiss,
   laneAssigner,
   MAX_LANES,
   SYMBOL_WIDTH_PX,
@@ -205,7 +206,8 @@ export class Chart {
     for (const mark of this.drawing?.marks ?? []) {
       const x = Math.round(plot.valToPos(mark.x, "x", true));
       if (x < bbox.left || x > bbox.left + bbox.width) continue;
-      drawMark(plot, theme, mark, x, lane(x));
+      if (mark.tokens === undefined) drawMark(plot, theme, mark, x, lane(x));
+      else drawMiss(plot, theme, x, mark.tokens);
     }
     ctx.restore();
   }

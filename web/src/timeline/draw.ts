@@ -14,6 +14,7 @@ export interface Theme {
   font: string;
 }
 
+const MISS_WIDTH_PX = 3;
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3]];
 
 export function themeOf(box: HTMLElement): Theme {
@@ -107,6 +108,18 @@ export function drawMark(plot: uPlot, theme: Theme, mark: Mark, x: number, lane:
   ctx.fillStyle = theme.ink;
   ctx.font = `${end ? "600 " : ""}${scaledFont(theme)}`;
   ctx.fillText(MARKS[mark.kind].symbol, x, foot);
+}
+
+/** Draw the tokens of a cache miss as a bar, in the unit of the y axis. */
+export function drawMiss(plot: uPlot, theme: Theme, x: number, tokens: number): void {
+  const { ctx, bbox } = plot;
+  const top = Math.max(bbox.top, plot.valToPos(tokens, "y", true));
+  const width = MISS_WIDTH_PX * devicePixelRatio;
+  ctx.save();
+  ctx.globalAlpha = 0.5;
+  ctx.fillStyle = theme.limit;
+  ctx.fillRect(x - width / 2, top, width, bbox.top + bbox.height - top);
+  ctx.restore();
 }
 
 function scaledFont(theme: Theme): string {

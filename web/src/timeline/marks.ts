@@ -1,10 +1,18 @@
 /** What happened in a session beside its calls, as marks on the timeline. Pure. */
 
-import type { CompactionRow, HandoffHead, SignalRow, Timeline } from "../api-types";
-import { count, shortPercent, tokens } from "../format";
+import type { CompactionRow, HandoffHead, SignalRow, ThreadMiss, Timeline } from "../api-types";
+import { count, dollars, duration, shortPercent, tokens } from "../format";
 import type { Placed, Plot } from "./plot";
 
-export type MarkKind = "compaction" | "clear" | "model" | "level" | "message" | "handoff" | "note";
+export type MarkKind =
+  | "compaction"
+  | "clear"
+  | "model"
+  | "level"
+  | "message"
+  | "handoff"
+  | "miss"
+  | "note";
 
 export const MARKS: Record<MarkKind, { symbol: string; word: string }> = {
   compaction: { symbol: "C", word: "compaction" },
@@ -13,6 +21,7 @@ export const MARKS: Record<MarkKind, { symbol: string; word: string }> = {
   level: { symbol: "L", word: "level" },
   message: { symbol: "@", word: "message delivered" },
   handoff: { symbol: "H", word: "handoff" },
+  miss: { symbol: "$", word: "cache miss" },
   note: { symbol: "!", word: "note" },
 };
 
@@ -22,6 +31,8 @@ export interface Mark {
   at: number | null;
   thread: string;
   text: string;
+  /** The tokens that a cache miss paid again: the height of its bar. */
+  tokens?: number;
 }
 
 /** Every mark of a timeline, in order. */
@@ -32,6 +43,7 @@ export function marksOf(timeline: Timeline, plot: Plot): Mark[] {
     ...messageMarks(timeline, plot),
     ...timeline.handoffs.flatMap((row) => handoffMarks(row, plot)),
     ...modelMarks(plot),
+    ...missMarks(timeline, plot),
   ];
   return marks.filter((mark) => Number.isFinite(mark.x)).sort((a, b) => a.x - b.x);
 }
@@ -123,6 +135,24 @@ function modelMarks(plot: Plot): Mark[] {
     last.set(call.thread, item);
   }
   return marks;
+}
+
+function missMarks(timeline: Timeline, plot: Plot): Mark[] {
+  const places = new Map(plot.placed.map(({ call, x }) => [`${call.thread}\n${call.call}`, x]));
+  return timeline.misses.map((miss) => ({
+    kind: "miss",
+    x: places.get(`${miss.thread}\n${miss.call}`) ?? Number.NaN,
+    at: miss.at,
+    thread: miss.thread,
+    text: missText(miss),
+    tokens: miss.tokens,
+  }));
+}
+
+function missText({ tokens: missed, cost, idle_s, cause }: ThreadMiss): string {
+  const after = idle_s === null ? "" : ` after ${duration(idle_s)}`;
+  const price = cost === null ? "" : ` for ${dollars(cost)}`;
+  return `${tokens(missed)} paid again${price}${after}: ${cause}`;
 }
 
 /** The marks that are closer to a point than to its neighbours. */

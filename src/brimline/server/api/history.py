@@ -21,6 +21,7 @@ from brimline.survey.files import find_transcripts
 from brimline.survey.index import TranscriptIndex
 from brimline.survey.report import (
     GroupBy,
+    MissTotal,
     ReportFilter,
     ReportLine,
     TranscriptSummary,
@@ -55,6 +56,7 @@ class Day(msgspec.Struct, frozen=True):
     compactions: int
     usage: DayUsage
     cost: float | None
+    misses: MissTotal
 
 
 class Split(msgspec.Struct, frozen=True):
@@ -67,6 +69,7 @@ class Split(msgspec.Struct, frozen=True):
     sent: int
     output: int
     cost: float | None
+    misses: MissTotal
 
 
 class PastSession(msgspec.Struct, frozen=True):
@@ -164,7 +167,14 @@ def read_history(places: Places, cache: Path) -> list[TranscriptSummary]:
 def _day(line: ReportLine) -> Day:
     usage = msgspec.convert(line.usage, DayUsage, from_attributes=True)
     return Day(
-        line.key, line.sessions, line.calls, line.peak_sent, line.compactions, usage, line.cost
+        day=line.key,
+        sessions=line.sessions,
+        calls=line.calls,
+        peak_sent=line.peak_sent,
+        compactions=line.compactions,
+        usage=usage,
+        cost=line.cost,
+        misses=line.misses,
     )
 
 
@@ -177,6 +187,7 @@ def _split(line: ReportLine) -> Split:
         sent=line.usage.sent,
         output=line.usage.output,
         cost=line.cost,
+        misses=line.misses,
     )
 
 

@@ -9,7 +9,8 @@ from typing import Literal, NamedTuple, TypeAlias, TypeVar
 import msgspec
 
 from brimline.agents import capabilities_of
-from brimline.events import MAIN
+from brimline.cache_misses import CacheMiss, MissFinder
+from brimline.events import MAIN, Call, is_compaction_thread
 from brimline.handoff import compute_freshness
 from brimline.inbox import Message, with_expiry
 from brimline.monitor.monitor import Monitor
@@ -103,6 +104,12 @@ class HandoffHead(msgspec.Struct, frozen=True):
     used_at: float | None
 
 
+class ThreadMiss(CacheMiss, frozen=True, kw_only=True):
+    """A cache miss of a thread."""
+
+    thread: str
+
+
 class Timeline(msgspec.Struct, frozen=True):
     """What happened in a session; `cost` is an estimate in dollars, None if no price is known."""
 
@@ -112,6 +119,7 @@ class Timeline(msgspec.Struct, frozen=True):
     messages: list[Message]
     handoffs: list[HandoffHead]
     cost: float | None
+    misses: list[ThreadMiss]
 
 
 class HandoffView(msgspec.Struct, frozen=True):
@@ -216,15 +224,17 @@ class Views:
     async def timeline(self, session: str) -> Timeline:
         now = self._monitor.now()
         calls = await self._store.calls(session)
+        compactions = await self._store.compactions(session)
         return Timeline(
             calls=calls,
-            compactions=await self._store.compactions(session),
+            compactions=compactions,
             signals=await self._store.signals(session),
             messages=[with_expiry(each, now) for each in await self._store.messages(session)],
             handoffs=msgspec.convert(
                 await self._store.handoffs(session), list[HandoffHead], from_attributes=True
             ),
             cost=_cost_of(calls),
+            misses=_misses_of(calls, compactions),
         )
 
 
@@ -259,6 +269,27 @@ def _cost_of(calls: Iterable[CallRow]) -> float | None:
     ]
     known = [dollars for dollars in costs if dollars is not None]
     return fsum(known) if known else None
+
+
+def _misses_of(calls: Iterable[CallRow], compactions: Iterable[CompactionRow]) -> list[ThreadMiss]:
+    """Return the cache misses of calls that are sorted by thread."""
+    compacted = {(row.thread, row.cycle) for row in compactions}
+    misses: list[ThreadMiss] = []
+    finder, before = MissFinder(), None
+    for row in calls:
+        if is_compaction_thread(row.thread):
+            continue
+        if before is None or before.thread != row.thread:
+            finder, before = MissFinder(), row
+        change = None
+        if row.cycle != before.cycle:
+            change = "compaction" if (row.thread, row.cycle - 1) in compacted else "clear"
+        usage = msgspec.convert(row, Usage, from_attributes=True)
+        call = Call(id=row.call, usage=usage, at=row.at, model=row.model, thread=row.thread)
+        if miss := finder.add(call, change):
+            misses.append(ThreadMiss(**msgspec.structs.asdict(miss), thread=row.thread))
+        before = row
+    return misses
 
 
 def _for_view(row: SessionRow) -> SessionRow:
