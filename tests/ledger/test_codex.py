@@ -388,3 +388,36 @@ def test_fork_of_a_file_that_is_gone_is_read_alone(sessions: Path, origin: str) 
     path = fork(sessions, "bbbb", origin, *FORKED)
     (thread,) = read_ledger(Transcript("codex", str(path), 0.0, 0)).threads
     assert tokens_of(thread) == {"system and tools": 10_800, "user words": 400}
+
+
+@pytest.mark.parametrize(
+    ("turns", "tokens"),
+    [
+        (1, {"memory files": 800, "user words": 800, "agent's words": 400}),
+        (2, {"memory files": 800, "user words": 400}),
+    ],
+)
+def test_rollback_returns_to_the_context_before_its_turns(
+    tmp_path: Path, turns: int, tokens: dict[str, int]
+) -> None:
+    """The memory file is in front of the first turn, and stays."""
+    typed = line("event_msg", type="user_message")
+    first = sum(tokens.values()) + 10_000
+    ledger = ledger_of(
+        tmp_path,
+        message("user", "# AGENTS.md instructions for /p\n" + "a" * 1_969),
+        message("user", "b" * 1_000),
+        typed,
+        message("assistant", "c" * 1_000),
+        usage(11_200, 400, 11_200),
+        message("user", "d" * 3_000),
+        typed,
+        message("assistant", "Hm."),
+        usage(12_800, 1, 24_001),
+        line("event_msg", type="thread_rolled_back", num_turns=turns),
+        message("user", "e" * 1_000),
+        typed,
+        message("assistant", "Yes."),
+        usage(first, 1, 40_000),
+    )
+    assert tokens_of(ledger) == {"system and tools": 10_000, **tokens}

@@ -416,7 +416,7 @@ def _read_completed(item: _LineItem) -> Iterator[Piece]:
             files = tuple(change.path for change in item.changes or ())
             yield ToolCall("patch", item.id, "edit", files=files)
         case "mcp_tool_call":
-            yield ToolCall(f"{item.server}.{item.tool}", item.id)
+            yield ToolCall(f"{item.server}.{item.tool}", item.id, server=item.server)
         case "web_search":
             arguments = msgspec.json.encode({"query": item.query}).decode()
             yield ToolCall("web_search", item.id, "read", arguments=arguments)
