@@ -100,6 +100,22 @@ def test_reading_shows_each_figure_and_origin(story: Story, screen: Screen) -> N
     expect(screen.find("json")).to_contain_text('"percent": 75')
 
 
+def test_pending_tokens_are_shown_apart_until_a_call_contains_them(
+    story: Story, screen: Screen
+) -> None:
+    daemon = story.daemon
+    daemon.hook(status_input(60_000), "statusline")
+    screen.open(f"#/session/{SESSION}")
+    expect(screen.find("tokens")).to_have_text("60,000 of 200,000 tokens")
+    expect(screen.find("pending")).to_have_count(0)
+    daemon.hook(hook_input("PostToolBatch", tool_calls=[{"tool_response": "x" * 30_000}]))
+    expect(screen.find("pending")).to_have_text("+ about 12K pending")
+    expect(screen.find("tokens")).to_have_text("60,000 of 200,000 tokens")
+    expect(screen.find("percent")).to_have_text("30.0%")
+    daemon.hook(status_input(71_000), "statusline")
+    expect(screen.find("pending")).to_have_count(0)
+
+
 def test_header_shows_how_near_the_limit_is_and_what_was_used(story: Story, screen: Screen) -> None:
     grown(story)
     opened_at(screen, "one")
