@@ -30,7 +30,7 @@ def write_draft(
     like: Path | None = None,
     sync: bool = False,
 ) -> Path:
-    """Write what is to become a file beside it, and return the draft's path.
+    """Write the new content of a file to a draft next to it, and return the draft's path.
 
     The draft has the mode, owner and attributes of the file `like`, if that exists; `private` takes
     all permissions of others away. A draft that cannot be completed is removed.

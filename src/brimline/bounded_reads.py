@@ -1,4 +1,4 @@
-"""Blocking reads beside an event loop: each in a thread, waited for only so long.
+"""Blocking reads outside the event loop: each in a thread, waited for only so long.
 
 A file system that hangs (NFS, FUSE) hangs every thread that reads from it, for as long as it likes.
 Such a thread is left behind: the caller goes on with what it knew before, the number of threads is

@@ -96,9 +96,9 @@ class UnknownSession(BrimlineError):
     def __init__(self, name: str, candidates: Iterable[str] = (), near: str | None = None) -> None:
         self.name, self.candidates, self.near = name, tuple(candidates), near
         listed = ", ".join(self.candidates)
-        found = f"Matches: {listed}. Give more of the id, or pass --agent." if listed else None
+        matches = f"Matches: {listed}. Give more of the id, or pass --agent." if listed else None
         all_listed = "`brimline status --all` lists the sessions on this machine."
-        self.hint = found or (f"Did you mean {near}? {all_listed}" if near else all_listed)
+        self.hint = matches or (f"Did you mean {near}? {all_listed}" if near else all_listed)
         kind = "more than one session matches" if self.candidates else "no file or session named"
         super().__init__(f"{kind} {name!r}")
 

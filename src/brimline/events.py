@@ -67,7 +67,7 @@ class Call(Event, frozen=True):
 
 
 class Spent(Event, frozen=True):
-    """Tokens billed without an occupancy: of passes and calls beside the thread's own.
+    """Tokens billed without an occupancy: of passes and calls other than the thread's own.
 
     With an `id` they are those of one call: a later copy of the same id and model replaces an
     earlier one. Without it they are of an unknown number of calls. `cost` is in USD, by the client.

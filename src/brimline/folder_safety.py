@@ -17,7 +17,7 @@ LOGGER = logging.getLogger("brimline.folders")
 
 ROOT_UID = 0
 # In a user namespace (bubblewrap, a rootless container) the system's folders belong to this user.
-# Outside of one it is an ordinary user, mostly called nobody.
+# Outside of one it is an ordinary user, mostly called `nobody`.
 OVERFLOW_UID = 65_534
 
 _UID_MAP = "/proc/self/uid_map"

@@ -288,17 +288,17 @@ INSTALLED = InstalledHooks("claude", Path("/s"), events=("Stop",), autostart=Tru
 
 def test_long_unused_agent_is_ok(user: User) -> None:
     check = hooks(user.context, "claude", [INSTALLED], status_with(hooks={"claude": NOW - 90_000}))
-    assert (check.well, check.told) == (True, "1 hook installed, last event 1d ago")
+    assert (check.well, check.finding) == (True, "1 hook installed, last event 1d ago")
     check = hooks(
         user.context, "claude", [INSTALLED], status_with(session(5), hooks={"codex": NOW})
     )
-    assert (check.well, check.told) == (True, "1 hook installed, no events yet")
+    assert (check.well, check.finding) == (True, "1 hook installed, no events yet")
 
 
 def test_daemon_without_hook_times_gives_no_warning(user: User) -> None:
     written(user, NOW)
     check = hooks(user.context, "claude", [INSTALLED], status_with(session(5)))
-    assert (check.well, check.told) == (True, "1 hook installed")
+    assert (check.well, check.finding) == (True, "1 hook installed")
 
 
 def written(user: User, at: float) -> None:
@@ -327,7 +327,7 @@ def test_transcript_growth_without_hooks_is_reported(
     check = hooks(user.context, "claude", [INSTALLED], status_with(session(1), hooks=times))
     assert check.well is (message is None)
     if message is not None:
-        assert check.told == f"1 hook installed, no event {message}"
+        assert check.finding == f"1 hook installed, no event {message}"
         assert check.hint
 
 
@@ -360,12 +360,12 @@ def test_hooks_posted_to_another_port_fail_only_if_a_daemon_runs(user: User) -> 
     )
     check = hooks(user.context, "claude", [installed], status_with(address="http://127.0.0.1:9"))
     assert not check.well
-    assert check.told == "sent to http://127.0.0.1:8420, but the daemon is at http://127.0.0.1:9"
+    assert check.finding == "sent to http://127.0.0.1:8420, but the daemon is at http://127.0.0.1:9"
     assert "`brimline serve --background --port 8420`" in str(check.hint)
     assert "`brimline setup claude --transport command`" in str(check.hint)
     for status in (status_with(), DaemonReport(problem="none")):
         check = hooks(user.context, "claude", [installed], status)
-        assert (check.well, check.told) == (True, "1 hook installed, sent over HTTP")
+        assert (check.well, check.finding) == (True, "1 hook installed, sent over HTTP")
 
 
 @pytest.mark.parametrize(
@@ -400,14 +400,14 @@ def test_hook_problem_is_reported_with_a_hint(
 ) -> None:
     check = hooks(user.context, "claude", [installed], status_with())
     assert not check.well
-    assert check.told.startswith(message)
+    assert check.finding.startswith(message)
     assert check.hint
 
 
 def test_last_session_with_a_too_old_client_is_reported() -> None:
     report = status_with(session(9, version="2.1.325"), session(5, version="2.1.97"))
     check = version("claude", report.version_of("claude"))
-    assert (check.well, check.told) == (False, "2.1.97; tested up to 2.1.325")
+    assert (check.well, check.finding) == (False, "2.1.97; tested up to 2.1.325")
     assert check.hint == "Update it to 2.1.139 or newer to use Brimline's hooks."
     check = version("claude", "2.1.97", has_hooks=False)
     assert (check.well, check.optional) == (True, True)
@@ -418,9 +418,9 @@ def test_last_session_with_a_too_old_client_is_reported() -> None:
 
 def test_doctor_names_the_newest_version_that_was_tested() -> None:
     check = version("claude", "3.0.1")
-    assert (check.well, check.told) == (True, "3.0.1; tested up to 2.1.325")
+    assert (check.well, check.finding) == (True, "3.0.1; tested up to 2.1.325")
     unknown = status_with(session(5, version=None)).version_of("claude")
-    assert version("claude", unknown).told == "unknown; tested up to 2.1.325"
+    assert version("claude", unknown).finding == "unknown; tested up to 2.1.325"
 
 
 def test_doctor_warns_once_about_a_newer_client(user: User) -> None:
@@ -459,27 +459,27 @@ def test_tested_versions_are_those_of_the_client_tests() -> None:
 
 
 def test_observation_from_the_future_reports_a_wrong_clock() -> None:
-    checks = {check.about: check for check in events(status_with(session(-600)), NOW)}
-    assert (checks["clock"].well, checks["clock"].told) == (False, "10m behind the events")
+    checks = {check.name: check for check in events(status_with(session(-600)), NOW)}
+    assert (checks["clock"].well, checks["clock"].finding) == (False, "10m behind the events")
     assert all(check.well for check in events(status_with(session(5), session(-2)), NOW))
 
 
 def test_other_daemon_version_and_lost_events_are_reported() -> None:
-    checks = {check.about: check for check in daemon(status_with(version="0.0.1", dropped=3), NOW)}
+    checks = {check.name: check for check in daemon(status_with(version="0.0.1", dropped=3), NOW)}
     assert not checks["daemon"].well
-    assert (checks["losses"].well, checks["losses"].told) == (False, "0 malformed, 3 dropped")
+    assert (checks["losses"].well, checks["losses"].finding) == (False, "0 malformed, 3 dropped")
     assert checks["losses"].hint == FULL
 
 
 def test_unwritable_or_full_store_is_reported_with_a_hint(tmp_path: Path) -> None:
-    assert store(tmp_path / "not" / "yet").told == "none yet"
+    assert store(tmp_path / "not" / "yet").finding == "none yet"
     (tmp_path / "brimline.db").write_bytes(b"x" * 2_000_000)
     assert store(tmp_path) == Check("store", True, f"2.0 MB at {tmp_path}/brimline.db", ROOM)
     full = store(tmp_path, least=1 << 62)
     assert (full.well, full.hint) == (False, ROOM)
-    assert full.told.endswith(" free on its disk")
+    assert full.finding.endswith(" free on its disk")
     check = store(tmp_path / "brimline.db")
-    assert (check.well, check.told) == (False, f"{tmp_path}/brimline.db is not a folder")
+    assert (check.well, check.finding) == (False, f"{tmp_path}/brimline.db is not a folder")
     assert "BRIMLINE_STATE_DIR" in str(check.hint)
 
 
@@ -502,11 +502,11 @@ def test_store_problem_fails_the_check_until_it_is_resolved(user: User) -> None:
 
 def test_spool_counts_waiting_and_lost_events(tmp_path: Path) -> None:
     assert spool(tmp_path).well
-    assert spool(tmp_path / ("x" * 300)).told == "empty"
+    assert spool(tmp_path / ("x" * 300)).finding == "empty"
     for size, shown_size in ((1, "1 KB"), (3_400, "3 KB"), (100_000, "0.1 MB")):
         (tmp_path / "spool").write_bytes(b"x" * size)
-        assert spool(tmp_path).told == f"{shown_size} waiting for the daemon"
+        assert spool(tmp_path).finding == f"{shown_size} waiting for the daemon"
     (tmp_path / "spool").write_bytes(b"x" * 2_000_000)
     (tmp_path / "spool.dropped").write_bytes(b"...")
     check = spool(tmp_path)
-    assert (check.well, check.told) == (False, "2.0 MB waiting for the daemon, 3 events lost")
+    assert (check.well, check.finding) == (False, "2.0 MB waiting for the daemon, 3 events lost")

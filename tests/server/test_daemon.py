@@ -350,7 +350,7 @@ def test_doctor_reports_missing_hooks_and_a_missing_daemon(daemon: Running) -> N
     report = daemon.command("doctor", "--json")
     checks = {check["about"]: check for check in json.loads(report.stdout)}
     assert report.returncode == 0, report.stdout
-    assert checks["heard"]["told"].startswith("1 session, the last")
+    assert checks["sessions"]["told"].startswith("1 session, the last")
     daemon.stop()
     report = daemon.command("doctor")
     assert (report.returncode, "\n--  daemon" in report.stdout) == (0, True)

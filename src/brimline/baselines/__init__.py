@@ -1,4 +1,4 @@
-"""Baseline: what a fresh session of an agent holds before anybody has said anything."""
+"""Baseline: what a fresh session of an agent holds before the first prompt."""
 
 from brimline.baselines.answers import Category
 from brimline.baselines.measure import Baseline, baseline

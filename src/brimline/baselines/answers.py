@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 Source: TypeAlias = Literal["get_context_usage", "/context"]
-RowKind: TypeAlias = Literal["used", "deferred", "beside"]
+RowKind: TypeAlias = Literal["used", "deferred", "other"]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 MESSAGES = "Messages"
@@ -62,8 +62,8 @@ class _Row(msgspec.Struct, frozen=True, rename="camel"):
         if self.is_deferred or self.kind == "deferred" or self.name.endswith("(deferred)"):
             return "deferred"
         if self.kind is not None:
-            return "used" if self.kind == "used" else "beside"
-        return "beside" if self.name.lower().endswith(("free space", "buffer")) else "used"
+            return "used" if self.kind == "used" else "other"
+        return "other" if self.name.lower().endswith(("free space", "buffer")) else "used"
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -128,9 +128,7 @@ def parse_command_answer(
 def _categories(rows: list[_Row]) -> tuple[Category, ...]:
     parts = ((row, row.row_kind) for row in rows)
     return tuple(
-        Category(row.name, row.tokens, part == "deferred")
-        for row, part in parts
-        if part != "beside"
+        Category(row.name, row.tokens, part == "deferred") for row, part in parts if part != "other"
     )
 
 

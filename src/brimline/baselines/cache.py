@@ -30,7 +30,7 @@ class CachedAnswer(msgspec.Struct, frozen=True):
     answer: Answer
 
 
-_kept = msgspec.json.Decoder(CachedAnswer)
+_cached_answer = msgspec.json.Decoder(CachedAnswer)
 
 
 def cache_path(cache: Path, *parts: str) -> Path:
@@ -41,13 +41,13 @@ def cache_path(cache: Path, *parts: str) -> Path:
 def load_answer(path: Path, now: float) -> CachedAnswer | None:
     """Return a cached answer; None if it is missing, corrupt, too old, or of other memory files."""
     try:
-        kept = _kept.decode(read_regular_file(path))
+        cached = _cached_answer.decode(read_regular_file(path))
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
-    current = kept.version == __version__ and abs(now - kept.at) < MAX_AGE_S
-    if not current or kept.memory != hash_files(kept.answer.memory_files):
+    current = cached.version == __version__ and abs(now - cached.at) < MAX_AGE_S
+    if not current or cached.memory != hash_files(cached.answer.memory_files):
         return None
-    return kept
+    return cached
 
 
 def save_answer(path: Path, answer: Answer, now: float) -> CachedAnswer:
@@ -55,13 +55,13 @@ def save_answer(path: Path, answer: Answer, now: float) -> CachedAnswer:
 
     A disk that is full or read-only only makes the next time slower.
     """
-    kept = CachedAnswer(__version__, now, hash_files(answer.memory_files), answer)
+    cached = CachedAnswer(__version__, now, hash_files(answer.memory_files), answer)
     if not answer.estimated and not answer.without:
         with suppress(OSError):
             create_private_folder(path.parent)
             _remove_old(path.parent, now)
-            replace_file(path, msgspec.json.encode(kept))
-    return kept
+            replace_file(path, msgspec.json.encode(cached))
+    return cached
 
 
 def _remove_old(folder: Path, now: float) -> None:

@@ -21,7 +21,7 @@ from brimline.transcripts.source import Places, files_below
 
 EXTENSIONS = ("rules", "agents", "skills", "commands", "output-styles")
 USER_FILES = ("settings.json", "CLAUDE.md", *EXTENSIONS)
-# Below `plugins`; beside them the client keeps what it writes at each start.
+# Below `plugins`, where the client also keeps what it writes at each start.
 PLUGIN_FILES = ("installed_plugins.json", "known_marketplaces.json", "cache", "marketplaces")
 
 # In the working folder, and in each folder above it.
@@ -61,19 +61,19 @@ class _ClaudeState(msgspec.Struct, frozen=True, rename="camel"):
 
 def fingerprint(places: Places, cwd: Path) -> str:
     """Hash what changes the overhead of a session that starts in a folder."""
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     for label, content in _parts(places, cwd):
         for part in (label.encode("utf-8", "surrogateescape"), content):
-            made.update(len(part).to_bytes(8, "big"))
-            made.update(part)
-    return made.hexdigest()
+            digest.update(len(part).to_bytes(8, "big"))
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def hash_files(paths: Iterable[str]) -> str:
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in paths:
-        made.update(hashlib.sha256(_read_or_size(Path(path)) or b"").digest())
-    return made.hexdigest()
+        digest.update(hashlib.sha256(_read_or_size(Path(path)) or b"").digest())
+    return digest.hexdigest()
 
 
 def _parts(places: Places, cwd: Path) -> Iterator[tuple[str, bytes]]:
@@ -99,8 +99,8 @@ def _read_below(path: Path) -> Iterator[tuple[str, bytes]]:
     if content is not None:
         yield str(path), content
         return
-    found = (entry.path for ending in TEXT_SUFFIXES for entry in files_below(str(path), ending))
-    for name in sorted(found):
+    paths = (entry.path for ending in TEXT_SUFFIXES for entry in files_below(str(path), ending))
+    for name in sorted(paths):
         yield name, _read_or_size(Path(name)) or b""
 
 

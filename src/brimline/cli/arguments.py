@@ -5,8 +5,8 @@ import argparse
 from brimline.agents import agent_names, all_agents, get_agent
 
 
-def add_flag(to: argparse.ArgumentParser, name: str, about: str) -> None:
-    to.add_argument(name, action="store_true", help=about)
+def add_flag(to: argparse.ArgumentParser, name: str, help_text: str) -> None:
+    to.add_argument(name, action="store_true", help=help_text)
 
 
 def add_json(to: argparse.ArgumentParser, instead_of: str = "text") -> None:
@@ -14,8 +14,8 @@ def add_json(to: argparse.ArgumentParser, instead_of: str = "text") -> None:
 
 
 def add_agent(to: argparse.ArgumentParser, default: str | None = None) -> None:
-    about = f"only this agent: {', '.join(agent_names())}"
-    to.add_argument("--agent", type=parse_agent, metavar="A", default=default, help=about)
+    help_text = f"only this agent: {', '.join(agent_names())}"
+    to.add_argument("--agent", type=parse_agent, metavar="A", default=default, help=help_text)
 
 
 def parse_agent(text: str) -> str:
@@ -36,20 +36,20 @@ def chosen_agents(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def add_since(to: argparse.ArgumentParser, default: str | None = None) -> None:
-    about = "how far to look back: 90m, 24h, 7d, 2w"
-    to.add_argument("--since", metavar="SPAN", default=default, help=about)
+    help_text = "how far to look back: 90m, 24h, 7d, 2w"
+    to.add_argument("--since", metavar="SPAN", default=default, help=help_text)
 
 
 def add_status_arguments(
     to: argparse.ArgumentParser, default: str | None = argparse.SUPPRESS
 ) -> None:
     """Add the arguments of `status`, which `brimline` without a command has too."""
-    about = "include older sessions"
-    to.add_argument("--all", action="store_true", default=default, help=about)
+    help_text = "include older sessions"
+    to.add_argument("--all", action="store_true", default=default, help=help_text)
     add_agent(to, default)
     add_since(to, default)
-    about = "print JSON instead of a table"
-    to.add_argument("--json", action="store_true", default=default, help=about)
+    help_text = "print JSON instead of a table"
+    to.add_argument("--json", action="store_true", default=default, help=help_text)
 
 
 def check_utf8(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`brimline baseline`: what a fresh session of an agent holds before anybody has said anything."""
+"""`brimline baseline`: what a fresh session of an agent holds before the first prompt."""
 
 import argparse
 import sys
@@ -21,8 +21,8 @@ COLUMNS = (
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
-    about = "the agent to ask (default: claude)"
-    to.add_argument("--agent", type=parse_agent, metavar="A", default="claude", help=about)
+    help_text = "the agent to ask (default: claude)"
+    to.add_argument("--agent", type=parse_agent, metavar="A", default="claude", help=help_text)
     to.add_argument("--model", metavar="M", help="the model id, as the agent writes it")
     add_flag(to, "--fresh", "ask the client again, and ignore the cache")
     add_json(to, "a table")

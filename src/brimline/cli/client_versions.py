@@ -35,12 +35,12 @@ def find_version(agent: str, places: Places) -> str | None:
 
 
 def _package_version(agent: str, places: Places) -> str | None:
-    """Read the version beside the client's command: to start the client would take a second."""
+    """Read the version from the package of the client's command, without starting it."""
     command = get_agent(agent).capabilities.start_command
-    found = shutil.which(command[0], path=places.env.get("PATH", "")) if command else None
-    if found is None:
+    executable = shutil.which(command[0], path=places.env.get("PATH", "")) if command else None
+    if executable is None:
         return None
-    for folder in Path(os.path.realpath(found)).parents:
+    for folder in Path(os.path.realpath(executable)).parents:
         if "node_modules" not in folder.parts:
             return None
         with suppress(OSError, msgspec.DecodeError):

@@ -105,10 +105,10 @@ def create_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser
     parsers = top.add_subparsers(dest="command", metavar="COMMAND", prog="brimline")
     # All commands are needed for the help, and for the error about a wrong name.
     for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
-        about = COMMANDS[name]
-        description = f"{about[0].upper()}{about[1:]}."
+        summary = COMMANDS[name]
+        description = f"{summary[0].upper()}{summary[1:]}."
         parser = parsers.add_parser(
-            name, help=about, description=description, formatter_class=HelpFormatter
+            name, help=summary, description=description, formatter_class=HelpFormatter
         )
         _add_colour(parser, argparse.SUPPRESS)
         if words is None or name in words:

@@ -22,7 +22,7 @@ class Option(msgspec.Struct, frozen=True):
     """An option of a command; a value is one of `values`, or anything if there are none."""
 
     names: tuple[str, ...]
-    about: str
+    description: str
     takes_value: bool
     values: tuple[str, ...]
 
@@ -31,7 +31,7 @@ class Command(msgspec.Struct, frozen=True):
     """A command, and the words that it takes without an option."""
 
     name: str
-    about: str
+    description: str
     options: tuple[Option, ...]
     words: tuple[str, ...]
 
@@ -40,8 +40,8 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.usage = "brimline completion SHELL"
     to.epilog = INSTALL
     to.formatter_class = argparse.RawDescriptionHelpFormatter
-    about = f"the shell to complete in: {', '.join(SCRIPTS)}"
-    to.add_argument("shell", choices=tuple(SCRIPTS), metavar="SHELL", help=about)
+    description = f"the shell to complete in: {', '.join(SCRIPTS)}"
+    to.add_argument("shell", choices=tuple(SCRIPTS), metavar="SHELL", help=description)
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
@@ -81,8 +81,8 @@ def _bash(commands: list[Command]) -> Iterator[str]:
         for option in command.options:
             if option.takes_value:
                 patterns = "|".join(f'"{command.name} {name}"' for name in option.names)
-                found = f'-W "{" ".join(option.values)}"' if option.values else "-f"
-                yield f'    {patterns}) COMPREPLY=($(compgen {found} -- "$word")); return ;;'
+                completions = f'-W "{" ".join(option.values)}"' if option.values else "-f"
+                yield f'    {patterns}) COMPREPLY=($(compgen {completions} -- "$word")); return ;;'
     yield "    esac"
     yield '    if [ "$COMP_CWORD" = 1 ]; then'
     yield f'        words="{" ".join(command.name for command in commands)} help"'
@@ -103,7 +103,7 @@ def _zsh(commands: list[Command]) -> Iterator[str]:
     yield "    local -a commands"
     yield "    commands=("
     for command in commands:
-        yield f"        {shlex.quote(f'{command.name}:{command.about}')}"
+        yield f"        {shlex.quote(f'{command.name}:{command.description}')}"
     yield "    )"
     yield "    if (( CURRENT == 2 )); then _describe command commands; return; fi"
     yield "    case $words[2] in"
@@ -112,8 +112,10 @@ def _zsh(commands: list[Command]) -> Iterator[str]:
         for option in command.options:
             value = f":value:({' '.join(option.values)})" if option.values else ":value:_files"
             for name in option.names:
-                about = option.about.replace("[", "(").replace("]", ")").replace(":", ";")
-                text = f"{name}[{about}]{value if option.takes_value else ''}"
+                description = (
+                    option.description.replace("[", "(").replace("]", ")").replace(":", ";")
+                )
+                text = f"{name}[{description}]{value if option.takes_value else ''}"
                 yield f"        {shlex.quote(text)} \\"
         words = f"({' '.join(command.words)})" if command.words else "_files"
         yield f"        {shlex.quote(f'*:argument:{words}')} ;;"
@@ -128,7 +130,7 @@ def _fish(commands: list[Command]) -> Iterator[str]:
     for command in commands:
         yield (
             f"complete -c brimline -n __fish_use_subcommand -f -a {command.name} "
-            f"-d {_quote_for_fish(command.about)}"
+            f"-d {_quote_for_fish(command.description)}"
         )
         inside = f"complete -c brimline -n '__fish_seen_subcommand_from {command.name}'"
         if command.words:
@@ -140,7 +142,7 @@ def _fish(commands: list[Command]) -> Iterator[str]:
             value = f" -x -a {_quote_for_fish(' '.join(option.values))}" if option.values else " -r"
             yield (
                 f"{inside} {' '.join(names)}{value if option.takes_value else ''} "
-                f"-d {_quote_for_fish(option.about)}"
+                f"-d {_quote_for_fish(option.description)}"
             )
 
 

@@ -21,8 +21,8 @@ NEXT = "Next: `brimline status` for your own sessions, `brimline inspect PATH` f
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
-    about = "replay X times as fast (default 1)"
-    to.add_argument("--speed", type=float, default=1.0, metavar="X", help=about)
+    help_text = "replay X times as fast (default 1)"
+    to.add_argument("--speed", type=float, default=1.0, metavar="X", help=help_text)
 
 
 def run(context: Context, options: argparse.Namespace) -> int:

@@ -57,7 +57,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
 def _lines(context: Context, check: Check) -> Iterator[str]:
     mark = "--" if check.optional else "ok" if check.well else "!!"
     shown = colourize(mark, MARKS[mark], context.colour)
-    yield f"{shown}  {check.about:<14} {strip_control(check.told)}"
+    yield f"{shown}  {check.name:<14} {strip_control(check.finding)}"
     if check.hint and mark != "ok":
         yield f"    {'':<14} {check.hint}"
 

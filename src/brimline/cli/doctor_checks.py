@@ -44,20 +44,20 @@ LINE_PROBLEMS: dict[LineState, str] = {
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A check: what it is about, whether it is well, the finding, and what to do if it is not.
+    """A check: its name, whether it is well, the finding, and what to do if it is not.
 
     `optional`: it is not set up, and need not be; `hint` says how to.
     """
 
-    about: str
+    name: str = msgspec.field(name="about")  # in JSON
     well: bool
-    told: str
+    finding: str = msgspec.field(name="told")
     hint: str | None = None
     optional: bool = False
 
 
-def not_set_up(about: str, finding: str, hint: str) -> Check:
-    return Check(about, True, finding, hint, optional=True)
+def not_set_up(name: str, finding: str, hint: str) -> Check:
+    return Check(name, True, finding, hint, optional=True)
 
 
 class DaemonReport(msgspec.Struct, frozen=True):
@@ -91,27 +91,27 @@ def hooks(
     context: Context, agent: str, installed: Sequence[InstalledHooks], report: DaemonReport
 ) -> Check:
     """Check that the hooks are installed as by setup now, and that events arrive."""
-    about = f"{agent} hooks"
+    name = f"{agent} hooks"
     broken = next((one.problem for one in installed if one.problem), None)
     if broken:
-        return Check(about, False, broken, "Fix the file, then run `brimline setup`.")
+        return Check(name, False, broken, "Fix the file, then run `brimline setup`.")
     active = [one for one in installed if one.events]
     if not active:
-        return not_set_up(about, "none installed", f"`brimline setup {agent}` installs them.")
+        return not_set_up(name, "none installed", f"`brimline setup {agent}` installs them.")
     for one in active:
-        if wrong := _hook_problem(about, one, report):
+        if wrong := _hook_problem(name, one, report):
             return wrong
     finding = f"{count_of(len(active[0].events), 'hook')} installed"
     finding += ", sent over HTTP" if active[0].addresses else ""
-    return _with_last_event(context, agent, Check(about, True, finding), report)
+    return _with_last_event(context, agent, Check(name, True, finding), report)
 
 
-def _hook_problem(about: str, installed: InstalledHooks, report: DaemonReport) -> Check | None:
+def _hook_problem(name: str, installed: InstalledHooks, report: DaemonReport) -> Check | None:
     """Return what keeps the hooks of one file from being run, or from reaching the daemon."""
     off, address = installed.disabled_by, report.status.get("address")
     if off:
         finding, hint = f"{off.setting} in {off.path}", f"Remove `{off.setting}` from {off.path}."
-        return Check(about, False, f"disabled by {finding}", hint)
+        return Check(name, False, f"disabled by {finding}", hint)
     if installed.missing:
         finding, effect = f"no hook for {', '.join(installed.missing)}", "installs"
     elif installed.names_installation:
@@ -119,20 +119,20 @@ def _hook_problem(about: str, installed: InstalledHooks, report: DaemonReport) -
     elif installed.outdated:
         finding, effect = f"outdated for {', '.join(installed.outdated)}", "updates"
     elif report.runs and any(one != address for one in installed.addresses):
-        return _wrong_address(about, installed, str(address))
+        return _wrong_address(name, installed, str(address))
     else:
         return None
     hint = f"`{_setup_command(installed)}` {effect} them."
-    return Check(about, False, f"{finding} in {installed.path}", hint)
+    return Check(name, False, f"{finding} in {installed.path}", hint)
 
 
-def _wrong_address(about: str, installed: InstalledHooks, address: str) -> Check:
+def _wrong_address(name: str, installed: InstalledHooks, address: str) -> Check:
     place = next(one for one in installed.addresses if one != address)
     finding = f"sent to {place}, but the daemon is at {address}"
     port = place.rpartition(":")[2]
     back = f"`brimline serve --stop`, then `brimline serve --background --port {port}`"
     hint = f"{back}; or `{_setup_command(installed)} --transport command`."
-    return Check(about, False, finding, hint)
+    return Check(name, False, finding, hint)
 
 
 def _setup_command(installed: InstalledHooks) -> str:
@@ -151,13 +151,13 @@ def _with_last_event(context: Context, agent: str, check: Check, report: DaemonR
         events = (
             "no events yet" if last is None else f"last event {format_age(context.now - last)} ago"
         )
-        return Check(check.about, True, f"{check.told}, {events}")
+        return Check(check.name, True, f"{check.finding}, {events}")
     events = "no event since a transcript was written"
     if last is None:
         begun = format_age(context.now - since)
         events = f"no event since the daemon started {begun} ago, but a transcript was written"
     return Check(
-        check.about, False, f"{check.told}, {events}", get_agent(agent).install_spec.next_step
+        check.name, False, f"{check.finding}, {events}", get_agent(agent).install_spec.next_step
     )
 
 
@@ -207,18 +207,18 @@ def version(
 
     `warning` is about a version that was not.
     """
-    about, tested = f"{agent} version", get_agent(agent).capabilities.tested_version
+    name, tested = f"{agent} version", get_agent(agent).capabilities.tested_version
     finding = used or "unknown"
     if tested is not None:
         finding += f"; tested up to {tested}"
     oldest = get_agent(agent).install_spec.min_version
     if used is None or warning is not None:
-        return Check(about, True, finding, warning, optional=warning is not None)
+        return Check(name, True, finding, warning, optional=warning is not None)
     numbers = tuple(int(number) for number in re.findall(r"[0-9]+", used)[: len(oldest)])
     needed = ".".join(map(str, oldest))
     optional = numbers < oldest and not has_hooks
     hint = f"Update it to {needed} or newer to use Brimline's hooks."
-    return Check(about, optional or numbers >= oldest, finding, hint, optional)
+    return Check(name, optional or numbers >= oldest, finding, hint, optional)
 
 
 def limits(context: Context, agents: Sequence[str]) -> Iterator[Check]:
@@ -267,11 +267,11 @@ def events(report: DaemonReport, now: float) -> Iterator[Check]:
         return
     seen = [one["seen_at"] for one in report.sessions]
     if not seen:
-        yield not_set_up("heard", "nothing yet", "Start an agent that has Brimline's hooks.")
+        yield not_set_up("sessions", "none yet", "Start an agent that has Brimline's hooks.")
         return
     last = now - max(seen)
     finding = f"{count_of(len(seen), 'session')}, the last seen {format_age(max(0.0, last))} ago"
-    yield Check("heard", True, finding)
+    yield Check("sessions", True, finding)
     right = last > -MAX_CLOCK_SKEW_S
     shown = "agrees with the events" if right else f"{format_age(-last)} behind the events"
     yield Check("clock", right, shown, "Set this machine's clock.")

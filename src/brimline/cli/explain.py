@@ -55,8 +55,8 @@ MAX_LINES = 10  # of waste, of misses
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
-    about = "a transcript, or a session's id or title (default: this or the latest session)"
-    to.add_argument("target", nargs="?", metavar="PATH|SESSION", help=about)
+    help_text = "a transcript, or a session's id or title (default: this or the latest session)"
+    to.add_argument("target", nargs="?", metavar="PATH|SESSION", help=help_text)
     add_agent(to)
     add_flag(to, "--series", "with --json: what each call sent, by category")
     add_json(to, "a bar and tables")

@@ -64,18 +64,20 @@ USAGE = """brimline handoff PATH [--clear | --spawn] [OPTIONS]
 def add_arguments(to: argparse.ArgumentParser) -> None:
     to.usage = USAGE
     to.set_defaults(wrong=to.error)
-    about = "the document to hand over (default: --show)"
-    to.add_argument("path", type=_path, nargs="?", metavar="PATH", help=about)
-    about = "the beginning of a session's id, or words of its title (default: this or the latest)"
-    to.add_argument("--session", type=check_session, metavar="ID", help=about)
+    help_text = "the document to hand over (default: --show)"
+    to.add_argument("path", type=_path, nargs="?", metavar="PATH", help=help_text)
+    help_text = (
+        "the beginning of a session's id, or words of its title (default: this or the latest)"
+    )
+    to.add_argument("--session", type=check_session, metavar="ID", help=help_text)
     which = to.add_mutually_exclusive_group()
-    for name, about in (
+    for name, help_text in (
         ("--show", "show the last handoff"),
         ("--list", "list all handoffs and the result of each --clear"),
         ("--clear", "when the turn ends, clear the session in tmux and continue from the document"),
         ("--spawn", "start a new session that continues from the document"),
     ):
-        which.add_argument(name, action="store_true", help=about)
+        which.add_argument(name, action="store_true", help=help_text)
     which.add_argument(
         "--draft",
         type=check_session,
@@ -85,8 +87,8 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
         help="write a draft from the transcript, without a model",
     )
     to.add_argument("--output", metavar="FILE", help="with --draft: write it to FILE")
-    about = "with --spawn, --clear or --draft: the agent"
-    to.add_argument("--agent", type=parse_agent, metavar="A", help=about)
+    help_text = "with --spawn, --clear or --draft: the agent"
+    to.add_argument("--agent", type=parse_agent, metavar="A", help=help_text)
     add_json(to)
 
 

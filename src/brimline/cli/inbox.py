@@ -20,8 +20,8 @@ COLUMNS = (
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
-    about = "the beginning of a session's id, or words of its title (default: what is pending)"
-    to.add_argument("session", type=check_session, nargs="?", metavar="SESSION", help=about)
+    help_text = "the beginning of a session's id, or words of its title (default: what is pending)"
+    to.add_argument("session", type=check_session, nargs="?", metavar="SESSION", help=help_text)
     add_flag(to, "--ended", "include sessions that have ended")
     add_json(to, "a table")
 

@@ -104,8 +104,10 @@ class Inspected(msgspec.Struct, frozen=True):
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
-    about = "a file, a session's id or title, or - for stdin (default: this or the latest session)"
-    to.add_argument("target", nargs="?", metavar="PATH|SESSION|-", help=about)
+    help_text = (
+        "a file, a session's id or title, or - for stdin (default: this or the latest session)"
+    )
+    to.add_argument("target", nargs="?", metavar="PATH|SESSION|-", help=help_text)
     add_agent(to)
     add_flag(to, "--series", "list every call")
     add_flag(to, "--audit", "compare with the formulas of other tools, and count the records")

@@ -40,7 +40,7 @@ def write_error(text: str) -> None:
 
 
 def status_parts(reading: Reading, calls: int, seconds: float, name: str) -> list[str]:
-    """Return the texts beside the bar, the most important first."""
+    """Return the texts after the bar, the most important first."""
     share = "" if reading.percent_raw is None else format_occupancy(reading.percent_raw)
     if reading.state == "compacting":
         share = "compacting"
@@ -65,12 +65,12 @@ def clock(seconds: float) -> str:
 
 
 def bar_line(
-    reading: Reading, beside: Sequence[str], width: int, shade: Shade, colour: bool
+    reading: Reading, details: Sequence[str], width: int, shade: Shade, colour: bool
 ) -> str:
     """Return a line of at most `width` columns; the last texts are dropped first."""
     size = max(MIN_BAR_COLUMNS, min(MAX_BAR_COLUMNS, width // 4))
     drawn = draw_bar(reading.percent, size)
-    shown = _fitting(["Context", drawn], beside, width) or _fitting(["Context"], beside, width)
+    shown = _fitting(["Context", drawn], details, width) or _fitting(["Context"], details, width)
     painting = colourize(drawn, shade, colour)
     return GAP.join(painting if part is drawn else part for part in shown)
 

@@ -50,19 +50,21 @@ MISS_FIELDS = ("key", "agents", "cause", "misses", "tokens", "cost")
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
     add_agent(to)
-    about = "the first day: a date such as 2026-11-01, or how long ago: 24h, 7d, 2w"
-    to.add_argument("--since", dest="first_day", metavar="DAY", help=about)
-    about = "the last day: a date, or how long ago"
-    to.add_argument("--until", dest="last_day", metavar="DAY", help=about)
+    help_text = "the first day: a date such as 2026-11-01, or how long ago: 24h, 7d, 2w"
+    to.add_argument("--since", dest="first_day", metavar="DAY", help=help_text)
+    help_text = "the last day: a date, or how long ago"
+    to.add_argument("--until", dest="last_day", metavar="DAY", help=help_text)
     to.add_argument("--project", metavar="TEXT", help="only projects whose path contains TEXT")
     groups = get_args(GroupBy)
-    about = f"group by this: {', '.join(groups)} (default: day)"
-    to.add_argument("--by", choices=groups, metavar="KEY", default="day", help=about)
+    help_text = f"group by this: {', '.join(groups)} (default: day)"
+    to.add_argument("--by", choices=groups, metavar="KEY", default="day", help=help_text)
     figures = get_args(SortBy)
-    about = f"sort by this, the largest figure first: {', '.join(figures)} (default: key)"
-    to.add_argument("--sort", choices=figures, metavar="BY", default="key", help=about)
-    about = "show cache misses instead: calls that paid again for what was in the cache, and why"
-    to.add_argument("--misses", action="store_true", help=about)
+    help_text = f"sort by this, the largest figure first: {', '.join(figures)} (default: key)"
+    to.add_argument("--sort", choices=figures, metavar="BY", default="key", help=help_text)
+    help_text = (
+        "show cache misses instead: calls that paid again for what was in the cache, and why"
+    )
+    to.add_argument("--misses", action="store_true", help=help_text)
     form = to.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON instead of a table")
     form.add_argument("--csv", action="store_true", help="print CSV instead of a table")

@@ -32,33 +32,33 @@ USAGE = """brimline run [OPTIONS] -- COMMAND [ARGUMENT ...]
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
     to.usage = USAGE
-    about = (
+    help_text = (
         "pretty: readable text; plain: the child's output unchanged; json: only the result; "
         "none: nothing (default: pretty on a terminal, else plain)"
     )
-    to.add_argument("--render", choices=("pretty", "plain", "json", "none"), help=about)
-    about = f"the agent that COMMAND runs: {', '.join(agent_names())}"
-    to.add_argument("--agent", type=parse_agent, metavar="A", help=about)
-    about = "run the command up to N times (default 1)"
-    to.add_argument("--iterations", type=int, default=1, metavar="N", help=about)
-    about = "stop the loop when the agent's reply contains TEXT"
-    to.add_argument("--until", metavar="TEXT", help=about)
-    about = "name of the iterations; several names take turns"
-    to.add_argument("--hat", action="append", metavar="NAME", help=about)
+    to.add_argument("--render", choices=("pretty", "plain", "json", "none"), help=help_text)
+    help_text = f"the agent that COMMAND runs: {', '.join(agent_names())}"
+    to.add_argument("--agent", type=parse_agent, metavar="A", help=help_text)
+    help_text = "run the command up to N times (default 1)"
+    to.add_argument("--iterations", type=int, default=1, metavar="N", help=help_text)
+    help_text = "stop the loop when the agent's reply contains TEXT"
+    to.add_argument("--until", metavar="TEXT", help=help_text)
+    help_text = "name of the iterations; several names take turns"
+    to.add_argument("--hat", action="append", metavar="NAME", help=help_text)
     to.add_argument("--events", metavar="FILE", help="append one row per iteration to FILE")
     to.add_argument("--warn", metavar="P[,P]", help="warn when the context reaches P percent")
     to.add_argument("--on-warn", metavar="CMD", help="run CMD with sh at each --warn level")
-    about = "stop the child at P percent (SIGINT, then TERM, KILL)"
-    to.add_argument("--stop-at", metavar="P", help=about)
-    about = "read event_loop.context_window_tokens from a Ralph YAML file"
-    to.add_argument("--config", metavar="FILE", help=about)
-    about = "run nothing; show last and peak usage by hat from an --events file"
-    to.add_argument("--summary", metavar="FILE", help=about)
+    help_text = "stop the child at P percent (SIGINT, then TERM, KILL)"
+    to.add_argument("--stop-at", metavar="P", help=help_text)
+    help_text = "read event_loop.context_window_tokens from a Ralph YAML file"
+    to.add_argument("--config", metavar="FILE", help=help_text)
+    help_text = "run nothing; show last and peak usage by hat from an --events file"
+    to.add_argument("--summary", metavar="FILE", help=help_text)
     add_flag(
         to, "--json", "print only the result, as JSON (--render json); with --summary: as JSON"
     )
-    about = "the command to run"
-    to.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help=about)
+    help_text = "the command to run"
+    to.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help=help_text)
 
 
 def run(context: Context, options: argparse.Namespace) -> int:

@@ -89,10 +89,12 @@ class RunOutput:
             return
         if self._piped and time.monotonic() - self._written < READER_PAUSE_S:
             return
-        beside = status_parts(reading, state.call_count, time.monotonic() - self._began, self._name)
+        details = status_parts(
+            reading, state.call_count, time.monotonic() - self._began, self._name
+        )
         whose = state.session_id or "", state.agent or "", state.model
         shade = self.rules.fullness_of(reading, *whose) or "dim"
-        self._bar.draw(bar_line(reading, beside, self._bar.width(), shade, self.colour))
+        self._bar.draw(bar_line(reading, details, self._bar.width(), shade, self.colour))
 
     def report_level(self, level: float, reading: Reading, stops: bool) -> None:
         now = context_line(reading.sent, reading.window.tokens if reading.window else None)

@@ -14,8 +14,10 @@ WAKE_TIMEOUT_S = 30.0  # a client may be slow to show a text, and to submit it
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
-    about = "the beginning of a session's id, or words of its title (default: this or the latest)"
-    to.add_argument("session", type=check_session, nargs="?", metavar="SESSION", help=about)
+    help_text = (
+        "the beginning of a session's id, or words of its title (default: this or the latest)"
+    )
+    to.add_argument("session", type=check_session, nargs="?", metavar="SESSION", help=help_text)
     to.add_argument("text", type=check_utf8, metavar="TEXT", help="the message")
     add_flag(to, "--urgent", "deliver with the next tool result, not only with the next prompt")
     add_flag(to, "--block-stop", "do not let the agent's turn end before it has read the message")

@@ -27,17 +27,17 @@ ANY_PORT = 0  # the usual port, or any free one if that is taken
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
     to.usage = USAGE
-    about = "port on 127.0.0.1 (default 8420; `any`: pick a free one)"
-    to.add_argument("--port", type=_port, metavar="N", help=about)
+    help_text = "port on 127.0.0.1 (default 8420; `any`: pick a free one)"
+    to.add_argument("--port", type=_port, metavar="N", help=help_text)
     which = to.add_mutually_exclusive_group()
-    for name, about in (
+    for name, help_text in (
         ("--background", "start the daemon and return when it is ready"),
         ("--autostart", "start silently, as hooks do; log to serve.log"),
         ("--demo", "serve sample sessions on a port of their own"),
         ("--status", "show the running daemon"),
         ("--stop", "stop the running daemon"),
     ):
-        which.add_argument(name, action="store_true", help=about)
+        which.add_argument(name, action="store_true", help=help_text)
     add_flag(to, "--json", "with --status: print JSON instead of text")
 
 

@@ -42,21 +42,21 @@ USAGE = "brimline setup [OPTIONS] [AGENT ...]"
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
     to.usage = USAGE
-    about = "agents to set up (default: all installed)"
-    to.add_argument("agents", type=parse_agent, nargs="*", metavar="AGENT", help=about)
+    help_text = "agents to set up (default: all installed)"
+    to.add_argument("agents", type=parse_agent, nargs="*", metavar="AGENT", help=help_text)
     add_flag(to, "--dry-run", "show the changes without writing them")
     add_flag(to, "--remove", "remove Brimline's entries")
-    about = "settings to change: the user's (default) or the current project's"
-    to.add_argument("--scope", choices=("user", "project"), default="user", help=about)
-    about = "how Claude Code's hooks reach the daemon (default: unchanged, else command)"
-    to.add_argument("--transport", choices=("command", "http"), help=about)
-    about = "how to combine with your own status line (default: unchanged, else append)"
-    to.add_argument("--status-line", choices=("prepend", "append", "replace"), help=about)
-    about = "let hooks start the daemon if none runs (default: from the settings, else yes)"
-    to.add_argument("--autostart", action=argparse.BooleanOptionalAction, help=about)
+    help_text = "settings to change: the user's (default) or the current project's"
+    to.add_argument("--scope", choices=("user", "project"), default="user", help=help_text)
+    help_text = "how Claude Code's hooks reach the daemon (default: unchanged, else command)"
+    to.add_argument("--transport", choices=("command", "http"), help=help_text)
+    help_text = "how to combine with your own status line (default: unchanged, else append)"
+    to.add_argument("--status-line", choices=("prepend", "append", "replace"), help=help_text)
+    help_text = "let hooks start the daemon if none runs (default: from the settings, else yes)"
+    to.add_argument("--autostart", action=argparse.BooleanOptionalAction, help=help_text)
     add_flag(to, "--service", "run the daemon as a systemd or launchd service")
-    about = "session to notify about all sessions, or this project's (--scope project)"
-    to.add_argument("--parent", nargs="?", const="", metavar="SESSION", help=about)
+    help_text = "session to notify about all sessions, or this project's (--scope project)"
+    to.add_argument("--parent", nargs="?", const="", metavar="SESSION", help=help_text)
     add_json(to, "diffs")
 
 

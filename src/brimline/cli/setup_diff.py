@@ -22,7 +22,7 @@ SHADES: dict[str, Shade] = {"+": "low", "-": "high", "@": "dim"}
 class Shown(msgspec.Struct, frozen=True):
     """What `setup --json` prints of an agent; `written`: whether its file was changed.
 
-    `problem`: why it was not, or what could not be done beside it. `agent` is `service`, `parent`
+    `problem`: why it was not, or what else could not be done. `agent` is `service`, `parent`
     or `launcher` for a file that is no agent's. `backup` is where the file as it was is kept, if
     there was one.
     """

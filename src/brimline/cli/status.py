@@ -46,7 +46,7 @@ from brimline.windows import Limit, Window, model_aliases
 MIN_BAR_COLUMNS, MAX_BAR_COLUMNS = 8, 40
 MAX_SUBAGENTS = 4  # the latest of a session; `--all` shows the others
 MAX_NAME_COLUMNS = 12  # of a subagent
-ROWS_BESIDE = 4  # the head, what is hidden, the summary, and the shell's prompt
+OTHER_ROWS = 4  # the head, what is hidden, the summary, and the shell's prompt
 
 COLUMNS = (
     Column("id"),
@@ -135,7 +135,7 @@ def _print_sessions(
 ) -> None:
     """Print as many sessions as the screen has room for, or all, and a summary of all."""
     height = None if every else screen_height(context.places.env, sys.stdout)
-    room = None if height is None else height - ROWS_BESIDE
+    room = None if height is None else height - OTHER_ROWS
     cells: list[list[Cell]] = []
     shown = 0
     for session in sessions:

@@ -1,4 +1,4 @@
-"""`brimline serve --demo`: the page and the API with sample sessions, beside a real daemon."""
+"""`brimline serve --demo`: the page and the API with sample sessions, independent of the daemon."""
 
 import asyncio
 import os

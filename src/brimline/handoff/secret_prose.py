@@ -17,7 +17,7 @@ _AFTER_NAME = re.compile(
     rf"(?:now\s|still\s|just\s)?(?:(?:set|changed|reset|updated|rotated)\sto\s)?{_VALUE}",
     re.IGNORECASE,
 )
-_BESIDE = re.compile(
+_ADJACENT = re.compile(
     rf"(?P<name>{_NAME}|pass)(?:\s\([^()\n]{{1,40}}\))?"
     rf"\*{{0,2}}[ \t]?[:|>→=-]{{0,2}}\*{{0,2}}[ \t]{{1,4}}{_VALUE}",
     re.IGNORECASE,
@@ -74,7 +74,7 @@ def find_prose_secrets(searched: SearchedText, places: list[int]) -> Iterator[Sp
         for match in _sentences(text, place):
             if span := _secret_word(text, match, match["name"].lower()):
                 yield span
-        if span := _strong_word_beside(searched, place):
+        if span := _find_adjacent_secret(searched, place):
             yield span
     for word in _LOGIN_WORDS:
         for start, end in searched.lines_with(word, ignore_case=True):
@@ -97,10 +97,10 @@ def _sentences(text: str, place: int) -> Iterator[re.Match[str]]:
         yield from _USED.finditer(text, start, place + LOOK_BACK_CHARS if end < 0 else end)
 
 
-def _strong_word_beside(searched: SearchedText, place: int) -> Span | None:
+def _find_adjacent_secret(searched: SearchedText, place: int) -> Span | None:
     """Return a word next to a name, as in lists and tables, that must be a secret."""
     text = searched.text
-    match = _BESIDE.match(text, place)
+    match = _ADJACENT.match(text, place)
     # `PASS: TestX` is the result of a test.
     if not match or text[place - 1 : place].isalpha() or match["name"] == "PASS":
         return None

@@ -19,7 +19,7 @@ CORRECTED_MARK = "*"  # the client reports another figure
 
 
 class RenderOptions(msgspec.Struct, frozen=True):
-    """What a line is rendered with, beside the reading; None is unknown or absent.
+    """What a line is rendered with, in addition to the reading; None is unknown or absent.
 
     `fullness` selects the colour. `columns` is the terminal's width, `calls_left` the forecast,
     `handoff_calls` the calls since the handoff. `client_error` names an impossible figure of the

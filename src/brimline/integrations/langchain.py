@@ -34,7 +34,7 @@ class BrimlineCallbackHandler(BaseCallbackHandler):
             self._observer.observe(message)
 
     def on_llm_error(self, error: BaseException, **options: Any) -> None:
-        """Observe what came before the error: a stream that was left has told what was sent."""
+        """Observe what came before the error: an aborted stream has reported what was sent."""
         response = options.get("response")
         message = _message_of(response) if isinstance(response, LLMResult) else None
         if isinstance(message, AIMessageChunk):  # a refused call has a message without chunks

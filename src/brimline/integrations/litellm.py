@@ -64,7 +64,7 @@ class BrimlineLogger(CustomLogger):
 
 
 def _is_estimated(kwargs: Mapping[str, Any]) -> bool:
-    """Whether LiteLLM counted the tokens of a stream itself because nobody asked for them."""
+    """Whether LiteLLM counted the tokens of a stream itself because they were not requested."""
     is_stream = kwargs.get("call_type") in COMPLETIONS and kwargs.get("stream")
     return bool(is_stream) and not get_path(kwargs, "stream_options.include_usage")
 

@@ -28,7 +28,7 @@ _WORD = re.compile(r"true|false|null")
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """What is accepted beside plain JSON."""
+    """What is accepted in addition to plain JSON."""
 
     comments: bool = False
     trailing_commas: bool = False

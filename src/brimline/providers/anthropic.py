@@ -96,7 +96,7 @@ def service_tier_of(reported: MessageUsage) -> str | None:
 
 
 def other_passes(reported: object, model: str | None) -> dict[str | None, Usage]:
-    """What was billed beside the usage of a message: its other passes, by model.
+    """What was billed in addition to the usage of a message: its other passes, by model.
 
     The API's own compaction is not among them: `find_api_compaction` has it.
     """
@@ -115,7 +115,7 @@ def other_passes(reported: object, model: str | None) -> dict[str | None, Usage]
 def spent_on(
     usages: Mapping[str | None, Usage], call: str, thread: str, at: float | None = None
 ) -> list[Spent]:
-    """The events of what was billed beside a call, by model."""
+    """The events of what was billed in addition to a call, by model."""
     return [
         Spent(at=at, usage=usage, model=model, thread=thread, id=call)
         for model, usage in usages.items()

@@ -1,4 +1,4 @@
-"""Amazon Bedrock's Converse: cache reads and writes are counted beside the prompt."""
+"""Amazon Bedrock's Converse: cache reads and writes are not counted in the prompt."""
 
 from brimline.providers.rows import CountRow, UsageShape
 

@@ -1,4 +1,4 @@
-"""Gemini: the cache is a part of the prompt, thoughts are counted beside the answer."""
+"""Gemini: the cache is a part of the prompt, thoughts are no part of the answer."""
 
 from brimline.providers.rows import CountRow, UsageShape, get_path
 from brimline.usage import Usage

@@ -27,8 +27,8 @@ CHAT = UsageShape(
     ),
 )
 
-# xAI's models count reasoning beside the completion tokens.
-CHAT_WITH_REASONING_BESIDE = UsageShape(
+# xAI's models count reasoning in addition to the completion tokens.
+CHAT_WITH_SEPARATE_REASONING = UsageShape(
     "xai-chat",
     "subset",
     (
@@ -39,9 +39,9 @@ CHAT_WITH_REASONING_BESIDE = UsageShape(
 
 
 def chat_usage(reported: object) -> Usage:
-    """The usage of a chat completion; its total shows whether reasoning is counted beside it."""
+    """The usage of a chat completion; its total shows whether it includes reasoning."""
     if get_path(reported, "completion_tokens_details.reasoning_tokens"):
-        beside = CHAT_WITH_REASONING_BESIDE.usage(reported)
-        if get_path(reported, "total_tokens") == beside.held:
-            return beside
+        usage = CHAT_WITH_SEPARATE_REASONING.usage(reported)
+        if get_path(reported, "total_tokens") == usage.held:
+            return usage
     return CHAT.usage(reported)

@@ -28,7 +28,7 @@ class CountRow(msgspec.Struct, frozen=True):
 class UsageShape(msgspec.Struct, frozen=True):
     """How one API reports usage.
 
-    `cached` is whether cache reads and writes are counted beside the prompt (`disjoint`) or as a
+    `cached` is whether cache reads and writes are added to the prompt (`disjoint`) or as a
     part of it (`subset`).
     """
 

@@ -140,8 +140,8 @@ class TranscriptWatcher:
         # All files of an active session, as in `status`: a subagent may run for longer than
         # `since` without a call of the main thread.
         active = [f for f in group_by_session(transcripts) if f.modified >= self._since]
-        found = [transcript for files in active for transcript in files.transcripts]
-        for transcript in sorted(found, key=lambda each: each.modified):
+        transcripts = [transcript for files in active for transcript in files.transcripts]
+        for transcript in sorted(transcripts, key=lambda each: each.modified):
             await self._observe(transcript)
 
     async def _find_transcripts(self, agent: str) -> list[Transcript]:

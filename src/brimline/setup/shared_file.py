@@ -75,7 +75,7 @@ class LockedFile:
         return True
 
     def save_backup(self, content: bytes) -> None:
-        """Write a content to the backup beside the file, with the file's mode and owner."""
+        """Write a content to the backup next to the file, with the file's mode and owner."""
         backup = backup_path(self._path)
         with translate_errors(backup, "written"):
             draft = write_draft(backup, content, private=False, like=self._target, sync=True)
@@ -114,7 +114,7 @@ def backup_path(path: Path) -> Path:
 
 
 def find_leftovers(path: Path) -> list[Path]:
-    """Return the files of ours beside a file: backup, lock and drafts."""
+    """Return the files of ours next to a file: backup, lock and drafts."""
     target = Path(os.path.realpath(path))
     candidates = (backup_path(path), _lock_path(target), *_find_drafts(target, path))
     return [candidate for candidate in candidates if os.path.lexists(candidate)]

@@ -1,4 +1,4 @@
-"""Problems that a store had: recorded in a small file beside it for every surface to show."""
+"""Problems that a store had: recorded in a small file next to it for every surface to show."""
 
 import logging
 import os

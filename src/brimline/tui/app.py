@@ -24,8 +24,8 @@ LinesWidget { background: ansi_default; color: ansi_default; scrollbar-size-vert
 #top, #head, #keys { height: 1; overflow: hidden; }
 #sessions, #page { height: 1fr; overflow-x: hidden; scrollbar-gutter: stable; }
 #page { padding-left: 1; }
-#beside { width: 45; height: 1fr; overflow-x: hidden; scrollbar-gutter: stable; display: none; }
-.split #beside { display: block; }
+#side-list { width: 45; height: 1fr; overflow-x: hidden; scrollbar-gutter: stable; display: none; }
+.split #side-list { display: block; }
 PromptInput, PromptInput:focus { border: none; height: 1; padding: 0 1; background: ansi_default;
     color: ansi_default; }
 #small { layer: instead; width: 100%; height: 100%; display: none; }

@@ -1,4 +1,4 @@
-"""The bar of a thread with marks for levels and limit, and the texts beside it."""
+"""The bar of a thread with marks for levels and limit, and the texts after it."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from brimline.windows import normalize_model
 
 LEVEL_MARK, PENDING_MARK, LIMIT_MARK = "╎", "◆", "┃"
 
-# Shown beside the colours, and instead of them on a terminal without colours.
+# Shown in addition to the colours, and instead of them on a terminal without colours.
 SHADE_WORDS: dict[Shade, str] = {
     "low": "low", "medium": "medium", "high": "high", "limit": "at limit", "dim": "",
 }  # fmt: skip

@@ -39,8 +39,15 @@ def matches(view: SessionView, options: ListOptions) -> bool:
         session.ended_at is not None or session.seen_at < options.since
     ):
         return False
-    about = (session.agent, session.project, session.host, session.model, session.title, session.id)
-    text = "\n".join(part for part in about if part).casefold()
+    searched_fields = (
+        session.agent,
+        session.project,
+        session.host,
+        session.model,
+        session.title,
+        session.id,
+    )
+    text = "\n".join(part for part in searched_fields if part).casefold()
     return all(word.casefold() in text for word in options.words)
 
 

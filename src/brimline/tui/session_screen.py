@@ -1,4 +1,4 @@
-"""The screen of one session; on a wide terminal the list of all stays beside it."""
+"""The screen of one session; on a wide terminal the list of all stays next to it."""
 
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ from brimline.tui.session_view import SessionPage
 from brimline.tui.styled_text import Line, Span
 from brimline.tui.widgets import LinesWidget, PromptInput, SessionLines
 
-SPLIT_MIN_COLUMNS = 120  # from here on the list is beside the session
+SPLIT_MIN_COLUMNS = 120  # from here on the list is next to the session
 LIST_COLUMNS = 44  # of that list
 SCROLL_BAR = PAGE_PADDING = 1  # columns
 
@@ -49,7 +49,7 @@ class SessionScreen(FramedScreen):
 
     def compose_body(self) -> ComposeResult:
         with Horizontal():
-            yield SessionLines("beside", self.sessions.colour)
+            yield SessionLines("side-list", self.sessions.colour)
             yield LinesWidget("page", self.sessions.colour)
         yield PromptInput(id="message")
 
@@ -86,17 +86,17 @@ class SessionScreen(FramedScreen):
     @property
     def _page_columns(self) -> int:
         """The width of the page; the widget has it only after the next layout."""
-        beside = LIST_COLUMNS + SCROLL_BAR if self.has_class("split") else 0
-        return self.size.width - beside - PAGE_PADDING - SCROLL_BAR
+        side_list = LIST_COLUMNS + SCROLL_BAR if self.has_class("split") else 0
+        return self.size.width - side_list - PAGE_PADDING - SCROLL_BAR
 
     def _draw_list(self) -> None:
         is_split = self.size.width >= SPLIT_MIN_COLUMNS
         self.set_class(is_split, "split")
         if is_split:
-            beside = self.query_one(SessionLines)
-            beside.selected = self._key
+            side_list = self.query_one(SessionLines)
+            side_list.selected = self._key
             formatter = rows.OverviewRows(LIST_COLUMNS, self.sessions.now, self.sessions.home)
-            beside.show_sessions(self.sessions.visible(), formatter)
+            side_list.show_sessions(self.sessions.visible(), formatter)
 
     def _request_detail(self, view: SessionView) -> None:
         """Load the timeline if the session changed since the last time.

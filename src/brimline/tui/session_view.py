@@ -60,12 +60,12 @@ class SessionPage(msgspec.Struct, frozen=True):
         model = bars.model_text((main and main.model) or session.model)
         state = bars.state_text(view, main, self.now)
         facts = [f"session {session.id}", session.host, session.version, session.title]
-        about = "  ".join(strip_control(fact) for fact in facts if fact)
+        description = "  ".join(strip_control(fact) for fact in facts if fact)
         return [
             *self._name_lines(
                 f"{strip_control(name)}  {bars.project_text(view, self.home)}", f"{model}  {state}"
             ),
-            *([Span(part, "dim")] for part in wrap_text(about, self.width)),
+            *([Span(part, "dim")] for part in wrap_text(description, self.width)),
             *self._problem_lines(session.problem),
             *self._threads_lines(view, thread),
             BLANK_LINE,

@@ -30,7 +30,7 @@ def may_have_evidence(record: bytes) -> bool:
 
 def proved_models(record: bytes) -> set[str]:
     """The models that a record proves to run with the long window."""
-    resolved = {found.decode("utf-8", "replace") for found in _RESOLVED.findall(record)}
+    resolved = {model.decode("utf-8", "replace") for model in _RESOLVED.findall(record)}
     return resolved | {_model_id(name) for name in _PRINTED.findall(record)}
 
 

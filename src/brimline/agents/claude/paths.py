@@ -44,8 +44,8 @@ def memory_files(places: Places, project: str | None) -> list[str]:
         for folder in (Path(project), *Path(project).parents):
             files += [folder / name for name in (MEMORY_FILE, LOCAL_MEMORY_FILE)]
             files.append(folder / ".claude" / MEMORY_FILE)
-    found = dict.fromkeys(os.path.realpath(file) for file in files if file.is_file())
-    return list(found)
+    paths = dict.fromkeys(os.path.realpath(file) for file in files if file.is_file())
+    return list(paths)
 
 
 def folders(places: Places) -> list[Path]:
@@ -67,7 +67,7 @@ def whose(path: str) -> tuple[str | None, str]:
     """Return the session and the thread of a transcript by its path.
 
     `<session>.jsonl` is a session's own; `<session>/subagents/agent-<id>.jsonl` a subagent's; an
-    older `agent-<id>.jsonl` is beside the sessions, and only its records name its session.
+    older `agent-<id>.jsonl` is next to the sessions, and only its records name its session.
     """
     folder, _, name = path.rpartition(os.sep)
     stem = name.removesuffix(".jsonl")

@@ -134,7 +134,7 @@ class _Plan(msgspec.Struct, frozen=True):
 
 
 class _WrappedOutput(msgspec.Struct, frozen=True):
-    """The output of 2025: a JSON text with the exit code beside it."""
+    """The output of 2025: a JSON text and the exit code."""
 
     output: str
     metadata: msgspec.Raw = ABSENT

@@ -42,7 +42,7 @@ def _chats(folder: Path, project: str | None) -> Iterator[Transcript]:
         if entry.is_dir(follow_symlinks=False):
             yield from _chats(Path(entry.path), project)
             continue
-        # An older document that a newer version resumed continues in a file of lines beside it.
+        # An older document that a newer version resumed continues in a file of lines next to it.
         is_document = entry.name.endswith(".json") and f"{entry.name}l" not in names
         if not is_document and not entry.name.endswith(".jsonl"):
             continue

@@ -1,9 +1,9 @@
-"""Queries of opencode's database that neither block its writer nor create files beside it.
+"""Queries of opencode's database that neither block its writer nor create files next to it.
 
 A plain read-only connection to a database in WAL mode creates the files `-wal` and `-shm` if there
-are none, and leaves them. So the mode depends on the files beside the database:
+are none, and leaves them. So the mode depends on the files next to the database:
 
-| beside it | mode |
+| next to it | mode |
 |---|---|
 | a log and its index | `readonly_shm=1`, with SQLite's locks |
 | a log alone (a crash, a copied folder) | no locks, index on the heap |
@@ -89,8 +89,8 @@ def _file_state(path: str) -> tuple[object, ...]:
         raise UnreadableTranscript(path, error.strerror or str(error)) from error
     if not stat.S_ISREG(status.st_mode):
         raise UnreadableTranscript(path, "not a file")
-    beside = (_size_and_time(f"{path}-wal"), _size_and_time(f"{path}-journal"))
-    return status.st_ino, status.st_size, status.st_mtime_ns, beside
+    sidecars = (_size_and_time(f"{path}-wal"), _size_and_time(f"{path}-journal"))
+    return status.st_ino, status.st_size, status.st_mtime_ns, sidecars
 
 
 def _size_and_time(path: str) -> tuple[int, int]:

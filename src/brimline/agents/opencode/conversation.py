@@ -101,7 +101,7 @@ class Conversation:
 
 
 def _decode_parts(parts: Iterable[StoredPart]) -> list[tuple[StoredPart, Part]]:
-    """Decode the parts that can be read; in a database, their ids are beside them."""
+    """Decode the parts that can be read; in a database, their ids are in another column."""
     decoded: list[tuple[StoredPart, Part]] = []
     for stored in parts:
         with suppress(*MALFORMED):

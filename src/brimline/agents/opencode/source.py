@@ -106,7 +106,7 @@ def _find_history(transcript: Transcript) -> History | None:
 
 
 def _may_have_own_tables(head: bytes) -> bool:
-    """Whether a database can be opencode's; a new one has its tables in the log beside it only."""
+    """Whether a database can be opencode's; a new one has its tables in the log next to it only."""
     tables = {table.lower() for table in _table.findall(head)}
     return not tables or {b"session", b"message"} <= tables
 

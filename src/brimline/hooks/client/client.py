@@ -34,7 +34,7 @@ else:
 
 
 def load_part(name: str) -> "dict[str, Any]":
-    """Run a file beside this one and return its names; an unreadable cache is ignored."""
+    """Run a file next to this one and return its names; an unreadable cache is ignored."""
     loader = SourceFileLoader(name, f"{__file__.rpartition('/')[0] or '.'}/{name}.py")
     try:
         code = loader.get_code(name)

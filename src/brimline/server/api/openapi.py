@@ -107,5 +107,5 @@ def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     return in_path + [{"name": n, "in": "query", "schema": text} for n in endpoint.query]
 
 
-def _content(about: str, media: str, schema: Any) -> dict[str, Any]:
-    return {"description": about, "content": {media: {"schema": schema}}}
+def _content(description: str, media: str, schema: Any) -> dict[str, Any]:
+    return {"description": description, "content": {media: {"schema": schema}}}

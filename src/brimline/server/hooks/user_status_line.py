@@ -1,4 +1,4 @@
-"""The user's own status line beside ours: their command runs as before, and hardly delays ours."""
+"""The user's own status line next to ours: their command runs as before, and hardly delays ours."""
 
 import asyncio
 import os

@@ -73,7 +73,7 @@ def prepare(path: Path, check_budget_s: float = CHECK_BUDGET_S) -> None:
 def store_failed(path: Path, error: Exception) -> StoreFailed:
     """Return the StoreFailed for an error of SQLite, or for a value that it does not accept.
 
-    If the file is damaged, that is noted beside it for the daemon, which replaces it.
+    If the file is damaged, that is noted next to it for the daemon, which replaces it.
     """
     if is_damage(error):
         note_damage(path, str(error))
@@ -150,7 +150,7 @@ def _create(path: Path) -> None:
 
 
 def _restrict_mode(path: Path) -> None:
-    """Take all permissions of others away; SQLite gives the files beside it the same mode."""
+    """Take all permissions of others away; SQLite gives the files next to it the same mode."""
     file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         if os.fstat(file).st_mode & 0o077:

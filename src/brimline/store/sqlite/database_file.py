@@ -53,7 +53,7 @@ class DatabaseFile:
     def settle(self, connection: sqlite3.Connection) -> None:
         """Keep the content of a file that is no longer in place, before its connections close.
 
-        A missing file is written again, a replaced one is written beside the other, a damaged one
+        A missing file is written again, a replaced one is written next to the other, a damaged one
         is set aside. The next `prepare` opens the file that is at the path then.
         """
         if self.find_problem() is None or not self._path.parent.is_dir():
@@ -122,15 +122,17 @@ class DatabaseFile:
         report(self._path, f"{what}.", advice, None)
 
     def _keep_copy(self, connection: sqlite3.Connection, what: str) -> None:
-        """Write the content of the replaced file beside the one that replaced it."""
-        kept = free_name(self._path, "replaced")
-        copied = _copy_database(connection, kept)
+        """Write the content of the replaced file next to the one that replaced it."""
+        new_path = free_name(self._path, "replaced")
+        copied = _copy_database(connection, new_path)
         for file in sidecars(self._path):
             if _file_id(file) == self._sidecar_ids[file]:
                 file.unlink(missing_ok=True)  # SQLite would apply it to the other file
         if copied:
             advice = f"The file that is there now is used from here on. {_STOP_FIRST} {DISMISS}"
-            report(self._path, f"{what}; the data until then is kept as {kept}.", advice, kept)
+            report(
+                self._path, f"{what}; the data until then is kept as {new_path}.", advice, new_path
+            )
         else:
             report(self._path, f"{what}; the data until then is lost.", _STOP_FIRST, None)
 

@@ -10,7 +10,7 @@ from brimline.regular_file import open_regular_file
 
 APPLICATION_ID = 0x4252494D  # "BRIM": `file` and other programs read it from the header
 
-SIDECARS = ("-wal", "-shm")  # the files that SQLite keeps beside an open database
+SIDECARS = ("-wal", "-shm")  # the files that SQLite keeps next to an open database
 
 # How a file that was set aside is named: `brimline.db.broken-TIME`.
 Label: TypeAlias = Literal["broken", "foreign", "replaced"]
@@ -70,7 +70,7 @@ def application_id(header: bytes) -> int:
 
 
 def sidecars(path: Path) -> list[Path]:
-    """Return the paths of the files that SQLite keeps beside a database, its log first."""
+    """Return the paths of the files that SQLite keeps next to a database, its log first."""
     return [path.with_name(path.name + suffix) for suffix in SIDECARS]
 
 
@@ -91,7 +91,7 @@ def _is_ours(path: Path, mark: int) -> bool:
     """Return whether a database is empty or a store; reads it without changing it."""
     if mark:
         return mark == APPLICATION_ID
-    # An immutable database is read without locks and without files beside it; but its log is not.
+    # An immutable database is read without locks and without files next to it; but its log is not.
     mode = "mode=ro" if sidecars(path)[0].exists() else "mode=ro&immutable=1"
     uri = f"{path.absolute().as_uri()}?{mode}"
     with closing(sqlite3.connect(uri, uri=True)) as connection:

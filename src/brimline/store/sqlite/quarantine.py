@@ -30,7 +30,7 @@ def locked_folder(folder: Path) -> Generator[None]:
 
 
 def free_name(path: Path, label: Label) -> Path:
-    """Return a free name beside the path: `brimline.db.broken-2026-01-31T120000`."""
+    """Return a free name next to the path: `brimline.db.broken-2026-01-31T120000`."""
     stem = f"{path.name}.{label}-{datetime.now(UTC):%Y-%m-%dT%H%M%S}"
     names = (stem, *(f"{stem}-{number}" for number in range(2, 1_000)))
     targets = (path.with_name(name) for name in names)
@@ -40,26 +40,26 @@ def free_name(path: Path, label: Label) -> Path:
 def quarantine(path: Path, unusable: Unusable) -> None:
     """Set a file aside and report it; the caller holds the folder's lock.
 
-    Files that another process keeps beside the database are moved with it: SQLite must not apply
+    Files that another process keeps next to the database are moved with it: SQLite must not apply
     them to the new file.
     """
     target = free_name(path, unusable.label)
     moved = [
-        part.rename(kept)
-        for part, kept in zip([path, *sidecars(path)], [target, *sidecars(target)], strict=True)
+        part.rename(new_path)
+        for part, new_path in zip([path, *sidecars(path)], [target, *sidecars(target)], strict=True)
         if os.path.lexists(part)
     ]
-    kept = moved[0] if moved else target
+    new_path = moved[0] if moved else target
     advice = f"{LOST} {DISMISS}"
     if unusable.label == "foreign":
         advice = (
             f"It was not changed, and a new store was started at {path}. Move it to where it "
-            f"belongs: `mv {kept} FOLDER`."
+            f"belongs: `mv {new_path} FOLDER`."
         )
-    report(path, f"{path} {unusable.reason}; it is kept as {kept}.", advice, kept)
+    report(path, f"{path} {unusable.reason}; it is kept as {new_path}.", advice, new_path)
 
 
-def report(path: Path, what: str, advice: str, kept: Path | None) -> None:
+def report(path: Path, what: str, advice: str, new_path: Path | None) -> None:
     """Log and record a problem of the store at a path."""
-    problem = StoreProblem(time.time(), what, None if kept is None else str(kept), advice)
+    problem = StoreProblem(time.time(), what, None if new_path is None else str(new_path), advice)
     report_problem(path.parent, problem)

@@ -139,10 +139,10 @@ def compacted(turn: Turn) -> Json:
 
 def events(turn: Turn) -> Iterator[ServerSentEvent]:
     """The answer as a stream; usage comes with its last event."""
-    return numbered(_told(turn))
+    return numbered(_stream_events(turn))
 
 
-def _told(turn: Turn) -> Iterator[Json]:
+def _stream_events(turn: Turn) -> Iterator[Json]:
     begun = _response(turn, "in_progress")
     yield {"type": "response.created", "response": begun}
     yield {"type": "response.in_progress", "response": begun}
