@@ -344,7 +344,7 @@ def test_doctor_reports_missing_hooks_and_a_missing_daemon(daemon: Running) -> N
     report = daemon.command("doctor")
     assert report.returncode == 0, "hooks are optional"
     assert "`brimline setup claude` installs them." in report.stdout
-    assert "nothing yet" in report.stdout
+    assert "sessions       none yet" in report.stdout
     daemon.command("setup", "claude")
     daemon.hook(status_input(90_000), "statusline")
     report = daemon.command("doctor", "--json")
