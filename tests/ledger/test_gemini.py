@@ -212,10 +212,19 @@ def test_resume_repeats_the_results_of_tools(tmp_path: Path) -> None:
     assert [len(step.inputs) for step in twice.steps] == [3, 1, 2, 1]
 
 
-def test_aborted_turn_that_is_rolled_back_adds_nothing_twice() -> None:
-    records = (user("1", text("Go.")), reply("2", "Yes.", 1_000), user("3", text("On.")))
-    pieces = pieces_of(*records, written_anew(*records))
-    assert not any(isinstance(piece, KeptContent) for piece in pieces)
+def test_turn_that_is_rolled_back_leaves_the_context(tmp_path: Path) -> None:
+    turn = (user("1", text("Go.")), reply("2", "Yes.", 1_000), user("3", text("On.")))
+    loop = user("4", text("System: Potential loop detected."))
+    ledger = ledger_of(
+        tmp_path / "x.jsonl", *turn, loop, written_anew(*turn), reply("5", "No.", 1_010)
+    )
+    assert [part.what for part in ledger.steps[-1].inputs] == ["On."]
+
+
+def test_kept_conversation_without_a_known_call_has_no_content() -> None:
+    unknown = reply("1", [text("Yes.")])
+    assert pieces_of(written_anew(user("0", text("Go.")), unknown)) == []
+    assert pieces_of({"$set": {"lastUpdated": "2026-01-02T03:04:05.000Z"}}) == []
 
 
 def test_compression_keeps_its_summary_and_the_newest_messages() -> None:

@@ -72,7 +72,7 @@ def test_reasoning_and_replies_are_read_and_a_summary_is_no_reply() -> None:
         ReplyText("Done."),
     ]
     summary = pieces_of("assistant", text("All is well."), summary=True, kept_records=3)
-    assert summary == [SummaryText("All is well."), KeptContent(records=3)]
+    assert summary == [KeptContent(records=3), SummaryText("All is well.")]
 
 
 @pytest.mark.parametrize(

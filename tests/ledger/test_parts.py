@@ -41,3 +41,11 @@ def test_images_of_the_user() -> None:
     (part,) = PartReader().read(Images(2), 1)
     assert (part.category, part.images) == ("images", 2)
     assert list(PartReader().read(Images(0), 1)) == []
+
+
+def test_content_counts_as_often_as_a_new_context_keeps_it() -> None:
+    reader = PartReader()
+    first = parts_of(reader, CALL, RESULT)
+    kept = [part for piece in (CALL, RESULT, RESULT) for part in reader.read_kept(piece, 1)]
+    assert kept == [*first, first[-1]]
+    assert parts_of(reader, CALL, RESULT) == []

@@ -137,6 +137,14 @@ class PartReader:
             case _:
                 return ()
 
+    def read_kept(self, piece: Piece, record: int) -> Iterable[ContextPart]:
+        """Return the parts of a piece that a new context keeps, also if it is there before."""
+        if isinstance(piece, ToolCall):
+            self._called.pop(piece.call_id, None)
+        elif isinstance(piece, ToolResult):
+            self._answered.pop(piece.call_id, None)
+        return self.read(piece, record)
+
     def _call(self, call: ToolCall, record: int) -> Iterable[ContextPart]:
         is_repeated = call.call_id and call.call_id in self._called
         if is_repeated:  # some clients write a call again with its result

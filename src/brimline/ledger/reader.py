@@ -84,7 +84,7 @@ class _ThreadReader:
             return
         pieces = content.pieces
         self.recorder.keep_parts(
-            part for piece in pieces for part in self._parts.read(piece, number)
+            part for piece in pieces for part in self._parts.read_kept(piece, number)
         )
 
 

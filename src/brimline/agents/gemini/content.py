@@ -120,7 +120,7 @@ class _Message(GeminiMessage, frozen=True):
 
 
 class _Patch(msgspec.Struct, frozen=True):
-    messages: list[_Message] = msgspec.field(default_factory=list[_Message])
+    messages: list[_Message] | None = None
 
 
 class _ChatRecord(_Message, frozen=True):
@@ -164,18 +164,17 @@ class GeminiContent:
         self._in_reply = False
         self._last_reply = ""
         self._calls: set[str] = set()  # replies with a usage
-        self._in_context: set[str] = set()  # messages since the conversation was written anew
-        self._copies = Counter[str]()  # of results, by their call
+        self._copies = Counter[str]()  # of results in the prompt of the last call
+        self._next_copies = Counter[str]()
         self._summary = b""
 
     def read_record(self, record: bytes) -> Iterator[Piece]:
-        """Yield the pieces of one message, or those that a conversation written anew adds."""
+        """Yield the pieces of one message, or of a conversation that is written anew."""
         message = _record.decode(record)
         if message.patch is not None:
-            if pieces := tuple(self._read_conversation(message.patch.messages)):
-                yield KeptContent(pieces)
+            if message.patch.messages is not None:
+                yield from self._read_conversation(message.patch.messages)
             return
-        self._in_context.add(message.id)
         at = parse_time(message.timestamp)
         match message.type:
             case "user":
@@ -192,6 +191,7 @@ class GeminiContent:
     def _read_reply(self, message: _Message, at: float | None) -> Iterator[Piece]:
         if usage_of(message.tokens) is not None:
             self._calls.add(message.id)
+            self._copies |= self._next_copies
         if not message.id or message.id != self._last_reply:
             for thought in message.thoughts:
                 yield Reasoning(f"{thought.subject}\n{thought.description}", at)
@@ -207,38 +207,27 @@ class GeminiContent:
             yield ToolResult(tool.id, ok, output, at=at, images=images)
             self._copies[tool.id] = 1
 
-    def _read_conversation(self, messages: Sequence[_Message]) -> Iterator[Piece]:
+    def _read_conversation(self, messages: Sequence[_Message]) -> Iterator[KeptContent]:
         """Yield what a conversation has besides what the last call that it keeps had."""
         place = find_summary(messages)
         digest = self._summary if place is None else digest_summary(messages[place])
         is_compressed, self._summary = digest != self._summary, digest
         calls = [n for n, m in enumerate(messages) if m.type == "gemini" and m.id in self._calls]
         if calls and not is_compressed:
-            yield from self._repeated_results(messages[: calls[-1] + 1])
-            yield from self._read_messages(messages[calls[-1] + 1 :])
+            kept, new = messages[: calls[-1] + 1], messages[calls[-1] + 1 :]
+            yield KeptContent((*self._repeated_results(kept), *_read_kept(new)))
         elif is_compressed or not any(message.type == "gemini" for message in messages):
-            self._in_context.clear()
-            yield from self._read_messages(messages, place)
-
-    def _read_messages(
-        self, messages: Sequence[_Message], summary: int | None = None
-    ) -> Iterator[Piece]:
-        for place, message in enumerate(messages):
-            if place == summary:
-                yield SummaryText(text_of(message.content))
-            elif message.id not in self._in_context:
-                yield from _read_kept(message)
-        self._in_context |= {message.id for message in messages}
+            yield KeptContent(tuple(_read_kept(messages, place)))
 
     def _repeated_results(self, messages: Sequence[_Message]) -> Iterator[Piece]:
-        """Yield the results that the conversation has more often than before."""
+        """Yield the results that the conversation has more often than the last call's prompt."""
         copies = Counter[str]()
         for message in messages:
             for result in _read_results(_parts_of(message.content), None):
                 copies[result.call_id] += 1
                 if copies[result.call_id] > max(1, self._copies[result.call_id]):
                     yield result
-        self._copies |= copies
+        self._next_copies = copies
 
     def read_line(self, line: bytes) -> Iterator[Piece]:
         """Yield the pieces of one stream line; any other line ends a reply that came in parts."""
@@ -306,16 +295,19 @@ def _read_results(parts: Sequence[_ContentPart], at: float | None) -> list[ToolR
     return results
 
 
-def _read_kept(message: _Message) -> Iterator[Piece]:
-    """Yield the pieces of a message in a conversation that is written anew."""
-    if message.type == "user":
-        yield from _read_prompt(message.content, None)
-    elif message.type == "gemini":
-        for part in _parts_of(message.content):
-            if part.text:
-                yield ReplyText(part.text)
-            if part.function_call is not None:
-                yield from _read_call(part.function_call)
+def _read_kept(messages: Sequence[_Message], summary: int | None = None) -> Iterator[Piece]:
+    """Yield the pieces of messages that are written anew."""
+    for place, message in enumerate(messages):
+        if place == summary:
+            yield SummaryText(text_of(message.content))
+        elif message.type == "user":
+            yield from _read_prompt(message.content, None)
+        elif message.type == "gemini":
+            for part in _parts_of(message.content):
+                if part.text:
+                    yield ReplyText(part.text)
+                if part.function_call is not None:
+                    yield from _read_call(part.function_call)
 
 
 def _read_call(function: _Function, server: str = "") -> Iterator[ToolCall | TodoList]:

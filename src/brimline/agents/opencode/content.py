@@ -141,12 +141,12 @@ class OpencodeContent:
     def read_record(self, record: bytes) -> Iterator[Piece]:
         entry = _entry.decode(record)
         yield Location(entry.info.path.cwd)
+        if entry.kept_records:
+            yield KeptContent(records=entry.kept_records)
         if entry.info.role == "user":
             yield from _prompt(entry.parts)
         else:
             yield from _reply(entry.parts, is_summary=entry.info.summary is True)
-        if entry.kept_records:
-            yield KeptContent(records=entry.kept_records)
         if error := entry.info.error:
             yield ErrorText(error.text)
 
