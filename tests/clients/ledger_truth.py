@@ -15,7 +15,7 @@ from brimline.testing.fake_model import Billed
 from brimline.transcripts.source import Transcript
 
 MAX_ERROR_SHARE = 0.05
-AROUND_TOKENS = 100  # what the wire puts around a few parts: roles, ids, quotes
+AROUND_TOKENS = 75  # what the wire puts around a few parts: roles, ids, quotes
 
 
 def words(count: int, word: str) -> str:

@@ -17,7 +17,7 @@ from brimline.agents.content import (
     UserText,
     read_content,
 )
-from brimline.ledger.parts import ContextPart, PartReader
+from brimline.ledger.parts import CATEGORIES, ContextPart, PartReader
 from brimline.ledger.reader import ThreadLedger, read_ledger
 from brimline.transcripts.source import Transcript
 
@@ -261,6 +261,30 @@ def test_first_call_after_a_compaction_is_explained(tmp_path: Path) -> None:
         "agent's words": 400,
         "compaction summary": 2_000,
     }
+
+
+def test_call_that_writes_the_summary_is_sent_no_tools(tmp_path: Path) -> None:
+    """It is one of the thread's: what it lacks is not a result that left."""
+    counts = {"input_tokens": 8_900, "cached_input_tokens": 0, "output_tokens": 100}
+    ledger = ledger_of(
+        tmp_path,
+        message("user", "a" * 1_000),
+        message("assistant", "b" * 1_000),
+        usage(10_400, 400, 10_400),
+        message("assistant", "c" * 250),
+        line("token_usage_record", usage=counts, thread_token_usage=counts, response_id="r1"),
+        line("compacted", message="c" * 250, replacement_history=[], compaction_response_id="r1"),
+        message("assistant", "Done."),
+        usage(10_100, 10, 30_000),
+    )
+    assert ledger.balances[1].sent == 8_900
+    assert dict(zip(CATEGORIES, ledger.balances[1].categories, strict=True)) == {
+        **dict.fromkeys(CATEGORIES, 0),
+        "system and tools": 8_100,
+        "user words": 400,
+        "agent's words": 400,
+    }
+    assert tokens_of(ledger) == {"system and tools": 10_000, "compaction summary": 100}
 
 
 def test_fork_has_what_it_copied(tmp_path: Path) -> None:

@@ -130,10 +130,14 @@ class ToolResult(msgspec.Struct, frozen=True):
 
 
 class KeptContent(msgspec.Struct, frozen=True):
-    """What a compaction left in the context: copies of content, or the `records` before it."""
+    """What a compaction left in the context: copies of content, or the `records` before it.
+
+    `summary_call` is the id of the thread's call that wrote the summary, if that is known.
+    """
 
     pieces: "tuple[Piece, ...]" = ()
     records: int = 0
+    summary_call: str | None = None
 
 
 class Todo(msgspec.Struct, frozen=True):

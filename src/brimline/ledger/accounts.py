@@ -120,6 +120,8 @@ class Account:
         else:
             inputs = [*before.outputs, *step.inputs]
         expected = round(sum(self._rates.estimate(part) for part in inputs))
+        if step.start == "summarised" and growth < expected:
+            growth += self._remove(expected - growth, ("system and tools",))
         if step.start == "trimmed" and growth < expected:
             growth += self._remove(expected - growth, RESULTS)
         if growth < 0:

@@ -79,6 +79,8 @@ class _ThreadReader:
             return
 
     def _keep(self, content: KeptContent, number: int) -> None:
+        if content.summary_call is not None:
+            self.recorder.mark_summary(content.summary_call)
         if content.records:
             self.recorder.keep_records(number - content.records)
             return

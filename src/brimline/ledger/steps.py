@@ -18,7 +18,7 @@ from brimline.events import (
 from brimline.ledger.parts import ContextPart
 from brimline.tracker.session_fold import SYNTHETIC
 
-Start: TypeAlias = Literal["continued", "cleared", "compacted", "trimmed", "rewound"]
+Start: TypeAlias = Literal["continued", "cleared", "compacted", "trimmed", "rewound", "summarised"]
 RESTARTED = frozenset[Start]({"cleared", "compacted", "rewound"})
 
 
@@ -73,6 +73,12 @@ class StepRecorder:
             self.inputs.append(part)
         elif self.steps:
             self.steps[-1].outputs.append(part)
+
+    def mark_summary(self, call: str) -> None:
+        """Mark the call that wrote the summary of a compaction: it may have been sent no tools."""
+        place = self._places.get(call)
+        if place is not None and self.steps[place].start == "continued":
+            self.steps[place].start = "summarised"
 
     def keep_parts(self, parts: Iterable[ContextPart]) -> None:
         """Enter what a compaction left in the context, whoever wrote it.

@@ -120,6 +120,7 @@ class _Compacted(msgspec.Struct, frozen=True):
 
     message: str = ""
     replacement_history: list[_Item] | None = None
+    compaction_response_id: str | None = None
 
 
 class _Tool(msgspec.Struct, frozen=True):
@@ -274,7 +275,10 @@ def _replacement(compacted: _Compacted, at: float | None) -> Iterator[Piece]:
     pieces = [
         piece for item in compacted.replacement_history or () for piece in _read_item(item, at)
     ]
-    yield KeptContent(tuple(piece for piece in pieces if not isinstance(piece, SummaryText)))
+    yield KeptContent(
+        tuple(piece for piece in pieces if not isinstance(piece, SummaryText)),
+        summary_call=compacted.compaction_response_id,
+    )
     summaries = [piece for piece in pieces if isinstance(piece, SummaryText)]
     yield from summaries or [SummaryText(compacted.message or None, at)]
 
