@@ -73,6 +73,8 @@ class Model:
             prompt = prompt.summed_up(line.summary)
         if line.reply.error is not None or not self._scenario.cache:
             return uncached(prompt.blocks, line.added)
+        if line.reply.cold:
+            self._caches.clear()
         cache = self._caches.setdefault(f"{wire.api} {prompt.model}", PrefixCache())
         return wire.split(cache, prompt.blocks, line.added, self._scenario.cache_writes)
 

@@ -70,6 +70,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     edits: tuple[Edit, ...] = ()
     passes: tuple[Pass, ...] = ()
     compaction: Compaction | None = None
+    cold: bool = False  # the caches lost everything before this call
     unfinished: bool = False  # Gemini only: the client is asked to request the rest
     delay: float = 0.0  # seconds before the first byte
     pace: float = 0.0  # seconds between two events of a stream
