@@ -287,6 +287,18 @@ def test_call_that_writes_the_summary_is_sent_no_tools(tmp_path: Path) -> None:
     assert tokens_of(ledger) == {"system and tools": 10_000, "compaction summary": 100}
 
 
+def test_summary_by_a_call_without_usage_leaves_the_calls_before_it(tmp_path: Path) -> None:
+    ledger = ledger_of(
+        tmp_path,
+        message("user", "a" * 1_000),
+        message("assistant", "Yes."),
+        usage(10_400, 10, 10_400),
+        line("compacted", message="b" * 250, compaction_response_id="elsewhere"),
+    )
+    assert [step.start for step in ledger.steps] == ["continued"]
+    assert ledger.pending == 100
+
+
 def test_fork_has_what_it_copied(tmp_path: Path) -> None:
     """The copies have no usage of their own: the first call sends them all."""
     origin = line("session_meta", id="f", forked_from_id="s", cwd="/project")
