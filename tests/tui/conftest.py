@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from .daemon import FakeDaemon, message, serving
-from .sample_views import NOW, scene, timeline
+from .sample_views import NOW, explanation, scene, timeline
 
 
 @pytest.fixture
@@ -15,6 +15,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeDaemon]:
     with serving(tmp_path_factory.mktemp("s") / "http.sock") as fake:
         fake.put(*scene())
         fake.timelines["shop-backend"] = timeline("shop-backend")
+        fake.explanations["shop-backend"] = explanation()
         fake.messages["shop-backend"] = [
             message("shop-backend", "Write the handoff first.", state="delivered", at=NOW - 3_000,
                     handed_at=NOW - 2_900),

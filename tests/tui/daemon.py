@@ -19,6 +19,7 @@ class FakeDaemon:
         self.socket = socket
         self.views: dict[str, Json] = {}
         self.timelines: dict[str, Json] = {}
+        self.explanations: dict[str, Json] = {}
         self.messages: dict[str, list[Json]] = {}
         self.refuses: Json | None = None
         self.forgotten: set[str] = set()
@@ -122,6 +123,12 @@ class FakeDaemon:
                 return 422, self.refuses
             self.messages.setdefault(session, []).append(message(session, **body))
             return 201, {"id": "new"}
+        if resource == "explanation":
+            nothing: Json = {
+                "threads": [],
+                "problem": "this session has no transcript on this machine",
+            }
+            return 200, self.explanations.get(session, nothing)
         if resource == "messages":
             return 200, self.messages.get(session, [])
         return 200, self.timelines.get(session, {"calls": [], "signals": []})

@@ -114,3 +114,32 @@ def timeline(session: str) -> Json:
              "used_at": None}
         ],
     }  # fmt: skip
+
+
+def explanation() -> Json:
+    """What fills the main thread of a session, with every category."""
+    file = "/home/ada/shop-backend/src/checkout/basket.py"
+    sizes = {"system and tools": 24_300, "memory files": 6_200, "user words": 1_900,
+             "agent's words": 5_400, "reasoning": 11_800, "tool calls": 14_600,
+             "tool results": 71_200, "images": 1_600, "injected context": 3_900,
+             "subagent results": 4_700, "compaction summary": 3_400}  # fmt: skip
+    pieces = {
+        "tool results": [(f"Read {file}", 21_400),
+                         ("Bash npm test -- --coverage --reporters=default", 12_600)],
+        "system and tools": [("system prompt and tools", 24_300)],
+        "memory files": [("/home/ada/shop-backend/CLAUDE.md", 6_200)],
+    }  # fmt: skip
+    categories = [
+        {"name": name, "tokens": tokens, "pieces": [
+            {"what": what, "call": "c1", "tokens": size, "record": 7}
+            for what, size in pieces.get(name, [(name, tokens)])]}
+        for name, tokens in sizes.items()
+    ]  # fmt: skip
+    advice = f"Read {file}: the same result 3 times, 14K tokens too many."
+    finding = {"kind": "read again unchanged", "what": "", "tokens": 14_266, "cost": 0.31,
+               "times": 3, "advice": advice}  # fmt: skip
+    main = {"thread": "main", "model": None, "sent": 152_000, "categories": categories,
+            "unexplained": 3_000, "waste": [finding], "misses": [], "pending": 2_350,
+            "cycles": []}  # fmt: skip
+    return {"agent": "claude", "session_id": "shop-backend", "category_names": list(sizes),
+            "threads": [main], "problem": None}  # fmt: skip

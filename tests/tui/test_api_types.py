@@ -9,7 +9,14 @@ import pytest
 
 from brimline.server.api.app import ENDPOINTS
 from brimline.server.api.openapi import build_document
-from brimline.tui.api_types import SessionView, Timeline, decode_timeline, decode_view, decode_views
+from brimline.tui.api_types import (
+    Explanation,
+    SessionView,
+    Timeline,
+    decode_timeline,
+    decode_view,
+    decode_views,
+)
 
 from .daemon import message
 from .sample_views import Json, calls, scene
@@ -61,7 +68,10 @@ def mismatches(
             yield from mismatches(inner, our_schemas, served_inner, served_schemas, inner_place)
 
 
-@pytest.mark.parametrize(("kind", "name"), [(SessionView, "SessionView"), (Timeline, "Timeline")])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(SessionView, "SessionView"), (Timeline, "Timeline"), (Explanation, "Explanation")],
+)
 def test_fields_match_the_openapi_document(kind: type[Any], name: str) -> None:
     schemas, ours = msgspec.json.schema_components([kind], ref_template="#/{name}")
     served = build_document(ENDPOINTS)["components"]["schemas"]

@@ -165,6 +165,39 @@ def test_t_shows_the_next_thread(daemon: FakeDaemon, tmp_path: Path) -> None:
     drive(watch(daemon.socket, tmp_path), test)
 
 
+def test_e_shows_what_fills_each_thread_and_back(daemon: FakeDaemon, tmp_path: Path) -> None:
+    async def test(app: AppDriver) -> None:
+        await app.shows("~/shop-backend")
+        await app.press("j", "j", "enter")
+        await app.shows("[main] explore-tests plan")
+        await app.press("e")
+        await app.shows("What fills it  152,000 tokens sent")
+        await app.shows("tool results           71,200  46.8%")
+        await app.shows("unexplained             3,000   2.0%")
+        await app.shows("About 2.4K tokens more came in since the last call.")
+        await app.press("t")
+        await app.shows("What fills it is unknown: this thread has no call yet.")
+        await app.press("n")
+        await app.shows("What fills it is unknown: this session has no transcript on this machine.")
+        await app.press("e")
+        await app.until(lambda lines: not any("What fills it" in line for line in lines))
+        await app.shows("window")
+
+    drive(watch(daemon.socket, tmp_path), test, (90, 50))
+
+
+def test_explanation_follows_the_session_after_a_pause(daemon: FakeDaemon, tmp_path: Path) -> None:
+    async def test(app: AppDriver) -> None:
+        await app.shows("~/shop-backend")
+        await app.press("j", "j", "enter", "e")
+        await app.shows("What fills it  152,000 tokens sent")
+        daemon.explanations["shop-backend"]["threads"][0]["sent"] = 160_000
+        daemon.put(daemon.views["shop-backend"] | {"unread": 5})
+        await app.shows("What fills it  160,000 tokens sent")
+
+    drive(watch(daemon.socket, tmp_path), test, (90, 50))
+
+
 @pytest.mark.parametrize(("key", "urgency"), [("m", "sequential"), ("u", "urgent")])
 def test_message_is_sent_with_its_urgency_and_listed(
     daemon: FakeDaemon, tmp_path: Path, key: str, urgency: str

@@ -1,5 +1,6 @@
 """Without a daemon: the same sessions from the agents' files."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from brimline.transcripts.source import Places
 from brimline.tui.files import TranscriptFiles
 from brimline.windows import NO_OVERRIDES
 from drifted_homes import write_home
+from server.filled_session import write_filled_session
 from survey.machine import NOON, Machine, call, compaction, subagent_fields
 
 from .app_driver import AppDriver, drive, files_in, watch
@@ -85,6 +87,29 @@ def test_detail_has_calls_and_compactions(machine: Machine) -> None:
     main = detail.view.main
     assert main is not None
     assert (main.calls, main.cycle, main.peak_sent) == (2, 1, 120_000)
+
+
+def test_explanation_adds_up(tmp_path: Path) -> None:
+    written = Machine(tmp_path)
+    write_filled_session(written.home, "filled")
+    provider = files(written)
+    (view,) = provider.read_views(time.time())
+    (main,) = provider.read_explanation(view).threads
+    assert main.sent == sum(each.tokens for each in main.categories) + main.unexplained
+    assert main.waste[0].advice.startswith("Read /project/src/module_")
+
+
+def test_explanation_without_a_daemon_is_read_from_the_files(tmp_path: Path) -> None:
+    write_filled_session(tmp_path / "home", "filled")
+
+    async def test(app: AppDriver) -> None:
+        await app.shows("/project")
+        await app.press("enter", "e")
+        await app.shows("system and tools")
+        (tmp_path / "home/.claude/projects/-project/filled.jsonl").unlink()
+        await app.press("escape")
+
+    drive(watch(None, tmp_path), test)
 
 
 def test_deleted_session_raises(machine: Machine) -> None:

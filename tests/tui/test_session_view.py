@@ -166,7 +166,7 @@ def test_wrapping_loses_no_text(sentence: str, width: int) -> None:
 
 def test_ansi_colours_become_shades_without_escapes() -> None:
     line = parse_ansi("a\x1b[32mb\x1b[0mc\x1b[31md\x1b[0m")
-    assert [tuple(piece) for piece in line] == [
+    assert [(piece.text, piece.shade) for piece in line] == [
         ("a", "none"), ("b", "low"), ("c", "none"), ("d", "high"),
     ]  # fmt: skip
 

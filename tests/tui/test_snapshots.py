@@ -26,6 +26,9 @@ from .svg_snapshot import SNAPSHOTS, neutral, rows
         ("session-120", (120, 30), True, "j j enter", "status line, measured, 12s ago"),
         ("session-80", (80, 24), True, "j j enter", "status line, measured, 12s ago"),
         ("session-200", (200, 50), True, "j j enter", "And run the tests."),
+        ("explanation-40", (40, 45), True, "j j enter e", "$0.31"),
+        ("explanation-80", (80, 40), True, "j j enter e", "$0.31"),
+        ("explanation-colourless", (120, 40), False, "j j enter e", "$0.31"),
         ("message", (80, 24), True, "j j enter u h i", "urgent message: Enter send"),
         ("help", (80, 40), True, "question_mark", "q, Ctrl-C"),
         ("small", (30, 8), True, "", "needs 40x10"),
@@ -44,7 +47,7 @@ def test_screen_matches_its_snapshot(
         await app.shows("needs" if name == "small" else "~/crawler")
         await app.press(*keys.split())
         await app.shows(there)
-        if "enter" in keys:
+        if "enter" in keys and not keys.endswith("e"):
             await app.until(lambda lines: any("200K ┤" in line for line in lines))
         _check_snapshot(app.svg, SNAPSHOTS / f"{name}.svg")
 
@@ -63,7 +66,7 @@ def _check_snapshot(svg: str, recorded: Path) -> None:
 
 def test_snapshots_name_no_machine() -> None:
     snapshots = sorted(SNAPSHOTS.glob("*.svg"))
-    assert len(snapshots) == 13
+    assert len(snapshots) == 16
     for path in snapshots:
         text = path.read_text("utf-8").replace("http://www.w3.org/2000/svg", "")
         assert "http" not in text.replace("https://www.textualize.io", "")

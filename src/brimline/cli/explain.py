@@ -17,7 +17,12 @@ from brimline.ledger.reader import SessionLedger
 from brimline.survey.explanation import read_ledgers
 from brimline.survey.files import SessionFiles
 from brimline.survey.target import files_of_path, is_file_target
-from brimline.terminal.stacked_bar import Segment, draw_stacked_bar, paint_segment
+from brimline.terminal.stacked_bar import (
+    UNEXPLAINED,
+    category_segment,
+    draw_stacked_bar,
+    paint_segment,
+)
 from brimline.terminal.text import (
     Cell,
     Column,
@@ -32,22 +37,6 @@ from brimline.terminal.text import (
 from brimline.tracker import Session
 from brimline.usage import format_percent, format_tokens, percent_raw
 
-UNEXPLAINED = "unexplained"
-# A letter and a colour of the 256 for each category.
-LOOKS = {
-    "system and tools": ("S", "244"),
-    "memory files": ("M", "141"),
-    "user words": ("U", "214"),
-    "agent's words": ("A", "75"),
-    "reasoning": ("R", "68"),
-    "tool calls": ("C", "79"),
-    "tool results": ("T", "36"),
-    "images": ("I", "175"),
-    "injected context": ("J", "180"),
-    "subagent results": ("G", "29"),
-    "compaction summary": ("Z", "103"),
-    UNEXPLAINED: ("?", "238"),
-}
 MAX_BAR_CELLS = 100
 LARGEST_PIECES = 10
 MAX_NAMES = 5  # of tools, servers, files and commands
@@ -135,7 +124,7 @@ def _composition(context: Context, thread: ExplainedThread, whole: int) -> Itera
     """Draw the categories as one bar of the window, then as a table, and what is unexplained."""
     named = [NamedTokens(each.name, each.tokens) for each in thread.categories if each.tokens]
     named.append(NamedTokens(UNEXPLAINED, thread.unexplained))
-    segments = [Segment(*LOOKS[each.name], each.tokens) for each in named]
+    segments = [category_segment(each.name, each.tokens) for each in named]
     width = min(context.width, MAX_BAR_CELLS)
     yield draw_stacked_bar(segments, whole, width, context.colour)
     columns = [

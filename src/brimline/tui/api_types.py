@@ -134,6 +134,47 @@ class SessionDetail(msgspec.Struct, frozen=True):
     problem: str | None = None
 
 
+class Piece(msgspec.Struct, frozen=True):
+    """The API's ExplainedPiece: a part of the context."""
+
+    what: str
+    tokens: int
+
+
+class Category(msgspec.Struct, frozen=True):
+    """The API's ExplainedCategory: its pieces are the largest first."""
+
+    name: str
+    tokens: int
+    pieces: tuple[Piece, ...] = ()
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """The API's Waste: what to do about it; `cost` is in USD."""
+
+    advice: str
+    tokens: int
+    cost: float | None = None
+
+
+class FilledThread(msgspec.Struct, frozen=True):
+    """The API's ExplainedThread: what fills its context, None if that is unknown."""
+
+    thread: str
+    sent: int | None = None
+    categories: tuple[Category, ...] = ()
+    unexplained: int = 0
+    waste: tuple[Finding, ...] = ()
+    pending: int = 0
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """What fills a session's contexts; `problem` says why there are no threads."""
+
+    threads: tuple[FilledThread, ...] = ()
+    problem: str | None = None
+
+
 class _RawTimeline(msgspec.Struct, frozen=True):
     calls: tuple[msgspec.Raw, ...] = ()
     compactions: tuple[msgspec.Raw, ...] = ()

@@ -5,14 +5,16 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.ledger.explain import explain
 from brimline.monitor.rules import Rules
 from brimline.settings import Settings, seconds
 from brimline.store.rows import CallRow, CompactionRow, SessionRow
+from brimline.survey.explanation import read_ledgers
 from brimline.survey.files import find_session, load_session
 from brimline.survey.status import SessionStatus, ThreadStatus, survey_sessions
 from brimline.tracker import Session
 from brimline.transcripts.source import Places
-from brimline.tui.api_types import SessionDetail, SessionView, ThreadView, Timeline
+from brimline.tui.api_types import Explanation, SessionDetail, SessionView, ThreadView, Timeline
 from brimline.usage import percent_raw
 
 
@@ -41,6 +43,12 @@ class TranscriptFiles(msgspec.Struct, frozen=True):
         row = msgspec.structs.replace(view.session, problem=" ".join(loaded.problems) or None)
         view = msgspec.structs.replace(view, session=row, threads=threads)
         return SessionDetail(view, build_timeline(session))
+
+    def read_explanation(self, view: SessionView) -> Explanation:
+        """What fills a session's contexts; raises UnknownSession, UnreadableTranscript."""
+        files = find_session(self.places, view.session.id, [view.session.agent])
+        explained = explain(read_ledgers(files, self.places))
+        return msgspec.convert(explained, Explanation, from_attributes=True)
 
 
 def _view(status: SessionStatus, rules: Rules) -> SessionView:

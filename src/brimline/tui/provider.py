@@ -10,7 +10,7 @@ from brimline.daemon_client.request import session_path
 from brimline.daemon_client.stream import DaemonClient
 from brimline.errors import BrimlineError
 from brimline.tui import api_types
-from brimline.tui.api_types import SessionDetail, SessionView
+from brimline.tui.api_types import Explanation, SessionDetail, SessionView
 from brimline.tui.files import TranscriptFiles
 from brimline.tui.updates import Intervals, Update, follow_sessions
 
@@ -42,6 +42,15 @@ class SessionProvider:
         except (BrimlineError, OSError, msgspec.DecodeError) as error:
             return SessionDetail(view, problem=str(error).partition("\n")[0])
 
+    async def load_explanation(self, view: SessionView, live: bool) -> Explanation:
+        """What fills a session's contexts, or the reason why that is unknown."""
+        try:
+            if live and self._daemon is not None:
+                return await _request_explanation(self._daemon, view)
+            return await asyncio.to_thread(self._files.read_explanation, view)
+        except (BrimlineError, OSError, msgspec.DecodeError) as error:
+            return Explanation(problem=str(error).partition("\n")[0])
+
     async def send_message(self, session: str, text: str, urgent: bool) -> str | None:
         """Queue a message; returns why that failed, or None."""
         if self._daemon is None:
@@ -64,3 +73,10 @@ async def _request_detail(daemon: DaemonClient, view: SessionView) -> SessionDet
     if refusal := timeline.refusal or messages.refusal:
         return SessionDetail(view, problem=refusal)
     return SessionDetail(view, api_types.decode_timeline(timeline.body, messages.body))
+
+
+async def _request_explanation(daemon: DaemonClient, view: SessionView) -> Explanation:
+    answer = await daemon.request("GET", f"{session_path(view.session.id)}/explanation")
+    if answer.refusal:
+        return Explanation(problem=answer.refusal)
+    return msgspec.json.decode(answer.body, type=Explanation)

@@ -1,5 +1,6 @@
 """The screen of one session; on a wide terminal the list of all stays next to it."""
 
+import time
 from typing import ClassVar
 
 from textual import on
@@ -9,7 +10,7 @@ from textual.containers import Horizontal
 
 from brimline.events import MAIN
 from brimline.tui import rows, texts
-from brimline.tui.api_types import SessionDetail, SessionView
+from brimline.tui.api_types import Explanation, SessionDetail, SessionView
 from brimline.tui.provider import SessionProvider
 from brimline.tui.screens import FramedScreen
 from brimline.tui.session_list import SessionList
@@ -20,18 +21,22 @@ from brimline.tui.widgets import LinesWidget, PromptInput, SessionLines
 SPLIT_MIN_COLUMNS = 120  # from here on the list is next to the session
 LIST_COLUMNS = 44  # of that list
 SCROLL_BAR = PAGE_PADDING = 1  # columns
+# What fills a session is read again no sooner than this, and after ten times what a read takes.
+MIN_EXPLANATION_S = 2.0
+EXPLANATION_PAUSE = 10
 
 
 class SessionScreen(FramedScreen):
     """One session: reading, chart, marks and messages; sends messages."""
 
-    KEYS = " Esc back  j/k scroll  n/p session  t thread  m message  u urgent  ? help  q quit"
-    SHORT_KEYS = " Esc back  n/p session  ? help  q quit"
+    KEYS = " Esc back  n/p session  t thread  e explain  m message  u urgent  ? help  q quit"
+    SHORT_KEYS = " Esc back  e explain  ? help  q quit"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", show=False),
         Binding("n", "move(1)", show=False),
         Binding("p", "move(-1)", show=False),
         Binding("t", "next_thread", show=False),
+        Binding("e", "toggle_explanation", show=False),
         Binding("m", "write(False)", show=False),
         Binding("u", "write(True)", show=False),
     ]
@@ -44,6 +49,11 @@ class SessionScreen(FramedScreen):
         self._detail: SessionDetail | None = None
         self._requested: tuple[SessionView, str] | None = None
         self._loading = False
+        self._is_explaining = False
+        self._explanation: Explanation | None = None
+        self._explained: SessionView | None = None
+        self._reading_explanation = False
+        self._explain_again_at = 0.0
         self._urgent = False
         self._send_result = ""
 
@@ -79,9 +89,12 @@ class SessionScreen(FramedScreen):
         page = SessionPage(
             self._page_columns, self.sessions.now, self.sessions.home, self.sessions.colour
         )
-        self.lines_widget("page").show(
-            page.lines(self._detail or SessionDetail(view), self._thread)
-        )
+        if self._is_explaining:
+            self._request_explanation(view)
+            lines = page.explanation_lines(view, self._explanation, self._thread)
+        else:
+            lines = page.lines(self._detail or SessionDetail(view), self._thread)
+        self.lines_widget("page").show(lines)
 
     @property
     def _page_columns(self) -> int:
@@ -116,6 +129,31 @@ class SessionScreen(FramedScreen):
             self._detail = detail
         self.draw()
 
+    def _request_explanation(self, view: SessionView) -> None:
+        """Load what fills the session if it changed, with pauses: the whole transcript is read."""
+        if self._reading_explanation or self._explained == view:
+            return
+        if time.monotonic() < self._explain_again_at or self.sessions.connection.state == "lost":
+            return
+        self._explained, self._reading_explanation = view, True
+        self.run_worker(self._load_explanation(view))
+
+    async def _load_explanation(self, view: SessionView) -> None:
+        begun, is_live = time.monotonic(), self.sessions.connection.state == "live"
+        explanation = await self._provider.load_explanation(view, is_live)
+        self._reading_explanation = False
+        if view.key == self._key:
+            self._explanation = explanation
+            took = time.monotonic() - begun
+            self._explain_again_at = begun + max(MIN_EXPLANATION_S, EXPLANATION_PAUSE * took)
+        self.draw()
+
+    def action_toggle_explanation(self) -> None:
+        """Show what fills the session, or its figures and chart again."""
+        self._is_explaining = not self._is_explaining
+        self.lines_widget("page").scroll_home(animate=False)
+        self.draw()
+
     def action_back(self) -> None:
         """Close the prompt, or else the screen."""
         if self._prompt.display:
@@ -135,7 +173,8 @@ class SessionScreen(FramedScreen):
 
     def _show_session(self, key: str) -> None:
         self._key, self._thread, self._send_result = key, MAIN, ""
-        self._detail = self._requested = None
+        self._detail = self._requested = self._explanation = self._explained = None
+        self._explain_again_at = 0.0
         self.lines_widget("page").scroll_home(animate=False)
         self.draw()
 

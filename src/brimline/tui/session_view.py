@@ -20,8 +20,9 @@ from brimline.terminal.text import (
     truncate,
 )
 from brimline.tui import bars
-from brimline.tui.api_types import SessionDetail, SessionView, ThreadView
+from brimline.tui.api_types import Explanation, SessionDetail, SessionView, ThreadView
 from brimline.tui.chart_marks import SYMBOLS, ChartMark, find_marks, symbol_line
+from brimline.tui.filling import FillingLines
 from brimline.tui.styled_text import Line, Span, parse_ansi, wrap_text
 from brimline.usage import Usage, format_percent, format_tokens
 
@@ -53,6 +54,13 @@ class SessionPage(msgspec.Struct, frozen=True):
             lines += [BLANK_LINE, [Span(strip_control(detail.problem), "bold")]]
         lines += self._chart_lines(detail, thread_view, thread)
         return [*lines, *self._messages_lines(detail.timeline.messages)]
+
+    def explanation_lines(
+        self, view: SessionView, explanation: Explanation | None, thread: str = MAIN
+    ) -> list[Line]:
+        """The lines of a session with what fills one of its threads."""
+        filled = FillingLines(self.width, view.session.project, self.colour)
+        return [*self._header_lines(view, thread), *filled.lines(explanation, thread)]
 
     def _header_lines(self, view: SessionView, thread: str) -> list[Line]:
         session, main = view.session, view.main

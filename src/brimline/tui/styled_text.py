@@ -25,8 +25,11 @@ _SHADE_OF_CODE: dict[str, Shade] = {
 
 
 class Span(NamedTuple):
+    """Text in a shade, or in one of the 256 colours of a terminal."""
+
     text: str
     shade: Shade = "none"
+    colour: int | None = None
 
 
 Line: TypeAlias = Sequence[Span]

@@ -61,6 +61,7 @@ _KEY_ROWS = (
     ("a", "show or hide sessions that ended or are old"),
     ("n p", "in a session: next session, previous session"),
     ("t", "in a session: next thread"),
+    ("e", "in a session: what fills it, and back"),
     ("m u", "in a session: write a message, an urgent message"),
     ("?", "this help"),
     ("q, Ctrl-C", "quit"),

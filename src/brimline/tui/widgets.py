@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import ClassVar
 
+from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -17,7 +18,7 @@ from textual.widgets import Input
 
 from brimline.tui.api_types import SessionView
 from brimline.tui.rows import OverviewRows
-from brimline.tui.styled_text import Line, Shade
+from brimline.tui.styled_text import Line, Shade, Span
 
 STYLES: dict[Shade, Style] = {
     "low": Style(color="green"),
@@ -62,6 +63,7 @@ class LinesWidget(ScrollView, can_focus=True):
 
     def __init__(self, id: str | None = None, colour: bool = True) -> None:
         super().__init__(id=id)
+        self._colour = colour
         self._styles = STYLES if colour else COLOURLESS_STYLES
         self._lines: Sequence[Line] = ()
 
@@ -76,8 +78,13 @@ class LinesWidget(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         pieces = self.line(self.scroll_offset.y + y)
-        segments = [Segment(piece.text, self._styles[piece.shade]) for piece in pieces]
+        segments = [Segment(piece.text, self._style_of(piece)) for piece in pieces]
         return Strip(segments).crop_extend(0, self.size.width, self.rich_style)
+
+    def _style_of(self, piece: Span) -> Style:
+        if piece.colour is None or not self._colour:
+            return self._styles[piece.shade]
+        return Style(color=Color.from_ansi(piece.colour))
 
 
 class SessionLines(LinesWidget):
