@@ -8,29 +8,29 @@ from brimline.testing.fake_model.billed import BilledBlock
 from brimline.testing.fake_model.block_kinds import BlockKind, kind_of, tokens_by_kind
 
 
-@pytest.mark.parametrize(
-    ("content", "kind"),
-    [
-        (["", {"name": "Bash", "input_schema": {}}], "tools"),
-        (["", {"type": "text", "text": "You are"}], "system"),
-        (["user", {"type": "text", "text": "Hi"}], "user"),
-        (["user", {"type": "tool_result", "content": "x"}], "tool result"),
-        (["assistant", {"type": "thinking", "thinking": "x"}], "reasoning"),
-        (["assistant", {"type": "text", "text": "x"}], "reply"),
-        ({"type": "function", "name": "shell", "parameters": {}}, "tools"),
-        ("You are", "system"),
-        ({"type": "message", "role": "developer", "content": "x"}, "system"),
-        ({"type": "message", "role": "assistant", "content": "x"}, "reply"),
-        ({"type": "function_call_output", "output": "x"}, "tool result"),
-        ({"role": "assistant", "content": "x", "tool_calls": [{}]}, "tool call"),
-        ({"role": "tool", "content": "x"}, "tool result"),
-        ({"functionDeclarations": []}, "tools"),
-        (["model", {"functionCall": {}}], "tool call"),
-        (["user", {"functionResponse": {}}], "tool result"),
-        (["model", {"text": "x", "thought": True}], "reasoning"),
-        (["model", {"text": "x"}], "reply"),
-    ],
-)
+CASES: list[tuple[Any, BlockKind]] = [
+    (["", {"name": "Bash", "input_schema": {}}], "tools"),
+    (["", {"type": "text", "text": "You are"}], "system"),
+    (["user", {"type": "text", "text": "Hi"}], "user"),
+    (["user", {"type": "tool_result", "content": "x"}], "tool result"),
+    (["assistant", {"type": "thinking", "thinking": "x"}], "reasoning"),
+    (["assistant", {"type": "text", "text": "x"}], "reply"),
+    ({"type": "function", "name": "shell", "parameters": {}}, "tools"),
+    ("You are", "system"),
+    ({"type": "message", "role": "developer", "content": "x"}, "system"),
+    ({"type": "message", "role": "assistant", "content": "x"}, "reply"),
+    ({"type": "function_call_output", "output": "x"}, "tool result"),
+    ({"role": "assistant", "content": "x", "tool_calls": [{}]}, "tool call"),
+    ({"role": "tool", "content": "x"}, "tool result"),
+    ({"functionDeclarations": []}, "tools"),
+    (["model", {"functionCall": {}}], "tool call"),
+    (["user", {"functionResponse": {}}], "tool result"),
+    (["model", {"text": "x", "thought": True}], "reasoning"),
+    (["model", {"text": "x"}], "reply"),
+]
+
+
+@pytest.mark.parametrize(("content", "kind"), CASES)
 def test_kind_of_a_block(content: Any, kind: BlockKind) -> None:
     assert kind_of(content) == kind
 

@@ -30,6 +30,7 @@ from brimline.server.api.broadcast import ChangeBroadcaster
 from brimline.server.api.event_stream import StreamRoutes
 from brimline.server.api.history import HistoryRoutes, read_history
 from brimline.server.api.legacy_endpoints import LEGACY_PATHS, LegacyRoutes
+from brimline.server.api.metrics import MetricsRoutes
 from brimline.server.api.responses import Routes
 from brimline.server.api.schemas import DaemonStatus
 from brimline.server.api.session_cache import SessionCache
@@ -56,8 +57,8 @@ from brimline.server.tcp_peer import TcpPeers
 from brimline.server.tmux_wiring import TmuxWiring
 from brimline.server.transcript_watcher import TranscriptWatcher
 from brimline.settings import Settings, cache_dir, seconds, socket_path, state_dir
-from brimline.store.base import Store
 from brimline.store.failures import StoreFailed
+from brimline.store.metered import MeteredStore
 from brimline.store.problems import open_problems
 from brimline.store.sqlite import SqliteStore
 from brimline.transcripts.source import Places
@@ -111,7 +112,8 @@ class Daemon:
         finally:
             await store.close()
 
-    async def _serve(self, store: SqliteStore, ready: Callable[[str], None]) -> None:
+    async def _serve(self, opened: SqliteStore, ready: Callable[[str], None]) -> None:
+        store = MeteredStore(opened)
         # First of all, because it fails if the port is taken.
         tcp_socket = listen_tcp(self._port, read_port(self.state))
         self._port = port = int(tcp_socket.getsockname()[1])
@@ -149,7 +151,7 @@ class Daemon:
         unix_socket = listen_unix(self._socket_path("http"))
         ready(access.page_link())
         since = time.time() - seconds(self._settings.since)
-        store_watch = StoreWatch(store, self._restart)
+        store_watch = StoreWatch(opened, self._restart)
         background_work: dict[str, Work] = {
             "spool reader": partial(self._poll_spool, dispatcher),
             "transcript watcher": TranscriptWatcher(self._places, monitor, since).run,
@@ -180,7 +182,7 @@ class Daemon:
 
     def _application(
         self,
-        store: Store,
+        store: MeteredStore,
         monitor: Monitor,
         encoded: SessionCache,
         dispatcher: HookDispatcher,
@@ -190,6 +192,7 @@ class Daemon:
         cache = cache_dir(self._settings, self._places.env, self._places.home)
         parts: list[Routes] = [
             DaemonRoutes(partial(self._status, dispatcher), self.stop, access),
+            MetricsRoutes(store, monitor, partial(self._status, dispatcher)),
             TranscriptRoutes(monitor, self._places),
             sessions,
             HistoryRoutes(store, partial(read_history, self._places, cache)),

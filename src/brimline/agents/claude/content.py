@@ -119,7 +119,7 @@ class _MemoryFile(msgspec.Struct, frozen=True):
     content: str = ""
 
 
-class _Tool(msgspec.Struct, frozen=True):
+class _ToolDefinition(msgspec.Struct, frozen=True):
     name: str = ""
 
 
@@ -147,7 +147,10 @@ class _Attachment(msgspec.Struct, frozen=True, rename="camel"):
         prompt = AddedText("tools", "system prompt", "\n".join(strings_in(self.system_prompt)))
         tools: list[AddedText] = []
         for tool in self.tools:
-            name, text = decode_or_default(_tool, tool, _Tool()).name, bytes(tool).decode()
+            name, text = (
+                decode_or_default(_tool, tool, _ToolDefinition()).name,
+                bytes(tool).decode(),
+            )
             tools.append(AddedText("tools", f"tool {name}", text, server=server_of(name)))
         return SystemPrompt((prompt, *tools))
 
@@ -231,7 +234,7 @@ class _ClaudeLine(msgspec.Struct, frozen=True):
 
 _record = msgspec.json.Decoder(_Record)
 _memory_files = msgspec.json.Decoder(list[_MemoryFile])
-_tool = msgspec.json.Decoder(_Tool)
+_tool = msgspec.json.Decoder(_ToolDefinition)
 _task = msgspec.json.Decoder(_Task)
 _line = msgspec.json.Decoder(_ClaudeLine)
 

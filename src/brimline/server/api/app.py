@@ -19,6 +19,7 @@ from brimline.server.api.event_stream import StreamRoutes
 from brimline.server.api.history import HistoryRoutes
 from brimline.server.api.legacy_endpoints import LegacyRoutes
 from brimline.server.api.load_limit import LoadLimit
+from brimline.server.api.metrics import MetricsRoutes
 from brimline.server.api.middleware import BodyLimit, RequestGuard, tcp_port
 from brimline.server.api.openapi import Endpoint, build_document
 from brimline.server.api.responses import (
@@ -107,6 +108,7 @@ class HookRoutes:
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *DaemonRoutes.endpoints,
+    *MetricsRoutes.endpoints,
     *TranscriptRoutes.endpoints,
     *SessionRoutes.endpoints,
     *HistoryRoutes.endpoints,

@@ -1,0 +1,169 @@
+"""A store that counts what is written to it, for the metrics of the daemon."""
+
+import time
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from brimline.bounded_dict import BoundedDict
+from brimline.cache_misses import MissFinder
+from brimline.events import Call
+from brimline.inbox import Message
+from brimline.store.base import (
+    MarkMessage,
+    PutCall,
+    PutCompaction,
+    PutSession,
+    QueueMessage,
+    RecordSignal,
+    Store,
+    Write,
+)
+from brimline.store.rows import (
+    CallRow,
+    CompactionRow,
+    HandoffRow,
+    SessionRow,
+    SignalRow,
+    ThreadRow,
+)
+from brimline.usage import Usage
+
+BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+MAX_SESSIONS = 10_000  # whose agents and caches are remembered
+UNKNOWN = "unknown"
+
+
+class WriteCounts:
+    """What was written since the start: each count by its labels."""
+
+    def __init__(self) -> None:
+        self.calls = Counter[str]()  # by agent
+        self.compactions = Counter[tuple[str, str]]()  # by agent and trigger
+        self.signals = Counter[tuple[str, str, float]]()  # by agent, kind and level
+        self.messages = Counter[str]()  # by state
+        self.misses = Counter[tuple[str, str]]()  # by agent and cause
+        self.missed_tokens = Counter[str]()  # by agent
+        self.missed_cost: dict[str, float] = {}
+        self.pending_writes = 0
+        self.write_buckets = [0] * (len(BUCKETS_S) + 1)
+        self.write_seconds = 0.0
+        self._agents = BoundedDict[str, str](MAX_SESSIONS)
+        self._calls = BoundedDict[tuple[str, str], tuple[MissFinder, tuple[int, int]]](MAX_SESSIONS)
+        self._compacted = BoundedDict[tuple[str, str, int], bool](MAX_SESSIONS)
+
+    def add_time(self, seconds: float) -> None:
+        self.write_seconds += seconds
+        self.write_buckets[bisect_left(BUCKETS_S, seconds)] += 1
+
+    def add(self, write: Write) -> None:
+        """Count a write that had an effect."""
+        match write:
+            case PutSession(row):
+                self._agents[row.id] = row.agent
+            case PutCall(row):
+                self._add_call(row)
+            case PutCompaction(row):
+                self._add_compaction(row)
+            case RecordSignal(signal, messages):
+                agent = self._agents.get(signal.session, UNKNOWN)
+                self.signals[agent, signal.kind, signal.level] += 1
+                self.messages["queued"] += len(messages)
+            case QueueMessage():
+                self.messages["queued"] += 1
+            case MarkMessage():
+                self.messages[write.to] += 1
+            case _:
+                pass
+
+    def _add_compaction(self, row: CompactionRow) -> None:
+        key = row.session, row.thread, row.cycle
+        if key not in self._compacted:  # else its `after` is known now
+            self._compacted[key] = True
+            agent = self._agents.get(row.session, UNKNOWN)
+            self.compactions[agent, row.trigger or UNKNOWN] += 1
+
+    def _add_call(self, row: CallRow) -> None:
+        """Count a call, and its cache miss; a later copy of a call is not counted."""
+        key, place = (row.session, row.thread), (row.cycle, row.seq)
+        finder, last = self._calls.get(key) or (MissFinder(), (-1, -1))
+        if place <= last:
+            return
+        self._calls[key] = finder, place
+        agent = self._agents.get(row.session, UNKNOWN)
+        self.calls[agent] += 1
+        usage = Usage(
+            row.input,
+            row.cache_read,
+            row.cache_write,
+            row.output,
+            cache_write_1h=row.cache_write_1h,
+        )
+        is_new_cycle = last[0] not in (-1, row.cycle)
+        change = "compaction" if is_new_cycle else None
+        miss = finder.add(Call(id=row.call, usage=usage, model=row.model, at=row.at), change)
+        if miss is not None:
+            self.misses[agent, miss.cause] += 1
+            self.missed_tokens[agent] += miss.tokens
+            self.missed_cost[agent] = self.missed_cost.get(agent, 0.0) + (miss.cost or 0.0)
+
+
+class MeteredStore:
+    """Passes everything on to another store, and counts what has an effect."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._store = store
+        self._clock = clock
+        self.counts = WriteCounts()
+
+    async def write(self, writes: Sequence[Write]) -> list[bool]:
+        self.counts.pending_writes += 1
+        began = self._clock()
+        try:
+            effects = await self._store.write(writes)
+        finally:
+            self.counts.pending_writes -= 1
+        self.counts.add_time(self._clock() - began)
+        for write, has_effect in zip(writes, effects, strict=True):
+            if has_effect:
+                self.counts.add(write)
+        return effects
+
+    async def sessions(self) -> list[SessionRow]:
+        return await self._store.sessions()
+
+    async def session(self, id: str) -> SessionRow | None:
+        return await self._store.session(id)
+
+    async def threads(self, session: str | None = None) -> list[ThreadRow]:
+        return await self._store.threads(session)
+
+    async def calls(self, session: str, thread: str | None = None) -> list[CallRow]:
+        return await self._store.calls(session, thread)
+
+    async def compactions(self, session: str | None = None) -> list[CompactionRow]:
+        return await self._store.compactions(session)
+
+    async def signals(self, session: str | None = None) -> list[SignalRow]:
+        return await self._store.signals(session)
+
+    async def messages(self, session: str | None = None) -> list[Message]:
+        return await self._store.messages(session)
+
+    async def pending_messages(self, session: str | None = None) -> list[Message]:
+        return await self._store.pending_messages(session)
+
+    async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
+        return await self._store.last_handoffs(session)
+
+    async def handoffs(self, session: str) -> list[HandoffRow]:
+        return await self._store.handoffs(session)
+
+    async def has_event(self, key: str) -> bool:
+        return await self._store.has_event(key)
+
+    async def changes(self, after: int = 0) -> list[tuple[int, str]]:
+        return await self._store.changes(after)
+
+    async def close(self) -> None:
+        await self._store.close()
