@@ -211,6 +211,11 @@ class Running:
         with urllib.request.urlopen(request, timeout=MAX_WAIT_S) as answer:
             return json.load(answer)
 
+    def get_text(self, path: str) -> tuple[str, str]:
+        """Return the content type and the text of a reply."""
+        with urllib.request.urlopen(self._request(path), timeout=MAX_WAIT_S) as answer:
+            return answer.headers["content-type"], answer.read().decode()
+
     def refused(
         self, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, Any]:

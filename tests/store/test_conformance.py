@@ -8,11 +8,12 @@ import pytest
 
 from brimline.store.base import Store
 from brimline.store.memory import MemoryStore
+from brimline.store.metered import MeteredStore
 from brimline.store.sqlite import SqliteStore
 from brimline.testing.store import CHECKS, PAIR_CHECKS, Check, Make, PairCheck
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "metered", "sqlite"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     """A function that makes a new, empty store."""
     names = itertools.count()
@@ -20,10 +21,13 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     async def memory() -> Store:
         return MemoryStore()
 
+    async def metered() -> Store:
+        return MeteredStore(MemoryStore())
+
     async def sqlite() -> Store:
         return await SqliteStore.open(tmp_path / f"{next(names)}.db")
 
-    return {"memory": memory, "sqlite": sqlite}[request.param]
+    return {"memory": memory, "metered": metered, "sqlite": sqlite}[request.param]
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

@@ -7,7 +7,6 @@ import pytest
 from brimline.testing.fake_model.billed import BilledBlock
 from brimline.testing.fake_model.block_kinds import BlockKind, kind_of, tokens_by_kind
 
-
 CASES: list[tuple[Any, BlockKind]] = [
     (["", {"name": "Bash", "input_schema": {}}], "tools"),
     (["", {"type": "text", "text": "You are"}], "system"),

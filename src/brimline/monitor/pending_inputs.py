@@ -1,6 +1,6 @@
 """What came into the threads of a session since their last calls, by the sizes in their hooks.
 
-When the hook of a tool runs, no client has written the tool's result to its transcript yet.
+When the hook of a tool runs, the tool's result is mostly not in the transcript yet.
 """
 
 from collections.abc import Mapping

@@ -59,7 +59,7 @@ class _Block(msgspec.Struct, frozen=True):
     arguments: msgspec.Raw = ABSENT
 
 
-class _Tool(msgspec.Struct, frozen=True):
+class _PiTool(msgspec.Struct, frozen=True):
     name: str = ""
 
 
@@ -113,7 +113,7 @@ class _PiLine(msgspec.Struct, frozen=True):
 _entry = msgspec.json.Decoder(_PiEntry)
 _message = msgspec.json.Decoder(_PiMessage)
 _blocks = msgspec.json.Decoder(str | list[_Block])
-_tool = msgspec.json.Decoder(_Tool)
+_tool = msgspec.json.Decoder(_PiTool)
 _line = msgspec.json.Decoder(_PiLine)
 
 

@@ -1,0 +1,80 @@
+"""What a metered store counts: each thing once, by agent."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from brimline.inbox import Message
+from brimline.store.base import (
+    MarkMessage,
+    PutCall,
+    PutCompaction,
+    PutSession,
+    QueueMessage,
+    RecordSignal,
+    Write,
+)
+from brimline.store.memory import MemoryStore
+from brimline.store.metered import BUCKETS_S, MeteredStore, WriteCounts
+from brimline.store.rows import CallRow, CompactionRow, SessionRow, SignalRow
+
+SESSION = PutSession(SessionRow("s1", "claude", 1.0))
+
+
+def counts_of(*batches: Sequence[Write]) -> WriteCounts:
+    times = iter(range(100))
+    store = MeteredStore(MemoryStore(), clock=lambda: next(times) * 0.004)
+
+    async def write() -> None:
+        for batch in batches:
+            await store.write(batch)
+
+    asyncio.run(write())
+    return store.counts
+
+
+def message(id: str) -> Message:
+    return Message(id, "s1", "text", 1.0)
+
+
+def call(number: int, read: int, write: int, cycle: int = 0) -> PutCall:
+    row = CallRow("s1", "main", f"c{number}", number, cycle, 10, read, write, 5)
+    return PutCall(row)
+
+
+def test_calls_and_misses() -> None:
+    counts = counts_of(
+        [SESSION, call(0, 0, 20_000), call(1, 20_000, 1_000)],
+        [call(1, 20_000, 1_100)],  # a copy
+        [call(2, 0, 22_000)],
+        [call(3, 0, 9_000, cycle=1)],
+    )
+    assert counts.calls == {"claude": 4}
+    assert sum(counts.misses.values()) == 1
+    assert counts.missed_tokens["claude"] == pytest.approx(21_000, rel=0.01)
+
+
+def test_compaction_counts_once() -> None:
+    row = CompactionRow("s1", "main", 0, 1.0, "auto", 100_000)
+    later = CompactionRow("s1", "main", 0, 1.0, "auto", 100_000, 20_000)
+    unknown = CompactionRow("s2", "main", 0, 1.0)
+    counts = counts_of(
+        [SESSION, PutCompaction(row)], [PutCompaction(later), PutCompaction(unknown)]
+    )
+    assert counts.compactions == {("claude", "auto"): 1, ("unknown", "unknown"): 1}
+
+
+def test_signals_and_messages() -> None:
+    signal = RecordSignal(SignalRow("s1", "main", 0, "level", 1.0, 50.0), (message("m1"),))
+    delivered = MarkMessage("m1", "delivered", ("queued",), 2.0)
+    counts = counts_of([SESSION, signal], [signal], [QueueMessage(message("m2")), delivered])
+    assert counts.signals == {("claude", "level", 50.0): 1}
+    assert counts.messages == {"queued": 2, "delivered": 1}
+
+
+def test_times_of_writes() -> None:
+    counts = counts_of([SESSION], [SESSION])
+    assert counts.write_buckets[BUCKETS_S.index(0.005)] == 2
+    assert counts.write_seconds == pytest.approx(0.008)
+    assert counts.pending_writes == 0
