@@ -22,7 +22,7 @@ from brimline.survey.summary import FileSummary
 from brimline.transcripts.source import Transcript
 
 FILE_NAME = "state"
-VERSION = f"{__version__} 14"  # increase the number when the file's shape changes
+VERSION = f"{__version__} 15"  # increase the number when the file's shape changes
 MAX_STATE_BYTES = 1 << 30
 TAIL_BYTES = 64  # compared before the cursor
 
