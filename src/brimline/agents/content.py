@@ -371,6 +371,12 @@ class ToolNames(msgspec.Struct, frozen=True):
         )
 
 
+class ToolDefinition(msgspec.Struct, frozen=True):
+    """A tool as the model is told about it."""
+
+    name: str = ""
+
+
 class ErrorMessage(msgspec.Struct, frozen=True):
     """An error on the wire."""
 

@@ -26,6 +26,7 @@ from brimline.agents.content import (
     TodoItem,
     TodoList,
     ToolCall,
+    ToolDefinition,
     ToolKind,
     ToolResult,
     UserText,
@@ -123,12 +124,6 @@ class _Compacted(msgspec.Struct, frozen=True):
     compaction_response_id: str | None = None
 
 
-class _Tool(msgspec.Struct, frozen=True):
-    """A tool, or all tools of an MCP server, that a search found (since 0.166)."""
-
-    name: str = ""
-
-
 class _Plan(msgspec.Struct, frozen=True):
     plan: list[TodoItem] = []
     explanation: str | None = None
@@ -173,7 +168,7 @@ _item = msgspec.json.Decoder(_Item)
 _compacted = msgspec.json.Decoder(_Compacted)
 _parts = msgspec.json.Decoder(str | list[TextPart] | None)
 _passthrough = msgspec.json.Decoder(_Passthrough | None)
-_tool = msgspec.json.Decoder(_Tool)
+_tool = msgspec.json.Decoder(ToolDefinition)
 _plan = msgspec.json.Decoder(_Plan)
 _wrapped = msgspec.json.Decoder(_WrappedOutput)
 _wait = msgspec.json.Decoder(_Wait)
@@ -258,7 +253,7 @@ def _read_item(item: _Item, at: float | None) -> Iterator[Piece]:
             yield ToolCall(
                 "tool_search", item.call_id or "", "read", arguments=item.argument_text, at=at
             )
-        case "tool_search_output":
+        case "tool_search_output":  # each is a tool, or all tools of an MCP server (0.166)
             for tool in item.tools:
                 name = _tool.decode(tool).name
                 yield AddedText("tools", name, bytes(tool).decode(), at, server_of(name))
