@@ -26,6 +26,7 @@ from brimline.agents.content import (
     SystemPrompt,
     TodoChange,
     ToolCall,
+    ToolDefinition,
     ToolNames,
     ToolResult,
     UserText,
@@ -119,10 +120,6 @@ class _MemoryFile(msgspec.Struct, frozen=True):
     content: str = ""
 
 
-class _ToolDefinition(msgspec.Struct, frozen=True):
-    name: str = ""
-
-
 class _Attachment(msgspec.Struct, frozen=True, rename="camel"):
     """What the client attaches to the user's next message; each type has a few of these."""
 
@@ -148,7 +145,7 @@ class _Attachment(msgspec.Struct, frozen=True, rename="camel"):
         tools: list[AddedText] = []
         for tool in self.tools:
             name, text = (
-                decode_or_default(_tool, tool, _ToolDefinition()).name,
+                decode_or_default(_tool, tool, ToolDefinition()).name,
                 bytes(tool).decode(),
             )
             tools.append(AddedText("tools", f"tool {name}", text, server=server_of(name)))
@@ -234,7 +231,7 @@ class _ClaudeLine(msgspec.Struct, frozen=True):
 
 _record = msgspec.json.Decoder(_Record)
 _memory_files = msgspec.json.Decoder(list[_MemoryFile])
-_tool = msgspec.json.Decoder(_ToolDefinition)
+_tool = msgspec.json.Decoder(ToolDefinition)
 _task = msgspec.json.Decoder(_Task)
 _line = msgspec.json.Decoder(_ClaudeLine)
 

@@ -18,6 +18,7 @@ from brimline.agents.content import (
     RunOutcome,
     SummaryText,
     SystemPrompt,
+    ToolDefinition,
     ToolNames,
     ToolResult,
     UserText,
@@ -57,10 +58,6 @@ class _Block(msgspec.Struct, frozen=True):
     id: str = ""
     name: str = ""
     arguments: msgspec.Raw = ABSENT
-
-
-class _PiTool(msgspec.Struct, frozen=True):
-    name: str = ""
 
 
 class _PiMessage(msgspec.Struct, frozen=True, rename="camel"):
@@ -113,7 +110,7 @@ class _PiLine(msgspec.Struct, frozen=True):
 _entry = msgspec.json.Decoder(_PiEntry)
 _message = msgspec.json.Decoder(_PiMessage)
 _blocks = msgspec.json.Decoder(str | list[_Block])
-_tool = msgspec.json.Decoder(_PiTool)
+_tool = msgspec.json.Decoder(ToolDefinition)
 _line = msgspec.json.Decoder(_PiLine)
 
 
