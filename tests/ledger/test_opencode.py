@@ -156,3 +156,29 @@ def test_recorded_compaction_leaves_the_summary_and_what_it_kept(tmp_path: Path)
     (exported,) = read_ledger(Transcript("opencode", str(export), 0, 0)).threads
     assert [step.inputs for step in exported.steps] == [step.inputs for step in ledger.steps]
     assert exported.entries == ledger.entries
+
+
+def reply(id: str, created: int, sent: int, output: int, *parts: Json) -> Json:
+    tokens = {"input": sent, "output": output, "reasoning": 0, "cache": {"read": 0, "write": 0}}
+    info = {"id": id, "role": "assistant", "tokens": tokens, "time": {"created": created}}
+    return {"info": info, "parts": parts}
+
+
+def test_pruned_results_leave_the_context_and_reasoning_stays(tmp_path: Path) -> None:
+    """A result has the time at which it was pruned; the calls until then were sent it."""
+    reasoning: Json = {"type": "reasoning", "text": "Hm. " * 500}
+    old: Json = {"input": {}, "output": "x" * 4_000, "time": {"end": 2, "compacted": 2_500}}
+    new: Json = {"input": {}, "output": "y" * 4_000, "time": {"end": 2}}
+    messages = (
+        reply("msg_1", 1_000, 1_000, 1_000, reasoning, tool("bash", old)),
+        reply("msg_2", 2_000, 3_000, 10, tool("read", new) | {"callID": "2"}),
+        reply("msg_3", 3_000, 3_110, 10, text("Done.")),
+    )
+    path = tmp_path / "export.json"
+    document = {"info": {"id": "ses_1", "version": "1.18.18"}, "messages": messages}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    (ledger,) = read_ledger(Transcript("opencode", str(path), 0, 0)).threads
+    assert [step.start for step in ledger.steps] == ["continued", "continued", "trimmed"]
+    left = {entry.part.tool: entry.tokens for entry in ledger.entries if entry.part.tool}
+    assert left["bash"] < 200 < 900 < left["read"]
+    assert tokens_of(ledger)["reasoning"] > 900

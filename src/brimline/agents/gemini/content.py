@@ -92,7 +92,7 @@ class _ContentPart(msgspec.Struct, frozen=True, rename="camel"):
         return (self.inline_data.mime or self.file_data.mime).startswith("image/")
 
 
-class _Tool(msgspec.Struct, frozen=True, rename="camel"):
+class _CompletedCall(msgspec.Struct, frozen=True, rename="camel"):
     id: str = ""
     name: str = ""
     args: msgspec.Raw = ABSENT
@@ -116,7 +116,9 @@ class _Message(GeminiMessage, frozen=True):
     id: str = ""
     type: str = ""
     thoughts: list[_Thought] = msgspec.field(default_factory=list[_Thought])
-    tools: list[_Tool] = msgspec.field(default_factory=list[_Tool], name="toolCalls")
+    tools: list[_CompletedCall] = msgspec.field(
+        default_factory=list[_CompletedCall], name="toolCalls"
+    )
 
 
 class _Patch(msgspec.Struct, frozen=True):

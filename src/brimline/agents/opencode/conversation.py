@@ -7,7 +7,7 @@ import msgspec
 
 from brimline.agents.opencode.records import OpencodeMessage, Part
 from brimline.agents.opencode.transcript import SessionParser
-from brimline.events import AnyEvent, Call, Compacted
+from brimline.events import AnyEvent, Call, Compacted, Trimmed
 from brimline.transcripts.source import MALFORMED
 
 NOTHING = b"{}"  # a record with events and without content
@@ -48,7 +48,8 @@ class StoredMessage(msgspec.Struct, frozen=True):
 class Conversation:
     """Turns the messages of one session into records, each with its events.
 
-    A record is a message, or a step of one that has several.
+    A record is a message, or a step of one that has several. The events are those of its calls and
+    compactions, and of results that were pruned: these are known from the parts alone.
     """
 
     def __init__(self, parser: SessionParser) -> None:
@@ -56,6 +57,7 @@ class Conversation:
         self._records = 0
         self._places: dict[str, int] = {}  # of the first records of messages
         self._kept_from: dict[str, str] = {}  # by the message that asked for a compaction
+        self._pruned: set[float] = set()  # when results of the messages so far were pruned later
 
     def read(self, messages: Iterable[StoredMessage]) -> Iterator[tuple[bytes, Sequence[AnyEvent]]]:
         """Yield the records of the messages; what cannot be read of them is skipped."""
@@ -67,6 +69,9 @@ class Conversation:
                 events = self._parse(stored.id, message, [part for _, part in parts])
             except MALFORMED:
                 continue
+            if self._pruned_before(message):
+                self._records += 1
+                yield NOTHING, (Trimmed(thread=self._parser.thread),)
             self._places[stored.id] = self._records
             for record in self._split_steps(stored, message, events):
                 self._records += 1
@@ -78,7 +83,16 @@ class Conversation:
         for part in parts:
             if part.kept_from is not None:
                 self._kept_from[id] = part.kept_from
+            if part.state and part.state.time and part.state.time.pruned is not None:
+                self._pruned.add(part.state.time.pruned)
         return self._parser.message(id, message, parts) or ()
+
+    def _pruned_before(self, message: OpencodeMessage) -> bool:
+        """Whether results were pruned since the message before."""
+        created = message.time.created
+        past = {at for at in self._pruned if created is not None and at < created}
+        self._pruned -= past
+        return bool(past)
 
     def _split_steps(
         self, stored: StoredMessage, message: OpencodeMessage, events: Sequence[AnyEvent]
@@ -106,8 +120,9 @@ def _decode_parts(parts: Iterable[StoredPart]) -> list[tuple[StoredPart, Part]]:
     for stored in parts:
         with suppress(*MALFORMED):
             part = _part.decode(stored.data)
-            id = part.id or stored.id
-            decoded.append((stored, msgspec.structs.replace(part, id=id)))
+            if part.id is None and part.type == "step-finish":
+                part = msgspec.structs.replace(part, id=stored.id)
+            decoded.append((stored, part))
     return decoded
 
 

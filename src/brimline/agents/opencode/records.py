@@ -70,10 +70,20 @@ class OpencodeMessage(msgspec.Struct, frozen=True, gc=False):
         return self.error is not None and self.error.name != ABORTED
 
 
-class Part(msgspec.Struct, frozen=True, gc=False):
-    """A part of a message: a step-finish has `tokens` and `cost`, a compaction has the others.
+class ToolTimes(msgspec.Struct, frozen=True, gc=False):
+    """When a tool's result was pruned from the context, in milliseconds since the epoch."""
 
-    `kept_from` is the first of the messages that the compaction keeps.
+    pruned: float | None = msgspec.field(default=None, name="compacted")
+
+
+class ToolState(msgspec.Struct, frozen=True, gc=False):
+    time: ToolTimes | None = None
+
+
+class Part(msgspec.Struct, frozen=True, gc=False):
+    """A part of a message: a tool has a `state`, a step-finish `tokens` and `cost`.
+
+    A compaction has the others; `kept_from` is the first of the messages that it keeps.
     """
 
     type: str
@@ -83,6 +93,7 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     auto: bool | None = None
     overflow: bool = False
     kept_from: str | None = msgspec.field(default=None, name="tail_start_id")
+    state: ToolState | None = None
 
 
 class Revert(msgspec.Struct, frozen=True):

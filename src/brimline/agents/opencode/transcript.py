@@ -39,7 +39,7 @@ class SessionParser:
         self._carry = (
             msgspec.msgpack.decode(carry, type=TranscriptCarry) if carry else TranscriptCarry()
         )
-        self._session, self._thread = session, thread
+        self._session, self.thread = session, thread
         self._version: str | None = None
         self._requests: dict[str, Part] = {}  # compactions by the message that asked for them
 
@@ -49,7 +49,7 @@ class SessionParser:
     def session(self, info: SessionInfo) -> Sequence[AnyEvent]:
         """Return the session's event if it is new or its title changed; not a subagent's title."""
         self._version = info.version
-        known, title = self._carry, info.title if self._thread == MAIN else None
+        known, title = self._carry, info.title if self.thread == MAIN else None
         if title is not None and title.startswith(UNTITLED):
             title = None
         if known.is_reported and known.title == title:
@@ -75,7 +75,7 @@ class SessionParser:
             return ()
         if message.role != "assistant":
             return None
-        thread = compaction_thread(self._thread) if message.compacts else self._thread
+        thread = compaction_thread(self.thread) if message.compacts else self.thread
         calls = _calls(id, message, parts, thread, self._version)
         if message.tokens is None and message.finish is not None:
             return (Unmetered(at=seconds(message.time.completed)),)
@@ -99,7 +99,7 @@ class SessionParser:
         overflow = request is not None and request.overflow
         return (
             Ended(at=at, thread=thread),
-            Compacted(at=at, thread=self._thread, trigger=trigger, overflow=overflow),
+            Compacted(at=at, thread=self.thread, trigger=trigger, overflow=overflow),
         )
 
 
