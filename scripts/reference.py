@@ -10,12 +10,24 @@ import msgspec
 
 import brimline
 from brimline.baselines import Baseline, Category
+from brimline.cache_misses import CacheMiss
 from brimline.cli import inspect as inspected
 from brimline.cli import status as shown
 from brimline.cli.commands import ABOUT, actions_of, create_parser, parsers_of
 from brimline.cli.doctor_checks import Check
 from brimline.cli.setup_diff import Shown as SetupShown
 from brimline.formulas import Components, Formulas
+from brimline.ledger.explain import (
+    Explained,
+    ExplainedCall,
+    ExplainedCategory,
+    ExplainedCycle,
+    ExplainedPiece,
+    ExplainedThread,
+    NamedTokens,
+    ToolTokens,
+)
+from brimline.ledger.waste import Waste
 from brimline.run.loop_peaks import HatStats, LoopStats
 from brimline.run.result import IterationResult
 from brimline.survey.report import Report, ReportLine
@@ -34,6 +46,18 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
         inspected.Point,
         Formulas,
         Components,
+    ),
+    "brimline explain --json": (
+        Explained,
+        ExplainedThread,
+        ExplainedCategory,
+        ExplainedPiece,
+        ToolTokens,
+        NamedTokens,
+        Waste,
+        CacheMiss,
+        ExplainedCycle,
+        ExplainedCall,
     ),
     "brimline status --json": (shown.Shown,),
     "brimline report --json": (Report, ReportLine, Usage),
