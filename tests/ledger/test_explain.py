@@ -54,3 +54,14 @@ def test_results_by_tool_server_file_and_command() -> None:
     assert [each.name for each in results.by_server] == ["tides"]
     assert [each.name for each in results.by_file] == ["a.py"]
     assert [each.name for each in results.by_command] == ["make"]
+
+
+def test_part_without_a_text_says_so() -> None:
+    search = ContextPart("tool results", "web_search", 0, tool="web_search", is_recorded=False)
+    ledger = session_ledger(call("a", 1_000), search, call("b", 9_000))
+    (results,) = [
+        each for each in explain([ledger]).threads[0].categories if each.name == "tool results"
+    ]
+    assert [(each.what, each.tokens) for each in results.pieces] == [
+        ("web_search (not recorded)", 8_000)
+    ]

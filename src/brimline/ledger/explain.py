@@ -152,7 +152,9 @@ def _categories(entries: Sequence[Entry], unrecorded: Mapping[str, str]) -> list
 
 
 def _piece(entry: Entry) -> ExplainedPiece:
-    return ExplainedPiece(entry.part.what, entry.call, entry.tokens, entry.part.record)
+    part = entry.part
+    what = part.what if part.is_recorded else f"{part.what} (not recorded)"
+    return ExplainedPiece(what, entry.call, entry.tokens, part.record)
 
 
 def _tool_tokens(entries: Sequence[Entry]) -> ToolTokens:

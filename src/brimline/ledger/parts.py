@@ -1,7 +1,7 @@
 """The parts of a context: what came in, how large it is, what it is called."""
 
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -35,19 +35,7 @@ Category: TypeAlias = Literal[
     "subagent results",
     "compaction summary",
 ]
-CATEGORIES: tuple[Category, ...] = (
-    "system and tools",
-    "memory files",
-    "user words",
-    "agent's words",
-    "reasoning",
-    "tool calls",
-    "tool results",
-    "images",
-    "injected context",
-    "subagent results",
-    "compaction summary",
-)
+CATEGORIES: tuple[Category, ...] = get_args(Category)
 OUTPUTS = frozenset[Category]({"agent's words", "reasoning", "tool calls"})
 
 MAX_OPEN_CALLS = 1_000  # tool calls that may still get a result

@@ -18,7 +18,6 @@ from brimline.monitor.signal_history import SignalHistory
 from brimline.policy.levels import figure_of
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, CompactionRow, ThreadRow
-from brimline.usage import Usage
 from brimline.windows import REPORTED
 
 TRIGGERS: dict[str | None, Trigger] = {"auto": "auto", "manual": "manual"}
@@ -74,18 +73,17 @@ def _replay_rows(
             yield from _cycle_end(row.thread, by_cycle.get((row.thread, cycle)))
         cycles[row.thread] = row.cycle
         if isinstance(row, CallRow):
-            usage = Usage(
-                row.input,
-                row.cache_read,
-                row.cache_write,
-                row.output,
-                cache_write_1h=row.cache_write_1h,
-            )
             # Only the thread has the model as the user named it, which decides the window.
             is_last = last_calls[row.thread] == row.call
             asked_for = models.get(row.thread) if is_last else None
-            yield Call(at=row.at, id=row.call, usage=usage, model=row.model, asked_for=asked_for,
-                       thread=row.thread)  # fmt: skip
+            yield Call(
+                at=row.at,
+                id=row.call,
+                usage=row.usage,
+                model=row.model,
+                asked_for=asked_for,
+                thread=row.thread,
+            )
         elif row.window is not None and row.window_why == REPORTED:
             yield WindowReported(tokens=row.window, thread=row.thread)
 

@@ -27,7 +27,6 @@ from brimline.store.rows import (
     SignalRow,
     ThreadRow,
 )
-from brimline.usage import Usage
 
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 MAX_SESSIONS = 10_000  # whose agents and caches are remembered
@@ -92,16 +91,9 @@ class WriteCounts:
         self._calls[key] = finder, place
         agent = self._agents.get(row.session, UNKNOWN)
         self.calls[agent] += 1
-        usage = Usage(
-            row.input,
-            row.cache_read,
-            row.cache_write,
-            row.output,
-            cache_write_1h=row.cache_write_1h,
-        )
         is_new_cycle = last[0] not in (-1, row.cycle)
         change = "compaction" if is_new_cycle else None
-        miss = finder.add(Call(id=row.call, usage=usage, model=row.model, at=row.at), change)
+        miss = finder.add(Call(id=row.call, usage=row.usage, model=row.model, at=row.at), change)
         if miss is not None:
             self.misses[agent, miss.cause] += 1
             self.missed_tokens[agent] += miss.tokens

@@ -3,6 +3,7 @@
 import msgspec
 
 from brimline.policy.signals import SignalKind
+from brimline.usage import Usage
 
 
 class SessionRow(msgspec.Struct, frozen=True):
@@ -85,6 +86,16 @@ class CallRow(msgspec.Struct, frozen=True):
     model: str | None = None
     at: float | None = None
     cache_write_1h: int = 0
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(
+            self.input,
+            self.cache_read,
+            self.cache_write,
+            self.output,
+            cache_write_1h=self.cache_write_1h,
+        )
 
 
 class CompactionRow(msgspec.Struct, frozen=True):
