@@ -199,6 +199,18 @@ def get(demo: RunningDemo, path: str) -> Any:
         return json.load(answer)
 
 
+def test_what_fills_each_sample_session_adds_up(demo: RunningDemo) -> None:
+    threads = 0
+    for view in get(demo, "/v1/sessions"):
+        path = f"/v1/sessions/{view['session']['id']}/explanation?series=1"
+        for thread in get(demo, path)["threads"]:
+            threads += 1
+            tokens = sum(each["tokens"] for each in thread["categories"]) + thread["unexplained"]
+            assert thread["sent"] in (tokens, None)
+            assert all(each["sent"] >= each["unexplained"] for each in thread["series"])
+    assert threads > 5
+
+
 def test_demo_ends_silently_and_writes_no_file(demo: RunningDemo, tmp_path: Path) -> None:
     process = demo.process
     assert get(demo, "/v1/daemon")["demo"] is True

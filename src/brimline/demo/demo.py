@@ -12,6 +12,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from brimline._version import __version__
+from brimline.demo.contents import DemoTranscripts
 from brimline.demo.player import DEMO_SPEED, RULES, Player
 from brimline.server.api.access import AccessControl
 from brimline.server.api.app import DaemonRoutes, create_app
@@ -22,7 +23,6 @@ from brimline.server.api.responses import Routes
 from brimline.server.api.schemas import DaemonStatus
 from brimline.server.api.session_cache import SessionCache
 from brimline.server.api.sessions import SessionRoutes
-from brimline.server.api.transcripts import TranscriptRoutes
 from brimline.server.api.views import Views
 from brimline.server.http_server import (
     ConnectionLimits,
@@ -86,7 +86,7 @@ class Demo:
         cache = SessionCache(store, views, clock)
         parts: list[Routes] = [
             DaemonRoutes(self.status, self.stop, access),
-            TranscriptRoutes(player.monitor, None),
+            DemoTranscripts(store),
             SessionRoutes(store, player.monitor, views, cache, None, clock=clock),
             HistoryRoutes(store, player.items, clock),
             StreamRoutes(cache, ChangeBroadcaster(cache, self._stopping, clock)),

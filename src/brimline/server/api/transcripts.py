@@ -64,8 +64,6 @@ def find_session_files(places: Places, row: SessionRow) -> SessionFiles | None:
 
 
 class TranscriptRoutes:
-    """Reads transcripts below `places`; without these no session has any."""
-
     endpoints = (
         Endpoint("GET", f"{SESSION_PATH}/explanation", "explanation",
                  "Get what fills a session's contexts, with series=1 also at each call.",
@@ -78,7 +76,7 @@ class TranscriptRoutes:
     def __init__(
         self,
         monitor: Monitor,
-        places: Places | None,
+        places: Places,
         wait_s: float = EXPLANATION_WAIT_S,
         find_files: Callable[[Places, SessionRow], SessionFiles | None] = find_session_files,
     ) -> None:
@@ -114,13 +112,10 @@ class TranscriptRoutes:
         pending.add_done_callback(finish)
         return pending
 
-    def _files_of(self, row: SessionRow) -> SessionFiles | None:
-        return self._find_files(self._places, row) if self._places else None
-
     def _explain(self, row: SessionRow, known: EncodedExplanation | None) -> EncodedExplanation:
         """Explain a session in a thread; `known` is returned if its files have not changed."""
-        files = self._files_of(row)
-        if files is None or self._places is None:
+        files = self._find_files(self._places, row)
+        if files is None:
             return _encode_problem(row, NO_TRANSCRIPT)
         versions = tuple((each.path, each.size, each.modified) for each in files.transcripts)
         if known is not None and known.versions == versions:
@@ -137,7 +132,9 @@ class TranscriptRoutes:
 
     async def draft_handoff(self, request: Request, row: SessionRow) -> Response:
         try:
-            files = await SHARED_READS.run(partial(self._files_of, row), self._wait_s)
+            files = await SHARED_READS.run(
+                partial(self._find_files, self._places, row), self._wait_s
+            )
             if files is None:
                 raise RequestRefused(422, NO_TRANSCRIPT)
             path = files.transcripts[0].path

@@ -1,0 +1,107 @@
+"""What fills the contexts of the sample sessions: invented contents, accounted for as real ones."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby, pairwise
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from brimline.events import AnyEvent, Call, Compacted
+from brimline.ledger.explain import explain
+from brimline.ledger.parts import CATEGORIES, ContextPart
+from brimline.ledger.reader import SessionLedger, settle
+from brimline.ledger.steps import StepRecorder
+from brimline.server.api.responses import RequestRefused, json_response, read_flag
+from brimline.server.api.transcripts import NO_TRANSCRIPT, Explanation, TranscriptRoutes
+from brimline.store.base import Store
+from brimline.store.rows import CallRow, SessionRow
+from brimline.tracker import Session, fold
+from brimline.usage import Usage
+
+BYTES_OF_TOKEN = 3
+PROMPT = "Please find out why the tests of the cart fail, and mend it"
+FILES = ("src/cart.py", "tests/test_cart.py", "src/prices.py", "src/cart.py", "docs/cart.md")
+COMMANDS = ("pytest -q tests", "git diff", "grep -rn total src")
+
+
+class DemoTranscripts:
+    """The routes of TranscriptRoutes for sessions without transcripts."""
+
+    endpoints = TranscriptRoutes.endpoints
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def explanation(self, request: Request, row: SessionRow) -> Response:
+        calls = await self._store.calls(row.id)
+        if not calls:
+            return json_response(
+                Explanation(row.agent, row.id, CATEGORIES, [], problem=NO_TRANSCRIPT)
+            )
+        explained = explain([build_ledger(row.agent, calls)], read_flag(request, "series"))
+        return json_response(Explanation(row.agent, row.id, CATEGORIES, explained.threads))
+
+    async def draft_handoff(self, request: Request, row: SessionRow) -> Response:
+        raise RequestRefused(422, NO_TRANSCRIPT)
+
+
+def build_ledger(agent: str, calls: Iterable[CallRow]) -> SessionLedger:
+    """Account for the calls of a session, with a part for what came in before each."""
+    by_thread = sorted(calls, key=lambda call: call.thread)
+    session, recorders = Session(agent=agent), dict[str, StepRecorder]()
+    for thread, own in groupby(by_thread, key=lambda call: call.thread):
+        recorder = recorders[thread] = StepRecorder()
+        events = _record(recorder, thread, sorted(own, key=lambda call: (call.cycle, call.seq)))
+        session = fold(session, events)
+    ledgers = [settle(name, each, session.threads[name]) for name, each in recorders.items()]
+    return SessionLedger(session, ledgers)
+
+
+def _record(recorder: StepRecorder, thread: str, calls: Sequence[CallRow]) -> list[AnyEvent]:
+    """Record calls and parts; returns the events."""
+    events: list[AnyEvent] = []
+
+    def add_event(event: AnyEvent) -> None:
+        recorder.add_event(event)
+        events.append(event)
+
+    recorder.add_part(ContextPart("user words", PROMPT, len(PROMPT), 1))
+    add_event(_call_event(calls[0]))
+    for number, (before, call) in enumerate(pairwise(calls), 1):
+        record = 2 * number
+        if call.cycle != before.cycle:
+            add_event(Compacted(thread, "auto", at=call.at))
+            left = BYTES_OF_TOKEN * max(2, _usage(call).sent - _usage(calls[0]).sent)
+            recorder.add_part(ContextPart("compaction summary", "summary", left // 2, record))
+            recorder.add_part(ContextPart("injected context", "handoff", left // 2, record))
+        else:
+            _add_tool(recorder, number, _usage(call).sent - _usage(before).sent - before.output)
+        add_event(_call_event(call))
+    return events
+
+
+def _add_tool(recorder: StepRecorder, number: int, tokens: int) -> None:
+    """Add a tool call to the last reply, and its result with about so many tokens."""
+    record = 2 * number
+    if number % 3:
+        file = FILES[number % len(FILES)]
+        called = ContextPart("tool calls", f"Read {file}", 90, record, tool="Read", file=file)
+    else:
+        command = COMMANDS[number % len(COMMANDS)]
+        called = ContextPart(
+            "tool calls", f"Bash {command}", 120, record, tool="Bash", command=command
+        )
+    recorder.add_part(ContextPart("agent's words", "I look at it.", 150, record))
+    recorder.add_part(called)
+    size = BYTES_OF_TOKEN * max(1, tokens)
+    result = msgspec.structs.replace(called, category="tool results", size=size, record=record + 1)
+    recorder.add_part(msgspec.structs.replace(result, content=number % len(FILES)))
+
+
+def _usage(call: CallRow) -> Usage:
+    return msgspec.convert(call, Usage, from_attributes=True)
+
+
+def _call_event(call: CallRow) -> Call:
+    return Call(call.call, _usage(call), call.model, thread=call.thread, at=call.at)
