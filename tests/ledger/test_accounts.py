@@ -437,3 +437,8 @@ def test_compaction_that_keeps_all_records() -> None:
     recorder.add_event(Compacted(at=1.0))
     recorder.keep_records(1)
     assert [kept.what for kept in recorder.inputs] == ["x"]
+
+
+def test_reply_before_the_first_call_is_left_out() -> None:
+    ledger = ledger_of(part("agent's words", 100), call("a", 1_000))
+    assert tokens_of(ledger) == {"system and tools": 1_000}
