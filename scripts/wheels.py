@@ -99,9 +99,9 @@ def core_config(config: str) -> str:
     core = document["tool"]["brimline"]["core-dependencies"]
     few = [one for one in project["dependencies"] if Requirement(one).name in core]
     project["name"] = CORE
-    project["optional-dependencies"] = {
-        "daemon": [one for one in project["dependencies"] if one not in few]
-    }
+    project["optional-dependencies"]["daemon"] = [
+        one for one in project["dependencies"] if one not in few
+    ]
     project["dependencies"] = few
     return tomlkit.dumps(document)
 

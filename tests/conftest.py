@@ -50,6 +50,15 @@ def _may_be_dropped() -> bool:
     return True
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL server."""
+    from postgres_server import server_url
+
+    with server_url() as url:
+        yield url
+
+
 @pytest.fixture
 def without_privileges() -> Iterator[None]:
     """Drop root's right to read and write everything, for this process."""

@@ -1,13 +1,21 @@
-"""SQLite and memory hold the same after any sequence of writes."""
+"""SQLite, PostgreSQL and memory hold the same after any sequence of writes."""
 
 import asyncio
 import tempfile
+from collections.abc import Awaitable, Callable
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from brimline.inbox import Message
 from brimline.store.base import (
@@ -15,6 +23,7 @@ from brimline.store.base import (
     EventKey,
     ForgetSessions,
     MarkMessage,
+    MoveMessage,
     PutCall,
     PutCompaction,
     PutHandoff,
@@ -27,6 +36,7 @@ from brimline.store.base import (
     Write,
 )
 from brimline.store.memory import MemoryStore
+from brimline.store.postgres import open_postgres
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.sqlite import SqliteStore
 from hypothesis_examples import examples
@@ -35,7 +45,8 @@ from hypothesis_examples import examples
 NAMES = st.sampled_from(["a", "b"])
 SMALL = st.integers(0, 3)
 TIMES = st.sampled_from([0.0, 1.5, 2.5])
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+# PostgreSQL does not store NUL in a text.
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5)
 COUNTS = st.integers(0, 2**63 - 1)
 FLOATS = st.floats(allow_nan=False)
 STATES = st.sampled_from(["queued", "handed", "delivered", "cancelled", "expired"])
@@ -135,6 +146,7 @@ WRITES: st.SearchStrategy[Write] = st.one_of(
     st.builds(CancelMessages, NAMES, NAMES, SMALL),
     st.builds(QueueMessage, MESSAGES),
     MARKS,
+    st.builds(MoveMessage, IDS, NAMES),
     st.builds(PutHandoff, HANDOFFS),
     st.builds(UseHandoff, IDS, TIMES),
     st.builds(EventKey, NAMES, TIMES),
@@ -173,15 +185,17 @@ async def last(store: Store) -> int:
 
 
 class Equal(RuleBasedStateMachine):
-    """The two stores side by side."""
+    """A store side by side with the one in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, open_store: Callable[[], Awaitable[Store]]) -> None:
         super().__init__()
-        self._folder = tempfile.TemporaryDirectory()
-        self._path = Path(self._folder.name) / "brimline.db"
+        self._open_store = open_store
         self._runner = asyncio.Runner()
         self._memory = MemoryStore()
-        self._sqlite = self._runner.run(SqliteStore.open(self._path))
+        self._store = self._runner.run(self._open())
+
+    async def _open(self) -> Store:
+        return await self._open_store()
 
     @rule(writes=st.lists(WRITES, max_size=6))
     def write(self, writes: list[Write]) -> None:
@@ -189,9 +203,9 @@ class Equal(RuleBasedStateMachine):
         self._runner.run(self._write(writes))
 
     async def _write(self, writes: list[Write]) -> None:
-        marks = await last(self._memory), await last(self._sqlite)
-        assert await self._sqlite.write(writes) == await self._memory.write(writes)
-        assert await changed(self._sqlite, marks[1]) == await changed(self._memory, marks[0])
+        marks = await last(self._memory), await last(self._store)
+        assert await self._store.write(writes) == await self._memory.write(writes)
+        assert await changed(self._store, marks[1]) == await changed(self._memory, marks[0])
 
     @rule(lists=st.lists(st.lists(WRITES, max_size=3), max_size=4))
     def write_at_once(self, lists: list[list[Write]]) -> None:
@@ -199,14 +213,14 @@ class Equal(RuleBasedStateMachine):
         self._runner.run(self._write_at_once(lists))
 
     async def _write_at_once(self, lists: list[list[Write]]) -> None:
-        results = await asyncio.gather(*map(self._sqlite.write, lists))
+        results = await asyncio.gather(*map(self._store.write, lists))
         assert results == await asyncio.gather(*map(self._memory.write, lists))
 
     @rule()
     def reopen(self) -> None:
         """Closing and opening changes nothing."""
-        self._runner.run(self._sqlite.close())
-        self._sqlite = self._runner.run(SqliteStore.open(self._path))
+        self._runner.run(self._store.close())
+        self._store = self._runner.run(self._open())
 
     @invariant()
     def equal(self) -> None:
@@ -214,13 +228,35 @@ class Equal(RuleBasedStateMachine):
         self._runner.run(self._compare())
 
     async def _compare(self) -> None:
-        assert await everything(self._sqlite) == await everything(self._memory)
+        assert await everything(self._store) == await everything(self._memory)
 
     def teardown(self) -> None:
-        self._runner.run(self._sqlite.close())
+        self._runner.run(self._store.close())
         self._runner.close()
+
+
+class SqliteEqual(Equal):
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        super().__init__(partial(SqliteStore.open, Path(self._folder.name) / "brimline.db"))
+
+    def teardown(self) -> None:
+        super().teardown()
         self._folder.cleanup()
 
 
-Equal.TestCase.settings = settings(examples(25), stateful_step_count=20)
-TestEqual = Equal.TestCase
+def test_sqlite_holds_the_same_as_memory() -> None:
+    run_state_machine_as_test(SqliteEqual, settings=settings(examples(25), stateful_step_count=20))
+
+
+def test_postgres_holds_the_same_as_memory(shared_database: str) -> None:
+    organisations = count(1)
+
+    class PostgresEqual(Equal):
+        def __init__(self) -> None:
+            name = f"equal {next(organisations)}"
+            super().__init__(partial(open_postgres, shared_database, name))
+
+    run_state_machine_as_test(
+        PostgresEqual, settings=settings(examples(10), stateful_step_count=10)
+    )

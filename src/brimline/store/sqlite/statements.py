@@ -1,7 +1,4 @@
-"""The SQL statements of writes. Keys and `ON CONFLICT` make them idempotent.
-
-The syntax is that of SQLite 3.26, and of PostgreSQL as far as possible.
-"""
+"""The SQL statements of writes, for SQLite 3.26. Keys and `ON CONFLICT` make them idempotent."""
 
 from collections.abc import Callable, Iterable
 from operator import attrgetter
@@ -11,6 +8,13 @@ import msgspec
 
 from brimline.inbox import Message
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
+from brimline.store.upserts import (
+    UPDATE_CALL,
+    UPDATE_COMPACTION,
+    UPDATE_SESSION,
+    UPDATE_THREAD,
+    list_columns,
+)
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 
@@ -27,8 +31,8 @@ class Table(Generic[RowT]):
         written = [field for field in self.fields if field not in assigned]
         self.values: Callable[[RowT], tuple[Any, ...]] = attrgetter(*written)
         marks = ", ".join("?" * len(written))
-        self.insert = f"INSERT INTO {name} ({_listed(written)}) VALUES ({marks})"
-        self.select = f"SELECT {_listed(self.fields)} FROM {name}"
+        self.insert = f"INSERT INTO {name} ({list_columns(written)}) VALUES ({marks})"
+        self.select = f"SELECT {list_columns(self.fields)} FROM {name}"
         self.forget = f"DELETE FROM {name} WHERE session IN ({OLD_SESSIONS})"
 
     def rows(self, selected: Iterable[tuple[Any, ...]]) -> list[RowT]:
@@ -38,32 +42,6 @@ class Table(Generic[RowT]):
         # SQLite has no booleans.
         flags = [{flag: bool(getattr(row, flag)) for flag in self._flags} for row in rows]
         return [msgspec.structs.replace(row, **each) for row, each in zip(rows, flags, strict=True)]
-
-    def fields_without(self, *key: str) -> list[str]:
-        return [field for field in self.fields if field not in key]
-
-
-def _listed(fields: Iterable[str]) -> str:
-    return ", ".join(f'"{field}"' for field in fields)
-
-
-def _replaced(fields: Iterable[str]) -> str:
-    return ", ".join(f'"{field}" = excluded."{field}"' for field in fields)
-
-
-def _filled(table: str, fields: Iterable[str]) -> str:
-    """Return assignments of the new values that are not NULL."""
-    return ", ".join(
-        f'"{field}" = coalesce(excluded."{field}", {table}."{field}")' for field in fields
-    )
-
-
-def _differs(table: str, fields: Iterable[str], if_null: str) -> str:
-    """Return the condition that a field changes; `if_null` decides if one value is NULL."""
-    return " OR ".join(
-        f'coalesce(excluded."{field}" <> {table}."{field}", {if_null.format(field=field)})'
-        for field in fields
-    )
 
 
 SESSIONS = Table("sessions", SessionRow)
@@ -75,37 +53,13 @@ MESSAGES = Table("messages", Message, "order")
 HANDOFFS = Table("handoffs", HandoffRow)
 SESSION_TABLES: tuple[Table[Any], ...] = (THREADS, CALLS, COMPACTIONS, SIGNALS, MESSAGES, HANDOFFS)
 
-_IF_NEW = 'excluded."{field}" IS NOT NULL'
-_IF_ONE_IS_NULL = '(excluded."{field}" IS NULL) <> (calls."{field}" IS NULL)'
-_SESSION = SESSIONS.fields_without("id", "agent", "seen_at")
-_CALL = CALLS.fields_without("session", "thread", "call")
-_COMPACTION = COMPACTIONS.fields_without("session", "thread", "cycle", "inferred", "overflow")
+PUT_SESSION = f"{SESSIONS.insert} ON CONFLICT (id) {UPDATE_SESSION}"
 
-PUT_SESSION = f"""{SESSIONS.insert}
-ON CONFLICT (id) DO UPDATE SET agent = excluded.agent,
-    seen_at = CASE WHEN excluded.seen_at > sessions.seen_at
-        THEN excluded.seen_at ELSE sessions.seen_at END,
-    {_filled("sessions", _SESSION)}
-WHERE excluded.agent <> sessions.agent OR excluded.seen_at > sessions.seen_at
-    OR {_differs("sessions", _SESSION, _IF_NEW)}"""
+PUT_THREAD = f"{THREADS.insert} ON CONFLICT (session, thread) {UPDATE_THREAD}"
 
-PUT_THREAD = f"""{THREADS.insert}
-ON CONFLICT (session, thread) DO UPDATE SET {_replaced(THREADS.fields_without("session", "thread"))}
-WHERE (excluded.cycle, excluded.seq) > (threads.cycle, threads.seq)"""
+PUT_CALL = f"{CALLS.insert} ON CONFLICT (session, thread, call) {UPDATE_CALL}"
 
-PUT_CALL = f"""{CALLS.insert}
-ON CONFLICT (session, thread, call) DO UPDATE SET {_replaced(_CALL)}
-WHERE (excluded.cycle, excluded.seq) >= (calls.cycle, calls.seq)
-    AND ({_differs("calls", _CALL, _IF_ONE_IS_NULL)})"""
-
-PUT_COMPACTION = f"""{COMPACTIONS.insert}
-ON CONFLICT (session, thread, cycle) DO UPDATE SET
-    inferred = compactions.inferred AND excluded.inferred,
-    overflow = compactions.overflow OR excluded.overflow,
-    {_filled("compactions", _COMPACTION)}
-WHERE (compactions.inferred AND NOT excluded.inferred)
-    OR (excluded.overflow AND NOT compactions.overflow)
-    OR {_differs("compactions", _COMPACTION, _IF_NEW)}"""
+PUT_COMPACTION = f"{COMPACTIONS.insert} ON CONFLICT (session, thread, cycle) {UPDATE_COMPACTION}"
 
 INSERT_SIGNAL = (
     f"{SIGNALS.insert} ON CONFLICT (session, thread, cycle, kind, level, arm) DO NOTHING"

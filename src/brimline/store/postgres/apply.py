@@ -1,0 +1,239 @@
+"""Applies writes as SQL, in an open transaction that has the lock of the organisation."""
+
+import datetime
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+from brimline.inbox import Message
+from brimline.store.base import (
+    CancelMessages,
+    EventKey,
+    ForgetSessions,
+    MarkMessage,
+    MoveMessage,
+    PutCall,
+    PutCompaction,
+    PutHandoff,
+    PutSession,
+    PutThread,
+    QueueMessage,
+    RecordSignal,
+    UseHandoff,
+    Write,
+)
+from brimline.store.postgres import statements as sql
+from brimline.store.postgres.migrations import PARTITION_LOCK, Connection
+
+MAX_EVENT_KEYS = 2_000_000  # of an organisation: older keys are deleted
+
+PRUNE_EVERY = 1_000  # keys that are deleted together
+
+Operation: TypeAlias = tuple[str, tuple[Any, ...]]  # a statement and its values after `$1`
+
+
+class WriteApplier:
+    """Applies lists of writes; `changed` are the sessions changed in the transaction so far.
+
+    Writes to different tables do not depend on each other, except that a repeated event stops its
+    list and a signal queues its messages. So the writes to one table are sent together, in order.
+    """
+
+    def __init__(self, connection: Connection, organisation: str, locked: Any) -> None:
+        self._connection = connection
+        self._organisation = organisation
+        self._mark: int = locked["mark"]
+        self._event_keys: int = locked["event_keys"]
+        self._day: datetime.date = locked["day"]
+        self._changed: dict[str, None] = {}
+
+    async def apply(self, lists: Sequence[Sequence[Write]]) -> list[list[bool]]:
+        """Apply lists in order, then give every changed session a new mark."""
+        if all(map(_has_events_first, lists)):
+            effects = await self._apply_together(lists)
+        else:
+            effects = [await self._apply_list(writes) for writes in lists]
+        await self._finish()
+        return effects
+
+    async def _apply_together(self, lists: Sequence[Sequence[Write]]) -> list[list[bool]]:
+        """Apply lists that have no event key but their first write, and forget no sessions."""
+        keys = [writes[0] for writes in lists if isinstance(writes[0], EventKey)]
+        new_keys = iter(await self._record_events(keys))
+        effects = [[False] * len(writes) for writes in lists]
+        places: list[tuple[int, int]] = []  # of the writes that no repeated event stops
+        for number, writes in enumerate(lists):
+            if isinstance(writes[0], EventKey):
+                effects[number][0] = next(new_keys)
+                if effects[number][0]:
+                    places += [(number, place) for place in range(1, len(writes))]
+            else:
+                places += [(number, place) for place in range(len(writes))]
+        rows = [lists[number][place] for number, place in places]
+        for (number, place), effect in zip(places, await self._apply_rows(rows), strict=True):
+            effects[number][place] = effect
+        return effects
+
+    async def _apply_list(self, writes: Sequence[Write]) -> list[bool]:
+        effects: list[bool] = []
+        for kind, run in groupby(writes, _barrier):
+            if kind is None:
+                effects += await self._apply_rows(list(run))
+                continue
+            for write in run:
+                if isinstance(write, ForgetSessions):
+                    effects.append(await self._forget(write.before))
+                elif isinstance(write, EventKey):
+                    effects += await self._record_events([write])
+                    if not effects[-1]:
+                        return effects + [False] * (len(writes) - len(effects))
+        return effects
+
+    async def _apply_rows(self, writes: Sequence[Write]) -> list[bool]:
+        """Apply writes that are neither event keys nor deletions."""
+        effects = [False] * len(writes)
+        sessions = sorted({write.row.session for write in writes if isinstance(write, PutCall)})
+        if sessions:
+            await self._execute(
+                sql.ADD_CALL_DAYS, [sql.storable(session) for session in sessions], self._day
+            )
+        rows = [_row_operation(number, write) for number, write in enumerate(writes)]
+        await self._run(sorted(filter(None, rows), key=_table_order), effects)
+        messages = [
+            operation
+            for number, write in enumerate(writes)
+            for operation in _message_operations(number, write, effects[number])
+        ]
+        await self._run(messages, effects)
+        for write, effect in zip(writes, effects, strict=True):
+            if isinstance(write, MoveMessage) and effect:
+                self._changed[sql.storable(write.to)] = None
+        return effects
+
+    async def _run(self, operations: Iterable[Operation], effects: list[bool]) -> None:
+        """Carry out operations in order, those with the same statement in one exchange."""
+        for statement, run in groupby(operations, itemgetter(0)):
+            values = [(self._organisation, *map(sql.storable, each)) for _, each in run]
+            for number, session in await self._connection.fetchmany(statement, values):
+                if number is not None:
+                    effects[number] = True
+                self._changed[session] = None
+
+    async def _record_events(self, keys: Sequence[EventKey]) -> list[bool]:
+        effects = [False] * len(keys)
+        values = [
+            (self._organisation, sql.storable(event.key), event.at, number)
+            for number, event in enumerate(keys)
+        ]
+        if values:
+            for (number,) in await self._connection.fetchmany(sql.INSERT_EVENT_KEY, values):
+                effects[number] = True
+        self._event_keys += sum(effects)
+        return effects
+
+    async def _forget(self, before: float) -> bool:
+        records = await self._connection.fetch(sql.OLD_SESSIONS, self._organisation, before)
+        old = [record["id"] for record in records]
+        if not old:
+            return False
+        for statement in sql.FORGET_SESSIONS:
+            await self._execute(statement, old)
+        records = await self._connection.fetch(sql.FORGET_CALL_DAYS, self._organisation, old)
+        days = list({record["day"] for record in records})
+        used = await self._connection.fetch(sql.USED_DAYS, days, self._day)
+        await self._execute(sql.FORGET_CALLS, old, [record["day"] for record in used])
+        for session in old:
+            self._changed.pop(session, None)
+        return True
+
+    async def _finish(self) -> None:
+        """Mark the changed sessions, delete old event keys and store the counts."""
+        if self._changed:
+            await self._execute(sql.MARK_CHANGED, self._mark, list(self._changed))
+        excess = self._event_keys - MAX_EVENT_KEYS
+        if excess >= PRUNE_EVERY:
+            await self._execute(sql.PRUNE_EVENT_KEYS, excess)
+            self._event_keys -= excess
+        mark = self._mark + len(self._changed)
+        await self._execute(sql.UPDATE_ORGANISATION, mark, self._event_keys)
+
+    async def _execute(self, statement: str, *values: object) -> None:
+        await self._connection.execute(statement, self._organisation, *values)
+
+
+async def create_partition(connection: Connection, day: datetime.date) -> None:
+    """Create the partition of a day's calls, before the transaction uses `calls`."""
+    await connection.execute("SELECT pg_advisory_xact_lock($1)", PARTITION_LOCK)
+    await connection.execute(
+        f"CREATE TABLE IF NOT EXISTS calls_{day:%Y%m%d} PARTITION OF calls FOR VALUES IN ('{day}')"
+    )
+
+
+async def drop_unused_partitions(connection: Connection) -> None:
+    """Drop the days before yesterday whose sessions are all forgotten, by every organisation."""
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", PARTITION_LOCK)
+        for record in await connection.fetch(sql.UNUSED_PARTITIONS):
+            await connection.execute(f"DROP TABLE {record['relname']}")
+
+
+def _has_events_first(writes: Sequence[Write]) -> bool:
+    return all(_barrier(write) is None for write in writes[1:]) and not isinstance(
+        writes[0], ForgetSessions
+    )
+
+
+def _barrier(write: Write) -> type[Write] | None:
+    """Return the kind of a write that those before and after it depend on."""
+    return type(write) if isinstance(write, EventKey | ForgetSessions) else None
+
+
+def _row_operation(number: int, write: Write) -> Operation | None:
+    match write:
+        case PutSession(row):
+            return sql.PUT_SESSION, (*sql.SESSIONS.values(row), number)
+        case PutThread(row):
+            return sql.PUT_THREAD, (*sql.THREADS.values(row), number)
+        case PutCall(row):
+            return sql.PUT_CALL, (*sql.CALLS.values(row), number)
+        case PutCompaction(row):
+            return sql.PUT_COMPACTION, (*sql.COMPACTIONS.values(row), number)
+        case RecordSignal(row):
+            return sql.INSERT_SIGNAL, (*sql.SIGNALS.values(row), number)
+        case PutHandoff(row):
+            return sql.PUT_HANDOFF, (*sql.HANDOFFS.values(row), number)
+        case UseHandoff(id, at):
+            return sql.USE_HANDOFF, (id, at, number)
+        case _:
+            return None
+
+
+def _table_order(operation: Operation) -> int:
+    """Return which table an operation belongs to; those of one table keep their order."""
+    tables = (
+        sql.PUT_SESSION, sql.PUT_THREAD, sql.PUT_CALL, sql.PUT_COMPACTION, sql.INSERT_SIGNAL,
+        sql.PUT_HANDOFF,
+    )  # fmt: skip
+    statement = sql.PUT_HANDOFF if operation[0] is sql.USE_HANDOFF else operation[0]
+    return tables.index(statement)
+
+
+def _message_operations(number: int, write: Write, has_effect: bool) -> list[Operation]:
+    match write:
+        case RecordSignal(_, messages) if has_effect:
+            return [_insertion(message, None) for message in messages]
+        case QueueMessage(message):
+            return [_insertion(message, number)]
+        case CancelMessages(session, thread, cycle):
+            return [(sql.CANCEL_MESSAGES, (session, thread, cycle, number))]
+        case MarkMessage(id, to, since, at, handed_at, text):
+            return [(sql.MARK_MESSAGE, (id, to, at, text, handed_at, since, number))]
+        case MoveMessage(id, to):
+            return [(sql.MOVE_MESSAGE, (id, to, number))]
+        case _:
+            return []
+
+
+def _insertion(message: Message, number: int | None) -> Operation:
+    return sql.INSERT_MESSAGE, (*sql.MESSAGES.values(message), number)

@@ -1,0 +1,232 @@
+"""The schema as a list of steps: a database is migrated to the newest version when it is opened.
+
+A released step is never changed; a new one is added below it. Every key begins with the
+organisation. Texts are compared by code point, as in SQLite and Python: COLLATE "C".
+"""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from asyncpg import Record
+from asyncpg.pool import PoolConnectionProxy
+
+from brimline.store.failures import NewerStore
+
+Connection: TypeAlias = "PoolConnectionProxy[Record]"
+Step: TypeAlias = tuple[str, ...]
+
+# Advisory locks of this database: one replica migrates, one changes the partitions of calls.
+MIGRATION_LOCK, PARTITION_LOCK = 0x6272696D_01, 0x6272696D_02
+
+_TEXT = 'TEXT COLLATE "C"'
+
+# `organisations` has a row for each; who writes locks it until the end of the transaction. So
+# marks and the order of messages are assigned in the order of commits, and a reader skips none.
+#
+# All calls of a session are in the partition of the day on which its first call was stored, which
+# `call_days` holds. With the day of each call the key could not be unique: a later copy of a
+# call may have another time. And a day can be dropped once all its sessions are forgotten.
+_FIRST: Step = (
+    f"""
+    CREATE TABLE organisations (
+        name {_TEXT} PRIMARY KEY,
+        mark BIGINT NOT NULL DEFAULT 0,
+        event_keys BIGINT NOT NULL DEFAULT 0
+    ) WITH (fillfactor = 50)
+    """,
+    f"""
+    CREATE TABLE sessions (
+        organisation {_TEXT} NOT NULL,
+        id {_TEXT} NOT NULL,
+        agent {_TEXT} NOT NULL,
+        seen_at DOUBLE PRECISION NOT NULL,
+        host {_TEXT},
+        project {_TEXT},
+        model {_TEXT},
+        version {_TEXT},
+        title {_TEXT},
+        transcript {_TEXT},
+        parent {_TEXT},
+        ended_at DOUBLE PRECISION,
+        became {_TEXT},
+        became_at DOUBLE PRECISION,
+        problem {_TEXT},
+        manager_id {_TEXT},
+        PRIMARY KEY (organisation, id)
+    )
+    """,
+    "CREATE INDEX sessions_by_time ON sessions (organisation, seen_at)",
+    f"""
+    CREATE TABLE threads (
+        organisation {_TEXT} NOT NULL,
+        session {_TEXT} NOT NULL,
+        thread {_TEXT} NOT NULL,
+        cycle BIGINT NOT NULL,
+        seq BIGINT NOT NULL,
+        source {_TEXT} NOT NULL,
+        state {_TEXT} NOT NULL,
+        at DOUBLE PRECISION,
+        sent BIGINT,
+        held BIGINT,
+        "window" BIGINT,
+        window_why {_TEXT},
+        "limit" BIGINT,
+        limit_why {_TEXT},
+        percent DOUBLE PRECISION,
+        percent_raw DOUBLE PRECISION,
+        percent_of_limit DOUBLE PRECISION,
+        peak_sent BIGINT,
+        calls BIGINT NOT NULL,
+        model {_TEXT},
+        pending BIGINT,
+        PRIMARY KEY (organisation, session, thread)
+    )
+    """,
+    f"""
+    CREATE TABLE call_days (
+        organisation {_TEXT} NOT NULL,
+        session {_TEXT} NOT NULL,
+        day DATE NOT NULL,
+        PRIMARY KEY (organisation, session)
+    )
+    """,
+    "CREATE INDEX call_days_by_day ON call_days (day)",
+    f"""
+    CREATE TABLE calls (
+        organisation {_TEXT} NOT NULL,
+        day DATE NOT NULL,
+        session {_TEXT} NOT NULL,
+        thread {_TEXT} NOT NULL,
+        call {_TEXT} NOT NULL,
+        seq BIGINT NOT NULL,
+        cycle BIGINT NOT NULL,
+        input BIGINT NOT NULL,
+        cache_read BIGINT NOT NULL,
+        cache_write BIGINT NOT NULL,
+        output BIGINT NOT NULL,
+        model {_TEXT},
+        at DOUBLE PRECISION,
+        cache_write_1h BIGINT NOT NULL,
+        PRIMARY KEY (organisation, session, thread, call, day)
+    ) PARTITION BY LIST (day)
+    """,
+    f"""
+    CREATE TABLE compactions (
+        organisation {_TEXT} NOT NULL,
+        session {_TEXT} NOT NULL,
+        thread {_TEXT} NOT NULL,
+        cycle BIGINT NOT NULL,
+        at DOUBLE PRECISION,
+        "trigger" {_TEXT},
+        before BIGINT,
+        after BIGINT,
+        model {_TEXT},
+        version {_TEXT},
+        inferred BOOLEAN NOT NULL,
+        overflow BOOLEAN NOT NULL,
+        PRIMARY KEY (organisation, session, thread, cycle)
+    )
+    """,
+    f"""
+    CREATE TABLE signals (
+        organisation {_TEXT} NOT NULL,
+        place BIGINT GENERATED ALWAYS AS IDENTITY,
+        session {_TEXT} NOT NULL,
+        thread {_TEXT} NOT NULL,
+        cycle BIGINT NOT NULL,
+        kind {_TEXT} NOT NULL,
+        at DOUBLE PRECISION NOT NULL,
+        level DOUBLE PRECISION NOT NULL,
+        text {_TEXT} NOT NULL,
+        sent BIGINT,
+        percent DOUBLE PRECISION,
+        arm BIGINT NOT NULL,
+        PRIMARY KEY (organisation, session, thread, cycle, kind, level, arm)
+    )
+    """,
+    f"""
+    CREATE TABLE messages (
+        organisation {_TEXT} NOT NULL,
+        id {_TEXT} NOT NULL,
+        session {_TEXT} NOT NULL,
+        text {_TEXT} NOT NULL,
+        at DOUBLE PRECISION NOT NULL,
+        "order" BIGINT GENERATED ALWAYS AS IDENTITY,
+        urgency {_TEXT} NOT NULL,
+        sender {_TEXT} NOT NULL,
+        thread {_TEXT},
+        cycle BIGINT,
+        level DOUBLE PRECISION,
+        expires DOUBLE PRECISION,
+        state {_TEXT} NOT NULL,
+        handed_at DOUBLE PRECISION,
+        blocks_stop BOOLEAN NOT NULL,
+        PRIMARY KEY (organisation, id)
+    )
+    """,
+    "CREATE INDEX messages_of_session ON messages (organisation, session)",
+    """
+    CREATE INDEX pending_messages ON messages (organisation, session)
+    WHERE state IN ('queued', 'handed')
+    """,
+    f"""
+    CREATE TABLE handoffs (
+        organisation {_TEXT} NOT NULL,
+        place BIGINT GENERATED ALWAYS AS IDENTITY,
+        id {_TEXT} NOT NULL,
+        session {_TEXT} NOT NULL,
+        at DOUBLE PRECISION NOT NULL,
+        path {_TEXT} NOT NULL,
+        sha256 {_TEXT} NOT NULL,
+        text {_TEXT} NOT NULL,
+        author {_TEXT} NOT NULL,
+        cycle BIGINT NOT NULL,
+        calls BIGINT,
+        draft BOOLEAN NOT NULL,
+        used_at DOUBLE PRECISION,
+        PRIMARY KEY (organisation, id)
+    )
+    """,
+    "CREATE INDEX handoffs_of_session ON handoffs (organisation, session, place)",
+    f"""
+    CREATE TABLE event_keys (
+        organisation {_TEXT} NOT NULL,
+        key {_TEXT} NOT NULL,
+        place BIGINT GENERATED ALWAYS AS IDENTITY,
+        at DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (organisation, key)
+    )
+    """,
+    "CREATE INDEX event_keys_by_place ON event_keys (organisation, place)",
+    f"""
+    CREATE TABLE changes (
+        organisation {_TEXT} NOT NULL,
+        session {_TEXT} NOT NULL,
+        mark BIGINT NOT NULL,
+        PRIMARY KEY (organisation, session)
+    )
+    """,
+    "CREATE INDEX changes_by_mark ON changes (organisation, mark)",
+)
+
+# Each step migrates to the next version; version 0 is an empty database.
+MIGRATIONS: tuple[Step, ...] = (_FIRST,)
+
+
+async def migrate(connection: Connection, place: str, steps: Sequence[Step] = MIGRATIONS) -> None:
+    """Migrate a database in one transaction; raises NewerStore if its version is unknown.
+
+    If several replicas try at once, the others wait and have nothing left to do.
+    """
+    async with connection.transaction():
+        await connection.execute("SET LOCAL lock_timeout = 0")
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK)
+        await connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version INT NOT NULL)")
+        version: int = await connection.fetchval("SELECT max(version) FROM schema_version") or 0
+        if version > len(steps):
+            raise NewerStore(place, version, len(steps))
+        for statement in (text for step in steps[version:] for text in step):
+            await connection.execute(statement)
+        if version < len(steps):
+            await connection.execute("DELETE FROM schema_version")
+            await connection.execute("INSERT INTO schema_version VALUES ($1)", len(steps))

@@ -1,0 +1,49 @@
+"""The queries of the store, each keyed by organisation, `$1`, and the rows that they return."""
+
+from typing import Generic
+
+from brimline.store.postgres import statements as sql
+from brimline.store.postgres.statements import RowT, Table
+
+_HEADS = sql.HANDOFFS.select.replace('"text"', "'' AS text")
+
+
+class Query(Generic[RowT]):
+    """Selects the rows of a table that fulfil a condition, in an order."""
+
+    def __init__(
+        self, table: Table[RowT], condition: str = "TRUE", order: str = "", select: str = ""
+    ) -> None:
+        self.rows = table.rows
+        self.text = f"{select or table.select} AND {condition} {order}"
+
+
+class SessionQuery(Generic[RowT]):
+    """Selects the rows of one session, or of all."""
+
+    def __init__(self, table: Table[RowT], order: str, condition: str = "TRUE") -> None:
+        self.all = Query(table, condition, order)
+        self.one = Query(table, f"session = $2 AND {condition}", order)
+
+
+_OF_SESSION = f"session = $2 AND day = {sql.DAY_OF_SESSION}"
+
+SESSIONS = Query(sql.SESSIONS, order="ORDER BY seen_at DESC, id")
+SESSION = Query(sql.SESSIONS, "id = $2")
+THREADS = SessionQuery(sql.THREADS, "ORDER BY session, thread")
+CALLS = Query(sql.CALLS, _OF_SESSION, "ORDER BY thread, cycle, seq, call")
+CALLS_OF_THREAD = Query(sql.CALLS, f"{_OF_SESSION} AND thread = $3", "ORDER BY cycle, seq, call")
+COMPACTIONS = SessionQuery(sql.COMPACTIONS, "ORDER BY session, thread, cycle")
+SIGNALS = SessionQuery(sql.SIGNALS, "ORDER BY place")
+MESSAGES = SessionQuery(sql.MESSAGES, 'ORDER BY "order"')
+PENDING_MESSAGES = SessionQuery(sql.MESSAGES, 'ORDER BY "order"', "state IN ('queued', 'handed')")
+HANDOFFS = Query(sql.HANDOFFS, "session = $2", "ORDER BY place DESC")
+LAST_HANDOFF = Query(sql.HANDOFFS, "session = $2", "ORDER BY place DESC LIMIT 1", _HEADS)
+LAST_HANDOFFS = Query(
+    sql.HANDOFFS,
+    "place IN (SELECT max(place) FROM handoffs WHERE organisation = $1 GROUP BY session)",
+    "ORDER BY place DESC",
+    _HEADS,
+)
+HAS_EVENT = "SELECT 1 FROM event_keys WHERE organisation = $1 AND key = $2"
+CHANGES = "SELECT mark, session FROM changes WHERE organisation = $1 AND mark > $2 ORDER BY mark"

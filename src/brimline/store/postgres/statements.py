@@ -1,0 +1,149 @@
+"""The SQL statements of writes, each keyed by organisation, `$1`.
+
+A write returns its number in the batch and the session that it changed, if it has an effect.
+"""
+
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from asyncpg import Record
+
+from brimline.inbox import Message
+from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
+from brimline.store.upserts import (
+    UPDATE_CALL,
+    UPDATE_COMPACTION,
+    UPDATE_SESSION,
+    UPDATE_THREAD,
+    list_columns,
+)
+
+RowT = TypeVar("RowT", bound=msgspec.Struct)
+
+
+class Table(Generic[RowT]):
+    """A table with a column for each field of a row; PostgreSQL assigns the fields `assigned`."""
+
+    def __init__(self, name: str, kind: type[RowT], *assigned: str, session: str = "session"):
+        self.name, self._kind = name, kind
+        written = [field for field in kind.__struct_fields__ if field not in assigned]
+        self.values: Callable[[RowT], tuple[Any, ...]] = attrgetter(*written)
+        self.columns = list_columns(written)
+        self.parameters = ", ".join(f"${number}" for number in range(2, len(written) + 2))
+        self.returning = f"RETURNING ${len(written) + 2}::int AS number, {session} AS session"
+        self.select = (
+            f"SELECT {list_columns(kind.__struct_fields__)} FROM {name} WHERE organisation = $1"
+        )
+        self.forget = f"DELETE FROM {name} WHERE organisation = $1 AND {session} = ANY($2::text[])"
+
+    def put(self, key: str, action: str) -> str:
+        """Return the statement that inserts a row, or does something to the one with its key."""
+        return f"""INSERT INTO {self.name} (organisation, {self.columns})
+        VALUES ($1, {self.parameters})
+        ON CONFLICT (organisation, {key}) {action} {self.returning}"""
+
+    def rows(self, records: Iterable[Record]) -> list[RowT]:
+        return [self._kind(*record) for record in records]
+
+
+def storable(value: Any) -> Any:
+    """Return a value with U+FFFD for each NUL, which PostgreSQL does not store in a text."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
+
+
+SESSIONS = Table("sessions", SessionRow, session="sessions.id")
+THREADS = Table("threads", ThreadRow)
+CALLS = Table("calls", CallRow)
+COMPACTIONS = Table("compactions", CompactionRow)
+SIGNALS = Table("signals", SignalRow)
+MESSAGES = Table("messages", Message, "order")
+HANDOFFS = Table("handoffs", HandoffRow)
+
+LOCK_ORGANISATION = """SELECT mark, event_keys, (now() AT TIME ZONE 'UTC')::date AS day
+FROM organisations WHERE name = $1 FOR UPDATE"""
+
+ADD_ORGANISATION = "INSERT INTO organisations (name) VALUES ($1) ON CONFLICT (name) DO NOTHING"
+
+UPDATE_ORGANISATION = "UPDATE organisations SET mark = $2, event_keys = $3 WHERE name = $1"
+
+PUT_SESSION = SESSIONS.put("id", UPDATE_SESSION)
+
+PUT_THREAD = THREADS.put("session, thread", UPDATE_THREAD)
+
+DAY_OF_SESSION = "(SELECT day FROM call_days WHERE organisation = $1 AND session = $2)"
+
+PUT_CALL = f"""INSERT INTO calls (organisation, day, {CALLS.columns})
+VALUES ($1, {DAY_OF_SESSION}, {CALLS.parameters})
+ON CONFLICT (organisation, session, thread, call, day) {UPDATE_CALL} {CALLS.returning}"""
+
+ADD_CALL_DAYS = """INSERT INTO call_days (organisation, session, day)
+SELECT $1::text, session, $3::date FROM unnest($2::text[]) AS session
+ON CONFLICT (organisation, session) DO NOTHING"""
+
+PUT_COMPACTION = COMPACTIONS.put("session, thread, cycle", UPDATE_COMPACTION)
+
+INSERT_SIGNAL = SIGNALS.put("session, thread, cycle, kind, level, arm", "DO NOTHING")
+
+INSERT_MESSAGE = MESSAGES.put("id", "DO NOTHING")
+
+CANCEL_MESSAGES = """UPDATE messages SET state = 'cancelled'
+WHERE organisation = $1 AND session = $2 AND thread = $3 AND cycle <= $4
+    AND state IN ('queued', 'handed')
+RETURNING $5::int AS number, session"""
+
+MARK_MESSAGE = """UPDATE messages
+SET state = $3, handed_at = CASE WHEN $3 = 'handed' THEN $4 ELSE handed_at END,
+    text = coalesce($5, text)
+WHERE organisation = $1 AND id = $2 AND ($6::float8 IS NULL OR handed_at = $6)
+    AND state = ANY($7::text[])
+RETURNING $8::int AS number, session"""
+
+MOVE_MESSAGE = """UPDATE messages SET session = $3
+FROM (SELECT session FROM messages WHERE organisation = $1 AND id = $2) AS before
+WHERE organisation = $1 AND id = $2 AND state = 'queued' AND messages.session <> $3
+RETURNING $4::int AS number, before.session"""
+
+PUT_HANDOFF = HANDOFFS.put("id", "DO NOTHING")
+
+USE_HANDOFF = """UPDATE handoffs SET used_at = $3
+WHERE organisation = $1 AND id = $2 AND coalesce(used_at, 0) < $3
+RETURNING $4::int AS number, session"""
+
+INSERT_EVENT_KEY = """INSERT INTO event_keys (organisation, key, at) VALUES ($1, $2, $3)
+ON CONFLICT (organisation, key) DO NOTHING RETURNING $4::int AS number"""
+
+PRUNE_EVENT_KEYS = """DELETE FROM event_keys WHERE organisation = $1 AND place <= (
+    SELECT place FROM event_keys WHERE organisation = $1 ORDER BY place OFFSET $2 - 1 LIMIT 1
+)"""
+
+MARK_CHANGED = """INSERT INTO changes (organisation, session, mark)
+SELECT $1::text, session, $2::bigint + number
+FROM unnest($3::text[]) WITH ORDINALITY AS changed (session, number)
+ON CONFLICT (organisation, session) DO UPDATE SET mark = excluded.mark"""
+
+OLD_SESSIONS = "SELECT id FROM sessions WHERE organisation = $1 AND seen_at < $2"
+
+# What belongs to forgotten sessions, but calls.
+FORGET_SESSIONS = (
+    *(table.forget for table in (THREADS, COMPACTIONS, SIGNALS, MESSAGES, HANDOFFS, SESSIONS)),
+    "DELETE FROM changes WHERE organisation = $1 AND session = ANY($2::text[])",
+)
+
+FORGET_CALL_DAYS = """DELETE FROM call_days WHERE organisation = $1 AND session = ANY($2::text[])
+RETURNING day"""
+
+# Calls are deleted one by one only if their day goes on: other days are dropped as a whole.
+FORGET_CALLS = """DELETE FROM calls
+WHERE organisation = $1 AND session = ANY($2::text[]) AND day = ANY($3::date[])"""
+
+USED_DAYS = """SELECT day FROM unnest($1::date[]) AS day
+WHERE day >= $2::date - 1 OR EXISTS (SELECT FROM call_days WHERE call_days.day = day.day)"""
+
+UNUSED_PARTITIONS = """SELECT relname FROM pg_inherits JOIN pg_class ON oid = inhrelid
+WHERE inhparent = 'calls'::regclass
+    AND to_date(right(relname, 8), 'YYYYMMDD') < (now() AT TIME ZONE 'UTC')::date - 1
+    AND NOT EXISTS (
+        SELECT FROM call_days WHERE day = to_date(right(relname, 8), 'YYYYMMDD')
+    )"""

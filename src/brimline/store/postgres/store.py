@@ -1,0 +1,238 @@
+"""The store in PostgreSQL: a pool of connections, of which one at a time writes."""
+
+import asyncio
+import datetime
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+import asyncpg
+
+from brimline.inbox import Message
+from brimline.store.base import ForgetSessions, Write
+from brimline.store.failures import StoreFailed
+from brimline.store.postgres import DEFAULT_ORGANISATION
+from brimline.store.postgres import queries as query
+from brimline.store.postgres import statements as sql
+from brimline.store.postgres.apply import WriteApplier, create_partition, drop_unused_partitions
+from brimline.store.postgres.migrations import Connection, migrate
+from brimline.store.postgres.queries import Query, SessionQuery
+from brimline.store.postgres.statements import RowT
+from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
+
+MAX_BATCH = 256  # lists of writes in one transaction
+MAX_CONNECTIONS = 8
+CONNECT_TIMEOUT_S = 10.0
+STATEMENT_TIMEOUT_S = 60.0
+
+# A replica that stops answering while it has the lock of its organisation loses it after this.
+SERVER_SETTINGS = {
+    "application_name": "brimline",
+    "idle_in_transaction_session_timeout": "10s",
+    "lock_timeout": "20s",
+}
+
+LOGGER = logging.getLogger("brimline.store")
+
+# PostgreSQL or asyncpg refuses a value, for example a key that is too long for an index: only its
+# own list fails.
+INVALID_VALUE_ERRORS = (
+    asyncpg.DataError,
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.ProgramLimitExceededError,
+    ValueError,
+)
+DATABASE_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError)
+
+_Outcome: TypeAlias = list[bool] | Exception
+_Waiting: TypeAlias = tuple[Sequence[Write], asyncio.Future[list[bool]]]
+
+
+class PostgresStore:
+    """The store of one organisation, which several processes share; `PostgresStore.open` opens it.
+
+    Lists that are submitted while another transaction is under way share the next one.
+    """
+
+    def __init__(self, place: str, pool: "asyncpg.Pool[asyncpg.Record]", organisation: str) -> None:
+        self._place, self._pool, self._organisation = place, pool, organisation
+        self._waiting: list[_Waiting] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._day: datetime.date | None = None  # its partition of calls exists
+        self._open = True
+
+    @classmethod
+    async def open(cls, url: str, organisation: str = DEFAULT_ORGANISATION) -> "PostgresStore":
+        """Open the store of an organisation; the database is migrated to this version.
+
+        Raises NewerStore if a newer Brimline has migrated it, StoreFailed if it cannot be used.
+        """
+        place = _place(url)
+        async with _translated_errors(place):
+            pool = await asyncpg.create_pool(
+                url,
+                min_size=1,
+                max_size=MAX_CONNECTIONS,
+                timeout=CONNECT_TIMEOUT_S,
+                command_timeout=STATEMENT_TIMEOUT_S,
+                server_settings=SERVER_SETTINGS,
+            )
+            try:
+                async with pool.acquire() as connection:
+                    await migrate(connection, place)
+                    await connection.execute(sql.ADD_ORGANISATION, organisation)
+            except BaseException:
+                pool.terminate()
+                raise
+        return cls(place, pool, organisation)
+
+    async def write(self, writes: Sequence[Write]) -> list[bool]:
+        """Apply the writes, even if the caller is cancelled.
+
+        If the connection is lost during the commit, this raises, and they may be stored or not.
+        """
+        self._check_open()
+        if not writes:
+            return []
+        future: asyncio.Future[list[bool]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((writes, future))
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write_waiting())
+        return await future
+
+    async def sessions(self) -> list[SessionRow]:
+        return await self._select(query.SESSIONS)
+
+    async def session(self, id: str) -> SessionRow | None:
+        rows = await self._select(query.SESSION, id)
+        return rows[0] if rows else None
+
+    async def threads(self, session: str | None = None) -> list[ThreadRow]:
+        return await self._select_of(query.THREADS, session)
+
+    async def calls(self, session: str, thread: str | None = None) -> list[CallRow]:
+        if thread is None:
+            return await self._select(query.CALLS, session)
+        return await self._select(query.CALLS_OF_THREAD, session, thread)
+
+    async def compactions(self, session: str | None = None) -> list[CompactionRow]:
+        return await self._select_of(query.COMPACTIONS, session)
+
+    async def signals(self, session: str | None = None) -> list[SignalRow]:
+        return await self._select_of(query.SIGNALS, session)
+
+    async def messages(self, session: str | None = None) -> list[Message]:
+        return await self._select_of(query.MESSAGES, session)
+
+    async def pending_messages(self, session: str | None = None) -> list[Message]:
+        return await self._select_of(query.PENDING_MESSAGES, session)
+
+    async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
+        if session is None:
+            return await self._select(query.LAST_HANDOFFS)
+        return await self._select(query.LAST_HANDOFF, session)
+
+    async def handoffs(self, session: str) -> list[HandoffRow]:
+        return await self._select(query.HANDOFFS, session)
+
+    async def has_event(self, key: str) -> bool:
+        return bool(await self._fetch(query.HAS_EVENT, sql.storable(key)))
+
+    async def changes(self, after: int = 0) -> list[tuple[int, str]]:
+        records = await self._fetch(query.CHANGES, after)
+        return [(record["mark"], record["session"]) for record in records]
+
+    async def close(self) -> None:
+        """Finish the work under way, and close the connections; a second time does nothing."""
+        if not self._open:
+            return
+        self._open = False
+        if self._writing is not None:
+            await self._writing
+        async with _translated_errors(self._place):
+            await self._pool.close()
+
+    async def _select_of(self, query: SessionQuery[RowT], session: str | None) -> list[RowT]:
+        if session is None:
+            return await self._select(query.all)
+        return await self._select(query.one, session)
+
+    async def _select(self, query: Query[RowT], *values: str) -> list[RowT]:
+        return query.rows(await self._fetch(query.text, *map(sql.storable, values)))
+
+    async def _fetch(self, text: str, *values: str | int) -> Sequence[Any]:
+        self._check_open()
+        async with _translated_errors(self._place):
+            return await self._pool.fetch(text, self._organisation, *values)
+
+    async def _write_waiting(self) -> None:
+        """Write until nothing waits; one transaction is under way at a time."""
+        while self._waiting:
+            batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
+            outcomes = await self._outcomes([writes for writes, _ in batch])
+            for (_, future), outcome in zip(batch, outcomes, strict=True):
+                if future.done():
+                    continue
+                if isinstance(outcome, Exception):
+                    future.set_exception(outcome)
+                else:
+                    future.set_result(outcome)
+
+    async def _outcomes(self, lists: Sequence[Sequence[Write]]) -> Sequence[_Outcome]:
+        """Return the effects of each list or its error; if the transaction fails, all fail."""
+        try:
+            async with _translated_errors(self._place):
+                return await self._write_lists(lists)
+        except Exception as error:  # noqa: BLE001 - it is raised where the result is awaited
+            if len(lists) > 1 and isinstance(error.__cause__, INVALID_VALUE_ERRORS):
+                return [(await self._outcomes([writes]))[0] for writes in lists]
+            return [error] * len(lists)
+
+    async def _write_lists(self, lists: Sequence[Sequence[Write]]) -> list[list[bool]]:
+        async with self._pool.acquire() as connection:
+            async with connection.transaction():
+                locked = await connection.fetchrow(sql.LOCK_ORGANISATION, self._organisation)
+                if locked is None:
+                    raise StoreFailed(self._place, f"{self._organisation} was deleted")
+                if locked["day"] != self._day:
+                    await create_partition(connection, locked["day"])
+                effects = await WriteApplier(connection, self._organisation, locked).apply(lists)
+            self._day = locked["day"]
+            if any(isinstance(write, ForgetSessions) for writes in lists for write in writes):
+                await self._drop_partitions(connection)
+        return effects
+
+    async def _drop_partitions(self, connection: Connection) -> None:
+        """Drop the partitions that nobody uses; if that fails, the next deletion tries again."""
+        try:
+            await drop_unused_partitions(connection)
+        except DATABASE_ERRORS as error:
+            LOGGER.warning("%s: cannot drop old calls: %s", self._place, error)
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise StoreFailed(self._place, "the store was closed")
+
+
+@asynccontextmanager
+async def _translated_errors(place: str) -> AsyncGenerator[None, None]:
+    """Raise StoreFailed for an error of the database or of a connection to it."""
+    try:
+        yield
+    except INVALID_VALUE_ERRORS as error:
+        raise StoreFailed(place, str(error)) from error
+    except DATABASE_ERRORS as error:
+        hint = "Make sure that PostgreSQL runs there, and that this user may use the database."
+        raise StoreFailed(place, str(error) or type(error).__name__, hint) from error
+
+
+def _place(url: str) -> str:
+    """Return what names the database in messages, without a password."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "PostgreSQL"
+    path = "" if "@" in parts.path else parts.path
+    return f"postgresql://{parts.hostname or ''}{path}"
