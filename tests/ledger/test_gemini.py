@@ -275,3 +275,25 @@ def test_recorded_sessions_have_their_calls_and_results(scene: str, tmp_path: Pa
     summaries = [part for part in parts if part.category == "compaction summary"]
     assert len(summaries) == (scene == "resume-compact")
     assert ledger.sent == sum(tokens_of(ledger).values()) + ledger.unexplained
+
+
+def test_resume_in_another_minute_repeats_the_results_too(tmp_path: Path) -> None:
+    """The first file goes on then, without a new header: nothing tells of the resume."""
+    note = "x" * 4_000
+    ledger = ledger_of(
+        tmp_path / "x.jsonl",
+        user("1", text("Go.")),
+        reply("2", "", 1_000, 10, toolCalls=[tool("t", note)]),
+        user("3", response("t", note)),
+        reply("4", "Done.", 2_010, 10),
+        written_anew(
+            user("1", text("Go.")),
+            reply("2", [called("t")]),
+            user("2", response("t", note)),
+            user("3", response("t", note)),
+            reply("4", [text("Done.")]),
+        ),
+        user("5", text("More.")),
+        reply("6", "Done.", 3_025, 10),
+    )
+    assert tokens_of(ledger)["tool results"] == pytest.approx(2_000, rel=0.01)
