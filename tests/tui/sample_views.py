@@ -135,6 +135,7 @@ def explanation() -> Json:
             for what, size in pieces.get(name, [(name, tokens)])]}
         for name, tokens in sizes.items()
     ]  # fmt: skip
+    categories.append({"name": "plans", "tokens": 0, "pieces": [], "note": "not recorded"})
     advice = f"Read {file}: the same result 3 times, 14K tokens too many."
     finding = {"kind": "read again unchanged", "what": "", "tokens": 14_266, "cost": 0.31,
                "times": 3, "advice": advice}  # fmt: skip

@@ -174,6 +174,7 @@ def test_e_shows_what_fills_each_thread_and_back(daemon: FakeDaemon, tmp_path: P
         await app.shows("What fills it  152,000 tokens sent")
         await app.shows("tool results           71,200  46.8%")
         await app.shows("unexplained             3,000   2.0%")
+        await app.shows("plans: not recorded")
         await app.shows("About 2.4K tokens more came in since the last call.")
         await app.press("t")
         await app.shows("What fills it is unknown: this thread has no call yet.")

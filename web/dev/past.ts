@@ -390,7 +390,7 @@ export function explanationOf(view: SessionView, now: number): Explanation {
       { ...half, tokens: tokens - Math.floor(tokens / 3) },
       { ...half, what: `<b>${name}</b>`, tokens: Math.floor(tokens / 3) },
     ];
-    return { name, tokens, pieces };
+    return { name, tokens, pieces, note: null };
   });
   const main = {
     thread: "main",

@@ -60,6 +60,8 @@ export interface components {
             name: string;
             tokens: number;
             pieces: components["schemas"]["ExplainedPiece"][];
+            /** @default null */
+            note: string | null;
         };
         ExplainedPiece: {
             what: string;

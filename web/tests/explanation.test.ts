@@ -17,8 +17,8 @@ function thread(part: Partial<ExplainedThread> = {}): ExplainedThread {
     model: null,
     sent: 200,
     categories: [
-      { name: "system and tools", tokens: 100, pieces: [piece("system prompt", 100)] },
-      { name: "tool results", tokens: 70, pieces: results },
+      { name: "system and tools", tokens: 100, pieces: [piece("system prompt", 100)], note: null },
+      { name: "tool results", tokens: 70, pieces: results, note: null },
     ],
     unexplained: 30,
     tool_results: { by_tool: [], by_server: [], by_file: [], by_command: [] },
@@ -46,6 +46,11 @@ test("a category keeps its colour, and the rest is unexplained", () => {
   expect(slicesOf(thread({ unexplained: 0 }), NAMES)).toHaveLength(2);
 });
 
+test("a category that the client does not record has no slice", () => {
+  const categories = [{ name: "user words", tokens: 0, pieces: [], note: "not recorded" }];
+  expect(slicesOf(thread({ categories, unexplained: 0 }), NAMES)).toEqual([]);
+});
+
 test("boxes fill their box by size, and are nearly square", () => {
   const sizes = [6, 6, 4, 3, 2, 2, 1];
   const boxes = squarify(sizes, { x: 0, y: 0, width: 600, height: 400 });
@@ -59,8 +64,13 @@ test("boxes fill their box by size, and are nearly square", () => {
 test("tiles do not overlap and small pieces are merged", () => {
   const small = Array.from({ length: 500 }, (_, at) => piece(`Bash ${at}`, 1));
   const categories = [
-    { name: "user words", tokens: 400, pieces: [piece("Please", 400)] },
-    { name: "tool results", tokens: 1_500, pieces: [piece("Read a.py", 1_000), ...small] },
+    { name: "user words", tokens: 400, pieces: [piece("Please", 400)], note: null },
+    {
+      name: "tool results",
+      tokens: 1_500,
+      pieces: [piece("Read a.py", 1_000), ...small],
+      note: null,
+    },
   ];
   const slices = slicesOf(thread({ categories, unexplained: 0, sent: 1_900 }), NAMES);
   const tiles = tilesOf(slices, 600, 300);

@@ -142,11 +142,15 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class Category(msgspec.Struct, frozen=True):
-    """The API's ExplainedCategory: its pieces are the largest first."""
+    """The API's ExplainedCategory: its pieces are the largest first.
+
+    `note` says where its tokens are if the client does not record it.
+    """
 
     name: str
     tokens: int
     pieces: tuple[Piece, ...] = ()
+    note: str | None = None
 
 
 class Finding(msgspec.Struct, frozen=True):

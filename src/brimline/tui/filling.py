@@ -56,7 +56,7 @@ class FillingLines(msgspec.Struct, frozen=True):
         yield from self._waste_lines(thread)
 
     def _category_lines(self, thread: FilledThread, sent: int) -> Iterator[Line]:
-        categories = list(thread.categories)
+        categories = [each for each in thread.categories if each.tokens or not each.note]
         if thread.unexplained:
             categories.append(Category(UNEXPLAINED, thread.unexplained))
         segments = [category_segment(each.name, each.tokens) for each in categories]
@@ -67,6 +67,9 @@ class FillingLines(msgspec.Struct, frozen=True):
             share = format_percent(percent_raw(category.tokens, sent) or 0.0)
             figures = f" {name:<{NAME_COLUMNS}}{category.tokens:>9,}{share:>7}"
             yield [self._paint(segment, 1), Span(figures)]
+        for category in thread.categories:
+            if category.note:
+                yield from self._wrapped(strip_control(f"{category.name}: {category.note}"))
 
     def _paint(self, segment: Segment, cells: int) -> Span:
         """A part of the bar: its colour, or its letter on a terminal without colours."""

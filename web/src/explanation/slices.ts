@@ -20,10 +20,11 @@ export function colourOf(place: number): number {
   return (place % COLOURS) + 1;
 }
 
-/** The categories in the order of their names, then what is unexplained, if that is not 0. */
+/** The recorded categories in their order, then what is unexplained, if that is not 0. */
 export function slicesOf(thread: ExplainedThread, names: string[]): Slice[] {
   const share = (tokens: number) => (thread.sent ? (100 * tokens) / thread.sent : 0);
-  const slices = thread.categories.map(({ name, tokens, pieces }) => {
+  const recorded = thread.categories.filter(({ tokens, note }) => tokens > 0 || !note);
+  const slices = recorded.map(({ name, tokens, pieces }) => {
     return { name, colour: colourOf(names.indexOf(name)), tokens, share: share(tokens), pieces };
   });
   const { unexplained } = thread;

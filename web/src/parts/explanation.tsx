@@ -76,7 +76,10 @@ function ThreadExplanation({ thread, names, open }: ThreadProps) {
         <>
           <StackedBar slices={slices} sent={thread.sent} />
           <div class="explanation-now">
-            <Categories slices={slices} sent={thread.sent} />
+            <div>
+              <Categories slices={slices} sent={thread.sent} />
+              <Notes thread={thread} />
+            </div>
             <Treemap slices={slices} open={open} />
           </div>
         </>
@@ -144,6 +147,21 @@ function Categories({ slices, sent }: { slices: Slice[]; sent: number }) {
   );
 }
 
+/** Where the tokens of categories are that the client does not record. */
+function Notes({ thread }: { thread: ExplainedThread }) {
+  return (
+    <ul class="notes">
+      {thread.categories
+        .filter(({ note }) => note)
+        .map(({ name, note }) => (
+          <li key={name}>
+            {name}: {note}
+          </li>
+        ))}
+    </ul>
+  );
+}
+
 function WasteList({ waste }: { waste: Waste[] }) {
   const all = useSignal(false);
   const shown = all.value ? waste : waste.slice(0, MAX_LINES);
@@ -187,6 +205,7 @@ const MISS_ADVICE: Record<CacheMiss["cause"], string> = {
 function MissList({ misses, open }: { misses: CacheMiss[]; open: (call: string) => void }) {
   const all = useSignal(false);
   const latest = [...misses].reverse();
+  const shown = all.value ? latest : latest.slice(0, MAX_LINES);
   return (
     <div>
       <h3>
@@ -194,7 +213,7 @@ function MissList({ misses, open }: { misses: CacheMiss[]; open: (call: string) 
       </h3>
       {misses.length === 0 && <p class="quiet">None found.</p>}
       <ul class="findings" data-testid="misses">
-        {(all.value ? latest : latest.slice(0, MAX_LINES)).map((miss) => (
+        {shown.map((miss, at) => (
           <li key={miss.call} data-call={miss.call}>
             <p class="finding-figures">
               <b>{tokens(miss.tokens)}</b> paid again at{" "}
@@ -205,7 +224,7 @@ function MissList({ misses, open }: { misses: CacheMiss[]; open: (call: string) 
               {miss.idle_s !== null && <span> · after {duration(miss.idle_s)}</span>}
             </p>
             <p>
-              <b>{miss.cause}.</b> {MISS_ADVICE[miss.cause]}
+              <b>{miss.cause}.</b> {isFirstOfCause(shown, at) && MISS_ADVICE[miss.cause]}
             </p>
           </li>
         ))}
@@ -213,6 +232,11 @@ function MissList({ misses, open }: { misses: CacheMiss[]; open: (call: string) 
       <ShowAll all={all} isLonger={misses.length > MAX_LINES} />
     </div>
   );
+}
+
+/** Whether no miss before has the same cause: its advice is shown once. */
+function isFirstOfCause(misses: CacheMiss[], at: number): boolean {
+  return misses.findIndex(({ cause }) => cause === misses[at]?.cause) === at;
 }
 
 function ShowAll({ all, isLonger }: { all: { value: boolean }; isLonger: boolean }) {
