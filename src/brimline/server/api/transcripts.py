@@ -25,7 +25,7 @@ from brimline.survey.explanation import read_ledgers
 from brimline.survey.files import READ_ERRORS, SessionFiles, describe_read_error, find_session
 from brimline.transcripts.source import Places, Transcript
 
-EXPLANATION_WAIT_S = 30.0  # a 100 MB transcript takes about 2 s
+EXPLANATION_WAIT_S = 30.0  # a 100 MB transcript takes 1 to 4 s
 # Threads of their own, and few: each keeps the memory that its largest read needed.
 EXPLANATION_THREADS = 1
 MAX_CACHED_EXPLANATIONS = 4
