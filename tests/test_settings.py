@@ -290,6 +290,15 @@ def test_project_table_keeps_the_users_other_fields(tmp_path: Path) -> None:
     assert (settings.daemon.keep, settings.daemon.autostart) == ("7d", False)
 
 
+def test_database_in_the_environment_overrides_the_users_file(tmp_path: Path) -> None:
+    there = Workspace(tmp_path)
+    assert there.load().daemon.database is None
+    there.user('daemon = {database = "postgresql:///one"}')
+    assert there.load().daemon.database == "postgresql:///one"
+    settings = there.load(env={"BRIMLINE_DATABASE": "postgresql:///other"})
+    assert settings.daemon.database == "postgresql:///other"
+
+
 @pytest.mark.parametrize("text", ["yes", "2", "true"])
 def test_switch_in_the_environment_is_0_or_1(tmp_path: Path, text: str) -> None:
     with pytest.raises(InvalidSettings, match="expected 0 or 1"):

@@ -47,12 +47,14 @@ class LineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Daemon(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether a new session starts the daemon, and how long the daemon keeps sessions.
 
+    `database` is the URL of a PostgreSQL database that it uses instead of a file.
     `context_usage_without_secret` opens `POST /hooks/context-usage` and `GET /sessions/ID` to every
     user and program of this machine: they can then read a session's usage and report any figures.
     """
 
     autostart: bool = True
     keep: str = "90d"
+    database: str | None = None
     context_usage_without_secret: bool = False
 
 
@@ -318,4 +320,5 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "parent": str,
     "daemon.autostart": _switch,
     "daemon.keep": str,
+    "daemon.database": str,
 }

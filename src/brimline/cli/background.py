@@ -66,6 +66,8 @@ def _spawn_daemon(
 ) -> "subprocess.Popen[bytes]":
     """Start a process that outlives this one and its terminal."""
     env = {os.fsencode(name): os.fsencode(value) for name, value in context.places.env.items()}
+    if context.settings.daemon.database is not None:  # no argument: others can read those
+        env[b"BRIMLINE_DATABASE"] = os.fsencode(context.settings.daemon.database)
     return subprocess.Popen(
         [sys.executable, *SERVE_ARGUMENTS, "--port", str(port or "any")],
         stdin=subprocess.DEVNULL,

@@ -89,6 +89,8 @@ def _describe_unknown(command: str) -> str:
 def _context(options: argparse.Namespace, folder: Path) -> Context:
     places = Places.here()
     arguments = {"since": getattr(options, "since", None), "colour": options.colour}
+    if database := getattr(options, "database", None):
+        arguments["daemon"] = {"database": database}
     # The daemon is the user's, wherever it is started: a project's settings do not apply to it.
     project = Path("/") if options.command == "serve" else folder
     return Context.for_terminal(places, load(places.env, places.home, project, arguments))

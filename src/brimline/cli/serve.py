@@ -20,7 +20,7 @@ from brimline.server.api.access import LINK_PATH
 from brimline.server.sockets import DaemonUnresponsive
 from brimline.terminal.text import format_age
 
-USAGE = """brimline serve [--port N] [--background | --demo]
+USAGE = """brimline serve [--port N] [--database URL] [--background | --demo]
        brimline serve --status [--json] | --stop"""
 ANY_PORT = 0  # the usual port, or any free one if that is taken
 
@@ -29,6 +29,8 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.usage = USAGE
     help_text = "port on 127.0.0.1 (default 8420; `any`: pick a free one)"
     to.add_argument("--port", type=_port, metavar="N", help=help_text)
+    about = "keep sessions in a PostgreSQL database (postgresql://...) instead of a file"
+    to.add_argument("--database", metavar="URL", help=about)
     which = to.add_mutually_exclusive_group()
     for name, help_text in (
         ("--background", "start the daemon and return when it is ready"),

@@ -57,8 +57,10 @@ from brimline.server.tcp_peer import TcpPeers
 from brimline.server.tmux_wiring import TmuxWiring
 from brimline.server.transcript_watcher import TranscriptWatcher
 from brimline.settings import Settings, cache_dir, seconds, socket_path, state_dir
+from brimline.store.base import Store
 from brimline.store.failures import StoreFailed
 from brimline.store.metered import MeteredStore
+from brimline.store.postgres import open_postgres
 from brimline.store.problems import open_problems
 from brimline.store.sqlite import SqliteStore
 from brimline.transcripts.source import Places
@@ -106,13 +108,18 @@ class Daemon:
 
     async def _serve_store(self, ready: Callable[[str], None]) -> None:
         """Open the store and serve from it; nothing in memory outlives that store."""
-        store = await SqliteStore.open(self.state / "brimline.db")
+        store = await self._open_store()
         try:
             await self._serve(store, ready)
         finally:
             await store.close()
 
-    async def _serve(self, opened: SqliteStore, ready: Callable[[str], None]) -> None:
+    async def _open_store(self) -> Store:
+        if self._settings.daemon.database is not None:
+            return await open_postgres(self._settings.daemon.database)
+        return await SqliteStore.open(self.state / "brimline.db")
+
+    async def _serve(self, opened: Store, ready: Callable[[str], None]) -> None:
         store = MeteredStore(opened)
         # First of all, because it fails if the port is taken.
         tcp_socket = listen_tcp(self._port, read_port(self.state))
@@ -151,7 +158,6 @@ class Daemon:
         unix_socket = listen_unix(self._socket_path("http"))
         ready(access.page_link())
         since = time.time() - seconds(self._settings.since)
-        store_watch = StoreWatch(opened, self._restart)
         background_work: dict[str, Work] = {
             "spool reader": partial(self._poll_spool, dispatcher),
             "transcript watcher": TranscriptWatcher(self._places, monitor, since).run,
@@ -160,9 +166,11 @@ class Daemon:
             "socket check": partial(
                 self._stop_when_unreachable, hooks.is_there, unix_socket.is_reachable
             ),
-            "store file check": store_watch.watch_file,
-            "store content check": store_watch.check_content,
         }
+        if isinstance(opened, SqliteStore):
+            store_watch = StoreWatch(opened, self._restart)
+            background_work["store file check"] = store_watch.watch_file
+            background_work["store content check"] = store_watch.check_content
         tasks = [
             asyncio.create_task(run_forever(name, work)) for name, work in background_work.items()
         ]
