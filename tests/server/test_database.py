@@ -75,6 +75,25 @@ def test_daemon_in_the_background_gets_the_database(tmp_path: Path, database: st
     assert stopped.returncode == 0, stopped.stderr
 
 
+def test_daemon_survives_a_crash_of_the_server(tmp_path: Path) -> None:
+    """Hook clients spool their events meanwhile; nothing that was acknowledged is lost."""
+    from postgres_server import local_server
+
+    with local_server() as server:
+        daemon = RunningOnDatabase(tmp_path, server.url)
+        daemon.start()
+        try:
+            daemon.client(status_input(110_000), "statusline")
+            daemon.until("/v1/sessions", lambda reply: "110000" in str(reply))
+            server.crash()
+            daemon.client({"session_id": "meanwhile", "hook_event_name": "SessionStart"})
+            server.start()
+            reply = daemon.until("/v1/sessions", lambda reply: "meanwhile" in str(reply))
+            assert "110000" in str(reply)
+        finally:
+            daemon.close()
+
+
 def test_unreachable_database_is_an_error_with_a_hint(tmp_path: Path) -> None:
     done = Running(tmp_path).command("serve", "--database", "postgresql://u:secret@127.0.0.1:1/db")
     assert done.returncode == 2

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+import asyncpg
 import pytest
 
 from brimline.inbox import Message
@@ -321,6 +322,25 @@ def test_store_survives_a_crash_of_the_server() -> None:
                 assert acknowledged
                 assert stored >= {*acknowledged, "after"}
                 assert len(stored) <= len(acknowledged) + 2
+
+    asyncio.run(run())
+
+
+def test_locked_organisation_is_an_error_that_says_so(database: str) -> None:
+    """A write waits for those of other processes, but not forever."""
+    short = f"{database}&lock_timeout=200ms"
+
+    async def run() -> None:
+        async with opened(short, "o") as (store,):
+            holder = await asyncpg.connect(database)
+            try:
+                async with holder.transaction():
+                    await holder.execute("SELECT FROM organisations FOR UPDATE")
+                    with pytest.raises(StoreFailed, match="keeps the database locked"):
+                        await store.write([call("s")])
+                assert await store.write([call("s")]) == [True]
+            finally:
+                await holder.close()
 
     asyncio.run(run())
 

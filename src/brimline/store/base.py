@@ -102,7 +102,10 @@ class UseHandoff(msgspec.Struct, frozen=True):
 
 
 class EventKey(msgspec.Struct, frozen=True):
-    """Record an event's key; has an effect the first time only, within the last 200,000 keys."""
+    """Record an event's key; has an effect the first time only.
+
+    A store may forget keys, but not the last 200,000.
+    """
 
     key: str
     at: float

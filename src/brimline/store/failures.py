@@ -16,7 +16,7 @@ class NewerStore(BrimlineError):
 
     def __init__(self, place: str, found: int, known: int) -> None:
         self.place, self.found, self.known = place, found, known
-        self.hint = "Update Brimline, or move the file away to start a new store."
+        self.hint = "Update Brimline, or use another file or database."
         super().__init__(
             f"{place}: expected a store of version {known} or older, found version {found}"
         )

@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
@@ -27,7 +27,8 @@ MAX_CONNECTIONS = 8
 CONNECT_TIMEOUT_S = 10.0
 STATEMENT_TIMEOUT_S = 60.0
 
-# A replica that stops answering while it has the lock of its organisation loses it after this.
+# The URL can have others. A replica that stops answering while it has the lock of its organisation
+# loses it after 10 s.
 SERVER_SETTINGS = {
     "application_name": "brimline",
     "idle_in_transaction_session_timeout": "10s",
@@ -77,7 +78,7 @@ class PostgresStore:
                 max_size=MAX_CONNECTIONS,
                 timeout=CONNECT_TIMEOUT_S,
                 command_timeout=STATEMENT_TIMEOUT_S,
-                server_settings=SERVER_SETTINGS,
+                server_settings=_server_settings(url),
             )
             try:
                 async with pool.acquire() as connection:
@@ -223,9 +224,18 @@ async def _translated_errors(place: str) -> AsyncGenerator[None, None]:
         yield
     except INVALID_VALUE_ERRORS as error:
         raise StoreFailed(place, str(error)) from error
+    except asyncpg.LockNotAvailableError as error:
+        hint = "Nothing was written: another process keeps the database locked."
+        raise StoreFailed(place, str(error), hint) from error
     except DATABASE_ERRORS as error:
         hint = "Make sure that PostgreSQL runs there, and that this user may use the database."
         raise StoreFailed(place, str(error) or type(error).__name__, hint) from error
+
+
+def _server_settings(url: str) -> dict[str, str]:
+    """Return our settings of a connection, without those that the URL has itself."""
+    own = parse_qs(urlsplit(url).query)
+    return {name: value for name, value in SERVER_SETTINGS.items() if name not in own}
 
 
 def _place(url: str) -> str:
