@@ -205,21 +205,15 @@ def test_database_of_a_newer_version_is_refused(database: str) -> None:
     asyncio.run(run())
 
 
-def test_old_day_is_dropped_when_all_its_sessions_are_forgotten(database: str) -> None:
-    """Until then the calls of its forgotten sessions are deleted one by one."""
-    partitions = """SELECT relname FROM pg_inherits JOIN pg_class ON oid = inhrelid
-        WHERE inhparent = 'calls'::regclass AND relname = 'calls_20200101'"""
+PARTITION_OF_2020 = """SELECT relname FROM pg_inherits JOIN pg_class ON oid = inhrelid
+WHERE inhparent = 'calls'::regclass AND relname = 'calls_20200101'"""
 
-    async def forget(organisation: str) -> None:
-        async with opened(database, organisation) as (store,):
-            assert await store.write([ForgetSessions(5.0)]) == [True]
-            assert await store.calls("old") == []
-            assert len(await store.calls("new")) == 1
-            assert await store.write([call("old")]) == [True]
-            assert len(await store.calls("old")) == 1
+
+def fill_2020(database: str, *organisations: str) -> None:
+    """Store a new session, and an old one whose calls are in the partition of a day of 2020."""
 
     async def fill() -> None:
-        async with opened(database, "one", "other") as stores:
+        async with opened(database, *organisations) as stores:
             for store in stores:
                 for id, seen_at in (("old", 1.0), ("new", 9.0)):
                     await store.write([PutSession(SessionRow(id, "claude", seen_at)), call(id)])
@@ -231,10 +225,45 @@ def test_old_day_is_dropped_when_all_its_sessions_are_forgotten(database: str) -
         "UPDATE calls SET day = '2020-01-01' WHERE session = 'old'",
         "UPDATE call_days SET day = '2020-01-01' WHERE session = 'old'",
     )
+
+
+def test_old_day_is_dropped_when_all_its_sessions_are_forgotten(database: str) -> None:
+    """Until then the calls of its forgotten sessions are deleted one by one."""
+
+    async def forget(organisation: str) -> None:
+        async with opened(database, organisation) as (store,):
+            assert await store.write([ForgetSessions(5.0)]) == [True]
+            assert await store.calls("old") == []
+            assert len(await store.calls("new")) == 1
+            assert await store.write([call("old")]) == [True]
+            assert len(await store.calls("old")) == 1
+
+    fill_2020(database, "one", "other")
     asyncio.run(forget("one"))
     assert execute(database, "SELECT organisation FROM calls_20200101") == [["other"]]
     asyncio.run(forget("other"))
-    assert execute(database, partitions) == []
+    assert execute(database, PARTITION_OF_2020) == []
+
+
+def test_day_that_is_being_read_is_dropped_later(database: str) -> None:
+    """The sessions are forgotten nevertheless."""
+    fill_2020(database, "o")
+
+    async def run() -> None:
+        async with opened(database, "o") as (store,):
+            reader = await asyncpg.connect(database)
+            try:
+                async with reader.transaction():
+                    await reader.execute("SELECT FROM calls")
+                    assert await store.write([ForgetSessions(5.0)]) == [True]
+                    assert await store.calls("old") == []
+                    assert await reader.fetch(PARTITION_OF_2020)
+                assert await store.write([ForgetSessions(5.0)]) == [False]
+                assert not await reader.fetch(PARTITION_OF_2020)
+            finally:
+                await reader.close()
+
+    asyncio.run(run())
 
 
 def test_oldest_event_keys_are_deleted(database: str) -> None:

@@ -173,6 +173,8 @@ async def create_partition(connection: Connection, day: datetime.date) -> None:
 async def drop_unused_partitions(connection: Connection) -> None:
     """Drop the days before yesterday whose sessions are all forgotten, by every organisation."""
     async with connection.transaction():
+        # All who use `calls` wait behind this one, so it waits only briefly for a long query.
+        await connection.execute("SET LOCAL lock_timeout = '1s'")
         await connection.execute("SELECT pg_advisory_xact_lock($1)", PARTITION_LOCK)
         for record in await connection.fetch(sql.UNUSED_PARTITIONS):
             await connection.execute(f"DROP TABLE {record['relname']}")
