@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from pathlib import Path
 
 import psutil
@@ -18,6 +19,7 @@ from brimline.survey.index import (
     ReadJob,
     ReadResult,
     TranscriptIndex,
+    delay_interrupt,
     read_all,
     read_transcript,
     usable_cores,
@@ -380,3 +382,31 @@ def test_file_deleted_before_its_end_is_read_is_reported(machine: Machine) -> No
     transcript_index.update(transcripts, tails=True)
     assert len(transcript_index.problems) == 1
     assert transcript_index.session(transcripts[0]) is None
+
+
+def test_interrupt_waits_for_the_pool_to_be_closed() -> None:
+    """Python would otherwise close it at exit, and print a traceback."""
+    closed: list[bool] = []
+
+    def close() -> None:
+        with delay_interrupt():
+            os.kill(os.getpid(), signal.SIGINT)
+            closed.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        close()
+    assert closed
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_interrupt_is_left_alone_in_other_threads() -> None:
+    handlers: list[object] = []
+
+    def read() -> None:
+        with delay_interrupt():
+            handlers.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join()
+    assert handlers == [signal.getsignal(signal.SIGINT)]

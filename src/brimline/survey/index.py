@@ -2,7 +2,9 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -244,7 +246,27 @@ def read_all(jobs: Sequence[ReadJob], workers: int) -> Iterator[ReadResult]:
     except BrokenProcessPool as error:
         raise WorkerFailed from error
     finally:
-        pool.shutdown(cancel_futures=True)
+        with delay_interrupt():  # else Python closes the pool at exit, with a traceback
+            pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def delay_interrupt() -> Generator[None, None, None]:
+    """Raise KeyboardInterrupt after the block, if Ctrl-C was pressed within it.
+
+    Workers end at Ctrl-C by themselves, so that the pool does not wait for them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    presses: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: presses.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if presses:
+        raise KeyboardInterrupt
 
 
 def _reset_signals() -> None:
