@@ -130,13 +130,3 @@ def test_session_without_a_call(user: User, tmp_path: Path) -> None:
     empty.write_text(json.dumps(record))
     completed = user.run("explain", str(empty))
     assert (completed.code, "no model call in it" in completed.err) == (2, True)
-
-
-def test_category_that_is_not_recorded_says_so(user: User) -> None:
-    chats = Path(__file__).parent.parent / "fixtures" / "gemini"
-    path = next(path for path in sorted(chats.rglob("chats/*")) if path.is_file())
-    thread = user.run("explain", str(path), "--json").json["threads"][0]
-    (memory,) = [each for each in thread["categories"] if each["name"] == "memory files"]
-    assert (memory["tokens"], memory["pieces"]) == (0, [])
-    assert memory["note"].startswith("a part of the system prompt")
-    assert "memory files: a part of the system prompt" in user.run("explain", str(path)).out

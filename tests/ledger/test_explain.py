@@ -9,9 +9,11 @@ from brimline.tracker import Session, fold
 from brimline.usage import Usage
 
 
-def session_ledger(*items: Call | Cleared | Compacted | ContextPart) -> SessionLedger:
+def session_ledger(
+    *items: Call | Cleared | Compacted | ContextPart, agent: str = "claude"
+) -> SessionLedger:
     recorder = StepRecorder()
-    session = Session(agent="claude", id="s1", records_compactions=True)
+    session = Session(agent=agent, id="s1", records_compactions=True)
     for item in items:
         if isinstance(item, ContextPart):
             recorder.add_part(item)
@@ -65,3 +67,11 @@ def test_part_without_a_text_says_so() -> None:
     assert [(each.what, each.tokens) for each in results.pieces] == [
         ("web_search (not recorded)", 8_000)
     ]
+
+
+def test_category_that_an_agent_does_not_record_says_so() -> None:
+    (thread,) = explain([session_ledger(call("a", 1_000), agent="opencode")]).threads
+    system, memory = thread.categories
+    assert (system.name, system.note) == ("system and tools", None)
+    assert (memory.name, memory.tokens, memory.pieces) == ("memory files", 0, [])
+    assert "a part of the system prompt" in (memory.note or "")

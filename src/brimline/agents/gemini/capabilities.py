@@ -27,5 +27,4 @@ CAPABILITIES = Capabilities(
     answers_subagent_hooks=False,
     stream_reports_context=False,
     stream_ends_with_total=True,
-    unrecorded_content={"memory files": "a part of the system prompt, which is not recorded"},
 )

@@ -26,5 +26,7 @@ CAPABILITIES = Capabilities(
     ),
     answers_subagent_hooks=False,
     stream_reports_context=False,  # it names no model
-    unrecorded_content={"memory files": "a part of the system prompt, which is not recorded"},
+    unrecorded_content={
+        "memory files": "none found; others are a part of the system prompt, which is not recorded"
+    },
 )
