@@ -49,7 +49,7 @@ from brimline.server.http_server import (
 )
 from brimline.server.local_environment import LocalEnvironment, parent_sessions
 from brimline.server.port_file import read_port, write_port
-from brimline.server.retry import Work, growing_pauses, run_forever
+from brimline.server.retry import Work, growing_pauses, running
 from brimline.server.secret import load_or_create_secret
 from brimline.server.sockets import HOST, LOCK_NAME, hold_instance_lock, listen_tcp, listen_unix
 from brimline.server.store_watch import StoreWatch
@@ -157,29 +157,17 @@ class Daemon:
         _warm_up()
         unix_socket = listen_unix(self._socket_path("http"))
         ready(access.page_link())
-        since = time.time() - seconds(self._settings.since)
-        background_work: dict[str, Work] = {
-            "spool reader": partial(self._poll_spool, dispatcher),
-            "transcript watcher": TranscriptWatcher(self._places, monitor, since).run,
-            "removal of old sessions": partial(self._forget_old_sessions, monitor),
+        works: dict[str, Work] = {
+            **self._upkeep(opened, monitor, dispatcher),
             "message delivery to tmux panes": delivery.run,
             "socket check": partial(
                 self._stop_when_unreachable, hooks.is_there, unix_socket.is_reachable
             ),
         }
-        if isinstance(opened, SqliteStore):
-            store_watch = StoreWatch(opened, self._restart)
-            background_work["store file check"] = store_watch.watch_file
-            background_work["store content check"] = store_watch.check_content
-        tasks = [
-            asyncio.create_task(run_forever(name, work)) for name, work in background_work.items()
-        ]
         try:
-            await self._http.serve(sockets=[tcp_socket, unix_socket])
+            async with running(works):
+                await self._http.serve(sockets=[tcp_socket, unix_socket])
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
             await tmux.clearer.close()
             await notices.close()
             await hooks.close()
@@ -187,6 +175,22 @@ class Daemon:
             unix_socket.unlink()
             if peers is not None:
                 peers.close()
+
+    def _upkeep(
+        self, store: Store, monitor: Monitor, dispatcher: HookDispatcher
+    ) -> dict[str, Work]:
+        """What keeps the store up to date with the files, small and whole."""
+        since = time.time() - seconds(self._settings.since)
+        works: dict[str, Work] = {
+            "spool reader": partial(self._poll_spool, dispatcher),
+            "transcript watcher": TranscriptWatcher(self._places, monitor, since).run,
+            "removal of old sessions": partial(self._forget_old_sessions, monitor),
+        }
+        if isinstance(store, SqliteStore):
+            watch = StoreWatch(store, self._restart)
+            works["store file check"] = watch.watch_file
+            works["store content check"] = watch.check_content
+        return works
 
     def _application(
         self,

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
 
 from brimline.bounded_dict import BoundedDict
 from brimline.errors import BrimlineError
@@ -63,6 +64,18 @@ async def run_forever(what: str, work: Work) -> None:
         if time.monotonic() - begun > MAX_PAUSE_S:
             waits = growing_pauses()
         await asyncio.sleep(next(waits))
+
+
+@asynccontextmanager
+async def running(works: Mapping[str, Work]) -> AsyncGenerator[None, None]:
+    """Run endless works, by their names, in the background of the block."""
+    tasks = [asyncio.create_task(run_forever(name, work)) for name, work in works.items()]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def retry_until_stored(what: str, work: Work, log: RateLimitedLog) -> None:
