@@ -229,7 +229,8 @@ class Running:
         raise AssertionError(f"{path} was not refused")
 
     def post(self, path: str, body: Any) -> Any:
-        request = self._request(path, json.dumps(body).encode())
+        headers = {"content-type": "application/json"}
+        request = self._request(path, json.dumps(body).encode(), headers=headers)
         with urllib.request.urlopen(request, timeout=MAX_WAIT_S) as answer:
             return json.load(answer)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from brimline.agents.content import ContentReader
     from brimline.agents.hook_adapter import HookAdapter, StatusLineAdapter
     from brimline.agents.install_spec import InstallSpec
+    from brimline.agents.telemetry import TelemetryReader
     from brimline.transcripts.source import Places, Source, Transcript
 
 
@@ -57,6 +58,11 @@ class Agent:
         return adapter
 
     @cached_property
+    def telemetry(self) -> "TelemetryReader":
+        """Its OpenTelemetry log records to events; not every agent has this part."""
+        return self._part("telemetry").TELEMETRY
+
+    @cached_property
     def install_spec(self) -> "InstallSpec":
         """What setup writes into its settings, and where they are."""
         return self._part("setup").INSTALL_SPEC
@@ -95,6 +101,17 @@ def get_agent(name: str) -> Agent:
 def all_agents() -> list[Agent]:
     """Return every agent, in the order of their names."""
     return [get_agent(name) for name in agent_names()]
+
+
+@cache
+def telemetry_readers() -> "tuple[tuple[str, TelemetryReader], ...]":
+    """The readers of OpenTelemetry logs, by the names of the agents that have one."""
+    folder = os.path.dirname(__file__)
+    return tuple(
+        (agent.name, agent.telemetry)
+        for agent in all_agents()
+        if os.path.exists(os.path.join(folder, agent.name, "telemetry.py"))
+    )
 
 
 def source(agent: str) -> "Source":

@@ -35,6 +35,7 @@ from brimline.server.api.responses import Routes
 from brimline.server.api.schemas import DaemonStatus
 from brimline.server.api.session_cache import SessionCache
 from brimline.server.api.sessions import SessionRoutes
+from brimline.server.api.telemetry import TelemetryRoutes
 from brimline.server.api.transcripts import TranscriptRoutes
 from brimline.server.api.views import Views
 from brimline.server.hooks.dispatcher import HookDispatcher
@@ -209,6 +210,7 @@ class Daemon:
             sessions,
             HistoryRoutes(store, partial(read_history, self._places, cache)),
             StreamRoutes(encoded, ChangeBroadcaster(encoded, self._stopping)),
+            TelemetryRoutes(store, monitor),
             LegacyRoutes(store, monitor),
             HookRoutes(dispatcher),
         ]

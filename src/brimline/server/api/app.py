@@ -34,6 +34,7 @@ from brimline.server.api.responses import (
 from brimline.server.api.schemas import DaemonStatus, Health, PageLink
 from brimline.server.api.sessions import SessionRoutes
 from brimline.server.api.static import USED_LINK, page_routes, sign_in_response
+from brimline.server.api.telemetry import TelemetryRoutes
 from brimline.server.api.transcripts import TranscriptRoutes
 from brimline.server.hooks.dispatcher import HookDispatcher
 from brimline.server.hooks.hook_socket import record_delivery
@@ -113,6 +114,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *SessionRoutes.endpoints,
     *HistoryRoutes.endpoints,
     *StreamRoutes.endpoints,
+    *TelemetryRoutes.endpoints,
     *LegacyRoutes.endpoints,
     *HookRoutes.endpoints,
 )

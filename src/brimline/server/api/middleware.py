@@ -19,7 +19,12 @@ from brimline.server.api.schemas import Problem
 from brimline.server.api.static import sign_in_response
 
 MAX_BODY_BYTES = 1 << 20
-LARGER_BODY_BYTES = {"/v1/events": 16 << 20, "/hooks/": MAX_EVENT_BYTES}  # by path prefix
+LARGER_BODY_BYTES = {  # by path prefix
+    "/v1/events": 16 << 20,
+    "/v1/logs": 16 << 20,
+    "/v1/metrics": 16 << 20,
+    "/hooks/": MAX_EVENT_BYTES,
+}
 
 HOOKS = "/hooks/"
 OPEN_SITES = (None, b"same-origin", b"none")

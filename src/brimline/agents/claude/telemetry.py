@@ -1,0 +1,52 @@
+"""Claude Code's log records: one `api_request` for each call (2.1.325)."""
+
+from brimline.agents.telemetry import EVENT_NAME, Attributes, TelemetryEvent, get_count, get_text
+from brimline.events import MAIN, AnyEvent, Call, Spent, compaction_thread
+from brimline.usage import Usage
+
+SERVICE = "claude-code"
+API_REQUEST = "api_request"
+# Who asked: the main thread of an interactive or a headless session, a subagent, a compaction.
+MAIN_SOURCES = ("repl_main_thread", "sdk")
+SUBAGENT_PREFIX = "agent:"
+COMPACTION_SOURCE = "compact"
+
+
+class ClaudeTelemetry:
+    def is_own(self, service: str) -> bool:
+        return service == SERVICE
+
+    def read_log(self, fields: Attributes, at: float | None) -> TelemetryEvent | None:
+        session, id = get_text(fields, "session.id"), get_text(fields, "request_id")
+        if fields.get(EVENT_NAME) != API_REQUEST or not session or not id:
+            return None
+        return TelemetryEvent(id, session, _read_call(id, fields, at))
+
+
+def _read_call(id: str, fields: Attributes, at: float | None) -> AnyEvent:
+    """A call of a thread; others, as for a title, only cost tokens."""
+    model, usage = get_text(fields, "model") or None, _usage(fields)
+    source = get_text(fields, "query_source")
+    thread: str | None = None
+    if source.startswith(MAIN_SOURCES):
+        thread = MAIN
+    elif source.startswith(SUBAGENT_PREFIX):
+        thread = get_text(fields, "agent_id") or source
+    elif source == COMPACTION_SOURCE:
+        thread = compaction_thread()
+    if thread is None:
+        return Spent(at=at, id=id, usage=usage, model=model)
+    return Call(at=at, id=id, usage=usage, model=model, thread=thread)
+
+
+def _usage(fields: Attributes) -> Usage:
+    return Usage(
+        get_count(fields, "input_tokens"),
+        get_count(fields, "cache_read_tokens"),
+        get_count(fields, "cache_creation_tokens"),
+        get_count(fields, "output_tokens"),
+        cache_write_1h=get_count(fields, "cache_creation_1h_tokens", 0),
+    )
+
+
+TELEMETRY = ClaudeTelemetry()
