@@ -934,3 +934,9 @@ def test_cycle_of_every_call_counts_compactions_and_clears_before_it() -> None:
 def test_replies_without_usage_count_until_the_next_call() -> None:
     assert session_of(call("a"), Unmetered(), Unmetered()).unmetered == 2
     assert session_of(Unmetered(), call("a")).unmetered == 0
+
+
+def test_change_of_the_prompt_that_is_reported_again_counts_once() -> None:
+    assert thread_of(call("a"), Trimmed(), Trimmed(), call("b")).changes == (
+        PromptChange(1, "context edit"),
+    )

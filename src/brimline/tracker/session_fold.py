@@ -177,8 +177,9 @@ class _ThreadDraft:
             self._at = call.at
 
     def note_change(self, kind: ChangeKind, to: str | None = None) -> None:
-        if self._calls:
-            self._changes = (*self._changes, PromptChange(self._call_count, kind, to))
+        change = PromptChange(self._call_count, kind, to)
+        if self._calls and self._changes[-1:] != (change,):  # else it is reported again
+            self._changes = (*self._changes, change)
 
     def pop_last(self, id: str) -> Call | None:
         """Remove the last call, if it has this id and is the current one."""
