@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from . import codex
 from .ledger_truth import assert_totals, find_errors, noise_png, read_main_ledger, words
 from .run import ClientRun, Place
 
-pytestmark = pytest.mark.clients
+pytestmark = [pytest.mark.clients, pytest.mark.xdist_group("ledger-codex")]
 
 LIMIT = "model_auto_compact_token_limit=22000"
 HOOK = "The branch is protected. " + words(600, "hook")
@@ -84,7 +85,12 @@ def billed(runs: list[ClientRun]) -> list[Billed]:
 
 @pytest.fixture(scope="module")
 def ledger(runs: list[ClientRun]) -> ThreadLedger:
-    return read_main_ledger("codex", runs[-1].transcripts[-1])
+    return read_main_ledger("codex", first_transcript(runs[-1]))
+
+
+def first_transcript(run: ClientRun) -> Path:
+    """The session's own: that of its subagent, which may be written last, began later."""
+    return min(run.transcripts, key=lambda path: path.name)
 
 
 def truth(call: Billed) -> Counter[str]:
@@ -120,9 +126,9 @@ def test_every_category_is_what_was_sent(billed: list[Billed], ledger: ThreadLed
 
 def test_fork_has_the_categories_of_what_it_continues(runs: list[ClientRun]) -> None:
     """Codex 0.166 does not copy the history into the fork's file."""
-    folder, thread = runs[0].project.parent, runs[0].transcripts[-1].stem[-36:]
+    folder, thread = runs[0].project.parent, first_transcript(runs[0]).stem[-36:]
     scenario = Scenario(main=(use("seq -s ' ' 900"), Reply(text="Good.")), list_blocks=True)
     run = codex.run_codex(scenario, folder, "Please fork. " + words(600, "fork"), fork=thread)
-    ledger = read_main_ledger("codex", run.transcripts[-1])
+    ledger = read_main_ledger("codex", max(run.transcripts, key=lambda path: path.name))
     assert_totals(run.of("main"), ledger)
     assert find_errors(run.of("main"), ledger, truth) == []
