@@ -28,6 +28,7 @@ from brimline.store.base import (
 )
 from brimline.store.failures import NewerStore, StoreFailed
 from brimline.store.postgres.apply import MAX_EVENT_KEYS, PRUNE_EVERY
+from brimline.store.postgres.migrations import MIGRATIONS
 from brimline.store.postgres.store import PostgresStore
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from postgres_server import execute, local_server
@@ -190,7 +191,7 @@ def test_replicas_that_start_at_once_migrate_once(database: str) -> None:
             await store.close()
 
     asyncio.run(run())
-    assert execute(database, "SELECT version FROM schema_version") == [[1]]
+    assert execute(database, "SELECT version FROM schema_version") == [[len(MIGRATIONS)]]
     assert execute(database, "SELECT name FROM organisations") == [["default"]]
 
 

@@ -40,6 +40,9 @@ def view(
         "title": None, "transcript": None, "parent": None, "ended_at": None,
         "problem": None,
         "manager_id": None,
+        "user": None,
+        "team": None,
+        "machine": None,
     }  # fmt: skip
     own = {name: fields.pop(name) for name in list(fields) if name in session}
     served: Json = {

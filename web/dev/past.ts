@@ -56,6 +56,8 @@ function calls(view: SessionView, now: number): CallRow[] {
       cache_write: write,
       cache_write_1h: 0,
       output: 120 + ((which * 331) % 1_800),
+      cost: null,
+      miss_cost: null,
       model: which > 118 && thread === "main" ? "claude-sonnet-5" : view.session.model,
       at,
     };

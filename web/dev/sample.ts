@@ -122,6 +122,9 @@ export function sample(at: number, now: number): SessionView {
       became_at: null,
       problem: null,
       manager_id: null,
+      user: null,
+      team: null,
+      machine: null,
     },
     threads: [
       main,

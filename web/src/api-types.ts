@@ -155,6 +155,12 @@ export interface components {
             problem: string | null;
             /** @default null */
             manager_id: string | null;
+            /** @default null */
+            user: string | null;
+            /** @default null */
+            team: string | null;
+            /** @default null */
+            machine: string | null;
         };
         ThreadView: {
             session: string;
@@ -230,6 +236,10 @@ export interface components {
             at: number | null;
             /** @default 0 */
             cache_write_1h: number;
+            /** @default null */
+            cost: number | null;
+            /** @default null */
+            miss_cost: number | null;
         };
         CompactionRow: {
             session: string;
@@ -437,6 +447,9 @@ export interface components {
             became_at?: number | null;
             problem?: string | null;
             manager_id?: string | null;
+            user?: string | null;
+            team?: string | null;
+            machine?: string | null;
         };
         ThreadViewChange: {
             session?: string;

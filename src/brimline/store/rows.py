@@ -11,7 +11,9 @@ class SessionRow(msgspec.Struct, frozen=True):
 
     `became` is the session that continues it since it was cleared, at `became_at`. `problem` says
     why its figures may be missing; it is empty if there is none. `manager_id` is the
-    id that an orchestrator has for it.
+    id that an orchestrator has for it. On a fleet's server, `machine` is the installation whose
+    daemon reports it, None if its client's telemetry does; `user` and `team` are those of that
+    machine or of the telemetry.
     """
 
     id: str
@@ -29,6 +31,9 @@ class SessionRow(msgspec.Struct, frozen=True):
     became_at: float | None = None
     problem: str | None = None
     manager_id: str | None = None
+    user: str | None = None
+    team: str | None = None
+    machine: str | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -72,7 +77,11 @@ class ThreadRow(msgspec.Struct, frozen=True):
 
 
 class CallRow(msgspec.Struct, frozen=True):
-    """One call, by (session, thread, call). The last copy counts, by its (cycle, seq)."""
+    """One call, by (session, thread, call). The last copy counts, by its (cycle, seq).
+
+    `cost` is in USD, None if no price is known; `miss_cost` is what a cache miss added to it, None
+    if the call is none.
+    """
 
     session: str
     thread: str
@@ -86,6 +95,8 @@ class CallRow(msgspec.Struct, frozen=True):
     model: str | None = None
     at: float | None = None
     cache_write_1h: int = 0
+    cost: float | None = None
+    miss_cost: float | None = None
 
     @property
     def usage(self) -> Usage:

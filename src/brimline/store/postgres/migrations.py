@@ -209,8 +209,22 @@ _FIRST: Step = (
     "CREATE INDEX changes_by_mark ON changes (organisation, mark)",
 )
 
+_SECOND: Step = (
+    f"""
+    ALTER TABLE sessions
+        ADD COLUMN "user" {_TEXT},
+        ADD COLUMN team {_TEXT},
+        ADD COLUMN machine {_TEXT}
+    """,
+    """
+    ALTER TABLE calls
+        ADD COLUMN cost DOUBLE PRECISION,
+        ADD COLUMN miss_cost DOUBLE PRECISION
+    """,
+)
+
 # Each step migrates to the next version; version 0 is an empty database.
-MIGRATIONS: tuple[Step, ...] = (_FIRST,)
+MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND)
 
 
 async def migrate(connection: Connection, place: str, steps: Sequence[Step] = MIGRATIONS) -> None:

@@ -274,10 +274,18 @@ _TENTH: Step = ("ALTER TABLE sessions ADD COLUMN manager_id TEXT",)
 
 _ELEVENTH: Step = ("ALTER TABLE threads ADD COLUMN pending INTEGER",)
 
+_TWELFTH: Step = (
+    'ALTER TABLE sessions ADD COLUMN "user" TEXT',
+    "ALTER TABLE sessions ADD COLUMN team TEXT",
+    "ALTER TABLE sessions ADD COLUMN machine TEXT",
+    "ALTER TABLE calls ADD COLUMN cost REAL",
+    "ALTER TABLE calls ADD COLUMN miss_cost REAL",
+)
+
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (
     _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH,
-    _ELEVENTH,
+    _ELEVENTH, _TWELFTH,
 )  # fmt: skip
 
 

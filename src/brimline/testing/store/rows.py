@@ -40,7 +40,8 @@ async def new_store_is_empty(store: Store) -> None:
 @check
 async def session_is_stored_with_all_fields(store: Store) -> None:
     """Every field of a session is stored, any text unchanged."""
-    fields = ("h", "/p", "m", "1.0", TEXT, "/t", "other", 99.5, "next", 98.5, TEXT)
+    fields = ("h", "/p", "m", "1.0", TEXT, "/t", "other", 99.5, "next", 98.5, TEXT, "sm-1")
+    fields = (*fields, "ada", "tools", "m-1")
     row = SessionRow(TEXT, "codex", 1.25, *fields)
     assert await store.write([PutSession(row)]) == [True]
     assert await store.session(TEXT) == row
