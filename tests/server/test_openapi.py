@@ -90,6 +90,16 @@ def test_replies_of_the_old_endpoint_match_their_schema(daemon: Running) -> None
         assert matches_schema(answer, schema, document["components"]["schemas"]), bodies
 
 
+def test_a_route_needs_read_to_get_and_act_to_change_unless_it_reports_sessions() -> None:
+    scopes = {(each.method, each.path): each.needed_scope for each in ENDPOINTS}
+    assert scopes["GET", "/v1/sessions"] == "read"
+    assert scopes["POST", "/v1/sessions/{id}/messages"] == "act"
+    assert scopes["DELETE", "/v1/sessions/{id}/messages/{message}"] == "act"
+    assert scopes["POST", "/v1/events"] == scopes["POST", "/v1/logs"] == "ingest"
+    document = build_document(ENDPOINTS)
+    assert document["paths"]["/v1/events"]["post"]["x-scope"] == "ingest"
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [

@@ -126,15 +126,24 @@ def create_app(
     access: AccessControl,
     open_paths: Sequence[str] = (),
 ) -> Starlette:
-    """Return the application; paths that begin with one of `open_paths` need no secret."""
+    """Return a daemon's application; paths that begin with one of `open_paths` need no secret."""
+    app = create_api(store, parts, check_unix_only)
+    app.routes.append(Route(LINK_PATH, partial(_open_page, access)))
+    app.add_middleware(RequestGuard, access=access, open_paths=open_paths)
+    return app
+
+
+def create_api(
+    store: Store, parts: Sequence[Routes], check: Callable[[Request, Endpoint], None]
+) -> Starlette:
+    """Return the API and the page; `check` raises RequestRefused if a request is not allowed."""
 
     async def openapi(request: Request) -> Response:
         return json_response(build_document([each for part in parts for each in part.endpoints]))
 
     routes = [
         Route("/openapi.json", openapi),
-        *(_route(store, part, each) for part in parts for each in part.endpoints),
-        Route(LINK_PATH, partial(_open_page, access)),
+        *(_route(store, part, each, check) for part in parts for each in part.endpoints),
         *page_routes(),
     ]
     handlers = {
@@ -146,8 +155,13 @@ def create_app(
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.add_middleware(BodyLimit)
     app.add_middleware(LoadLimit)
-    app.add_middleware(RequestGuard, access=access, open_paths=open_paths)
     return app
+
+
+def check_unix_only(request: Request, endpoint: Endpoint) -> None:
+    """Refuse a request over TCP that only the user's own programs may send."""
+    if endpoint.unix_only and tcp_port(request.scope) is not None:
+        raise RequestRefused(403, UNIX_ONLY, UNIX_HINT)
 
 
 async def _open_page(access: AccessControl, request: Request) -> Response:
@@ -160,12 +174,13 @@ async def _open_page(access: AccessControl, request: Request) -> Response:
     return RedirectResponse("/", 303, headers)
 
 
-def _route(store: Store, part: Routes, endpoint: Endpoint) -> Route:
+def _route(
+    store: Store, part: Routes, endpoint: Endpoint, check: Callable[[Request, Endpoint], None]
+) -> Route:
     handler: Callable[..., Awaitable[Response]] = getattr(part, endpoint.handler)
 
     async def answer(request: Request) -> Response:
-        if endpoint.unix_only and tcp_port(request.scope) is not None:
-            raise RequestRefused(403, UNIX_ONLY, UNIX_HINT)
+        check(request, endpoint)
         if not endpoint.needs_session:
             return await handler(request)
         id = request.path_params["id"]

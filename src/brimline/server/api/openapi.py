@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from brimline._version import __version__
+from brimline.server.api.identity import AccessScope
 from brimline.server.api.schemas import Problem
 
 
@@ -16,6 +17,7 @@ class Endpoint(msgspec.Struct, frozen=True):
     With `needs_session` the handler gets the session's row, and an unknown session is a 404; with
     `may_be_missing` the handler decides about the 404. `unix_only` routes read a file of the user,
     type into a terminal or stop the daemon. `events` are the types of a stream's events by name.
+    `scope` is what a token needs on a fleet's server: by default `read` for GET, else `act`.
     """
 
     method: str
@@ -31,6 +33,11 @@ class Endpoint(msgspec.Struct, frozen=True):
     media: str = "application/json"
     query: tuple[str, ...] = ()
     events: Mapping[str, Any] = {}
+    scope: AccessScope | None = None
+
+    @property
+    def needed_scope(self) -> AccessScope:
+        return self.scope or ("read" if self.method == "GET" else "act")
 
 
 SECURITY_SCHEMES = {
@@ -82,7 +89,11 @@ def _operation(endpoint: Endpoint, named: dict[str, Any]) -> dict[str, Any]:
         responses["404"] = problem
     if endpoint.query:
         responses["422"] = problem
-    operation: dict[str, Any] = {"summary": endpoint.summary, "responses": responses}
+    operation: dict[str, Any] = {
+        "summary": endpoint.summary,
+        "responses": responses,
+        "x-scope": endpoint.needed_scope,
+    }
     if endpoint.events:
         operation["x-events"] = {name: named[repr(kind)] for name, kind in endpoint.events.items()}
     if endpoint.unix_only:

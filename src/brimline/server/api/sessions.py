@@ -74,10 +74,10 @@ class SessionRoutes:
                  "Cancel a pending message.", Cancelled, may_be_missing=True),
         Endpoint("POST", f"{SESSION_PATH}/messages/take", "take_messages",
                  "Take the messages that are due; they are due again unless acknowledged.",
-                 list[Message], needs_session=True),
+                 list[Message], needs_session=True, scope="ingest"),
         Endpoint("POST", f"{SESSION_PATH}/messages/delivered", "acknowledge",
                  "Acknowledge messages that reached the agent.", DeliveredMessages,
-                 DeliveredMessages, needs_session=True),
+                 DeliveredMessages, needs_session=True, scope="ingest"),
         Endpoint("GET", f"{SESSION_PATH}/handoff", "handoffs", "List a session's handoffs.",
                  HandoffView, may_be_missing=True),
         Endpoint("POST", f"{SESSION_PATH}/handoff", "hand_over", "Save a handoff document.",
@@ -90,7 +90,7 @@ class SessionRoutes:
         Endpoint("GET", "/v1/messages", "waiting", "List pending messages of all sessions, "
                  "with ended=1 also of those that have ended.", list[Message], query=("ended",)),
         Endpoint("POST", "/v1/events", "events", "Add events; each id counts once.", Taken,
-                 NewEvents),
+                 NewEvents, scope="ingest"),
     )  # fmt: skip
 
     def __init__(

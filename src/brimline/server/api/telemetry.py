@@ -85,9 +85,9 @@ _logs = msgspec.json.Decoder(ExportLogs)
 class TelemetryRoutes:
     endpoints = (
         Endpoint("POST", "/v1/logs", "logs", "Take OpenTelemetry logs of clients (OTLP, JSON).",
-                 Exported, ExportLogs),
+                 Exported, ExportLogs, scope="ingest"),
         Endpoint("POST", "/v1/metrics", "metrics", "Take OpenTelemetry metrics; they are not used: "
-                 "none has a call's own figures.", Exported, dict[str, Any]),
+                 "none has a call's own figures.", Exported, dict[str, Any], scope="ingest"),
     )  # fmt: skip
 
     def __init__(self, store: Store, monitor: Monitor) -> None:
