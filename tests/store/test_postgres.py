@@ -187,6 +187,7 @@ def test_organisations_see_nothing_of_each_other(database: str) -> None:
 def test_replicas_that_start_at_once_migrate_once(database: str) -> None:
     async def run() -> None:
         stores = await asyncio.gather(*(PostgresStore.open(database) for _ in range(6)))
+        await asyncio.gather(*(store.write([call("s")]) for store in stores))
         for store in stores:
             await store.close()
 
@@ -362,6 +363,7 @@ def test_locked_organisation_is_an_error_that_says_so(database: str) -> None:
 
     async def run() -> None:
         async with opened(short, "o") as (store,):
+            await store.write([call("before")])
             holder = await asyncpg.connect(database)
             try:
                 async with holder.transaction():

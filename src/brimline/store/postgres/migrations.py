@@ -221,6 +221,41 @@ _SECOND: Step = (
         ADD COLUMN cost DOUBLE PRECISION,
         ADD COLUMN miss_cost DOUBLE PRECISION
     """,
+    f"""
+    CREATE TABLE revisions (
+        organisation {_TEXT} NOT NULL,
+        session {_TEXT} NOT NULL,
+        revision BIGINT NOT NULL,
+        PRIMARY KEY (organisation, session)
+    ) WITH (fillfactor = 50)
+    """,
+    f"""
+    CREATE TABLE tokens (
+        organisation {_TEXT} NOT NULL,
+        id {_TEXT} NOT NULL,
+        hash {_TEXT} NOT NULL UNIQUE,
+        name {_TEXT} NOT NULL,
+        scopes TEXT[] NOT NULL,
+        created_at DOUBLE PRECISION NOT NULL,
+        expires_at DOUBLE PRECISION,
+        revoked_at DOUBLE PRECISION,
+        last_used_at DOUBLE PRECISION,
+        parent {_TEXT},
+        PRIMARY KEY (organisation, id)
+    )
+    """,
+    f"""
+    CREATE TABLE audit_log (
+        organisation {_TEXT} NOT NULL,
+        place BIGINT GENERATED ALWAYS AS IDENTITY,
+        at DOUBLE PRECISION NOT NULL,
+        actor {_TEXT} NOT NULL,
+        action {_TEXT} NOT NULL,
+        session {_TEXT},
+        subject {_TEXT},
+        PRIMARY KEY (organisation, place)
+    )
+    """,
 )
 
 # Each step migrates to the next version; version 0 is an empty database.

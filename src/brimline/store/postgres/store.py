@@ -3,12 +3,8 @@
 import asyncio
 import datetime
 import logging
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from typing import Any, TypeAlias
-from urllib.parse import parse_qs, urlsplit
-
-import asyncpg
 
 from brimline.inbox import Message
 from brimline.store.base import ForgetSessions, Write
@@ -17,35 +13,14 @@ from brimline.store.postgres import DEFAULT_ORGANISATION
 from brimline.store.postgres import queries as query
 from brimline.store.postgres import statements as sql
 from brimline.store.postgres.apply import WriteApplier, create_partition, drop_unused_partitions
-from brimline.store.postgres.migrations import Connection, migrate
+from brimline.store.postgres.migrations import Connection
+from brimline.store.postgres.pool import DATABASE_ERRORS, INVALID_VALUE_ERRORS, ConnectionPool
 from brimline.store.postgres.queries import Query, SessionQuery
 from brimline.store.postgres.statements import RowT
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 
 MAX_BATCH = 256  # lists of writes in one transaction
-MAX_CONNECTIONS = 8
-CONNECT_TIMEOUT_S = 10.0
-STATEMENT_TIMEOUT_S = 60.0
-
-# The URL can have others. A replica that stops answering while it has the lock of its organisation
-# loses it after 10 s.
-SERVER_SETTINGS = {
-    "application_name": "brimline",
-    "idle_in_transaction_session_timeout": "10s",
-    "lock_timeout": "20s",
-}
-
 LOGGER = logging.getLogger("brimline.store")
-
-# PostgreSQL or asyncpg refuses a value, for example a key that is too long for an index: only its
-# own list fails.
-INVALID_VALUE_ERRORS = (
-    asyncpg.DataError,
-    asyncpg.IntegrityConstraintViolationError,
-    asyncpg.ProgramLimitExceededError,
-    ValueError,
-)
-DATABASE_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError)
 
 _Outcome: TypeAlias = list[bool] | Exception
 _Waiting: TypeAlias = tuple[Sequence[Write], asyncio.Future[list[bool]]]
@@ -57,8 +32,11 @@ class PostgresStore:
     Lists that are submitted while another transaction is under way share the next one.
     """
 
-    def __init__(self, place: str, pool: "asyncpg.Pool[asyncpg.Record]", organisation: str) -> None:
-        self._place, self._pool, self._organisation = place, pool, organisation
+    def __init__(
+        self, pool: ConnectionPool, organisation: str, owns_connections: bool = False
+    ) -> None:
+        self._pool, self._organisation = pool, organisation
+        self._owns_connections = owns_connections  # `close` closes them
         self._waiting: list[_Waiting] = []
         self._writing: asyncio.Task[None] | None = None
         self._day: datetime.date | None = None  # its partition of calls exists
@@ -66,28 +44,11 @@ class PostgresStore:
 
     @classmethod
     async def open(cls, url: str, organisation: str = DEFAULT_ORGANISATION) -> "PostgresStore":
-        """Open the store of an organisation; the database is migrated to this version.
+        """Open the store of one organisation alone, with connections of its own.
 
         Raises NewerStore if a newer Brimline has migrated it, StoreFailed if it cannot be used.
         """
-        place = _place(url)
-        async with _translated_errors(place):
-            pool = await asyncpg.create_pool(
-                url,
-                min_size=1,
-                max_size=MAX_CONNECTIONS,
-                timeout=CONNECT_TIMEOUT_S,
-                command_timeout=STATEMENT_TIMEOUT_S,
-                server_settings=_server_settings(url),
-            )
-            try:
-                async with pool.acquire() as connection:
-                    await migrate(connection, place)
-                    await connection.execute(sql.ADD_ORGANISATION, organisation)
-            except BaseException:
-                pool.terminate()
-                raise
-        return cls(place, pool, organisation)
+        return cls(await ConnectionPool.open(url), organisation, owns_connections=True)
 
     async def write(self, writes: Sequence[Write]) -> list[bool]:
         """Apply the writes, even if the caller is cancelled.
@@ -146,13 +107,13 @@ class PostgresStore:
         return [(record["mark"], record["session"]) for record in records]
 
     async def close(self) -> None:
-        """Finish the work under way, and close the connections; a second time does nothing."""
+        """Finish the work under way, and close its own connections; twice is the same as once."""
         if not self._open:
             return
         self._open = False
         if self._writing is not None:
             await self._writing
-        async with _translated_errors(self._place):
+        if self._owns_connections:
             await self._pool.close()
 
     async def _select_of(self, query: SessionQuery[RowT], session: str | None) -> list[RowT]:
@@ -165,8 +126,7 @@ class PostgresStore:
 
     async def _fetch(self, text: str, *values: str | int) -> Sequence[Any]:
         self._check_open()
-        async with _translated_errors(self._place):
-            return await self._pool.fetch(text, self._organisation, *values)
+        return await self._pool.fetch(text, self._organisation, *values)
 
     async def _write_waiting(self) -> None:
         """Write until nothing waits; one transaction is under way at a time."""
@@ -184,8 +144,7 @@ class PostgresStore:
     async def _outcomes(self, lists: Sequence[Sequence[Write]]) -> Sequence[_Outcome]:
         """Return the effects of each list or its error; if the transaction fails, all fail."""
         try:
-            async with _translated_errors(self._place):
-                return await self._write_lists(lists)
+            return await self._write_lists(lists)
         except Exception as error:  # noqa: BLE001 - it is raised where the result is awaited
             if len(lists) > 1 and isinstance(error.__cause__, INVALID_VALUE_ERRORS):
                 return [(await self._outcomes([writes]))[0] for writes in lists]
@@ -194,9 +153,7 @@ class PostgresStore:
     async def _write_lists(self, lists: Sequence[Sequence[Write]]) -> list[list[bool]]:
         async with self._pool.acquire() as connection:
             async with connection.transaction():
-                locked = await connection.fetchrow(sql.LOCK_ORGANISATION, self._organisation)
-                if locked is None:
-                    raise StoreFailed(self._place, f"{self._organisation} was deleted")
+                locked = await self._lock_organisation(connection)
                 if locked["day"] != self._day:
                     await create_partition(connection, locked["day"])
                 effects = await WriteApplier(connection, self._organisation, locked).apply(lists)
@@ -205,44 +162,21 @@ class PostgresStore:
                 await self._drop_partitions(connection)
         return effects
 
+    async def _lock_organisation(self, connection: Connection) -> Any:
+        """Lock the organisation until the end of the transaction; the first write adds it."""
+        locked = await connection.fetchrow(sql.LOCK_ORGANISATION, self._organisation)
+        if locked is None:
+            await connection.execute(sql.ADD_ORGANISATION, self._organisation)
+            locked = await connection.fetchrow(sql.LOCK_ORGANISATION, self._organisation)
+        return locked
+
     async def _drop_partitions(self, connection: Connection) -> None:
         """Drop the partitions that nobody uses; if that fails, the next deletion tries again."""
         try:
             await drop_unused_partitions(connection)
         except DATABASE_ERRORS as error:
-            LOGGER.warning("%s: cannot drop old calls: %s", self._place, error)
+            LOGGER.warning("%s: cannot drop old calls: %s", self._pool.place, error)
 
     def _check_open(self) -> None:
-        if not self._open:
-            raise StoreFailed(self._place, "the store was closed")
-
-
-@asynccontextmanager
-async def _translated_errors(place: str) -> AsyncGenerator[None, None]:
-    """Raise StoreFailed for an error of the database or of a connection to it."""
-    try:
-        yield
-    except INVALID_VALUE_ERRORS as error:
-        raise StoreFailed(place, str(error)) from error
-    except asyncpg.LockNotAvailableError as error:
-        hint = "Nothing was written: another process keeps the database locked."
-        raise StoreFailed(place, str(error), hint) from error
-    except DATABASE_ERRORS as error:
-        hint = "Make sure that PostgreSQL runs there, and that this user may use the database."
-        raise StoreFailed(place, str(error) or type(error).__name__, hint) from error
-
-
-def _server_settings(url: str) -> dict[str, str]:
-    """Return our settings of a connection, without those that the URL has itself."""
-    own = parse_qs(urlsplit(url).query)
-    return {name: value for name, value in SERVER_SETTINGS.items() if name not in own}
-
-
-def _place(url: str) -> str:
-    """Return what names the database in messages, without a password."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "PostgreSQL"
-    path = "" if "@" in parts.path else parts.path
-    return f"postgresql://{parts.hostname or ''}{path}"
+        if not (self._open and self._pool.is_open):
+            raise StoreFailed(self._pool.place, "the store was closed")

@@ -1,0 +1,44 @@
+"""The audit log of a fleet: who sent what to which agent."""
+
+import msgspec
+
+from brimline.store.postgres.pool import ConnectionPool
+from brimline.store.postgres.statements import storable
+
+
+class AuditRow(msgspec.Struct, frozen=True):
+    """Something that a person or a program did; `subject` is the id of a message or a handoff.
+
+    `place` grows with each row; the database assigns it.
+    """
+
+    organisation: str
+    at: float
+    actor: str
+    action: str
+    session: str | None = None
+    subject: str | None = None
+    place: int = 0
+
+
+_INSERT = """INSERT INTO audit_log (organisation, at, actor, action, session, subject)
+VALUES ($1, $2, $3, $4, $5, $6)"""
+_SELECT = """SELECT organisation, at, actor, action, session, subject, place FROM audit_log
+WHERE organisation = $1 AND ($2::bigint IS NULL OR place < $2) ORDER BY place DESC LIMIT $3"""
+
+
+class AuditLog:
+    """The audit logs of all organisations."""
+
+    def __init__(self, pool: ConnectionPool) -> None:
+        self._pool = pool
+
+    async def append(self, row: AuditRow) -> None:
+        await self._pool.fetch(_INSERT, *map(storable, msgspec.structs.astuple(row)[:-1]))
+
+    async def list(
+        self, organisation: str, limit: int = 100, before: int | None = None
+    ) -> list[AuditRow]:
+        """Return the rows of an organisation, the newest first; `before` is the place of a row."""
+        records = await self._pool.fetch(_SELECT, organisation, before, limit)
+        return [AuditRow(*record) for record in records]

@@ -1,0 +1,34 @@
+"""A fleet's database: the stores of its organisations, its tokens and its audit log."""
+
+from brimline.store.postgres.audit import AuditLog
+from brimline.store.postgres.pool import ConnectionPool
+from brimline.store.postgres.store import PostgresStore
+from brimline.store.postgres.tokens import TokenTable
+
+
+class PostgresDatabase:
+    """A PostgreSQL database with one pool of connections; `PostgresDatabase.open` opens it."""
+
+    def __init__(self, pool: ConnectionPool) -> None:
+        self._pool = pool
+        self.tokens = TokenTable(pool)
+        self.audit = AuditLog(pool)
+
+    @classmethod
+    async def open(cls, url: str) -> "PostgresDatabase":
+        """Open a database; it is migrated to this version.
+
+        Raises NewerStore if a newer Brimline has migrated it, StoreFailed if it cannot be used.
+        """
+        return cls(await ConnectionPool.open(url))
+
+    def store(self, organisation: str) -> PostgresStore:
+        """Return a store of an organisation, which its first write adds to the database.
+
+        Closing the store finishes its writes; the connections stay open for the others.
+        """
+        return PostgresStore(self._pool, organisation)
+
+    async def close(self) -> None:
+        """Close the connections; the stores are to be closed first."""
+        await self._pool.close()

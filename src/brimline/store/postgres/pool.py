@@ -1,0 +1,117 @@
+"""The connections to a PostgreSQL database, which all organisations share."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import asyncpg
+
+from brimline.store.failures import StoreFailed
+from brimline.store.postgres.migrations import Connection, migrate
+
+MAX_CONNECTIONS = 8
+CONNECT_TIMEOUT_S = 10.0
+STATEMENT_TIMEOUT_S = 60.0
+
+# The URL can have others. A replica that stops answering while it has the lock of its organisation
+# loses it after 10 s.
+SERVER_SETTINGS = {
+    "application_name": "brimline",
+    "idle_in_transaction_session_timeout": "10s",
+    "lock_timeout": "20s",
+}
+
+# PostgreSQL or asyncpg refuses a value, for example a key that is too long for an index: only its
+# own list fails.
+INVALID_VALUE_ERRORS = (
+    asyncpg.DataError,
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.ProgramLimitExceededError,
+    ValueError,
+)
+DATABASE_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError)
+
+
+class ConnectionPool:
+    """Connections to a migrated database; their errors are raised as StoreFailed.
+
+    `place` names the database in messages.
+    """
+
+    def __init__(self, place: str, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+        self.place = place
+        self._pool = pool
+        self.is_open = True
+
+    @classmethod
+    async def open(cls, url: str) -> "ConnectionPool":
+        """Connect to a database and migrate it to this version.
+
+        Raises NewerStore if a newer Brimline has migrated it, StoreFailed if it cannot be used.
+        """
+        place = _place(url)
+        async with _translated_errors(place):
+            pool = await asyncpg.create_pool(
+                url,
+                min_size=1,
+                max_size=MAX_CONNECTIONS,
+                timeout=CONNECT_TIMEOUT_S,
+                command_timeout=STATEMENT_TIMEOUT_S,
+                server_settings=_server_settings(url),
+            )
+            try:
+                async with pool.acquire() as connection:
+                    await migrate(connection, place)
+            except BaseException:
+                pool.terminate()
+                raise
+        return cls(place, pool)
+
+    @asynccontextmanager
+    async def acquire(self) -> AsyncGenerator[Connection, None]:
+        async with _translated_errors(self.place), self._pool.acquire() as connection:
+            yield connection
+
+    async def fetch(self, text: str, *values: Any) -> Sequence[Any]:
+        """Execute a statement on any connection and return its rows."""
+        async with _translated_errors(self.place):
+            return await self._pool.fetch(text, *values)
+
+    async def close(self) -> None:
+        """Wait for the work under way and close the connections; a second time does nothing."""
+        if self.is_open:
+            self.is_open = False
+            async with _translated_errors(self.place):
+                await self._pool.close()
+
+
+@asynccontextmanager
+async def _translated_errors(place: str) -> AsyncGenerator[None, None]:
+    """Raise StoreFailed for an error of the database or of a connection to it."""
+    try:
+        yield
+    except INVALID_VALUE_ERRORS as error:
+        raise StoreFailed(place, str(error)) from error
+    except asyncpg.LockNotAvailableError as error:
+        hint = "Nothing was written: another process keeps the database locked."
+        raise StoreFailed(place, str(error), hint) from error
+    except DATABASE_ERRORS as error:
+        hint = "Make sure that PostgreSQL runs there, and that this user may use the database."
+        raise StoreFailed(place, str(error) or type(error).__name__, hint) from error
+
+
+def _server_settings(url: str) -> dict[str, str]:
+    """Return our settings of a connection, without those that the URL has itself."""
+    own = parse_qs(urlsplit(url).query)
+    return {name: value for name, value in SERVER_SETTINGS.items() if name not in own}
+
+
+def _place(url: str) -> str:
+    """Return what names the database in messages, without a password."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "PostgreSQL"
+    path = "" if "@" in parts.path else parts.path
+    return f"postgresql://{parts.hostname or ''}{path}"
