@@ -111,6 +111,13 @@ class EventKey(msgspec.Struct, frozen=True):
     at: float
 
 
+class PutCursor(msgspec.Struct, frozen=True):
+    """Store how far a reader has come; has no effect if it has come that far already."""
+
+    name: str
+    position: int
+
+
 class ForgetSessions(msgspec.Struct, frozen=True):
     """Delete every session that was last seen before a time, with all that belongs to it."""
 
@@ -130,6 +137,7 @@ Write: TypeAlias = (
     | PutHandoff
     | UseHandoff
     | EventKey
+    | PutCursor
     | ForgetSessions
 )
 
@@ -168,6 +176,10 @@ class Store(Protocol):
         """Signals in the order in which they fired."""
         ...
 
+    async def signals_after(self, position: int, limit: int) -> list[tuple[int, SignalRow]]:
+        """The first signals after a position, each with its own; a reader misses none."""
+        ...
+
     async def messages(self, session: str | None = None) -> list[Message]:
         """Messages of every state, in their order."""
         ...
@@ -185,6 +197,10 @@ class Store(Protocol):
         ...
 
     async def has_event(self, key: str) -> bool: ...
+
+    async def cursor(self, name: str) -> int:
+        """How far a reader has come; 0 if that is not stored."""
+        ...
 
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
         """The sessions that changed since a mark: each once, with the mark of its last change.

@@ -14,6 +14,7 @@ from brimline.store.base import (
     MoveMessage,
     PutCall,
     PutCompaction,
+    PutCursor,
     PutHandoff,
     PutSession,
     PutThread,
@@ -45,7 +46,10 @@ class MemoryStore:
             self._threads, self._calls, self._compactions, self._signals, self._messages,
             self._handoffs,
         ]  # fmt: skip
+        self._signal_positions: dict[tuple[str, str, int, str, float, int], int] = {}
+        self._last_position = 0
         self._event_keys: set[str] = set()
+        self._cursors: dict[str, int] = {}
         self._changes: dict[str, int] = {}
         self._mark = 0
         self._order = 0
@@ -75,6 +79,10 @@ class MemoryStore:
     async def signals(self, session: str | None = None) -> list[SignalRow]:
         return [row for row in self._signals.values() if session in (None, row.session)]
 
+    async def signals_after(self, position: int, limit: int) -> list[tuple[int, SignalRow]]:
+        rows = [(self._signal_positions[key], row) for key, row in self._signals.items()]
+        return [each for each in rows if each[0] > position][:limit]
+
     async def messages(self, session: str | None = None) -> list[Message]:
         return [row for row in self._messages.values() if session in (None, row.session)]
 
@@ -91,6 +99,9 @@ class MemoryStore:
 
     async def has_event(self, key: str) -> bool:
         return key in self._event_keys
+
+    async def cursor(self, name: str) -> int:
+        return self._cursors.get(name, 0)
 
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
         return sorted((mark, session) for session, mark in self._changes.items() if mark > after)
@@ -129,6 +140,11 @@ class MemoryStore:
                 is_new = key not in self._event_keys
                 self._event_keys.add(key)
                 return is_new
+            case PutCursor(name, position):
+                is_later = position > self._cursors.get(name, 0)
+                if is_later:
+                    self._cursors[name] = position
+                return is_later
             case ForgetSessions(before):
                 return self._forget(before)
 
@@ -175,6 +191,8 @@ class MemoryStore:
             return False
         for message in write.messages:
             self._queue(message)
+        self._last_position += 1
+        self._signal_positions[key] = self._last_position
         return self._put(self._signals, key, row)
 
     def _cancel_messages(self, write: CancelMessages) -> bool:

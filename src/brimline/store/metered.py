@@ -139,6 +139,9 @@ class MeteredStore:
     async def signals(self, session: str | None = None) -> list[SignalRow]:
         return await self._store.signals(session)
 
+    async def signals_after(self, position: int, limit: int) -> list[tuple[int, SignalRow]]:
+        return await self._store.signals_after(position, limit)
+
     async def messages(self, session: str | None = None) -> list[Message]:
         return await self._store.messages(session)
 
@@ -153,6 +156,9 @@ class MeteredStore:
 
     async def has_event(self, key: str) -> bool:
         return await self._store.has_event(key)
+
+    async def cursor(self, name: str) -> int:
+        return await self._store.cursor(name)
 
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
         return await self._store.changes(after)

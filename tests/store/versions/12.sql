@@ -38,6 +38,7 @@ CREATE TABLE compactions (
     ) WITHOUT ROWID
     ;
 INSERT INTO "compactions" VALUES('s','main',0,2.5,'auto',100,NULL,'m','1.0',1,0);
+CREATE TABLE cursors (name TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE given (mark INTEGER NOT NULL);
 INSERT INTO "given" VALUES(0);
 CREATE TABLE handoffs (

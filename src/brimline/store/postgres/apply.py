@@ -15,6 +15,7 @@ from brimline.store.base import (
     MoveMessage,
     PutCall,
     PutCompaction,
+    PutCursor,
     PutHandoff,
     PutSession,
     PutThread,
@@ -118,7 +119,8 @@ class WriteApplier:
             for number, session in await self._connection.fetchmany(statement, values):
                 if number is not None:
                     effects[number] = True
-                self._changed[session] = None
+                if session is not None:
+                    self._changed[session] = None
 
     async def _record_events(self, keys: Sequence[EventKey]) -> list[bool]:
         effects = [False] * len(keys)
@@ -207,6 +209,8 @@ def _row_operation(number: int, write: Write) -> Operation | None:
             return sql.PUT_HANDOFF, (*sql.HANDOFFS.values(row), number)
         case UseHandoff(id, at):
             return sql.USE_HANDOFF, (id, at, number)
+        case PutCursor(name, position):
+            return sql.PUT_CURSOR, (name, position, number)
         case _:
             return None
 
@@ -215,7 +219,7 @@ def _table_order(operation: Operation) -> int:
     """Return which table an operation belongs to; those of one table keep their order."""
     tables = (
         sql.PUT_SESSION, sql.PUT_THREAD, sql.PUT_CALL, sql.PUT_COMPACTION, sql.INSERT_SIGNAL,
-        sql.PUT_HANDOFF,
+        sql.PUT_HANDOFF, sql.PUT_CURSOR,
     )  # fmt: skip
     statement = sql.PUT_HANDOFF if operation[0] is sql.USE_HANDOFF else operation[0]
     return tables.index(statement)

@@ -256,6 +256,15 @@ _SECOND: Step = (
         PRIMARY KEY (organisation, place)
     )
     """,
+    f"""
+    CREATE TABLE cursors (
+        organisation {_TEXT} NOT NULL,
+        name {_TEXT} NOT NULL,
+        position BIGINT NOT NULL,
+        PRIMARY KEY (organisation, name)
+    )
+    """,
+    "CREATE INDEX signals_by_place ON signals (organisation, place)",
 )
 
 # Each step migrates to the next version; version 0 is an empty database.

@@ -35,6 +35,8 @@ CALLS = Query(sql.CALLS, _OF_SESSION, "ORDER BY thread, cycle, seq, call")
 CALLS_OF_THREAD = Query(sql.CALLS, f"{_OF_SESSION} AND thread = $3", "ORDER BY cycle, seq, call")
 COMPACTIONS = SessionQuery(sql.COMPACTIONS, "ORDER BY session, thread, cycle")
 SIGNALS = SessionQuery(sql.SIGNALS, "ORDER BY place")
+SIGNALS_AFTER = f"""{sql.SIGNALS.select.replace("SELECT ", "SELECT place, ", 1)}
+AND place > $2 ORDER BY place LIMIT $3"""
 MESSAGES = SessionQuery(sql.MESSAGES, 'ORDER BY "order"')
 PENDING_MESSAGES = SessionQuery(sql.MESSAGES, 'ORDER BY "order"', "state IN ('queued', 'handed')")
 HANDOFFS = Query(sql.HANDOFFS, "session = $2", "ORDER BY place DESC")
@@ -46,4 +48,5 @@ LAST_HANDOFFS = Query(
     _HEADS,
 )
 HAS_EVENT = "SELECT 1 FROM event_keys WHERE organisation = $1 AND key = $2"
+CURSOR = "SELECT position FROM cursors WHERE organisation = $1 AND name = $2"
 CHANGES = "SELECT mark, session FROM changes WHERE organisation = $1 AND mark > $2 ORDER BY mark"

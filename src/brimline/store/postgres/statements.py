@@ -111,6 +111,12 @@ USE_HANDOFF = """UPDATE handoffs SET used_at = $3
 WHERE organisation = $1 AND id = $2 AND coalesce(used_at, 0) < $3
 RETURNING $4::int AS number, session"""
 
+PUT_CURSOR = """INSERT INTO cursors (organisation, name, position)
+SELECT $1::text, $2::text, $3::bigint WHERE $3 > 0
+ON CONFLICT (organisation, name) DO UPDATE SET position = excluded.position
+WHERE excluded.position > cursors.position
+RETURNING $4::int AS number, NULL::text AS session"""
+
 INSERT_EVENT_KEY = """INSERT INTO event_keys (organisation, key, at) VALUES ($1, $2, $3)
 ON CONFLICT (organisation, key) DO NOTHING RETURNING $4::int AS number"""
 

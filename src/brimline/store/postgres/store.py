@@ -85,6 +85,10 @@ class PostgresStore:
     async def signals(self, session: str | None = None) -> list[SignalRow]:
         return await self._select_of(query.SIGNALS, session)
 
+    async def signals_after(self, position: int, limit: int) -> list[tuple[int, SignalRow]]:
+        records = await self._fetch(query.SIGNALS_AFTER, position, limit)
+        return [(record["place"], SignalRow(*list(record)[1:])) for record in records]
+
     async def messages(self, session: str | None = None) -> list[Message]:
         return await self._select_of(query.MESSAGES, session)
 
@@ -101,6 +105,10 @@ class PostgresStore:
 
     async def has_event(self, key: str) -> bool:
         return bool(await self._fetch(query.HAS_EVENT, sql.storable(key)))
+
+    async def cursor(self, name: str) -> int:
+        records = await self._fetch(query.CURSOR, sql.storable(name))
+        return records[0]["position"] if records else 0
 
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
         records = await self._fetch(query.CHANGES, after)

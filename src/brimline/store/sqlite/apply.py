@@ -12,6 +12,7 @@ from brimline.store.base import (
     MoveMessage,
     PutCall,
     PutCompaction,
+    PutCursor,
     PutHandoff,
     PutSession,
     PutThread,
@@ -72,6 +73,8 @@ class WriteApplier:
             case UseHandoff(id, at):
                 done = self._execute(sql.USE_HANDOFF, (at, id))
                 return done and self._note_owner_change(sql.SESSION_OF_HANDOFF, id)
+            case PutCursor(name, position):
+                return self._execute(sql.PUT_CURSOR, (name, position))
             case ForgetSessions(before):
                 return self._forget(before)
 

@@ -280,6 +280,7 @@ _TWELFTH: Step = (
     "ALTER TABLE sessions ADD COLUMN machine TEXT",
     "ALTER TABLE calls ADD COLUMN cost REAL",
     "ALTER TABLE calls ADD COLUMN miss_cost REAL",
+    "CREATE TABLE cursors (name TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID",
 )
 
 # Each step migrates to the next version; version 0 is an empty database.

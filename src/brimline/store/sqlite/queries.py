@@ -3,6 +3,7 @@
 import sqlite3
 from typing import Generic
 
+from brimline.store.rows import SignalRow
 from brimline.store.sqlite import statements as sql
 from brimline.store.sqlite.statements import RowT, Table
 
@@ -40,6 +41,8 @@ CALLS = Query(sql.CALLS, "session = ?", "ORDER BY thread, cycle, seq, call")
 CALLS_OF_THREAD = Query(sql.CALLS, "session = ? AND thread = ?", "ORDER BY cycle, seq, call")
 COMPACTIONS = SessionQuery(sql.COMPACTIONS, "ORDER BY session, thread, cycle")
 SIGNALS = SessionQuery(sql.SIGNALS, "ORDER BY place")
+SIGNALS_AFTER = f"""{sql.SIGNALS.select.replace("SELECT ", "SELECT place, ", 1)}
+WHERE place > ? ORDER BY place LIMIT ?"""
 MESSAGES = SessionQuery(sql.MESSAGES, 'ORDER BY "order"')
 PENDING_MESSAGES = SessionQuery(sql.MESSAGES, 'ORDER BY "order"', "state IN ('queued', 'handed')")
 HANDOFFS = Query(sql.HANDOFFS, "session = ?", "ORDER BY place DESC")
@@ -50,6 +53,19 @@ LAST_HANDOFFS = Query(
     "ORDER BY place DESC",
     _HEADS,
 )
+
+
+def signals_after(
+    connection: sqlite3.Connection, position: int, limit: int
+) -> list[tuple[int, SignalRow]]:
+    selected = connection.execute(SIGNALS_AFTER, (position, limit)).fetchall()
+    rows = sql.SIGNALS.rows(each[1:] for each in selected)
+    return [(each[0], row) for each, row in zip(selected, rows, strict=True)]
+
+
+def cursor(connection: sqlite3.Connection, name: str) -> int:
+    found = connection.execute("SELECT position FROM cursors WHERE name = ?", (name,)).fetchone()
+    return found[0] if found else 0
 
 
 def has_event(connection: sqlite3.Connection, key: str) -> bool:

@@ -82,6 +82,10 @@ INSERT_EVENT_KEY = "INSERT INTO once (key, at) VALUES (?, ?) ON CONFLICT (key) D
 
 PRUNE_EVENT_KEYS = "DELETE FROM once WHERE place <= ?"
 
+PUT_CURSOR = """INSERT INTO cursors (name, position) SELECT ?1, ?2 WHERE ?2 > 0
+ON CONFLICT (name) DO UPDATE SET position = excluded.position
+WHERE excluded.position > cursors.position"""
+
 _LAST_MARK = """SELECT max(mark)
 FROM (SELECT max(mark) AS mark FROM changes UNION ALL SELECT mark FROM given) AS marks"""
 

@@ -99,6 +99,9 @@ class SqliteStore:
     async def signals(self, session: str | None = None) -> list[SignalRow]:
         return await self._read(query.SIGNALS, session)
 
+    async def signals_after(self, position: int, limit: int) -> list[tuple[int, SignalRow]]:
+        return await self._read(query.signals_after, position, limit)
+
     async def messages(self, session: str | None = None) -> list[Message]:
         return await self._read(query.MESSAGES, session)
 
@@ -115,6 +118,9 @@ class SqliteStore:
 
     async def has_event(self, key: str) -> bool:
         return await self._read(query.has_event, key)
+
+    async def cursor(self, name: str) -> int:
+        return await self._read(query.cursor, name)
 
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
         return await self._read(query.changes, after)

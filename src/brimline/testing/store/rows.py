@@ -8,14 +8,16 @@ from brimline.store.base import (
     EventKey,
     ForgetSessions,
     PutCall,
+    PutCursor,
     PutHandoff,
     PutSession,
     PutThread,
+    RecordSignal,
     Store,
     UseHandoff,
 )
 from brimline.store.rows import CallRow, HandoffRow, SessionRow, ThreadRow
-from brimline.testing.store.suite import call, check, handoff, session, thread
+from brimline.testing.store.suite import call, check, handoff, session, signal, thread
 
 TEXT = "Grüße, 世界 🙂\n\t\"quoted\" 'too'; DROP TABLE sessions; -- %s ? {0} \\ \x01"
 
@@ -239,3 +241,27 @@ async def no_effect_is_no_change(store: Store) -> None:
     changes = await store.changes()
     await store.write([*writes, PutThread(thread(0, 9)), UseHandoff("none", 1.0)])
     assert await store.changes() == changes
+
+
+@check
+async def cursor_never_goes_back(store: Store) -> None:
+    """A cursor begins at 0 and only advances; it is no change of a session."""
+    assert await store.cursor("export") == 0
+    writes = [PutCursor("export", position) for position in (0, 7, 7, 3, 8)]
+    assert await store.write(writes) == [False, True, False, False, True]
+    assert await store.write([PutCursor("other", 2)]) == [True]
+    assert (await store.cursor("export"), await store.cursor("other")) == (8, 2)
+    assert await store.changes() == []
+
+
+@check
+async def signals_are_read_on_from_a_position(store: Store) -> None:
+    """Each signal has a position of its own, which grows, also after older ones were deleted."""
+    rows = [signal(session=id, cycle=cycle) for id in ("a", "b") for cycle in (0, 1)]
+    await store.write([RecordSignal(row) for row in (*rows, rows[0])])
+    read = await store.signals_after(0, 10)
+    assert [row for _, row in read] == rows
+    assert await store.signals_after(read[0][0], 2) == read[1:3]
+    assert await store.signals_after(read[-1][0], 10) == []
+    await store.write([PutSession(session("b")), ForgetSessions(9.0), RecordSignal(rows[3])])
+    assert [row for _, row in await store.signals_after(read[-1][0], 10)] == [rows[3]]
