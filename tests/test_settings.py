@@ -310,3 +310,39 @@ def test_retention_is_a_duration(tmp_path: Path) -> None:
     there.user('daemon = {keep = "long"}')
     with pytest.raises(InvalidSettings, match=r"daemon\.keep"):
         there.load()
+
+
+def test_uplink_is_read_from_the_file_and_the_environment(tmp_path: Path) -> None:
+    there = Workspace(tmp_path)
+    assert there.load().uplink.url is None
+    there.user('[uplink]\nurl = "https://fleet.example:8443"\ntoken = "one"\nteam = "web"\n')
+    settings = there.load(env={"BRIMLINE_UPLINK_TOKEN": "other"}).uplink
+    assert (settings.url, settings.token) == ("https://fleet.example:8443", "other")
+    assert (settings.team, settings.projects, settings.titles) == ("web", "name", False)
+    settings = there.load(env={"BRIMLINE_UPLINK_URL": "http://127.0.0.1:9"}).uplink
+    assert (settings.url, settings.token) == ("http://127.0.0.1:9", "one")
+
+
+@pytest.mark.parametrize("url", ["https://fleet", "http://localhost:9/base", "http://[::1]:9"])
+def test_uplink_url_is_encrypted_or_on_this_machine(tmp_path: Path, url: str) -> None:
+    assert Workspace(tmp_path).load(env={"BRIMLINE_UPLINK_URL": url}).uplink.url == url
+
+
+@pytest.mark.parametrize(
+    "url", ["http://fleet.example", "http://10.0.0.1", "ftp://localhost", "fleet", "https://"]
+)
+def test_uplink_url_that_would_send_the_token_in_clear_is_refused(tmp_path: Path, url: str) -> None:
+    with pytest.raises(InvalidSettings, match=r"uplink\.url: expected https://HOST") as raised:
+        Workspace(tmp_path).load(env={"BRIMLINE_UPLINK_URL": url})
+    assert f"got {url}" in str(raised.value)
+
+
+def test_uplink_url_with_a_bad_port_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettings, match=r"uplink\.url: Port"):
+        Workspace(tmp_path).load(env={"BRIMLINE_UPLINK_URL": "https://fleet.example:high"})
+
+
+def test_refused_uplink_url_is_shown_without_its_password(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettings, match="got a URL with a user") as raised:
+        Workspace(tmp_path).load(env={"BRIMLINE_UPLINK_URL": "http://user:secret@fleet.example"})
+    assert "secret" not in str(raised.value)

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from brimline.errors import InvalidSettings
+from brimline.loopback import is_loopback
 from brimline.regular_file import read_regular_file
 from brimline.terminal import colours
 from brimline.windows import Overrides
@@ -23,6 +24,7 @@ Colour: TypeAlias = Literal["auto", "always", "never"]
 LevelsOf: TypeAlias = Literal["earlier", "window", "limit", "tokens"]
 Tone: TypeAlias = Literal["helpful", "neutral"]
 LinePart: TypeAlias = Literal["context", "left", "calls", "cost", "handoff"]
+ProjectNames: TypeAlias = Literal["name", "hash"]
 NoticeKind: TypeAlias = Literal[
     "level", "any level", "compacting", "compacted", "thrash", "no data", "no window", "disagree"
 ]
@@ -85,6 +87,23 @@ class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     command: tuple[str, ...] = ()
 
 
+class UplinkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The fleet's server that the daemon reports to, and what it reports.
+
+    `token` is its token of scope ingest, or `token_file` a file with it. `user` is by default the
+    name of the account, and not sent if empty. A project is sent as the last part of its path or,
+    with `projects = "hash"`, as a hash of the path; a session's title only with `titles`.
+    """
+
+    url: str | None = None
+    token: str | None = None
+    token_file: str | None = None
+    team: str | None = None
+    user: str | None = None
+    projects: ProjectNames = "name"
+    titles: bool = False
+
+
 _UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
@@ -118,6 +137,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     notify: Notify = Notify()
     stop: StopSettings = StopSettings()
     daemon: Daemon = Daemon()
+    uplink: UplinkSettings = UplinkSettings()
 
     @property
     def overrides(self) -> Overrides:
@@ -239,7 +259,25 @@ def _convert(values: dict[str, Any], place: str) -> Settings:
     seconds(settings.daemon.keep, "daemon.keep", place)
     for field, problem in line_problems(settings.line):
         raise InvalidSettings(place, f"line.{field}", problem)
+    if settings.uplink.url is not None:
+        _check_server_url(settings.uplink.url, place)
     return settings
+
+
+def _check_server_url(url: str, place: str) -> None:
+    """Raise InvalidSettings unless a token can be sent there; others must not read it."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port  # which raises if it is no number
+    except ValueError as error:
+        raise InvalidSettings(place, "uplink.url", str(error)) from error
+    is_private = bool(host) if parts.scheme == "https" else is_loopback(host)
+    if parts.scheme not in ("http", "https") or not is_private:
+        expected = "expected https://HOST[:PORT], or http:// for a server on this machine"
+        shown = url if parts.username is None else "a URL with a user"
+        raise InvalidSettings(place, "uplink.url", f"{expected}: got {shown}")
 
 
 def line_problems(line: LineSettings) -> Iterator[tuple[str, str]]:
@@ -274,7 +312,8 @@ def _environment(env: Mapping[str, str]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for name, read in _READERS.items():
         table, _, field = name.rpartition(".")
-        variable = PREFIX + field.upper()
+        # The variables of `daemon` are named without it.
+        variable = PREFIX + (field if table in ("", "daemon") else f"{table}_{field}").upper()
         if text := env.get(variable):
             layer = settings.setdefault(table, {}) if table else settings
             try:
@@ -321,4 +360,6 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "daemon.autostart": _switch,
     "daemon.keep": str,
     "daemon.database": str,
+    "uplink.url": str,
+    "uplink.token": str,
 }

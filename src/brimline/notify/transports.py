@@ -10,11 +10,11 @@ import sys
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from ipaddress import ip_address
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from brimline._version import __version__
 from brimline.errors import BrimlineError
+from brimline.loopback import is_loopback
 from brimline.observations import Pane
 from brimline.tmux.pane import find_tty, remove_controls
 
@@ -142,20 +142,13 @@ def find_proxy(url: SplitResult) -> SplitResult | None:
     from urllib.request import getproxies_environment, proxy_bypass  # slow to import
 
     address = getproxies_environment().get(url.scheme)
-    if not address or _is_loopback(url.hostname or "") or proxy_bypass(_host_port(url)):
+    if not address or is_loopback(url.hostname or "") or proxy_bypass(_host_port(url)):
         return None
     proxy = urlsplit(address if "://" in address else f"http://{address}")
     if proxy.scheme not in ("http", "https") or proxy.hostname is None:
         name = f"{url.scheme.upper()}_PROXY"
         raise TransportFailed(f"{name}: expected http://HOST:PORT: got a {proxy.scheme} address")
     return proxy
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _port(url: SplitResult) -> int:

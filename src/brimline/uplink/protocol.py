@@ -1,0 +1,114 @@
+"""What a daemon sends to `POST /v1/uplink` of a fleet's server, and the reply.
+
+Daemons and servers of neighbouring versions talk to each other: unknown fields are ignored, a new
+field has a default, and what may get new values is a `str`. That holds for the rows too.
+"""
+
+import msgspec
+
+from brimline.store.rows import CallRow, CompactionRow, ThreadRow
+
+PATH = "/v1/uplink"
+MAX_UNPACKED_BYTES = 8 << 20  # of a batch
+
+
+class UplinkSignal(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A signal that fired on the machine, without its text."""
+
+    thread: str
+    cycle: int
+    kind: str
+    at: float
+    level: float = 0.0
+    sent: int | None = None
+    percent: float | None = None
+    arm: int = 0
+
+
+class UplinkHandoff(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A handoff document of the machine, without its text and path."""
+
+    id: str
+    at: float
+    author: str
+    sha256: str
+    cycle: int = 0
+    calls: int | None = None
+    draft: bool = False
+    used_at: float | None = None
+
+
+class UplinkSession(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A session as it is on the machine, with the calls that changed since the last batch."""
+
+    id: str
+    agent: str
+    seen_at: float
+    project: str | None = None
+    model: str | None = None
+    version: str | None = None
+    title: str | None = None
+    parent: str | None = None
+    ended_at: float | None = None
+    became: str | None = None
+    became_at: float | None = None
+    manager_id: str | None = None
+    threads: list[ThreadRow] = []
+    calls: list[CallRow] = []
+    compactions: list[CompactionRow] = []
+    signals: list[UplinkSignal] = []
+    handoffs: list[UplinkHandoff] = []
+
+
+class UplinkBatch(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Sessions that changed. `machine` is the random id of the installation.
+
+    `delivered` are the server's messages that reached an agent; `held` are its messages and
+    documents that wait on the machine, so that the server does not send them again.
+    """
+
+    machine: str
+    host: str | None = None
+    version: str | None = None
+    user: str | None = None
+    team: str | None = None
+    sessions: list[UplinkSession] = []
+    delivered: list[str] = []
+    held: list[str] = []
+
+
+class UplinkMessage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A message that a person sent to a session; the text names the sender.
+
+    Clocks differ, so that its expiry is a number of seconds from now.
+    """
+
+    id: str
+    session: str
+    text: str
+    sender: str
+    urgency: str = "sequential"
+    blocks_stop: bool = False
+    expires_in_s: float | None = None
+
+
+class UplinkDocument(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A handoff document that a person wrote for a session."""
+
+    id: str
+    session: str
+    text: str
+    author: str
+
+
+class UplinkReply(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What waits for the machine's sessions, until the machine reports it as held or delivered.
+
+    `cancelled` are messages that the machine holds and must not deliver any more. `refused` are
+    sessions that the server could not store, with the reason: they need not be sent again.
+    """
+
+    messages: list[UplinkMessage] = []
+    documents: list[UplinkDocument] = []
+    cancelled: list[str] = []
+    refused: dict[str, str] = {}
