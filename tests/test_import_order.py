@@ -27,6 +27,7 @@ ORDER = (
     "prices",
     "events",
     "process_tree",
+    "http_client",
     "settings",
     "providers",
     "transcripts",

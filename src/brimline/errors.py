@@ -25,6 +25,7 @@
     │
     │   These are caught inside their package and never reach a caller:
     ├── RequestRefused        a request that gets an error response (server.api.responses)
+    ├── HttpFailed            a request to another server that got no answer (http_client)
     ├── TransportFailed       a notice that could not be sent (notify.transports)
     ├── ClientTimeout         a client that did not answer in time (baselines.process)
     └── Unanswered            a client that rejected a request, or ended (baselines.request)

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 import pytest
 import uvloop
 
-from brimline.notify.transports import TransportFailed, find_proxy, post_webhook
+from brimline.http_client import HttpFailed, find_proxy
+from brimline.notify.transports import TransportFailed, post_webhook
 
 HOST = "hook.example"  # only the proxy can resolve it
 VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "REQUEST_METHOD")
@@ -217,6 +218,6 @@ def test_no_proxy_of_other_hosts_and_ports_leaves_the_proxy(
 
 def test_proxy_that_is_not_http_is_refused(environment: pytest.MonkeyPatch) -> None:
     environment.setenv("HTTPS_PROXY", "socks5://user:secret@proxy.example")
-    with pytest.raises(TransportFailed) as failed:
+    with pytest.raises(HttpFailed) as failed:
         find_proxy(urlsplit("https://hook.example/"))
     assert str(failed.value) == "HTTPS_PROXY: expected http://HOST:PORT: got a socks5 address"

@@ -4,17 +4,13 @@ import asyncio
 import os
 import shutil
 import signal
-import ssl
 import stat
 import sys
-from base64 import b64encode
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from urllib.parse import SplitResult, unquote, urlsplit
+from collections.abc import Sequence
+from contextlib import closing, suppress
 
-from brimline._version import __version__
 from brimline.errors import BrimlineError
-from brimline.loopback import is_loopback
+from brimline.http_client import HttpClient, HttpFailed
 from brimline.observations import Pane
 from brimline.tmux.pane import find_tty, remove_controls
 
@@ -104,113 +100,16 @@ async def run_command(
 
 async def post_webhook(address: str, body: bytes, timeout_s: float = WEBHOOK_TIMEOUT_S) -> None:
     """Post JSON to a webhook; retry once; raises TransportFailed."""
+    headers = {"Content-Type": "application/json", "Connection": "close"}
     for is_last in (False, True):
         try:
-            async with asyncio.timeout(timeout_s):
-                status = await _post_once(urlsplit(address), body)
-        except (OSError, TimeoutError, ValueError) as error:
-            if is_last:
-                raise TransportFailed(f"{type(error).__name__}: {error}") from error
+            with closing(HttpClient(address)) as client:
+                reply = await client.post(body, headers, timeout_s=timeout_s)
+        except HttpFailed as error:
+            if is_last or error.__cause__ is None:  # not a failure of the network
+                raise TransportFailed(str(error)) from error
             continue
-        if 200 <= status < 300:
+        if reply.is_success:
             return
-        if is_last or status < 500:
-            raise TransportFailed(f"the webhook answered with HTTP status {status}")
-
-
-async def _post_once(url: SplitResult, body: bytes) -> int:
-    """Return the HTTP status. Redirects are not followed: the notice is for this address only."""
-    if url.scheme not in ("http", "https") or url.hostname is None:
-        raise TransportFailed("expected an http or https address")
-    proxy = find_proxy(url)
-    reader, writer = await _connect(url if proxy is None else proxy)
-    try:
-        if proxy is not None and url.scheme == "https":
-            await _open_tunnel(reader, writer, url, proxy)
-        writer.write(_request(url, body, proxy))
-        await writer.drain()
-        return _parse_status(await reader.readline(), "webhook")
-    finally:
-        writer.close()
-
-
-def find_proxy(url: SplitResult) -> SplitResult | None:
-    """Return the proxy for an address, by the environment; raises TransportFailed.
-
-    A loopback address has none.
-    """
-    from urllib.request import getproxies_environment, proxy_bypass  # slow to import
-
-    address = getproxies_environment().get(url.scheme)
-    if not address or is_loopback(url.hostname or "") or proxy_bypass(_host_port(url)):
-        return None
-    proxy = urlsplit(address if "://" in address else f"http://{address}")
-    if proxy.scheme not in ("http", "https") or proxy.hostname is None:
-        name = f"{url.scheme.upper()}_PROXY"
-        raise TransportFailed(f"{name}: expected http://HOST:PORT: got a {proxy.scheme} address")
-    return proxy
-
-
-def _port(url: SplitResult) -> int:
-    return url.port or (443 if url.scheme == "https" else 80)
-
-
-def _host_port(url: SplitResult) -> str:
-    host = url.hostname or ""
-    return f"[{host}]:{_port(url)}" if ":" in host else f"{host}:{_port(url)}"
-
-
-async def _connect(url: SplitResult) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    is_https = url.scheme == "https"
-    return await asyncio.open_connection(url.hostname, _port(url), ssl=is_https or None)
-
-
-async def _open_tunnel(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, url: SplitResult, proxy: SplitResult
-) -> None:
-    """Let a proxy connect to the address, and encrypt what follows; raises TransportFailed."""
-    target = _host_port(url)
-    lines = (f"CONNECT {target} HTTP/1.1", f"Host: {target}", *_proxy_credentials(proxy))
-    writer.write(_head(lines))
-    await writer.drain()
-    status = _parse_status(await reader.readline(), "proxy")
-    if status != 200:
-        raise TransportFailed(f"the proxy answered with HTTP status {status}")
-    while (await reader.readline()).strip():
-        pass
-    await writer.start_tls(ssl.create_default_context(), server_hostname=url.hostname)
-
-
-def _parse_status(line: bytes, who: str) -> int:
-    match line.split():
-        case [version, status, *_] if version.startswith(b"HTTP/") and status.isdigit():
-            return int(status)
-        case _:
-            raise TransportFailed(f"the {who} did not answer with HTTP")
-
-
-def _request(url: SplitResult, body: bytes, proxy: SplitResult | None) -> bytes:
-    host = url.netloc.rpartition("@")[2]
-    target = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    lines = [
-        f"Host: {host}",
-        f"User-Agent: brimline/{__version__}",
-        "Content-Type: application/json",
-        f"Content-Length: {len(body)}",
-        "Connection: close",
-    ]
-    if proxy is not None and url.scheme == "http":  # else the proxy sees only the tunnel
-        target = f"http://{host}{target}"
-        lines += _proxy_credentials(proxy)
-    return _head((f"POST {target} HTTP/1.1", *lines)) + body
-
-
-def _head(lines: Iterable[str]) -> bytes:
-    return "".join(f"{remove_controls(line)}\r\n" for line in lines).encode() + b"\r\n"
-
-
-def _proxy_credentials(proxy: SplitResult) -> list[str]:
-    if proxy.username is None:
-        return []
-    user = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-    return [f"Proxy-Authorization: Basic {b64encode(user.encode()).decode()}"]
+        if is_last or reply.status < 500:
+            raise TransportFailed(f"the webhook answered with HTTP status {reply.status}")
