@@ -131,7 +131,7 @@ def test_tables_have_a_column_for_each_field(connection: sqlite3.Connection) -> 
     migrate(connection, "x")
     for table in (SESSIONS, *SESSION_TABLES):
         rows = connection.execute(f"PRAGMA table_info({table.name})")
-        assert {row[1] for row in rows} - {"place"} == set(table.fields)
+        assert {row[1] for row in rows} - {"place", "mark"} == set(table.fields)
 
 
 STEPS: tuple[Step, ...] = (

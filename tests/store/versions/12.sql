@@ -12,11 +12,11 @@ CREATE TABLE calls (
         cache_write INTEGER NOT NULL,
         output INTEGER NOT NULL,
         model TEXT,
-        at REAL, cache_write_1h INTEGER NOT NULL DEFAULT 0, cost REAL, miss_cost REAL,
+        at REAL, cache_write_1h INTEGER NOT NULL DEFAULT 0, cost REAL, miss_cost REAL, mark INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (session, thread, call)
     ) WITHOUT ROWID
     ;
-INSERT INTO "calls" VALUES('s','main','c',1,0,1,2,3,4,'m',1.5,0,NULL,NULL);
+INSERT INTO "calls" VALUES('s','main','c',1,0,1,2,3,4,'m',1.5,0,NULL,NULL,0);
 CREATE TABLE changes (
         session TEXT NOT NULL PRIMARY KEY,
         mark INTEGER NOT NULL UNIQUE

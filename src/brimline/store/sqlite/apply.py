@@ -1,7 +1,7 @@
 """Applies writes as SQL, in an open transaction."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from brimline.store.base import (
@@ -31,19 +31,25 @@ PRUNE_EVERY = 100  # old keys are deleted together: the search costs more than t
 
 
 class WriteApplier:
-    """Applies one list of writes; `changed` are the sessions changed in the transaction so far."""
+    """Applies one list of writes.
 
-    def __init__(self, connection: sqlite3.Connection, changed: Iterable[str] = ()) -> None:
+    `changed` are the sessions changed in the transaction so far, with their new marks.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, changed: Mapping[str, int] | None = None
+    ) -> None:
         self._connection = connection
-        self.changed = dict.fromkeys(changed)
+        self.changed = dict(changed or {})
+        self._next_mark: int | None = None
 
     def apply(self, writes: Sequence[Write]) -> list[bool]:
         return apply_in_order(writes, self._apply_one)
 
     def mark_changes(self) -> None:
-        """Give every changed session a new mark, after all lists are applied."""
-        for session in self.changed:
-            self._connection.execute(sql.MARK_CHANGED, (session,))
+        """Give every changed session its new mark, after all lists are applied."""
+        for change in self.changed.items():
+            self._connection.execute(sql.MARK_CHANGED, change)
 
     def _apply_one(self, write: Write) -> bool:
         match write:
@@ -54,7 +60,8 @@ class WriteApplier:
             case PutThread(row):
                 return self._put(sql.THREADS, sql.PUT_THREAD, row, row.session)
             case PutCall(row):
-                return self._put(sql.CALLS, sql.PUT_CALL, row, row.session)
+                values = (*sql.CALLS.values(row), self._new_mark(row.session))
+                return self._execute(sql.PUT_CALL, values) and self._note_change(row.session)
             case PutCompaction(row):
                 return self._put(sql.COMPACTIONS, sql.PUT_COMPACTION, row, row.session)
             case RecordSignal():
@@ -82,8 +89,21 @@ class WriteApplier:
         return self._connection.execute(statement, values).rowcount > 0
 
     def _note_change(self, session: str) -> bool:
-        self.changed[session] = None
+        if session not in self.changed:
+            self.changed[session] = self._new_mark(session)
+            self._next_mark = self.changed[session] + 1
         return True
+
+    def _new_mark(self, session: str) -> int:
+        """Return the mark that a session has after this transaction if it changes."""
+        if session in self.changed:
+            return self.changed[session]
+        if self._next_mark is None:
+            self._next_mark = 1 + max(self.changed.values(), default=self._last_mark())
+        return self._next_mark
+
+    def _last_mark(self) -> int:
+        return self._connection.execute(sql.LAST_MARK).fetchone()[0]
 
     def _note_owner_change(self, statement: str, id: str) -> bool:
         return self._note_change(self._connection.execute(statement, (id,)).fetchone()[0])

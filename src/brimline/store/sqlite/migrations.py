@@ -280,6 +280,7 @@ _TWELFTH: Step = (
     "ALTER TABLE sessions ADD COLUMN machine TEXT",
     "ALTER TABLE calls ADD COLUMN cost REAL",
     "ALTER TABLE calls ADD COLUMN miss_cost REAL",
+    "ALTER TABLE calls ADD COLUMN mark INTEGER NOT NULL DEFAULT 0",
     "CREATE TABLE cursors (name TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID",
 )
 

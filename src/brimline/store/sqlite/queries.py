@@ -3,7 +3,7 @@
 import sqlite3
 from typing import Generic
 
-from brimline.store.rows import SignalRow
+from brimline.store.rows import CallRow, SignalRow
 from brimline.store.sqlite import statements as sql
 from brimline.store.sqlite.statements import RowT, Table
 
@@ -39,6 +39,9 @@ SESSION = Query(sql.SESSIONS, "id = ?")
 THREADS = SessionQuery(sql.THREADS, "ORDER BY session, thread")
 CALLS = Query(sql.CALLS, "session = ?", "ORDER BY thread, cycle, seq, call")
 CALLS_OF_THREAD = Query(sql.CALLS, "session = ? AND thread = ?", "ORDER BY cycle, seq, call")
+_CALLS_AFTER = (
+    f"{sql.CALLS.select} WHERE session = ? AND mark > ? ORDER BY thread, cycle, seq, call"
+)
 COMPACTIONS = SessionQuery(sql.COMPACTIONS, "ORDER BY session, thread, cycle")
 SIGNALS = SessionQuery(sql.SIGNALS, "ORDER BY place")
 SIGNALS_AFTER = f"""{sql.SIGNALS.select.replace("SELECT ", "SELECT place, ", 1)}
@@ -66,6 +69,10 @@ def signals_after(
 def cursor(connection: sqlite3.Connection, name: str) -> int:
     found = connection.execute("SELECT position FROM cursors WHERE name = ?", (name,)).fetchone()
     return found[0] if found else 0
+
+
+def calls_after(connection: sqlite3.Connection, session: str, mark: int) -> list[CallRow]:
+    return sql.CALLS.rows(connection.execute(_CALLS_AFTER, (session, mark)))
 
 
 def has_event(connection: sqlite3.Connection, key: str) -> bool:

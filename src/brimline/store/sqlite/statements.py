@@ -57,7 +57,11 @@ PUT_SESSION = f"{SESSIONS.insert} ON CONFLICT (id) {UPDATE_SESSION}"
 
 PUT_THREAD = f"{THREADS.insert} ON CONFLICT (session, thread) {UPDATE_THREAD}"
 
-PUT_CALL = f"{CALLS.insert} ON CONFLICT (session, thread, call) {UPDATE_CALL}"
+# A call has the mark that its session had after the call was last changed.
+PUT_CALL = f"""INSERT INTO calls ({list_columns(CALLS.fields)}, mark)
+VALUES ({", ".join("?" * len(CALLS.fields))}, ?)
+ON CONFLICT (session, thread, call)
+{UPDATE_CALL.replace(" SET ", " SET mark = excluded.mark, ", 1)}"""
 
 PUT_COMPACTION = f"{COMPACTIONS.insert} ON CONFLICT (session, thread, cycle) {UPDATE_COMPACTION}"
 
@@ -86,13 +90,13 @@ PUT_CURSOR = """INSERT INTO cursors (name, position) SELECT ?1, ?2 WHERE ?2 > 0
 ON CONFLICT (name) DO UPDATE SET position = excluded.position
 WHERE excluded.position > cursors.position"""
 
-_LAST_MARK = """SELECT max(mark)
+LAST_MARK = """SELECT max(mark)
 FROM (SELECT max(mark) AS mark FROM changes UNION ALL SELECT mark FROM given) AS marks"""
 
-MARK_CHANGED = f"""INSERT INTO changes (session, mark) VALUES (?, ({_LAST_MARK}) + 1)
+MARK_CHANGED = """INSERT INTO changes (session, mark) VALUES (?, ?)
 ON CONFLICT (session) DO UPDATE SET mark = excluded.mark"""
 
-KEEP_MARK = f"UPDATE given SET mark = ({_LAST_MARK})"
+KEEP_MARK = f"UPDATE given SET mark = ({LAST_MARK})"
 
 # Forget the sessions that were last seen before a time: what belongs to them goes first.
 FORGET_SESSIONS = (

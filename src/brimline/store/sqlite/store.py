@@ -93,6 +93,13 @@ class SqliteStore:
             return await self._read(query.CALLS, session)
         return await self._read(query.CALLS_OF_THREAD, session, thread)
 
+    async def calls_after(self, session: str, mark: int) -> list[CallRow]:
+        """The calls of a session that changed after a mark of `changes`, in their order.
+
+        With a mark of -1 all, also those of a file that an older version has written.
+        """
+        return await self._read(query.calls_after, session, mark)
+
     async def compactions(self, session: str | None = None) -> list[CompactionRow]:
         return await self._read(query.COMPACTIONS, session)
 
