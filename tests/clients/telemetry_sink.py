@@ -1,7 +1,8 @@
 """Stores the OpenTelemetry requests of a client: `telemetry_sink.py FILE COMMAND...`.
 
-Listens on OTLP's port on loopback while the command runs; each line of the file is a path and the
-body. It imports nothing of ours, because it runs with the client's environment.
+Listens on OTLP's port on loopback while the command runs; each line of the file has the path, the
+body and the header with the token. It imports nothing of ours, because it runs with the client's
+environment.
 """
 
 import base64
@@ -23,6 +24,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.headers.get("content-encoding") == "gzip":
             body = gzip.decompress(body)
         line = {"path": self.path, "body": base64.b64encode(body).decode()}
+        line["authorization"] = self.headers.get("authorization", "")
         with open(sys.argv[1], "a") as file:
             file.write(json.dumps(line) + "\n")
         self.send_response(200)

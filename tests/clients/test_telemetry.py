@@ -1,4 +1,4 @@
-"""The real clients with nothing set up but their own OpenTelemetry: every call, once."""
+"""The real clients with nothing but the settings of `brimline fleet snippet`: every call, once."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents import managed_settings
+from brimline.agents.managed_settings import TOKEN_MARK
 from server.running import Running
 
 from . import claude, codex, gemini, telemetry_sink
@@ -23,17 +25,22 @@ ENDPOINT = f"http://127.0.0.1:{telemetry_sink.PORT}"
 DISABLED = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY")
 
 
+def managed_texts(client: str) -> list[str]:
+    """The files that `brimline fleet snippet` prints; here they are the user's own."""
+    return [file.text for file in managed_settings(client, ENDPOINT).files]
+
+
+def write_file(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
 def run_claude(place: Place, sink: list[str]) -> ClientRun:
     environment = {
         name: value for name, value in claude.ENVIRONMENT.items() if name not in DISABLED
     }
-    environment |= {
-        "CLAUDE_CODE_ENABLE_TELEMETRY": "1",
-        "OTEL_LOGS_EXPORTER": "otlp",
-        "OTEL_METRICS_EXPORTER": "otlp",
-        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
-        "OTEL_EXPORTER_OTLP_ENDPOINT": ENDPOINT,
-    }
+    [settings] = managed_texts("claude")
+    write_file(place.home / ".claude/settings.json", settings)
     command = [*sink, require("claude"), "-p", "Go.", "--model", claude.MODEL]
     command += ["--allowedTools", "Bash"]
     return run_client(
@@ -42,9 +49,10 @@ def run_claude(place: Place, sink: list[str]) -> ClientRun:
 
 
 def run_codex(place: Place, sink: list[str]) -> ClientRun:
-    exporter = f'otel.exporter={{otlp-http={{endpoint="{ENDPOINT}/v1/logs",protocol="json"}}}}'
+    [settings] = managed_texts("codex")
+    write_file(place.home / ".codex/config.toml", settings)
     command = [*sink, require("codex"), "exec", "--skip-git-repo-check"]
-    for setting in (*codex.SETTINGS, exporter):
+    for setting in codex.SETTINGS:
         command += ["-c", setting]
     key = {"FAKE_KEY": "sk-dummy"}
     return run_client(
@@ -53,8 +61,9 @@ def run_codex(place: Place, sink: list[str]) -> ClientRun:
 
 
 def run_gemini(place: Place, sink: list[str]) -> ClientRun:
-    telemetry = {"enabled": True, "target": "local", "otlpEndpoint": ENDPOINT}
-    gemini.write_settings(place, {"telemetry": {**telemetry, "otlpProtocol": "http"}})
+    settings, variables = managed_texts("gemini")
+    file = gemini.write_settings(place, json.loads(settings))
+    write_file(file.with_name(".env"), variables)
     environment = dict(gemini.ENVIRONMENT)
     del environment["GEMINI_TELEMETRY_ENABLED"]
     command = [*sink, require("gemini"), "-p", "Go.", "--yolo"]
@@ -83,6 +92,7 @@ def test_every_call_of_the_telemetry_counts_once(
     for _ in range(2):  # an exporter sends again what was not acknowledged
         for line in requests.read_text().splitlines():
             exported = json.loads(line)
+            assert exported["authorization"] == f"Bearer {TOKEN_MARK}"
             if exported["path"] in ("/v1/logs", "/v1/metrics"):
                 body = json.loads(base64.b64decode(exported["body"]))
                 assert daemon.post(exported["path"], body) == {}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from brimline.agents.content import ContentReader
     from brimline.agents.hook_adapter import HookAdapter, StatusLineAdapter
     from brimline.agents.install_spec import InstallSpec
+    from brimline.agents.managed_settings import ManagedSettings
     from brimline.agents.telemetry import TelemetryReader
     from brimline.transcripts.source import Places, Source, Transcript
 
@@ -85,9 +86,13 @@ class Agent:
 @cache
 def agent_names() -> tuple[str, ...]:
     """The names of all agents, which are the folders of this package."""
+    return _folders_with("capabilities.py")
+
+
+def _folders_with(module: str) -> tuple[str, ...]:
     folder = os.path.dirname(__file__)  # pkgutil finds the same, and takes 1 ms to import
     names = sorted(os.listdir(folder))
-    return tuple(n for n in names if os.path.exists(os.path.join(folder, n, "capabilities.py")))
+    return tuple(name for name in names if os.path.exists(os.path.join(folder, name, module)))
 
 
 @cache
@@ -112,6 +117,18 @@ def telemetry_readers() -> "tuple[tuple[str, TelemetryReader], ...]":
         for agent in all_agents()
         if os.path.exists(os.path.join(folder, agent.name, "telemetry.py"))
     )
+
+
+def managed_clients() -> tuple[str, ...]:
+    """The clients whose telemetry an administrator can point at a server; not all are agents."""
+    return _folders_with("managed_settings.py")
+
+
+def managed_settings(client: str, url: str) -> "ManagedSettings":
+    """Return the settings that point a client's telemetry at a server; raises UnknownAgent."""
+    if client not in managed_clients():
+        raise UnknownAgent(client, managed_clients())
+    return import_module(f"{__name__}.{client}.managed_settings").managed_settings(url)
 
 
 def source(agent: str) -> "Source":

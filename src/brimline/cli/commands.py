@@ -43,6 +43,7 @@ COMMANDS = {
     "inbox": "list pending messages, or all messages of one session",
     "handoff": "save a handoff document; it is re-injected after compaction",
     "demo": "replay a recorded session",
+    "fleet": "print the settings that point clients at the fleet's server",
     "completion": "print the completion script of a shell",
 }
 

@@ -1,0 +1,67 @@
+"""`brimline fleet snippet`: settings that point the telemetry of clients at the fleet's server."""
+
+import argparse
+import re
+
+import msgspec
+
+from brimline.agents import managed_clients, managed_settings
+from brimline.agents.managed_settings import TOKEN_MARK, ManagedFile, ManagedSettings
+from brimline.cli.arguments import add_json, parse_agent
+from brimline.cli.context import Context, emit_json
+
+USAGE = "brimline fleet snippet [CLIENT] [--url URL] [--json]"
+EXAMPLE_URL = "https://brimline.example.com"
+ADDRESS = re.compile(r"https?://([\w.-]+|\[[0-9a-fA-F:]+\])(:\d{1,5})?(/[\w.~/-]*)?", re.ASCII)
+HOW = (
+    f"Replace {TOKEN_MARK} by a token with the scope `ingest`:\n"
+    "  brimline token create --database URL --organisation NAME --scope ingest\n"
+    "Whoever can read a file can use its token: give each team its own, and let it expire."
+)
+
+
+class Snippet(msgspec.Struct, frozen=True):
+    """What `fleet snippet --json` prints for each client."""
+
+    client: str
+    name: str
+    files: list[ManagedFile]
+    note: str
+
+
+def add_arguments(to: argparse.ArgumentParser) -> None:
+    to.usage = USAGE
+    help_text = "print managed settings for OpenTelemetry, and where each file goes"
+    to.add_argument("action", choices=("snippet",), metavar="snippet", help=help_text)
+    help_text = f"only this client: {', '.join(managed_clients())}"
+    to.add_argument("client", nargs="?", type=parse_agent, metavar="CLIENT", help=help_text)
+    help_text = f"the server's address (default {EXAMPLE_URL}, to be replaced)"
+    to.add_argument("--url", type=_parse_url, default=EXAMPLE_URL, help=help_text)
+    add_json(to)
+
+
+def _parse_url(text: str) -> str:
+    if not ADDRESS.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"expected an address such as {EXAMPLE_URL}: got {text!r}")
+    return text.rstrip("/")
+
+
+def run(context: Context, options: argparse.Namespace) -> int:
+    clients = [options.client] if options.client else managed_clients()
+    settings = {client: managed_settings(client, options.url) for client in clients}
+    if options.json:
+        rows = settings.items()
+        emit_json([Snippet(client, one.client, one.files, one.note) for client, one in rows])
+        return 0
+    print("\n".join([HOW, *(line for one in settings.values() for line in _lines(one))]))
+    return 0
+
+
+def _lines(settings: ManagedSettings) -> list[str]:
+    lines = ["", f"== {settings.client}", settings.note]
+    for file in settings.files:
+        places = f"Linux and macOS: {file.linux}"
+        if file.macos != file.linux:
+            places = f"Linux: {file.linux}\nmacOS: {file.macos}"
+        lines += ["", places, "", file.text.rstrip("\n")]
+    return lines
