@@ -20,7 +20,9 @@ from hypothesis.stateful import (
 from brimline.inbox import Message
 from brimline.store.base import (
     CancelMessages,
+    ClaimSession,
     EventKey,
+    ExpectRevision,
     ForgetSessions,
     MarkMessage,
     MoveMessage,
@@ -68,6 +70,7 @@ SESSIONS = st.builds(
     parent=maybe(NAMES),
     ended_at=maybe(TIMES),
     problem=maybe(TEXTS),
+    machine=maybe(NAMES),
 )
 THREADS = st.builds(
     ThreadRow,
@@ -150,6 +153,8 @@ WRITES: st.SearchStrategy[Write] = st.one_of(
     st.builds(PutHandoff, HANDOFFS),
     st.builds(UseHandoff, IDS, TIMES),
     st.builds(EventKey, NAMES, TIMES),
+    st.builds(ExpectRevision, NAMES, SMALL),
+    st.builds(ClaimSession, NAMES, NAMES),
     st.builds(ForgetSessions, st.sampled_from([0.5, 2.0])),
 )
 
@@ -169,6 +174,7 @@ async def everything(store: Store) -> list[object]:
         *(ask(name) for name in "ab" for ask in (store.compactions, store.last_handoffs)),
         store.calls("a", "b"),
         store.has_event("a"),
+        *(store.revision(name) for name in "ab"),
     )
     ordered = [msgspec.structs.replace(row, order=place) for place, row in enumerate(messages)]
     return [*read, ordered]

@@ -118,6 +118,28 @@ class PutCursor(msgspec.Struct, frozen=True):
     position: int
 
 
+class ExpectRevision(msgspec.Struct, frozen=True):
+    """Advance a session's revision by one; has no effect if the stored one is another.
+
+    Monitors that share a store notice with it that another one has changed the session.
+    """
+
+    session: str
+    revision: int
+
+
+class ClaimSession(msgspec.Struct, frozen=True):
+    """Record that a machine's daemon reports a session from now on, in place of telemetry.
+
+    The calls, threads and compactions that telemetry has reported are deleted, and the revision is
+    advanced. Has no effect if a machine is stored. A session that is not stored gets its machine
+    from the PutSession that follows.
+    """
+
+    session: str
+    machine: str
+
+
 class ForgetSessions(msgspec.Struct, frozen=True):
     """Delete every session that was last seen before a time, with all that belongs to it."""
 
@@ -138,6 +160,8 @@ Write: TypeAlias = (
     | UseHandoff
     | EventKey
     | PutCursor
+    | ExpectRevision
+    | ClaimSession
     | ForgetSessions
 )
 
@@ -151,8 +175,9 @@ class Store(Protocol):
     async def write(self, writes: Sequence[Write]) -> list[bool]:
         """Apply the writes in one transaction, in order; return for each if it had an effect.
 
-        An `EventKey` without effect stops the list: the rest has no effect either. If this raises,
-        none is stored. If the caller is cancelled, they may be stored or not.
+        An `EventKey` or an `ExpectRevision` without effect stops the list: the rest has no effect
+        either. If this raises, none is stored. If the caller is cancelled, they may be stored or
+        not.
         """
         ...
 
@@ -202,6 +227,10 @@ class Store(Protocol):
         """How far a reader has come; 0 if that is not stored."""
         ...
 
+    async def revision(self, session: str) -> int:
+        """The revision of a session; 0 if it has none."""
+        ...
+
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
         """The sessions that changed since a mark: each once, with the mark of its last change.
 
@@ -215,10 +244,10 @@ class Store(Protocol):
 
 
 def apply_in_order(writes: Sequence[Write], apply: Callable[[Write], bool]) -> list[bool]:
-    """Apply writes until an `EventKey` has no effect; return for each whether it had one."""
+    """Apply writes until one without effect stops them; return for each whether it had one."""
     effects = [False] * len(writes)
     for place, write in enumerate(writes):
         effects[place] = apply(write)
-        if isinstance(write, EventKey) and not effects[place]:
+        if isinstance(write, EventKey | ExpectRevision) and not effects[place]:
             break
     return effects

@@ -8,7 +8,9 @@ from msgspec.structs import asdict, replace
 from brimline.inbox import PENDING_STATES, Message
 from brimline.store.base import (
     CancelMessages,
+    ClaimSession,
     EventKey,
+    ExpectRevision,
     ForgetSessions,
     MarkMessage,
     MoveMessage,
@@ -50,6 +52,7 @@ class MemoryStore:
         self._last_position = 0
         self._event_keys: set[str] = set()
         self._cursors: dict[str, int] = {}
+        self._revisions: dict[str, int] = {}
         self._changes: dict[str, int] = {}
         self._mark = 0
         self._order = 0
@@ -103,6 +106,9 @@ class MemoryStore:
     async def cursor(self, name: str) -> int:
         return self._cursors.get(name, 0)
 
+    async def revision(self, session: str) -> int:
+        return self._revisions.get(session, 0)
+
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
         return sorted((mark, session) for session, mark in self._changes.items() if mark > after)
 
@@ -145,6 +151,11 @@ class MemoryStore:
                 if is_later:
                     self._cursors[name] = position
                 return is_later
+            case ExpectRevision(session, revision):
+                is_expected = self._revisions.get(session, 0) == revision
+                return is_expected and self._advance_revision(session)
+            case ClaimSession(session, machine):
+                return self._claim(session, machine)
             case ForgetSessions(before):
                 return self._forget(before)
 
@@ -232,15 +243,32 @@ class MemoryStore:
         self._note_change(old.session)
         return self._put(self._messages, id, replace(old, session=to))
 
+    def _advance_revision(self, session: str) -> bool:
+        self._revisions[session] = self._revisions.get(session, 0) + 1
+        return True
+
+    def _claim(self, session: str, machine: str) -> bool:
+        row = self._sessions.get(session)
+        if row is not None:
+            if row.machine is not None:
+                return False
+            self._sessions[session] = replace(row, machine=machine)
+        self._delete({session}, self._threads, self._calls, self._compactions)
+        return self._advance_revision(session) and self._note_change(session)
+
     def _forget(self, before: float) -> bool:
         ids = {row.id for row in self._sessions.values() if row.seen_at < before}
         for id in ids:
             del self._sessions[id]
             self._changes.pop(id, None)
-        for rows in self._tables:
-            for key in [key for key, row in rows.items() if row.session in ids]:
-                del rows[key]
+            self._revisions.pop(id, None)
+        self._delete(ids, *self._tables)
         return bool(ids)
+
+    def _delete(self, sessions: set[str], *tables: dict[Any, Any]) -> None:
+        for rows in tables:
+            for key in [key for key, row in rows.items() if row.session in sessions]:
+                del rows[key]
 
 
 def _fill(old: RowT, row: RowT, **changes: object) -> RowT:

@@ -160,6 +160,9 @@ class MeteredStore:
     async def cursor(self, name: str) -> int:
         return await self._store.cursor(name)
 
+    async def revision(self, session: str) -> int:
+        return await self._store.revision(session)
+
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
         return await self._store.changes(after)
 

@@ -55,6 +55,11 @@ UPDATE_CALL = f"""DO UPDATE SET {_replaced(_CALL)}
 WHERE (excluded.cycle, excluded.seq) >= (calls.cycle, calls.seq)
     AND ({_differs("calls", _CALL, _IF_ONE_IS_NULL)})"""
 
+UPDATE_REVISION = """DO UPDATE SET revision = excluded.revision
+WHERE revisions.revision = excluded.revision - 1"""
+
+ADVANCE_REVISION = "DO UPDATE SET revision = revisions.revision + 1"
+
 UPDATE_COMPACTION = f"""DO UPDATE SET
     inferred = compactions.inferred AND excluded.inferred,
     overflow = compactions.overflow OR excluded.overflow,

@@ -78,6 +78,7 @@ CREATE TABLE once (
         at REAL NOT NULL
     );
 INSERT INTO "once" VALUES(1,'e',1.0);
+CREATE TABLE revisions (session TEXT PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE sessions (
         id TEXT NOT NULL PRIMARY KEY,
         agent TEXT NOT NULL,

@@ -1,7 +1,7 @@
 """Applies writes as SQL, in an open transaction that has the lock of the organisation."""
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -9,7 +9,9 @@ from typing import Any, TypeAlias
 from brimline.inbox import Message
 from brimline.store.base import (
     CancelMessages,
+    ClaimSession,
     EventKey,
+    ExpectRevision,
     ForgetSessions,
     MarkMessage,
     MoveMessage,
@@ -37,8 +39,9 @@ Operation: TypeAlias = tuple[str, tuple[Any, ...]]  # a statement and its values
 class WriteApplier:
     """Applies lists of writes; `changed` are the sessions changed in the transaction so far.
 
-    Writes to different tables do not depend on each other, except that a repeated event stops its
-    list and a signal queues its messages. So the writes to one table are sent together, in order.
+    Writes to different tables do not depend on each other, except that some are barriers (gates,
+    which can stop their list, and deletions) and that a signal queues its messages. So the writes
+    to one table are sent together, in order.
     """
 
     def __init__(self, connection: Connection, organisation: str, locked: Any) -> None:
@@ -51,29 +54,45 @@ class WriteApplier:
 
     async def apply(self, lists: Sequence[Sequence[Write]]) -> list[list[bool]]:
         """Apply lists in order, then give every changed session a new mark."""
-        if all(map(_has_events_first, lists)):
+        claimed = await self._claimed_sessions(lists)
+        if all(_has_gates_first(writes, claimed) for writes in lists):
             effects = await self._apply_together(lists)
         else:
             effects = [await self._apply_list(writes) for writes in lists]
         await self._finish()
         return effects
 
+    async def _claimed_sessions(self, lists: Sequence[Sequence[Write]]) -> set[str]:
+        """Return the sessions with a machine among those that the lists claim."""
+        claims = {
+            sql.storable(write.session)
+            for writes in lists
+            for write in writes
+            if isinstance(write, ClaimSession)
+        }
+        if not claims:
+            return claims
+        rows = await self._connection.fetch(sql.CLAIMED_SESSIONS, self._organisation, list(claims))
+        return {row["id"] for row in rows}
+
     async def _apply_together(self, lists: Sequence[Sequence[Write]]) -> list[list[bool]]:
-        """Apply lists that have no event key but their first write, and forget no sessions."""
-        keys = [writes[0] for writes in lists if isinstance(writes[0], EventKey)]
-        new_keys = iter(await self._record_events(keys))
+        """Apply lists that begin with their gates: the gates of all, then the other writes."""
         effects = [[False] * len(writes) for writes in lists]
-        places: list[tuple[int, int]] = []  # of the writes that no repeated event stops
-        for number, writes in enumerate(lists):
-            if isinstance(writes[0], EventKey):
-                effects[number][0] = next(new_keys)
-                if effects[number][0]:
-                    places += [(number, place) for place in range(1, len(writes))]
-            else:
-                places += [(number, place) for place in range(len(writes))]
-        rows = [lists[number][place] for number, place in places]
-        for (number, place), effect in zip(places, await self._apply_rows(rows), strict=True):
-            effects[number][place] = effect
+        places = [(n, place) for n, writes in enumerate(lists) for place in range(len(writes))]
+        for kind in (ExpectRevision, EventKey):
+            gates = [(n, place) for n, place in places if isinstance(lists[n][place], kind)]
+            won = await self._pass_gates([lists[n][place] for n, place in gates])
+            for (n, place), effect in zip(gates, won, strict=True):
+                effects[n][place] = effect
+            closed = {n for (n, _), effect in zip(gates, won, strict=True) if not effect}
+            places = [
+                (n, place)
+                for n, place in places
+                if n not in closed and not isinstance(lists[n][place], kind)
+            ]
+        won = await self._apply_rows([lists[n][place] for n, place in places])
+        for (n, place), effect in zip(places, won, strict=True):
+            effects[n][place] = effect
         return effects
 
     async def _apply_list(self, writes: Sequence[Write]) -> list[bool]:
@@ -85,14 +104,16 @@ class WriteApplier:
             for write in run:
                 if isinstance(write, ForgetSessions):
                     effects.append(await self._forget(write.before))
-                elif isinstance(write, EventKey):
-                    effects += await self._record_events([write])
+                elif isinstance(write, ClaimSession):
+                    effects.append(await self._claim(write))
+                else:
+                    effects += await self._pass_gates([write])
                     if not effects[-1]:
                         return effects + [False] * (len(writes) - len(effects))
         return effects
 
     async def _apply_rows(self, writes: Sequence[Write]) -> list[bool]:
-        """Apply writes that are neither event keys nor deletions."""
+        """Apply writes that are no barriers."""
         effects = [False] * len(writes)
         sessions = sorted({write.row.session for write in writes if isinstance(write, PutCall)})
         if sessions:
@@ -122,17 +143,23 @@ class WriteApplier:
                 if session is not None:
                     self._changed[session] = None
 
-    async def _record_events(self, keys: Sequence[EventKey]) -> list[bool]:
-        effects = [False] * len(keys)
-        values = [
-            (self._organisation, sql.storable(event.key), event.at, number)
-            for number, event in enumerate(keys)
-        ]
-        if values:
-            for (number,) in await self._connection.fetchmany(sql.INSERT_EVENT_KEY, values):
-                effects[number] = True
-        self._event_keys += sum(effects)
+    async def _pass_gates(self, gates: Sequence[Write]) -> list[bool]:
+        """Apply event keys or expected revisions; those without effect stop their lists."""
+        effects = [False] * len(gates)
+        await self._run((_gate_operation(*gate) for gate in enumerate(gates)), effects)
+        passed = [gate for gate, effect in zip(gates, effects, strict=True) if effect]
+        self._event_keys += sum(isinstance(gate, EventKey) for gate in passed)
         return effects
+
+    async def _claim(self, claim: ClaimSession) -> bool:
+        if await self._claimed_sessions([[claim]]):
+            return False
+        session = sql.storable(claim.session)
+        for statement in sql.CLAIM_SESSION:
+            await self._execute(statement, session)
+        await self._execute(sql.SET_MACHINE, session, sql.storable(claim.machine))
+        self._changed[session] = None
+        return True
 
     async def _forget(self, before: float) -> bool:
         records = await self._connection.fetch(sql.OLD_SESSIONS, self._organisation, before)
@@ -182,15 +209,35 @@ async def drop_unused_partitions(connection: Connection) -> None:
             await connection.execute(f"DROP TABLE {record['relname']}")
 
 
-def _has_events_first(writes: Sequence[Write]) -> bool:
-    return all(_barrier(write) is None for write in writes[1:]) and not isinstance(
-        writes[0], ForgetSessions
+def _has_gates_first(writes: Sequence[Write], claimed: Container[str]) -> bool:
+    """Return whether only gates at the start of a list decide about its other writes.
+
+    The first gate is the revision. A claim of a claimed session has no effect.
+    """
+    gates = 0
+    for kind in (ExpectRevision, EventKey):
+        gates += len(writes) > gates and isinstance(writes[gates], kind)
+    return all(
+        _barrier(write) is None
+        or (isinstance(write, ClaimSession) and sql.storable(write.session) in claimed)
+        for write in writes[gates:]
     )
 
 
 def _barrier(write: Write) -> type[Write] | None:
     """Return the kind of a write that those before and after it depend on."""
-    return type(write) if isinstance(write, EventKey | ForgetSessions) else None
+    kinds = EventKey | ExpectRevision | ClaimSession | ForgetSessions
+    return type(write) if isinstance(write, kinds) else None
+
+
+def _gate_operation(number: int, write: Write) -> Operation:
+    match write:
+        case ExpectRevision(session, revision):
+            return sql.EXPECT_REVISION, (session, revision, number)
+        case EventKey(key, at):
+            return sql.INSERT_EVENT_KEY, (key, at, number)
+        case _:
+            raise TypeError(write)
 
 
 def _row_operation(number: int, write: Write) -> Operation | None:

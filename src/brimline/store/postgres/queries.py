@@ -49,4 +49,5 @@ LAST_HANDOFFS = Query(
 )
 HAS_EVENT = "SELECT 1 FROM event_keys WHERE organisation = $1 AND key = $2"
 CURSOR = "SELECT position FROM cursors WHERE organisation = $1 AND name = $2"
+REVISION = "SELECT revision FROM revisions WHERE organisation = $1 AND session = $2"
 CHANGES = "SELECT mark, session FROM changes WHERE organisation = $1 AND mark > $2 ORDER BY mark"

@@ -13,8 +13,10 @@ from asyncpg import Record
 from brimline.inbox import Message
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.upserts import (
+    ADVANCE_REVISION,
     UPDATE_CALL,
     UPDATE_COMPACTION,
+    UPDATE_REVISION,
     UPDATE_SESSION,
     UPDATE_THREAD,
     list_columns,
@@ -118,7 +120,7 @@ WHERE excluded.position > cursors.position
 RETURNING $4::int AS number, NULL::text AS session"""
 
 INSERT_EVENT_KEY = """INSERT INTO event_keys (organisation, key, at) VALUES ($1, $2, $3)
-ON CONFLICT (organisation, key) DO NOTHING RETURNING $4::int AS number"""
+ON CONFLICT (organisation, key) DO NOTHING RETURNING $4::int AS number, NULL AS session"""
 
 PRUNE_EVENT_KEYS = """DELETE FROM event_keys WHERE organisation = $1 AND place <= (
     SELECT place FROM event_keys WHERE organisation = $1 ORDER BY place OFFSET $2 - 1 LIMIT 1
@@ -129,12 +131,34 @@ SELECT $1::text, session, $2::bigint + number
 FROM unnest($3::text[]) WITH ORDINALITY AS changed (session, number)
 ON CONFLICT (organisation, session) DO UPDATE SET mark = excluded.mark"""
 
+# Without a row the revision is 0.
+EXPECT_REVISION = f"""INSERT INTO revisions (organisation, session, revision)
+SELECT $1, $2, $3::bigint + 1
+WHERE $3 = 0 OR EXISTS (SELECT FROM revisions WHERE organisation = $1 AND session = $2)
+ON CONFLICT (organisation, session) {UPDATE_REVISION}
+RETURNING $4::int AS number, NULL AS session"""
+
+CLAIMED_SESSIONS = """SELECT id FROM sessions
+WHERE organisation = $1 AND id = ANY($2::text[]) AND machine IS NOT NULL"""
+
+# What telemetry has reported of a session that a machine claims.
+CLAIM_SESSION = (
+    f"DELETE FROM calls WHERE organisation = $1 AND session = $2 AND day = {DAY_OF_SESSION}",
+    "DELETE FROM threads WHERE organisation = $1 AND session = $2",
+    "DELETE FROM compactions WHERE organisation = $1 AND session = $2",
+    f"""INSERT INTO revisions VALUES ($1, $2, 1)
+    ON CONFLICT (organisation, session) {ADVANCE_REVISION}""",
+)
+
+SET_MACHINE = "UPDATE sessions SET machine = $3 WHERE organisation = $1 AND id = $2"
+
 OLD_SESSIONS = "SELECT id FROM sessions WHERE organisation = $1 AND seen_at < $2"
 
 # What belongs to forgotten sessions, but calls.
 FORGET_SESSIONS = (
     *(table.forget for table in (THREADS, COMPACTIONS, SIGNALS, MESSAGES, HANDOFFS, SESSIONS)),
     "DELETE FROM changes WHERE organisation = $1 AND session = ANY($2::text[])",
+    "DELETE FROM revisions WHERE organisation = $1 AND session = ANY($2::text[])",
 )
 
 FORGET_CALL_DAYS = """DELETE FROM call_days WHERE organisation = $1 AND session = ANY($2::text[])

@@ -110,6 +110,10 @@ class PostgresStore:
         records = await self._fetch(query.CURSOR, sql.storable(name))
         return records[0]["position"] if records else 0
 
+    async def revision(self, session: str) -> int:
+        records = await self._fetch(query.REVISION, sql.storable(session))
+        return records[0]["revision"] if records else 0
+
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
         records = await self._fetch(query.CHANGES, after)
         return [(record["mark"], record["session"]) for record in records]

@@ -6,7 +6,9 @@ from typing import Any
 
 from brimline.store.base import (
     CancelMessages,
+    ClaimSession,
     EventKey,
+    ExpectRevision,
     ForgetSessions,
     MarkMessage,
     MoveMessage,
@@ -82,6 +84,10 @@ class WriteApplier:
                 return done and self._note_owner_change(sql.SESSION_OF_HANDOFF, id)
             case PutCursor(name, position):
                 return self._execute(sql.PUT_CURSOR, (name, position))
+            case ExpectRevision(session, revision):
+                return self._execute(sql.EXPECT_REVISION, (session, revision))
+            case ClaimSession(session, machine):
+                return self._claim(session, machine)
             case ForgetSessions(before):
                 return self._forget(before)
 
@@ -125,6 +131,14 @@ class WriteApplier:
         if inserted.lastrowid % PRUNE_EVERY == 0:
             self._connection.execute(sql.PRUNE_EVENT_KEYS, (inserted.lastrowid - MAX_EVENT_KEYS,))
         return True
+
+    def _claim(self, session: str, machine: str) -> bool:
+        if self._connection.execute(sql.MACHINE_OF_SESSION, (session,)).fetchone():
+            return False
+        for statement in sql.CLAIM_SESSION:
+            self._connection.execute(statement, (session,))
+        self._connection.execute(sql.SET_MACHINE, (machine, session))
+        return self._note_change(session)
 
     def _forget(self, before: float) -> bool:
         old = self._connection.execute(sql.OLD_SESSIONS, (before,)).fetchall()

@@ -282,6 +282,7 @@ _TWELFTH: Step = (
     "ALTER TABLE calls ADD COLUMN miss_cost REAL",
     "ALTER TABLE calls ADD COLUMN mark INTEGER NOT NULL DEFAULT 0",
     "CREATE TABLE cursors (name TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE revisions (session TEXT PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID",
 )
 
 # Each step migrates to the next version; version 0 is an empty database.

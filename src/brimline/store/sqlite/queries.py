@@ -79,6 +79,12 @@ def has_event(connection: sqlite3.Connection, key: str) -> bool:
     return bool(connection.execute("SELECT 1 FROM once WHERE key = ?", (key,)).fetchall())
 
 
+def revision(connection: sqlite3.Connection, session: str) -> int:
+    text = "SELECT revision FROM revisions WHERE session = ?"
+    row = connection.execute(text, (session,)).fetchone()
+    return row[0] if row else 0
+
+
 def changes(connection: sqlite3.Connection, after: int) -> list[tuple[int, str]]:
     text = "SELECT mark, session FROM changes WHERE mark > ? ORDER BY mark"
     return connection.execute(text, (after,)).fetchall()

@@ -9,8 +9,10 @@ import msgspec
 from brimline.inbox import Message
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.upserts import (
+    ADVANCE_REVISION,
     UPDATE_CALL,
     UPDATE_COMPACTION,
+    UPDATE_REVISION,
     UPDATE_SESSION,
     UPDATE_THREAD,
     list_columns,
@@ -98,14 +100,29 @@ ON CONFLICT (session) DO UPDATE SET mark = excluded.mark"""
 
 KEEP_MARK = f"UPDATE given SET mark = ({LAST_MARK})"
 
+# Without a row the revision is 0.
+EXPECT_REVISION = f"""INSERT INTO revisions (session, revision) SELECT ?1, ?2 + 1
+WHERE ?2 = 0 OR EXISTS (SELECT 1 FROM revisions WHERE session = ?1)
+ON CONFLICT (session) {UPDATE_REVISION}"""
+
+# What telemetry has reported of a session that a machine claims.
+CLAIM_SESSION = (
+    *(f"DELETE FROM {table.name} WHERE session = ?" for table in (THREADS, CALLS, COMPACTIONS)),
+    f"INSERT INTO revisions VALUES (?, 1) ON CONFLICT (session) {ADVANCE_REVISION}",
+)
+
+SET_MACHINE = "UPDATE sessions SET machine = ? WHERE id = ?"
+
 # Forget the sessions that were last seen before a time: what belongs to them goes first.
 FORGET_SESSIONS = (
     *(table.forget for table in SESSION_TABLES),
     f"DELETE FROM changes WHERE session IN ({OLD_SESSIONS})",
+    f"DELETE FROM revisions WHERE session IN ({OLD_SESSIONS})",
     "DELETE FROM sessions WHERE seen_at < ?",
 )
 
 SESSION_OF_MESSAGE = "SELECT session FROM messages WHERE id = ?"
+MACHINE_OF_SESSION = "SELECT machine FROM sessions WHERE id = ? AND machine IS NOT NULL"
 SESSION_OF_HANDOFF = "SELECT session FROM handoffs WHERE id = ?"
 
 

@@ -129,6 +129,9 @@ class SqliteStore:
     async def cursor(self, name: str) -> int:
         return await self._read(query.cursor, name)
 
+    async def revision(self, session: str) -> int:
+        return await self._read(query.revision, session)
+
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
         return await self._read(query.changes, after)
 

@@ -7,7 +7,7 @@
 `make` returns two stores on the same, empty file.
 """
 
-from brimline.testing.store import compactions, forgetting, messages, pairs, rows
+from brimline.testing.store import compactions, forgetting, messages, pairs, revisions, rows
 from brimline.testing.store.suite import CHECKS, PAIR_CHECKS, Check, Make, MakePair, PairCheck
 
 __all__ = [
@@ -21,5 +21,6 @@ __all__ = [
     "forgetting",
     "messages",
     "pairs",
+    "revisions",
     "rows",
 ]
