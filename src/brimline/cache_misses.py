@@ -177,7 +177,7 @@ def find_misses(thread: Thread) -> list[CacheMiss]:
     if is_compaction_thread(thread.name):
         return []  # these calls do not continue each other
     first = thread.dropped.count
-    finder, changes = MissFinder(first), _changes(thread)
+    finder, changes = MissFinder(first), prompt_changes(thread)
     misses: list[CacheMiss] = []
     for place, call in enumerate(thread.calls.in_order(), first):
         if place in changes:
@@ -190,7 +190,7 @@ def find_misses(thread: Thread) -> list[CacheMiss]:
     return misses
 
 
-def _changes(thread: Thread) -> Mapping[int, tuple[Change, str | None]]:
+def prompt_changes(thread: Thread) -> Mapping[int, tuple[Change, str | None]]:
     """Return what became of the prompt before a call, by the number of calls before it.
 
     The greatest change counts: a new cycle, then a rewind, then the others.

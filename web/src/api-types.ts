@@ -23,6 +23,8 @@ export interface components {
             };
             /** @default [] */
             problems: components["schemas"]["StoreProblem"][];
+            /** @default false */
+            fleet: boolean;
         };
         StoreProblem: {
             at: number;
@@ -197,6 +199,8 @@ export interface components {
             model: string | null;
             /** @default null */
             pending: number | null;
+            /** @default null */
+            calls_left: number | null;
             levels: number[];
             fullness: ("high" | "limit" | "low" | "medium") | null;
             pending_level: number | null;
@@ -472,6 +476,7 @@ export interface components {
             calls?: number;
             model?: string | null;
             pending?: number | null;
+            calls_left?: number | null;
             levels?: number[];
             fullness?: ("high" | "limit" | "low" | "medium") | null;
             pending_level?: number | null;

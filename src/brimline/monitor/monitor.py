@@ -23,9 +23,9 @@ from brimline.monitor.hook_reply import HookReplies
 from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.restore import restore_session
 from brimline.monitor.rules import Rules
-from brimline.monitor.session_state import SessionState
+from brimline.monitor.session_state import SessionState, calls_left_of
 from brimline.monitor.signal_history import MAX_CYCLES
-from brimline.monitor.signal_writes import SignalWriter, calls_left_of, hash_id
+from brimline.monitor.signal_writes import SignalWriter, hash_id
 from brimline.observations import DUPLICATE, EMPTY_REPLY, WITHOUT_REPLY, Observation, Reply
 from brimline.policy.levels import Fullness, figure_of
 from brimline.policy.signals import Signal, decide, expect_next_call

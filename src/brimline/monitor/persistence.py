@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from brimline.events import MAIN, Call
-from brimline.monitor.session_state import SessionState
+from brimline.monitor.call_costs import CallCosts
+from brimline.monitor.session_state import SessionState, calls_left_of
 from brimline.observations import Observation
 from brimline.store.base import PutCall, PutCompaction, PutSession, PutThread, Write
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
@@ -24,6 +25,7 @@ class StoredRows:
         self._pending_session: SessionRow | None = None
         self._readings: dict[str, Reading] = {}
         self._calls: dict[str, tuple[int, Call]] = {}
+        self._costs: dict[str, CallCosts] = {}
         self._compactions: dict[tuple[str, int], CompactionRow] = {}
 
     def pending_writes(
@@ -63,6 +65,7 @@ class StoredRows:
         """Drop a thread: if it goes on, all of it is written again."""
         self._readings.pop(thread, None)
         self._calls.pop(thread, None)
+        self._costs.pop(thread, None)
 
     def _differs(self, row: SessionRow) -> bool:
         known = self._session
@@ -77,7 +80,8 @@ class StoredRows:
             if last is not None and thread.calls.get(last.id) != last:
                 first = first - 1 if last.id in thread.calls else 0
             if first < thread.call_count:
-                yield from _call_rows(state.id, thread, first)
+                costs = self._costs.setdefault(name, CallCosts())
+                yield from _call_rows(state.id, thread, first, costs)
 
 
 def _session_row(observation: Observation, state: SessionState) -> SessionRow:
@@ -101,6 +105,7 @@ def _session_row(observation: Observation, state: SessionState) -> SessionRow:
 
 def _thread_row(state: SessionState, name: str, reading: Reading) -> ThreadRow:
     thread = state.folded.threads.get(name)
+    left = calls_left_of(state, name, reading)
     return ThreadRow(
         session=state.id,
         thread=name,
@@ -122,13 +127,15 @@ def _thread_row(state: SessionState, name: str, reading: Reading) -> ThreadRow:
         calls=thread.call_count if thread else 0,
         model=thread.model if thread else None,
         pending=reading.pending,
+        calls_left=left and left.calls,
     )
 
 
-def _call_rows(session: str, thread: Thread, first: int) -> Iterator[CallRow]:
+def _call_rows(session: str, thread: Thread, first: int, costs: CallCosts) -> Iterator[CallRow]:
     """Yield the rows of a thread's calls from a place on, as far as they are in memory."""
     first = max(first, thread.dropped.count)
-    for place, call in enumerate(thread.calls_from(first), first):
+    calls = zip(thread.calls_from(first), costs.costs_from(thread, first), strict=True)
+    for place, (call, (cost, miss_cost)) in enumerate(calls, first):
         yield CallRow(
             session=session,
             thread=thread.name,
@@ -142,6 +149,8 @@ def _call_rows(session: str, thread: Thread, first: int) -> Iterator[CallRow]:
             model=call.model,
             at=call.at,
             cache_write_1h=call.usage.cache_write_1h,
+            cost=cost,
+            miss_cost=miss_cost,
         )
 
 

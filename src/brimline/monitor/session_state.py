@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from brimline.events import MAIN
+from brimline.forecast import PACE_CALLS, CallsLeft, calls_left
 from brimline.monitor.client_reported import ClientReported
 from brimline.monitor.pending_inputs import PendingInputs
 from brimline.monitor.snapshot import PROGRAM, TRANSCRIPT, Snapshot
@@ -286,3 +287,11 @@ class SessionState:
         }
         self._last_snapshot = None  # it holds the threads too
         return released
+
+
+def calls_left_of(state: SessionState, thread: str, reading: Reading) -> CallsLeft | None:
+    """Return how many calls are left until the limit, at the pace of this cycle."""
+    known = state.folded.threads.get(thread)
+    if known is None or reading.held is None or reading.limit is None:
+        return None
+    return calls_left(known.recent_sents(PACE_CALLS), reading.held, reading.limit.tokens)

@@ -6,11 +6,10 @@ import msgspec
 
 from brimline.agents import capabilities_of
 from brimline.events import MAIN
-from brimline.forecast import PACE_CALLS, CallsLeft, calls_left
 from brimline.inbox import MESSAGE_LIFETIME_S, Message
 from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.rules import Rules
-from brimline.monitor.session_state import SessionState
+from brimline.monitor.session_state import SessionState, calls_left_of
 from brimline.monitor.texts import TemplateValues, describe_pending
 from brimline.policy.levels import figure_of
 from brimline.policy.signals import (
@@ -29,14 +28,6 @@ from brimline.tracker import Reading
 def hash_id(*parts: str) -> str:
     """Return an id that is the same for the same parts."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-
-
-def calls_left_of(state: SessionState, thread: str, reading: Reading) -> CallsLeft | None:
-    """Return how many calls are left until the limit, at the pace of this cycle."""
-    known = state.folded.threads.get(thread)
-    if known is None or reading.held is None or reading.limit is None:
-        return None
-    return calls_left(known.recent_sents(PACE_CALLS), reading.held, reading.limit.tokens)
 
 
 class SignalWriter(msgspec.Struct, frozen=True):

@@ -51,7 +51,8 @@ class SessionRow(msgspec.Struct, frozen=True):
 class ThreadRow(msgspec.Struct, frozen=True):
     """A thread as it is now. The version with the higher (cycle, seq) is the later one.
 
-    `pending` is an estimate of the tokens that came in since the last call.
+    `pending` is an estimate of the tokens that came in since the last call, `calls_left` a forecast
+    of the calls until the limit.
     """
 
     session: str
@@ -74,6 +75,7 @@ class ThreadRow(msgspec.Struct, frozen=True):
     calls: int = 0
     model: str | None = None
     pending: int | None = None
+    calls_left: int | None = None
 
 
 class CallRow(msgspec.Struct, frozen=True):

@@ -126,11 +126,11 @@ CREATE TABLE threads (
         percent_raw REAL,
         percent_of_limit REAL,
         peak_sent INTEGER,
-        calls INTEGER NOT NULL, model TEXT, pending INTEGER,
+        calls INTEGER NOT NULL, model TEXT, pending INTEGER, calls_left INTEGER,
         PRIMARY KEY (session, thread)
     ) WITHOUT ROWID
     ;
-INSERT INTO "threads" VALUES('s','main',1,2,'hook','measured',2.0,10,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,0,NULL,NULL);
+INSERT INTO "threads" VALUES('s','main',1,2,'hook','measured',2.0,10,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,0,NULL,NULL,NULL);
 CREATE INDEX messages_of_session ON messages (session);
 CREATE INDEX messages_that_wait ON messages (session)
     WHERE state IN ('queued', 'handed')

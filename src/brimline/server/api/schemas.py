@@ -22,7 +22,8 @@ class DaemonStatus(msgspec.Struct, frozen=True):
     """The status of a running daemon; `demo` is set if it shows recorded sessions.
 
     `hooks` is the time of the last hook or status line of each agent since the daemon started.
-    `problems` are recent problems with the store's file.
+    `problems` are recent problems with the store's file. `fleet` is set by a fleet's server, which
+    has no local files.
     """
 
     version: str
@@ -35,6 +36,7 @@ class DaemonStatus(msgspec.Struct, frozen=True):
     demo: bool = False
     hooks: dict[str, float] = {}
     problems: list[StoreProblem] = []
+    fleet: bool = False
 
 
 class PageLink(msgspec.Struct, frozen=True):

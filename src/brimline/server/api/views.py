@@ -178,6 +178,7 @@ class Views:
         main = next((thread for thread in thread_views if thread.thread == MAIN), None)
         last = handoffs[0] if handoffs else None
         left = self._monitor.calls_left(row.id)
+        stored_left = main.calls_left if main else None
         return SessionView(
             session=_for_view(row),
             threads=thread_views,
@@ -186,7 +187,7 @@ class Views:
             trend=self._trend(row.id),
             handoff=_handoff_status(last, main.calls if main else None),
             unread=sum(each.level is None for each in pending),
-            calls_left=left and left.calls,
+            calls_left=left.calls if left else stored_left,
             calls_left_range=left and left.range,
             last_handoff_path=last.path if last and not last.draft else None,
             resume_command=resume_command(row.agent, row.id, row.project),

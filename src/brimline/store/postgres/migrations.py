@@ -265,6 +265,22 @@ _SECOND: Step = (
     )
     """,
     "CREATE INDEX signals_by_place ON signals (organisation, place)",
+    "ALTER TABLE threads ADD COLUMN calls_left BIGINT",
+    # The fleet view: what each session cost in an hour.
+    f"""
+    CREATE TABLE session_hours (
+        organisation {_TEXT} NOT NULL,
+        session {_TEXT} NOT NULL,
+        hour BIGINT NOT NULL,
+        calls BIGINT NOT NULL,
+        cost DOUBLE PRECISION,
+        miss_cost DOUBLE PRECISION,
+        PRIMARY KEY (organisation, hour, session)
+    )
+    """,
+    "CREATE INDEX session_hours_of_session ON session_hours (organisation, session, hour)",
+    "CREATE INDEX calls_by_time ON calls (organisation, session, at)",
+    "CREATE INDEX compactions_by_time ON compactions (organisation, at)",
 )
 
 # Each step migrates to the next version; version 0 is an empty database.

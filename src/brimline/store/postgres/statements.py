@@ -159,6 +159,7 @@ FORGET_SESSIONS = (
     *(table.forget for table in (THREADS, COMPACTIONS, SIGNALS, MESSAGES, HANDOFFS, SESSIONS)),
     "DELETE FROM changes WHERE organisation = $1 AND session = ANY($2::text[])",
     "DELETE FROM revisions WHERE organisation = $1 AND session = ANY($2::text[])",
+    "DELETE FROM session_hours WHERE organisation = $1 AND session = ANY($2::text[])",
 )
 
 FORGET_CALL_DAYS = """DELETE FROM call_days WHERE organisation = $1 AND session = ANY($2::text[])

@@ -283,6 +283,7 @@ _TWELFTH: Step = (
     "ALTER TABLE calls ADD COLUMN mark INTEGER NOT NULL DEFAULT 0",
     "CREATE TABLE cursors (name TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE TABLE revisions (session TEXT PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID",
+    "ALTER TABLE threads ADD COLUMN calls_left INTEGER",
 )
 
 # Each step migrates to the next version; version 0 is an empty database.

@@ -90,7 +90,7 @@ async def sessions_are_listed_last_seen_first(store: Store) -> None:
 @check
 async def thread_is_stored_with_all_fields(store: Store) -> None:
     """Every field of a thread is stored, also before its session is."""
-    fields = (1.5, 2, 3, 200_000, "set", 170_000, "learned", 0.1, 120.5, 0.2, 8, 9, "m", 12)
+    fields = (1.5, 2, 3, 200_000, "set", 170_000, "learned", 0.1, 120.5, 0.2, 8, 9, "m", 12, 3)
     row = ThreadRow("s", "main", 2, 7, "hook", "measured", *fields)
     bare = ThreadRow("s", "agent-1", 0, 0, "hook", "unknown")
     other = ThreadRow("t", "main", 0, 0, "hook", "unknown")
@@ -114,7 +114,7 @@ async def thread_is_ordered_by_cycle_and_seq(store: Store) -> None:
 @check
 async def call_is_stored_with_all_fields(store: Store) -> None:
     """Every field of a call is stored, also large counts."""
-    row = CallRow("s", "main", TEXT, 2**53 + 1, 0, 1, 2**40, 3, 4, "m", 1.5, 3)
+    row = CallRow("s", "main", TEXT, 2**53 + 1, 0, 1, 2**40, 3, 4, "m", 1.5, 3, 0.25, 0.125)
     await store.write([PutCall(row)])
     assert await store.calls("s", "main") == [row]
 

@@ -1,0 +1,46 @@
+"""What the calls of a thread cost, and what a cache miss added to each."""
+
+from collections.abc import Iterator
+from copy import copy
+
+from brimline.cache_misses import MissFinder, prompt_changes
+from brimline.events import Call, is_compaction_thread
+from brimline.prices import compute_cost, day_of, tier_of
+from brimline.tracker import Thread
+
+
+class CallCosts:
+    """The costs of one thread's calls, whose rows are made again only for the last ones.
+
+    The finder has seen all calls but the last, which a later copy may replace.
+    """
+
+    __slots__ = ("_finder", "_seen")
+
+    def __init__(self) -> None:
+        self._finder, self._seen = MissFinder(), 0
+
+    def costs_from(self, thread: Thread, first: int) -> Iterator[tuple[float | None, float | None]]:
+        """Yield cost and miss cost, in USD, of each call in memory from a place on."""
+        calls = thread.calls_from(first)
+        if is_compaction_thread(thread.name):  # these calls do not continue each other
+            yield from ((_cost_of(call), None) for call in calls)
+            return
+        changes = prompt_changes(thread)
+        if not thread.dropped.count <= self._seen <= first:
+            self._finder, self._seen = MissFinder(thread.dropped.count), thread.dropped.count
+        for place, call in enumerate(thread.calls_from(self._seen), self._seen):
+            is_last = place + 1 == thread.call_count
+            finder = copy(self._finder) if is_last else self._finder
+            change, rewound_to = changes.get(place, (None, None))
+            miss = finder.add(call, change, thread.calls.get(rewound_to or ""))
+            self._seen = place if is_last else place + 1
+            if place >= first:
+                yield _cost_of(call), miss.cost if miss else None
+
+
+def _cost_of(call: Call) -> float | None:
+    """Return the cost by list prices, else by the client; None if neither is known."""
+    tier = tier_of(call.model, call.usage)
+    dollars = compute_cost(call.model, day_of(call.at), tier, call.usage, call.service_tier)
+    return call.cost if dollars is None else dollars
