@@ -346,3 +346,49 @@ def test_refused_uplink_url_is_shown_without_its_password(tmp_path: Path) -> Non
     with pytest.raises(InvalidSettings, match="got a URL with a user") as raised:
         Workspace(tmp_path).load(env={"BRIMLINE_UPLINK_URL": "http://user:secret@fleet.example"})
     assert "secret" not in str(raised.value)
+
+
+def test_collectors_are_read_from_the_file_and_the_environment(tmp_path: Path) -> None:
+    there = Workspace(tmp_path)
+    there.user(
+        '[telemetry]\nexport = "http://collector:4318"\nforward = "https://otel.example/base"\n'
+        'headers = {Authorization = "Basic eA=="}\n'
+    )
+    telemetry = there.load().telemetry
+    assert (telemetry.export, telemetry.forward) == (
+        "http://collector:4318",
+        "https://otel.example/base",
+    )
+    assert (telemetry.headers, telemetry.forward_headers) == ({"Authorization": "Basic eA=="}, {})
+    env = {
+        "BRIMLINE_TELEMETRY_EXPORT": "http://[::1]:4318",
+        "BRIMLINE_TELEMETRY_HEADERS": "api-key=a=b, x-tenant = one,",
+        "BRIMLINE_TELEMETRY_FORWARD": "http://localhost:9",
+        "BRIMLINE_TELEMETRY_FORWARD_HEADERS": "api-key=c",
+    }
+    telemetry = there.load(env=env).telemetry
+    assert (telemetry.export, telemetry.forward) == ("http://[::1]:4318", "http://localhost:9")
+    assert telemetry.headers == {"api-key": "a=b", "x-tenant": "one"}
+    assert telemetry.forward_headers == {"api-key": "c"}
+
+
+@pytest.mark.parametrize("url", ["collector:4318", "http://", "grpc://collector", "http://c:high"])
+@pytest.mark.parametrize("field", ["export", "forward"])
+def test_collector_address_must_be_http(tmp_path: Path, field: str, url: str) -> None:
+    with pytest.raises(InvalidSettings, match=rf"telemetry\.{field}: (expected http://HOST|Port)"):
+        Workspace(tmp_path).load(env={f"BRIMLINE_TELEMETRY_{field.upper()}": url})
+
+
+def test_collector_address_has_no_password(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettings, match="credentials in headers") as raised:
+        Workspace(tmp_path).load(env={"BRIMLINE_TELEMETRY_EXPORT": "http://user:secret@c:4318"})
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("header", ["a b=secret", "=secret", "key=secret\r\nother: 1"])
+def test_header_that_cannot_be_sent_is_refused_without_its_value(
+    tmp_path: Path, header: str
+) -> None:
+    with pytest.raises(InvalidSettings, match=r"telemetry\.headers.*name of an HTTP") as raised:
+        Workspace(tmp_path).load(env={"BRIMLINE_TELEMETRY_HEADERS": header})
+    assert "secret" not in str(raised.value)

@@ -26,6 +26,7 @@
     │   These are caught inside their package and never reach a caller:
     ├── RequestRefused        a request that gets an error response (server.api.responses)
     ├── HttpFailed            a request to another server that got no answer (http_client)
+    ├── CollectorBusy         telemetry that a collector may take later (server.export.collector)
     ├── TransportFailed       a notice that could not be sent (notify.transports)
     ├── ClientTimeout         a client that did not answer in time (baselines.process)
     └── Unanswered            a client that rejected a request, or ended (baselines.request)

@@ -23,7 +23,7 @@ class HttpFailed(BrimlineError):
 
 
 class HttpReply(NamedTuple):
-    """An answer; the names of headers are in lower case."""
+    """An answer; the names of headers are in lower case, a long body is cut off."""
 
     status: int
     headers: Mapping[str, str]
@@ -150,8 +150,6 @@ class _ReplyReader:
 
     def feed(self, data: bytes) -> None:
         self._parser.feed_data(data)
-        if len(self._body) > MAX_REPLY_BYTES:
-            raise HttpFailed(f"the answer is larger than {MAX_REPLY_BYTES >> 20} MiB")
 
     def at_end(self) -> HttpReply:
         """Return the reply of a server that ends it by closing the connection."""
@@ -171,7 +169,7 @@ class _ReplyReader:
         self.keeps_open = self._parser.should_keep_alive()  # not known any more after the body
 
     def on_body(self, body: bytes) -> None:
-        self._body += body
+        self._body += body[: MAX_REPLY_BYTES - len(self._body)]
 
     def on_message_complete(self) -> None:
         self.is_complete = True

@@ -104,6 +104,19 @@ class UplinkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     titles: bool = False
 
 
+class TelemetrySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """OpenTelemetry collectors that get our readings and signals, and what clients send here.
+
+    `export` and `forward` are their addresses, such as http://localhost:4318, without `/v1/logs`.
+    `headers` are sent to `export`, `forward_headers` to `forward`: what lets us in there.
+    """
+
+    export: str | None = None
+    headers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    forward: str | None = None
+    forward_headers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+
+
 _UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
@@ -138,6 +151,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stop: StopSettings = StopSettings()
     daemon: Daemon = Daemon()
     uplink: UplinkSettings = UplinkSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
 
     @property
     def overrides(self) -> Overrides:
@@ -261,23 +275,54 @@ def _convert(values: dict[str, Any], place: str) -> Settings:
         raise InvalidSettings(place, f"line.{field}", problem)
     if settings.uplink.url is not None:
         _check_server_url(settings.uplink.url, place)
+    _check_collectors(settings.telemetry, place)
     return settings
 
 
 def _check_server_url(url: str, place: str) -> None:
     """Raise InvalidSettings unless a token can be sent there; others must not read it."""
+    scheme, host = _split_url(url, "uplink.url", place)
+    is_private = bool(host) if scheme == "https" else is_loopback(host)
+    if scheme not in ("http", "https") or not is_private:
+        expected = "expected https://HOST[:PORT], or http:// for a server on this machine"
+        raise InvalidSettings(place, "uplink.url", f"{expected}: got {_without_user(url)}")
+
+
+def _check_collectors(telemetry: TelemetrySettings, place: str) -> None:
+    """Raise InvalidSettings if a collector's address or a header cannot be used."""
+    for field in ("export", "forward"):
+        url: str | None = getattr(telemetry, field)
+        if url is None:
+            continue
+        scheme, host = _split_url(url, f"telemetry.{field}", place)
+        if scheme not in ("http", "https") or not host or _without_user(url) != url:
+            expected = "expected http://HOST:PORT or https://HOST, credentials in headers"
+            raise InvalidSettings(
+                place, f"telemetry.{field}", f"{expected}: got {_without_user(url)}"
+            )
+    for field in ("headers", "forward_headers"):
+        headers: dict[str, str] = getattr(telemetry, field)
+        for name, value in headers.items():
+            if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII) or not value.isprintable():
+                problem = "expected the name of an HTTP header, and a value in one line"
+                raise InvalidSettings(place, f"telemetry.{field}.{name}", problem)
+
+
+def _split_url(url: str, field: str, place: str) -> tuple[str, str]:
+    """Return the scheme and the host; raises InvalidSettings."""
     from urllib.parse import urlsplit
 
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port  # which raises if it is no number
     except ValueError as error:
-        raise InvalidSettings(place, "uplink.url", str(error)) from error
-    is_private = bool(host) if parts.scheme == "https" else is_loopback(host)
-    if parts.scheme not in ("http", "https") or not is_private:
-        expected = "expected https://HOST[:PORT], or http:// for a server on this machine"
-        shown = url if parts.username is None else "a URL with a user"
-        raise InvalidSettings(place, "uplink.url", f"{expected}: got {shown}")
+        raise InvalidSettings(place, field, str(error)) from error
+    return parts.scheme, host
+
+
+def _without_user(url: str) -> str:
+    """Return what may be shown of a URL: it may have a password."""
+    return "a URL with a user" if "@" in url else url
 
 
 def line_problems(line: LineSettings) -> Iterator[tuple[str, str]]:
@@ -345,6 +390,12 @@ def _table(text: str) -> dict[str, int]:
     return {name.strip(): int(tokens.replace("_", "")) for name, _, tokens in pairs}
 
 
+def _texts(text: str) -> dict[str, str]:
+    """`name=value,name=value`, as in OTEL_EXPORTER_OTLP_HEADERS."""
+    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
 _READERS: dict[str, Callable[[str], Any]] = {
     "windows": _table,
     LOOP_WINDOWS: _number_or_table,
@@ -362,4 +413,8 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "daemon.database": str,
     "uplink.url": str,
     "uplink.token": str,
+    "telemetry.export": str,
+    "telemetry.headers": _texts,
+    "telemetry.forward": str,
+    "telemetry.forward_headers": _texts,
 }

@@ -1,0 +1,67 @@
+"""An OpenTelemetry collector: requests are sent until it takes or refuses them."""
+
+import asyncio
+from collections.abc import Mapping
+
+from brimline.errors import BrimlineError
+from brimline.http_client import HttpClient, HttpFailed
+from brimline.server.retry import RateLimitedLog, growing_pauses
+
+# The statuses after which the OTLP specification has a client try again.
+RETRYABLE = (429, 502, 503, 504)
+MAX_RETRY_AFTER_S = 60.0
+
+
+class CollectorBusy(BrimlineError):
+    """The collector cannot take a request now; `retry_after_s` is its wish."""
+
+    def __init__(self, problem: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(problem)
+        self.retry_after_s = retry_after_s
+
+
+class Collector:
+    """Sends requests to one collector, one at a time; `name` is for the log."""
+
+    def __init__(self, name: str, address: str, headers: Mapping[str, str]) -> None:
+        self._name, self._headers = name, headers
+        self._client = HttpClient(address)
+        self._log = RateLimitedLog()
+
+    async def send(self, path: str, headers: Mapping[str, str], body: bytes) -> bool:
+        """Send until the collector answers; return whether it took the request.
+
+        A failure is retried after a growing pause, for as long as it takes.
+        """
+        for pause in growing_pauses():
+            try:
+                return await self.try_to_send(path, headers, body)
+            except CollectorBusy as busy:
+                await asyncio.sleep(max(pause, busy.retry_after_s))
+        raise AssertionError("pauses do not end")
+
+    async def try_to_send(self, path: str, headers: Mapping[str, str], body: bytes) -> bool:
+        """Send once; return whether the collector took it; raises CollectorBusy."""
+        try:
+            reply = await self._client.post(body, {**headers, **self._headers}, path)
+        except HttpFailed as error:
+            raise self._busy(str(error)) from error
+        if reply.is_success:
+            return True
+        problem = f"the collector answered {path} with HTTP status {reply.status}"
+        if reply.status in RETRYABLE:
+            raise self._busy(problem, _seconds(reply.headers.get("retry-after", "")))
+        self._log.warn(f"{self._name}: request dropped", HttpFailed(problem))
+        return False
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _busy(self, problem: str, retry_after_s: float = 0.0) -> CollectorBusy:
+        self._log.warn(f"{self._name}: will retry", HttpFailed(problem))
+        return CollectorBusy(problem, retry_after_s)
+
+
+def _seconds(retry_after: str) -> float:
+    """Return the seconds of a `Retry-After`; 0 for a date, which we do not read."""
+    return min(float(retry_after), MAX_RETRY_AFTER_S) if retry_after.isdecimal() else 0.0
