@@ -392,3 +392,27 @@ def test_header_that_cannot_be_sent_is_refused_without_its_value(
     with pytest.raises(InvalidSettings, match=r"telemetry\.headers.*name of an HTTP") as raised:
         Workspace(tmp_path).load(env={"BRIMLINE_TELEMETRY_HEADERS": header})
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('trusted_proxies = ["proxy"]', "fleet.trusted_proxies: expected addresses or networks"),
+        ('proxy_user_header = "X User"', "fleet.proxy_user_header: expected the name of a header"),
+        ("requests_per_minute = 0", "fleet.requests_per_minute: expected more than 0"),
+        ("bytes_per_minute = -1", "fleet.bytes_per_minute: expected more than 0"),
+    ],
+)
+def test_impossible_settings_of_a_fleet_are_refused(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    there = Workspace(tmp_path)
+    there.user(f"[fleet]\n{text}")
+    with pytest.raises(InvalidSettings, match=problem):
+        there.load()
+
+
+def test_trusted_proxies_are_addresses_and_networks(tmp_path: Path) -> None:
+    there = Workspace(tmp_path)
+    there.user('[fleet]\ntrusted_proxies = ["10.1.2.3/8", "::1"]\nproxy_user_header = "X-User"')
+    assert there.load().fleet.trusted_proxies == ("10.1.2.3/8", "::1")

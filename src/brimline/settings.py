@@ -117,6 +117,22 @@ class TelemetrySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     forward_headers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
+class FleetSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A fleet's server: users that a proxy has signed in, and the limits of each token.
+
+    A request from one of `trusted_proxies`, addresses or networks, is that of the user whom
+    `proxy_user_header` names. These users belong to `proxy_organisation` and have `proxy_scopes`.
+    A token, or a user, may send so many requests and bytes a minute to each replica.
+    """
+
+    proxy_user_header: str | None = None
+    trusted_proxies: tuple[str, ...] = ()
+    proxy_organisation: str = "default"
+    proxy_scopes: tuple[Literal["read", "act"], ...] = ("read", "act")
+    requests_per_minute: int = 12_000
+    bytes_per_minute: int = 256 << 20
+
+
 _UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
@@ -152,6 +168,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     daemon: Daemon = Daemon()
     uplink: UplinkSettings = UplinkSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+    fleet: FleetSettings = FleetSettings()
 
     @property
     def overrides(self) -> Overrides:
@@ -276,6 +293,8 @@ def _convert(values: dict[str, Any], place: str) -> Settings:
     if settings.uplink.url is not None:
         _check_server_url(settings.uplink.url, place)
     _check_collectors(settings.telemetry, place)
+    for field, problem in _fleet_problems(settings.fleet):
+        raise InvalidSettings(place, f"fleet.{field}", problem)
     return settings
 
 
@@ -339,6 +358,22 @@ def line_problems(line: LineSettings) -> Iterator[tuple[str, str]]:
     for field in ("calm", "warm", "hot"):
         if colours.code(colour := getattr(line, field)) is None:
             yield field, f"expected {colours.ALLOWED}: got {colour!r}"
+
+
+def _fleet_problems(fleet: FleetSettings) -> Iterator[tuple[str, str]]:
+    for address in fleet.trusted_proxies:
+        from ipaddress import ip_network  # only a server needs it: it takes 2 ms
+
+        try:
+            ip_network(address, strict=False)
+        except ValueError:
+            yield "trusted_proxies", f"expected addresses or networks: got {address!r}"
+    header = fleet.proxy_user_header
+    if header is not None and not re.fullmatch(r"[A-Za-z0-9-]+", header):
+        yield "proxy_user_header", f"expected the name of a header: got {header!r}"
+    for field in ("requests_per_minute", "bytes_per_minute"):
+        if (limit := getattr(fleet, field)) <= 0:
+            yield field, f"expected more than 0: got {limit}"
 
 
 def _toml(path: Path) -> dict[str, Any]:

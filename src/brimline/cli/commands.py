@@ -42,6 +42,7 @@ COMMANDS = {
     "send": "send a message to a session",
     "inbox": "list pending messages, or all messages of one session",
     "handoff": "save a handoff document; it is re-injected after compaction",
+    "token": "create, list and revoke the tokens of a fleet's server",
     "demo": "replay a recorded session",
     "fleet": "print the settings that point clients at the fleet's server",
     "completion": "print the completion script of a shell",
@@ -93,7 +94,7 @@ def _context(options: argparse.Namespace, folder: Path) -> Context:
     if database := getattr(options, "database", None):
         arguments["daemon"] = {"database": database}
     # The daemon is the user's, wherever it is started: a project's settings do not apply to it.
-    project = Path("/") if options.command == "serve" else folder
+    project = Path("/") if options.command in ("serve", "token") else folder
     return Context.for_terminal(places, load(places.env, places.home, project, arguments))
 
 

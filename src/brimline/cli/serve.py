@@ -18,9 +18,11 @@ from brimline.cli.store_problems import print_store_problems
 from brimline.errors import AlreadyRunning, InvalidSettings, NotRunning
 from brimline.server.api.access import LINK_PATH
 from brimline.server.sockets import DaemonUnresponsive
+from brimline.store.postgres import translated_import_error
 from brimline.terminal.text import format_age
 
 USAGE = """brimline serve [--port N] [--database URL] [--background | --demo]
+       brimline serve --database URL --listen HOST:PORT [--tls-cert FILE --tls-key FILE]
        brimline serve --status [--json] | --stop"""
 ANY_PORT = 0  # the usual port, or any free one if that is taken
 
@@ -31,6 +33,12 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("--port", type=_port, metavar="N", help=help_text)
     about = "keep sessions in a PostgreSQL database (postgresql://...) instead of a file"
     to.add_argument("--database", metavar="URL", help=about)
+    about = "run a fleet's server there, for machines and people with tokens"
+    to.add_argument("--listen", type=_listen_address, metavar="HOST:PORT", help=about)
+    to.add_argument("--tls-cert", metavar="FILE", help="with --listen: its certificate chain, PEM")
+    to.add_argument("--tls-key", metavar="FILE", help="with --listen: its private key, PEM")
+    about = "with --listen: a proxy in front of it speaks TLS"
+    add_flag(to, "--behind-proxy", about)
     which = to.add_mutually_exclusive_group()
     for name, help_text in (
         ("--background", "start the daemon and return when it is ready"),
@@ -51,8 +59,21 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def _listen_address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not bare or not port.isdecimal() or int(port) >= 1 << 16:
+        raise argparse.ArgumentTypeError(f"expected HOST:PORT: got {text!r}")
+    return bare, int(port)
+
+
 def run(context: Context, options: argparse.Namespace) -> int:
     """Run the daemon until Ctrl-C, or ask about the one that runs."""
+    if options.listen is not None:
+        return _serve_fleet(context, options)
+    if options.tls_cert or options.tls_key or options.behind_proxy:
+        problem = "missing: --tls-cert, --tls-key and --behind-proxy are for a fleet's server"
+        raise InvalidSettings("argument", "--listen", problem)
     if options.stop:
         return _stop(context)
     if options.status:
@@ -77,6 +98,29 @@ def _serve_in_foreground(context: Context, port: int | None) -> int:
         if (one := background.find_unresponsive_daemon(context)) is not None:
             raise one from None
         raise
+
+
+def _serve_fleet(context: Context, options: argparse.Namespace) -> int:
+    """Run a replica of a fleet's server until Ctrl-C."""
+    for name in ("port", "background", "autostart", "demo", "status", "stop"):
+        if getattr(options, name):
+            raise InvalidSettings("argument", f"--{name}", "not allowed with --listen")
+    database = context.settings.daemon.database
+    if database is None:
+        problem = (
+            "missing: a fleet's server needs PostgreSQL; pass its URL, or set BRIMLINE_DATABASE"
+        )
+        raise InvalidSettings("argument", "--database", problem)
+    with translated_import_error():
+        from brimline.server.fleet.server import FleetServer, ListenAddress
+    host, port = options.listen
+    address = ListenAddress(host, port, options.tls_cert, options.tls_key, options.behind_proxy)
+    _run_event_loop(FleetServer(context.settings, database, address).run(_print_fleet_address))
+    return 0
+
+
+def _print_fleet_address(url: str) -> None:
+    print(f"Brimline's server is running at {url} (Ctrl-C stops it)", flush=True)
 
 
 def _demo(port: int | None) -> int:

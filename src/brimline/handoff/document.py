@@ -65,6 +65,15 @@ def read_document(path: str | Path, *, owner: int | None = None) -> Document:
     return Document(shown, text, sha256(data).hexdigest(), len(data), before.st_mtime)
 
 
+def receive_document(text: str, name: str, at: float) -> Document:
+    """Return a document that was received as text; raises InvalidHandoff."""
+    _check_text(text, name)
+    document = Document.of(text, name, at)
+    if document.size > MAX_DOCUMENT_BYTES:
+        raise InvalidHandoff(name, f"too large: {document.size:,} bytes", SIZE_HINT)
+    return document
+
+
 def _open(path: str | Path, shown: str) -> int:
     try:
         return os.open(path, OPEN_FLAGS)
@@ -114,10 +123,14 @@ def _decode(data: bytes, shown: str) -> str:
         raise InvalidHandoff(
             shown, f"invalid UTF-8 at byte {error.start}", ENCODING_HINT
         ) from error
+    _check_text(text, shown)
+    return text
+
+
+def _check_text(text: str, shown: str) -> None:
     if "\0" in text:
         raise InvalidHandoff(
             shown, f"NUL character at position {text.index(chr(0))}", ENCODING_HINT
         )
     if not text.strip():
         raise InvalidHandoff(shown, "it is empty", EMPTY_HINT)
-    return text

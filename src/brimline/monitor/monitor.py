@@ -206,10 +206,11 @@ class Monitor:
         urgency: Urgency = "sequential",
         sender: str = "user",
         blocks_stop: bool = False,
+        id: str | None = None,
     ) -> str:
         """Queue a message for a session, which reads who sent it; return its id."""
         now = self._clock()
-        id = hash_id("message", session, text, sender, repr(now))
+        id = id or hash_id("message", session, text, sender, repr(now))
         sender = "user" if sender == BRIMLINE else sender  # no one poses as Brimline
         message = Message(
             id,

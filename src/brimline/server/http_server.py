@@ -15,7 +15,7 @@ from typing import cast
 
 import msgspec
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from brimline.server.api.responses import RETRY_AFTER_S, RETRY_HINT
@@ -135,8 +135,16 @@ class _Server(uvicorn.Server):
         yield
 
 
-def create_server(app: Starlette, limits: ConnectionLimits) -> uvicorn.Server:
-    """Return a server; set `should_exit` to stop it after the current requests."""
+def create_server(
+    app: ASGIApp,
+    limits: ConnectionLimits,
+    certificate: str | None = None,
+    key: str | None = None,
+) -> uvicorn.Server:
+    """Return a server; set `should_exit` to stop it after the current requests.
+
+    With a certificate it speaks TLS.
+    """
 
     class Protocol(LimitedProtocol):
         pass
@@ -150,6 +158,9 @@ def create_server(app: Starlette, limits: ConnectionLimits) -> uvicorn.Server:
         access_log=False,
         lifespan="off",
         timeout_graceful_shutdown=1,
+        proxy_headers=False,  # else a client on this machine could claim another address
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
     )
     return _Server(config)
 
@@ -160,19 +171,19 @@ def stop_on_signals(stop: Callable[[], None]) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop)
 
 
-def raise_descriptor_limit() -> int:
+def raise_descriptor_limit(max_connections: int = MAX_TCP_CONNECTIONS) -> int:
     """Raise the limit of open files; return how many TCP connections fit in."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_TCP_CONNECTIONS + RESERVED_DESCRIPTORS
+    wanted = max_connections + RESERVED_DESCRIPTORS
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if 0 <= soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
         soft = allowed
     if soft < 0:
-        return MAX_TCP_CONNECTIONS
-    return min(MAX_TCP_CONNECTIONS, max(soft // 2, soft - RESERVED_DESCRIPTORS))
+        return max_connections
+    return min(max_connections, max(soft // 2, soft - RESERVED_DESCRIPTORS))
 
 
 def _raw_response(status: int, error: str) -> bytes:

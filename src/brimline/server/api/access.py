@@ -59,10 +59,10 @@ class AccessControl:
         return f"{self._cookie_name}={self._page_token.decode()}; {fields}"
 
     def has_secret(self, authorization: bytes | None) -> bool:
-        return hmac.compare_digest(_bearer_token(authorization), self._secret)
+        return hmac.compare_digest(bearer_token(authorization), self._secret)
 
     def has_hook_token(self, authorization: bytes | None) -> bool:
-        return hmac.compare_digest(_bearer_token(authorization), self._hook_token)
+        return hmac.compare_digest(bearer_token(authorization), self._hook_token)
 
     def has_cookie(self, cookies: bytes | None) -> bool:
         try:
@@ -78,6 +78,7 @@ class AccessControl:
         return f"brimline-{self._port}"
 
 
-def _bearer_token(authorization: bytes | None) -> bytes:
+def bearer_token(authorization: bytes | None) -> bytes:
+    """Return what follows `Bearer` in an Authorization header; empty if there is none."""
     value = authorization or b""
     return value[len(BEARER) :].strip() if value[: len(BEARER)].lower() == BEARER else b""

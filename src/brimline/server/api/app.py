@@ -120,6 +120,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 )
 
 
+ERROR_HANDLERS = {
+    BrimlineError: refusal_response,
+    RequestRefused: refusal_response,
+    HTTPException: http_error_response,
+    Exception: failure_response,
+}
+
+
 def create_app(
     store: Store,
     parts: Sequence[Routes],
@@ -146,13 +154,7 @@ def create_api(
         *(_route(store, part, each, check) for part in parts for each in part.endpoints),
         *page_routes(),
     ]
-    handlers = {
-        BrimlineError: refusal_response,
-        RequestRefused: refusal_response,
-        HTTPException: http_error_response,
-        Exception: failure_response,
-    }
-    app = Starlette(routes=routes, exception_handlers=handlers)
+    app = Starlette(routes=routes, exception_handlers=ERROR_HANDLERS)
     app.add_middleware(BodyLimit)
     app.add_middleware(LoadLimit)
     return app

@@ -57,7 +57,7 @@ class RequestGuard:
         elif (refusal := self._refusal(scope)) is not None:
             await refusal(scope, receive, send)
         else:
-            await self._pass_on(scope, receive, send)
+            await pass_on(self._app, scope, receive, send)
 
     def _refusal(self, scope: Scope) -> Response | None:
         port = tcp_port(scope)
@@ -83,20 +83,21 @@ class RequestGuard:
         is_hook = scope["method"] == "POST" and scope["path"].startswith(HOOKS)
         return is_hook and self._access.has_hook_token(authorization)
 
-    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on; respond with 503 if the daemon stops before a response has begun."""
-        begun = False
 
-        async def note_start(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
+async def pass_on(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Pass a request on; respond with 503 if the daemon stops before a response has begun."""
+    begun = False
 
-        try:
-            await self._app(scope, receive, note_start)
-        except asyncio.CancelledError:
-            if not begun:
-                await json_response(SHUTTING_DOWN, 503)(scope, receive, send)
+    async def note_start(message: Message) -> None:
+        nonlocal begun
+        begun = True
+        await send(message)
+
+    try:
+        await app(scope, receive, note_start)
+    except asyncio.CancelledError:
+        if not begun:
+            await json_response(SHUTTING_DOWN, 503)(scope, receive, send)
 
 
 class BodyLimit:
@@ -137,9 +138,8 @@ def find_misdirection(headers: Sequence[tuple[bytes, bytes]], port: int) -> str 
     Other names could be pointed at 127.0.0.1 by a web page. A request without an Origin comes from
     no page; a page of another port belongs to another program.
     """
-    for name in SINGLE_HEADERS:
-        if sum(name == other for other, _ in headers) > 1:
-            return f"more than one {name.decode().title()} header"
+    if problem := find_repeated_header(headers):
+        return problem
     values = dict(headers)
     host = values.get(b"host", b"")
     if not is_own_host(host, port):
@@ -148,6 +148,16 @@ def find_misdirection(headers: Sequence[tuple[bytes, bytes]], port: int) -> str 
         return "the request comes from a page of another origin"
     if values.get(b"sec-fetch-site") not in OPEN_SITES:
         return "the request comes from another site"
+    return None
+
+
+def find_repeated_header(
+    headers: Sequence[tuple[bytes, bytes]], more: Sequence[bytes] = ()
+) -> str | None:
+    """Return which header that may be sent once was sent again; `more` are added to ours."""
+    for name in (*SINGLE_HEADERS, *more):
+        if sum(name == other for other, _ in headers) > 1:
+            return f"more than one {name.decode().title()} header"
     return None
 
 

@@ -95,6 +95,13 @@ class NewHandoff(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     author: str = "agent"
 
 
+class NewHandoffText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A handoff document by its text, for a session of another machine."""
+
+    text: str
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_CHARS)] = "handoff.md"
+
+
 class NewClear(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A document to continue from after a clear; `pane` may be omitted if hooks reported it."""
 

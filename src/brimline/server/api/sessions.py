@@ -148,15 +148,7 @@ class SessionRoutes:
 
     async def send(self, request: Request) -> Response:
         """Queue a message; the session may be unknown yet."""
-        new = await read_body(request, NewMessage)
-        if not new.text.strip():
-            raise RequestRefused(422, "the message is empty", "Write what the agent should read.")
-        if (size := utf16_length(new.text)) > MAX_CONTEXT_CHARS:
-            raise RequestRefused(
-                413,
-                f"the message has {size:,} characters, at most {MAX_CONTEXT_CHARS:,} are allowed",
-                TOO_LONG_HINT,
-            )
+        new = await read_message(request)
         urgency = "urgent" if new.urgent else "sequential"
         session = _session_id(request)
         id = await self._monitor.send(session, new.text, urgency, new.sender, new.blocks_stop)
@@ -167,12 +159,8 @@ class SessionRoutes:
         return json_response(Sent(id, why_not is None, why_not), 201)
 
     async def cancel(self, request: Request) -> Response:
-        session, id = request.path_params["id"], request.path_params["message"]
-        for message in await self._store.messages(session):
-            if message.id == id:
-                return json_response(Cancelled(await self._monitor.cancel(message)))
-        problem = f"session {session} has no message {id!r}"
-        raise RequestRefused(404, problem, "Run `brimline inbox` to list messages.")
+        message = await find_message(self._store, request)
+        return json_response(Cancelled(await self._monitor.cancel(message)))
 
     async def take_messages(self, request: Request, row: SessionRow) -> Response:
         return json_response(await self._monitor.take_messages(row.id))
@@ -246,6 +234,30 @@ class SessionRoutes:
         """Return the time of an event, or the present if it is missing or far in the future."""
         now = self._clock()
         return at if at is not None and 0 < at < now + MAX_CLOCK_SKEW_S else now
+
+
+async def find_message(store: Store, request: Request) -> Message:
+    """Return the message that a path names; raises RequestRefused."""
+    session, id = request.path_params["id"], request.path_params["message"]
+    for message in await store.messages(session):
+        if message.id == id:
+            return message
+    problem = f"session {session} has no message {id!r}"
+    raise RequestRefused(404, problem, "Run `brimline inbox` to list messages.")
+
+
+async def read_message(request: Request) -> NewMessage:
+    """Decode a message to queue; raises RequestRefused, also if an agent could not read it."""
+    new = await read_body(request, NewMessage)
+    if not new.text.strip():
+        raise RequestRefused(422, "the message is empty", "Write what the agent should read.")
+    if (size := utf16_length(new.text)) > MAX_CONTEXT_CHARS:
+        raise RequestRefused(
+            413,
+            f"the message has {size:,} characters, at most {MAX_CONTEXT_CHARS:,} are allowed",
+            TOO_LONG_HINT,
+        )
+    return new
 
 
 def _array_response(items: Sequence[bytes], turns: Turns) -> Response:

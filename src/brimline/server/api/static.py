@@ -1,5 +1,6 @@
 """The static files of the dashboard."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from starlette.requests import Request
@@ -25,7 +26,7 @@ SIGN_IN_HEADERS = HEADERS | {
     "content-security-policy": SIGN_IN_POLICY,
     "cache-control": "no-store",
 }
-SIGN_IN_PAGE = """<!doctype html>
+PLAIN_PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Brimline</title>
 <style>
@@ -36,14 +37,17 @@ h1 { font-size: 1.25rem; margin: 0 0 .75rem; }
 pre { font: 15px/1.4 ui-monospace, monospace; padding: .75rem 1rem; border-radius: .5rem;
       background: color-mix(in srgb, currentColor 8%, transparent); }
 p.quiet { opacity: .7; font-size: .875rem; }
+input, button { font: inherit; padding: .4rem .6rem; }
+input { width: 100%; box-sizing: border-box; margin: .25rem 0 .75rem; }
 </style>
-<h1>Brimline is running, but this browser is not signed in</h1>
+{content}
+</html>
+"""
+SIGN_IN_CONTENT = """<h1>Brimline is running, but this browser is not signed in</h1>
 <p>{reason} Open the page from a terminal of the same user:</p>
 <pre>brimline open</pre>
 <p class="quiet">The command makes a link that works once. Your browser then stays signed in for 30
-days.</p>
-</html>
-"""
+days.</p>"""
 NOT_SIGNED_IN = "Only the user who runs the daemon may see its sessions."
 USED_LINK = "This link has been used, or is older than an hour."
 FOREVER = "public, max-age=31536000, immutable"  # names contain a hash of the content
@@ -51,8 +55,12 @@ FOREVER = "public, max-age=31536000, immutable"  # names contain a hash of the c
 
 def sign_in_response(reason: str = NOT_SIGNED_IN) -> Response:
     """Return the page that says how to open the dashboard."""
-    page = SIGN_IN_PAGE.replace("{reason}", reason)
-    return Response(page, 401, SIGN_IN_HEADERS, media_type="text/html")
+    return plain_page(SIGN_IN_CONTENT.replace("{reason}", reason), 401)
+
+
+def plain_page(content: str, status: int, headers: Mapping[str, str] = SIGN_IN_HEADERS) -> Response:
+    """Return a page of a few words, which needs no other file."""
+    return Response(PLAIN_PAGE.replace("{content}", content), status, headers, "text/html")
 
 
 def page_routes() -> list[Route]:

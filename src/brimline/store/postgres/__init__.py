@@ -15,20 +15,20 @@ DEFAULT_ORGANISATION = "default"
 
 async def open_database(url: str) -> "PostgresDatabase":
     """Open a fleet's database; raises StoreFailed, also if asyncpg is not installed."""
-    with _translated_import_error():
+    with translated_import_error():
         from brimline.store.postgres.database import PostgresDatabase
     return await PostgresDatabase.open(url)
 
 
 async def open_postgres(url: str, organisation: str = DEFAULT_ORGANISATION) -> "PostgresStore":
     """Open the store of an organisation; raises StoreFailed, also if asyncpg is not installed."""
-    with _translated_import_error():
+    with translated_import_error():
         from brimline.store.postgres.store import PostgresStore
     return await PostgresStore.open(url, organisation)
 
 
 @contextmanager
-def _translated_import_error() -> Generator[None, None, None]:
+def translated_import_error() -> Generator[None, None, None]:
     """Raise StoreFailed if asyncpg is not installed."""
     try:
         yield

@@ -1,0 +1,186 @@
+"""`brimline token`: the tokens that machines, telemetry and people show to a fleet's server."""
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from brimline.cli.arguments import add_json
+from brimline.cli.context import Context, emit_json, print_table
+from brimline.errors import InvalidRequest, InvalidSettings
+from brimline.settings import seconds
+from brimline.store.postgres import DEFAULT_ORGANISATION, open_database, translated_import_error
+from brimline.terminal.text import Cell, Column, format_age, strip_control
+
+if TYPE_CHECKING:
+    from brimline.store.postgres.database import PostgresDatabase
+    from brimline.store.postgres.tokens import TokenRow
+
+ResultT = TypeVar("ResultT")
+
+USAGE = """brimline token create --name NAME --scope SCOPE ... [--expires SPAN]
+       brimline token list
+       brimline token revoke ID"""
+ACTIONS = ("create", "list", "revoke")
+SCOPES = ("ingest", "read", "act")
+DEFAULT_LIFETIME = "90d"
+NEVER = "never"
+
+COLUMNS = (
+    Column("id", min_width=12),
+    Column("name", min_width=8),
+    Column("scopes", drop_order=3),
+    Column("state", min_width=7),
+    Column("created", right=True, drop_order=1),
+    Column("used", right=True, drop_order=2),
+)
+
+
+class TokenShown(msgspec.Struct, frozen=True):
+    """A token; `token` is its text, which only `create` shows, once. Times are in Unix seconds."""
+
+    id: str
+    name: str
+    organisation: str
+    scopes: tuple[str, ...]
+    created_at: float
+    expires_at: float | None
+    revoked_at: float | None
+    last_used_at: float | None
+    token: str | None = None
+
+
+def add_arguments(to: argparse.ArgumentParser) -> None:
+    to.usage = USAGE
+    help_text = "create, list or revoke"
+    to.add_argument("action", choices=ACTIONS, metavar="ACTION", help=help_text)
+    to.add_argument("id", nargs="?", metavar="ID", help="with revoke: the id of a token")
+    to.add_argument("--name", help="with create: whose it is; messages and the audit log show it")
+    help_text = (
+        "with create, once or more: ingest (report sessions), read (see them), "
+        "act (send messages and handoffs)"
+    )
+    to.add_argument("--scope", action="append", choices=SCOPES, metavar="SCOPE", help=help_text)
+    help_text = f"with create: valid this long, or `{NEVER}` to expire (default {DEFAULT_LIFETIME})"
+    to.add_argument("--expires", metavar="SPAN", default=DEFAULT_LIFETIME, help=help_text)
+    help_text = f"whose tokens (default {DEFAULT_ORGANISATION!r})"
+    to.add_argument("--organisation", metavar="NAME", default=DEFAULT_ORGANISATION, help=help_text)
+    help_text = "the fleet's database (default BRIMLINE_DATABASE)"
+    to.add_argument("--database", metavar="URL", help=help_text)
+    add_json(to)
+
+
+def run(context: Context, options: argparse.Namespace) -> int:
+    if (options.id is not None) != (options.action == "revoke"):
+        problem = "not allowed here" if options.id else "missing: `brimline token list` lists ids"
+        raise InvalidSettings("argument", "ID", problem)
+    if options.action == "create":
+        return _create(context, options)
+    if options.action == "list":
+        return _list(context, options)
+    return _revoke(context, options)
+
+
+def _create(context: Context, options: argparse.Namespace) -> int:
+    with translated_import_error():
+        from brimline.server.fleet.tokens import create_token
+    name, now = (options.name or "").strip(), time.time()
+    if not name:
+        raise InvalidSettings("argument", "--name", "missing: name the machine, team or person")
+    if not name.isprintable():
+        raise InvalidSettings("argument", "--name", f"expected printable text: got {name!r}")
+    if not options.scope:
+        raise InvalidSettings("argument", "--scope", f"missing: one or more of {_list_scopes()}")
+    lifetime_s = None if options.expires == NEVER else seconds(options.expires, "--expires")
+    expires_at = None if lifetime_s is None else now + lifetime_s
+    text, row = create_token(options.organisation, name, options.scope, now, expires_at)
+    _use_database(context, lambda database: database.tokens.insert(row))
+    if options.json:
+        emit_json(_shown(row, text))
+        return 0
+    print(text)
+    until = f"expires in {options.expires}" if lifetime_s else "never expires"
+    about = f"id {row.id}, scopes {', '.join(row.scopes)}, {until}. It is not shown again."
+    print(about, file=sys.stderr)  # standard output has the token alone, for scripts
+    return 0
+
+
+def _list(context: Context, options: argparse.Namespace) -> int:
+    """List tokens, without those of browsers that are signed in."""
+    rows = _use_database(context, lambda database: database.tokens.list(options.organisation))
+    rows = [row for row in rows if row.parent is None]
+    if options.json:
+        emit_json([_shown(row) for row in rows])
+    elif not rows:
+        print(f"no tokens of {strip_control(options.organisation)}")
+    else:
+        print_table(context, COLUMNS, [_cells(row, context.now) for row in rows])
+    return 0
+
+
+def _revoke(context: Context, options: argparse.Namespace) -> int:
+    def revoke(database: "PostgresDatabase") -> Awaitable[bool]:
+        return database.tokens.revoke(options.organisation, options.id, time.time())
+
+    if not _use_database(context, revoke):
+        raise InvalidRequest(
+            f"no valid token {options.id!r} of {options.organisation}",
+            "`brimline token list` lists ids.",
+        )
+    if options.json:
+        emit_json({"revoked": options.id})
+    else:
+        print(f"revoked {strip_control(options.id)}: servers refuse it within seconds")
+    return 0
+
+
+def _use_database(
+    context: Context, use: "Callable[[PostgresDatabase], Awaitable[ResultT]]"
+) -> ResultT:
+    """Open the database of the settings for one request."""
+    url = context.settings.daemon.database
+    if url is None:
+        problem = "missing: pass the URL of the fleet's PostgreSQL, or set BRIMLINE_DATABASE"
+        raise InvalidSettings("argument", "--database", problem)
+
+    async def request(url: str) -> ResultT:
+        database = await open_database(url)
+        try:
+            return await use(database)
+        finally:
+            await database.close()
+
+    return asyncio.run(request(url))
+
+
+def _shown(row: "TokenRow", text: str | None = None) -> TokenShown:
+    shown = msgspec.convert(row, TokenShown, from_attributes=True)
+    return msgspec.structs.replace(shown, token=text)
+
+
+def _cells(row: "TokenRow", now: float) -> list[Cell]:
+    used = "never" if row.last_used_at is None else format_age(now - row.last_used_at)
+    return [
+        Cell(row.id),
+        Cell(strip_control(row.name)),
+        Cell(", ".join(row.scopes)),
+        Cell(_state(row, now)),
+        Cell(format_age(now - row.created_at)),
+        Cell(used),
+    ]
+
+
+def _state(row: "TokenRow", now: float) -> str:
+    if row.revoked_at is not None:
+        return "revoked"
+    if row.expires_at is None:
+        return "valid"
+    return "expired" if row.expires_at <= now else f"{(row.expires_at - now) / 86_400:.0f} days"
+
+
+def _list_scopes() -> str:
+    return ", ".join(SCOPES)

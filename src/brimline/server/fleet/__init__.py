@@ -1,0 +1,1 @@
+"""A replica of a fleet's server, on PostgreSQL."""

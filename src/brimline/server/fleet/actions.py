@@ -1,0 +1,128 @@
+"""What people send to agents through a fleet's server; the audit log has it before it is sent."""
+
+import secrets
+import time
+from collections.abc import Callable
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from brimline.handoff.document import receive_document
+from brimline.monitor.monitor import Monitor
+from brimline.server.api.identity import Identity, find_identity
+from brimline.server.api.openapi import Endpoint
+from brimline.server.api.responses import RequestRefused, json_response, read_body
+from brimline.server.api.schemas import Cancelled, NewHandoffText, NewMessage, Sent
+from brimline.server.api.sessions import SESSION_PATH, find_message, read_message
+from brimline.store.base import Store
+from brimline.store.postgres.audit import AuditLog, AuditRow
+from brimline.store.rows import HandoffRow, SessionRow
+
+ID_BYTES = 16
+MAX_ENTRIES = 1_000
+DEFAULT_ENTRIES = 100
+
+NOT_TYPED = "a server cannot type into a pane"
+NO_MACHINE_HINT = (
+    "Only its client's telemetry reports this session. Run Brimline's daemon with an uplink on its "
+    "machine to send to it."
+)
+
+
+class AuditEntry(msgspec.Struct, frozen=True):
+    """Who sent what to which agent: the id of a message, or the SHA-256 of a handoff's text.
+
+    `place` is the entry's position in the log: `before=PLACE` lists the entries before it.
+    """
+
+    at: float
+    actor: str
+    action: str
+    session: str | None
+    subject: str | None
+    place: int
+
+
+class ActionRoutes:
+    """Messages and handoffs to the sessions of machines, which get them by their uplinks."""
+
+    endpoints = (
+        Endpoint("POST", f"{SESSION_PATH}/messages", "send", "Queue a message.", Sent, NewMessage,
+                 201, needs_session=True),
+        Endpoint("DELETE", f"{SESSION_PATH}/messages/{{message}}", "cancel",
+                 "Cancel a pending message.", Cancelled, may_be_missing=True),
+        Endpoint("POST", f"{SESSION_PATH}/handoff", "hand_over",
+                 "Save a handoff document for a session.", HandoffRow, NewHandoffText, 201,
+                 needs_session=True),
+        Endpoint("GET", "/v1/audit", "audit", "List who sent what to which agent, the last first.",
+                 list[AuditEntry], query=("limit", "before")),
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        store: Store,
+        monitor: Monitor,
+        audit: AuditLog,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store, self._monitor, self._audit, self._clock = store, monitor, audit, clock
+
+    async def send(self, request: Request, row: SessionRow) -> Response:
+        """Queue a message; its sender is who sent the request, whatever the body says."""
+        new, id = await read_message(request), secrets.token_hex(ID_BYTES)
+        _check_machine(row)
+        sender = await self._record(request, "message", row.id, id)
+        urgency = "urgent" if new.urgent else "sequential"
+        await self._monitor.send(row.id, new.text, urgency, sender.actor, new.blocks_stop, id)
+        return json_response(Sent(id, not_typed=NOT_TYPED if new.wake else None), 201)
+
+    async def cancel(self, request: Request) -> Response:
+        message = await find_message(self._store, request)
+        await self._record(request, "cancellation", message.session, message.id)
+        return json_response(Cancelled(await self._monitor.cancel(message)))
+
+    async def hand_over(self, request: Request, row: SessionRow) -> Response:
+        new = await read_body(request, NewHandoffText)
+        document = receive_document(new.text, new.name, self._clock())
+        _check_machine(row)
+        sender = await self._record(request, "handoff", row.id, document.sha256)
+        return json_response(await self._monitor.hand_over(row.id, document, sender.actor), 201)
+
+    async def audit(self, request: Request) -> Response:
+        limit = _read_number(request, "limit") or DEFAULT_ENTRIES
+        organisation = _identity(request).organisation
+        rows = await self._audit.list(
+            organisation, min(limit, MAX_ENTRIES), _read_number(request, "before")
+        )
+        return json_response(msgspec.convert(rows, list[AuditEntry], from_attributes=True))
+
+    async def _record(self, request: Request, action: str, session: str, subject: str) -> Identity:
+        """Write an entry about the sender of a request, and return the sender."""
+        sender = _identity(request)
+        at = self._clock()
+        await self._audit.append(
+            AuditRow(sender.organisation, at, sender.actor, action, session, subject)
+        )
+        return sender
+
+
+def _identity(request: Request) -> Identity:
+    identity = find_identity(request.scope)
+    assert identity is not None  # the server passes no request on without one
+    return identity
+
+
+def _check_machine(row: SessionRow) -> None:
+    if row.machine is None:
+        raise RequestRefused(409, f"no machine delivers to session {row.id}", NO_MACHINE_HINT)
+
+
+def _read_number(request: Request, name: str) -> int | None:
+    """Return a query parameter that is a positive number; raises RequestRefused."""
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    if not text.isdecimal() or not 0 < int(text) < 1 << 63:
+        raise RequestRefused(422, f"query, {name}: expected a number above 0: got {text!r}")
+    return int(text)

@@ -1,0 +1,139 @@
+"""Who sends a request: a token, a browser with our cookie, or a user whom a proxy has signed in."""
+
+import ipaddress
+import time
+from collections.abc import Callable, Sequence
+from http.cookies import CookieError, SimpleCookie
+from typing import cast
+
+from starlette.types import Scope
+
+from brimline.server.api.access import bearer_token
+from brimline.server.api.identity import AccessScope, Identity
+from brimline.server.api.middleware import OPEN_SITES, find_repeated_header
+from brimline.server.api.responses import RequestRefused
+from brimline.server.fleet.tokens import PREFIX, TokenLookup
+from brimline.settings import FleetSettings
+from brimline.store.postgres.tokens import TokenRow
+
+PAGE = "/"
+SAFE_METHODS = ("GET", "HEAD")
+MAX_USER_CHARS = 200
+
+TOKEN_HINT = (
+    "Send `Authorization: Bearer TOKEN`; `brimline token create` makes a token. In a browser, "
+    "open the server's address and sign in."
+)
+NEW_TOKEN_HINT = "Create another with `brimline token create`."
+
+
+class Authenticator:
+    """Finds the identity behind a request.
+
+    A token of ours in the Authorization header counts before the proxy's header, and that before
+    the cookie. The server does not serve other origins: a browser's request must come from its own
+    page, except that any page may link to it.
+    """
+
+    def __init__(
+        self,
+        tokens: TokenLookup,
+        settings: FleetSettings,
+        cookie_name: str,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._tokens, self._cookie_name, self._clock = tokens, cookie_name, clock
+        self._settings = settings
+        self._header = (settings.proxy_user_header or "").lower().encode()
+        self._proxies = [ipaddress.ip_network(each, False) for each in settings.trusted_proxies]
+
+    async def identify(self, scope: Scope) -> Identity:
+        """Return who sent a request; raises RequestRefused."""
+        headers: Sequence[tuple[bytes, bytes]] = scope["headers"]
+        if problem := find_repeated_header(headers, (self._header,)):
+            raise RequestRefused(403, f"forbidden: {problem}")
+        values = dict(headers)
+        bearer = bearer_token(values.get(b"authorization")).decode("latin-1")
+        user = self._proxy_user(scope, values)
+        if bearer.startswith(PREFIX) or (bearer and user is None):
+            return _identity(await self._valid_token(bearer))
+        cookie = self.cookie(values)
+        if user is None and cookie is None:
+            raise RequestRefused(401, "this request needs a token", TOKEN_HINT)
+        _check_origin(scope, values)
+        if user is not None:
+            return user
+        return _identity(await self._valid_token(cookie or ""))
+
+    def cookie(self, headers: dict[bytes, bytes]) -> str | None:
+        """Return the token in our cookie."""
+        try:
+            cookies = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1"))
+        except CookieError:
+            return None
+        morsel = cookies.get(self._cookie_name)
+        return morsel.value if morsel is not None else None
+
+    async def _valid_token(self, text: str) -> TokenRow:
+        row = await self._tokens.find(text)
+        check_valid(row, self._clock())
+        assert row is not None
+        return row
+
+    def _proxy_user(self, scope: Scope, headers: dict[bytes, bytes]) -> Identity | None:
+        """Return the user whom a trusted proxy names."""
+        value = headers.get(self._header, b"").decode("utf-8", "replace").strip()
+        if not self._header or not value or not self._is_trusted(scope):
+            return None
+        if len(value) > MAX_USER_CHARS or not value.isprintable():
+            raise RequestRefused(403, "forbidden: the proxy's header has no valid user name")
+        return Identity(
+            organisation=self._settings.proxy_organisation,
+            actor=value,
+            scopes=frozenset(self._settings.proxy_scopes),
+            key=f"user {value}",
+        )
+
+    def _is_trusted(self, scope: Scope) -> bool:
+        try:
+            peer = ipaddress.ip_address(scope["client"][0])
+        except (TypeError, ValueError):
+            return False
+        return any(peer in network for network in self._proxies)
+
+
+def check_valid(row: TokenRow | None, now: float) -> None:
+    """Raise RequestRefused unless a token is known, not revoked and not expired."""
+    if row is None:
+        raise RequestRefused(401, "the token is unknown", TOKEN_HINT)
+    if row.revoked_at is not None:
+        raise RequestRefused(401, f"the token {row.name!r} was revoked", NEW_TOKEN_HINT)
+    if not row.is_valid(now):
+        raise RequestRefused(401, f"the token {row.name!r} has expired", NEW_TOKEN_HINT)
+
+
+def is_same_origin(headers: dict[bytes, bytes]) -> bool:
+    """Return whether a browser's request comes from a page of ours, or from no page.
+
+    Browsers older than `Sec-Fetch-Site` (Safari before 16.4) send an Origin to change something.
+    """
+    if (site := headers.get(b"sec-fetch-site")) is not None:
+        return site in OPEN_SITES
+    origin = headers.get(b"origin", b"")
+    return bool(origin) and origin.partition(b"://")[2] == headers.get(b"host")
+
+
+def _check_origin(scope: Scope, headers: dict[bytes, bytes]) -> None:
+    """Refuse what another site's page makes a signed-in browser send."""
+    if scope["method"] in SAFE_METHODS:
+        if scope["path"] == PAGE or headers.get(b"sec-fetch-site") in OPEN_SITES:
+            return
+    elif is_same_origin(headers):
+        return
+    raise RequestRefused(403, "forbidden: the request comes from another site", TOKEN_HINT)
+
+
+def _identity(row: TokenRow) -> Identity:
+    scopes = cast("tuple[AccessScope, ...]", row.scopes)
+    key = f"{row.organisation} {row.parent or row.id}"
+    return Identity(row.organisation, row.name, frozenset(scopes), key)

@@ -1,0 +1,142 @@
+"""The organisations of a server: each has an application with a store of its own rows only."""
+
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+
+from brimline.monitor.monitor import Monitor
+from brimline.monitor.rules import Rules
+from brimline.server.api.app import create_api
+from brimline.server.api.broadcast import ChangeBroadcaster
+from brimline.server.api.event_stream import StreamRoutes
+from brimline.server.api.identity import AccessScope, find_identity
+from brimline.server.api.metrics import MetricsRoutes
+from brimline.server.api.openapi import Endpoint
+from brimline.server.api.responses import RequestRefused, Routes, json_response
+from brimline.server.api.schemas import DaemonStatus
+from brimline.server.api.session_cache import SessionCache
+from brimline.server.api.sessions import SessionRoutes
+from brimline.server.api.telemetry import TelemetryRoutes
+from brimline.server.api.views import Views
+from brimline.server.fleet.actions import ActionRoutes
+from brimline.settings import Settings, seconds
+from brimline.store.metered import MeteredStore
+from brimline.store.postgres.database import PostgresDatabase
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who asks: the name of a token or of a user, its organisation and what it may do."""
+
+    organisation: str
+    actor: str
+    scopes: list[AccessScope]
+
+
+class ServerRoutes:
+    endpoints = (
+        Endpoint("GET", "/v1/daemon", "status", "Get the server's status.", DaemonStatus),
+        Endpoint("GET", "/v1/identity", "identity", "Get who this token or cookie is.", Caller),
+    )  # fmt: skip
+
+    def __init__(self, status: Callable[[], DaemonStatus]) -> None:
+        self._status = status
+
+    async def status(self, request: Request) -> Response:
+        return json_response(self._status())
+
+    async def identity(self, request: Request) -> Response:
+        identity = find_identity(request.scope)
+        assert identity is not None
+        scopes = sorted(identity.scopes)
+        return json_response(Caller(identity.organisation, identity.actor, scopes))
+
+
+class SessionReadRoutes(SessionRoutes):
+    """The routes of sessions, without those that send or that belong to an agent's machine."""
+
+    endpoints = tuple(
+        each
+        for each in SessionRoutes.endpoints
+        if each.method == "GET" or each.path == "/v1/events"
+    )
+
+
+# What every organisation's application serves; its parts are built in `Organisation`.
+FLEET_ENDPOINTS: tuple[Endpoint, ...] = (
+    *ServerRoutes.endpoints,
+    *MetricsRoutes.endpoints,
+    *SessionReadRoutes.endpoints,
+    *ActionRoutes.endpoints,
+    *StreamRoutes.endpoints,
+    *TelemetryRoutes.endpoints,
+)
+
+
+class Organisation:
+    """The store, the monitor and the application of one organisation."""
+
+    def __init__(
+        self,
+        name: str,
+        database: PostgresDatabase,
+        settings: Settings,
+        status: DaemonStatus,
+        stopping: Callable[[], bool],
+    ) -> None:
+        rules = Rules.of_settings(settings)
+        self._keep_s = seconds(settings.daemon.keep)
+        self._store = store = MeteredStore(database.store(name))
+        self._monitor = monitor = Monitor(store, time.time, rules)
+        views = Views(store, monitor, rules)
+        cache = SessionCache(store, views)
+        parts: Sequence[Routes] = (
+            ServerRoutes(lambda: status),
+            MetricsRoutes(store, monitor, lambda: status),
+            SessionReadRoutes(store, monitor, views, cache, None),
+            ActionRoutes(store, monitor, database.audit),
+            StreamRoutes(cache, ChangeBroadcaster(cache, stopping)),
+            TelemetryRoutes(store, monitor),
+        )
+        self.app: Starlette = create_api(store, parts, check_scope)
+
+    async def forget_old_sessions(self) -> None:
+        """Remove sessions that are older than the setting `daemon.keep`."""
+        await self._monitor.forget(time.time() - self._keep_s)
+        self._monitor.release_idle()
+
+    async def close(self) -> None:
+        await self._store.close()
+
+
+class Organisations:
+    """The organisations that sent a request to this replica, by their names."""
+
+    def __init__(self, create: Callable[[str], Organisation]) -> None:
+        self._create = create
+        self._by_name: dict[str, Organisation] = {}
+
+    def get(self, name: str) -> Organisation:
+        if name not in self._by_name:
+            self._by_name[name] = self._create(name)
+        return self._by_name[name]
+
+    async def forget_old_sessions(self) -> None:
+        for organisation in list(self._by_name.values()):
+            await organisation.forget_old_sessions()
+
+    async def close(self) -> None:
+        for organisation in self._by_name.values():
+            await organisation.close()
+
+
+def check_scope(request: Request, endpoint: Endpoint) -> None:
+    """Refuse a request whose token or user lacks the scope of its endpoint."""
+    identity, needed = find_identity(request.scope), endpoint.needed_scope
+    if identity is None or needed not in identity.scopes:
+        who = identity.actor if identity else "unknown"
+        hint = f"Use a token with it: `brimline token create --scope {needed}`."
+        raise RequestRefused(403, f"{who} lacks the scope {needed!r}", hint)

@@ -1,0 +1,61 @@
+"""How many requests and bytes a token may send."""
+
+import time
+from collections.abc import Callable
+
+from starlette.types import Message, Receive
+
+from brimline.bounded_dict import BoundedDict
+from brimline.settings import FleetSettings
+
+MINUTE_S = 60.0
+MAX_KEYS = 10_000
+
+
+class Allowance:
+    """So much a minute for each key; what is not used within a minute is lost."""
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_minute, self._clock = per_minute, clock
+        self._left = BoundedDict[str, tuple[float, float]](MAX_KEYS)  # the time, and what was left
+
+    def spend(self, key: str, amount: float) -> None:
+        """Take an amount, also if less is left: the next has to wait for it."""
+        self._left[key] = self._clock(), self._amount_left(key) - amount
+
+    def wait_s(self, key: str) -> float:
+        """Return how long a key has to wait; 0 if something is left."""
+        left = self._amount_left(key)
+        return 0.0 if left > 0 else (1 - left) * MINUTE_S / self._per_minute
+
+    def _amount_left(self, key: str) -> float:
+        at, left = self._left.get(key, (self._clock(), self._per_minute))
+        refilled = (self._clock() - at) * self._per_minute / MINUTE_S
+        return min(left + refilled, self._per_minute)
+
+
+class RateLimit:
+    """The limits of the settings, for each token or user."""
+
+    def __init__(
+        self, settings: FleetSettings, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._requests = Allowance(settings.requests_per_minute, clock)
+        self._bytes = Allowance(settings.bytes_per_minute, clock)
+
+    def admit(self, key: str) -> float:
+        """Count a request; return 0, or how many seconds its sender has to wait instead."""
+        wait_s = max(self._requests.wait_s(key), self._bytes.wait_s(key))
+        if not wait_s:
+            self._requests.spend(key, 1)
+        return wait_s
+
+    def count_body(self, key: str, receive: Receive) -> Receive:
+        """Return `receive` with the bytes of the body counted."""
+
+        async def count() -> Message:
+            message = await receive()
+            self._bytes.spend(key, len(message.get("body", b"")))
+            return message
+
+        return count

@@ -1,0 +1,74 @@
+"""Tokens: 256 random bits, of which the server stores a hash."""
+
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+
+from brimline.bounded_dict import BoundedDict
+from brimline.server.api.identity import AccessScope
+from brimline.store.postgres.tokens import TokenRow, TokenTable
+
+PREFIX = "brim_"
+TOKEN_BYTES = 32
+ID_BYTES = 6
+TEXT_PATTERN = re.compile(PREFIX + r"[A-Za-z0-9_-]{43}")
+
+LOOKUP_LIFETIME_S = 3.0  # so soon a revoked token is refused
+MAX_LOOKUPS = 20_000
+
+
+def create_token(
+    organisation: str,
+    name: str,
+    scopes: Iterable[AccessScope],
+    now: float,
+    expires_at: float | None = None,
+    parent: str | None = None,
+) -> tuple[str, TokenRow]:
+    """Return a new token's text and its row, which is still to be stored."""
+    text = PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
+    row = TokenRow(
+        organisation=organisation,
+        id=secrets.token_hex(ID_BYTES),
+        hash=hash_token(text),
+        name=name,
+        scopes=tuple(sorted(set(scopes))),
+        created_at=now,
+        expires_at=expires_at,
+        parent=parent,
+    )
+    return text, row
+
+
+def hash_token(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+class TokenLookup:
+    """Finds tokens by their texts; what the database returned is used for LOOKUP_LIFETIME_S.
+
+    Texts are compared by their hashes, so the time of a comparison says nothing about a token.
+    """
+
+    def __init__(self, table: TokenTable, clock: Callable[[], float] = time.time) -> None:
+        self._table, self._clock = table, clock
+        self._lookups = BoundedDict[str, tuple[float, TokenRow | None]](MAX_LOOKUPS)
+
+    async def find(self, text: str, is_fresh: bool = False) -> TokenRow | None:
+        """Return a token, valid or not; None if it is unknown. With `is_fresh` ask the database."""
+        if not TEXT_PATTERN.fullmatch(text):
+            return None
+        hash, now = hash_token(text), self._clock()
+        at, row = self._lookups.get(hash, (0.0, None))
+        if is_fresh or not at <= now < at + LOOKUP_LIFETIME_S:
+            row = await self._table.find(hash)
+            self._lookups[hash] = now, row
+            if row is not None and row.is_valid(now):
+                await self._table.touch(row.organisation, row.id, now)
+        return row
+
+    def forget(self, text: str) -> None:
+        """Ask the database about a token when it is shown next."""
+        self._lookups.pop(hash_token(text), None)
