@@ -101,9 +101,10 @@ def api_types(node: Node, web: Path) -> str:
     Without descriptions: the file changes only if a field does.
     """
     from brimline.server.api.app import ENDPOINTS
+    from brimline.server.api.fleet import FleetRoutes
     from brimline.server.api.openapi import build_document
 
-    served = build_document(ENDPOINTS)
+    served = build_document((*ENDPOINTS, *FleetRoutes.endpoints))
     schemas = served["components"]["schemas"]
     answers = [
         path["get"] for name, path in served["paths"].items() if "get" in path and "/v1" in name

@@ -485,6 +485,37 @@ export interface components {
             keep: number;
             add: number[];
         };
+        FleetView: {
+            /** @enum {unknown} */
+            by: "agent" | "host" | "model" | "project" | "team" | "user" | "version";
+            at: number;
+            since: number;
+            total: components["schemas"]["FleetGroup"];
+            groups: components["schemas"]["FleetGroup"][];
+            more_groups: number;
+            fullest: components["schemas"]["SessionView"][];
+            needs_handoff: components["schemas"]["SessionView"][];
+            needs_handoff_count: number;
+        };
+        FleetGroup: {
+            key: string | null;
+            sessions: number;
+            seen: number;
+            filled: number;
+            over_first: number;
+            over_last: number;
+            at_limit: number;
+            over_first_percent: number | null;
+            over_last_percent: number | null;
+            at_limit_percent: number | null;
+            compactions: number;
+            compactions_per_hour: number;
+            lost: number;
+            lost_percent: number | null;
+            calls: number;
+            cost: number | null;
+            miss_cost: number | null;
+        };
     };
     responses: never;
     parameters: never;
@@ -529,5 +560,7 @@ export type SessionChange = components['schemas']['SessionChange'];
 export type SessionRowChange = components['schemas']['SessionRowChange'];
 export type ThreadViewChange = components['schemas']['ThreadViewChange'];
 export type TrendChange = components['schemas']['TrendChange'];
+export type FleetView = components['schemas']['FleetView'];
+export type FleetGroup = components['schemas']['FleetGroup'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

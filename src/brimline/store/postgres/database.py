@@ -1,7 +1,12 @@
 """A fleet's database: the stores of its organisations, its tokens and its audit log."""
 
+from collections.abc import Callable, Iterable
+
+from brimline.store.fleet import FillLevels, SessionKind
 from brimline.store.postgres.audit import AuditLog
+from brimline.store.postgres.fleet import FleetFigures
 from brimline.store.postgres.pool import ConnectionPool
+from brimline.store.postgres.session_hours import SessionHours
 from brimline.store.postgres.store import PostgresStore
 from brimline.store.postgres.tokens import TokenTable
 
@@ -28,6 +33,19 @@ class PostgresDatabase:
         Closing the store finishes its writes; the connections stay open for the others.
         """
         return PostgresStore(self._pool, organisation)
+
+    def figures(
+        self,
+        organisation: str,
+        levels_of: Callable[[SessionKind], FillLevels],
+        named: Iterable[str] = (),
+    ) -> FleetFigures:
+        """Return the figures of an organisation's sessions, by the levels of their kinds."""
+        return FleetFigures(self._pool, organisation, levels_of, named)
+
+    def session_hours(self, organisation: str) -> SessionHours:
+        """Return the hourly costs of an organisation's sessions."""
+        return SessionHours(self._pool, organisation)
 
     async def close(self) -> None:
         """Close the connections; the stores are to be closed first."""

@@ -5,7 +5,7 @@ from typing import Generic
 from brimline.store.postgres import statements as sql
 from brimline.store.postgres.statements import RowT, Table
 
-_HEADS = sql.HANDOFFS.select.replace('"text"', "'' AS text")
+HANDOFF_HEADS = sql.HANDOFFS.select.replace('"text"', "'' AS text")
 
 
 class Query(Generic[RowT]):
@@ -40,12 +40,12 @@ AND place > $2 ORDER BY place LIMIT $3"""
 MESSAGES = SessionQuery(sql.MESSAGES, 'ORDER BY "order"')
 PENDING_MESSAGES = SessionQuery(sql.MESSAGES, 'ORDER BY "order"', "state IN ('queued', 'handed')")
 HANDOFFS = Query(sql.HANDOFFS, "session = $2", "ORDER BY place DESC")
-LAST_HANDOFF = Query(sql.HANDOFFS, "session = $2", "ORDER BY place DESC LIMIT 1", _HEADS)
+LAST_HANDOFF = Query(sql.HANDOFFS, "session = $2", "ORDER BY place DESC LIMIT 1", HANDOFF_HEADS)
 LAST_HANDOFFS = Query(
     sql.HANDOFFS,
     "place IN (SELECT max(place) FROM handoffs WHERE organisation = $1 GROUP BY session)",
     "ORDER BY place DESC",
-    _HEADS,
+    HANDOFF_HEADS,
 )
 HAS_EVENT = "SELECT 1 FROM event_keys WHERE organisation = $1 AND key = $2"
 CURSOR = "SELECT position FROM cursors WHERE organisation = $1 AND name = $2"

@@ -146,6 +146,7 @@ CLAIM_SESSION = (
     f"DELETE FROM calls WHERE organisation = $1 AND session = $2 AND day = {DAY_OF_SESSION}",
     "DELETE FROM threads WHERE organisation = $1 AND session = $2",
     "DELETE FROM compactions WHERE organisation = $1 AND session = $2",
+    "DELETE FROM session_hours WHERE organisation = $1 AND session = $2",
     f"""INSERT INTO revisions VALUES ($1, $2, 1)
     ON CONFLICT (organisation, session) {ADVANCE_REVISION}""",
 )

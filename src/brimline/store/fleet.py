@@ -1,0 +1,61 @@
+"""The figures of a fleet: what is counted of each group of sessions."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from brimline.policy.levels import LevelMeasure
+
+FleetGrouping: TypeAlias = Literal["team", "host", "user", "project", "model", "version", "agent"]
+
+SECONDS_PER_HOUR = 3_600
+
+
+class SessionKind(msgspec.Struct, frozen=True):
+    """What decides the levels of sessions; `session` is set only for one with its own levels."""
+
+    session: str
+    agent: str
+    model: str
+
+
+class FillLevels(msgspec.Struct, frozen=True):
+    """The first and the last level of sessions of a kind; None if they have none."""
+
+    kind: SessionKind
+    measure: LevelMeasure
+    first: float | None
+    last: float | None
+
+
+class GroupCounts(msgspec.Struct, frozen=True):
+    """The counts of a group's sessions; `key` is None for sessions without one.
+
+    `seen` counts the sessions of the span, `sessions` those that are active, `filled` the active
+    ones whose fill is known, `over_first` to `at_limit` those of them that are at least so full.
+    """
+
+    key: str | None
+    seen: int = 0
+    sessions: int = 0
+    filled: int = 0
+    over_first: int = 0
+    over_last: int = 0
+    at_limit: int = 0
+
+
+class GroupCompactions(msgspec.Struct, frozen=True):
+    """The compactions of a group, and how many sessions lost work by one."""
+
+    key: str | None
+    compactions: int = 0
+    lost: int = 0
+
+
+class GroupCosts(msgspec.Struct, frozen=True):
+    """What the calls of a group cost in USD; None if no price is known."""
+
+    key: str | None
+    calls: int = 0
+    cost: float | None = None
+    miss_cost: float | None = None

@@ -1,0 +1,203 @@
+"""The figures of a fleet's active sessions, in groups, and the sessions that need attention.
+
+A session belongs to one group. It is active if it was seen since the start of the span and has
+neither ended nor been cleared; its fill is that of its main thread. docs/guides/fleet-view.md
+defines each figure.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from brimline.handoff import MAX_FRESH_CALLS
+from brimline.inbox import Message
+from brimline.policy.levels import LIMIT_FACTOR
+from brimline.store.fleet import (
+    SECONDS_PER_HOUR,
+    FillLevels,
+    FleetGrouping,
+    GroupCompactions,
+    GroupCosts,
+    GroupCounts,
+    SessionKind,
+)
+from brimline.store.postgres import statements as sql
+from brimline.store.postgres.pool import ConnectionPool
+from brimline.store.postgres.queries import HANDOFF_HEADS, Query
+from brimline.store.postgres.statements import RowT, storable
+from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
+
+FEW_CALLS_LEFT = 10  # forecasts of so few calls are off by 2 (forecast.py)
+
+# What a session is grouped by. Versions are those of its client.
+_KEYS: dict[FleetGrouping, str] = {
+    "team": "s.team",
+    "host": "s.host",
+    "user": 's."user"',
+    "project": "s.project",
+    "model": "s.model",
+    "version": "s.agent || coalesce(' ' || s.version, '')",
+    "agent": "s.agent",
+}
+
+_IS_ACTIVE = """(s.ended_at IS NULL OR s.seen_at > s.ended_at)
+    AND (s.became IS NULL OR s.became_at IS NULL OR s.seen_at > s.became_at)"""
+
+# The kind of a session: `$3` are the names that have levels of their own, perhaps some sessions.
+_KIND = """CASE WHEN s.id = ANY($3::text[]) THEN s.id ELSE '' END AS own,
+    coalesce(t.model, s.model, '') AS kind_model"""
+
+_SEEN_FROM = """FROM sessions AS s
+LEFT JOIN threads AS t ON t.organisation = $1 AND t.session = s.id AND t.thread = 'main'
+WHERE s.organisation = $1 AND s.seen_at >= $2"""
+
+_SEEN = f"""SELECT s.*, {_KIND}, {_IS_ACTIVE} AS is_active,
+    t.percent_raw, t.percent_of_limit, t.held, t.calls, t.calls_left
+{_SEEN_FROM}"""
+
+# As policy.levels.figure_of and fullness_of: 0 low, 1 medium, 2 high, 3 at the limit.
+_FIGURE = f"""CASE l.measure WHEN 'window' THEN s.percent_raw WHEN 'limit' THEN s.percent_of_limit
+    WHEN 'tokens' THEN s.held
+    ELSE greatest(s.percent_raw, s.percent_of_limit / {LIMIT_FACTOR}::float8) END"""
+_FULLNESS = f"""CASE WHEN s.percent_raw IS NULL THEN NULL
+    WHEN greatest(s.percent_raw, s.percent_of_limit) >= 100 THEN 3
+    WHEN {_FIGURE} IS NULL THEN NULL
+    WHEN l.first IS NULL OR {_FIGURE} < l.first THEN 0
+    WHEN {_FIGURE} >= l.last THEN 2 ELSE 1 END"""
+
+_FILLED = f"""WITH seen AS ({_SEEN}), filled AS (
+    SELECT s.*, {_FULLNESS} AS fullness FROM seen AS s
+    LEFT JOIN unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::float8[], $9::float8[])
+        AS l (own, agent, kind_model, measure, first, last) USING (own, agent, kind_model)
+)"""
+
+KINDS = f"SELECT DISTINCT own, agent, kind_model FROM ({_SEEN}) AS seen"
+
+COUNTS = f"""{_FILLED}
+SELECT {{key}} AS key, count(*), count(*) FILTER (WHERE is_active),
+    count(fullness) FILTER (WHERE is_active),
+    count(*) FILTER (WHERE is_active AND fullness >= 1),
+    count(*) FILTER (WHERE is_active AND fullness >= 2),
+    count(*) FILTER (WHERE is_active AND fullness >= 3)
+FROM filled AS s GROUP BY 1"""
+
+FULLEST = f"""SELECT s.id {_SEEN_FROM} AND {_IS_ACTIVE} AND t.percent_raw IS NOT NULL
+ORDER BY t.percent_raw DESC, s.id LIMIT $3"""
+
+# The handoff that counts is the last one; it is fresh as in handoff.freshness.
+NEEDS_HANDOFF = f"""{_FILLED}
+SELECT s.id, count(*) OVER () AS total FROM filled AS s
+LEFT JOIN LATERAL (
+    SELECT draft, calls FROM handoffs
+    WHERE organisation = $1 AND session = s.id ORDER BY place DESC LIMIT 1
+) AS h ON TRUE
+WHERE is_active AND (fullness >= 2 OR s.calls_left <= {FEW_CALLS_LEFT})
+    AND (h.draft IS NULL OR h.draft OR s.calls - h.calls > {MAX_FRESH_CALLS})
+ORDER BY s.percent_raw DESC NULLS LAST, s.id LIMIT $10"""
+
+# Work is lost by a compaction of the main thread if its cycle has no document but drafts.
+COMPACTIONS = """SELECT {key} AS key, count(*), count(DISTINCT c.session) FILTER (
+    WHERE c.thread = 'main' AND NOT EXISTS (
+        SELECT FROM handoffs AS h WHERE h.organisation = $1 AND h.session = c.session
+            AND h.cycle = c.cycle AND NOT h.draft))
+FROM compactions AS c JOIN sessions AS s ON s.organisation = $1 AND s.id = c.session
+WHERE c.organisation = $1 AND c.at >= $2 GROUP BY 1"""
+
+COSTS = """SELECT {key} AS key, sum(h.calls)::bigint, sum(h.cost), sum(h.miss_cost)
+FROM session_hours AS h JOIN sessions AS s ON s.organisation = $1 AND s.id = h.session
+WHERE h.organisation = $1 AND h.hour >= $2 GROUP BY 1"""
+
+SESSION_ROWS = Query(sql.SESSIONS, "id = ANY($2::text[])")
+MAIN_THREADS = Query(sql.THREADS, "session = ANY($2::text[]) AND thread = 'main'")
+PENDING = Query(
+    sql.MESSAGES, "session = ANY($2::text[]) AND state IN ('queued', 'handed')", 'ORDER BY "order"'
+)
+LAST_HANDOFFS = Query(
+    sql.HANDOFFS,
+    """place IN (SELECT max(place) FROM handoffs
+    WHERE organisation = $1 AND session = ANY($2::text[]) GROUP BY session)""",
+    select=HANDOFF_HEADS,
+)
+
+FleetRows: TypeAlias = tuple[SessionRow, list[ThreadRow], list[Message], list[HandoffRow]]
+KeyedRowT = TypeVar("KeyedRowT", ThreadRow, Message, HandoffRow)
+
+
+class FleetFigures:
+    """The figures of one organisation's sessions since a time, which is a full hour.
+
+    `levels_of` returns the levels of a kind of sessions; `named` are the names that have levels
+    of their own.
+    """
+
+    def __init__(
+        self,
+        pool: ConnectionPool,
+        organisation: str,
+        levels_of: Callable[[SessionKind], FillLevels],
+        named: Iterable[str] = (),
+    ) -> None:
+        self._pool, self._organisation = pool, organisation
+        self._levels_of = levels_of
+        self._named = [storable(name) for name in named]
+
+    async def counts(self, by: FleetGrouping, since: float) -> list[GroupCounts]:
+        text = COUNTS.format(key=_KEYS[by])
+        records = await self._fetch(text, since, self._named, *await self._levels(since))
+        return [GroupCounts(*record) for record in records]
+
+    async def compactions(self, by: FleetGrouping, since: float) -> list[GroupCompactions]:
+        records = await self._fetch(COMPACTIONS.format(key=_KEYS[by]), since)
+        return [GroupCompactions(*record) for record in records]
+
+    async def costs(self, by: FleetGrouping, since: float) -> list[GroupCosts]:
+        """Return what the calls since a full hour cost, as far as `SessionHours` has summed."""
+        records = await self._fetch(COSTS.format(key=_KEYS[by]), int(since // SECONDS_PER_HOUR))
+        return [GroupCosts(*record) for record in records]
+
+    async def fullest(self, since: float, most: int) -> list[str]:
+        """Return the active sessions with the highest percentages, the fullest first."""
+        return [record["id"] for record in await self._fetch(FULLEST, since, most)]
+
+    async def needs_handoff(self, since: float, most: int) -> tuple[list[str], int]:
+        """Return the fullest sessions that need a handoff now, and how many do in all."""
+        levels = await self._levels(since)
+        records = await self._fetch(NEEDS_HANDOFF, since, self._named, *levels, most)
+        return [record["id"] for record in records], records[0]["total"] if records else 0
+
+    async def rows(self, sessions: Sequence[str]) -> list[FleetRows]:
+        """Return the rows of sessions, in the same order; those that are gone are skipped."""
+        found = {row.id: row for row in SESSION_ROWS.rows(await self._of(SESSION_ROWS, sessions))}
+        threads = _by_session(MAIN_THREADS.rows(await self._of(MAIN_THREADS, sessions)))
+        waiting = _by_session(PENDING.rows(await self._of(PENDING, sessions)))
+        handoffs = _by_session(LAST_HANDOFFS.rows(await self._of(LAST_HANDOFFS, sessions)))
+        return [
+            (found[id], threads.get(id, []), waiting.get(id, []), handoffs.get(id, []))
+            for id in sessions
+            if id in found
+        ]
+
+    async def _of(self, query: Query[RowT], sessions: Sequence[str]) -> Sequence[Any]:
+        return await self._fetch(query.text, sessions)
+
+    async def _levels(self, since: float) -> Sequence[list[Any]]:
+        """Return the levels of all kinds of sessions, as columns."""
+        records = await self._fetch(KINDS, since, self._named)
+        levels = [self._levels_of(SessionKind(*record)) for record in records]
+        return (
+            [each.kind.session for each in levels],
+            [each.kind.agent for each in levels],
+            [each.kind.model for each in levels],
+            [each.measure for each in levels],
+            [each.first for each in levels],
+            [each.last for each in levels],
+        )
+
+    async def _fetch(self, text: str, *values: Any) -> Sequence[Any]:
+        return await self._pool.fetch(text, self._organisation, *values)
+
+
+def _by_session(rows: Iterable[KeyedRowT]) -> dict[str, list[KeyedRowT]]:
+    groups: dict[str, list[KeyedRowT]] = {}
+    for row in rows:
+        groups.setdefault(row.session, []).append(row)
+    return groups
