@@ -101,10 +101,10 @@ def api_types(node: Node, web: Path) -> str:
     Without descriptions: the file changes only if a field does.
     """
     from brimline.server.api.app import ENDPOINTS
-    from brimline.server.api.fleet import FleetRoutes
     from brimline.server.api.openapi import build_document
+    from brimline.server.fleet.organisations import FLEET_ENDPOINTS
 
-    served = build_document((*ENDPOINTS, *FleetRoutes.endpoints))
+    served = build_document((*ENDPOINTS, *FLEET_ENDPOINTS))
     schemas = served["components"]["schemas"]
     answers = [
         path["get"] for name, path in served["paths"].items() if "get" in path and "/v1" in name

@@ -77,6 +77,7 @@ export function threadRow(
     calls: 40,
     model: "claude-opus-5-5",
     pending: null,
+    calls_left: null,
     levels: [50, 65],
     fullness: fullnessOf(percent),
     pending_level: percent !== null && percent >= 65 && session.length % 2 ? 65 : null,

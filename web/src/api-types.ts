@@ -485,6 +485,19 @@ export interface components {
             keep: number;
             add: number[];
         };
+        Caller: {
+            organisation: string;
+            actor: string;
+            scopes: ("act" | "ingest" | "read")[];
+        };
+        AuditEntry: {
+            at: number;
+            actor: string;
+            action: string;
+            session: string | null;
+            subject: string | null;
+            place: number;
+        };
         FleetView: {
             /** @enum {unknown} */
             by: "agent" | "host" | "model" | "project" | "team" | "user" | "version";
@@ -560,6 +573,8 @@ export type SessionChange = components['schemas']['SessionChange'];
 export type SessionRowChange = components['schemas']['SessionRowChange'];
 export type ThreadViewChange = components['schemas']['ThreadViewChange'];
 export type TrendChange = components['schemas']['TrendChange'];
+export type Caller = components['schemas']['Caller'];
+export type AuditEntry = components['schemas']['AuditEntry'];
 export type FleetView = components['schemas']['FleetView'];
 export type FleetGroup = components['schemas']['FleetGroup'];
 export type $defs = Record<string, never>;

@@ -26,6 +26,7 @@ export function threadRow(part: Partial<ThreadView> = {}): ThreadView {
     calls: 3,
     model: null,
     pending: null,
+    calls_left: null,
     levels: [50, 65],
     fullness: "low",
     pending_level: null,

@@ -54,7 +54,8 @@ def acme(fleet: Fleet) -> str:
 
 
 def path_of(endpoint: Endpoint) -> str:
-    return endpoint.path.replace("{id}", SESSION).replace("{message}", MESSAGE)
+    path = endpoint.path.replace("{id}", SESSION).replace("{message}", MESSAGE)
+    return f"{path}?by=project" if path == "/v1/fleet" else path
 
 
 def named(endpoint: Endpoint) -> str:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 from starlette.applications import Starlette
@@ -13,6 +14,7 @@ from brimline.monitor.rules import Rules
 from brimline.server.api.app import create_api
 from brimline.server.api.broadcast import ChangeBroadcaster
 from brimline.server.api.event_stream import StreamRoutes
+from brimline.server.api.fleet import FleetRoutes, fill_levels
 from brimline.server.api.identity import AccessScope, find_identity
 from brimline.server.api.metrics import MetricsRoutes
 from brimline.server.api.openapi import Endpoint
@@ -73,6 +75,7 @@ FLEET_ENDPOINTS: tuple[Endpoint, ...] = (
     *ActionRoutes.endpoints,
     *StreamRoutes.endpoints,
     *TelemetryRoutes.endpoints,
+    *FleetRoutes.endpoints,
 )
 
 
@@ -89,6 +92,7 @@ class Organisation:
     ) -> None:
         rules = Rules.of_settings(settings)
         self._keep_s = seconds(settings.daemon.keep)
+        self._hours = database.session_hours(name)
         self._store = store = MeteredStore(database.store(name))
         self._monitor = monitor = Monitor(store, time.time, rules)
         views = Views(store, monitor, rules)
@@ -100,6 +104,7 @@ class Organisation:
             ActionRoutes(store, monitor, database.audit),
             StreamRoutes(cache, ChangeBroadcaster(cache, stopping)),
             TelemetryRoutes(store, monitor),
+            FleetRoutes(database.figures(name, partial(fill_levels, rules), rules.by), views),
         )
         self.app: Starlette = create_api(store, parts, check_scope)
 
@@ -107,6 +112,10 @@ class Organisation:
         """Remove sessions that are older than the setting `daemon.keep`."""
         await self._monitor.forget(time.time() - self._keep_s)
         self._monitor.release_idle()
+
+    async def sum_costs(self) -> None:
+        """Add up what the calls of changed sessions cost, for the fleet view."""
+        await self._hours.update()
 
     async def close(self) -> None:
         await self._store.close()
@@ -127,6 +136,10 @@ class Organisations:
     async def forget_old_sessions(self) -> None:
         for organisation in list(self._by_name.values()):
             await organisation.forget_old_sessions()
+
+    async def sum_costs(self) -> None:
+        for organisation in list(self._by_name.values()):
+            await organisation.sum_costs()
 
     async def close(self) -> None:
         for organisation in self._by_name.values():

@@ -53,6 +53,7 @@ HEALTH_PATH = "/healthz"
 PUBLIC_PATHS = (HEALTH_PATH, SIGN_IN_PATH, SIGN_OUT_PATH)
 MAX_CONNECTIONS = 16_384
 FORGET_INTERVAL_S = 3_600.0
+SUM_INTERVAL_S = 20.0  # so late the fleet view may show costs
 
 
 class ListenAddress(msgspec.Struct, frozen=True):
@@ -123,7 +124,10 @@ class FleetServer:
         self._http = create_server(app, limits, address.certificate, address.key)
         stop_on_signals(self.stop)
         self._http.should_exit = self._stopped
-        works = {"removal of old sessions": partial(_forget_old_sessions, app.organisations)}
+        works = {
+            "removal of old sessions": partial(_forget_old_sessions, app.organisations),
+            "sums of costs": partial(_sum_costs, app.organisations),
+        }
         ready(address.url)
         try:
             async with running(works):
@@ -229,6 +233,12 @@ async def _forget_old_sessions(organisations: Organisations) -> None:
     while True:
         await organisations.forget_old_sessions()
         await asyncio.sleep(FORGET_INTERVAL_S)
+
+
+async def _sum_costs(organisations: Organisations) -> None:
+    while True:
+        await organisations.sum_costs()
+        await asyncio.sleep(SUM_INTERVAL_S)
 
 
 def _listen(address: ListenAddress) -> socket.socket:
