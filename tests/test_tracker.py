@@ -341,6 +341,36 @@ def test_unexplained_fall_is_an_inferred_compaction() -> None:
     assert (thread.cycle, thread.current) == (1, "b")
 
 
+def test_record_that_comes_late_confirms_the_compaction_that_was_inferred() -> None:
+    """Copilot CLI reports a compaction at the end of its turn, after later calls."""
+    calls = [call("a", 100_000, at=1.0), call("b", 40_000, at=3.0), call("c", 50_000, at=4.0)]
+    thread = thread_of(*calls, Compacted(at=2.0, is_late=True))
+    (compaction,) = thread.compactions
+    assert (compaction.inferred, compaction.at, compaction.calls) == (False, 2.0, 1)
+    assert (thread.cycle, thread.current, thread.at) == (1, "c", 4.0)
+
+
+def test_record_that_comes_late_ends_no_later_cycle() -> None:
+    calls = [call("a", 100_000, at=1.0), call("b", 90_000, at=3.0)]
+    thread = thread_of(*calls, Compacted(at=2.0, is_late=True))
+    assert (thread.compactions, thread.cycle, thread.current) == ((), 0, "b")
+
+
+def test_record_that_comes_in_time_ends_the_cycle() -> None:
+    thread = thread_of(call("a", 100_000, at=1.0), Compacted(at=2.0, is_late=True))
+    assert (thread.cycle, thread.current) == (1, None)
+
+
+def test_first_call_that_reports_a_compaction_follows_one() -> None:
+    """Every call after a compaction reports it: only the first of them ends a cycle."""
+    plain, compacted = call("a", 100_000), [call("b", 95_000), call("c", 99_000)]
+    calls = [msgspec.structs.replace(each, is_compacted=True) for each in compacted]
+    thread = thread_of(msgspec.structs.replace(plain, is_compacted=False), *calls)
+    (compaction,) = thread.compactions
+    assert (compaction.inferred, compaction.before, compaction.after) == (False, 100_010, 95_000)
+    assert thread_of(plain, *calls).compactions == ()  # the call before may have been compacted
+
+
 @pytest.mark.parametrize(
     ("before", "after", "inferred"),
     [

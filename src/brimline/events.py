@@ -52,7 +52,8 @@ class Call(Event, frozen=True):
     `final` is False while the reply still streams and its output count may grow; such a copy never
     replaces a final one. `asked_for` is the model as the user named it, if that says more than the
     provider's answer. `provider` is the client's name of who served it: windows differ by that.
-    `service_tier` is None for the standard one. `cost` is in USD, by the client.
+    `service_tier` is None for the standard one. `cost` is in USD, by the client. `is_compacted`:
+    its prompt begins with a summary, as that of every call after it; None if unknown.
     """
 
     id: str
@@ -64,6 +65,7 @@ class Call(Event, frozen=True):
     provider: str | None = None
     service_tier: str | None = None
     cost: float | None = None
+    is_compacted: bool | None = None
 
 
 class Spent(Event, frozen=True):
@@ -98,7 +100,8 @@ class Compacted(Event, frozen=True):
     left. Events with the same time are the same compaction. `overflow`: the API had refused a
     request that was too long, so that this is no sign of where the client compacts. `summary_call`
     is the thread's last call, if it turned out to have written the summary: it compacted the
-    thread, and is no part of it.
+    thread, and is no part of it. `is_late`: calls after it may have come before it, so that its
+    time tells its place; if these showed no fall there, it is not added.
     """
 
     thread: str = MAIN
@@ -107,6 +110,7 @@ class Compacted(Event, frozen=True):
     after: Tokens | None = None
     overflow: bool = False
     summary_call: str | None = None
+    is_late: bool = False
 
 
 class Trimmed(Event, frozen=True):

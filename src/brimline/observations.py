@@ -52,6 +52,8 @@ class Observation(msgspec.Struct, frozen=True):
     variables that its client reads, None if unknown. `hook_event` is the client's name of the hook
     that reported it, which the reply repeats. `manager_id` is an orchestrator's id of the session.
     `added_bytes` is the size of the texts that it adds to the next call: a prompt, tools' results.
+    `is_telemetry`: the client's OpenTelemetry reports the events, and not what its files contain;
+    `user` and `team` are those of the telemetry.
     """
 
     id: str
@@ -80,6 +82,9 @@ class Observation(msgspec.Struct, frozen=True):
     is_late: bool = False
     hook_event: str = ""
     added_bytes: int = 0
+    is_telemetry: bool = False
+    user: str | None = None
+    team: str | None = None
 
 
 class Reply(msgspec.Struct, frozen=True):

@@ -1,13 +1,14 @@
-"""Log records of clients: the calls in them, and nothing else."""
+"""Log records and spans of clients: the calls in them, and nothing else."""
 
 from typing import Any
 
 import pytest
 
 from brimline.agents import telemetry_readers
-from brimline.agents.telemetry import Attributes, TelemetryEvent
+from brimline.agents.gen_ai import GEN_AI
+from brimline.agents.telemetry import Attributes, LogRecord, Span, SpanEvent, TelemetryEvent
 from brimline.errors import InvalidUsage
-from brimline.events import Call, Spent
+from brimline.events import AnyEvent, Call, Compacted, Spent, WindowReported
 from brimline.usage import Usage
 
 READERS = dict(telemetry_readers())
@@ -46,17 +47,51 @@ GEMINI: dict[str, Any] = {
     "thoughts_token_count": 3,
     "role": "main",
 }
+QWEN: dict[str, Any] = {
+    "event.name": "qwen-code.api_response",
+    "event.timestamp": "2026-11-17T10:29:07.008Z",
+    "session.id": "s1",
+    "response_id": "chatcmpl-2",
+    "model": "qwen3-coder-plus",
+    "input_token_count": 100,
+    "cached_content_token_count": 60,
+    "output_token_count": 9,
+    "thoughts_token_count": 3,
+}
+COPILOT: dict[str, Any] = {
+    "gen_ai.operation.name": "chat",
+    "gen_ai.conversation.id": "s1",
+    "gen_ai.response.id": "msg_1",
+    "gen_ai.response.model": "claude-sonnet-4.5",
+    "gen_ai.usage.input_tokens": 100,
+    "gen_ai.usage.cache_read.input_tokens": 60,
+    "gen_ai.usage.cache_write.input_tokens": 30,
+    "gen_ai.usage.output_tokens": 9,
+    "github.copilot.initiator": "agent",
+}
+TURN = {"gen_ai.operation.name": "invoke_agent", "gen_ai.usage.input_tokens": 300}
 
 
-def read(agent: str, fields: Attributes) -> TelemetryEvent | None:
-    return READERS[agent].read_log(fields, 5.0)
+def read(agent: str, fields: Attributes) -> list[TelemetryEvent]:
+    return [*READERS[agent].read_log(LogRecord(fields, 5.0))]
 
 
-def event_of(agent: str, fields: Attributes) -> object:
-    found = read(agent, fields)
-    assert found is not None
+def event_of(agent: str, fields: Attributes) -> AnyEvent:
+    (found,) = read(agent, fields)
     assert found.session == "s1"
     return found.event
+
+
+def read_copilot(fields: Attributes, *events: SpanEvent, parent: str = "") -> list[AnyEvent]:
+    span = Span("span", parent, fields, 5.0, events)
+    return [each.event for each in READERS["copilot"].read_span(span)]
+
+
+def read_program(**changes: Any) -> list[AnyEvent]:
+    """A span of a program: names have `__` in place of their dots, None removes an attribute."""
+    fields = {**COPILOT, **{name.replace("__", "."): value for name, value in changes.items()}}
+    kept = {name: value for name, value in fields.items() if value is not None}
+    return [each.event for each in GEN_AI.read_span(Span("span", "", kept, 5.0))]
 
 
 def test_call_of_claude_code() -> None:
@@ -106,11 +141,14 @@ def test_thoughts_of_gemini_are_output() -> None:
         ("claude", CLAUDE | {"session.id": ""}),
         ("codex", CODEX | {"event.kind": "response.created"}),
         ("codex", CODEX | {"event.name": "codex.api_request"}),
+        ("codex", {name: CODEX[name] for name in CODEX if not name.endswith("token_count")}),
+        ("qwen", QWEN | {"event.name": "qwen-code.api_request"}),
+        ("qwen", QWEN | {"session.id": ""}),
         ("gemini", GEMINI | {"event.name": "gemini_cli.api_request"}),
     ],
 )
 def test_other_records_are_no_calls(agent: str, fields: dict[str, Any]) -> None:
-    assert read(agent, fields) is None
+    assert read(agent, fields) == []
 
 
 @pytest.mark.parametrize("value", ["many", "", -1, 1.5, True])
@@ -122,12 +160,128 @@ def test_count_that_is_no_number(value: Any) -> None:
 def test_services_of_the_clients() -> None:
     names = {
         service: [name for name, reader in READERS.items() if reader.is_own(service)]
-        for service in ("claude-code", "codex_cli_rs", "gemini-cli", "my-agent", "")
+        for service in (
+            "claude-code",
+            "codex_cli_rs",
+            "gemini-cli",
+            "github-copilot",
+            "qwen-code",
+            "my-agent",
+            "",
+        )
     }
     assert names == {
         "claude-code": ["claude"],
         "codex_cli_rs": ["codex"],
         "gemini-cli": ["gemini"],
+        "github-copilot": ["copilot"],
+        "qwen-code": ["qwen"],
         "my-agent": [],
         "": [],
     }
+
+
+def test_thoughts_of_qwen_are_a_part_of_its_output() -> None:
+    event = event_of("qwen", QWEN)
+    assert event == Call(
+        at=5.0, id="chatcmpl-2", usage=Usage(40, 60, 0, 9, 3), model="qwen3-coder-plus"
+    )
+    subagent = event_of("qwen", QWEN | {"subagent_name": "general-purpose"})
+    assert isinstance(subagent, Call)
+    assert subagent.thread == "general-purpose"
+
+
+@pytest.mark.parametrize(("agent", "record"), [("qwen", QWEN), ("gemini", GEMINI)])
+def test_compression_is_a_compaction(agent: str, record: dict[str, Any]) -> None:
+    name = record["event.name"].replace("api_response", "chat_compression")
+    fields = record | {"event.name": name, "tokens_before": 900, "tokens_after": 0}
+    assert event_of(agent, fields) == Compacted(at=5.0, before=900)
+
+
+def test_compression_that_gemini_drops_is_none() -> None:
+    fields = GEMINI | {"event.name": "gemini_cli.chat_compression"}
+    assert read("gemini", fields | {"tokens_before": 900, "tokens_after": 901}) == []
+
+
+def test_window_of_qwen_is_in_its_spans() -> None:
+    fields = {"session.id": "s1", "gen_ai.request.model": "q"}
+    usage = '{"version":1,"window_size_tokens":1000000,"breakdown":{}}'
+    for text, windows in ((usage, [1_000_000]), ("{", []), ('{"window_size_tokens":-1}', [])):
+        span = Span("span", "", {**fields, "qwen-code.context.usage": text})
+        events = [each.event for each in READERS["qwen"].read_span(span)]
+        assert events == [WindowReported(tokens=each, model="q") for each in windows]
+
+
+def test_call_of_copilot_includes_the_cache() -> None:
+    (call,) = read_copilot(COPILOT)
+    usage = Usage(10, 60, 30, 9)
+    model = "claude-sonnet-4.5"
+    assert call == Call(at=5.0, id="msg_1", usage=usage, model=model, is_compacted=False)
+
+
+def test_subagent_of_copilot_is_named_by_the_span_around_its_calls() -> None:
+    fields = COPILOT | {"github.copilot.initiator": "sub-agent"}
+    (call,) = read_copilot(fields, parent="task")
+    assert isinstance(call, Call)
+    assert call.thread == "task"
+
+
+def test_turn_of_copilot_has_its_window_and_compactions() -> None:
+    """Its own usage is the sum of its calls, which count by themselves."""
+    start = "github.copilot.session."
+    events = [
+        SpanEvent(f"{start}usage_info", {"github.copilot.token_limit": 128_000}, 2.0),
+        SpanEvent(f"{start}compaction_start", {}, 2.0),
+        SpanEvent(f"{start}compaction_complete", {"github.copilot.success": True}, 3.0),
+        SpanEvent(f"{start}compaction_complete", {"github.copilot.success": False}, 4.0),
+        SpanEvent(f"{start}usage_info", {"github.copilot.token_limit": 168_000}, 4.0),
+    ]
+    turn = TURN | {"gen_ai.conversation.id": "s1"}
+    window, compaction = WindowReported(tokens=168_000), Compacted(at=3.0, is_late=True)
+    assert read_copilot(turn, *events) == [window, compaction]
+    assert read_copilot(TURN, *events) == []
+    nested = [getattr(each, "thread", None) for each in read_copilot(turn, *events, parent="main")]
+    assert nested == ["span", "span"]
+
+
+@pytest.mark.parametrize("spelling", ["cache_creation", "cache_write"])
+def test_both_spellings_of_cache_writes_are_read(spelling: str) -> None:
+    names: dict[str, Any] = {"gen_ai__usage__cache_write__input_tokens": None}
+    names[f"gen_ai__usage__{spelling}__input_tokens"] = 25
+    (call,) = read_program(**names)
+    assert isinstance(call, Call)
+    assert call.usage == Usage(15, 60, 25, 9)
+
+
+def test_input_without_the_cache_is_added_up() -> None:
+    """Some instrumentations of Anthropic's SDK hand on its own counts."""
+    (call,) = read_program(gen_ai__usage__input_tokens=4)
+    assert isinstance(call, Call)
+    assert call.usage == Usage(4, 60, 30, 9)
+
+
+@pytest.mark.parametrize("operation", ["invoke_agent", "execute_tool", "embeddings", None])
+def test_other_spans_of_a_program_are_no_calls(operation: str | None) -> None:
+    assert read_program(gen_ai__operation__name=operation) == []
+
+
+def test_span_without_an_answer_is_its_own_call() -> None:
+    (call,) = read_program(gen_ai__response__id=None, gen_ai__conversation__compacted=True)
+    assert isinstance(call, Call)
+    assert (call.id, call.is_compacted) == ("span", True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"gen_ai__conversation__id": None},
+        {"gen_ai__usage__output_tokens": None},
+        {"gen_ai__usage__input_tokens": -1},
+        {"gen_ai__usage__input_tokens": float("nan")},
+        {"gen_ai__usage__input_tokens": "100"},
+        {"gen_ai__usage__output_tokens": 1 << 70},
+    ],
+)
+def test_call_that_cannot_be_used_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(InvalidUsage):
+        read_program(**changes)

@@ -60,7 +60,7 @@ class Agent:
 
     @cached_property
     def telemetry(self) -> "TelemetryReader":
-        """Its OpenTelemetry log records to events; not every agent has this part."""
+        """Its OpenTelemetry records to events; not every agent has this part."""
         return self._part("telemetry").TELEMETRY
 
     @cached_property
@@ -110,13 +110,11 @@ def all_agents() -> list[Agent]:
 
 @cache
 def telemetry_readers() -> "tuple[tuple[str, TelemetryReader], ...]":
-    """The readers of OpenTelemetry logs, by the names of the agents that have one."""
-    folder = os.path.dirname(__file__)
-    return tuple(
-        (agent.name, agent.telemetry)
-        for agent in all_agents()
-        if os.path.exists(os.path.join(folder, agent.name, "telemetry.py"))
-    )
+    """The readers of OpenTelemetry, by the names of their agents.
+
+    Of some of these nothing else is read: they are no agents of this registry.
+    """
+    return tuple((name, Agent(name).telemetry) for name in _folders_with("telemetry.py"))
 
 
 def managed_clients() -> tuple[str, ...]:

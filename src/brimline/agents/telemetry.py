@@ -1,7 +1,10 @@
-"""What an agent's client reports by OpenTelemetry logs: `agents/<name>/telemetry.py`."""
+"""OpenTelemetry of clients: the decoded form, and the reader of an agent's records.
 
-from collections.abc import Mapping
-from typing import Protocol, TypeAlias
+JSON and protobuf are decoded into the same values. A reader is `agents/<name>/telemetry.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -13,6 +16,35 @@ Attributes: TypeAlias = Mapping[str, str | int | float | bool]
 EVENT_NAME = "event.name"
 
 
+class LogRecord(msgspec.Struct, frozen=True):
+    attributes: Attributes
+    at: float | None = None
+
+
+class SpanEvent(msgspec.Struct, frozen=True):
+    name: str
+    attributes: Attributes
+    at: float | None = None
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A span; `at` is its end, ids are in hexadecimal digits."""
+
+    id: str
+    parent: str
+    attributes: Attributes
+    at: float | None = None
+    events: tuple[SpanEvent, ...] = ()
+
+
+class ResourceTelemetry(msgspec.Struct, frozen=True):
+    """The records of one resource, which is a process of a client."""
+
+    resource: Attributes
+    logs: tuple[LogRecord, ...] = ()
+    spans: tuple[Span, ...] = ()
+
+
 class TelemetryEvent(msgspec.Struct, frozen=True):
     """An event of a session; the `id` is equal if the same record is sent again."""
 
@@ -21,24 +53,29 @@ class TelemetryEvent(msgspec.Struct, frozen=True):
     event: AnyEvent
 
 
-class TelemetryReader(Protocol):
-    """Reads the log records of one agent's client; only figures and names are taken."""
+class TelemetryReader:
+    """Reads the records of one agent's client; only figures and names are taken.
+
+    A record of another kind has no events. The record of a call raises InvalidUsage if its session
+    or a count is missing, or a count is no number.
+    """
+
+    reports_version = True  # whether the resource's `service.version` is the client's
 
     def is_own(self, service: str) -> bool:
         """Whether the client names itself so, in the resource's `service.name`."""
-        ...
+        raise NotImplementedError
 
-    def read_log(self, fields: Attributes, at: float | None) -> TelemetryEvent | None:
-        """Return the event of a log record, None if it is of another kind.
+    def read_log(self, record: LogRecord) -> Sequence[TelemetryEvent]:
+        return ()
 
-        Raises InvalidUsage if a count is missing or no number.
-        """
-        ...
+    def read_span(self, span: Span) -> Sequence[TelemetryEvent]:
+        return ()
 
 
-def get_text(fields: Attributes, name: str) -> str:
-    """Return an attribute as text, empty if it is missing."""
-    return str(fields.get(name, ""))
+def get_text(fields: Attributes, *names: str) -> str:
+    """Return the first of these attributes that is there as text, empty if none is."""
+    return next((str(fields[name]) for name in names if fields.get(name)), "")
 
 
 def get_count(fields: Attributes, name: str, default: int | None = None) -> int:

@@ -5,13 +5,8 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from brimline.events import MAIN
 from brimline.integrations.answer_observer import AnswerObserver
 from brimline.observe import Tracker
-from brimline.providers.opentelemetry import PREFIX
+from brimline.providers.opentelemetry import CALL_OPERATIONS, OPERATION, has_span_usage
 
-OPERATION = "gen_ai.operation.name"
-# One call each: the names of the conventions, then those of LiteLLM 1.106.
-CALLS = frozenset({"chat", "generate_content", "text_completion"}) | frozenset(
-    {"acompletion", "anthropic_messages", "aresponses", "completion", "responses"}
-)
 # Spans around calls and tools: their usage is the sum of the calls below, or none at all.
 OTHERS = frozenset(
     {"create_agent", "embeddings", "execute_tool", "invoke_agent", "invoke_workflow", "retrieval"}
@@ -33,9 +28,9 @@ class BrimlineSpanProcessor(SpanProcessor):
         """Observe the span of a call; the span of an agent has the sum of its calls."""
         attributes = span.attributes or {}
         operation = attributes.get(OPERATION)
-        if f"{PREFIX}input_tokens" not in attributes or operation in OTHERS:
+        if not has_span_usage(attributes) or operation in OTHERS:
             return
-        if operation not in CALLS:
+        if operation not in CALL_OPERATIONS:
             reason = f"{OPERATION} is {operation!r}, which may be a sum of calls"
             self._observer.warn_once(str(operation), reason)
             return

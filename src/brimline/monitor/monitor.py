@@ -32,6 +32,7 @@ from brimline.policy.signals import Signal, decide, expect_next_call
 from brimline.policy.sources import are_hooks_silent
 from brimline.store.base import (
     CancelMessages,
+    ClaimSession,
     EventKey,
     ForgetSessions,
     MarkMessage,
@@ -48,6 +49,8 @@ from brimline.windows import ClientSettings
 # The last calls of a thread in memory; the store has all. A forecast needs 101. Copies of a call
 # are recognised among these: in 35 sessions of Claude Code all 3,014 copies were neighbours.
 MAX_CALLS_IN_MEMORY = 128
+
+LOCAL_MACHINE = "local"  # claims a session whose transcript is on this machine from telemetry
 
 IDLE_SESSION_S = 24 * 3_600.0  # then a session is released from memory: no page shows its trend
 
@@ -83,6 +86,8 @@ class Monitor:
             if may_be_duplicate and await self._store.has_event(observation.id):
                 return DUPLICATE
             session = await self._session(observation.session, observation.agent)
+            if observation.is_telemetry and session.state.files.has_files:
+                return EMPTY_REPLY  # the files contain the same calls
             try:
                 is_new = await self._apply(observation, session)
             except BaseException:
@@ -314,7 +319,11 @@ class Monitor:
             session.mark_saved(snapshot)
             return True
         readings = state.readings(self._rules.overrides, settings)
+        if state.replaces_telemetry:
+            session.forget_stored()
         writes = session.stored.pending_writes(observation, state, readings)
+        if state.replaces_telemetry:
+            writes.insert(0, ClaimSession(state.id, LOCAL_MACHINE))
         new_signals = {
             name: self._new_signals(session, name, known, observation) for name in readings
         }
@@ -339,6 +348,7 @@ class Monitor:
         if once and not won[0]:
             return False
         session.stored.mark_stored(state, readings)
+        state.replaces_telemetry = False
         for name, each in new_signals.items():
             session.signals.record(name, each, observation.at)
         if any(each.kind == "compacted" for each in new_signals[MAIN]):

@@ -27,6 +27,10 @@ class MonitoredSession:
             return False
         return snapshot.is_same(self._saved) and self.stored.was_seen_lately(observation.at)
 
+    def forget_stored(self) -> None:
+        """Have all of it written again, as its stored rows are about to be deleted."""
+        self.stored, self._saved = StoredRows(), None
+
     def mark_saved(self, snapshot: Snapshot) -> None:
         self._saved, self.is_clean = snapshot, True
 

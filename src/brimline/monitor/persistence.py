@@ -90,7 +90,8 @@ def _session_row(observation: Observation, state: SessionState) -> SessionRow:
         id=state.id,
         agent=state.agent,
         seen_at=observation.at if state.ended_at is None else state.ended_at,
-        host=state.host or HOSTNAME,
+        # The machine that takes telemetry may be another than the client's.
+        host=state.host or (None if state.is_telemetry else HOSTNAME),
         project=state.project,
         model=state.model_of(MAIN),
         version=state.client_version,
@@ -100,6 +101,8 @@ def _session_row(observation: Observation, state: SessionState) -> SessionRow:
         ended_at=state.ended_at,
         problem=state.problem,
         manager_id=state.manager_id,
+        user=state.user,
+        team=state.team,
     )
 
 

@@ -6,7 +6,7 @@ from brimline.events import MAIN
 from brimline.forecast import PACE_CALLS, CallsLeft, calls_left
 from brimline.monitor.client_reported import ClientReported
 from brimline.monitor.pending_inputs import PendingInputs
-from brimline.monitor.snapshot import PROGRAM, TRANSCRIPT, Snapshot
+from brimline.monitor.snapshot import PROGRAM, TELEMETRY, TRANSCRIPT, Snapshot
 from brimline.monitor.transcript_follower import SessionFiles
 from brimline.observations import WITHOUT_REPLY, EnvironmentVariables, Observation, Pane
 from brimline.store.rows import ThreadRow
@@ -41,6 +41,8 @@ class SessionState:
         self.pane: Pane | None = None
         self.ended_at: float | None = None
         self.host: str | None = None
+        self.user: str | None = None
+        self.team: str | None = None
         self.env: EnvironmentVariables | None = None
         self.is_interactive: bool | None = None
         self.last_readings: Mapping[str, Reading] = {}
@@ -49,14 +51,14 @@ class SessionState:
         self.calls_without_hook = 0
         self.files = SessionFiles(agent)
         self._inputs = PendingInputs()
-        self._is_pushed = False
+        self._is_pushed = self.is_telemetry = self.replaces_telemetry = False
         self._calls_at_compaction, self._cycle_at_compaction, self._compacting_at = 0, 0, 0.0
 
     def restore(self, row: ThreadRow, seen_at: float) -> None:
         self.cycle, self.seq, self._stored_calls = row.cycle, row.seq, row.calls
         self.compacting, self._compacting_at = row.state == "compacting", seen_at
         self._cycle_at_compaction = row.cycle
-        self._is_pushed = row.source == PROGRAM
+        self._is_pushed, self.is_telemetry = row.source == PROGRAM, row.source == TELEMETRY
         if not row.calls:  # its transcript had not been written
             self._first_seen_at = seen_at
         self.client.restore(row, self.model)
@@ -70,6 +72,9 @@ class SessionState:
         self._update_description(observation)
         if observation.transcript:
             self.files.set_transcript(observation.transcript)
+        if self.is_telemetry and (observation.transcript or observation.file):
+            self._drop_telemetry()
+        self.is_telemetry = self.is_telemetry or observation.is_telemetry
         calls, cycle = self.calls or self._stored_calls, self.cycle
         self._is_pushed = self._is_pushed or observation.kind == "pushed"
         if observation.events:
@@ -88,6 +93,15 @@ class SessionState:
         self.client.drop_older_cycles(self.cycle)
         self.cleared = self.cleared or self._was_cleared(cycle)
         self._update_liveness(observation, new_calls > 0)
+
+    def _drop_telemetry(self) -> None:
+        """Drop what telemetry reported, as its files are now known: these contain the same calls.
+
+        Its calls have other ids there, so that they would count twice.
+        """
+        self.files.drop_pushed()
+        self.is_telemetry, self.replaces_telemetry = False, True
+        self.cycle = self._stored_calls = 0
 
     def _apply_event(self, observation: Observation) -> None:
         match observation.kind:
@@ -153,6 +167,8 @@ class SessionState:
         self.manager_id = observation.manager_id or self.manager_id
         self.pane = observation.pane or self.pane
         self.host = observation.host or self.host
+        self.user = observation.user or self.user
+        self.team = observation.team or self.team
         self.env = self.env if observation.env is None else observation.env
         if observation.is_interactive is not None:
             self.is_interactive = observation.is_interactive
@@ -223,7 +239,7 @@ class SessionState:
             model=self.model,
             cycle=self.cycle,
             compacting=self.compacting,
-            source=PROGRAM if self._is_pushed and not self.files.has_files else TRANSCRIPT,
+            source=self._source,
             client_call=client_call,
             client_source=client.source,
             client_window=client.window,
@@ -236,6 +252,12 @@ class SessionState:
             ended_at=self.ended_at,
             pending=self._inputs.estimate(client_call),
         )
+
+    @property
+    def _source(self) -> str:
+        if self.files.has_files or not (self._is_pushed or self.is_telemetry):
+            return TRANSCRIPT
+        return TELEMETRY if self.is_telemetry else PROGRAM
 
     @property
     def has_doubtful_sources(self) -> bool:

@@ -11,12 +11,13 @@ from brimline.windows import ClientSettings, Overrides, is_same_model
 
 TRANSCRIPT = "transcript"
 PROGRAM = "program"  # the source of a session whose program reports it
+TELEMETRY = "telemetry"  # that of a session whose client reports it by OpenTelemetry
 
 
 class Snapshot(NamedTuple):
     """A session at a moment: what its files contain, and what its client and hooks reported.
 
-    `source` is where its events come from: TRANSCRIPT or PROGRAM.
+    `source` is where its events come from: TRANSCRIPT, PROGRAM or TELEMETRY.
     `client_call` is a call that the client reported and the transcript does not contain yet;
     `client_most_sent` is the most that it reported a call of this model to have sent. `pending` are
     the tokens by thread that came in since the last call, as an estimate.

@@ -266,6 +266,10 @@ class SessionFiles:
     def add_events(self, events: Iterable[AnyEvent]) -> None:
         self._pushed, self._session = fold(self._pushed, events), None
 
+    def drop_pushed(self) -> None:
+        """Drop the events that were pushed: the files contain the same calls."""
+        self._pushed, self._session = Session(agent=self._agent), None
+
     async def catch_up(self, other: Transcript | None = None) -> None:
         """Read on in the session's own file, and in another one that changed."""
         new = other is not None and await self._follower_of(other).catch_up(other)

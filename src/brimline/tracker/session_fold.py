@@ -165,7 +165,8 @@ class _ThreadDraft:
             return
         id = call.id
         if id not in self._calls:
-            self._infer_compaction(call, is_recorded)
+            if not self._add_reported_compaction(call):
+                self._infer_compaction(call, is_recorded)
             if self._compactions and self._current is None:
                 self._set_after(call)
             self._current = id
@@ -192,6 +193,9 @@ class _ThreadDraft:
 
     def apply(self, event: AnyEvent) -> None:
         match event:
+            case Compacted() if event.is_late and self._has_later_call(event):
+                self._confirm_compaction(event)
+                return
             case Compacted():
                 self._compacted(event)
             case Compacting():
@@ -259,6 +263,24 @@ class _ThreadDraft:
             before = self._calls[self._current].usage.held
         self._add_compaction(event.at, event.trigger, before, event.after, overflow=event.overflow)
 
+    def _has_later_call(self, event: Compacted) -> bool:
+        last = self._calls.last
+        if last is None or last.at is None or event.at is None:
+            return False
+        return last.at > event.at
+
+    def _confirm_compaction(self, event: Compacted) -> None:
+        """Set the time of the compaction between the calls around it, which they showed already."""
+        assert event.at is not None
+        calls = self._dropped.count + sum(
+            1 for call in self._calls.in_order() if (call.at or 0.0) <= event.at
+        )
+        for place, each in enumerate(self._compactions):
+            if each.calls == calls:
+                self._compactions[place] = msgspec.structs.replace(
+                    each, at=event.at, trigger=event.trigger, inferred=False
+                )
+
     def _add_compaction(
         self,
         at: float | None,
@@ -293,6 +315,14 @@ class _ThreadDraft:
         if fell_here and self._current == call:
             self._compactions.pop()
             self._cycle -= 1
+
+    def _add_reported_compaction(self, call: Call) -> bool:
+        """Add a compaction before the first call that reports one; return whether it is that."""
+        current = self._calls.get(self._current) if self._current is not None else None
+        if not call.is_compacted or current is None or current.is_compacted is not False:
+            return False
+        self._add_compaction(call.at, None, current.usage.held, call.usage.sent)
+        return True
 
     def _infer_compaction(self, call: Call, is_recorded: bool) -> None:
         fell_from, self._fell_from = self._fell_from, None

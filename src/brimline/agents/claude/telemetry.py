@@ -1,6 +1,16 @@
 """Claude Code's log records: one `api_request` for each call (2.1.325)."""
 
-from brimline.agents.telemetry import EVENT_NAME, Attributes, TelemetryEvent, get_count, get_text
+from collections.abc import Sequence
+
+from brimline.agents.telemetry import (
+    EVENT_NAME,
+    Attributes,
+    LogRecord,
+    TelemetryEvent,
+    TelemetryReader,
+    get_count,
+    get_text,
+)
 from brimline.events import MAIN, AnyEvent, Call, Spent, compaction_thread
 from brimline.usage import Usage
 
@@ -12,15 +22,16 @@ SUBAGENT_PREFIX = "agent:"
 COMPACTION_SOURCE = "compact"
 
 
-class ClaudeTelemetry:
+class ClaudeTelemetry(TelemetryReader):
     def is_own(self, service: str) -> bool:
         return service == SERVICE
 
-    def read_log(self, fields: Attributes, at: float | None) -> TelemetryEvent | None:
+    def read_log(self, record: LogRecord) -> Sequence[TelemetryEvent]:
+        fields = record.attributes
         session, id = get_text(fields, "session.id"), get_text(fields, "request_id")
         if fields.get(EVENT_NAME) != API_REQUEST or not session or not id:
-            return None
-        return TelemetryEvent(id, session, _read_call(id, fields, at))
+            return ()
+        return [TelemetryEvent(id, session, _read_call(id, fields, record.at))]
 
 
 def _read_call(id: str, fields: Attributes, at: float | None) -> AnyEvent:

@@ -1,33 +1,47 @@
 """Codex's log records: the last event of each answer has its usage (0.166)."""
 
-from brimline.agents.telemetry import EVENT_NAME, Attributes, TelemetryEvent, get_count, get_text
+from collections.abc import Sequence
+
+from brimline.agents.telemetry import (
+    EVENT_NAME,
+    LogRecord,
+    TelemetryEvent,
+    TelemetryReader,
+    get_count,
+    get_text,
+)
 from brimline.events import Call
 from brimline.usage import from_subset
 
 SERVICE_PREFIX = "codex"  # codex_exec, codex_cli_rs, codex_vscode
 ANSWER_EVENT = "codex.sse_event"
 COMPLETED = "response.completed"
+INPUT = "input_token_count"
 
 
-class CodexTelemetry:
+class CodexTelemetry(TelemetryReader):
     def is_own(self, service: str) -> bool:
         return service.startswith(SERVICE_PREFIX)
 
-    def read_log(self, fields: Attributes, at: float | None) -> TelemetryEvent | None:
-        """An answer has no id: its time in milliseconds stands for it."""
-        is_answer = fields.get(EVENT_NAME) == ANSWER_EVENT
+    def read_log(self, record: LogRecord) -> Sequence[TelemetryEvent]:
+        """An answer has no id: its time in milliseconds stands for it.
+
+        Of its two records of the kind `response.completed` only one has counts.
+        """
+        fields = record.attributes
+        is_answer = fields.get(EVENT_NAME) == ANSWER_EVENT and fields.get("event.kind") == COMPLETED
         session, id = get_text(fields, "conversation.id"), get_text(fields, "event.timestamp")
-        if not is_answer or fields.get("event.kind") != COMPLETED or not session or not id:
-            return None
+        if not is_answer or INPUT not in fields or not session or not id:
+            return ()
         usage = from_subset(
-            get_count(fields, "input_token_count"),
+            get_count(fields, INPUT),
             get_count(fields, "cached_token_count", 0),
             get_count(fields, "cache_write_token_count", 0),
             get_count(fields, "output_token_count"),
             get_count(fields, "reasoning_token_count", 0),
         )
         model = get_text(fields, "model") or None
-        return TelemetryEvent(id, session, Call(at=at, id=id, usage=usage, model=model))
+        return [TelemetryEvent(id, session, Call(at=record.at, id=id, usage=usage, model=model))]
 
 
 TELEMETRY = CodexTelemetry()

@@ -1,36 +1,66 @@
 """Gemini CLI's log records: one `api_response` for each call (0.61)."""
 
-from brimline.agents.telemetry import EVENT_NAME, Attributes, TelemetryEvent, get_count, get_text
-from brimline.events import AnyEvent, Call, Spent
+from collections.abc import Sequence
+
+from brimline.agents.telemetry import (
+    EVENT_NAME,
+    Attributes,
+    LogRecord,
+    TelemetryEvent,
+    TelemetryReader,
+    get_count,
+    get_text,
+)
+from brimline.events import AnyEvent, Call, Compacted, Spent
 from brimline.usage import from_subset
 
 SERVICE = "gemini-cli"
 API_RESPONSE = "gemini_cli.api_response"
+CHAT_COMPRESSION = "gemini_cli.chat_compression"
 MAIN_ROLES = ("", "main")  # older versions report no role
 
 
-class GeminiTelemetry:
+class GeminiTelemetry(TelemetryReader):
+    reports_version = False  # `service.version` is that of node (0.61)
+
     def is_own(self, service: str) -> bool:
         return service == SERVICE
 
-    def read_log(self, fields: Attributes, at: float | None) -> TelemetryEvent | None:
-        """A response has no id: its time in milliseconds stands for it. Thoughts stand apart."""
+    def read_log(self, record: LogRecord) -> Sequence[TelemetryEvent]:
+        """A record has no id: its time in milliseconds stands for it."""
+        fields = record.attributes
         session, id = get_text(fields, "session.id"), get_text(fields, "event.timestamp")
-        if fields.get(EVENT_NAME) != API_RESPONSE or not session or not id:
-            return None
-        thoughts = get_count(fields, "thoughts_token_count", 0)
-        usage = from_subset(
-            get_count(fields, "input_token_count"),
-            get_count(fields, "cached_content_token_count", 0),
-            0,
-            get_count(fields, "output_token_count") + thoughts,
-            thoughts,
-        )
-        model = get_text(fields, "model") or None
-        event: AnyEvent = Spent(at=at, id=id, usage=usage, model=model)
-        if get_text(fields, "role") in MAIN_ROLES:
-            event = Call(at=at, id=id, usage=usage, model=model)
-        return TelemetryEvent(id, session, event)
+        if not session or not id:
+            return ()
+        if fields.get(EVENT_NAME) == API_RESPONSE:
+            return [TelemetryEvent(id, session, _read_call(id, fields, record.at))]
+        if fields.get(EVENT_NAME) == CHAT_COMPRESSION:
+            return read_compression(id, session, record)
+        return ()
+
+
+def read_compression(id: str, session: str, record: LogRecord) -> Sequence[TelemetryEvent]:
+    """Return a compaction; none if it made the context no smaller: the client then drops it."""
+    before = get_count(record.attributes, "tokens_before")
+    if get_count(record.attributes, "tokens_after") >= before:
+        return ()
+    return [TelemetryEvent(f"compression {id}", session, Compacted(at=record.at, before=before))]
+
+
+def _read_call(id: str, fields: Attributes, at: float | None) -> AnyEvent:
+    """A call of the main thread; others only cost tokens. Thoughts are not in the output count."""
+    thoughts = get_count(fields, "thoughts_token_count", 0)
+    usage = from_subset(
+        get_count(fields, "input_token_count"),
+        get_count(fields, "cached_content_token_count", 0),
+        0,
+        get_count(fields, "output_token_count") + thoughts,
+        thoughts,
+    )
+    model = get_text(fields, "model") or None
+    if get_text(fields, "role") in MAIN_ROLES:
+        return Call(at=at, id=id, usage=usage, model=model)
+    return Spent(at=at, id=id, usage=usage, model=model)
 
 
 TELEMETRY = GeminiTelemetry()

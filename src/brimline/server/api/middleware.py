@@ -22,6 +22,7 @@ MAX_BODY_BYTES = 1 << 20
 LARGER_BODY_BYTES = {  # by path prefix
     "/v1/events": 16 << 20,
     "/v1/logs": 16 << 20,
+    "/v1/traces": 16 << 20,
     "/v1/metrics": 16 << 20,
     "/hooks/": MAX_EVENT_BYTES,
 }

@@ -16,6 +16,7 @@ from brimline.settings import seconds
 
 BodyT = TypeVar("BodyT")
 
+MAX_CLOCK_SKEW_S = 86_400.0
 RETRY_AFTER_S = 1  # after a 503: the store is busy, or the daemon is stopping or overloaded
 
 ALL_TIME = "all"
@@ -61,6 +62,11 @@ def read_since(request: Request, default: str, now: float) -> float:
     """Return the start of the span in the query parameter `since`, which may be `all`."""
     span = request.query_params.get("since", default)
     return 0.0 if span == ALL_TIME else now - seconds(span, place="query")
+
+
+def plausible_time(at: float | None, now: float) -> float:
+    """Return the time of an event, or the present if it is missing or far in the future."""
+    return at if at is not None and 0 < at < now + MAX_CLOCK_SKEW_S else now
 
 
 def read_flag(request: Request, name: str) -> bool:

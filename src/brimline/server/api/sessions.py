@@ -25,6 +25,7 @@ from brimline.server.api.responses import (
     SESSIONS_HINT,
     RequestRefused,
     json_response,
+    plausible_time,
     read_body,
     read_flag,
     read_since,
@@ -50,7 +51,6 @@ from brimline.usage import Usage
 
 SESSION_PATH = "/v1/sessions/{id}"
 DEFAULT_SINCE = "24h"
-MAX_CLOCK_SKEW_S = 86_400.0
 HANDOFF_WAIT_S = 5.0
 CLEARING = "the session is being cleared"  # a prompt would cancel that
 TOO_LONG_HINT = "Agents truncate longer messages: write the text to a file and send its path."
@@ -216,7 +216,7 @@ class SessionRoutes:
         events = (await read_body(request, NewEvents)).events
         known = 0
         for each in events:
-            at = self._plausible_time(each.event.at)
+            at = plausible_time(each.event.at, self._clock())
             observation = Observation(
                 id=hash_id("event", each.session, each.id),
                 agent=each.agent,
@@ -229,11 +229,6 @@ class SessionRoutes:
             )
             known += (await self._monitor.observe(observation)).is_duplicate
         return json_response(Taken(len(events) - known, known))
-
-    def _plausible_time(self, at: float | None) -> float:
-        """Return the time of an event, or the present if it is missing or far in the future."""
-        now = self._clock()
-        return at if at is not None and 0 < at < now + MAX_CLOCK_SKEW_S else now
 
 
 async def find_message(store: Store, request: Request) -> Message:

@@ -1,93 +1,65 @@
 """OpenTelemetry in: calls of clients on which nothing but their own telemetry is set up."""
 
-import zlib
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from brimline.agents import telemetry_readers
-from brimline.agents.telemetry import Attributes, TelemetryEvent
+from brimline.agents import agent_names, telemetry_readers
+from brimline.agents.gen_ai import GEN_AI
+from brimline.agents.telemetry import (
+    Attributes,
+    LogRecord,
+    ResourceTelemetry,
+    TelemetryEvent,
+    TelemetryReader,
+    get_text,
+)
 from brimline.errors import InvalidUsage
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.signal_writes import hash_id
 from brimline.observations import Observation
 from brimline.server.api.openapi import Endpoint
-from brimline.server.api.responses import RequestRefused, json_response
+from brimline.server.api.responses import RequestRefused, plausible_time
+from brimline.server.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS
+from brimline.server.telemetry.otlp_json import ExportLogs, ExportResult, ExportTraces
+from brimline.server.telemetry.request_body import find_encoding, read_unpacked
+from brimline.server.telemetry.signals import OtlpEncoding, Rejected, Signal
 from brimline.store.base import Store
 
-MAX_UNPACKED_BYTES = 16 << 20
-NANOSECONDS = 1_000_000_000
-NOT_JSON = "only JSON is accepted"
-JSON_HINT = "Set OTEL_EXPORTER_OTLP_PROTOCOL=http/json, or the client's setting for it."
+UNNAMED_PROGRAM = "opentelemetry"
+USER_ATTRIBUTES = ("user.email", "user.id")
+TEAM_ATTRIBUTES = ("team.id", "department")
 
 
-class _Value(msgspec.Struct, frozen=True, rename="camel"):
-    string_value: str | None = None
-    int_value: int | str | None = None
-    double_value: float | None = None
-    bool_value: bool | None = None
+class Sender(msgspec.Struct, frozen=True):
+    """Who sent the records of a resource."""
 
-    @property
-    def plain(self) -> str | int | float | bool | None:
-        """The value; arrays and others, which we do not read, are None."""
-        for value in (self.string_value, self.int_value, self.double_value, self.bool_value):
-            if value is not None:
-                return value
-        return None
+    agent: str
+    reader: TelemetryReader
+    version: str | None = None
+    host: str | None = None
+    team: str | None = None
 
 
-class _Attribute(msgspec.Struct, frozen=True):
-    key: str
-    value: _Value | None = None
+class FoundEvent(msgspec.Struct, frozen=True):
+    """An event of a session, and its user by the resource, or else by the record itself."""
 
-
-class _LogRecord(msgspec.Struct, frozen=True, rename="camel"):
-    time_unix_nano: int | str = 0
-    observed_time_unix_nano: int | str = 0
-    attributes: list[_Attribute] = []
-
-    @property
-    def at(self) -> float | None:
-        """When it happened; Codex fills in only when it was observed."""
-        nanoseconds = int(self.time_unix_nano) or int(self.observed_time_unix_nano)
-        return nanoseconds / NANOSECONDS if nanoseconds else None
-
-
-class _ScopeLogs(msgspec.Struct, frozen=True, rename="camel"):
-    log_records: list[_LogRecord] = []
-
-
-class _Resource(msgspec.Struct, frozen=True):
-    attributes: list[_Attribute] = []
-
-
-class _ResourceLogs(msgspec.Struct, frozen=True, rename="camel"):
-    resource: _Resource = _Resource()
-    scope_logs: list[_ScopeLogs] = []
-
-
-class ExportLogs(msgspec.Struct, frozen=True, rename="camel"):
-    """An OTLP request with log records; only what we read of it."""
-
-    resource_logs: list[_ResourceLogs] = []
-
-
-class Exported(msgspec.Struct, frozen=True):
-    """The answer to an OTLP request: empty, because all records were taken."""
-
-
-_logs = msgspec.json.Decoder(ExportLogs)
+    reported: TelemetryEvent
+    user: str | None = None
 
 
 class TelemetryRoutes:
     endpoints = (
-        Endpoint("POST", "/v1/logs", "logs", "Take OpenTelemetry logs of clients (OTLP, JSON).",
-                 Exported, ExportLogs, scope="ingest"),
+        Endpoint("POST", "/v1/logs", "logs", "Take OpenTelemetry logs of clients (OTLP; JSON, or "
+                 "protobuf).", ExportResult, ExportLogs, scope="ingest"),
+        Endpoint("POST", "/v1/traces", "traces", "Take OpenTelemetry spans of model calls (OTLP; "
+                 "JSON, or protobuf).", ExportResult, ExportTraces, scope="ingest"),
         Endpoint("POST", "/v1/metrics", "metrics", "Take OpenTelemetry metrics; they are not used: "
-                 "none has a call's own figures.", Exported, dict[str, Any], scope="ingest"),
+                 "none has a call's own figures.", ExportResult, dict[str, Any], scope="ingest"),
     )  # fmt: skip
 
     def __init__(self, store: Store, monitor: Monitor) -> None:
@@ -95,67 +67,104 @@ class TelemetryRoutes:
 
     async def logs(self, request: Request) -> Response:
         """Take the calls in log records; those of sessions with a transcript are known already."""
-        try:
-            exported = _logs.decode(await _read_json(request))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
-            raise RequestRefused(400, str(error)) from error
-        for agent, found in read_logs(exported):
-            row = await self._store.session(found.session)
-            if row is None or row.transcript is None:
-                await self._observe(agent, found)
-        return json_response(Exported())
+        return await self._take(request, "logs")
+
+    async def traces(self, request: Request) -> Response:
+        """Take the calls in spans."""
+        return await self._take(request, "traces")
 
     async def metrics(self, request: Request) -> Response:
-        await _read_json(request)
-        return json_response(Exported())
+        encoding = find_encoding(request)
+        await request.body()
+        # Without rejected records the answers to all signals are equal.
+        return Response(encoding.encode_result("logs", Rejected()), media_type=encoding.MEDIA)
 
-    async def _observe(self, agent: str, found: TelemetryEvent) -> None:
-        at = found.event.at or self._monitor.now()
+    async def _take(self, request: Request, signal: Signal) -> Response:
+        encoding = find_encoding(request)
+        try:
+            exported = await _decode(encoding, signal, request)
+        except RequestRefused as refused:
+            error = encoding.encode_error(refused.error, refused.hint)
+            return Response(error, refused.status, media_type=encoding.MEDIA)
+        rejected = Rejected()
+        for telemetry in exported:
+            sender = find_sender(telemetry.resource)
+            found = read_events(telemetry, sender.reader, rejected)
+            # The events of a span may be older than spans that ended before it.
+            for each in sorted(found, key=lambda each: each.reported.event.at or 0.0):
+                await self._observe(sender, each, rejected)
+        return Response(encoding.encode_result(signal, rejected), media_type=encoding.MEDIA)
+
+    async def _observe(self, sender: Sender, found: FoundEvent, rejected: Rejected) -> None:
+        reported = found.reported
+        if max(len(reported.session), len(reported.id)) > MAX_ID_CHARS:
+            rejected.add(f"an id has more than {MAX_ID_CHARS} characters")
+            return
+        row = await self._store.session(reported.session)
+        if row is not None and row.agent != sender.agent:
+            rejected.add(f"session {reported.session!r} belongs to another agent: {row.agent}")
+            return
+        event, at = reported.event, plausible_time(reported.event.at, self._monitor.now())
+        if event.at is not None:
+            event = msgspec.structs.replace(event, at=at)
         await self._monitor.observe(
             Observation(
-                id=hash_id("telemetry", found.session, found.id),
-                agent=agent,
-                session=found.session,
+                id=hash_id("telemetry", reported.session, reported.id),
+                agent=sender.agent,
+                session=reported.session,
                 kind="pushed",
                 at=at,
-                events=(found.event,),
+                host=sender.host,
+                version=sender.version,
+                events=(event,),
+                is_telemetry=True,
+                user=found.user,
+                team=sender.team,
             )
         )
 
 
-def read_logs(exported: ExportLogs) -> Iterator[tuple[str, TelemetryEvent]]:
-    """Yield the events in log records with their agents; records without usage are skipped."""
-    for resource in exported.resource_logs:
-        service = str(_fields(resource.resource.attributes).get("service.name", ""))
-        readers = [(name, each) for name, each in telemetry_readers() if each.is_own(service)]
-        for agent, reader in readers[:1]:
-            for record in (each for scope in resource.scope_logs for each in scope.log_records):
-                try:
-                    found = reader.read_log(_fields(record.attributes), record.at)
-                except InvalidUsage:
-                    continue
-                if found is not None:
-                    yield agent, found
-
-
-def _fields(attributes: list[_Attribute]) -> Attributes:
-    values = ((each.key, each.value.plain if each.value else None) for each in attributes)
-    return {key: value for key, value in values if value is not None}
-
-
-async def _read_json(request: Request) -> bytes:
-    """Return a body of JSON, unpacked up to a size; raises RequestRefused."""
-    if "json" not in request.headers.get("content-type", ""):
-        raise RequestRefused(415, NOT_JSON, JSON_HINT)
-    body = await request.body()
-    if request.headers.get("content-encoding", "") != "gzip":
-        return body
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+async def _decode(
+    encoding: OtlpEncoding, signal: Signal, request: Request
+) -> Sequence[ResourceTelemetry]:
+    body = await read_unpacked(request)
     try:
-        unpacked = unpacker.decompress(body, MAX_UNPACKED_BYTES)
-    except zlib.error as error:
-        raise RequestRefused(400, f"the body is not gzip: {error}") from error
-    if unpacker.unconsumed_tail:
-        limit = f"{MAX_UNPACKED_BYTES >> 20} MiB"
-        raise RequestRefused(413, f"the unpacked body is larger than {limit}")
-    return unpacked
+        # 16 MiB of attributes take a second: no hook must wait for that.
+        return await asyncio.to_thread(encoding.decode_request, signal, body)
+    except ValueError as error:
+        raise RequestRefused(400, str(error)) from error
+
+
+def find_sender(resource: Attributes) -> Sender:
+    """Return the client that names itself in a resource, else a program with `gen_ai` spans."""
+    service = get_text(resource, "service.name")[:MAX_AGENT_CHARS]
+    program = UNNAMED_PROGRAM if not service or service in agent_names() else service
+    own = [each for each in telemetry_readers() if each[1].is_own(service)]
+    agent, reader = own[0] if own else (program, GEN_AI)
+    return Sender(
+        agent,
+        reader,
+        version=_limited(resource, "service.version") if reader.reports_version else None,
+        host=_limited(resource, "host.name"),
+        team=_limited(resource, *TEAM_ATTRIBUTES),
+    )
+
+
+def read_events(
+    telemetry: ResourceTelemetry, reader: TelemetryReader, rejected: Rejected
+) -> Iterator[FoundEvent]:
+    """Yield the events in log records and spans; records of other kinds have none."""
+    for record in (*telemetry.logs, *telemetry.spans):
+        try:
+            is_log = isinstance(record, LogRecord)
+            events = reader.read_log(record) if is_log else reader.read_span(record)
+        except InvalidUsage as error:
+            rejected.add(str(error))
+            continue
+        user = _limited({**record.attributes, **telemetry.resource}, *USER_ATTRIBUTES)
+        for event in events:
+            yield FoundEvent(event, user)
+
+
+def _limited(fields: Attributes, *names: str) -> str | None:
+    return get_text(fields, *names)[:MAX_ID_CHARS] or None

@@ -40,6 +40,9 @@ MARKS = (
     Mark("compaction", "Gemini CLI", system="distilling chat history into a structured XML"),
     Mark("router", "Gemini CLI", system="specialized Task Routing AI"),
     Mark("compaction", "opencode", newest="anchored summary from the conversation history"),
+    Mark(
+        "compaction", "Copilot CLI", newest="Please create a detailed summary of the conversation"
+    ),
     Mark("title", "opencode", system="You are a title generator"),
 )
 

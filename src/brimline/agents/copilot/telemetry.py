@@ -1,0 +1,56 @@
+"""GitHub Copilot CLI's spans: `chat` for each call, `invoke_agent` around a turn (1.0.102).
+
+The call that writes a compaction's summary has no span.
+"""
+
+from collections.abc import Sequence
+
+from brimline.agents.gen_ai import CONVERSATION, is_call, read_call
+from brimline.agents.telemetry import (
+    Span,
+    TelemetryEvent,
+    TelemetryReader,
+    get_count,
+    get_text,
+)
+from brimline.events import MAIN, AnyEvent, Compacted, WindowReported
+
+SERVICES = ("github-copilot", "copilot-chat")
+INITIATOR, SUBAGENT = "github.copilot.initiator", "sub-agent"
+USAGE_INFO = "github.copilot.session.usage_info"
+COMPACTION_COMPLETE = "github.copilot.session.compaction_complete"
+TOKEN_LIMIT = "github.copilot.token_limit"
+
+
+class CopilotTelemetry(TelemetryReader):
+    def is_own(self, service: str) -> bool:
+        return service in SERVICES
+
+    def read_span(self, span: Span) -> Sequence[TelemetryEvent]:
+        """A subagent's calls are below its own `invoke_agent`, whose id names its thread."""
+        if is_call(span.attributes):
+            is_subagent = span.attributes.get(INITIATOR) == SUBAGENT
+            return [read_call(span, span.parent if is_subagent else MAIN)]
+        session, thread = get_text(span.attributes, CONVERSATION), span.id if span.parent else MAIN
+        return [
+            TelemetryEvent(f"{span.id} {place}", session, event)
+            for place, event in enumerate(_read_events(span, thread))
+            if session
+        ]
+
+
+def _read_events(span: Span, thread: str) -> list[AnyEvent]:
+    """The window, as it was last reported, and the compactions, which come after later calls."""
+    events: list[AnyEvent] = []
+    windows = [each for each in span.events if each.name == USAGE_INFO]
+    for each in windows[-1:]:  # without its time: later calls may be known
+        tokens = get_count(each.attributes, TOKEN_LIMIT)
+        events.append(WindowReported(tokens=tokens, thread=thread))
+    for each in span.events:
+        if each.name == COMPACTION_COMPLETE and each.attributes.get("github.copilot.success"):
+            # `pre_tokens` is an estimate: 11,986 when 182,410 were sent.
+            events.append(Compacted(at=each.at, thread=thread, is_late=True))
+    return events
+
+
+TELEMETRY = CopilotTelemetry()

@@ -1,0 +1,81 @@
+"""Qwen Code's log records: one `api_response` for each call (0.24.4).
+
+Its spans have the same calls; of these only the window is read, which no log record has.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from brimline.agents.telemetry import (
+    EVENT_NAME,
+    LogRecord,
+    Span,
+    TelemetryEvent,
+    TelemetryReader,
+    get_count,
+    get_text,
+)
+from brimline.events import MAIN, Call, Compacted, WindowReported
+from brimline.usage import MAX_TOKENS, from_subset
+
+SERVICE = "qwen-code"
+API_RESPONSE = "qwen-code.api_response"
+CHAT_COMPRESSION = "qwen-code.chat_compression"
+CONTEXT_USAGE = "qwen-code.context.usage"
+
+
+class ContextUsage(msgspec.Struct):
+    """What a span says about the context, as JSON in a text."""
+
+    window_size_tokens: int
+
+
+class QwenTelemetry(TelemetryReader):
+    def is_own(self, service: str) -> bool:
+        return service == SERVICE
+
+    def read_log(self, record: LogRecord) -> Sequence[TelemetryEvent]:
+        fields = record.attributes
+        session, time = get_text(fields, "session.id"), get_text(fields, "event.timestamp")
+        if not session or not time:
+            return ()
+        if fields.get(EVENT_NAME) == API_RESPONSE:
+            id = get_text(fields, "response_id") or time
+            return [TelemetryEvent(id, session, _read_call(id, record))]
+        if fields.get(EVENT_NAME) == CHAT_COMPRESSION:
+            # `tokens_after` is 0 in real records: it says nothing.
+            before = get_count(fields, "tokens_before")
+            event = Compacted(at=record.at, before=before)
+            return [TelemetryEvent(f"compression {time}", session, event)]
+        return ()
+
+    def read_span(self, span: Span) -> Sequence[TelemetryEvent]:
+        session, usage = (get_text(span.attributes, name) for name in ("session.id", CONTEXT_USAGE))
+        try:
+            window = msgspec.json.decode(usage, type=ContextUsage).window_size_tokens
+        except msgspec.DecodeError:
+            return ()
+        if not session or not 0 < window <= MAX_TOKENS:
+            return ()
+        model = get_text(span.attributes, "gen_ai.request.model") or None
+        event = WindowReported(tokens=window, model=model)
+        return [TelemetryEvent(f"window {window} {model}", session, event)]
+
+
+def _read_call(id: str, record: LogRecord) -> Call:
+    """A call; thoughts are a part of the output count, unlike Gemini CLI's."""
+    fields = record.attributes
+    usage = from_subset(
+        get_count(fields, "input_token_count"),
+        get_count(fields, "cached_content_token_count", 0),
+        0,
+        get_count(fields, "output_token_count"),
+        get_count(fields, "thoughts_token_count", 0),
+    )
+    thread = get_text(fields, "subagent_name") or MAIN
+    model = get_text(fields, "model") or None
+    return Call(at=record.at, id=id, usage=usage, model=model, thread=thread)
+
+
+TELEMETRY = QwenTelemetry()
