@@ -14,7 +14,6 @@ from brimline.store.postgres.audit import AuditRow
 from brimline.store.postgres.database import PostgresDatabase
 from brimline.store.postgres.tokens import TOUCH_EVERY_S, TokenRow
 from brimline.store.rows import SessionRow
-from postgres_server import execute
 
 TOKEN = TokenRow("tokens", "t", "h" * 64, "laptop of Ada", ("ingest", "read"), 1.0)
 
@@ -39,12 +38,11 @@ def test_organisations_share_the_connections_and_nothing_else(database: str) -> 
             await one.close()
             assert await other.sessions() == [SessionRow("s", "codex", 1.0)]
             assert await idle.sessions() == []
+            assert await shared.organisations() == ["one", "other"]
         with pytest.raises(StoreFailed, match="closed"):
             await other.sessions()
 
     asyncio.run(run())
-    names = execute(database, "SELECT name FROM organisations ORDER BY name")
-    assert names == [["one"], ["other"]]
 
 
 def test_token_is_found_by_its_hash(shared_database: str) -> None:
@@ -81,6 +79,24 @@ def test_revoked_token_takes_its_children_with_it(shared_database: str) -> None:
             assert not await tokens.revoke("revoked", "t", 6.0)
             valid = {row.id: row.is_valid(5.0) for row in await tokens.list("revoked")}
             assert valid == {"t": False, "child": False, "u": True}
+
+    asyncio.run(run())
+
+
+def test_token_made_from_one_that_is_being_revoked_is_revoked_too(shared_database: str) -> None:
+    async def run() -> None:
+        async with opened(shared_database) as database:
+            tokens, parent = database.tokens, replace(TOKEN, organisation="late", hash="late")
+            await tokens.insert(parent)
+            await tokens.revoke("late", parent.id, 5.0)
+            child = replace(parent, id="child", hash="late child", parent=parent.id, expires_at=9.0)
+            await tokens.insert(child)
+            assert await tokens.find(child.hash) == replace(child, revoked_at=5.0)
+            await tokens.prune(9.0)
+            assert await tokens.find(child.hash) is not None
+            await tokens.prune(10.0)
+            assert await tokens.find(child.hash) is None
+            assert await tokens.find(parent.hash) is not None
 
     asyncio.run(run())
 

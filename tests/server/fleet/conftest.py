@@ -13,6 +13,8 @@ from fleet_server import FleetReply, add_token, ask
 
 ResultT = TypeVar("ResultT")
 
+OWN_PAGE = {"sec-fetch-site": "same-origin"}  # what a browser sends from a page of the server
+
 
 class Fleet:
     """A server's application; `run` runs a coroutine in the loop of its connections."""

@@ -6,12 +6,16 @@ from typing import Any
 import pytest
 
 from brimline.inbox import Message
-from brimline.server.api.openapi import Endpoint
+from brimline.server.api.identity import AccessScope
+from brimline.server.api.openapi import Endpoint, build_document
 from brimline.server.fleet.organisations import FLEET_ENDPOINTS
+from brimline.server.fleet.tokens import LOOKUP_LIFETIME_S, PREFIX, TokenLookup, hash_token
+from brimline.settings import FleetSettings, Settings
 from brimline.store.base import PutHandoff, PutSession, QueueMessage
 from brimline.store.rows import HandoffRow, SessionRow
+from fleet_server import ALL_SCOPES
 
-from .conftest import Fleet
+from .conftest import OWN_PAGE, Fleet
 
 SECRET = "of-acme-only"
 SESSION, MESSAGE = f"session-{SECRET}", f"message-{SECRET}"
@@ -89,3 +93,145 @@ def contents(fleet: Fleet, organisation: str) -> Any:
              store.handoffs(SESSION), store.signals(), store.changes(),
              audit.list(organisation)]  # fmt: skip
     return [fleet.run(each) for each in reads]
+
+
+@pytest.mark.parametrize("scope", ALL_SCOPES)
+def test_each_scope_opens_its_own_routes_only(fleet: Fleet, acme: str, scope: AccessScope) -> None:
+    token = fleet.token("acme", scope, name=f"only {scope}")
+    refused: set[str] = set()
+    for endpoint in FLEET_ENDPOINTS:
+        path = endpoint.path.replace("{id}", "nosuch").replace("{message}", "nosuch")
+        reply = fleet.ask(endpoint.method, path, token, None)
+        if reply.status == 403:
+            assert f"lacks the scope '{endpoint.needed_scope}'" in reply.json["error"]
+            refused.add(named(endpoint))
+    expected = {named(each) for each in FLEET_ENDPOINTS if each.needed_scope != scope}
+    assert refused == expected
+
+
+def test_server_has_no_route_that_belongs_to_one_machine(fleet: Fleet, acme: str) -> None:
+    assert not [named(each) for each in FLEET_ENDPOINTS if each.unix_only]
+    for path in ("/v1/history", "/hooks/claude", "/sessions", f"/v1/sessions/{SESSION}/clear"):
+        assert fleet.ask("POST", path, acme, {}).status in (404, 405)
+    assert fleet.ask("GET", f"/v1/sessions/{SESSION}/explain", acme).status == 404
+    served = fleet.ask("GET", "/openapi.json", acme).json["paths"]
+    assert served == build_document(FLEET_ENDPOINTS)["paths"]
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        "", "Bearer", "Bearer ", "Bearer x", "Basic eDp5", f"Bearer {PREFIX}", "Bearer brim_\xff",
+        f"Bearer {PREFIX}{'a' * 43}", f"Bearer {PREFIX}{'a' * 42}'", "Bearer " + "a" * 60_000,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("path", ["/v1/sessions", "/nosuch", "/openapi.json", "/assets/x"])
+def test_request_without_a_known_token_is_refused(
+    fleet: Fleet, authorization: str, path: str
+) -> None:
+    reply = fleet.ask("GET", path, headers={"authorization": authorization})
+    assert reply.status == 401
+    assert set(reply.json) == {"error", "hint"}
+    assert reply.headers["www-authenticate"] == "Bearer"
+
+
+def test_expired_token_is_refused(fleet: Fleet) -> None:
+    reply = fleet.ask("GET", "/v1/sessions", fleet.token(expires_at=time.time() - 1, name="old"))
+    assert (reply.status, reply.json["error"]) == (401, "the token 'old' has expired")
+
+
+def test_revoked_token_is_refused_as_soon_as_its_lookup_is_old(fleet: Fleet) -> None:
+    text = fleet.token(name="lost laptop")
+    now = time.time()
+    lookup = TokenLookup(fleet.database.tokens, lambda: now)
+    row = fleet.run(lookup.find(text))
+    assert row is not None
+    assert row.is_valid(now)
+    fleet.run(fleet.database.tokens.revoke("default", row.id, now))
+    now += LOOKUP_LIFETIME_S
+    row = fleet.run(lookup.find(text))
+    assert row is not None
+    assert not row.is_valid(now)
+    reply = fleet.ask("GET", "/v1/sessions", text)
+    assert (reply.status, reply.json["error"]) == (401, "the token 'lost laptop' was revoked")
+    assert fleet.ask("GET", "/", text).status == 401
+
+
+def test_token_is_stored_as_its_hash_with_the_time_of_its_last_use(fleet: Fleet) -> None:
+    text = fleet.token("hashed")
+    assert fleet.ask("GET", "/v1/identity", text).status == 200
+    (row,) = fleet.run(fleet.database.tokens.list("hashed"))
+    assert text not in repr(row)
+    assert row.hash == hash_token(text)
+    assert row.last_used_at is not None
+
+
+def test_second_authorization_header_is_refused(fleet: Fleet, acme: str) -> None:
+    headers = {"authorization": f"Bearer {acme}", "Authorization": "Bearer x"}
+    assert fleet.ask("GET", "/v1/sessions", headers=headers).status == 403
+
+
+def test_message_is_from_whoever_sends_it_and_audited(fleet: Fleet, acme: str) -> None:
+    token = fleet.token("acme", "act", "read", name="Ada")
+    path = f"/v1/sessions/{SESSION}/messages"
+    sent = fleet.ask("POST", path, token, {"text": "Stop", "sender": "the boss"})
+    assert (sent.status, sent.json["typed"]) == (201, False)
+    message = sent.json["id"]
+    (stored,) = [each for each in fleet.ask("GET", path, acme).json if each["id"] == message]
+    assert (stored["sender"], stored["state"]) == ("Ada", "queued")
+    assert fleet.ask("DELETE", f"{path}/{message}", token).json == {"cancelled": True}
+    handed = fleet.ask("POST", f"/v1/sessions/{SESSION}/handoff", token, {"text": "# Go on"})
+    assert (handed.status, handed.json["author"], handed.json["path"]) == (201, "Ada", "handoff.md")
+    entries = fleet.ask("GET", "/v1/audit?limit=3", token).json
+    assert [
+        (each["actor"], each["action"], each["session"], each["subject"]) for each in entries
+    ] == [
+        ("Ada", "handoff", SESSION, handed.json["sha256"]),
+        ("Ada", "cancellation", SESSION, message),
+        ("Ada", "message", SESSION, message),
+    ]
+    before = entries[0]["place"]
+    assert fleet.ask("GET", f"/v1/audit?limit=2&before={before}", token).json == entries[1:]
+    assert fleet.ask("GET", "/v1/audit?limit=x", token).status == 422
+
+
+def test_session_that_no_machine_reports_gets_no_messages(fleet: Fleet) -> None:
+    """Only the telemetry of its client is known: a message would never arrive."""
+    token = fleet.token("telemetry only")
+    assert fleet.ask("POST", "/v1/events", token, call_event("c")).status == 200
+    for path, body in (("messages", {"text": "hi"}), ("handoff", {"text": "hi"})):
+        reply = fleet.ask("POST", f"/v1/sessions/{SESSION}/{path}", token, body)
+        assert reply.status == 409
+        assert "uplink" in reply.json["hint"]
+    assert fleet.ask("GET", "/v1/audit", token).json == []
+
+
+@pytest.mark.parametrize("text", ["", " \n", "a\0b", "x" * (256 << 10) + "y"])
+def test_handoff_that_no_agent_could_read_is_refused(fleet: Fleet, acme: str, text: str) -> None:
+    reply = fleet.ask("POST", f"/v1/sessions/{SESSION}/handoff", acme, {"text": text})
+    assert reply.status == 422
+    assert "cannot use handoff.md as a handoff" in reply.json["error"]
+
+
+def test_body_that_is_too_long_is_refused(fleet: Fleet, acme: str) -> None:
+    body = b" " * ((1 << 20) + 1)
+    assert fleet.ask("POST", f"/v1/sessions/{SESSION}/messages", acme, body).status == 413
+    assert fleet.ask("POST", "/sign-in", None, body, headers=OWN_PAGE).status == 413
+
+
+def test_token_that_sends_too_much_waits_and_no_other(fleet: Fleet) -> None:
+    app = fleet.create_app(Settings(fleet=FleetSettings(requests_per_minute=2)))
+    eager, other = fleet.token(), fleet.token()
+    statuses = [fleet.ask("GET", "/v1/identity", eager, app=app).status for _ in range(3)]
+    assert statuses == [200, 200, 429]
+    refused = fleet.ask("GET", "/v1/identity", eager, app=app)
+    assert refused.headers["retry-after"] == "30"
+    assert "Try again in 30 s" in refused.json["hint"]
+    assert fleet.ask("GET", "/v1/identity", other, app=app).status == 200
+
+
+def test_old_sessions_of_every_organisation_are_removed(fleet: Fleet) -> None:
+    store = fleet.database.store("quiet")
+    fleet.run(store.write([PutSession(SessionRow("old", "claude", 1.0))]))
+    fleet.run(fleet.create_app(Settings()).organisations.forget_old())
+    assert fleet.run(store.sessions()) == []

@@ -122,10 +122,10 @@ class Organisation:
 
 
 class Organisations:
-    """The organisations that sent a request to this replica, by their names."""
+    """The organisations that this replica knows, by their names."""
 
-    def __init__(self, create: Callable[[str], Organisation]) -> None:
-        self._create = create
+    def __init__(self, database: PostgresDatabase, create: Callable[[str], Organisation]) -> None:
+        self._database, self._create = database, create
         self._by_name: dict[str, Organisation] = {}
 
     def get(self, name: str) -> Organisation:
@@ -133,9 +133,11 @@ class Organisations:
             self._by_name[name] = self._create(name)
         return self._by_name[name]
 
-    async def forget_old_sessions(self) -> None:
-        for organisation in list(self._by_name.values()):
-            await organisation.forget_old_sessions()
+    async def forget_old(self) -> None:
+        """Remove old sessions of every organisation, and what is left of ended sign-ins."""
+        for name in await self._database.organisations():
+            await self.get(name).forget_old_sessions()
+        await self._database.tokens.prune(time.time())
 
     async def sum_costs(self) -> None:
         for organisation in list(self._by_name.values()):

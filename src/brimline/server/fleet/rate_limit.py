@@ -24,9 +24,9 @@ class Allowance:
         self._left[key] = self._clock(), self._amount_left(key) - amount
 
     def wait_s(self, key: str) -> float:
-        """Return how long a key has to wait; 0 if something is left."""
+        """Return how long a key has to wait until 1 is left; 0 if it is."""
         left = self._amount_left(key)
-        return 0.0 if left > 0 else (1 - left) * MINUTE_S / self._per_minute
+        return 0.0 if left >= 1 else (1 - left) * MINUTE_S / self._per_minute
 
     def _amount_left(self, key: str) -> float:
         at, left = self._left.get(key, (self._clock(), self._per_minute))

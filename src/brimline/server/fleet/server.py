@@ -24,7 +24,12 @@ from brimline.server.allocator import use_one_arena
 from brimline.server.api.app import ERROR_HANDLERS
 from brimline.server.api.identity import set_identity
 from brimline.server.api.middleware import BodyLimit, pass_on
-from brimline.server.api.responses import RequestRefused, json_response, refusal_response
+from brimline.server.api.responses import (
+    RETRY_HINT,
+    RequestRefused,
+    json_response,
+    refusal_response,
+)
 from brimline.server.api.schemas import DaemonStatus, Health, Problem
 from brimline.server.fleet.authentication import PAGE, Authenticator
 from brimline.server.fleet.organisations import Organisation, Organisations
@@ -43,7 +48,7 @@ from brimline.server.http_server import (
     raise_descriptor_limit,
     stop_on_signals,
 )
-from brimline.server.retry import running
+from brimline.server.retry import RateLimitedLog, Work, is_transient, running
 from brimline.server.sockets import BACKLOG
 from brimline.settings import Settings
 from brimline.store.postgres import open_database
@@ -54,6 +59,8 @@ PUBLIC_PATHS = (HEALTH_PATH, SIGN_IN_PATH, SIGN_OUT_PATH)
 MAX_CONNECTIONS = 16_384
 FORGET_INTERVAL_S = 3_600.0
 SUM_INTERVAL_S = 20.0  # so late the fleet view may show costs
+
+NO_DATABASE = "the server's database does not answer"
 
 
 class ListenAddress(msgspec.Struct, frozen=True):
@@ -125,8 +132,10 @@ class FleetServer:
         stop_on_signals(self.stop)
         self._http.should_exit = self._stopped
         works = {
-            "removal of old sessions": partial(_forget_old_sessions, app.organisations),
-            "sums of costs": partial(_sum_costs, app.organisations),
+            "removal of old sessions": partial(
+                _repeat, FORGET_INTERVAL_S, app.organisations.forget_old
+            ),
+            "sums of costs": partial(_repeat, SUM_INTERVAL_S, app.organisations.sum_costs),
         }
         ready(address.url)
         try:
@@ -160,6 +169,7 @@ class FleetApp:
         tokens = TokenLookup(database.tokens)
         self._authenticator = Authenticator(tokens, settings.fleet, cookie.name)
         self._limit = RateLimit(settings.fleet)
+        self._log = RateLimitedLog()
         sign_in = SignIn(database.tokens, tokens, self._authenticator, cookie)
         self._public = Starlette(
             routes=[Route(HEALTH_PATH, _answer_health), *sign_in.routes],
@@ -168,7 +178,7 @@ class FleetApp:
         self._public.add_middleware(BodyLimit)
         status = _status(address)
         self.organisations = Organisations(
-            lambda name: Organisation(name, database, settings, status, stopping)
+            database, lambda name: Organisation(name, database, settings, status, stopping)
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -180,7 +190,7 @@ class FleetApp:
         try:
             identity = await self._authenticator.identify(scope)
         except BrimlineError as error:
-            response = await _refuse(Request(scope), error)
+            response = await self._refuse(Request(scope), error)
             await response(scope, receive, send)
             return
         if wait_s := self._limit.admit(identity.key):
@@ -191,16 +201,18 @@ class FleetApp:
         app = self.organisations.get(identity.organisation).app
         await pass_on(app, scope, counted, send)
 
-
-async def _refuse(request: Request, error: BrimlineError) -> Response:
-    """Return the response to a request whose sender is unknown; a browser gets the sign-in page."""
-    is_missing = isinstance(error, RequestRefused) and error.status == 401
-    if is_missing and request.method == "GET" and request.url.path == PAGE:
-        return form_response(status=401)
-    response = await refusal_response(request, error)
-    if is_missing:
-        response.headers["www-authenticate"] = "Bearer"
-    return response
+    async def _refuse(self, request: Request, error: BrimlineError) -> Response:
+        """Return the response to an unknown sender; a browser gets the sign-in page."""
+        if is_transient(error):
+            self._log.warn("cannot look up tokens", error)
+            return json_response(Problem(NO_DATABASE, RETRY_HINT), 503)
+        is_missing = isinstance(error, RequestRefused) and error.status == 401
+        if is_missing and request.method == "GET" and request.url.path == PAGE:
+            return form_response(status=401)
+        response = await refusal_response(request, error)
+        if is_missing:
+            response.headers["www-authenticate"] = "Bearer"
+        return response
 
 
 def _limited(wait_s: float) -> Response:
@@ -229,16 +241,10 @@ def _status(address: ListenAddress) -> DaemonStatus:
     )
 
 
-async def _forget_old_sessions(organisations: Organisations) -> None:
+async def _repeat(interval_s: float, work: Work) -> None:
     while True:
-        await organisations.forget_old_sessions()
-        await asyncio.sleep(FORGET_INTERVAL_S)
-
-
-async def _sum_costs(organisations: Organisations) -> None:
-    while True:
-        await organisations.sum_costs()
-        await asyncio.sleep(SUM_INTERVAL_S)
+        await work()
+        await asyncio.sleep(interval_s)
 
 
 def _listen(address: ListenAddress) -> socket.socket:

@@ -47,6 +47,11 @@ class PostgresDatabase:
         """Return the hourly costs of an organisation's sessions."""
         return SessionHours(self._pool, organisation)
 
+    async def organisations(self) -> list[str]:
+        """Return the organisations that have stored something."""
+        records = await self._pool.fetch("SELECT name FROM organisations ORDER BY name")
+        return [record["name"] for record in records]
+
     async def close(self) -> None:
         """Close the connections; the stores are to be closed first."""
         await self._pool.close()

@@ -31,12 +31,19 @@ class TokenRow(msgspec.Struct, frozen=True):
 
 
 _COLUMNS = list_columns(TokenRow.__struct_fields__)
+# A token that is made from another while that one is being revoked is revoked too.
+_REVOKED_AT = """coalesce(revoked_at, (SELECT p.revoked_at FROM tokens p
+WHERE p.organisation = t.organisation AND p.id = t.parent)) AS revoked_at"""
+_FIND_COLUMNS = _COLUMNS.replace('"revoked_at"', _REVOKED_AT)
+_FIND = f"SELECT {_FIND_COLUMNS} FROM tokens t WHERE hash = $1"
+_LIST = f"SELECT {_COLUMNS} FROM tokens WHERE organisation = $1 ORDER BY created_at DESC, id"
 _INSERT = f"""INSERT INTO tokens ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 ON CONFLICT DO NOTHING RETURNING id"""
 _REVOKE = """UPDATE tokens SET revoked_at = $3
 WHERE organisation = $1 AND (id = $2 OR parent = $2) AND revoked_at IS NULL RETURNING id"""
 _TOUCH = """UPDATE tokens SET last_used_at = $3
 WHERE organisation = $1 AND id = $2 AND coalesce(last_used_at, 0) <= $3 - $4::float8"""
+_PRUNE = "DELETE FROM tokens WHERE parent IS NOT NULL AND expires_at < $1"
 
 
 class TokenTable:
@@ -51,12 +58,13 @@ class TokenTable:
 
     async def find(self, hash: str) -> TokenRow | None:
         """Return the token with a hash, whether it is still valid or not."""
-        rows = await self._select("hash = $1", hash)
-        return rows[0] if rows else None
+        records = await self._pool.fetch(_FIND, hash)
+        return msgspec.convert(dict(records[0]), TokenRow) if records else None
 
     async def list(self, organisation: str) -> list[TokenRow]:
         """Return the tokens of an organisation, the newest first."""
-        return await self._select("organisation = $1 ORDER BY created_at DESC, id", organisation)
+        records = await self._pool.fetch(_LIST, organisation)
+        return [msgspec.convert(dict(record), TokenRow) for record in records]
 
     async def revoke(self, organisation: str, id: str, at: float) -> bool:
         """Revoke a token and those that were made from it; return False if none was valid."""
@@ -66,7 +74,6 @@ class TokenTable:
         """Record that a token was used, at most once in TOUCH_EVERY_S."""
         await self._pool.fetch(_TOUCH, organisation, id, at, TOUCH_EVERY_S)
 
-    async def _select(self, condition: str, value: str) -> "list[TokenRow]":
-        text = f"SELECT {_COLUMNS} FROM tokens WHERE {condition}"
-        records = await self._pool.fetch(text, value)
-        return [msgspec.convert(dict(record), TokenRow) for record in records]
+    async def prune(self, before: float) -> None:
+        """Delete the tokens that were made from others and expired before a time."""
+        await self._pool.fetch(_PRUNE, before)
