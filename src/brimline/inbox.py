@@ -1,6 +1,7 @@
 """Messages to an agent: which are delivered when, in which order, and how many fit."""
 
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -69,7 +70,20 @@ def deliverable(
         return []
     pending = [m for m in messages if (m.thread or MAIN) == thread and is_pending(m, now)]
     fit = [message for message in pending if _fits_moment(message, moment)]
-    return sorted(fit, key=lambda m: (m.urgency != "urgent", m.order))
+    return sorted(fit, key=_delivery_order)
+
+
+def before_handed_out(messages: Iterable[Message], now: float, thread: str = MAIN) -> list[Message]:
+    """The messages of a thread before the first one that is handed out and not acknowledged yet.
+
+    If several programs take the messages of a session, they get them in their order.
+    """
+    line = sorted((m for m in messages if (m.thread or MAIN) == thread), key=_delivery_order)
+    return list(takewhile(lambda m: _is_expired(m, now) or is_pending(m, now), line))
+
+
+def _delivery_order(message: Message) -> tuple[bool, int]:
+    return message.urgency != "urgent", message.order
 
 
 def _fits_moment(message: Message, moment: Moment) -> bool:

@@ -10,6 +10,7 @@ from brimline.inbox import (
     SEPARATOR,
     Message,
     Moment,
+    before_handed_out,
     deliverable,
     join_texts,
     take_that_fit,
@@ -79,10 +80,15 @@ class HookReplies:
         moment: Moment,
         thread: str = MAIN,
         room: int = MAX_CONTEXT_CHARS,
-    ) -> list[Message]:
-        """Mark the messages that are due as handed out, and return those that no one else got."""
+    ) -> list[Message] | None:
+        """Mark the messages that are due as handed out, and return those that no one else got.
+
+        Returns None if another monitor has changed the session.
+        """
         state = session.state
         pending, now = await self._store.pending_messages(state.id), self._clock()
+        if session.revision is not None:
+            pending = before_handed_out(pending, now, thread)
         undelivered = [message for message in pending if message.id not in self.delivered]
         due = deliverable(undelivered, moment, now, state.compacting, thread)
         if moment == "stop":
@@ -90,7 +96,9 @@ class HookReplies:
         texts = [_marked_if_repeated(self.refresh_message(session, m)) for m in due]
         batch = take_that_fit(texts, room)
         marks = [MarkMessage(m.id, "handed", (m.state,), now, m.handed_at, m.text) for m in batch]
-        won = await self._store.write(marks) if marks else []
+        won = await session.write(self._store, marks) if marks else []
+        if won is None:
+            return None
         return [m for m, is_ours in zip(batch, won, strict=True) if is_ours]
 
     def _may_block_stop(self, message: Message, session: MonitoredSession) -> bool:

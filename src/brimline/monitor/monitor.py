@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeAlias
 from weakref import WeakValueDictionary
 
 from brimline.events import MAIN
@@ -34,6 +35,7 @@ from brimline.store.base import (
     CancelMessages,
     ClaimSession,
     EventKey,
+    ExpectRevision,
     ForgetSessions,
     MarkMessage,
     QueueMessage,
@@ -42,6 +44,7 @@ from brimline.store.base import (
     UseHandoff,
     Write,
 )
+from brimline.store.failures import StoreFailed
 from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
 from brimline.tracker import Reading, context_threads
 from brimline.windows import ClientSettings
@@ -54,11 +57,19 @@ LOCAL_MACHINE = "local"  # claims a session whose transcript is on this machine 
 
 IDLE_SESSION_S = 24 * 3_600.0  # then a session is released from memory: no page shows its trend
 
+MAX_ATTEMPTS = 20  # to change a session that other monitors change at the same time
+
+Outcome: TypeAlias = Literal["stored", "duplicate", "conflict"]
+
 IDLE_SUBAGENT_S = 3_600.0  # then a subagent without a call is released from memory
 
 
 class Monitor:
-    """Processes observations, one at a time for each session; all state is in the store."""
+    """Processes observations, one at a time for each session; all state is in the store.
+
+    If it is `shared`, other monitors write to the same sessions: what it holds of a session is
+    restored when another one has changed it.
+    """
 
     def __init__(
         self,
@@ -67,8 +78,10 @@ class Monitor:
         rules: Rules | None = None,
         environment: MonitorEnvironment | None = None,
         kept_calls: int = MAX_CALLS_IN_MEMORY,
+        shared: bool = False,
     ) -> None:
         self._store = store
+        self._shared = shared
         self._clock = clock
         self._rules = rules or Rules()
         self._environment = environment or MonitorEnvironment()
@@ -85,19 +98,33 @@ class Monitor:
             may_be_duplicate = observation.is_late or observation.kind == "pushed"
             if may_be_duplicate and await self._store.has_event(observation.id):
                 return DUPLICATE
-            session = await self._session(observation.session, observation.agent)
-            if observation.is_telemetry and session.state.files.has_files:
-                return EMPTY_REPLY  # the files contain the same calls
-            try:
-                is_new = await self._apply(observation, session)
-            except BaseException:
-                # It is not stored: the state in memory must not contain it either.
-                self._sessions.pop(observation.session, None)
-                raise
-            return await self._reply_to(observation, session) if is_new else DUPLICATE
+            for _ in range(MAX_ATTEMPTS):
+                reply = await self._try_observe(observation)
+                if reply is not None:
+                    return reply
+            raise _contended(observation.session)
 
-    async def _apply(self, observation: Observation, session: MonitoredSession) -> bool:
-        """Apply and store an observation; return False if it is a duplicate."""
+    async def _try_observe(self, observation: Observation) -> Reply | None:
+        """Process an observation; None if another monitor has changed its session meanwhile."""
+        session = await self._session(observation.session, observation.agent)
+        if observation.kind == "pushed" and session.state.machine is not None:
+            return EMPTY_REPLY  # a machine's daemon reports the same calls
+        if observation.is_telemetry and session.state.files.has_files:
+            return EMPTY_REPLY  # the files contain the same calls
+        try:
+            outcome = await self._apply(observation, session)
+        except BaseException:
+            # It is not stored: the state in memory must not contain it either.
+            self._sessions.pop(observation.session, None)
+            raise
+        if outcome == "stored":
+            return await self._reply_to(observation, session)
+        if self._shared:  # the state in memory contains it
+            self._sessions.pop(observation.session, None)
+        return DUPLICATE if outcome == "duplicate" else None
+
+    async def _apply(self, observation: Observation, session: MonitoredSession) -> Outcome:
+        """Apply and store an observation."""
         state, session.is_clean = session.state, False
         await self._refresh(state)
         known: Mapping[str, Reading] = {}
@@ -107,11 +134,11 @@ class Monitor:
         await self._refresh(state)
         is_first_write = state.is_new and observation.kind == "wrote"
         if is_first_write and not context_threads(state.folded) and not state.problem:
-            return True  # a transcript without a call is no session yet, as in `status`
-        if not await self._save(observation, session, known):
-            return False
-        state.is_new = False
-        return True
+            return "stored"  # a transcript without a call is no session yet, as in `status`
+        outcome = await self._save(observation, session, known)
+        if outcome == "stored":
+            state.is_new = False
+        return outcome
 
     async def _reply_to(self, observation: Observation, session: MonitoredSession) -> Reply:
         state = session.state
@@ -130,8 +157,11 @@ class Monitor:
         return self._clock()
 
     def state_of(self, session: str) -> SessionState | None:
-        """Return the state of a session; None if it is not in memory."""
-        known = self._sessions.get(session)
+        """Return the state of a session; None if it is not in memory.
+
+        None also if the monitor is shared: its copy may be older than what is stored.
+        """
+        known = None if self._shared else self._sessions.get(session)
         return known.state if known else None
 
     def is_behind(self, session: str) -> bool:
@@ -239,9 +269,13 @@ class Monitor:
             row = await self._store.session(session)
             if row is None or self._environment.is_muted(session):
                 return []
-            known = await self._session(session, row.agent)
-            self._readings_of(known.state)  # a level message has the present figures
-            return await self._replies.hand_out(known, "turn")
+            for _ in range(MAX_ATTEMPTS):
+                known = await self._current_session(session, row.agent)
+                self._readings_of(known.state)  # a level message has the present figures
+                messages = await self._replies.hand_out(known, "turn")
+                if messages is not None:
+                    return messages
+            raise _contended(session)
 
     async def record_clear(self, session: str, other: str, at: float) -> None:
         """Record that a cleared session continues as another, which gets its pending messages."""
@@ -266,12 +300,15 @@ class Monitor:
             row, now = await self._store.session(session), self._clock()
             if row is None:
                 return await self._handoffs.save(session, HandoffMoment(now), document, author)
-            known = await self._session(session, row.agent)
+            known = await self._current_session(session, row.agent)
             # The main thread as it is stored: its files may not have been read yet.
             stored = [each for each in await self._store.threads(session) if each.thread == MAIN]
             when = _handoff_moment(known.state, stored, now)
             saved = await self._handoffs.save(session, when, document, author)
             await self._store.write([CancelMessages(session, MAIN, saved.cycle)])
+            if self._shared:
+                await self._invalidate(session)
+                return saved
             known.signals.rearm(saved.cycle)
             of = self._rules.measure_of(session, row.agent, known.state.model_of(MAIN))
             for thread in stored:
@@ -282,7 +319,7 @@ class Monitor:
     async def draft_handoff(self, row: SessionRow, transcript: str) -> HandoffRow | None:
         """Draft a handoff document of a session; None if its transcript has no content yet."""
         async with self._lock(row.id):
-            state = (await self._session(row.id, row.agent)).state
+            state = (await self._current_session(row.id, row.agent)).state
             stored = [each for each in await self._store.threads(row.id) if each.thread == MAIN]
             when = _handoff_moment(state, stored, self._clock())
         # Without the lock: a hook must not wait for it.
@@ -296,9 +333,31 @@ class Monitor:
         """Return a session, restored from the store if it is not in memory."""
         known = self._sessions.get(session)
         if known is None:
+            # The revision is read first: then no row is older than it.
+            revision = await self._store.revision(session) if self._shared else None
             restored = await restore_session(self._store, agent, session, self._rules)
-            known = self._sessions[session] = MonitoredSession(*restored)
+            known = self._sessions[session] = MonitoredSession(*restored, revision)
         return known
+
+    async def _invalidate(self, session: str) -> None:
+        """Let every monitor restore a session: more of it than its rows has changed."""
+        self._sessions.pop(session, None)
+        for _ in range(MAX_ATTEMPTS):
+            revision = await self._store.revision(session)
+            if (await self._store.write([ExpectRevision(session, revision)]))[0]:
+                return
+        raise _contended(session)
+
+    async def _current_session(self, session: str, agent: str) -> MonitoredSession:
+        """Return a session as it is stored, even if another monitor has changed it."""
+        known = self._sessions.get(session)
+        if (
+            known is not None
+            and self._shared
+            and known.revision != await self._store.revision(session)
+        ):
+            del self._sessions[session]
+        return await self._session(session, agent)
 
     async def _refresh(self, state: SessionState) -> None:
         await self._environment.refresh(state.agent, state.project, state.env)
@@ -311,13 +370,13 @@ class Monitor:
 
     async def _save(
         self, observation: Observation, session: MonitoredSession, known: Mapping[str, Reading]
-    ) -> bool:
-        """Store what is new in one transaction; return False if the observation is a duplicate."""
+    ) -> Outcome:
+        """Store what is new in one transaction."""
         state, settings = session.state, self._settings(session.state)
         snapshot = state.snapshot(settings)
         if session.is_unchanged(observation, snapshot):
             session.mark_saved(snapshot)
-            return True
+            return "stored"
         readings = state.readings(self._rules.overrides, settings)
         if state.replaces_telemetry:
             session.forget_stored()
@@ -342,11 +401,13 @@ class Monitor:
             writes += self._ended_writes(session, observation.at)
         if not writes and observation.kind != "pushed":
             session.mark_saved(snapshot)
-            return True  # without an effect, a duplicate does no harm
+            return "stored"  # without an effect, a duplicate does no harm
         once = [] if observation.kind == "wrote" else [EventKey(observation.id, observation.at)]
-        won = await self._store.write([*once, *writes])
+        won = await session.write(self._store, [*once, *writes])
+        if won is None:
+            return "conflict"
         if once and not won[0]:
-            return False
+            return "duplicate"
         session.stored.mark_stored(state, readings)
         state.replaces_telemetry = False
         for name, each in new_signals.items():
@@ -358,7 +419,7 @@ class Monitor:
                 self._environment.on_signal(write.signal, state)
         state.files.drop_stored_calls(self._kept_calls)
         session.mark_saved(state.snapshot(settings))
-        return True
+        return "stored"
 
     def _mark_handoff_pending(self, observation: Observation, session: MonitoredSession) -> None:
         """Note that a compacted session is to get its document, and draft one if needed."""
@@ -418,6 +479,11 @@ class Monitor:
         ends = (Signal("compacted", cycle) for cycle in cycles)
         writers = (SignalWriter(session, self._rules, MAIN, each, at) for each in ends)
         return [write for writer in writers for write in writer.ended_writes()]
+
+
+def _contended(session: str) -> StoreFailed:
+    reason = f"other servers changed it {MAX_ATTEMPTS} times during one request"
+    return StoreFailed(f"session {session}", reason, "Send the request again.")
 
 
 def _handoff_moment(state: SessionState, stored: Sequence[ThreadRow], at: float) -> HandoffMoment:

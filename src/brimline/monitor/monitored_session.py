@@ -1,25 +1,48 @@
 """A session that is monitored: its state, its signals so far, and what of it is stored."""
 
+from collections.abc import Sequence
+
 from brimline.monitor.persistence import StoredRows
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_history import SignalHistory
 from brimline.monitor.snapshot import Snapshot
 from brimline.observations import Observation
+from brimline.store.base import ExpectRevision, Store, Write
 
 
 class MonitoredSession:
     """One session: its state, its signals so far, and what of it is stored.
 
-    `handoff_pending`: a document is to be re-injected. `is_clean`: all is stored.
+    `handoff_pending`: a document is to be re-injected. `is_clean`: all is stored. `revision` is the
+    stored one when it was restored or last written, None if no other monitor writes it.
     """
 
-    def __init__(self, state: SessionState, signals: SignalHistory) -> None:
+    def __init__(
+        self, state: SessionState, signals: SignalHistory, revision: int | None = None
+    ) -> None:
         self.state = state
         self.signals = signals
+        self.revision = revision
         self.stored = StoredRows()
+        self.stored.mark_restored(state)
         self.handoff_pending = signals.handoff_pending
         self._saved: Snapshot | None = None
         self.is_clean = False
+
+    async def write(self, store: Store, writes: Sequence[Write]) -> list[bool] | None:
+        """Write what was decided by this state; None if another monitor has changed the session.
+
+        Then nothing was written, and the session has to be restored.
+        """
+        if self.revision is None:
+            return await store.write(writes)
+        is_current, *effects = await store.write(
+            [ExpectRevision(self.state.id, self.revision), *writes]
+        )
+        if not is_current:
+            return None
+        self.revision += 1
+        return effects
 
     def is_unchanged(self, observation: Observation, snapshot: Snapshot) -> bool:
         """Return whether there is nothing to store or to signal since all was saved."""

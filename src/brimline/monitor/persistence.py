@@ -49,6 +49,10 @@ class StoredRows:
     def mark_stored(self, state: SessionState, readings: Mapping[str, Reading]) -> None:
         self._session = self._pending_session
         self._readings.update(readings)
+        self.mark_restored(state)
+
+    def mark_restored(self, state: SessionState) -> None:
+        """Note that the store has the calls and compactions of a state."""
         for name, thread in state.folded.threads.items():
             if (last := thread.calls.last) is not None:
                 self._calls[name] = thread.call_count, last

@@ -31,7 +31,7 @@ async def restore_session(
     state, row = SessionState(agent, session), await store.session(session)
     if row is None:
         return state, history
-    state.is_new = False
+    state.is_new, state.machine = False, row.machine
     state.model, state.version = row.model, row.version
     state.project, state.parent, state.manager_id = row.project, row.parent, row.manager_id
     state.ended_at = row.ended_at if row.has_ended else None

@@ -38,6 +38,7 @@ class SessionState:
         self._folder: str | None = None
         self.parent: str | None = None
         self.manager_id: str | None = None
+        self.machine: str | None = None  # whose daemon reports it to a fleet's server
         self.pane: Pane | None = None
         self.ended_at: float | None = None
         self.host: str | None = None
