@@ -94,7 +94,7 @@ class Organisation:
         self._keep_s = seconds(settings.daemon.keep)
         self._hours = database.session_hours(name)
         self._store = store = MeteredStore(database.store(name))
-        self._monitor = monitor = Monitor(store, time.time, rules)
+        self._monitor = monitor = Monitor(store, time.time, rules, shared=True)
         views = Views(store, monitor, rules)
         cache = SessionCache(store, views)
         parts: Sequence[Routes] = (
