@@ -213,6 +213,14 @@ class Store(Protocol):
         """Messages that are queued, or handed and not known to be delivered, in their order."""
         ...
 
+    async def machine_messages(self, machine: str) -> list[Message]:
+        """Pending messages of the sessions that a machine reports, in their order."""
+        ...
+
+    async def machine_handoffs(self, machine: str, since: float) -> list[HandoffRow]:
+        """Unused documents of a machine's sessions that have a text and are not older, in order."""
+        ...
+
     async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
         """The last document of each session, the newest first; their texts are left empty."""
         ...

@@ -265,6 +265,7 @@ _SECOND: Step = (
     )
     """,
     "CREATE INDEX signals_by_place ON signals (organisation, place)",
+    "CREATE INDEX sessions_by_machine ON sessions (organisation, machine)",
     "ALTER TABLE threads ADD COLUMN calls_left BIGINT",
     # The fleet view: what each session cost in an hour.
     f"""

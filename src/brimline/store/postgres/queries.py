@@ -39,6 +39,13 @@ SIGNALS_AFTER = f"""{sql.SIGNALS.select.replace("SELECT ", "SELECT place, ", 1)}
 AND place > $2 ORDER BY place LIMIT $3"""
 MESSAGES = SessionQuery(sql.MESSAGES, 'ORDER BY "order"')
 PENDING_MESSAGES = SessionQuery(sql.MESSAGES, 'ORDER BY "order"', "state IN ('queued', 'handed')")
+_OF_MACHINE = "session IN (SELECT id FROM sessions WHERE organisation = $1 AND machine = $2)"
+MACHINE_MESSAGES = Query(
+    sql.MESSAGES, f"state IN ('queued', 'handed') AND {_OF_MACHINE}", 'ORDER BY "order"'
+)
+MACHINE_HANDOFFS = Query(
+    sql.HANDOFFS, f"{_OF_MACHINE} AND text <> '' AND used_at IS NULL AND at >= $3", "ORDER BY place"
+)
 HANDOFFS = Query(sql.HANDOFFS, "session = $2", "ORDER BY place DESC")
 LAST_HANDOFF = Query(sql.HANDOFFS, "session = $2", "ORDER BY place DESC LIMIT 1", HANDOFF_HEADS)
 LAST_HANDOFFS = Query(

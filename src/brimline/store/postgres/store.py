@@ -95,6 +95,12 @@ class PostgresStore:
     async def pending_messages(self, session: str | None = None) -> list[Message]:
         return await self._select_of(query.PENDING_MESSAGES, session)
 
+    async def machine_messages(self, machine: str) -> list[Message]:
+        return await self._select(query.MACHINE_MESSAGES, machine)
+
+    async def machine_handoffs(self, machine: str, since: float) -> list[HandoffRow]:
+        return await self._select(query.MACHINE_HANDOFFS, machine, since)
+
     async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
         if session is None:
             return await self._select(query.LAST_HANDOFFS)
@@ -133,10 +139,10 @@ class PostgresStore:
             return await self._select(query.all)
         return await self._select(query.one, session)
 
-    async def _select(self, query: Query[RowT], *values: str) -> list[RowT]:
+    async def _select(self, query: Query[RowT], *values: str | float) -> list[RowT]:
         return query.rows(await self._fetch(query.text, *map(sql.storable, values)))
 
-    async def _fetch(self, text: str, *values: str | int) -> Sequence[Any]:
+    async def _fetch(self, text: str, *values: str | float) -> Sequence[Any]:
         self._check_open()
         return await self._pool.fetch(text, self._organisation, *values)
 

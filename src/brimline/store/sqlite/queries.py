@@ -19,7 +19,7 @@ class Query(Generic[RowT]):
         self._rows = table.rows
         self.text = f"{select or table.select} WHERE {condition} {order}"
 
-    def __call__(self, connection: sqlite3.Connection, *values: str) -> list[RowT]:
+    def __call__(self, connection: sqlite3.Connection, *values: str | float) -> list[RowT]:
         return self._rows(connection.execute(self.text, values))
 
 
@@ -48,6 +48,13 @@ SIGNALS_AFTER = f"""{sql.SIGNALS.select.replace("SELECT ", "SELECT place, ", 1)}
 WHERE place > ? ORDER BY place LIMIT ?"""
 MESSAGES = SessionQuery(sql.MESSAGES, 'ORDER BY "order"')
 PENDING_MESSAGES = SessionQuery(sql.MESSAGES, 'ORDER BY "order"', "state IN ('queued', 'handed')")
+_OF_MACHINE = "session IN (SELECT id FROM sessions WHERE machine = ?)"
+MACHINE_MESSAGES = Query(
+    sql.MESSAGES, f"state IN ('queued', 'handed') AND {_OF_MACHINE}", 'ORDER BY "order"'
+)
+MACHINE_HANDOFFS = Query(
+    sql.HANDOFFS, f"{_OF_MACHINE} AND text <> '' AND used_at IS NULL AND at >= ?", "ORDER BY place"
+)
 HANDOFFS = Query(sql.HANDOFFS, "session = ?", "ORDER BY place DESC")
 LAST_HANDOFF = Query(sql.HANDOFFS, "session = ?", "ORDER BY place DESC LIMIT 1", _HEADS)
 LAST_HANDOFFS = Query(

@@ -115,6 +115,12 @@ class SqliteStore:
     async def pending_messages(self, session: str | None = None) -> list[Message]:
         return await self._read(query.PENDING_MESSAGES, session)
 
+    async def machine_messages(self, machine: str) -> list[Message]:
+        return await self._read(query.MACHINE_MESSAGES, machine)
+
+    async def machine_handoffs(self, machine: str, since: float) -> list[HandoffRow]:
+        return await self._read(query.MACHINE_HANDOFFS, machine, since)
+
     async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
         if session is None:
             return await self._read(query.LAST_HANDOFFS)

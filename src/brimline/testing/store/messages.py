@@ -10,11 +10,14 @@ from brimline.store.base import (
     MarkMessage,
     MoveMessage,
     PutCall,
+    PutHandoff,
+    PutSession,
     QueueMessage,
     RecordSignal,
     Store,
+    UseHandoff,
 )
-from brimline.store.rows import SignalRow
+from brimline.store.rows import HandoffRow, SessionRow, SignalRow
 from brimline.testing.store.suite import call, check, fire, message, signal, states
 
 
@@ -257,3 +260,30 @@ async def message_is_not_moved_unless_queued(store: Store) -> None:
     assert await store.write(moves) == [False] * 3
     assert await store.messages("t") == []
     assert await store.changes() == before
+
+
+@check
+async def messages_of_a_machine_are_those_of_its_sessions(store: Store) -> None:
+    """Pending messages and unused documents are found by the machine that reports the session."""
+    machines = {"a": "m1", "b": "m2", "c": None}
+    sessions = [SessionRow(id, "claude", 1.0, machine=each) for id, each in machines.items()]
+    await store.write([PutSession(row) for row in sessions])
+    await store.write([QueueMessage(message(f"{id}{n}", session=id)) for id in "abc" for n in "12"])
+    await store.write([MarkMessage("a1", "handed", ("queued",), 1.0)])
+    await store.write([MarkMessage("b1", "delivered", ("queued",), 1.0)])
+    assert [row.id for row in await store.machine_messages("m1")] == ["a1", "a2"]
+    assert [row.id for row in await store.machine_messages("m2")] == ["b2"]
+    documents = [
+        HandoffRow(id, of, at, "/h.md", "00", text, "user", 0, None)
+        for id, of, at, text in (
+            ("old", "a", 1.0, "text"),
+            ("head", "a", 5.0, ""),
+            ("one", "a", 5.0, "text"),
+            ("used", "a", 5.0, "text"),
+            ("two", "a", 5.0, "text"),
+            ("other", "b", 5.0, "text"),
+        )
+    ]
+    await store.write([*map(PutHandoff, documents), UseHandoff("used", 6.0)])
+    assert await store.machine_handoffs("m1", 5.0) == [documents[2], documents[4]]
+    assert await store.machine_messages("m3") == await store.machine_handoffs("m3", 0.0) == []
