@@ -27,6 +27,7 @@
     ├── RequestRefused        a request that gets an error response (server.api.responses)
     ├── HttpFailed            a request to another server that got no answer (http_client)
     ├── CollectorBusy         telemetry that a collector may take later (server.export.collector)
+    ├── UplinkFailed          a batch that the fleet's server did not take (uplink.sender)
     ├── TransportFailed       a notice that could not be sent (notify.transports)
     ├── ClientTimeout         a client that did not answer in time (baselines.process)
     └── Unanswered            a client that rejected a request, or ended (baselines.request)

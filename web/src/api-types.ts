@@ -23,6 +23,8 @@ export interface components {
             };
             /** @default [] */
             problems: components["schemas"]["StoreProblem"][];
+            /** @default null */
+            uplink: components["schemas"]["UplinkStatus"] | null;
             /** @default false */
             fleet: boolean;
         };
@@ -31,6 +33,27 @@ export interface components {
             what: string;
             kept: string | null;
             advice: string;
+        };
+        UplinkStatus: {
+            url: string;
+            /** @default 0 */
+            behind: number;
+            /** @default 0 */
+            lag_s: number;
+            /** @default null */
+            last_success_at: number | null;
+            /** @default null */
+            problem: string | null;
+            /** @default 0 */
+            batches: number;
+            /** @default 0 */
+            failures: number;
+            /** @default 0 */
+            calls: number;
+            /** @default 0 */
+            sent_bytes: number;
+            /** @default 0 */
+            received: number;
         };
         Problem: {
             error: string;
@@ -538,6 +561,7 @@ export interface components {
 }
 export type DaemonStatus = components['schemas']['DaemonStatus'];
 export type StoreProblem = components['schemas']['StoreProblem'];
+export type UplinkStatus = components['schemas']['UplinkStatus'];
 export type Problem = components['schemas']['Problem'];
 export type Explanation = components['schemas']['Explanation'];
 export type ExplainedThread = components['schemas']['ExplainedThread'];

@@ -57,6 +57,7 @@ from brimline.server.store_watch import StoreWatch
 from brimline.server.tcp_peer import TcpPeers
 from brimline.server.tmux_wiring import TmuxWiring
 from brimline.server.transcript_watcher import TranscriptWatcher
+from brimline.server.uplink_wiring import create_uplink
 from brimline.settings import Settings, cache_dir, seconds, socket_path, state_dir
 from brimline.store.base import Store
 from brimline.store.failures import StoreFailed
@@ -65,6 +66,7 @@ from brimline.store.postgres import open_postgres
 from brimline.store.problems import open_problems
 from brimline.store.sqlite import SqliteStore
 from brimline.transcripts.source import Places
+from brimline.uplink.exchange import Uplink
 
 LOGGER = logging.getLogger("brimline.server")
 SPOOL_INTERVAL_S = 1.0
@@ -89,6 +91,7 @@ class Daemon:
         self._dropped = 0
         self._http: uvicorn.Server | None = None
         self._links = PageLinks()
+        self._uplink: Uplink | None = None
         self._stopped = False
         self._restarting = False
         self.is_lost = False
@@ -150,6 +153,7 @@ class Daemon:
         hooks.open()
         delivery = tmux.message_delivery(monitor)
         encoded = SessionCache(store, views)
+        self._uplink = create_uplink(self._settings.uplink, opened, store, self.state)
         sessions = SessionRoutes(store, monitor, views, encoded, tmux.clearer, delivery.wake)
         application = self._application(store, monitor, encoded, dispatcher, sessions, access)
         self._http = create_server(application, limits)
@@ -165,6 +169,8 @@ class Daemon:
                 self._stop_when_unreachable, hooks.is_there, unix_socket.is_reachable
             ),
         }
+        if self._uplink is not None:
+            works["uplink"] = self._uplink.run
         try:
             async with running(works):
                 await self._http.serve(sockets=[tcp_socket, unix_socket])
@@ -232,6 +238,7 @@ class Daemon:
             dropped=self._dropped,
             hooks=dispatcher.last_contact,
             problems=open_problems(self.state, time.time()),
+            uplink=self._uplink.status() if self._uplink else None,
         )
 
     def _stopping(self) -> bool:

@@ -63,8 +63,8 @@ class UplinkSession(msgspec.Struct, frozen=True, omit_defaults=True):
 class UplinkBatch(msgspec.Struct, frozen=True, omit_defaults=True):
     """Sessions that changed. `machine` is the random id of the installation.
 
-    `delivered` are the server's messages that reached an agent; `held` are its messages and
-    documents that wait on the machine, so that the server does not send them again.
+    `delivered` are the server's messages that reached an agent, `held` those that wait on the
+    machine, and `documents` the server's documents that are there: they are not sent again.
     """
 
     machine: str
@@ -75,6 +75,7 @@ class UplinkBatch(msgspec.Struct, frozen=True, omit_defaults=True):
     sessions: list[UplinkSession] = []
     delivered: list[str] = []
     held: list[str] = []
+    documents: list[str] = []
 
 
 class UplinkMessage(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -93,12 +94,13 @@ class UplinkMessage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class UplinkDocument(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A handoff document that a person wrote for a session."""
+    """A handoff document that a person wrote for a session, with the name of its file."""
 
     id: str
     session: str
     text: str
     author: str
+    name: str = "handoff.md"
 
 
 class UplinkReply(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -37,6 +37,11 @@ BODIES: dict[str, Any] = {
     "/v1/events": call_event("call-of-globex"),
     "/v1/sessions/{id}/messages": {"text": "from globex"},
     "/v1/sessions/{id}/handoff": {"text": "from globex"},
+    "/v1/uplink": {
+        "machine": "m1",
+        "sessions": [{"id": SESSION, "agent": "claude", "seen_at": 1.0, "version": "of globex"}],
+        "delivered": [MESSAGE],
+    },
 }
 
 

@@ -23,6 +23,7 @@ from brimline.server.prometheus_text import (
 )
 from brimline.store.metered import BUCKETS_S, MeteredStore
 from brimline.store.rows import SessionRow, ThreadRow
+from brimline.uplink.status import UplinkStatus
 
 LIVE_S = 3_600.0  # a session that was seen within this time is live
 MAX_SESSIONS = 200  # with samples of their own, the fullest: every session is a new time series
@@ -135,7 +136,20 @@ class MetricsRoutes:
                 histogram_samples(BUCKETS_S, counts.write_buckets, counts.write_seconds),
             ),
             _single("start_time_seconds", "The start of the daemon.", status.since),
+            *(_uplink_metrics(status.uplink) if status.uplink else ()),
         ]
+
+
+def _uplink_metrics(uplink: UplinkStatus) -> Iterable[Metric]:
+    is_up = uplink.problem is None and uplink.last_success_at is not None
+    yield _single("uplink_up", "1 if the server took the last batch.", int(is_up))
+    yield _single("uplink_sessions_behind", "Sessions with unsent changes.", uplink.behind)
+    yield _single("uplink_lag_seconds", "How long the server has been behind.", uplink.lag_s)
+    yield _single("uplink_batches_total", "Batches that were taken.", uplink.batches)
+    yield _single("uplink_failures_total", "Failed exchanges.", uplink.failures)
+    yield _single("uplink_calls_total", "Calls that were sent.", uplink.calls)
+    yield _single("uplink_sent_bytes_total", "Compressed bytes that were sent.", uplink.sent_bytes)
+    yield _single("uplink_received_total", "Messages and documents received.", uplink.received)
 
 
 def _is_live(row: SessionRow, now: float) -> bool:

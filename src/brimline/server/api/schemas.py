@@ -7,6 +7,7 @@ import msgspec
 from brimline.events import AnyEvent
 from brimline.observations import Pane
 from brimline.store.problems import StoreProblem
+from brimline.uplink.status import UplinkStatus
 
 MAX_EVENTS = 1_000  # in one request
 MAX_ID_CHARS, MAX_AGENT_CHARS = 200, 100
@@ -22,8 +23,8 @@ class DaemonStatus(msgspec.Struct, frozen=True):
     """The status of a running daemon; `demo` is set if it shows recorded sessions.
 
     `hooks` is the time of the last hook or status line of each agent since the daemon started.
-    `problems` are recent problems with the store's file. `fleet` is set by a fleet's server, which
-    has no local files.
+    `problems` are recent problems with the store's file. `uplink` is None without one. `fleet` is
+    set by a fleet's server, which has no local files.
     """
 
     version: str
@@ -36,6 +37,7 @@ class DaemonStatus(msgspec.Struct, frozen=True):
     demo: bool = False
     hooks: dict[str, float] = {}
     problems: list[StoreProblem] = []
+    uplink: UplinkStatus | None = None
     fleet: bool = False
 
 

@@ -23,6 +23,7 @@ from brimline.server.api.schemas import DaemonStatus
 from brimline.server.api.session_cache import SessionCache
 from brimline.server.api.sessions import SessionRoutes
 from brimline.server.api.telemetry import TelemetryRoutes
+from brimline.server.api.uplink import UplinkRoutes
 from brimline.server.api.views import Views
 from brimline.server.fleet.actions import ActionRoutes
 from brimline.settings import Settings, seconds
@@ -76,6 +77,7 @@ FLEET_ENDPOINTS: tuple[Endpoint, ...] = (
     *StreamRoutes.endpoints,
     *TelemetryRoutes.endpoints,
     *FleetRoutes.endpoints,
+    *UplinkRoutes.endpoints,
 )
 
 
@@ -105,6 +107,7 @@ class Organisation:
             StreamRoutes(cache, ChangeBroadcaster(cache, stopping)),
             TelemetryRoutes(store, monitor),
             FleetRoutes(database.figures(name, partial(fill_levels, rules), rules.by), views),
+            UplinkRoutes(store),
         )
         self.app: Starlette = create_api(store, parts, check_scope)
 

@@ -1,0 +1,246 @@
+"""The uplink of machines: their sessions come in, messages and documents for them go out."""
+
+import asyncio
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from typing import get_args
+
+import msgspec
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from brimline.inbox import BRIMLINE, PENDING_STATES, Message, is_pending, with_expiry
+from brimline.policy.signals import SignalKind
+from brimline.server.api.openapi import Endpoint
+from brimline.server.api.responses import RequestRefused, json_response
+from brimline.server.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS
+from brimline.server.retry import is_transient
+from brimline.store.base import (
+    ClaimSession,
+    MarkMessage,
+    PutCall,
+    PutCompaction,
+    PutHandoff,
+    PutSession,
+    PutThread,
+    RecordSignal,
+    Store,
+    UseHandoff,
+    Write,
+)
+from brimline.store.failures import StoreFailed
+from brimline.store.rows import HandoffRow, SessionRow, SignalRow
+from brimline.uplink.protocol import (
+    MAX_UNPACKED_BYTES,
+    PATH,
+    UplinkBatch,
+    UplinkDocument,
+    UplinkHandoff,
+    UplinkMessage,
+    UplinkReply,
+    UplinkSession,
+    UplinkSignal,
+)
+
+DOCUMENT_LIFETIME_S = 24 * 3_600.0  # a document that no machine has fetched by then stays here
+MAX_REPLY_CHARS = 300_000  # of texts in a reply; the rest comes with the next one
+KINDS: dict[str, SignalKind] = {kind: kind for kind in get_args(SignalKind)}
+INVALID_ID = "the id of a session, agent or machine is empty or too long"
+
+_batches = msgspec.json.Decoder(UplinkBatch)
+
+
+class UplinkRoutes:
+    endpoints = (
+        Endpoint("POST", PATH, "exchange", "Take a machine's sessions, and get what people sent "
+                 "to them.", UplinkReply, UplinkBatch, scope="ingest"),
+    )  # fmt: skip
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self._store, self._clock = store, clock
+
+    async def exchange(self, request: Request) -> Response:
+        batch = _decode(await _read_unpacked(request))
+        if not 0 < len(batch.machine) <= MAX_ID_CHARS:
+            raise RequestRefused(422, INVALID_ID)
+        return json_response(await self.take(batch))
+
+    async def take(self, batch: UplinkBatch) -> UplinkReply:
+        """Store a batch; a session that the store refuses does not keep others from being stored.
+
+        What is stored already has no effect, so that a batch may come again.
+        """
+        refused = await self._store_sessions(batch)
+        now = self._clock()
+        await self._store.write(
+            [MarkMessage(id, "delivered", PENDING_STATES, now) for id in batch.delivered]
+        )
+        messages, cancelled = await self._take_messages(batch, now)
+        documents = await self._find_documents(batch, now)
+        return UplinkReply(messages, documents, cancelled, refused)
+
+    async def _store_sessions(self, batch: UplinkBatch) -> dict[str, str]:
+        """Store each session in one list of writes; return why some were refused."""
+        refused = {each.id: INVALID_ID for each in batch.sessions if not _is_named(each)}
+        sessions = [each for each in batch.sessions if each.id not in refused]
+        # Together: the store writes what waits in one transaction.
+        outcomes = await asyncio.gather(
+            *(self._store.write(list(session_writes(each, batch))) for each in sessions),
+            return_exceptions=True,
+        )
+        for session, outcome in zip(sessions, outcomes, strict=True):
+            if isinstance(outcome, StoreFailed) and not is_transient(outcome):
+                refused[session.id] = str(outcome)
+            elif isinstance(outcome, BaseException):
+                raise outcome
+        return refused
+
+    async def _take_messages(
+        self, batch: UplinkBatch, now: float
+    ) -> tuple[list[UplinkMessage], list[str]]:
+        """Hand out the messages that people sent to the machine's sessions.
+
+        They are handed out again after a time, unless the machine reports that it holds them. Also
+        return which of those it holds are no longer pending.
+        """
+        stored = await self._store.machine_messages(batch.machine)
+        pending = [each for each in stored if with_expiry(each, now).state in PENDING_STATES]
+        held, waiting = set(batch.held), {each.id for each in pending}
+        due = [
+            each
+            for each in pending
+            if each.id not in held and each.sender != BRIMLINE and is_pending(each, now)
+        ]
+        due = _first_that_fit(due)
+        marks = [MarkMessage(each.id, "handed", (each.state,), now, each.handed_at) for each in due]
+        won = await self._store.write(marks)
+        messages = [_message(each, now) for each, is_ours in zip(due, won, strict=True) if is_ours]
+        return messages, [id for id in batch.held if id not in waiting]
+
+    async def _find_documents(self, batch: UplinkBatch, now: float) -> list[UplinkDocument]:
+        since = now - DOCUMENT_LIFETIME_S
+        rows = await self._store.machine_handoffs(batch.machine, since)
+        new = next((row for row in rows if row.id not in batch.documents), None)
+        if new is None:
+            return []
+        # One at a time: a reply has a limited size, and a document up to 256 KiB.
+        return [UplinkDocument(new.id, new.session, new.text, new.author, new.path)]
+
+
+def session_writes(session: UplinkSession, batch: UplinkBatch) -> Iterator[Write]:
+    """Yield what stores a session of a machine.
+
+    A session belongs to the machine that reported it last.
+    """
+    id = session.id
+    yield ClaimSession(id, batch.machine)
+    yield PutSession(
+        SessionRow(
+            id=id,
+            agent=session.agent,
+            seen_at=session.seen_at,
+            host=batch.host,
+            project=session.project,
+            model=session.model,
+            version=session.version,
+            title=session.title,
+            parent=session.parent,
+            ended_at=session.ended_at,
+            became=session.became,
+            became_at=session.became_at,
+            manager_id=session.manager_id,
+            user=batch.user,
+            team=batch.team,
+            machine=batch.machine,
+        )
+    )
+    yield from (PutThread(replace(row, session=id)) for row in session.threads)
+    yield from (PutCall(replace(row, session=id)) for row in session.calls)
+    yield from (PutCompaction(replace(row, session=id)) for row in session.compactions)
+    # A newer daemon may have kinds that this server does not know.
+    yield from (RecordSignal(_signal(id, row)) for row in session.signals if row.kind in KINDS)
+    for row in session.handoffs:
+        yield PutHandoff(_handoff(id, row))
+        if row.used_at is not None:  # the document may be one that was sent from here
+            yield UseHandoff(row.id, row.used_at)
+
+
+def _is_named(session: UplinkSession) -> bool:
+    is_id_valid = bool(session.id.strip()) and len(session.id) <= MAX_ID_CHARS
+    return is_id_valid and 0 < len(session.agent) <= MAX_AGENT_CHARS
+
+
+def _signal(session: str, row: UplinkSignal) -> SignalRow:
+    return SignalRow(
+        session=session,
+        thread=row.thread,
+        cycle=row.cycle,
+        kind=KINDS[row.kind],
+        at=row.at,
+        level=row.level,
+        sent=row.sent,
+        percent=row.percent,
+        arm=row.arm,
+    )
+
+
+def _handoff(session: str, row: UplinkHandoff) -> HandoffRow:
+    return HandoffRow(
+        id=row.id,
+        session=session,
+        at=row.at,
+        path="",
+        sha256=row.sha256,
+        text="",
+        author=row.author,
+        cycle=row.cycle,
+        calls=row.calls,
+        draft=row.draft,
+        used_at=row.used_at,
+    )
+
+
+def _message(message: Message, now: float) -> UplinkMessage:
+    return UplinkMessage(
+        id=message.id,
+        session=message.session,
+        text=message.text,
+        sender=message.sender,
+        urgency=message.urgency,
+        blocks_stop=message.blocks_stop,
+        expires_in_s=None if message.expires is None else message.expires - now,
+    )
+
+
+def _first_that_fit(messages: list[Message]) -> list[Message]:
+    chars = 0
+    for place, message in enumerate(messages):
+        chars += len(message.text)
+        if chars > MAX_REPLY_CHARS:
+            return messages[:place]
+    return messages
+
+
+def _decode(body: bytes) -> UplinkBatch:
+    try:
+        return _batches.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RequestRefused(422, str(error)) from error
+
+
+async def _read_unpacked(request: Request) -> bytes:
+    """Return the body, unpacked if it is gzip, up to a size; raises RequestRefused."""
+    body = await request.body()
+    if request.headers.get("content-encoding", "") != "gzip":
+        return body
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        unpacked = unpacker.decompress(body, MAX_UNPACKED_BYTES)
+    except zlib.error as error:
+        raise RequestRefused(400, f"the body is not gzip: {error}") from error
+    if unpacker.unconsumed_tail:
+        limit = f"{MAX_UNPACKED_BYTES >> 20} MiB"
+        raise RequestRefused(413, f"the unpacked body is larger than {limit}")
+    return unpacked

@@ -1,0 +1,48 @@
+"""The daemon's uplink, from its settings."""
+
+import logging
+import socket
+from getpass import getuser
+from pathlib import Path
+
+from brimline._version import __version__
+from brimline.settings import UplinkSettings
+from brimline.store.base import Store
+from brimline.store.sqlite import SqliteStore
+from brimline.uplink.collector import ChangeCollector
+from brimline.uplink.exchange import Uplink
+from brimline.uplink.machine import load_or_create_machine_id
+from brimline.uplink.protocol import UplinkBatch
+from brimline.uplink.sender import UplinkSender
+
+LOGGER = logging.getLogger("brimline.uplink")
+
+
+def create_uplink(
+    settings: UplinkSettings, opened: Store, store: Store, state: Path
+) -> Uplink | None:
+    """Return the uplink, None if none is set; `store` is how the daemon writes to `opened`."""
+    if settings.url is None:
+        return None
+    if not isinstance(opened, SqliteStore):
+        LOGGER.warning("uplink.url is ignored: this daemon keeps its sessions in daemon.database")
+        return None
+    about = UplinkBatch(
+        machine=load_or_create_machine_id(state),
+        host=socket.gethostname(),
+        version=__version__,
+        user=_user_name(settings),
+        team=settings.team,
+    )
+    url = settings.url.rstrip("/")
+    collector = ChangeCollector(opened, settings, url)
+    return Uplink(url, about, store, collector, UplinkSender(settings, url))
+
+
+def _user_name(settings: UplinkSettings) -> str | None:
+    if settings.user is not None:
+        return settings.user or None
+    try:
+        return getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        return None

@@ -1,0 +1,170 @@
+"""The uplink's loop: sends what changed, and stores what the server has for this machine."""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from brimline.events import MAIN
+from brimline.store.base import Store
+from brimline.uplink.collector import ChangeCollector, SessionPart
+from brimline.uplink.protocol import UplinkBatch, UplinkReply
+from brimline.uplink.received import document_write, find_held, message_writes
+from brimline.uplink.sender import UplinkFailed
+from brimline.uplink.status import UplinkStatus
+
+LOGGER = logging.getLogger("brimline.uplink")
+
+INTERVAL_S = 2.0  # between two looks for changes
+POLL_INTERVAL_S = 30.0  # between two posts without changes, which ask for messages
+FIRST_PAUSE_S, MAX_PAUSE_S = 1.0, 20.0  # after failures; each pause is twice the last
+MAX_ROWS = 2_000  # in a batch: about 0.5 MB, and 50 KB compressed
+
+
+class BatchSender(Protocol):
+    """Sends a batch to the server; `sent_bytes` counts what was sent."""
+
+    sent_bytes: int
+
+    async def send(self, batch: UplinkBatch) -> UplinkReply: ...
+
+
+class Uplink:
+    """Exchanges batches with one server for as long as `run` runs."""
+
+    def __init__(
+        self,
+        url: str,
+        about: UplinkBatch,
+        store: Store,
+        collector: ChangeCollector,
+        sender: BatchSender,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`about` is a batch without sessions: who this machine is."""
+        self._url, self._about = url, about
+        self._store, self._collector, self._sender, self._clock = store, collector, sender, clock
+        self._max_rows = MAX_ROWS
+        self._documents: set[str] = set()
+        self._problem: str | None = None
+        self._last_success_at: float | None = None
+        self._behind = 0
+        self._behind_since: float | None = None
+        self._batches = self._failures = self._calls = self._received = 0
+
+    def status(self) -> UplinkStatus:
+        since = self._behind_since
+        return UplinkStatus(
+            url=self._url,
+            behind=self._behind,
+            lag_s=0.0 if since is None else max(0.0, self._clock() - since),
+            last_success_at=self._last_success_at,
+            problem=self._problem,
+            batches=self._batches,
+            failures=self._failures,
+            calls=self._calls,
+            sent_bytes=self._sender.sent_bytes,
+            received=self._received,
+        )
+
+    async def run(self) -> None:
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                await self.exchange()
+            except UplinkFailed as error:
+                self.note_failure(error)
+                # With jitter: all machines of a fleet lose a server at the same moment.
+                jittered_s = pause_s * random.uniform(0.5, 1.0)
+                await asyncio.sleep(max(jittered_s, error.retry_after_s))
+                pause_s = min(2 * pause_s, MAX_PAUSE_S)
+            else:
+                pause_s = FIRST_PAUSE_S
+                await asyncio.sleep(INTERVAL_S)
+
+    async def exchange(self) -> None:
+        """Send everything that changed; ask for messages if that is due; raises UplinkFailed."""
+        await self._begin_round()
+        if not self._behind and not self._is_poll_due():
+            return
+        is_first = True
+        while (
+            parts := await self._collector.next_batch(self._max_rows, self._clock())
+        ) or is_first:
+            is_first = False
+            try:
+                await self._post(parts)
+            except UplinkFailed as error:
+                if not error.is_refused or not parts:
+                    raise
+                await self._send_less(parts, error)
+        await self._collector.end_round()
+        self._behind, self._behind_since = 0, None
+
+    async def _begin_round(self) -> None:
+        self._behind = await self._collector.begin_round()
+        if self._behind and self._behind_since is None:
+            self._behind_since = self._clock()
+
+    def _is_poll_due(self) -> bool:
+        last = self._last_success_at
+        return last is None or not 0 <= self._clock() - last < POLL_INTERVAL_S
+
+    async def _post(self, parts: Sequence[SessionPart]) -> None:
+        batch = replace(
+            self._about,
+            sessions=[part.outgoing for part in parts],
+            delivered=[id for part in parts for id in part.delivered],
+            held=find_held(await self._store.pending_messages()),
+            documents=sorted(self._documents),
+        )
+        reply = await self._sender.send(batch)
+        await self._store_received(reply)
+        self._collector.acknowledge(parts)
+        self._behind -= sum(part.is_last for part in parts)
+        for part in parts:
+            if (reason := reply.refused.get(part.session.id)) is not None:
+                self._skip(part, reason)
+        self._max_rows = min(2 * self._max_rows, MAX_ROWS)
+        self._batches += 1
+        self._calls += sum(len(each.calls) for each in batch.sessions)
+        self._last_success_at = self._clock()
+        if self._problem is not None:
+            LOGGER.warning("%s: the fleet's server takes batches again", self._url)
+            self._problem = None
+
+    async def _send_less(self, parts: Sequence[SessionPart], error: UplinkFailed) -> None:
+        """Send smaller batches, until the one session that the server refuses is skipped."""
+        if len(parts) == 1 and len(parts[0].rows) <= 1:
+            self._skip(parts[0], str(error))
+            return
+        self._max_rows = max(1, min(self._max_rows, sum(len(each.rows) for each in parts)) // 2)
+        await self._begin_round()
+
+    def _skip(self, part: SessionPart, reason: str) -> None:
+        text = "the fleet's server refuses session %s until it changes again: %s"
+        LOGGER.warning(text, part.session.id, reason)
+        self._collector.skip(part)
+
+    async def _store_received(self, reply: UplinkReply) -> None:
+        """Store messages and documents by their ids: what comes a second time has no effect."""
+        now = self._clock()
+        writes = message_writes(reply, now)
+        for document in reply.documents:
+            threads = await self._store.threads(document.session)
+            main = next((row for row in threads if row.thread == MAIN), None)
+            writes.append(document_write(document, main, now))
+        if writes:
+            self._received += sum(await self._store.write(writes))
+        self._documents.update(document.id for document in reply.documents)
+
+    def note_failure(self, error: UplinkFailed) -> None:
+        """Log a problem once, until there is another one or none."""
+        self._failures += 1
+        if self._problem != str(error):
+            self._problem = str(error)
+            LOGGER.warning("%s: %s; will retry", self._url, error)

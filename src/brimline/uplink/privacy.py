@@ -1,0 +1,76 @@
+"""What leaves a machine: figures and names, without paths, prompts and texts.
+
+Each field that is sent is named here, so that a new column of the store stays on the machine until
+it is added. Only calls and compactions, which hold figures, ids and names of models, are sent as
+their rows.
+"""
+
+import os
+from collections.abc import Iterable
+from hashlib import sha256
+
+from msgspec.structs import replace
+
+from brimline.settings import ProjectNames, UplinkSettings
+from brimline.store.rows import HandoffRow, SessionRow, SignalRow, ThreadRow
+from brimline.uplink.protocol import UplinkHandoff, UplinkSession, UplinkSignal
+
+HASH_CHARS = 16
+
+
+def project_name(path: str | None, names: ProjectNames) -> str | None:
+    """Return the last part of a project's path, or a hash of the path."""
+    if not path:
+        return None
+    if names == "hash":
+        return sha256(os.fsencode(path)).hexdigest()[:HASH_CHARS]
+    return os.path.basename(path.rstrip("/")) or None
+
+
+def describe_session(row: SessionRow, settings: UplinkSettings) -> UplinkSession:
+    """Return a session without its rows; `problem` stays here too, because it names files."""
+    return UplinkSession(
+        id=row.id,
+        agent=row.agent,
+        seen_at=row.seen_at,
+        project=project_name(row.project, settings.projects),
+        model=row.model,
+        version=row.version,
+        title=row.title if settings.titles else None,
+        parent=row.parent,
+        ended_at=row.ended_at,
+        became=row.became,
+        became_at=row.became_at,
+        manager_id=row.manager_id,
+    )
+
+
+def describe_threads(rows: Iterable[ThreadRow]) -> list[ThreadRow]:
+    """Return threads without the reasons of window and limit, which name settings files."""
+    return [replace(row, window_why=None, limit_why=None) for row in rows]
+
+
+def describe_signal(row: SignalRow) -> UplinkSignal:
+    return UplinkSignal(
+        thread=row.thread,
+        cycle=row.cycle,
+        kind=row.kind,
+        at=row.at,
+        level=row.level,
+        sent=row.sent,
+        percent=row.percent,
+        arm=row.arm,
+    )
+
+
+def describe_handoff(row: HandoffRow, id: str) -> UplinkHandoff:
+    return UplinkHandoff(
+        id=id,
+        at=row.at,
+        author=row.author,
+        sha256=row.sha256,
+        cycle=row.cycle,
+        calls=row.calls,
+        draft=row.draft,
+        used_at=row.used_at,
+    )

@@ -1,0 +1,97 @@
+"""Posts batches to the fleet's server."""
+
+import asyncio
+import gzip
+from functools import partial
+
+import msgspec
+
+from brimline.bounded_reads import SHARED_READS
+from brimline.errors import BrimlineError
+from brimline.http_client import HttpClient, HttpFailed, HttpReply
+from brimline.regular_file import read_regular_file
+from brimline.settings import UplinkSettings
+from brimline.uplink.protocol import PATH, UplinkBatch, UplinkReply
+
+EXCHANGE_TIMEOUT_S = 30.0
+TOKEN_WAIT_S = 5.0
+MAX_TOKEN_BYTES = 1 << 10
+MAX_RETRY_AFTER_S = 600.0
+GZIP_LEVEL = 3  # 6 takes 3 times as long, for 10 % less
+NEW_TOKEN = "set uplink.token to one of `brimline token create --scope ingest`"
+REFUSALS = {
+    401: f"the server does not know the token: {NEW_TOKEN}",
+    403: f"the token may not report sessions: {NEW_TOKEN}",
+    404: "the server has no uplink at this address: check uplink.url",
+    429: "the server limits this token's rate",
+}
+TOO_MUCH = (400, 413, 422)  # some row is refused, or all together are too large
+
+_replies = msgspec.json.Decoder(UplinkReply)
+
+
+class UplinkFailed(BrimlineError):
+    """A batch that the server did not take. `is_refused`: it would not take it again either."""
+
+    def __init__(self, reason: str, retry_after_s: float = 0.0, is_refused: bool = False) -> None:
+        super().__init__(reason)
+        self.retry_after_s, self.is_refused = retry_after_s, is_refused
+
+
+class UplinkSender:
+    """Posts to one server, one batch at a time; `sent_bytes` counts what was sent."""
+
+    def __init__(
+        self, settings: UplinkSettings, url: str, timeout_s: float = EXCHANGE_TIMEOUT_S
+    ) -> None:
+        self._settings, self._timeout_s = settings, timeout_s
+        self._client = HttpClient(url)
+        self.sent_bytes = 0
+
+    async def send(self, batch: UplinkBatch) -> UplinkReply:
+        """Return the server's reply; raises UplinkFailed."""
+        token = await self._read_token()
+        # In a thread: a batch takes some milliseconds, and hooks do not wait for it.
+        body = await asyncio.to_thread(gzip.compress, msgspec.json.encode(batch), GZIP_LEVEL)
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/json",
+            "Content-Encoding": "gzip",
+        }
+        try:
+            reply = await self._client.post(body, headers, PATH, self._timeout_s)
+        except HttpFailed as error:
+            raise UplinkFailed(f"the server cannot be reached: {error}") from error
+        self.sent_bytes += len(body)
+        return _read_reply(reply)
+
+    async def _read_token(self) -> str:
+        """Return the token; a file is read again for each batch, so that it can be replaced."""
+        if self._settings.token is not None:
+            return self._settings.token
+        if self._settings.token_file is None:
+            raise UplinkFailed(f"there is no token: {NEW_TOKEN}")
+        read = partial(read_regular_file, self._settings.token_file, MAX_TOKEN_BYTES)
+        try:
+            return (await SHARED_READS.run(read, TOKEN_WAIT_S)).decode("ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:  # a TimeoutError is an OSError
+            raise UplinkFailed(f"uplink.token_file cannot be read: {error}") from error
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _read_reply(reply: HttpReply) -> UplinkReply:
+    if reply.is_success:
+        try:
+            return _replies.decode(reply.body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise UplinkFailed(f"the server's reply cannot be read: {error}") from error
+    status = reply.status
+    reason = REFUSALS.get(status, f"the server answered with HTTP status {status}")
+    raise UplinkFailed(reason, _retry_after_s(reply), is_refused=status in TOO_MUCH)
+
+
+def _retry_after_s(reply: HttpReply) -> float:
+    text = reply.headers.get("retry-after", "")
+    return min(float(text), MAX_RETRY_AFTER_S) if text.isdecimal() else 0.0

@@ -1,0 +1,1 @@
+"""The uplink of a daemon to a fleet's server."""

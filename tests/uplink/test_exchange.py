@@ -1,0 +1,328 @@
+"""The exchange with a server: every change arrives, once and in order, and messages come back."""
+
+import logging
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from brimline.inbox import PENDING_STATES, Message
+from brimline.store.base import MarkMessage, PutHandoff, PutSession, RecordSignal, UseHandoff
+from brimline.store.rows import HandoffRow, SessionRow, SignalRow
+from brimline.uplink.collector import RECENT_S
+from brimline.uplink.exchange import POLL_INTERVAL_S
+from brimline.uplink.protocol import UplinkBatch, UplinkSession
+from brimline.uplink.sender import UplinkFailed
+
+from .machines import Machine, call_row, use_machine
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.db"
+
+
+def test_session_at_the_server_equals_that_of_the_machine(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        await machine.call(1, 2, 3)
+        signal = SignalRow("s", "main", 0, "level", 5.0, 50.0, "text for the agent", 3)
+        await machine.store.write([RecordSignal(signal)])
+        await machine.uplink.exchange()
+        row = SessionRow("s", "claude", machine.now, "host", "shop", user="ada", team="web",
+                         machine="m1")  # fmt: skip
+        assert await machine.server.sessions() == [row]
+        assert await machine.server.threads() == await machine.store.threads()
+        assert await machine.server.calls("s") == await machine.store.calls("s")
+        assert await machine.server.signals() == [replace(signal, text="")]
+
+    use_machine(path, use)
+
+
+def test_acknowledged_rows_are_not_sent_again(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        await machine.call(1, 2)
+        await machine.uplink.exchange()
+        await machine.uplink.exchange()
+        await machine.call(2, 3)
+        await machine.uplink.exchange()
+        assert machine.sender.sent_calls == ["c1", "c2", "c3"]
+        machine.restart()
+        await machine.call(4)
+        await machine.uplink.exchange()
+        assert machine.sender.sent_calls == ["c1", "c2", "c3", "c4"]
+
+    use_machine(path, use)
+
+
+def test_session_larger_than_a_batch_arrives_in_parts_and_in_order(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        await machine.call(*range(1, 5_001))
+        await machine.call(1, session="other")
+        await machine.uplink.exchange()
+        assert len(machine.sender.batches) == 3
+        assert machine.sender.sent_calls == [*(f"c{n}" for n in range(1, 5_001)), "c1"]
+        assert len(await machine.server.calls("s")) == 5_000
+        assert machine.uplink.status().calls == 5_001
+
+    use_machine(path, use)
+
+
+def test_failure_between_batches_loses_and_repeats_nothing(path: Path) -> None:
+    """A session that changed meanwhile has a higher mark than those that are acknowledged."""
+
+    async def use(machine: Machine) -> None:
+        await machine.call(1, session="a")
+        await machine.call(*range(1, 2_500), session="b")
+        await machine.call(1, session="c")
+        machine.sender.failures = [None, UplinkFailed("down")]
+        with pytest.raises(UplinkFailed):
+            await machine.uplink.exchange()
+        await machine.call(2, session="a")
+        await machine.uplink.exchange()
+        sent = machine.sender.sent_calls
+        assert len(sent) == 2 + 2_499 + 1
+        for session, count in (("a", 2), ("b", 2_499), ("c", 1)):
+            assert len(await machine.server.calls(session)) == count
+
+    use_machine(path, use)
+
+
+@pytest.mark.parametrize("lost", ["before", "lost"])
+def test_machine_that_dies_within_a_round_sends_it_again_without_effect(
+    path: Path, lost: str
+) -> None:
+    async def use(machine: Machine) -> None:
+        for number in range(1, 4):
+            await machine.call(*range(1, 900), session=f"s{number}")
+        machine.sender.failures = [None, lost if lost == "lost" else UplinkFailed("killed")]
+        with pytest.raises(UplinkFailed):
+            await machine.uplink.exchange()
+        machine.restart()
+        await machine.call(900, session="s1")
+        await machine.uplink.exchange()
+        marks = await machine.server.changes()
+        for number in range(1, 4):
+            calls = await machine.server.calls(f"s{number}")
+            assert calls == await machine.store.calls(f"s{number}")
+        machine.restart()
+        await machine.uplink.exchange()
+        assert await machine.server.changes() == marks
+
+    use_machine(path, use)
+
+
+def test_new_server_gets_the_recent_sessions(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        old = SessionRow("old", "claude", machine.now - RECENT_S - 1)
+        await machine.store.write([PutSession(old)])
+        await machine.call(1)
+        await machine.uplink.exchange()
+        machine.restart("https://other.example")
+        await machine.uplink.exchange()
+        assert [[each.id for each in batch.sessions] for batch in machine.sender.batches] == [
+            ["s"],
+            ["s"],
+        ]
+        assert machine.sender.sent_calls == ["c1", "c1"]
+
+    use_machine(path, use)
+
+
+def test_batch_that_is_too_large_is_sent_in_smaller_ones(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        machine.sender.max_rows = 100
+        await machine.call(*range(1, 301))
+        await machine.uplink.exchange()
+        assert await machine.server.calls("s") == await machine.store.calls("s")
+
+    use_machine(path, use)
+
+
+def test_session_that_is_refused_does_not_stop_the_others(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def use(machine: Machine) -> None:
+        for session in ("a", "x" * 300, "b"):
+            await machine.call(1, 2, session=session)
+        await machine.uplink.exchange()
+        assert [row.id for row in await machine.server.sessions()] == ["a", "b"]
+        count = len(machine.sender.batches)
+        await machine.uplink.exchange()
+        assert len(machine.sender.batches) == count
+
+    use_machine(path, use)
+    assert "refuses session xxx" in caplog.text
+
+
+def test_row_that_no_server_takes_is_skipped(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def use(machine: Machine) -> None:
+        machine.sender.max_rows = 0
+        await machine.call(1, 2)
+        await machine.uplink.exchange()
+        assert await machine.server.sessions() == []
+        machine.sender.max_rows = None
+        await machine.call(3)
+        await machine.uplink.exchange()
+        assert [row.call for row in await machine.server.calls("s")] == ["c3"]
+
+    use_machine(path, use)
+    assert caplog.text.count("refuses session s") == 1
+
+
+def test_message_of_the_server_is_queued_once_and_its_delivery_reported(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        await machine.call(1)
+        await machine.uplink.exchange()
+        await machine.send_from_server("hello")
+        machine.now += POLL_INTERVAL_S
+        await machine.uplink.exchange()
+        (queued,) = await machine.store.pending_messages("s")
+        assert (queued.id, queued.sender, queued.expires) == ("fleet-hello", "boss",
+                                                               machine.now + 70)  # fmt: skip
+        assert await machine.server_states() == {"hello": "handed"}
+        machine.now += 60  # the lease is over, but the machine holds it
+        await machine.uplink.exchange()
+        assert (machine.sender.batches[-1].held, machine.uplink.status().received) == (["hello"], 1)
+        delivered = MarkMessage("fleet-hello", "delivered", PENDING_STATES, machine.now)
+        await machine.store.write([delivered])
+        await machine.uplink.exchange()
+        assert await machine.server_states() == {"hello": "delivered"}
+        machine.now += POLL_INTERVAL_S
+        await machine.uplink.exchange()
+        assert machine.sender.batches[-1].delivered == []
+
+    use_machine(path, use)
+
+
+def test_message_in_a_lost_reply_is_sent_again(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        await machine.call(1)
+        await machine.uplink.exchange()
+        await machine.send_from_server("hello")
+        await machine.call(2)
+        machine.sender.failures = ["lost"]
+        with pytest.raises(UplinkFailed):
+            await machine.uplink.exchange()
+        assert await machine.local_states() == {}
+        await machine.uplink.exchange()
+        assert await machine.local_states() == {}  # still leased to the lost reply
+        machine.now += POLL_INTERVAL_S + 1
+        await machine.uplink.exchange()
+        assert await machine.local_states() == {"fleet-hello": "queued"}
+
+    use_machine(path, use)
+
+
+def test_message_cancelled_at_the_server_is_not_delivered(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        await machine.call(1)
+        await machine.uplink.exchange()
+        await machine.send_from_server("hello")
+        await machine.call(2)
+        await machine.uplink.exchange()
+        await machine.server.write([MarkMessage("hello", "cancelled", PENDING_STATES, 1.0)])
+        await machine.call(3)
+        await machine.uplink.exchange()
+        assert await machine.local_states() == {"fleet-hello": "cancelled"}
+
+    use_machine(path, use)
+
+
+def test_message_follows_a_session_that_moves_to_another_machine(path: Path) -> None:
+    """A session belongs to the machine that reported it last."""
+
+    async def use(machine: Machine) -> None:
+        await machine.call(1)
+        await machine.uplink.exchange()
+        await machine.send_from_server("hello")
+        await machine.call(2)
+        await machine.uplink.exchange()
+        await machine.uplink.exchange()  # the message has changed the session
+        taken_over = UplinkBatch("m2", sessions=[UplinkSession("s", "claude", machine.now)])
+        machine.now += 31
+        reply = await machine.sender.routes.take(taken_over)
+        assert [each.id for each in reply.messages] == ["hello"]
+        await machine.uplink.exchange()
+        assert await machine.local_states() == {"fleet-hello": "cancelled"}
+
+    use_machine(path, use)
+
+
+def test_levels_of_the_server_are_not_sent_to_a_machine(path: Path) -> None:
+    """They fired for telemetry; the machine has levels of its own."""
+
+    async def use(machine: Machine) -> None:
+        level = Message("level", "s", "50 %", 1.0, thread="main", cycle=0, level=50.0)
+        await machine.server.write(
+            [RecordSignal(SignalRow("s", "main", 0, "level", 1.0), (level,))]
+        )
+        await machine.call(1)
+        await machine.uplink.exchange()
+        assert await machine.local_states() == {}
+
+    use_machine(path, use)
+
+
+def test_document_of_the_server_is_stored_once_and_its_use_reported(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        await machine.call(1, 2)
+        await machine.uplink.exchange()
+        document = HandoffRow("d", "s", machine.now, "plan.md", "00", "Go on", "boss", 0, None)
+        await machine.server.write([PutHandoff(document)])
+        await machine.call(3)
+        await machine.uplink.exchange()
+        (stored,) = await machine.store.handoffs("s")
+        assert (stored.id, stored.path, stored.text) == ("fleet-d", "plan.md", "Go on")
+        assert (stored.author, stored.cycle, stored.calls) == ("boss", 0, 3)
+        machine.restart()
+        machine.now += 1
+        for number in (4, 5):
+            await machine.call(number)
+            await machine.uplink.exchange()
+        assert machine.sender.batches[-1].documents == ["d"]
+        assert await machine.store.handoffs("s") == [stored]
+        await machine.store.write([UseHandoff("fleet-d", machine.now)])
+        await machine.uplink.exchange()
+        (row,) = await machine.server.handoffs("s")
+        assert row == replace(document, used_at=machine.now)
+
+    use_machine(path, use)
+
+
+def test_problem_is_logged_once_and_its_end_too(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+
+    async def use(machine: Machine) -> None:
+        await machine.call(1)
+        for _ in range(3):
+            machine.sender.failures = [UplinkFailed("no token")]
+            with pytest.raises(UplinkFailed) as raised:
+                await machine.uplink.exchange()
+            machine.uplink.note_failure(raised.value)
+            machine.now += 5
+        status = machine.uplink.status()
+        assert (status.problem, status.behind, status.failures) == ("no token", 1, 3)
+        assert status.lag_s == 15.0
+        await machine.uplink.exchange()
+        status = machine.uplink.status()
+        assert (status.problem, status.behind, status.lag_s) == (None, 0, 0.0)
+        assert status.last_success_at == machine.now
+
+    use_machine(path, use)
+    lines = [record.message for record in caplog.records]
+    assert lines == [
+        "http://localhost: no token; will retry",
+        "http://localhost: the fleet's server takes batches again",
+    ]
+
+
+def test_rows_are_stored_for_the_session_that_they_are_part_of(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        session = UplinkSession("s", "claude", machine.now, calls=[call_row(7, "foreign")])
+        await machine.sender.routes.take(UplinkBatch("m1", sessions=[session]))
+        assert await machine.server.calls("foreign") == []
+        assert [row.call for row in await machine.server.calls("s")] == ["c7"]
+
+    use_machine(path, use)

@@ -1,0 +1,59 @@
+"""Daemons and servers of neighbouring versions understand each other."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+
+from brimline.server.api.uplink import UplinkRoutes
+from brimline.store.memory import MemoryStore
+from brimline.uplink.protocol import UplinkBatch, UplinkReply
+
+PAYLOADS = Path(__file__).parent / "payloads"
+
+
+def read_batch(name: str) -> UplinkBatch:
+    return msgspec.json.decode((PAYLOADS / name).read_bytes(), type=UplinkBatch)
+
+
+def stored(name: str) -> MemoryStore:
+    """Return a server's store after a recorded batch."""
+    store = MemoryStore()
+    reply = asyncio.run(UplinkRoutes(store, lambda: 2_000.0).take(read_batch(name)))
+    assert reply == UplinkReply()
+    return store
+
+
+def test_batch_without_optional_fields_is_taken() -> None:
+    """As the first version could send it: each field that has a default is missing."""
+    store = stored("batch-least.json")
+
+    async def look() -> None:
+        (session,) = await store.sessions()
+        assert (session.id, session.machine, session.user) == ("s", "m1", None)
+        assert [row.call for row in await store.calls("s")] == ["c1"]
+        assert [row.sent for row in await store.threads("s")] == [None]
+        assert [row.kind for row in await store.signals("s")] == ["level"]
+        assert [row.text for row in await store.handoffs("s")] == [""]
+
+    asyncio.run(look())
+
+
+def test_batch_with_unknown_fields_and_kinds_is_taken_without_them() -> None:
+    """As a later version may send it."""
+    store = stored("batch-later.json")
+
+    async def look() -> None:
+        (session,) = await store.sessions()
+        assert (session.id, session.team) == ("s", "web")
+        assert [row.output for row in await store.calls("s")] == [4]
+        assert [row.kind for row in await store.signals("s")] == ["compacted"]
+
+    asyncio.run(look())
+
+
+def test_reply_of_a_later_server_is_understood() -> None:
+    reply = msgspec.json.decode((PAYLOADS / "reply-later.json").read_bytes(), type=UplinkReply)
+    assert [each.text for each in reply.messages] == ["[message from boss] stop"]
+    assert reply.messages[0].urgency == "whenever"
+    assert msgspec.json.decode(b"{}", type=UplinkReply) == UplinkReply()
