@@ -38,6 +38,7 @@ from brimline.server.api.sessions import SessionRoutes
 from brimline.server.api.telemetry import TelemetryRoutes
 from brimline.server.api.transcripts import TranscriptRoutes
 from brimline.server.api.views import Views
+from brimline.server.export.output import TelemetryOutput
 from brimline.server.hooks.dispatcher import HookDispatcher
 from brimline.server.hooks.hook_socket import HookSocket
 from brimline.server.hooks.status_line import StatusLines
@@ -154,13 +155,17 @@ class Daemon:
         delivery = tmux.message_delivery(monitor)
         encoded = SessionCache(store, views)
         self._uplink = create_uplink(self._settings.uplink, opened, store, self.state)
+        output = TelemetryOutput(self._settings.telemetry, opened)
         sessions = SessionRoutes(store, monitor, views, encoded, tmux.clearer, delivery.wake)
-        application = self._application(store, monitor, encoded, dispatcher, sessions, access)
+        application = self._application(
+            store, monitor, encoded, dispatcher, sessions, access, output
+        )
         self._http = create_server(application, limits)
         stop_on_signals(self.stop)
         self._http.should_exit = self._stopped
         _warm_up()
         unix_socket = listen_unix(self._socket_path("http"))
+        output.start()
         ready(access.page_link())
         works: dict[str, Work] = {
             **self._upkeep(opened, monitor, dispatcher),
@@ -175,6 +180,7 @@ class Daemon:
             async with running(works):
                 await self._http.serve(sockets=[tcp_socket, unix_socket])
         finally:
+            await output.close()
             await tmux.clearer.close()
             await notices.close()
             await hooks.close()
@@ -207,6 +213,7 @@ class Daemon:
         dispatcher: HookDispatcher,
         sessions: SessionRoutes,
         access: AccessControl,
+        output: TelemetryOutput,
     ) -> Starlette:
         cache = cache_dir(self._settings, self._places.env, self._places.home)
         parts: list[Routes] = [

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 
 from brimline.store.failures import StoreFailed
+from brimline.store.postgres.election import Election
 from brimline.store.postgres.migrations import Connection, migrate
 
 MAX_CONNECTIONS = 8
@@ -30,7 +31,13 @@ INVALID_VALUE_ERRORS = (
     asyncpg.ProgramLimitExceededError,
     ValueError,
 )
-DATABASE_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError)
+DATABASE_ERRORS = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # if PostgreSQL has just ended the connection (asyncpg 0.32)
+    OSError,
+    ValueError,
+)
 
 
 class ConnectionPool:
@@ -43,6 +50,7 @@ class ConnectionPool:
         self.place = place
         self._pool = pool
         self.is_open = True
+        self.election = Election(self.acquire)
 
     @classmethod
     async def open(cls, url: str) -> "ConnectionPool":
@@ -82,6 +90,7 @@ class ConnectionPool:
         """Wait for the work under way and close the connections; a second time does nothing."""
         if self.is_open:
             self.is_open = False
+            await self.election.close()
             async with _translated_errors(self.place):
                 await self._pool.close()
 

@@ -124,6 +124,10 @@ class PostgresStore:
         records = await self._fetch(query.CHANGES, after)
         return [(record["mark"], record["session"]) for record in records]
 
+    async def is_elected(self, task: str) -> bool:
+        """Return whether this process does a task that one of all that share the store does."""
+        return await self._pool.election.is_elected(f"{self._organisation}: {task}")
+
     async def close(self) -> None:
         """Finish the work under way, and close its own connections; twice is the same as once."""
         if not self._open:

@@ -1,0 +1,41 @@
+"""Of the processes that share a database, one does a task."""
+
+import asyncio
+
+from brimline.store.postgres import open_database
+from postgres_server import execute
+
+END_CONNECTIONS = """SELECT pg_terminate_backend(pid) FROM pg_locks
+WHERE locktype = 'advisory' AND pid <> pg_backend_pid()"""
+
+
+def test_one_process_is_elected_until_it_ends(database: str) -> None:
+    """Each organisation and task has an election of its own."""
+
+    async def run() -> None:
+        one, other = await open_database(database), await open_database(database)
+        ours, theirs = one.store("elected"), other.store("elected")
+        assert [await ours.is_elected("export") for _ in range(2)] == [True, True]
+        assert [await theirs.is_elected("export") for _ in range(2)] == [False, False]
+        assert await theirs.is_elected("another task")
+        assert await other.store("other organisation").is_elected("export")
+        await one.close()
+        assert await theirs.is_elected("export")
+        await other.close()
+
+    asyncio.run(run())
+
+
+def test_process_that_lost_its_connection_is_not_elected_any_more(database: str) -> None:
+    """PostgreSQL has freed its lock: another process may have it."""
+
+    async def run() -> None:
+        one = await open_database(database)
+        store = one.store("interrupted")
+        assert await store.is_elected("export")
+        await asyncio.to_thread(execute, database, END_CONNECTIONS)
+        assert not await store.is_elected("export")
+        assert await store.is_elected("export")
+        await one.close()
+
+    asyncio.run(run())
