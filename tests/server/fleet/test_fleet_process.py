@@ -1,38 +1,106 @@
-"""Replicas of a fleet's server as processes."""
+"""Replicas of a fleet's server as processes, with a PostgreSQL of their own."""
 
 import signal
+import ssl
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from fleet_server import FleetProcess, new_token
+from fleet_server import MAX_WAIT_S, FleetProcess, new_token
+from postgres_server import LocalServer, local_server
+from system_programs import require_program
 
 pytestmark = pytest.mark.slow
 
+SESSIONS = "/v1/sessions"
+USAGE = {"input": 9, "cache_read": 0, "cache_write": 0, "output": 5}
+
+
+def call_event(id: str) -> dict[str, object]:
+    event = {"type": "Call", "id": id, "usage": USAGE}
+    return {"events": [{"id": id, "session": "s", "agent": "claude", "event": event}]}
+
 
 @pytest.fixture(scope="module")
-def replica(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FleetProcess]:
-    replica = FleetProcess(database_url, tmp_path_factory.mktemp("replica"))
+def server() -> Iterator[LocalServer]:
+    with local_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def replica(
+    server: LocalServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[FleetProcess]:
+    replica = FleetProcess(server.url, tmp_path_factory.mktemp("replica"))
     yield replica
     replica.close()
 
 
+@pytest.fixture(scope="module")
+def token(server: LocalServer, replica: FleetProcess) -> str:
+    return new_token(server.url)
+
+
 def test_second_replica_serves_the_same_sessions_and_ends_on_ctrl_c(
-    replica: FleetProcess, database_url: str, tmp_path: Path
+    server: LocalServer, replica: FleetProcess, token: str, tmp_path: Path
 ) -> None:
-    token = new_token(database_url)
-    call = {"type": "Call", "id": "c", "usage": {"input": 9, "cache_read": 0, "cache_write": 0,
-                                                 "output": 5}}  # fmt: skip
-    events = {"events": [{"id": "e", "session": "s", "agent": "claude", "event": call}]}
-    assert replica.request("POST", "/v1/events", token, events).status == 200
-    other = FleetProcess(database_url, tmp_path)
+    assert replica.request("POST", "/v1/events", token, call_event("c1")).status == 200
+    other = FleetProcess(server.url, tmp_path)
     try:
-        views = other.request("GET", "/v1/sessions", token).json
-        assert [view["session"]["id"] for view in views] == ["s"]
-        assert other.request("GET", "/v1/sessions").status == 401
+        assert other.request("POST", "/v1/events", token, call_event("c2")).status == 200
+        for each in (replica, other):
+            (view,) = each.request("GET", SESSIONS, token).json
+            assert (view["session"]["id"], view["threads"][0]["calls"]) == ("s", 2)
+        assert other.request("GET", SESSIONS).status == 401
         assert other.request("GET", "/healthz").json == {"status": "ok"}
         assert other.stop(signal.SIGINT) == 0
     finally:
         other.close()
     assert list(tmp_path.iterdir()) == []  # it needs no folder of its own
+
+
+def test_server_speaks_tls(server: LocalServer, token: str, tmp_path: Path) -> None:
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    create = [
+        require_program("openssl"), "req", "-x509", "-nodes", "-days", "2", "-newkey", "ec",
+        "-pkeyopt", "ec_paramgen_curve:prime256v1", "-subj", "/CN=localhost",
+        "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+        "-keyout", str(key), "-out", str(certificate),
+    ]  # fmt: skip
+    subprocess.run(create, check=True, capture_output=True)
+    options = ("--tls-cert", str(certificate), "--tls-key", str(key))
+    replica = FleetProcess(server.url, tmp_path, *options, listen="0.0.0.0:0")
+    try:
+        replica.url = replica.url.replace("0.0.0.0", "127.0.0.1")
+        assert replica.url.startswith("https://")
+        trusting = ssl.create_default_context(cafile=str(certificate))
+        assert replica.request("GET", SESSIONS, token, context=trusting).status == 200
+        with pytest.raises(ssl.SSLCertVerificationError):
+            replica.request("GET", SESSIONS, token, context=ssl.create_default_context())
+    finally:
+        assert replica.stop() == 0
+
+
+def test_restart_of_postgresql_is_survived(
+    server: LocalServer, replica: FleetProcess, token: str
+) -> None:
+    """Meanwhile requests get a 503 that says when to try again, and no name of the database."""
+    assert replica.request("GET", SESSIONS, token).status == 200
+    server.crash()
+    try:
+        reply = replica.request("GET", SESSIONS, token)
+        assert (reply.status, reply.headers["retry-after"]) == (503, "1")
+        unknown = replica.request("GET", SESSIONS, f"brim_{'a' * 43}")
+        assert (unknown.status, unknown.headers["retry-after"]) == (503, "1")
+        assert unknown.json["error"] == "the server's database does not answer"
+        assert replica.request("GET", "/healthz").status == 200
+    finally:
+        server.start()
+    deadline = time.monotonic() + MAX_WAIT_S
+    while replica.request("POST", "/v1/events", token, call_event("after")).status != 200:
+        assert time.monotonic() < deadline
+    (view,) = replica.request("GET", SESSIONS, token).json
+    assert view["session"]["id"] == "s"
