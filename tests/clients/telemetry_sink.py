@@ -1,13 +1,15 @@
-"""Stores the OpenTelemetry requests of a client: `telemetry_sink.py FILE COMMAND...`.
+"""Stores the OpenTelemetry requests of a client: `telemetry_sink.py FILE SOCKET COMMAND...`.
 
-Listens on OTLP's port on loopback while the command runs; each line of the file has the path, the
-body and the header with the token. It imports nothing of ours, because it runs with the client's
-environment.
+Listens on OTLP's port on loopback while the command runs; each line of the file is a path, headers
+and the body. A request is also passed on to a daemon's SOCKET, unless that is empty. It imports
+nothing of ours, because it runs with the client's environment.
 """
 
 import base64
 import gzip
+import http.client
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +18,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 PORT = 4318
 LAST_EXPORT_S = 1.0  # a client may end before its last request is answered
+MAX_WAIT_S = 20.0
+
+
+class DaemonConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket, which is open to a client without a network, too."""
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(MAX_WAIT_S)
+        self.sock.connect(sys.argv[2])
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -23,15 +35,23 @@ class Handler(BaseHTTPRequestHandler):
         body = self._chunks() if self.headers.get("transfer-encoding") else self._whole()
         if self.headers.get("content-encoding") == "gzip":
             body = gzip.decompress(body)
-        line = {"path": self.path, "body": base64.b64encode(body).decode()}
+        media = self.headers.get("content-type", "")
+        line = {"path": self.path, "media": media, "body": base64.b64encode(body).decode()}
         line["authorization"] = self.headers.get("authorization", "")
         with open(sys.argv[1], "a") as file:
             file.write(json.dumps(line) + "\n")
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", "2")
+        status, answer = self._pass_on(body, media) if sys.argv[2] else (200, b"{}")
+        self.send_response(status)
+        self.send_header("content-type", media)
+        self.send_header("content-length", str(len(answer)))
         self.end_headers()
-        self.wfile.write(b"{}")
+        self.wfile.write(answer)
+
+    def _pass_on(self, body: bytes, media: str) -> tuple[int, bytes]:
+        connection = DaemonConnection("brimline")
+        connection.request("POST", self.path, body, {"content-type": media})
+        response = connection.getresponse()
+        return response.status, response.read()
 
     def _whole(self) -> bytes:
         return self.rfile.read(int(self.headers.get("content-length", 0)))
@@ -51,7 +71,7 @@ class Handler(BaseHTTPRequestHandler):
 def main() -> int:
     server = ThreadingHTTPServer(("127.0.0.1", PORT), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    code = subprocess.call(sys.argv[2:])
+    code = subprocess.call(sys.argv[3:])
     time.sleep(LAST_EXPORT_S)
     return code
 

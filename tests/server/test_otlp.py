@@ -49,8 +49,12 @@ CHAT: dict[str, Any] = {
 
 
 def attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
+    """Attributes as JSON, which has integers as text, though some clients send numbers."""
     kinds = {str: "stringValue", bool: "boolValue", int: "intValue", float: "doubleValue"}
-    return [{"key": key, "value": {kinds[type(each)]: each}} for key, each in values.items()]
+    return [
+        {"key": key, "value": {kinds[type(each)]: str(each) if type(each) is int else each}}
+        for key, each in values.items()
+    ]
 
 
 def export_logs(*records: dict[str, Any], **resource: Any) -> dict[str, Any]:
@@ -270,6 +274,7 @@ def with_time(value: object) -> bytes:
         (b'{"resourceLogs": 1}', JSON, None, 400),
         (b"[" * 100_000, JSON, None, 400),
         (json.dumps(NOT_A_NUMBER).encode(), JSON, None, 400),
+        (json.dumps(export_logs(API_REQUEST)).replace('"500"', '"x"').encode(), JSON, None, 400),
         (with_time("soon"), JSON, None, 400),
         (with_time("9" * 4_000), JSON, None, 400),
         (with_time(-1), JSON, None, 400),

@@ -19,8 +19,10 @@ class _Value(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def plain(self) -> str | int | float | bool | None:
-        """The value; arrays and others, which we do not read, are None."""
-        for value in (self.string_value, self.int_value, self.double_value, self.bool_value):
+        """The value; arrays and others, which we do not read, are None. Raises ValueError."""
+        if self.int_value is not None:
+            return int(self.int_value)
+        for value in (self.string_value, self.double_value, self.bool_value):
             if value is not None:
                 return value
         return None
