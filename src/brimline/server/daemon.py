@@ -223,7 +223,7 @@ class Daemon:
             sessions,
             HistoryRoutes(store, partial(read_history, self._places, cache)),
             StreamRoutes(encoded, ChangeBroadcaster(encoded, self._stopping)),
-            TelemetryRoutes(store, monitor),
+            TelemetryRoutes(store, monitor, output.forwarder),
             LegacyRoutes(store, monitor),
             HookRoutes(dispatcher),
         ]

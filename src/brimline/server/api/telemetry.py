@@ -25,6 +25,7 @@ from brimline.observations import Observation
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import RequestRefused, plausible_time
 from brimline.server.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS
+from brimline.server.export.forwarder import Forwarder
 from brimline.server.telemetry.otlp_json import ExportLogs, ExportResult, ExportTraces
 from brimline.server.telemetry.request_body import find_encoding, read_unpacked
 from brimline.server.telemetry.signals import OtlpEncoding, Rejected, Signal
@@ -62,8 +63,8 @@ class TelemetryRoutes:
                  "none has a call's own figures.", ExportResult, dict[str, Any], scope="ingest"),
     )  # fmt: skip
 
-    def __init__(self, store: Store, monitor: Monitor) -> None:
-        self._store, self._monitor = store, monitor
+    def __init__(self, store: Store, monitor: Monitor, forwarder: Forwarder | None = None) -> None:
+        self._store, self._monitor, self._forwarder = store, monitor, forwarder
 
     async def logs(self, request: Request) -> Response:
         """Take the calls in log records; those of sessions with a transcript are known already."""
@@ -75,7 +76,7 @@ class TelemetryRoutes:
 
     async def metrics(self, request: Request) -> Response:
         encoding = find_encoding(request)
-        await request.body()
+        await self._pass_on(request)
         # Without rejected records the answers to all signals are equal.
         return Response(encoding.encode_result("logs", Rejected()), media_type=encoding.MEDIA)
 
@@ -93,7 +94,14 @@ class TelemetryRoutes:
             # The events of a span may be older than spans that ended before it.
             for each in sorted(found, key=lambda each: each.reported.event.at or 0.0):
                 await self._observe(sender, each, rejected)
+        await self._pass_on(request)
         return Response(encoding.encode_result(signal, rejected), media_type=encoding.MEDIA)
+
+    async def _pass_on(self, request: Request) -> None:
+        """Pass a request on as it came, if the settings name a collector."""
+        body = await request.body()
+        if self._forwarder is not None:
+            self._forwarder.put(request.url.path, request.headers, body)
 
     async def _observe(self, sender: Sender, found: FoundEvent, rejected: Rejected) -> None:
         reported = found.reported

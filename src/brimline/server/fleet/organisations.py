@@ -25,6 +25,7 @@ from brimline.server.api.sessions import SessionRoutes
 from brimline.server.api.telemetry import TelemetryRoutes
 from brimline.server.api.uplink import UplinkRoutes
 from brimline.server.api.views import Views
+from brimline.server.export.output import TelemetryOutput
 from brimline.server.fleet.actions import ActionRoutes
 from brimline.settings import Settings, seconds
 from brimline.store.metered import MeteredStore
@@ -95,7 +96,9 @@ class Organisation:
         rules = Rules.of_settings(settings)
         self._keep_s = seconds(settings.daemon.keep)
         self._hours = database.session_hours(name)
-        self._store = store = MeteredStore(database.store(name))
+        opened = database.store(name)
+        self._store = store = MeteredStore(opened)
+        self._output = output = TelemetryOutput(settings.telemetry, opened, name)
         self._monitor = monitor = Monitor(store, time.time, rules, shared=True)
         views = Views(store, monitor, rules)
         cache = SessionCache(store, views)
@@ -105,11 +108,15 @@ class Organisation:
             SessionReadRoutes(store, monitor, views, cache, None),
             ActionRoutes(store, monitor, database.audit),
             StreamRoutes(cache, ChangeBroadcaster(cache, stopping)),
-            TelemetryRoutes(store, monitor),
+            TelemetryRoutes(store, monitor, output.forwarder),
             FleetRoutes(database.figures(name, partial(fill_levels, rules), rules.by), views),
             UplinkRoutes(store),
         )
         self.app: Starlette = create_api(store, parts, check_scope)
+
+    def start(self) -> None:
+        """Start what runs in the background."""
+        self._output.start()
 
     async def forget_old_sessions(self) -> None:
         """Remove sessions that are older than the setting `daemon.keep`."""
@@ -121,6 +128,7 @@ class Organisation:
         await self._hours.update()
 
     async def close(self) -> None:
+        await self._output.close()
         await self._store.close()
 
 
@@ -134,6 +142,7 @@ class Organisations:
     def get(self, name: str) -> Organisation:
         if name not in self._by_name:
             self._by_name[name] = self._create(name)
+            self._by_name[name].start()
         return self._by_name[name]
 
     async def forget_old(self) -> None:
