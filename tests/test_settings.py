@@ -416,3 +416,11 @@ def test_trusted_proxies_are_addresses_and_networks(tmp_path: Path) -> None:
     there = Workspace(tmp_path)
     there.user('[fleet]\ntrusted_proxies = ["10.1.2.3/8", "::1"]\nproxy_user_header = "X-User"')
     assert there.load().fleet.trusted_proxies == ("10.1.2.3/8", "::1")
+    env = {
+        "BRIMLINE_FLEET_TRUSTED_PROXIES": "127.0.0.1, fd00::/8",
+        "BRIMLINE_FLEET_PROXY_ORGANISATION": "acme",
+        "BRIMLINE_FLEET_PROXY_USER_HEADER": "X-Other",
+    }
+    fleet = there.load(env=env).fleet
+    assert fleet.trusted_proxies == ("127.0.0.1", "fd00::/8")
+    assert (fleet.proxy_organisation, fleet.proxy_user_header) == ("acme", "X-Other")

@@ -419,6 +419,11 @@ def _numbers(text: str) -> list[float]:
     return [float(part) for part in text.split(",") if part.strip()]
 
 
+def _names(text: str) -> list[str]:
+    """`one,other`."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 def _table(text: str) -> dict[str, int]:
     """`model=tokens,agent=tokens`."""
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
@@ -452,4 +457,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "telemetry.headers": _texts,
     "telemetry.forward": str,
     "telemetry.forward_headers": _texts,
+    "fleet.proxy_user_header": str,
+    "fleet.trusted_proxies": _names,
+    "fleet.proxy_organisation": str,
 }

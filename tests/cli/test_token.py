@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from brimline.cli import main
-from brimline.server.fleet.server import ListenAddress
+from brimline.server.fleet.listen_address import ListenAddress
 from brimline.server.fleet.tokens import TEXT_PATTERN
 
 

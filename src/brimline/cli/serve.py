@@ -112,7 +112,8 @@ def _serve_fleet(context: Context, options: argparse.Namespace) -> int:
         )
         raise InvalidSettings("argument", "--database", problem)
     with translated_import_error():
-        from brimline.server.fleet.server import FleetServer, ListenAddress
+        from brimline.server.fleet.listen_address import ListenAddress
+        from brimline.server.fleet.server import FleetServer
     host, port = options.listen
     address = ListenAddress(host, port, options.tls_cert, options.tls_key, options.behind_proxy)
     _run_event_loop(FleetServer(context.settings, database, address).run(_print_fleet_address))

@@ -240,3 +240,21 @@ def test_old_sessions_of_every_organisation_are_removed(fleet: Fleet) -> None:
     fleet.run(store.write([PutSession(SessionRow("old", "claude", 1.0))]))
     fleet.run(fleet.create_app(Settings()).organisations.forget_old())
     assert fleet.run(store.sessions()) == []
+
+
+def test_machine_gets_what_people_send_to_its_session(fleet: Fleet) -> None:
+    token = fleet.token("sent", name="Ada")
+    batch = {"machine": "m1", "sessions": [{"id": "s", "agent": "claude", "seen_at": time.time()}]}
+    assert fleet.ask("POST", "/v1/uplink", token, batch).status == 200
+    message = fleet.ask("POST", "/v1/sessions/s/messages", token, {"text": "Stop"}).json["id"]
+    fleet.ask("POST", "/v1/sessions/s/handoff", token, {"text": "# Go on"})
+    reply = fleet.ask("POST", "/v1/uplink", token, {"machine": "m1"}).json
+    assert [(each["id"], each["sender"]) for each in reply["messages"]] == [(message, "Ada")]
+    assert [(each["text"], each["author"]) for each in reply["documents"]] == [("# Go on", "Ada")]
+    assert "documents" not in fleet.ask("POST", "/v1/uplink", token, {"machine": "m2"}).json
+
+
+def test_no_proxy_keeps_a_reply_for_others(fleet: Fleet, acme: str) -> None:
+    for path, token in (("/v1/sessions", acme), ("/v1/sessions", None), ("/healthz", None)):
+        assert fleet.ask("GET", path, token).headers["cache-control"] == "no-store"
+    assert fleet.ask("GET", "/", acme).headers["cache-control"] == "no-cache"

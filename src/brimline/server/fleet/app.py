@@ -1,0 +1,144 @@
+"""The application of a fleet's server: who sends a request decides which organisation's it is."""
+
+import math
+import os
+import time
+from collections.abc import Callable
+
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+
+from brimline._version import __version__
+from brimline.errors import BrimlineError
+from brimline.server.api.app import ERROR_HANDLERS
+from brimline.server.api.identity import set_identity
+from brimline.server.api.middleware import BodyLimit, pass_on
+from brimline.server.api.responses import (
+    RETRY_HINT,
+    RequestRefused,
+    json_response,
+    refusal_response,
+)
+from brimline.server.api.schemas import DaemonStatus, Health, Problem
+from brimline.server.fleet.authentication import PAGE, Authenticator
+from brimline.server.fleet.listen_address import ListenAddress
+from brimline.server.fleet.organisations import Organisation, Organisations
+from brimline.server.fleet.rate_limit import RateLimit
+from brimline.server.fleet.sign_in import (
+    SIGN_IN_PATH,
+    SIGN_OUT_PATH,
+    Cookie,
+    SignIn,
+    form_response,
+)
+from brimline.server.fleet.tokens import TokenLookup
+from brimline.server.retry import RateLimitedLog, is_transient
+from brimline.settings import Settings
+from brimline.store.failures import StoreFailed
+from brimline.store.postgres.database import PostgresDatabase
+
+HEALTH_PATH = "/healthz"
+PUBLIC_PATHS = (HEALTH_PATH, SIGN_IN_PATH, SIGN_OUT_PATH)
+NO_DATABASE = "the server's database does not answer"
+
+
+class FleetApp:
+    """Finds out who sends a request, and passes it to the application of their organisation."""
+
+    def __init__(
+        self,
+        database: PostgresDatabase,
+        settings: Settings,
+        address: ListenAddress,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        cookie = Cookie.of_server(address.port, address.is_secure)
+        tokens = TokenLookup(database.tokens)
+        self._authenticator = Authenticator(tokens, settings.fleet, cookie.name)
+        self._limit = RateLimit(settings.fleet)
+        self._log = RateLimitedLog()
+        sign_in = SignIn(database.tokens, tokens, self._authenticator, cookie)
+        self._public = Starlette(
+            routes=[Route(HEALTH_PATH, _answer_health), *sign_in.routes],
+            exception_handlers=ERROR_HANDLERS | {StoreFailed: self._refuse},
+        )
+        self._public.add_middleware(BodyLimit)
+        status = _status(address)
+        self.organisations = Organisations(
+            database, lambda name: Organisation(name, database, settings, status, stopping)
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        send = _without_caching(send)
+        if scope["path"] in PUBLIC_PATHS:
+            await pass_on(self._public, scope, receive, send)
+            return
+        try:
+            identity = await self._authenticator.identify(scope)
+        except BrimlineError as error:
+            response = await self._refuse(Request(scope), error)
+            await response(scope, receive, send)
+            return
+        if wait_s := self._limit.admit(identity.key):
+            await _limited(wait_s)(scope, receive, send)
+            return
+        set_identity(scope, identity)
+        counted = self._limit.count_body(identity.key, receive)
+        app = self.organisations.get(identity.organisation).app
+        await pass_on(app, scope, counted, send)
+
+    async def _refuse(self, request: Request, error: Exception) -> Response:
+        """Return the response to an unknown sender; a browser gets the sign-in page."""
+        if is_transient(error):
+            self._log.warn("cannot look up tokens", error)
+            return json_response(Problem(NO_DATABASE, RETRY_HINT), 503)
+        is_missing = isinstance(error, RequestRefused) and error.status == 401
+        if is_missing and request.method == "GET" and request.url.path == PAGE:
+            return form_response(status=401)
+        response = await refusal_response(request, error)
+        if is_missing:
+            response.headers["www-authenticate"] = "Bearer"
+        return response
+
+
+def _without_caching(send: Send) -> Send:
+    """Return `send` with responses that no proxy keeps for others, unless they are for everyone."""
+
+    async def send_uncached(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).setdefault("cache-control", "no-store")
+        await send(message)
+
+    return send_uncached
+
+
+def _limited(wait_s: float) -> Response:
+    """Return the response to a token that has sent too much."""
+    after = math.ceil(wait_s)
+    hint = f"Try again in {after} s. `[fleet]` in the server's settings has the limits."
+    response = json_response(Problem("too many requests or bytes in a minute", hint), 429)
+    response.headers["retry-after"] = str(after)
+    return response
+
+
+async def _answer_health(request: Request) -> Response:
+    return json_response(Health("ok"))
+
+
+def _status(address: ListenAddress) -> DaemonStatus:
+    return DaemonStatus(
+        version=__version__,
+        pid=os.getpid(),
+        since=time.time(),
+        address=address.url,
+        heard=0,
+        malformed=0,
+        dropped=0,
+        fleet=True,
+    )
