@@ -31,6 +31,7 @@ from brimline.cli.doctor_checks import (
     version,
 )
 from brimline.cli.setup import setup_options
+from brimline.cli.uplink_status import check_uplink
 from brimline.errors import BrimlineError, InvalidSettings, NotRunning
 from brimline.setup.install import SetupOptions
 from brimline.setup.installed import InstalledHooks, find_installed
@@ -85,6 +86,7 @@ def _checks(context: Context) -> Iterator[Check]:
     yield from limits(context, agents)
     yield from daemon(report, context.now, _needs_daemon(context, setup, everywhere))
     yield from events(report, context.now)
+    yield from check_uplink(context.settings.uplink, report)
     yield _service(context, setup, report)
     yield _autostart(context, everywhere)
     yield store(setup.state)

@@ -15,6 +15,7 @@ from brimline.cli.context import Context, emit_json
 from brimline.cli.daemon_requests import request
 from brimline.cli.open import PRINTED
 from brimline.cli.store_problems import print_store_problems
+from brimline.cli.uplink_status import describe_uplink
 from brimline.errors import AlreadyRunning, InvalidSettings, NotRunning
 from brimline.server.api.access import LINK_PATH
 from brimline.server.sockets import DaemonUnresponsive
@@ -205,6 +206,8 @@ def _status(context: Context, as_json: bool) -> int:
     print(f"at {daemon['address']}; {daemon['heard']:,} hooks and status lines received")
     if daemon["malformed"] or daemon["dropped"]:
         print(f"{daemon['malformed']:,} malformed, {daemon['dropped']:,} dropped")
+    if uplink := daemon.get("uplink"):
+        print(f"uplink to {uplink['url']}: {describe_uplink(uplink)}")
     return 0
 
 

@@ -9,7 +9,6 @@ import msgspec
 from brimline.store.rows import CallRow, CompactionRow, ThreadRow
 
 PATH = "/v1/uplink"
-MAX_UNPACKED_BYTES = 8 << 20  # of a batch
 
 
 class UplinkSignal(msgspec.Struct, frozen=True, omit_defaults=True):

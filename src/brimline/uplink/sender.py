@@ -63,7 +63,7 @@ class UplinkSender:
         except HttpFailed as error:
             raise UplinkFailed(f"the server cannot be reached: {error}") from error
         self.sent_bytes += len(body)
-        return _read_reply(reply)
+        return read_reply(reply)
 
     async def _read_token(self) -> str:
         """Return the token; a file is read again for each batch, so that it can be replaced."""
@@ -81,7 +81,7 @@ class UplinkSender:
         self._client.close()
 
 
-def _read_reply(reply: HttpReply) -> UplinkReply:
+def read_reply(reply: HttpReply) -> UplinkReply:
     if reply.is_success:
         try:
             return _replies.decode(reply.body)

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from typing import get_args
 
@@ -17,6 +16,7 @@ from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import RequestRefused, json_response
 from brimline.server.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS
 from brimline.server.retry import is_transient
+from brimline.server.telemetry.request_body import read_unpacked
 from brimline.store.base import (
     ClaimSession,
     MarkMessage,
@@ -33,7 +33,6 @@ from brimline.store.base import (
 from brimline.store.failures import StoreFailed
 from brimline.store.rows import HandoffRow, SessionRow, SignalRow
 from brimline.uplink.protocol import (
-    MAX_UNPACKED_BYTES,
     PATH,
     UplinkBatch,
     UplinkDocument,
@@ -62,7 +61,7 @@ class UplinkRoutes:
         self._store, self._clock = store, clock
 
     async def exchange(self, request: Request) -> Response:
-        batch = _decode(await _read_unpacked(request))
+        batch = _decode(await read_unpacked(request))
         if not 0 < len(batch.machine) <= MAX_ID_CHARS:
             raise RequestRefused(422, INVALID_ID)
         return json_response(await self.take(batch))
@@ -228,19 +227,3 @@ def _decode(body: bytes) -> UplinkBatch:
         return _batches.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RequestRefused(422, str(error)) from error
-
-
-async def _read_unpacked(request: Request) -> bytes:
-    """Return the body, unpacked if it is gzip, up to a size; raises RequestRefused."""
-    body = await request.body()
-    if request.headers.get("content-encoding", "") != "gzip":
-        return body
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    try:
-        unpacked = unpacker.decompress(body, MAX_UNPACKED_BYTES)
-    except zlib.error as error:
-        raise RequestRefused(400, f"the body is not gzip: {error}") from error
-    if unpacker.unconsumed_tail:
-        limit = f"{MAX_UNPACKED_BYTES >> 20} MiB"
-        raise RequestRefused(413, f"the unpacked body is larger than {limit}")
-    return unpacked

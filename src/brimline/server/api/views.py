@@ -179,6 +179,8 @@ class Views:
         last = handoffs[0] if handoffs else None
         left = self._monitor.calls_left(row.id)
         stored_left = main.calls_left if main else None
+        # A machine's uplink reports the name of the project, not where it is.
+        folder = row.project if row.machine is None else None
         return SessionView(
             session=_for_view(row),
             threads=thread_views,
@@ -189,8 +191,8 @@ class Views:
             unread=sum(each.level is None for each in pending),
             calls_left=left.calls if left else stored_left,
             calls_left_range=left and left.range,
-            last_handoff_path=last.path if last and not last.draft else None,
-            resume_command=resume_command(row.agent, row.id, row.project),
+            last_handoff_path=(last.path or None) if last and not last.draft else None,
+            resume_command=resume_command(row.agent, row.id, folder),
         )
 
     async def threads(self, row: SessionRow) -> list[ThreadView]:
@@ -308,7 +310,7 @@ def _handoff_status(row: HandoffRow | None, calls: int | None) -> HandoffStatus:
         return NO_HANDOFF
     fresh = compute_freshness(row.calls, calls)
     state: HandoffState = "draft" if row.draft else "old" if fresh.is_old else "fresh"
-    return HandoffStatus(state, row.at, row.path, fresh.calls)
+    return HandoffStatus(state, row.at, row.path or None, fresh.calls)
 
 
 def _group_by_session(rows: Iterable[RowT]) -> dict[str, list[RowT]]:

@@ -1,0 +1,111 @@
+"""Posts to a server: what is sent, and what each answer means."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from brimline.http_client import HttpReply
+from brimline.settings import UplinkSettings
+from brimline.uplink.machine import load_or_create_machine_id
+from brimline.uplink.protocol import UplinkBatch, UplinkReply
+from brimline.uplink.sender import MAX_RETRY_AFTER_S, UplinkFailed, UplinkSender, read_reply
+from server.otlp_collector import RecordingCollector, recording_collector
+
+
+def send(
+    collector: RecordingCollector, token: str | None = None, token_file: str | None = None
+) -> UplinkReply:
+    settings = UplinkSettings(token=token, token_file=token_file)
+
+    async def sent() -> UplinkReply:
+        sender = UplinkSender(settings, collector.address)
+        try:
+            return await sender.send(UplinkBatch("m1"))
+        finally:
+            sender.close()
+
+    return asyncio.run(sent())
+
+
+def test_batch_is_posted_compressed_with_the_token() -> None:
+    with recording_collector() as collector:
+        assert send(collector, token="brim_x") == UplinkReply()
+    (received,) = collector.received
+    assert received.path == "/v1/uplink"
+    assert received.headers["authorization"] == "Bearer brim_x"
+    assert received.headers["content-encoding"] == "gzip"
+    assert received.document == {"machine": "m1"}
+
+
+def test_token_is_read_from_its_file_for_each_batch(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    with recording_collector() as collector:
+        for text in ("brim_one\n", "brim_two\n"):
+            file.write_text(text)
+            send(collector, token_file=str(file))
+    sent = [each.headers["authorization"] for each in collector.received]
+    assert sent == ["Bearer brim_one", "Bearer brim_two"]
+
+
+def test_missing_token_is_a_failure_that_says_what_to_do(tmp_path: Path) -> None:
+    with recording_collector() as collector:
+        with pytest.raises(UplinkFailed, match=r"there is no token: set uplink\.token"):
+            send(collector)
+        with pytest.raises(UplinkFailed, match=r"uplink\.token_file cannot be read: .*No such"):
+            send(collector, token_file=str(tmp_path / "missing"))
+    assert collector.attempts == []
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "is_refused"),
+    [
+        (401, "does not know the token: set uplink.token", False),
+        (403, "may not report sessions: set uplink.token", False),
+        (404, "has no uplink at this address: check uplink.url", False),
+        (413, "HTTP status 413", True),
+        (422, "HTTP status 422", True),
+        (429, "limits this token's rate", False),
+        (301, "HTTP status 301", False),
+        (503, "HTTP status 503", False),
+    ],
+)
+def test_refusal_says_why_and_whether_smaller_batches_may_help(
+    status: int, text: str, is_refused: bool
+) -> None:
+    with (
+        recording_collector(status) as collector,
+        pytest.raises(UplinkFailed, match=text) as raised,
+    ):
+        send(collector, token="brim_x")
+    assert (raised.value.is_refused, raised.value.retry_after_s) == (is_refused, 0.0)
+    assert collector.attempts == [status]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("7", 7.0), ("100000", MAX_RETRY_AFTER_S), ("", 0.0), ("Tue, 17 Nov", 0.0)],
+)
+def test_pause_that_the_server_asks_for_is_respected(text: str, seconds: float) -> None:
+    with pytest.raises(UplinkFailed) as raised:
+        read_reply(HttpReply(429, {"retry-after": text}, b""))
+    assert raised.value.retry_after_s == seconds
+
+
+def test_server_that_does_not_answer_or_answers_nonsense_is_a_failure() -> None:
+    with pytest.raises(UplinkFailed, match="reply cannot be read"):
+        read_reply(HttpReply(200, {}, b"<html>"))
+    with recording_collector() as collector:
+        pass
+    with pytest.raises(UplinkFailed, match="the server cannot be reached: "):
+        send(collector, token="brim_x")
+
+
+def test_machine_id_is_random_and_created_once(tmp_path: Path) -> None:
+    id = load_or_create_machine_id(tmp_path)
+    assert load_or_create_machine_id(tmp_path) == id
+    assert len(id) == 32
+    (tmp_path / "machine").write_bytes(b"\xff broken")
+    other = load_or_create_machine_id(tmp_path)
+    assert other not in (id, "")
+    assert load_or_create_machine_id(tmp_path) == other
