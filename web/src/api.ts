@@ -1,8 +1,10 @@
 /** Requests to the daemon's HTTP API. */
 
 import type {
+  Caller,
   DaemonStatus,
   Explanation,
+  FleetView,
   HandoffRow,
   History,
   Message,
@@ -61,6 +63,9 @@ export const draftHandoff = (id: string) =>
   request<HandoffRow>(sessionPath(id, "handoff/draft"), { method: "POST" });
 export const messages = (id: string) => request<Message[]>(sessionPath(id, "messages"));
 export const daemon = () => request<DaemonStatus>("/v1/daemon");
+export const identity = () => request<Caller>("/v1/identity");
+export const fleet = (by: string, since: string) =>
+  request<FleetView>(`/v1/fleet?by=${by}&since=${since}`);
 export const history = (since: string) => request<History>(`/v1/history?since=${since}`);
 
 export async function handoffs(id: string): Promise<HandoffRow[]> {

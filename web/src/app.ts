@@ -1,13 +1,14 @@
 /** State shared by the views: sessions, connection, filter, order. */
 
 import { batch, computed, effect, signal } from "@preact/signals";
-import type { SessionView } from "./api-types";
+import * as api from "./api";
+import type { Caller, SessionView } from "./api-types";
 import { SessionEventSource } from "./event-source";
 import { occupancy } from "./format";
 import { mainThread } from "./reading";
 import { now } from "./state/clock";
 import { listOptions, overviewHash } from "./state/list-address";
-import { route } from "./state/route";
+import { goToFleetIfUnset, route } from "./state/route";
 import {
   distinctValues,
   type Filter,
@@ -22,6 +23,35 @@ export const eventSource = new SessionEventSource(sessionStore);
 export const filter = signal<Filter>(NO_FILTER);
 export const sort = signal<Sort>("fullest");
 export const helpOpen = signal(false);
+/** Who uses the page of a fleet's server; null at a local daemon, and until it is known. */
+export const caller = signal<Caller | null>(null);
+
+/** Whether this is the page of a fleet's server, which has no files of the sessions. */
+export const isFleet = computed(() => eventSource.daemon.value?.fleet === true);
+
+/** Whether messages may be sent: at a fleet's server that needs the scope "act". */
+export const mayAct = computed(
+  () => !isFleet.value || caller.value?.scopes.includes("act") === true,
+);
+
+/** Whether messages can reach a session: those that only telemetry reports get none. */
+export function isReachable({ session }: SessionView): boolean {
+  return mayAct.value && (!isFleet.value || session.machine !== null);
+}
+
+/** Start the page of a fleet's server: it shows the fleet unless the address names another view. */
+export function openFleet(): void {
+  goToFleetIfUnset();
+  api.identity().then(
+    (known) => {
+      caller.value = known;
+    },
+    () => {}, // then nothing can be sent; the views report that the server does not answer
+  );
+}
+
+/** Whether the view needs all sessions. */
+export const showsAll = computed(() => route.value.view === "overview");
 
 /** The address of the overview with the current filter and order. */
 export const overviewAddress = computed(() =>

@@ -1,6 +1,6 @@
 /** The client of the daemon's event stream; reconnects whenever the stream ends. */
 
-import { signal } from "@preact/signals";
+import { effect, type ReadonlySignal, signal } from "@preact/signals";
 import * as api from "./api";
 import type { DaemonStatus, SessionChange, SessionView } from "./api-types";
 import { LIVE_FOR_S } from "./reading";
@@ -25,6 +25,8 @@ export class SessionEventSource {
   private stream: EventSource | null = null;
   private retryDelayMs = MIN_RETRY_MS;
   private includesPast = false;
+  /** Whether the stream was opened: a fleet's server may have too many sessions to follow all. */
+  private followsAll = false;
   private retryTimer: number | undefined;
   private readonly buffer: StreamBuffer;
 
@@ -37,15 +39,30 @@ export class SessionEventSource {
     this.buffer = new StreamBuffer(board, later, fetchSession);
   }
 
-  /** Connect, and reconnect after sleep, network loss or a restart of the daemon. */
-  start(): void {
-    this.open();
+  /**
+   * Connect, and reconnect after sleep, network loss or a restart of the daemon. At a fleet's
+   * server this waits until `wantsAll`: until then, views load the sessions that they show.
+   */
+  async start(wantsAll: ReadonlySignal<boolean>, onFleet: () => void): Promise<void> {
     addEventListener("online", () => this.reconnect());
     addEventListener("offline", () => this.markLost());
     document.addEventListener("visibilitychange", () => {
-      if (!document.hidden) void this.loadSnapshot();
+      if (!document.hidden && this.followsAll) void this.loadSnapshot();
     });
     setInterval(() => void this.check(), CHECK_INTERVAL_MS);
+    await this.check();
+    if (this.daemon.peek()?.fleet) onFleet();
+    effect(() => {
+      const isFleet = this.daemon.value?.fleet === true;
+      if (this.followsAll || (isFleet && !wantsAll.value)) return;
+      this.followsAll = true;
+      this.open();
+    });
+  }
+
+  /** Whether changes of sessions arrive by themselves. */
+  get isFollowing(): boolean {
+    return this.followsAll;
   }
 
   /** Load past sessions too, when the user first asks for them. */
@@ -58,7 +75,8 @@ export class SessionEventSource {
   /** Replace the connection at once. */
   reconnect(): void {
     this.retryDelayMs = MIN_RETRY_MS;
-    this.open();
+    if (this.followsAll) this.open();
+    else void this.check();
   }
 
   private open(): void {
@@ -121,15 +139,19 @@ export class SessionEventSource {
       this.markLost();
       return;
     }
-    if (this.connection.peek() === "lost") this.reconnect();
+    if (!this.followsAll) this.connection.value = "live";
+    else if (this.connection.peek() === "lost") this.reconnect();
   }
 
-  /** Reconnect if the daemon restarted: its store may differ, so the stream must start over. */
+  /**
+   * Reconnect if the daemon restarted: its store may differ, so the stream must start over. The
+   * replicas of a fleet's server answer in turn, from one store.
+   */
   private noteDaemon(daemon: DaemonStatus): void {
     const before = this.daemon.peek();
     this.daemon.value = daemon;
     const restarted = before?.pid !== daemon.pid || before.since !== daemon.since;
-    if (before !== null && restarted) this.reconnect();
+    if (before !== null && restarted && !daemon.fleet) this.reconnect();
   }
 }
 

@@ -1,9 +1,9 @@
 /** Keyboard shortcuts; ignored in text inputs and with a modifier key. */
 
-import { filter, helpOpen, order, overviewAddress } from "./app";
+import { filter, helpOpen, isFleet, order, overviewAddress } from "./app";
 import { SEARCH_ID } from "./parts/filters";
 import { scrollToRow } from "./parts/session-rows";
-import { go, route } from "./state/route";
+import { FLEET_HASH, go, route } from "./state/route";
 
 const KEYS: Record<string, () => void> = {
   j: () => moveFocus(1),
@@ -13,7 +13,12 @@ const KEYS: Record<string, () => void> = {
     helpOpen.value = true;
   },
   o: () => go(overviewAddress.value),
-  h: () => go("#/history"),
+  h: () => {
+    if (!isFleet.value) go("#/history");
+  },
+  f: () => {
+    if (isFleet.value) go(FLEET_HASH);
+  },
 };
 
 export function listenForKeys(): void {
@@ -68,12 +73,13 @@ function goToOverview(act: () => void): void {
   go(overviewAddress.value);
 }
 
-/** Leave a text input, and clear the search; otherwise go back to the overview. */
+/** Leave a text input, and clear the search; otherwise go back to the overview or the fleet. */
 function leaveInputOrView(): void {
   const active = document.activeElement;
   if (isSearch(active)) filter.value = { ...filter.value, search: "" };
   if (isTextInput(active) && active instanceof HTMLElement) active.blur();
-  else if (route.value.view !== "overview") backToOverview();
+  else if (isFleet.value && route.value.view === "session") go(FLEET_HASH);
+  else if (!isFleet.value && route.value.view !== "overview") backToOverview();
 }
 
 /** Go to the overview, and focus the row of the session that was open. */

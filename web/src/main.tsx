@@ -13,7 +13,16 @@ import "./styles/overview.css";
 import "./styles/session.css";
 import "./styles/explanation.css";
 import "./styles/history.css";
-import { eventSource, keepAddress, keepOrder, keepTitle, readOptions } from "./app";
+import "./styles/fleet.css";
+import {
+  eventSource,
+  keepAddress,
+  keepOrder,
+  keepTitle,
+  openFleet,
+  readOptions,
+  showsAll,
+} from "./app";
 import { listenForKeys } from "./keys";
 import { startClock } from "./state/clock";
 import { keepRoute } from "./state/route";
@@ -25,7 +34,7 @@ keepOrder();
 keepTitle();
 listenForKeys();
 startClock(() => eventSource.reconnect());
-eventSource.start();
+void eventSource.start(showsAll, openFleet);
 
 const page = document.getElementById("page");
 if (page) render(<Page />, page);

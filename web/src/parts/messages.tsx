@@ -3,6 +3,7 @@
 import { useSignal } from "@preact/signals";
 import * as api from "../api";
 import type { Message, SessionView, Timeline } from "../api-types";
+import { isReachable } from "../app";
 import { moment, shortPercent } from "../format";
 import { now } from "../state/clock";
 import { Checkbox } from "./inputs";
@@ -18,7 +19,7 @@ export function Messages({ view, timeline, changed }: Props) {
   return (
     <section class="panel" aria-labelledby="messages">
       <h2 id="messages">Messages</h2>
-      <SendForm id={view.session.id} changed={changed} />
+      {isReachable(view) && <SendForm id={view.session.id} changed={changed} />}
       <ul class="messages" data-testid="messages">
         {messages.map((message) => (
           <MessageItem key={message.id} message={message} changed={changed} />

@@ -70,7 +70,7 @@ export const OverviewRow = memo(function Row({ id, place, of }: Props) {
 });
 
 function SessionName({ view }: { view: SessionView }) {
-  const { agent, model, host, title, project, id } = view.session;
+  const { agent, model, host, user, team, title, project, id } = view.session;
   return (
     <div class="row-who">
       <a class="row-name" href={sessionHash(id)} title={project ?? id} data-testid="open">
@@ -82,6 +82,8 @@ function SessionName({ view }: { view: SessionView }) {
       <div class="row-sub">
         {title && <span class="title">{title}</span>}
         <span class="model">{model ?? "model unknown"}</span>
+        {user && <span class="user">{user}</span>}
+        {team && <span class="team">{team}</span>}
         {host && hasSeveralHosts.value && <span class="host">{host}</span>}
       </div>
     </div>

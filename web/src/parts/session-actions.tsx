@@ -3,6 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { RequestFailed } from "../api";
 import type { CallRow, SessionView } from "../api-types";
+import { isFleet } from "../app";
 import { callsCsv } from "../calls-export";
 import type { SessionDetail } from "../state/session-detail";
 
@@ -15,7 +16,8 @@ export function SessionActions({ view, detail }: Props) {
   const done = useSignal("");
   const timeline = detail.timeline.value;
   const { id } = view.session;
-  const resume = view.resume_command;
+  // A fleet's server does not know the folder of the project.
+  const resume = isFleet.value ? null : view.resume_command;
   const copy = async (text: string) => {
     done.value = (await copyText(text)) ? `Copied: ${text}` : `Cannot copy. Select it: ${text}`;
   };

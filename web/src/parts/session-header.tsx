@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import type { SessionView, Timeline } from "../api-types";
-import { overviewAddress, sessionName } from "../app";
+import { isFleet, overviewAddress, sessionName } from "../app";
 import {
   ago,
   count,
@@ -25,7 +25,7 @@ import {
   stateText,
 } from "../reading";
 import { now } from "../state/clock";
-import { sessionHash } from "../state/route";
+import { FLEET_HASH, sessionHash } from "../state/route";
 import type { SessionDetail } from "../state/session-detail";
 import { HandoffBadge, SessionProblem, UnreadBadge } from "./badges";
 import { Bar } from "./bar";
@@ -44,8 +44,12 @@ export function SessionHeader({ view, detail }: HeaderProps) {
   return (
     <header class="head" data-level={level}>
       <nav class="crumbs" aria-label="Breadcrumb">
-        <a href={overviewAddress.value}>Sessions</a> <span aria-hidden="true">/</span>{" "}
-        <span>{sessionName(view)}</span>
+        {isFleet.value ? (
+          <a href={FLEET_HASH}>Fleet</a>
+        ) : (
+          <a href={overviewAddress.value}>Sessions</a>
+        )}{" "}
+        <span aria-hidden="true">/</span> <span>{sessionName(view)}</span>
       </nav>
       <div class="head-line">
         <h1>
@@ -138,6 +142,8 @@ export function SessionFacts({ view }: { view: SessionView }) {
       <dl class="facts">
         <Fact name="model">{session.model ?? UNKNOWN}</Fact>
         <Fact name="client">{[session.agent, session.version].filter(Boolean).join(" ")}</Fact>
+        {session.user && <Fact name="user">{session.user}</Fact>}
+        {session.team && <Fact name="team">{session.team}</Fact>}
         <Fact name="host">{session.host ?? UNKNOWN}</Fact>
         <Fact name="project">{session.project ?? UNKNOWN}</Fact>
         <Fact name="session">{session.id}</Fact>

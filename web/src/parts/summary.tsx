@@ -2,7 +2,7 @@
 
 import { useComputed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { sessionStore } from "../app";
+import { isFleet, sessionStore } from "../app";
 import { count, dollars, isoDay } from "../format";
 import { isActive, isNearLimit } from "../reading";
 import { now } from "../state/clock";
@@ -27,7 +27,7 @@ export function Summary() {
       >
         {count(near.value)}
       </Figure>
-      <Today />
+      {!isFleet.value && <Today />}
     </dl>
   );
 }

@@ -2,13 +2,17 @@
 
 import { batch, signal } from "@preact/signals";
 
-export type Route = { view: "overview" } | { view: "session"; id: string } | { view: "history" };
+export type Route =
+  | { view: "overview" }
+  | { view: "session"; id: string }
+  | { view: "history" }
+  | { view: "fleet" };
 
 /** The route of a hash; anything unknown is the overview. */
 export function routeOf(hash: string): Route {
   const [view, rest] = split(hash.replace(/^#\/?/, ""));
   if (view === "session" && rest) return { view: "session", id: decoded(rest) };
-  return view === "history" ? { view: "history" } : { view: "overview" };
+  return view === "history" || view === "fleet" ? { view } : { view: "overview" };
 }
 
 function split(path: string): [string, string] {
@@ -28,6 +32,8 @@ export function sessionHash(id: string): string {
   return `#/session/${encodeURIComponent(id)}`;
 }
 
+export const FLEET_HASH = "#/fleet";
+
 export const route = signal<Route>({ view: "overview" });
 
 /** Keep `route` in sync with the address; `onOverview` is called with each hash of the overview. */
@@ -41,6 +47,13 @@ export function keepRoute(onOverview: (hash: string) => void): void {
   };
   addEventListener("hashchange", read);
   read();
+}
+
+/** Show the fleet view if the address names no view. */
+export function goToFleetIfUnset(): void {
+  if (location.hash !== "") return;
+  history.replaceState(null, "", FLEET_HASH);
+  route.value = { view: "fleet" };
 }
 
 export function go(hash: string): void {

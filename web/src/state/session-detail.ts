@@ -3,9 +3,10 @@
 import { effect, signal } from "@preact/signals";
 import * as api from "../api";
 import type { Explanation, HandoffRow, Timeline } from "../api-types";
-import { sessionStore } from "../app";
+import { eventSource, isFleet, sessionStore } from "../app";
 
 const MIN_INTERVAL_MS = 1_000;
+const POLL_INTERVAL_MS = 5_000;
 /** The daemon reads the whole transcript for it: less often if that takes long. */
 const MIN_EXPLANATION_INTERVAL_MS = 2_000;
 const EXPLANATION_PAUSE_FACTOR = 10;
@@ -28,14 +29,26 @@ export class SessionDetail {
   private refreshAgain = false;
   private isClosed = false;
   private readonly stop: () => void;
+  private readonly timer: ReturnType<typeof setInterval>;
 
   constructor(readonly id: string) {
     this.stop = effect(() => {
       sessionStore.loaded.value;
       const view = sessionStore.get(id)?.value;
       void this.refresh();
-      if (view) void this.explain();
+      if (view && !isFleet.value) void this.explain();
     });
+    this.timer = setInterval(() => void this.poll(), POLL_INTERVAL_MS);
+  }
+
+  /** Load the session if no stream brings its changes. */
+  private async poll(): Promise<void> {
+    if (eventSource.isFollowing || document.hidden || !eventSource.daemon.peek()) return;
+    try {
+      sessionStore.put([await api.session(this.id)]);
+    } catch (error) {
+      if (!(error instanceof api.RequestFailed)) throw error;
+    }
   }
 
   selectCall(thread: string, call: string): void {
@@ -98,6 +111,7 @@ export class SessionDetail {
 
   close(): void {
     this.isClosed = true;
+    clearInterval(this.timer);
     this.stop();
   }
 

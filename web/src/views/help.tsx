@@ -1,16 +1,16 @@
 /** How to read a bar, and the keys. */
 
 import { useEffect, useRef } from "preact/hooks";
-import { helpOpen } from "../app";
+import { helpOpen, isFleet } from "../app";
 import { Bar } from "../parts/bar";
 import type { Occupancy } from "../reading";
 
-const KEYS: [string, string][] = [
+const keys = (fleet: boolean): [string, string][] => [
   ["j / k", "next, previous session"],
   ["Enter", "open the session"],
   ["/", "search; Enter goes to the first match"],
   ["Esc", "clear the search, or go back"],
-  ["o / h", "sessions, history"],
+  fleet ? ["o / f", "sessions, fleet"] : ["o / h", "sessions, history"],
   ["← / →", "on the timeline: previous, next call"],
   ["?", "this help"],
 ];
@@ -50,7 +50,7 @@ export function Help() {
       </p>
       <h2>Keys</h2>
       <dl>
-        {KEYS.map(([key, words]) => (
+        {keys(isFleet.value).map(([key, words]) => (
           <div key={key}>
             <dt>
               <kbd>{key}</kbd>

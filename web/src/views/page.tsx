@@ -1,11 +1,13 @@
 /** The page: navigation, the current view, and the daemon's status below. */
 
-import { eventSource, helpOpen, overviewAddress } from "../app";
+import type { DaemonStatus } from "../api-types";
+import { caller, eventSource, helpOpen, isFleet, overviewAddress } from "../app";
 import { ago, count } from "../format";
 import { ConnectionState } from "../parts/connection";
 import { StoreProblems } from "../parts/store-problems";
 import { now } from "../state/clock";
-import { type Route, route } from "../state/route";
+import { FLEET_HASH, type Route, route } from "../state/route";
+import { FleetView } from "./fleet";
 import { Help } from "./help";
 import { HistoryView } from "./history";
 import { Overview } from "./overview";
@@ -34,6 +36,7 @@ export function Page() {
 
 function Content({ route }: { route: Route }) {
   if (route.view === "session") return <SessionView key={route.id} id={route.id} />;
+  if (route.view === "fleet") return <FleetView />;
   return route.view === "history" ? <HistoryView /> : <Overview />;
 }
 
@@ -41,16 +44,27 @@ function Top({ view }: { view: Route["view"] }) {
   const here = (name: Route["view"]) => (view === name ? ("page" as const) : undefined);
   return (
     <header class="top">
-      <a class="brand" href="#/" aria-label="Brimline, all sessions">
+      <a
+        class="brand"
+        href={isFleet.value ? FLEET_HASH : "#/"}
+        aria-label={isFleet.value ? "Brimline, the fleet" : "Brimline, all sessions"}
+      >
         <Mark /> <span class="brand-word">Brimline</span>
       </a>
       <nav aria-label="Views">
+        {isFleet.value && (
+          <a href={FLEET_HASH} aria-current={here("fleet")}>
+            Fleet
+          </a>
+        )}
         <a href={overviewAddress.value} aria-current={here("overview")}>
           Sessions
         </a>
-        <a href="#/history" aria-current={here("history")}>
-          History
-        </a>
+        {!isFleet.value && (
+          <a href="#/history" aria-current={here("history")}>
+            History
+          </a>
+        )}
       </nav>
       <ConnectionState />
       <button
@@ -84,11 +98,19 @@ function Footer() {
       {daemon && (
         <p data-testid="daemon">
           brimline {daemon.version}
-          {daemon.demo && " (demo)"} at {daemon.address}, started {ago(daemon.since, now.value)};{" "}
-          {count(daemon.heard)} events, {count(daemon.malformed)} malformed, {count(daemon.dropped)}{" "}
-          dropped
+          {daemon.demo && " (demo)"} at {daemon.address}, started {ago(daemon.since, now.value)}
+          {daemon.fleet ? <SignedIn /> : `; ${eventCounts(daemon)}`}
         </p>
       )}
     </footer>
   );
+}
+
+function eventCounts({ heard, malformed, dropped }: DaemonStatus): string {
+  return `${count(heard)} events, ${count(malformed)} malformed, ${count(dropped)} dropped`;
+}
+
+function SignedIn() {
+  const who = caller.value;
+  return who && `; signed in as ${who.actor} of ${who.organisation}`;
 }

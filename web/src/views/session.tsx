@@ -2,7 +2,7 @@
 
 import { useEffect, useLayoutEffect, useMemo } from "preact/hooks";
 import type { SessionView as View } from "../api-types";
-import { sessionName, sessionStore } from "../app";
+import { isFleet, sessionName, sessionStore } from "../app";
 import { CallsTable } from "../parts/calls";
 import { CompactionsTable } from "../parts/compactions";
 import { ExplanationPanel } from "../parts/explanation";
@@ -54,7 +54,7 @@ function SessionPage({ view, detail }: { view: View; detail: SessionDetail }) {
       aria-label={sessionName(view)}
     >
       <SessionHeader view={view} detail={detail} />
-      <ExplanationPanel detail={detail} />
+      {!isFleet.value && <ExplanationPanel detail={detail} />}
       <div class="session-body">
         <div class="session-main">
           <TimelinePanel view={view} detail={detail} />

@@ -1,0 +1,73 @@
+"""A fleet for the page's tests: sessions of teams in every state of fill and handoff."""
+
+from __future__ import annotations
+
+import random
+import time
+
+from msgspec.structs import replace
+
+from brimline.store.base import (
+    PutCall,
+    PutCompaction,
+    PutHandoff,
+    PutSession,
+    PutThread,
+    Write,
+)
+from brimline.store.postgres import open_database
+from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, ThreadRow
+from fleet_server import add_token
+
+ORGANISATION = "acme"
+WINDOW, LIMIT = 200_000, 167_000
+TEAMS = ("platform", "payments", "mobile", "a-team-with-a-very-long-name-for-its-size", None)
+PROJECTS = ("checkout", "ledger", "ios-app", "infra", "0d4c1a7be2f9")
+MODELS = ("claude-opus-4-5", "claude-sonnet-4-5", "gpt-5.5")
+
+
+async def write_fleet(url: str, sessions: int) -> str:
+    """Store sessions, the first of which are the fullest; return a token that may act."""
+    database = await open_database(url)
+    try:
+        store, now, draw = database.store(ORGANISATION), time.time(), random.Random(1)
+        await store.write([
+            write
+            for number in range(sessions)
+            for write in _session_writes(number, max(3.0, 97.0 - number), now, draw)
+        ])  # fmt: skip
+        await database.session_hours(ORGANISATION).update()
+        return await add_token(database, ORGANISATION, "read", "act", name="Ada")
+    finally:
+        await database.close()
+
+
+def _session_writes(number: int, percent: float, now: float, draw: random.Random) -> list[Write]:
+    id, sent = f"s{number}", int(WINDOW * percent / 100)
+    session = SessionRow(
+        id,
+        ("claude", "codex")[number % 2],
+        now - 5 * number,
+        host=f"laptop-{number % 7}",
+        project=PROJECTS[number % len(PROJECTS)],
+        model=MODELS[number % len(MODELS)],
+        version=("2.1.5", "2.0.9")[number % 2],
+        user=f"user-{number % 11}",
+        team=TEAMS[draw.choice((0, 0, 0, 1, 1, 2, 3, 4))],
+        machine=None if number == 1 else f"m{number % 7}",
+    )
+    thread = ThreadRow(
+        id, "main", 1, 1, "transcript", "measured",
+        at=session.seen_at, sent=sent, held=sent + 500, window=WINDOW, limit=LIMIT,
+        percent=percent, percent_raw=percent,
+        percent_of_limit=round(100 * (sent + 500) / LIMIT, 1), calls=100, model=session.model,
+        calls_left=max(0, int(110 - percent)) if number % 3 else None,
+    )  # fmt: skip
+    call = CallRow(id, "main", "c", 0, 0, 5_000, sent, 100, 900, at=now, cost=0.4, miss_cost=0.07)
+    writes: list[Write] = [PutSession(session), PutThread(thread), PutCall(call)]
+    if number % 6 == 2:
+        writes.append(PutCompaction(CompactionRow(id, "main", 0, at=now - 60, trigger="auto")))
+    if number % 4 == 3:
+        handoff = HandoffRow(id, id, now, "/h.md", "0", "", "agent", 1, 95)
+        writes.append(PutHandoff(replace(handoff, draft=number % 8 == 3)))
+    return writes

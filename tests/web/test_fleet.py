@@ -1,0 +1,88 @@
+"""The page of a fleet's server: figures by group, who needs a handoff, the fullest sessions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from fleet_server import FleetProcess
+from postgres_server import new_schema
+
+from .fleet_story import write_fleet
+from .screen import Screen
+from .test_layout import check_layout
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+
+
+@pytest.fixture(scope="module")
+def fleet(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """A server with 120 sessions; yields its address and a token."""
+    # Playwright has an event loop in this thread already.
+    with ThreadPoolExecutor(1) as thread, ExitStack() as stack:
+        url = thread.submit(stack.enter_context, new_schema(postgres)).result()
+        token = thread.submit(asyncio.run, write_fleet(url, 120)).result()
+        server = FleetProcess(url, tmp_path_factory.mktemp("fleet"))
+        yield server.url, token
+        server.close()
+        thread.submit(stack.close).result()
+
+
+@pytest.fixture
+def screen(browser: Browser, fleet: tuple[str, str]) -> Iterator[Screen]:
+    """A signed-in tab."""
+    address, token = fleet
+    context = browser.new_context(viewport={"width": 360, "height": 800})
+    form: dict[str, str | float | bool] = {"token": token}
+    assert context.request.post(f"{address}/sign-in", form=form, headers={"origin": address}).ok
+    screen = Screen(context, urlsplit(address).port or 0, f"{address}/healthz")
+    yield screen
+    screen.check()
+    context.close()
+
+
+def test_fleet_page_shows_groups_and_asks_for_a_handoff(screen: Screen, tmp_path: Path) -> None:
+    """It opens with the fleet, and a session's page hides what needs the machine's files."""
+    page = screen.page
+    page.goto(screen.address)
+    groups = screen.find("fleet-groups").locator("tbody tr")
+    expect(groups).to_have_count(5)
+    assert page.url.endswith("#/fleet")
+    expect(screen.find("fleet-total").locator('[data-figure="active sessions"]')).to_have_text(
+        "120"
+    )
+    for width in (360, 820, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        check_layout(screen, tmp_path / f"fleet-{width}.png")
+    screen.find("fleet-by").select_option("version")
+    expect(groups).to_have_count(2)
+    assert {row.get_attribute("data-key") for row in groups.all()} == {
+        "claude 2.1.5",
+        "codex 2.0.9",
+    }
+    expect(page.locator("#fullest")).to_contain_text("100 of 120 active")
+    page.locator("#fullest").evaluate("title => title.scrollIntoView()")
+    expect(screen.row("s2")).to_be_attached()
+    assert screen.order()[:3] == ["s0", "s1", "s2"]
+    assert len(screen.order()) < 100  # only those near the screen are drawn
+    requests = screen.find("needs-handoff").locator("li")
+    expect(requests.nth(1)).to_contain_text("telemetry only")
+    requests.nth(0).get_by_role("button").click()
+    expect(requests.nth(0).locator("output")).to_have_text("Asked.")
+    requests.nth(0).get_by_role("link").click()
+    expect(screen.find("session-page")).to_be_visible()
+    expect(screen.find("messages")).to_contain_text("Write a handoff document now")
+    assert screen.find("explanation").count() == 0
+    page.keyboard.press("Escape")
+    expect(screen.find("fleet")).to_be_visible()
+    page.keyboard.press("o")
+    expect(screen.find("shown")).to_have_text("120 sessions")
+    page.keyboard.press("f")
+    expect(groups).to_have_count(2)  # the choice is kept

@@ -1,0 +1,120 @@
+/** The figures of a fleet: those of all sessions, and a table by group. */
+
+import type { FleetGroup, FleetView } from "../api-types";
+import { count, dollars, percent, plural } from "../format";
+import { GROUPINGS } from "../state/fleet";
+import { type Column, Table } from "./table";
+
+type Figure = [name: string, value: string, title?: string];
+
+export function FleetFigures({ total }: { total: FleetGroup }) {
+  const figures: Figure[] = [
+    ["active sessions", count(total.sessions), `${count(total.seen)} seen in this span`],
+    ["over the first level", percent(total.over_first_percent), fillTitle(total, "over_first")],
+    ["over the last level", percent(total.over_last_percent), fillTitle(total, "over_last")],
+    ["at the limit", percent(total.at_limit_percent), fillTitle(total, "at_limit")],
+    ["compactions an hour", rate(total), plural(total.compactions, "compaction")],
+    ["lost work", percent(total.lost_percent), lostTitle(total)],
+    ["cost", dollars(total.cost), plural(total.calls, "call")],
+    ["cache misses", dollars(total.miss_cost), "the part of the cost that cache misses added"],
+  ];
+  return (
+    <dl class="key-figures" aria-label="All groups" data-testid="fleet-total">
+      {figures.map(([name, value, title]) => (
+        <div key={name} title={title}>
+          <dt>{name}</dt>
+          <dd data-figure={name}>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+const COLUMNS: Column[] = [
+  { name: "sessions", figure: true },
+  { name: "first level", figure: true },
+  { name: "last level", figure: true },
+  { name: "at limit", figure: true },
+  { name: "compactions/h", figure: true },
+  { name: "lost work", figure: true },
+  { name: "cost", figure: true },
+  { name: "misses", figure: true },
+];
+
+export function GroupTable({ fleet }: { fleet: FleetView }) {
+  const name = GROUPINGS[fleet.by];
+  return (
+    <section class="panel" aria-labelledby="groups">
+      <h2 id="groups">
+        By {name} <span class="amount">{count(fleet.groups.length + fleet.more_groups)}</span>
+      </h2>
+      <Table label={`By ${name}`} columns={[{ name }, ...COLUMNS]} testid="fleet-groups">
+        {fleet.groups.map((group) => (
+          <GroupRow key={group.key} group={group} none={`no ${name}`} />
+        ))}
+      </Table>
+      {fleet.more_groups > 0 && (
+        <p class="quiet">{plural(fleet.more_groups, "smaller group")} not shown.</p>
+      )}
+    </section>
+  );
+}
+
+function GroupRow({ group, none }: { group: FleetGroup; none: string }) {
+  return (
+    <tr data-key={group.key ?? ""}>
+      <td class="group-name" title={group.key ?? undefined}>
+        {group.key === null ? <span class="quiet">{none}</span> : group.key}
+      </td>
+      <td class="figure" title={`${count(group.seen)} seen in this span`}>
+        {count(group.sessions)}
+      </td>
+      <FillCell group={group} field="over_first" level="medium" />
+      <FillCell group={group} field="over_last" level="high" />
+      <FillCell group={group} field="at_limit" level="limit" />
+      <td class="figure" title={plural(group.compactions, "compaction")}>
+        {rate(group)}
+      </td>
+      <td class="figure" title={lostTitle(group)} data-alert={group.lost > 0 ? "" : undefined}>
+        {percent(group.lost_percent)}
+      </td>
+      <td class="figure" title={plural(group.calls, "call")}>
+        {dollars(group.cost)}
+      </td>
+      <td class="figure">{dollars(group.miss_cost)}</td>
+    </tr>
+  );
+}
+
+type FillField = "over_first" | "over_last" | "at_limit";
+
+interface FillProps {
+  group: FleetGroup;
+  field: FillField;
+  level: "medium" | "high" | "limit";
+}
+
+/** A share of the sessions; in the colour of its level if there are any. */
+function FillCell({ group, field, level }: FillProps) {
+  return (
+    <td
+      class="figure"
+      title={fillTitle(group, field)}
+      data-level={group[field] > 0 ? level : undefined}
+    >
+      {percent(group[`${field}_percent`])}
+    </td>
+  );
+}
+
+function fillTitle(group: FleetGroup, field: FillField): string {
+  return `${count(group[field])} of ${plural(group.filled, "session")} whose fill is known`;
+}
+
+function lostTitle(group: FleetGroup): string {
+  return `${count(group.lost)} of ${plural(group.seen, "session")} compacted without a handoff`;
+}
+
+function rate(group: FleetGroup): string {
+  return group.compactions_per_hour.toFixed(1);
+}

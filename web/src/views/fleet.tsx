@@ -1,0 +1,73 @@
+/** The fleet: figures by group, who needs a handoff, and the fullest sessions. */
+
+import type { FleetView as Fleet } from "../api-types";
+import { count, moment } from "../format";
+import { FleetFigures, GroupTable } from "../parts/fleet-groups";
+import { HandoffRequests } from "../parts/handoff-requests";
+import { Select } from "../parts/inputs";
+import { SessionRows } from "../parts/session-rows";
+import { now } from "../state/clock";
+import { fleet, fleetError, GROUPINGS, grouping, SPANS, span, useFleet } from "../state/fleet";
+
+export function FleetView() {
+  useFleet(grouping.value, span.value);
+  const shown = fleet.value;
+  return (
+    <article class="fleet" data-testid="fleet" aria-label="Fleet">
+      <header class="history-head">
+        <h1>Fleet</h1>
+        <Select
+          label="by"
+          value={grouping.value}
+          of={GROUPINGS}
+          set={(to) => {
+            grouping.value = to;
+          }}
+          testid="fleet-by"
+        />
+        <Select
+          label="last"
+          value={span.value}
+          of={SPANS}
+          set={(to) => {
+            span.value = to;
+          }}
+          testid="fleet-since"
+        />
+        {shown && <span class="quiet">since {moment(shown.since, now.peek())}</span>}
+        {fleetError.value && <p role="alert">{fleetError.value}</p>}
+      </header>
+      {shown ? <FleetPanels fleet={shown} /> : <p class="quiet">Loading ...</p>}
+    </article>
+  );
+}
+
+function FleetPanels({ fleet }: { fleet: Fleet }) {
+  if (fleet.total.seen === 0) {
+    return (
+      <section class="note" data-testid="empty">
+        <h2>No sessions in this span</h2>
+        <p>
+          Sessions appear here as soon as a machine's daemon with an <code>[uplink]</code>, or an
+          agent's telemetry, reports them.
+        </p>
+      </section>
+    );
+  }
+  return (
+    <>
+      <FleetFigures total={fleet.total} />
+      <GroupTable fleet={fleet} />
+      <HandoffRequests sessions={fleet.needs_handoff} amount={fleet.needs_handoff_count} />
+      <section aria-labelledby="fullest">
+        <h2 id="fullest" class="fleet-rows">
+          Fullest sessions{" "}
+          <span class="amount">
+            {count(fleet.fullest.length)} of {count(fleet.total.sessions)} active
+          </span>
+        </h2>
+        <SessionRows ids={fleet.fullest.map((view) => view.session.id)} />
+      </section>
+    </>
+  );
+}
