@@ -39,6 +39,7 @@ async def read_three_pieces(scope: Scope, receive: Receive, send: Send) -> None:
     [
         ("/v1/sessions/s/messages", 1 << 20),
         ("/v1/events", 16 << 20),
+        ("/v1/uplink", 8 << 20),
         ("/hooks/claude", 4 << 20),
         ("/healthz", 1 << 20),
     ],

@@ -24,6 +24,7 @@ LARGER_BODY_BYTES = {  # by path prefix
     "/v1/logs": 16 << 20,
     "/v1/traces": 16 << 20,
     "/v1/metrics": 16 << 20,
+    "/v1/uplink": 8 << 20,
     "/hooks/": MAX_EVENT_BYTES,
 }
 
