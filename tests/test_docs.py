@@ -21,13 +21,13 @@ from brimline.server.api.session_change import apply_change, find_change
 from brimline.server.api.views import SessionView, ThreadView
 from brimline.store.rows import SessionRow
 from brimline.testing.fake_model import FakeModel, Reply, Scenario
+from doc_examples import BLOCK, commands_of, pattern_of
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
     page.relative_to(ROOT)
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/README.md")]
 )
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FIXTURES = ROOT / "tests" / "fixtures"
 
 
@@ -102,17 +102,13 @@ def run(command: str, place: Path) -> str:
     return process.stdout
 
 
-def pattern_of(text: str) -> "re.Pattern[str]":
-    """The pattern of an example's output; `...` matches anything, alone on a line any lines."""
-    lines = [".*" if line == "..." else re.escape(line) for line in text.rstrip("\n").split("\n")]
-    pattern = "\n".join(lines).replace(re.escape("..."), ".*")
-    return re.compile(pattern + r"\s*", re.DOTALL)
+# Its commands are those of several machines: `tests/test_fleet_guide.py` runs them.
+FLEET_GUIDE = "docs/guides/fleet.md"
 
 
-@pytest.mark.parametrize("text", cases("console"))
+@pytest.mark.parametrize("text", cases("console", FLEET_GUIDE))
 def test_command_prints_what_the_docs_show(text: str, place: Path) -> None:
-    for example in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-        command, _, output = example.partition("\n")
+    for command, output in commands_of(text):
         printed = run(command, place)
         assert pattern_of(output).fullmatch(printed), f"{command} printed:\n{printed}"
 
