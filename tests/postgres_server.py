@@ -7,7 +7,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import count
@@ -27,8 +27,8 @@ _SCHEMAS = count(1)
 class LocalServer:
     """A server of its own, in a temporary folder, which listens on a Unix socket."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, settings: Sequence[str] = SETTINGS) -> None:
+        self._folder, self._settings = folder, settings
         self.url = f"postgresql:///postgres?{urlencode({'host': folder, 'user': 'postgres'})}"
         if os.geteuid() == 0:
             os.chown(folder, SERVER_UID, SERVER_UID)
@@ -38,7 +38,7 @@ class LocalServer:
         self.start()
 
     def start(self) -> None:
-        options = [option for setting in SETTINGS for option in ("-c", setting)]
+        options = [option for setting in self._settings for option in ("-c", setting)]
         data = str(self._folder / "data")
         self._server = self._start("postgres", "-D", data, "-k", str(self._folder), *options)
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -46,6 +46,10 @@ class LocalServer:
             assert self._server.poll() is None, (self._folder / "log").read_text()
             assert time.monotonic() < deadline
             time.sleep(0.05)
+
+    @property
+    def pid(self) -> int:
+        return self._server.pid
 
     def crash(self) -> None:
         """End all its processes at once; its next start recovers from the log."""
@@ -70,12 +74,12 @@ class LocalServer:
 
 
 @contextmanager
-def local_server() -> Generator[LocalServer, None, None]:
+def local_server(settings: Sequence[str] = SETTINGS) -> Generator[LocalServer, None, None]:
     """Start a server; it is stopped and deleted afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="brimline-postgres-"))
     server: LocalServer | None = None
     try:
-        server = LocalServer(folder)
+        server = LocalServer(folder, settings)
         yield server
     finally:
         if server is not None:
