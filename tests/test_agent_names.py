@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from brimline.agents import agent_names, all_agents
+from brimline.agents import agent_names, all_agents, telemetry_readers
 from source_trees import parse_modules
 
 SOURCE = Path(__file__).parent.parent / "src" / "brimline"
@@ -51,7 +51,7 @@ def strings(tree: ast.Module) -> Iterator[str]:
 
 def test_no_agent_is_named_outside_its_folder() -> None:
     """Code that needs to know about an agent asks the registry."""
-    names = set(agent_names())
+    names = {*agent_names(), *(name for name, _ in telemetry_readers())}
     naming = {path for path, tree in modules() if names & set(strings(tree))}
     assert naming == set(ALLOWED_NAMES)
 

@@ -122,6 +122,14 @@ def test_call_beside_the_threads_only_costs() -> None:
     assert isinstance(event_of("gemini", GEMINI | {"role": "utility_router"}), Spent)
 
 
+def test_compaction_of_claude_code() -> None:
+    fields = {"event.name": "compaction", "session.id": "s1", "event.timestamp": "t"}
+    fields |= {"trigger": "auto", "success": "true", "pre_tokens": "121681"}
+    expected = Compacted(at=5.0, trigger="auto", before=121_681)
+    assert event_of("claude", fields) == expected
+    assert read("claude", fields | {"success": "false"}) == []
+
+
 def test_call_of_codex_has_its_counts_as_text() -> None:
     event = event_of("codex", CODEX)
     assert isinstance(event, Call)

@@ -1,4 +1,7 @@
-"""Claude Code's log records: one `api_request` for each call (2.1.325)."""
+"""Claude Code's log records: `api_request` for each call, `compaction` (2.1.325).
+
+They have no sign of a long window: the mark `[1m]` of a model is left out.
+"""
 
 from collections.abc import Sequence
 
@@ -11,11 +14,12 @@ from brimline.agents.telemetry import (
     get_count,
     get_text,
 )
-from brimline.events import MAIN, AnyEvent, Call, Spent, compaction_thread
+from brimline.events import MAIN, AnyEvent, Call, Compacted, Spent, Trigger, compaction_thread
 from brimline.usage import Usage
 
 SERVICE = "claude-code"
-API_REQUEST = "api_request"
+API_REQUEST, COMPACTION = "api_request", "compaction"
+TRIGGERS: dict[str, Trigger] = {"auto": "auto", "manual": "manual"}
 # Who asked: the main thread of an interactive or a headless session, a subagent, a compaction.
 MAIN_SOURCES = ("repl_main_thread", "sdk")
 SUBAGENT_PREFIX = "agent:"
@@ -29,9 +33,12 @@ class ClaudeTelemetry(TelemetryReader):
     def read_log(self, record: LogRecord) -> Sequence[TelemetryEvent]:
         fields = record.attributes
         session, id = get_text(fields, "session.id"), get_text(fields, "request_id")
-        if fields.get(EVENT_NAME) != API_REQUEST or not session or not id:
-            return ()
-        return [TelemetryEvent(id, session, _read_call(id, fields, record.at))]
+        if session and id and fields.get(EVENT_NAME) == API_REQUEST:
+            return [TelemetryEvent(id, session, _read_call(id, fields, record.at))]
+        if session and fields.get(EVENT_NAME) == COMPACTION and fields.get("success") == "true":
+            id = f"compaction {get_text(fields, 'event.timestamp')}"
+            return [TelemetryEvent(id, session, _read_compaction(fields, record.at))]
+        return ()
 
 
 def _read_call(id: str, fields: Attributes, at: float | None) -> AnyEvent:
@@ -48,6 +55,14 @@ def _read_call(id: str, fields: Attributes, at: float | None) -> AnyEvent:
     if thread is None:
         return Spent(at=at, id=id, usage=usage, model=model)
     return Call(at=at, id=id, usage=usage, model=model, thread=thread)
+
+
+def _read_compaction(fields: Attributes, at: float | None) -> Compacted:
+    return Compacted(
+        at=at,
+        trigger=TRIGGERS.get(get_text(fields, "trigger")),
+        before=get_count(fields, "pre_tokens"),
+    )
 
 
 def _usage(fields: Attributes) -> Usage:
