@@ -1,6 +1,6 @@
-"""The real clients with nothing but the settings of `brimline fleet snippet`: every call, once.
+"""The real clients with the telemetry settings of `brimline fleet snippet`: every call, once.
 
-In runs with JSON the client also has our hooks, and sends its telemetry to their daemon.
+With OTLP only, to a fleet's server; and with our hooks and an uplink at once.
 """
 
 from __future__ import annotations
@@ -10,18 +10,21 @@ import json
 import os
 import re
 import sys
+import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from brimline.agents import agent_names, managed_settings
+from brimline.agents import managed_settings
 from brimline.agents.managed_settings import TOKEN_MARK
 from brimline.settings import socket_path
 from brimline.testing.fake_model import Billed
-from server.running import Running
+from fleet_server import FleetProcess, new_token
+from postgres_server import new_schema
+from server.running import MAX_WAIT_S, Running
 
 from . import claude, codex, copilot, gemini, telemetry_sink
 from .install import require
@@ -125,98 +128,155 @@ def run_copilot(start: Started) -> ClientRun:
     )
 
 
+class Server:
+    """A fleet's server in a process, with a token for everything."""
+
+    def __init__(self, replica: FleetProcess, token: str) -> None:
+        self.url, self.token, self._replica = replica.url, token, replica
+
+    def get(self, path: str) -> Any:
+        return self._replica.request("GET", path, self.token).json
+
+
+class Machine(Running):
+    """A daemon that reports to a server once `server` is set."""
+
+    server: Server | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        if self.server is None:
+            return super().environment
+        uplink = {
+            "BRIMLINE_UPLINK_URL": self.server.url,
+            "BRIMLINE_UPLINK_TOKEN": self.server.token,
+        }
+        return super().environment | uplink
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A daemon without the clients' files and hooks: it has only their telemetry."""
-    running = Running(tmp_path_factory.mktemp("server"))
-    running.start()
-    yield running
-    running.close()
+def server(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with new_schema(postgres) as url:
+        replica = FleetProcess(url, tmp_path_factory.mktemp("server"))
+        try:
+            yield Server(replica, new_token(url))
+        finally:
+            replica.close()
 
 
 @pytest.fixture
-def local(tmp_path: Path) -> Iterator[Running]:
+def local(tmp_path: Path) -> Iterator[Machine]:
     """The daemon of the client's hooks."""
-    running = Running(tmp_path / "daemon")
-    yield running
-    running.close()
+    machine = Machine(tmp_path / "daemon")
+    yield machine
+    machine.close()
 
 
-def counts(billed: tuple[Billed, ...]) -> list[list[int]]:
+def counts(billed: Iterable[Billed]) -> list[list[int]]:
     usages = [each.usage for each in billed]
     return [[each.input, each.cache_read, each.cache_write, each.output] for each in usages]
 
 
-def calls_of(daemon: Running, session: str) -> list[list[int]]:
-    """The main thread's calls as the daemon knows them."""
-    calls = daemon.get(f"/v1/sessions/{session}/timeline")["calls"]
+def calls_of(place: Running | Server, session: str) -> list[list[int]]:
+    """The main thread's calls as a daemon or a server knows them."""
+    calls = place.get(f"/v1/sessions/{session}/timeline")["calls"]
     names = ("input", "cache_read", "cache_write", "output")
     return [[call[name] for name in names] for call in calls if call["thread"] == "main"]
 
 
-def replay(requests: Path, daemon: Running, media: str) -> None:
+def replay(requests: Path, url: str, token: str, media: str) -> None:
     """Send all requests again, as an exporter does that got no acknowledgement."""
     for line in requests.read_text().splitlines():
         exported = json.loads(line)
         assert exported["authorization"] == f"Bearer {TOKEN_MARK}"
         assert exported["media"] == media
-        address = f"http://127.0.0.1:{daemon.port}{exported['path']}"
-        headers = {**daemon.authorization, "content-type": media}
+        headers = {"Authorization": f"Bearer {token}", "content-type": media}
         body = base64.b64decode(exported["body"])
-        with urllib.request.urlopen(urllib.request.Request(address, body, headers)) as answer:
+        request = urllib.request.Request(url + exported["path"], body, headers)
+        with urllib.request.urlopen(request) as answer:
             assert answer.headers["content-type"] == media
             assert answer.read() == (b"{}" if media == JSON else b"")  # nothing was rejected
 
 
-def session_of(daemon: Running, known: set[str]) -> Any:
-    """The view of the one session that is not known yet."""
-    (view,) = (each for each in daemon.get("/v1/sessions") if each["session"]["id"] not in known)
-    return view
+def view_of(place: Running | Server, session: str) -> Any:
+    return place.get(f"/v1/sessions/{session}")
+
+
+def check_telemetry_alone(server: Server, session: str, client: ClientRun) -> None:
+    """Check that the server has what was billed, though only by telemetry."""
+    billed = counts(each for each in client.billed if each.thread == "main")
+    assert len(billed) == 3
+    assert calls_of(server, session) == billed
+    view = view_of(server, session)
+    (main,) = view["threads"]
+    assert (view["session"]["agent"], main["source"]) == (client.client, "telemetry")
+    assert main["sent"] == sum(billed[-1][:3])
+    assert (main["window"], main["limit"]) == WINDOWS_AND_LIMITS[client.client]
+
+
+def wait_for_uplink(server: Server, session: str) -> None:
+    """Wait until a machine reports the session with all its calls."""
+    end = time.monotonic() + MAX_WAIT_S
+    while view_of(server, session)["session"]["machine"] is None or not calls_of(server, session):
+        assert time.monotonic() < end, view_of(server, session)
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(
     ("run", "media"),
     [
-        (run_claude, JSON),
         (run_claude, PROTOBUF),
-        (run_codex, JSON),
         (run_codex, PROTOBUF),
-        (run_gemini, JSON),
         (run_copilot, JSON),
         (run_copilot, PROTOBUF),
     ],
 )
 def test_every_call_of_the_telemetry_counts_once(
-    run: Callable[[Started], ClientRun],
-    media: str,
-    server: Running,
-    local: Running,
-    tmp_path: Path,
+    run: Callable[[Started], ClientRun], media: str, server: Server, tmp_path: Path
 ) -> None:
     known = {each["session"]["id"] for each in server.get("/v1/sessions")}
     requests = tmp_path / "requests"
-    if media == JSON:
-        local.start()
-    start = Started(Place(tmp_path / "client"), media, local if media == JSON else None, requests)
-    client = run(start)
-    billed = tuple(each for each in client.billed if each.thread == "main")
-    assert len(billed) == 3
+    client = run(Started(Place(tmp_path / "client"), media, None, requests))
     for _ in range(2):
-        replay(requests, server, media)
-    view = session_of(server, known)
+        replay(requests, server.url, server.token, media)
+    (session,) = {each["session"]["id"] for each in server.get("/v1/sessions")} - known
+    check_telemetry_alone(server, session, client)
+
+
+@pytest.mark.parametrize(
+    ("run", "uplink_first"), [(run_claude, True), (run_codex, False), (run_gemini, False)]
+)
+def test_hooks_uplink_and_telemetry_at_once_count_every_call_once(
+    run: Callable[[Started], ClientRun],
+    uplink_first: bool,
+    server: Server,
+    local: Machine,
+    tmp_path: Path,
+) -> None:
+    """The client has hooks, and sends its telemetry to the daemon of these and to the server."""
+    local.server = server if uplink_first else None
+    local.start()
+    requests = tmp_path / "requests"
+    client = run(Started(Place(tmp_path / "client"), JSON, local, requests))
+    billed = counts(each for each in client.billed if each.thread == "main")
+    (view,) = local.get("/v1/sessions")
     session = view["session"]["id"]
-    assert view["session"]["agent"] == client.client
-    assert calls_of(server, session) == counts(billed)
-    (main,) = view["threads"]
-    assert main["sent"] == sum(counts(billed)[-1][:3])
-    assert main["source"] == "telemetry"
-    assert (main["window"], main["limit"]) == WINDOWS_AND_LIMITS[client.client]
-    if media == JSON:
-        replay(requests, local, media)
-        assert session_of(local, set())["session"]["id"] == session
-        assert calls_of(local, session) == counts(billed)
-        source = session_of(local, set())["threads"][0]["source"]
-        assert (source == "telemetry") == (client.client not in agent_names())
+    local.until(f"/v1/sessions/{session}", lambda _: calls_of(local, session) == billed)
+    assert view_of(local, session)["threads"][0]["source"] == "transcript"
+    if uplink_first:
+        wait_for_uplink(server, session)
+    else:
+        replay(requests, server.url, server.token, JSON)
+        check_telemetry_alone(server, session, client)
+        local.stop()
+        local.server = server
+        local.start()
+        wait_for_uplink(server, session)
+    for _ in range(2):
+        replay(requests, server.url, server.token, JSON)
+        replay(requests, f"http://127.0.0.1:{local.port}", local.secret, JSON)
+    assert calls_of(local, session) == calls_of(server, session) == billed
+    assert view_of(server, session)["threads"][0]["source"] == "transcript"
 
 
 # By the client's rules; Copilot reports its window.
