@@ -1,11 +1,26 @@
 """The metrics for Prometheus: of a running daemon, and as text."""
 
+import asyncio
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.types import Message, Receive, Scope, Send
 
+from brimline.server.api.ingest_meter import IngestCounts, IngestMeter
+from brimline.server.api.metrics import MAX_AGENTS, MAX_SESSIONS, MetricsRoutes
+from brimline.server.api.schemas import DaemonStatus
+from brimline.server.export.output import TelemetryOutput
 from brimline.server.prometheus_text import Metric, Sample, histogram_samples, render
+from brimline.settings import TelemetrySettings
+from brimline.store.base import PutSession, PutThread
+from brimline.store.memory import MemoryStore
+from brimline.store.metered import MeteredStore
+from brimline.store.rows import SessionRow, ThreadRow
 
 from .running import Running
 from .test_daemon import SESSION, status_input
@@ -56,6 +71,100 @@ def test_guide_and_alert_rules_name_the_metrics_that_exist(daemon: Running) -> N
     named = set(re.findall(r"\bbrimline_\w+", rules))
     assert named
     assert named <= served
+
+
+def fetch_from(rows: Sequence[tuple[SessionRow, ThreadRow]], ingest: IngestCounts) -> str:
+    """The metrics of a store with these sessions."""
+
+    async def run() -> str:
+        store = MeteredStore(MemoryStore())
+        await store.write([PutSession(row) for row, _ in rows])
+        await store.write([PutThread(main) for _, main in rows])
+        output = TelemetryOutput(TelemetrySettings(), store)
+        status = DaemonStatus(version="1", pid=1, since=1.0, address="", heard=0, malformed=0,
+                              dropped=0)  # fmt: skip
+        routes = MetricsRoutes(store, lambda: status, ingest, output, lambda: 1_000.0)
+        response = await routes.metrics(Request({"type": "http", "headers": []}))
+        return bytes(response.body).decode()
+
+    return asyncio.run(run())
+
+
+def live_session(
+    number: int, percent: float | None, agent: str = "codex"
+) -> tuple[SessionRow, ThreadRow]:
+    main = ThreadRow(f"s{number}", "main", 0, 1, "hook", "measured", sent=number,
+                     percent_of_limit=percent, calls_left=3)  # fmt: skip
+    return SessionRow(f"s{number}", agent, 900.0, user="ada", team="tools"), main
+
+
+def test_many_sessions_have_a_bounded_number_of_series() -> None:
+    """The fullest sessions have series of their own; all are counted by how full they are."""
+    sessions = [live_session(at, at / 10, f"agent {at % 90}") for at in range(1_000)]
+    found = values(fetch_from(sessions, IngestCounts()))
+    of_sessions = [name for name in found if "context_limit_fill_ratio" in name]
+    assert len(of_sessions) == MAX_SESSIONS
+    assert min(found[name] for name in of_sessions) == pytest.approx(0.8)
+    counted = {name: value for name, value in found.items() if "brimline_sessions{" in name}
+    assert len(counted) == MAX_AGENTS + 1
+    assert sum(counted.values()) == 1_000
+    assert counted['brimline_sessions{agent="other"}'] > 1
+    assert len(found) < 6 * MAX_SESSIONS + 8 * MAX_AGENTS
+
+
+def test_sessions_are_counted_by_how_full_they_are() -> None:
+    fills = (None, 0.0, 49.9, 50.0, 80.0, 99.9, 100.0, 140.0)
+    sessions = [live_session(number, percent) for number, percent in enumerate(fills)]
+    found = values(fetch_from(sessions, IngestCounts()))
+    counted = {
+        name.partition('fill="')[2].rstrip('"}'): value
+        for name, value in found.items()
+        if "sessions_by_fill" in name
+    }
+    assert counted == {"unknown": 1, "0-50": 2, "50-80": 1, "80-90": 1, "90-100": 1, "100+": 2}
+    labels = next(name for name in found if name.startswith("brimline_context_calls_left"))
+    assert 'user="ada",team="tools"' in labels
+
+
+def test_ended_and_continued_sessions_are_not_shown() -> None:
+    row, main = live_session(1, 10.0)
+    ended = replace(row, ended_at=900.0), main
+    other, other_main = live_session(2, 10.0)
+    continued = replace(other, became="s3", became_at=900.0), other_main
+    found = fetch_from([ended, continued], IngestCounts())
+    assert "s1" not in found
+    assert "s2" not in found
+
+
+def test_ingest_is_counted_by_path_and_status() -> None:
+    counts = IngestCounts()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        assert counts.pending == (scope["path"] == "/v1/logs")
+        if scope["query_string"] == b"fail":
+            raise RuntimeError
+        await send({"type": "http.response.start", "status": 415})
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"12345"}
+
+    async def send(message: Message) -> None:
+        pass
+
+    async def run() -> None:
+        meter = IngestMeter(app, counts, ["/v1/logs"])
+        for path, query in (("/v1/logs", b""), ("/v1/sessions", b""), ("/v1/logs", b"fail")):
+            scope = {"type": "http", "path": path, "query_string": query}
+            with suppress(RuntimeError):
+                await meter(scope, receive, send)
+
+    asyncio.run(run())
+    found = values(fetch_from([], counts))
+    assert found['brimline_ingest_requests_total{path="/v1/logs",status="4xx"}'] == 1
+    assert found['brimline_ingest_requests_total{path="/v1/logs",status="5xx"}'] == 1
+    assert found['brimline_ingest_bytes_total{path="/v1/logs"}'] == 10
+    assert found["brimline_ingest_pending"] == 0
 
 
 def test_text_escapes_labels() -> None:

@@ -16,7 +16,7 @@ from brimline.store.base import (
     Write,
 )
 from brimline.store.memory import MemoryStore
-from brimline.store.metered import BUCKETS_S, MeteredStore, WriteCounts
+from brimline.store.metered import BUCKETS_S, MAX_SERIES, MeteredStore, WriteCounts
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, SignalRow
 
 SESSION = PutSession(SessionRow("s1", "claude", 1.0))
@@ -53,6 +53,33 @@ def test_calls_and_misses() -> None:
     assert counts.calls == {"claude": 4}
     assert sum(counts.misses.values()) == 1
     assert counts.missed_tokens["claude"] == pytest.approx(21_000, rel=0.01)
+
+
+def test_agent_of_a_session_that_is_stored_already_is_known() -> None:
+    store = MemoryStore()
+    asyncio.run(store.write([SESSION]))
+    metered = MeteredStore(store)
+    asyncio.run(metered.write([SESSION, call(0, 0, 20_000)]))
+    assert metered.counts.calls == {"claude": 1}
+
+
+def test_number_of_series_is_bounded() -> None:
+    """Clients choose names of agents, triggers and levels: what is too many is counted as other."""
+    count = MAX_SERIES + 5
+    writes: list[Write] = []
+    for number in range(count):
+        id = f"s{number}"
+        writes += [
+            PutSession(SessionRow(id, f"agent {number}", 1.0)),
+            PutCall(CallRow(id, "main", "c", 0, 0, 1, 1, 1, 1)),
+            PutCompaction(CompactionRow(id, "main", 0, trigger=f"trigger {number}")),
+            RecordSignal(SignalRow(id, "main", 0, "level", 1.0, float(number))),
+        ]
+    counts = counts_of(writes)
+    for counter in (counts.calls, counts.compactions, counts.signals):
+        assert len(counter) == MAX_SERIES + 1
+        assert sum(counter.values()) == count
+    assert counts.calls["other"] == 5
 
 
 def test_compaction_counts_once() -> None:

@@ -29,6 +29,7 @@ from brimline.server.api.app import DaemonRoutes, HookRoutes, create_app
 from brimline.server.api.broadcast import ChangeBroadcaster
 from brimline.server.api.event_stream import StreamRoutes
 from brimline.server.api.history import HistoryRoutes, read_history
+from brimline.server.api.ingest_meter import IngestCounts, IngestMeter, ingest_paths
 from brimline.server.api.legacy_endpoints import LEGACY_PATHS, LegacyRoutes
 from brimline.server.api.metrics import MetricsRoutes
 from brimline.server.api.responses import Routes
@@ -216,9 +217,10 @@ class Daemon:
         output: TelemetryOutput,
     ) -> Starlette:
         cache = cache_dir(self._settings, self._places.env, self._places.home)
+        ingest = IngestCounts()
         parts: list[Routes] = [
             DaemonRoutes(partial(self._status, dispatcher), self.stop, access),
-            MetricsRoutes(store, monitor, partial(self._status, dispatcher)),
+            MetricsRoutes(store, partial(self._status, dispatcher), ingest, output),
             TranscriptRoutes(monitor, self._places),
             sessions,
             HistoryRoutes(store, partial(read_history, self._places, cache)),
@@ -229,7 +231,9 @@ class Daemon:
         ]
         is_open = self._settings.daemon.context_usage_without_secret
         open_paths = LEGACY_PATHS if is_open else ()
-        return create_app(store, parts, access, open_paths)
+        app = create_app(store, parts, access, open_paths)
+        app.add_middleware(IngestMeter, counts=ingest, paths=ingest_paths(parts))
+        return app
 
     def _socket_path(self, name: str) -> Path:
         return socket_path(self.state, os.getuid(), name)

@@ -189,6 +189,10 @@ class Store(Protocol):
 
     async def threads(self, session: str | None = None) -> list[ThreadRow]: ...
 
+    async def main_threads(self, seen_since: float) -> list[tuple[SessionRow, ThreadRow]]:
+        """The sessions seen since a time that have a main thread, with it, in any order."""
+        ...
+
     async def calls(self, session: str, thread: str | None = None) -> list[CallRow]:
         """The calls of a session, by thread, in their order."""
         ...

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import asdict, replace
 
+from brimline.events import MAIN
 from brimline.inbox import PENDING_STATES, Message
 from brimline.store.base import (
     CancelMessages,
@@ -69,6 +70,11 @@ class MemoryStore:
     async def threads(self, session: str | None = None) -> list[ThreadRow]:
         rows = [row for row in self._threads.values() if session in (None, row.session)]
         return sorted(rows, key=lambda row: (row.session, row.thread))
+
+    async def main_threads(self, seen_since: float) -> list[tuple[SessionRow, ThreadRow]]:
+        rows = [row for row in self._sessions.values() if row.seen_at >= seen_since]
+        mains = [(row, self._threads.get((row.id, MAIN))) for row in rows]
+        return [(row, main) for row, main in mains if main is not None]
 
     async def calls(self, session: str, thread: str | None = None) -> list[CallRow]:
         rows = [row for row in self._calls.values() if row.session == session]

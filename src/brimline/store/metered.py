@@ -3,7 +3,8 @@
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from brimline.bounded_dict import BoundedDict
 from brimline.cache_misses import MissFinder
@@ -30,7 +31,10 @@ from brimline.store.rows import (
 
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 MAX_SESSIONS = 10_000  # whose agents and caches are remembered
-UNKNOWN = "unknown"
+MAX_SERIES = 200  # of a metric: clients choose names of agents, triggers and levels
+UNKNOWN, OTHER = "unknown", "other"
+
+KeyT = TypeVar("KeyT", bound=Hashable)
 
 
 class WriteCounts:
@@ -55,18 +59,23 @@ class WriteCounts:
         self.write_seconds += seconds
         self.write_buckets[bisect_left(BUCKETS_S, seconds)] += 1
 
+    def note_agents(self, writes: Iterable[Write]) -> None:
+        """Remember the agents of sessions, also of those that were stored already."""
+        for write in writes:
+            if isinstance(write, PutSession):
+                self._agents[write.row.id] = write.row.agent
+
     def add(self, write: Write) -> None:
         """Count a write that had an effect."""
         match write:
-            case PutSession(row):
-                self._agents[row.id] = row.agent
             case PutCall(row):
                 self._add_call(row)
             case PutCompaction(row):
                 self._add_compaction(row)
             case RecordSignal(signal, messages):
                 agent = self._agents.get(signal.session, UNKNOWN)
-                self.signals[agent, signal.kind, signal.level] += 1
+                key = agent, signal.kind, signal.level
+                self.signals[bounded(self.signals, key, (OTHER, signal.kind, 0.0))] += 1
                 self.messages["queued"] += len(messages)
             case QueueMessage():
                 self.messages["queued"] += 1
@@ -80,7 +89,8 @@ class WriteCounts:
         if key not in self._compacted:  # else its `after` is known now
             self._compacted[key] = True
             agent = self._agents.get(row.session, UNKNOWN)
-            self.compactions[agent, row.trigger or UNKNOWN] += 1
+            key = agent, row.trigger or UNKNOWN
+            self.compactions[bounded(self.compactions, key, (OTHER, OTHER))] += 1
 
     def _add_call(self, row: CallRow) -> None:
         """Count a call, and its cache miss; a later copy of a call is not counted."""
@@ -89,15 +99,20 @@ class WriteCounts:
         if place <= last:
             return
         self._calls[key] = finder, place
-        agent = self._agents.get(row.session, UNKNOWN)
+        agent = bounded(self.calls, self._agents.get(row.session, UNKNOWN), OTHER)
         self.calls[agent] += 1
         is_new_cycle = last[0] not in (-1, row.cycle)
         change = "compaction" if is_new_cycle else None
         miss = finder.add(Call(id=row.call, usage=row.usage, model=row.model, at=row.at), change)
         if miss is not None:
-            self.misses[agent, miss.cause] += 1
+            self.misses[agent, miss.cause] += 1  # causes are few
             self.missed_tokens[agent] += miss.tokens
             self.missed_cost[agent] = self.missed_cost.get(agent, 0.0) + (miss.cost or 0.0)
+
+
+def bounded(counts: Mapping[KeyT, float], key: KeyT, other: KeyT) -> KeyT:
+    """Return the key, or another one if there are too many keys already."""
+    return key if key in counts or len(counts) < MAX_SERIES else other
 
 
 class MeteredStore:
@@ -116,6 +131,7 @@ class MeteredStore:
         finally:
             self.counts.pending_writes -= 1
         self.counts.add_time(self._clock() - began)
+        self.counts.note_agents(writes)
         for write, has_effect in zip(writes, effects, strict=True):
             if has_effect:
                 self.counts.add(write)
@@ -129,6 +145,9 @@ class MeteredStore:
 
     async def threads(self, session: str | None = None) -> list[ThreadRow]:
         return await self._store.threads(session)
+
+    async def main_threads(self, seen_since: float) -> list[tuple[SessionRow, ThreadRow]]:
+        return await self._store.main_threads(seen_since)
 
     async def calls(self, session: str, thread: str | None = None) -> list[CallRow]:
         return await self._store.calls(session, thread)

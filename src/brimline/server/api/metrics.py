@@ -2,17 +2,20 @@
 
 import os
 import time
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from heapq import nlargest
 from typing import TypeVar, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from brimline.events import MAIN
-from brimline.monitor.monitor import Monitor
+from brimline.server.api.ingest_meter import IngestCounts
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.schemas import DaemonStatus
+from brimline.server.export.output import TelemetryOutput
+from brimline.server.live_sessions import LIVE_S, is_live
 from brimline.server.prometheus_text import (
     CONTENT_TYPE,
     Metric,
@@ -21,13 +24,14 @@ from brimline.server.prometheus_text import (
     histogram_samples,
     render,
 )
-from brimline.store.metered import BUCKETS_S, MeteredStore
+from brimline.store.metered import BUCKETS_S, OTHER, MeteredStore
 from brimline.store.rows import SessionRow, ThreadRow
 from brimline.uplink.status import UplinkStatus
 
-LIVE_S = 3_600.0  # a session that was seen within this time is live
 MAX_SESSIONS = 200  # with samples of their own, the fullest: every session is a new time series
+MAX_AGENTS = 50  # with samples of their own, the most frequent: clients choose their names
 NEAR_LIMIT_PERCENT = 80.0
+FILL_BOUNDS_PERCENT = (50, 80, 90, 100)
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
@@ -41,60 +45,26 @@ class MetricsRoutes:
     def __init__(
         self,
         store: MeteredStore,
-        monitor: Monitor,
         status: Callable[[], DaemonStatus],
+        ingest: IngestCounts,
+        output: TelemetryOutput,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._store, self._monitor = store, monitor
+        self._store, self._ingest, self._output = store, ingest, output
         self._status, self._clock = status, clock
 
     async def metrics(self, request: Request) -> Response:
         now = self._clock()
-        rows = [row for row in await self._store.sessions() if _is_live(row, now)]
-        threads = {row.session: row for row in await self._store.threads() if row.thread == MAIN}
+        recent = await self._store.main_threads(now - LIVE_S)
+        live = [(row, main) for row, main in recent if is_live(row, now)]
         pending = len(await self._store.pending_messages())
-        live = [(row, threads[row.id]) for row in rows if row.id in threads]
-        metrics = [*self._session_metrics(live), *self._counters(pending)]
-        return Response(render(metrics), media_type=CONTENT_TYPE)
-
-    def _session_metrics(self, live: list[tuple[SessionRow, ThreadRow]]) -> Iterable[Metric]:
-        agents = Counter(row.agent for row, _ in live)
-        near = Counter(
-            row.agent for row, main in live if (main.percent_of_limit or 0.0) >= NEAR_LIMIT_PERCENT
-        )
-        yield _labelled("sessions", "Live sessions.", ("agent",), agents)
-        about = f"Live sessions at {NEAR_LIMIT_PERCENT:g} % of their limit or more."
-        near_by_agent = {agent: near[agent] for agent in agents}
-        yield _labelled("sessions_near_limit", about, ("agent",), near_by_agent)
-        live = sorted(live, key=lambda pair: pair[1].percent_of_limit or 0.0, reverse=True)
-        shown = [(_labels(row, main), row, main) for row, main in live[:MAX_SESSIONS]]
-        figures: list[tuple[str, str, Callable[[SessionRow, ThreadRow], float | None]]] = [
-            ("context_tokens", "What the last call sent.", lambda _, main: main.sent),
-            ("context_window_tokens", "The size of the window.", lambda _, main: main.window),
-            ("context_limit_tokens", "Where the client compacts.", lambda _, main: main.limit),
-            (
-                "context_fill_ratio",
-                "What the last call sent, of the window.",
-                lambda _, main: _ratio(main.percent_raw),
-            ),
-            (
-                "context_limit_fill_ratio",
-                "What the next call starts with, of the limit.",
-                lambda _, main: _ratio(main.percent_of_limit),
-            ),
-            ("context_calls_left", "A forecast until the limit.", self._calls_left),
+        metrics = [
+            *_session_metrics(live),
+            *self._counters(pending),
+            *_ingest_metrics(self._ingest),
+            *_output_metrics(self._output),
         ]
-        for name, about, figure in figures:
-            samples = [
-                Sample(value, labels)
-                for labels, row, main in shown
-                if (value := figure(row, main)) is not None
-            ]
-            yield Metric(f"brimline_{name}", "gauge", about, samples)
-
-    def _calls_left(self, row: SessionRow, main: ThreadRow) -> float | None:
-        left = self._monitor.calls_left(row.id)
-        return left.calls if left else None
+        return Response(render(metrics), media_type=CONTENT_TYPE)
 
     def _counters(self, pending_messages: int) -> list[Metric]:
         counts, status = self._store.counts, self._status()
@@ -152,8 +122,87 @@ def _uplink_metrics(uplink: UplinkStatus) -> Iterable[Metric]:
     yield _single("uplink_received_total", "Messages and documents received.", uplink.received)
 
 
-def _is_live(row: SessionRow, now: float) -> bool:
-    return not row.has_ended and now - row.seen_at <= LIVE_S
+def _session_metrics(live: list[tuple[SessionRow, ThreadRow]]) -> Iterable[Metric]:
+    agents = Counter(row.agent for row, _ in live)
+    shown_agents = {agent for agent, _ in agents.most_common(MAX_AGENTS)}
+    fills = Counter[tuple[str, str]]()
+    sessions, near = Counter[str](), Counter[str]()
+    for row, main in live:
+        agent = row.agent if row.agent in shown_agents else OTHER
+        sessions[agent] += 1
+        near[agent] += (main.percent_of_limit or 0.0) >= NEAR_LIMIT_PERCENT
+        fills[agent, _fill_range(main.percent_of_limit)] += 1
+    yield _labelled("sessions", "Live sessions.", ("agent",), sessions)
+    about = f"Live sessions at {NEAR_LIMIT_PERCENT:g} % of their limit or more."
+    yield _labelled("sessions_near_limit", about, ("agent",), near)
+    about = "Live sessions, by the percentage of the limit that their next call starts with."
+    yield _labelled("sessions_by_fill", about, ("agent", "fill"), fills)
+    fullest = nlargest(MAX_SESSIONS, live, key=lambda pair: pair[1].percent_of_limit or 0.0)
+    shown = [(_labels(row, main), main) for row, main in fullest]
+    figures: list[tuple[str, str, Callable[[ThreadRow], float | None]]] = [
+        ("context_tokens", "What the last call sent.", lambda main: main.sent),
+        ("context_window_tokens", "The size of the window.", lambda main: main.window),
+        ("context_limit_tokens", "Where the client compacts.", lambda main: main.limit),
+        (
+            "context_fill_ratio",
+            "What the last call sent, of the window.",
+            lambda main: _ratio(main.percent_raw),
+        ),
+        (
+            "context_limit_fill_ratio",
+            "What the next call starts with, of the limit.",
+            lambda main: _ratio(main.percent_of_limit),
+        ),
+        ("context_calls_left", "A forecast until the limit.", lambda main: main.calls_left),
+    ]
+    for name, about, figure in figures:
+        samples = [
+            Sample(value, labels) for labels, main in shown if (value := figure(main)) is not None
+        ]
+        yield Metric(f"brimline_{name}", "gauge", about, samples)
+
+
+def _fill_range(percent: float | None) -> str:
+    """Return the range of FILL_BOUNDS_PERCENT that a percentage is in, as text."""
+    if percent is None:
+        return "unknown"
+    place = bisect_right(FILL_BOUNDS_PERCENT, percent)
+    if place == len(FILL_BOUNDS_PERCENT):
+        return f"{FILL_BOUNDS_PERCENT[-1]}+"
+    return f"{(0, *FILL_BOUNDS_PERCENT)[place]}-{FILL_BOUNDS_PERCENT[place]}"
+
+
+def _ingest_metrics(ingest: IngestCounts) -> list[Metric]:
+    return [
+        _labelled(
+            "ingest_requests_total",
+            "Requests that bring figures.",
+            ("path", "status"),
+            ingest.requests,
+        ),
+        _labelled("ingest_bytes_total", "Their bytes.", ("path",), ingest.received_bytes),
+        _single("ingest_pending", "Those that are being answered.", ingest.pending),
+    ]
+
+
+def _output_metrics(output: TelemetryOutput) -> list[Metric]:
+    exporter, forwarder = output.exporter, output.forwarder
+    exported: dict[str, int] = {"reading": 0, "signal": 0}
+    dropped: dict[str, int] = {"reading": 0, "signal": 0, "request": 0}
+    if exporter is not None:
+        exported |= exporter.exported
+        dropped |= exporter.dropped
+    if forwarder is not None:
+        dropped["request"] = forwarder.dropped
+    retries = exporter.retries if exporter else 0
+    forwarded, waiting = (forwarder.forwarded, forwarder.waiting) if forwarder else (0, 0)
+    return [
+        _labelled("telemetry_exported_total", "Exported by OTLP.", ("kind",), exported),
+        _labelled("telemetry_dropped_total", "Lost on the way out.", ("kind",), dropped),
+        _single("telemetry_retries_total", "Exports that failed for now.", retries),
+        _single("telemetry_forwarded_total", "Requests passed on.", forwarded),
+        _single("telemetry_forward_pending", "Requests to pass on.", waiting),
+    ]
 
 
 def _labels(row: SessionRow, main: ThreadRow) -> dict[str, str]:
@@ -163,6 +212,8 @@ def _labels(row: SessionRow, main: ThreadRow) -> dict[str, str]:
         "host": row.host or "",
         "model": main.model or "",
         "project": os.path.basename(row.project or ""),
+        "user": row.user or "",
+        "team": row.team or "",
     }
 
 

@@ -20,6 +20,7 @@ from brimline.server.export.otlp_messages import (
     encode_metrics,
     encode_records,
 )
+from brimline.server.live_sessions import LIVE_S, is_live
 from brimline.server.retry import growing_pauses
 from brimline.store.base import PutCursor, Store
 from brimline.store.rows import SessionRow, SignalRow, ThreadRow
@@ -27,10 +28,9 @@ from brimline.store.rows import SessionRow, SignalRow, ThreadRow
 CURSOR = "telemetry export"
 EXPORT_INTERVAL_S = 5.0
 REPEAT_INTERVAL_S = 60.0  # of unchanged readings: backends drop a series after some minutes
-LIVE_S = 3_600.0  # a session that was seen within this time is live
 MAX_SIGNAL_AGE_S = 86_400.0  # backends refuse older records
 MAX_SIGNALS = MAX_READINGS = 500  # in one request
-MAX_SINGLE_READS = 200  # for more sessions, reading whole tables is faster
+MAX_SINGLE_READS = 200  # for more sessions, reading all live ones at once is faster
 
 ExportedKind: TypeAlias = Literal["reading", "signal"]
 
@@ -132,35 +132,29 @@ class TelemetryExporter:
     async def _update_live(self, now: float) -> None:
         """Read the sessions that changed since the last time, and drop those that are over."""
         changes = await self._store.changes(self._mark)
-        for session, main in await self._read([id for _, id in changes]):
+        for session, main in await self._read([id for _, id in changes], now):
             before = self._live.get(session.id)
             self._live[session.id] = session, main
             if before is None or before[1] != main:
                 self._changed.add(session.id)
         if changes:
             self._mark = changes[-1][0]
-        over = [id for id, (row, _) in self._live.items() if not _is_live(row, now)]
+        over = [id for id, (row, _) in self._live.items() if not is_live(row, now)]
         for id in over:
             del self._live[id]
             self._changed.discard(id)
 
-    async def _read(self, ids: Sequence[str]) -> list[tuple[SessionRow, ThreadRow]]:
-        """Return these sessions with their main threads, as far as they have one."""
+    async def _read(self, ids: Sequence[str], now: float) -> list[tuple[SessionRow, ThreadRow]]:
+        """Return these sessions with their main threads, or all that are live if they are many."""
         if len(ids) > MAX_SINGLE_READS:
-            sessions, threads = await self._store.sessions(), await self._store.threads()
-        else:
-            found = [await self._store.session(id) for id in ids]
-            sessions = [row for row in found if row is not None]
-            threads = [row for id in ids for row in await self._store.threads(id)]
+            return await self._store.main_threads(now - LIVE_S)
+        found = [await self._store.session(id) for id in ids]
+        threads = [row for id in ids for row in await self._store.threads(id)]
         mains = {row.session: row for row in threads if row.thread == MAIN}
-        return [(row, mains[row.id]) for row in sessions if row.id in mains]
+        return [(row, mains[row.id]) for row in found if row is not None and row.id in mains]
 
     async def _send(self, kind: ExportedKind, path: str, body: bytes, count: int) -> None:
         if await self._collector.try_to_send(path, JSON_HEADERS, body):
             self.exported[kind] += count
         else:
             self.dropped[kind] += count
-
-
-def _is_live(row: SessionRow, now: float) -> bool:
-    return not row.has_ended and row.continued_as is None and now - row.seen_at <= LIVE_S

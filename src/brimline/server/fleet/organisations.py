@@ -16,6 +16,7 @@ from brimline.server.api.broadcast import ChangeBroadcaster
 from brimline.server.api.event_stream import StreamRoutes
 from brimline.server.api.fleet import FleetRoutes, fill_levels
 from brimline.server.api.identity import AccessScope, find_identity
+from brimline.server.api.ingest_meter import IngestCounts, IngestMeter, ingest_paths
 from brimline.server.api.metrics import MetricsRoutes
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import RequestRefused, Routes, json_response
@@ -100,11 +101,12 @@ class Organisation:
         self._store = store = MeteredStore(opened)
         self._output = output = TelemetryOutput(settings.telemetry, opened, name)
         self._monitor = monitor = Monitor(store, time.time, rules, shared=True)
+        ingest = IngestCounts()
         views = Views(store, monitor, rules)
         cache = SessionCache(store, views)
         parts: Sequence[Routes] = (
             ServerRoutes(lambda: status),
-            MetricsRoutes(store, monitor, lambda: status),
+            MetricsRoutes(store, lambda: status, ingest, output),
             SessionReadRoutes(store, monitor, views, cache, None),
             ActionRoutes(store, monitor, database.audit),
             StreamRoutes(cache, ChangeBroadcaster(cache, stopping)),
@@ -113,6 +115,7 @@ class Organisation:
             UplinkRoutes(store),
         )
         self.app: Starlette = create_api(store, parts, check_scope)
+        self.app.add_middleware(IngestMeter, counts=ingest, paths=ingest_paths(parts))
 
     def start(self) -> None:
         """Start what runs in the background."""

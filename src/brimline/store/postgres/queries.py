@@ -2,6 +2,7 @@
 
 from typing import Generic
 
+from brimline.store.main_threads import select_main_threads
 from brimline.store.postgres import statements as sql
 from brimline.store.postgres.statements import RowT, Table
 
@@ -31,6 +32,9 @@ _OF_SESSION = f"session = $2 AND day = {sql.DAY_OF_SESSION}"
 SESSIONS = Query(sql.SESSIONS, order="ORDER BY seen_at DESC, id")
 SESSION = Query(sql.SESSIONS, "id = $2")
 THREADS = SessionQuery(sql.THREADS, "ORDER BY session, thread")
+MAIN_THREADS = select_main_threads(
+    "AND t.organisation = $1 WHERE s.organisation = $1 AND s.seen_at >= $2"
+)
 CALLS = Query(sql.CALLS, _OF_SESSION, "ORDER BY thread, cycle, seq, call")
 CALLS_OF_THREAD = Query(sql.CALLS, f"{_OF_SESSION} AND thread = $3", "ORDER BY cycle, seq, call")
 COMPACTIONS = SessionQuery(sql.COMPACTIONS, "ORDER BY session, thread, cycle")

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from brimline.inbox import Message
 from brimline.store.base import ForgetSessions, Write
 from brimline.store.failures import StoreFailed
+from brimline.store.main_threads import SESSION_COLUMNS
 from brimline.store.postgres import DEFAULT_ORGANISATION
 from brimline.store.postgres import queries as query
 from brimline.store.postgres import statements as sql
@@ -73,6 +74,14 @@ class PostgresStore:
 
     async def threads(self, session: str | None = None) -> list[ThreadRow]:
         return await self._select_of(query.THREADS, session)
+
+    async def main_threads(self, seen_since: float) -> list[tuple[SessionRow, ThreadRow]]:
+        records = await self._fetch(query.MAIN_THREADS, seen_since)
+        values = map(tuple, records)
+        return [
+            (SessionRow(*each[:SESSION_COLUMNS]), ThreadRow(*each[SESSION_COLUMNS:]))
+            for each in values
+        ]
 
     async def calls(self, session: str, thread: str | None = None) -> list[CallRow]:
         if thread is None:

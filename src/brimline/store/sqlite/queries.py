@@ -3,7 +3,8 @@
 import sqlite3
 from typing import Generic
 
-from brimline.store.rows import CallRow, SignalRow
+from brimline.store.main_threads import SESSION_COLUMNS, select_main_threads
+from brimline.store.rows import CallRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.sqlite import statements as sql
 from brimline.store.sqlite.statements import RowT, Table
 
@@ -63,6 +64,18 @@ LAST_HANDOFFS = Query(
     "ORDER BY place DESC",
     _HEADS,
 )
+
+
+_MAIN_THREADS = select_main_threads("WHERE s.seen_at >= ?")
+
+
+def main_threads(
+    connection: sqlite3.Connection, seen_since: float
+) -> list[tuple[SessionRow, ThreadRow]]:
+    selected = connection.execute(_MAIN_THREADS, (seen_since,)).fetchall()
+    sessions = sql.SESSIONS.rows(each[:SESSION_COLUMNS] for each in selected)
+    threads = sql.THREADS.rows(each[SESSION_COLUMNS:] for each in selected)
+    return list(zip(sessions, threads, strict=True))
 
 
 def signals_after(

@@ -88,6 +88,9 @@ class SqliteStore:
     async def threads(self, session: str | None = None) -> list[ThreadRow]:
         return await self._read(query.THREADS, session)
 
+    async def main_threads(self, seen_since: float) -> list[tuple[SessionRow, ThreadRow]]:
+        return await self._read(query.main_threads, seen_since)
+
     async def calls(self, session: str, thread: str | None = None) -> list[CallRow]:
         if thread is None:
             return await self._read(query.CALLS, session)

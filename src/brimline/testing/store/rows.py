@@ -265,3 +265,16 @@ async def signals_are_read_on_from_a_position(store: Store) -> None:
     assert await store.signals_after(read[-1][0], 10) == []
     await store.write([PutSession(session("b")), ForgetSessions(9.0), RecordSignal(rows[3])])
     assert [row for _, row in await store.signals_after(read[-1][0], 10)] == [rows[3]]
+
+
+@check
+async def main_threads_of_recent_sessions(store: Store) -> None:
+    """A session is there with its main thread if it was seen since the time, and has one."""
+    sessions = [session("old", 1.0), session("now", 5.0), session("without", 6.0)]
+    await store.write([PutSession(row) for row in sessions])
+    mains = [thread(0, 1, sent=7, session=row.id) for row in sessions[:2]]
+    subagent = msgspec.structs.replace(thread(0, 1, session="without"), thread="a-1")
+    await store.write([PutThread(row) for row in (*mains, subagent)])
+    assert await store.main_threads(5.0) == [(sessions[1], mains[1])]
+    found = sorted(await store.main_threads(0.0), key=lambda pair: pair[0].id)
+    assert found == [(sessions[1], mains[1]), (sessions[0], mains[0])]
