@@ -56,7 +56,7 @@ types: setup
 NO_QUICK_TESTS := --ignore=tests/sdk --ignore=tests/web  # importing the SDKs takes 4 s
 
 quick: setup
-	BRIMLINE_TEST_PRELOAD=1 $(BIN)/python -m pytest -q -n 2 --timeout=60 -m "not slow and not clients" $(NO_QUICK_TESTS) --hypothesis-profile=quick
+	$(BIN)/python -m pytest -q -n 2 --timeout=60 -m "not slow and not clients" $(NO_QUICK_TESTS) --hypothesis-profile=quick
 
 test: style  ## Everything that CI runs
 	@$(MAKE) --no-print-directory -j 2 web types catalogue-check

@@ -42,6 +42,7 @@ def main(arguments: list[str]) -> int:
     code = coverage("run", "-m", "pytest", *options, *arguments)
     if code:
         return code
+    coverage("run", f"--source={ROOT / 'src' / 'brimline'}", "-m", "brimline", "--version")
     coverage("combine", "-q")
     pure = ",".join(f"src/brimline/{path}" for path in PURE)
     print(f"\nModules without I/O ({PURE_PERCENT} % required):", flush=True)

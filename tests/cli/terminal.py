@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from preloaded import run_brimline
+from preloaded import run_brimline, run_process
 
 Json = dict[str, Any]
 PATIENCE_S = 120  # generous: a busy machine is slow, not wrong
@@ -144,6 +144,11 @@ class User:
             timeout=PATIENCE_S,
             first=first,
         )
+        return Completed(completed.returncode, completed.stdout.decode(), completed.stderr.decode())
+
+    def start(self, *arguments: str) -> Completed:
+        """Run a command as a process of its own, which imports its modules itself."""
+        completed = run_process(arguments, env=self.env, timeout=PATIENCE_S, cwd=self.cwd)
         return Completed(completed.returncode, completed.stdout.decode(), completed.stderr.decode())
 
     def on_terminal(

@@ -144,9 +144,34 @@ def test_help_of_inspect_lists_targets_and_options(user: User) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_its_own_help(user: User, command: str) -> None:
-    completed = user.run(command, "--help")
+    completed = user.start(command, "--help")
     assert (completed.code, completed.err) == (0, "")
     assert completed.lines[0].startswith(f"usage: brimline {command}")
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("status", 0),
+        ("inspect aaa", 0),
+        ("explain aaa", 0),
+        ("report", 0),
+        ("windows", 0),
+        ("inbox", 2),
+        ("send aaa Stop.", 2),
+        ("handoff --draft aaa", 0),
+        ("setup --dry-run", 0),
+        ("doctor", 0),
+        ("baseline", 2),
+    ],
+)
+def test_command_works_as_a_process_of_its_own(user: User, command: str, code: int) -> None:
+    """The other tests run commands in forks of a process that has imported all of them."""
+    prompt = user.record("user", message={"role": "user", "content": "Fix the parser."})
+    user.session("aaa", prompt, user.call("m1", 5_000))
+    completed = user.start(*command.split())
+    assert completed.code == code, completed
+    assert "Traceback" not in completed.err
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, ""])
