@@ -92,7 +92,8 @@ def start_opencode(place: Place) -> ClientCommand:
     name = f"fake/{opencode.MODEL}"
     config = {"provider": {"fake": provider}, "model": name, "small_model": name}
     variables = {"OPENCODE_CONFIG_CONTENT": json.dumps(config | {"autoupdate": False})}
-    return ClientCommand([require("opencode")], opencode.ENVIRONMENT | variables)
+    environment = opencode.ENVIRONMENT | opencode.NO_MODELS | variables
+    return ClientCommand([require("opencode")], environment)
 
 
 CLIENTS: dict[str, Callable[[Place], ClientCommand]] = {

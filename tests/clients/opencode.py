@@ -14,7 +14,10 @@ from .run import ClientRun, Place, run_client
 
 MODEL = "fake-claude"
 ENVIRONMENT = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+# Reading its list of thousands of models takes opencode 1.18.18 a quarter of a run's CPU time.
+NO_MODELS = {"OPENCODE_MODELS_PATH": str(Path(__file__).with_name("no_models.json"))}
 DATABASE = ".local/share/opencode/opencode.db"
+LOGIN = ".local/share/opencode/auth.json"
 EXPORT = "opencode export"
 PLUGIN_LOCK = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "1.18.18"}}}}
 COST = {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75}
@@ -51,7 +54,7 @@ def write_plugin_lock(place: Place) -> None:
 
 def write_openai_login(place: Place, login: Mapping[str, object]) -> None:
     """Sign in to opencode's own provider `openai`, whose requests then go to the fake model."""
-    file = place.home / ".local/share/opencode/auth.json"
+    file = place.home / LOGIN
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"openai": login}), encoding="utf-8")
     plugin = place.home / ".config/opencode/plugins/redirect.js"
@@ -68,15 +71,17 @@ def run_opencode(
     environment: Mapping[str, str] | None = None,
 ) -> ClientRun:
     """Run one turn; `-c` continues the last session of the folder."""
+    place = Place(folder)
+    models = {} if (place.home / LOGIN).exists() else NO_MODELS
     command = [require("opencode"), "run", "--format", "json", "--print-logs"]
     command += [*arguments, prompt]
     config = {"OPENCODE_CONFIG_CONTENT": json.dumps(_config(window, package))}
     return run_client(
         "opencode",
         command,
-        Place(folder),
+        place,
         scenario,
-        environment=ENVIRONMENT | config | dict(environment or {}),
+        environment=ENVIRONMENT | models | config | dict(environment or {}),
         transcripts=DATABASE,
     )
 
@@ -89,7 +94,7 @@ def export_opencode(run: ClientRun, folder: Path) -> ClientRun:
         [require("opencode"), "export", str(session)],
         Place(folder),
         Scenario(),
-        environment=ENVIRONMENT,
+        environment=ENVIRONMENT | NO_MODELS,
         transcripts=DATABASE,
     )
 

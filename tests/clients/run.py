@@ -165,7 +165,9 @@ def _run_until_exit(
     command_line: Sequence[str], folder: Path, stream: Path, errors: Path, timeout: float
 ) -> int:
     """Run until the end or the timeout, and kill the whole process group."""
-    server_environment = os.environ | {"PYTHONPATH": str(SOURCES)}
+    # Without coverage, with which the fake model takes 0.2 s longer to start.
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("COVERAGE_PROCESS_")}
+    server_environment = plain | {"PYTHONPATH": str(SOURCES)}
     with stream.open("wb") as out, errors.open("wb") as err:
         process = subprocess.Popen(
             command_line,
