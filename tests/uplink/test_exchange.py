@@ -7,9 +7,18 @@ import pytest
 from msgspec.structs import replace
 
 from brimline.inbox import PENDING_STATES, Message
-from brimline.store.base import MarkMessage, PutHandoff, PutSession, RecordSignal, UseHandoff
-from brimline.store.rows import HandoffRow, SessionRow, SignalRow
-from brimline.uplink.collector import RECENT_S
+from brimline.store.base import (
+    ClaimSession,
+    MarkMessage,
+    PutCall,
+    PutHandoff,
+    PutSession,
+    PutThread,
+    RecordSignal,
+    UseHandoff,
+)
+from brimline.store.rows import HandoffRow, SessionRow, SignalRow, ThreadRow
+from brimline.uplink.collector import RECENT_S, TELEMETRY_HOLD_S
 from brimline.uplink.exchange import POLL_INTERVAL_S
 from brimline.uplink.protocol import UplinkBatch, UplinkSession
 from brimline.uplink.sender import UplinkFailed
@@ -324,5 +333,42 @@ def test_rows_are_stored_for_the_session_that_they_are_part_of(path: Path) -> No
         await machine.sender.routes.take(UplinkBatch("m1", sessions=[session]))
         assert await machine.server.calls("foreign") == []
         assert [row.call for row in await machine.server.calls("s")] == ["c7"]
+
+    use_machine(path, use)
+
+
+def test_telemetry_waits_until_no_transcript_can_replace_it(path: Path) -> None:
+    """The calls have other ids in the transcript: at the server they would count twice."""
+
+    async def use(machine: Machine) -> None:
+        main = ThreadRow("s", "main", 0, 1, "telemetry", "measured", sent=1, calls=1)
+        first = replace(call_row(1), call="req_1", at=machine.now - 1)
+        row = SessionRow("s", "claude", machine.now)
+        await machine.store.write([PutSession(row), PutThread(main), PutCall(first)])
+        copilot = replace(row, id="other", agent="copilot")  # of it there is nothing else
+        thread, call = replace(main, session="other"), replace(first, session="other")
+        await machine.store.write([PutSession(copilot), PutThread(thread), PutCall(call)])
+        await machine.call(1, session="later")
+        await machine.uplink.exchange()
+        assert {row.id for row in await machine.server.sessions()} == {"other", "later"}
+        machine.restart()
+        machine.now += TELEMETRY_HOLD_S
+        await machine.uplink.exchange()
+        assert [row.call for row in await machine.server.calls("s")] == ["req_1"]
+
+    use_machine(path, use)
+
+
+def test_transcript_replaces_telemetry_before_it_is_sent(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        main = ThreadRow("s", "main", 0, 1, "telemetry", "measured", sent=1, calls=1)
+        first = replace(call_row(1), call="req_1", at=machine.now - 1)
+        row = SessionRow("s", "claude", machine.now)
+        await machine.store.write([PutSession(row), PutThread(main), PutCall(first)])
+        await machine.uplink.exchange()
+        await machine.store.write([ClaimSession("s", "local")])
+        await machine.call(1)
+        await machine.uplink.exchange()
+        assert [row.call for row in await machine.server.calls("s")] == ["c1"]
 
     use_machine(path, use)

@@ -13,7 +13,9 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
+from brimline.agents import agent_names
 from brimline.bounded_dict import BoundedDict
+from brimline.monitor.snapshot import TELEMETRY
 from brimline.settings import UplinkSettings
 from brimline.store.base import PutCursor, Store
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
@@ -27,6 +29,8 @@ from brimline.uplink.protocol import UplinkHandoff, UplinkSession, UplinkSignal
 from brimline.uplink.received import find_delivered, server_id
 
 RECENT_S = 7 * 86_400.0  # a server that is new to this machine gets the sessions of this time
+# By then, a session of telemetry whose transcript is on this machine has its calls from there.
+TELEMETRY_HOLD_S = 60.0
 MAX_SESSIONS = 1_000  # whose acknowledged rows are remembered
 
 SentRow: TypeAlias = ThreadRow | CallRow | CompactionRow | UplinkSignal | UplinkHandoff
@@ -124,9 +128,25 @@ class ChangeCollector:
         while self._waiting:
             mark, id = self._waiting.popleft()
             row = await self._store.session(id)
-            if row is not None and (self._base or row.seen_at >= now - RECENT_S):
+            if row is None or not (self._base or row.seen_at >= now - RECENT_S):
+                continue
+            if not await self._may_be_replaced(row, now):
                 return await self._open(row, mark)
+            self._last = min(self._last, mark - 1)  # it is looked at again in the next round
         return None
+
+    async def _may_be_replaced(self, row: SessionRow, now: float) -> bool:
+        """Return whether a transcript may still take the place of a session's telemetry.
+
+        Its calls have other ids there: at the server, which has both, they would count twice.
+        """
+        if row.agent not in agent_names():
+            return False
+        threads = await self._store.threads(row.id)
+        if not any(each.source == TELEMETRY for each in threads):
+            return False
+        calls = await self._store.calls(row.id)
+        return any(each.at is not None and each.at > now - TELEMETRY_HOLD_S for each in calls[:1])
 
     async def _open(self, row: SessionRow, mark: int) -> SessionPart:
         """Return all rows of a session that the server does not have."""

@@ -108,9 +108,11 @@ class TelemetryRoutes:
         if max(len(reported.session), len(reported.id)) > MAX_ID_CHARS:
             rejected.add(f"an id has more than {MAX_ID_CHARS} characters")
             return
-        row = await self._store.session(reported.session)
-        if row is not None and row.agent != sender.agent:
-            rejected.add(f"session {reported.session!r} belongs to another agent: {row.agent}")
+        known = self._monitor.state_of(reported.session) or await self._store.session(
+            reported.session
+        )
+        if known is not None and known.agent != sender.agent:
+            rejected.add(f"session {reported.session!r} belongs to another agent: {known.agent}")
             return
         event, at = reported.event, plausible_time(reported.event.at, self._monitor.now())
         if event.at is not None:
