@@ -86,3 +86,23 @@ def test_fleet_page_shows_groups_and_asks_for_a_handoff(screen: Screen, tmp_path
     expect(screen.find("shown")).to_have_text("120 sessions")
     page.keyboard.press("f")
     expect(groups).to_have_count(2)  # the choice is kept
+
+
+def test_person_signs_in_by_the_form_and_out_on_the_page(
+    browser: Browser, fleet: tuple[str, str]
+) -> None:
+    address, token = fleet
+    page = browser.new_page()
+    page.goto(address)
+    page.get_by_label("Your token").fill("wrong")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("the token is unknown")).to_be_visible()
+    page.get_by_label("Your token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_test_id("daemon")).to_contain_text("signed in as Ada of acme")
+    (cookie,) = page.context.cookies()
+    assert token not in str(cookie)
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_label("Your token")).to_be_visible()
+    assert page.context.cookies() == []
+    page.close()

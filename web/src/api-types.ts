@@ -512,6 +512,7 @@ export interface components {
             organisation: string;
             actor: string;
             scopes: ("act" | "ingest" | "read")[];
+            can_sign_out: boolean;
         };
         AuditEntry: {
             at: number;

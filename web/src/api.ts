@@ -85,3 +85,8 @@ export async function cancel(id: string, message: string): Promise<void> {
   const path = `${sessionPath(id, "messages")}/${encodeURIComponent(message)}`;
   await request<unknown>(path, { method: "DELETE" });
 }
+
+/** End the sign-in at a fleet's server; it answers with a redirect, which is not followed. */
+export async function signOut(): Promise<void> {
+  await fetch("/sign-out", { method: "POST", redirect: "manual" });
+}

@@ -35,9 +35,9 @@ test("at a local daemon every session can be sent to", () => {
 test("at a fleet's server only the scope act may send, and only to sessions of a machine", () => {
   eventSource.daemon.value = { ...DAEMON, fleet: true };
   expect(mayAct.value).toBe(false);
-  caller.value = { organisation: "acme", actor: "Ada", scopes: ["read"] };
+  caller.value = { organisation: "acme", actor: "Ada", scopes: ["read"], can_sign_out: true };
   expect(mayAct.value).toBe(false);
-  caller.value = { organisation: "acme", actor: "Ada", scopes: ["act", "read"] };
+  caller.value = { ...caller.value, scopes: ["act", "read"] };
   expect(mayAct.value).toBe(true);
   expect(isReachable(view({ machine: null }))).toBe(false);
   expect(isReachable(view({ machine: "m1" }))).toBe(true);

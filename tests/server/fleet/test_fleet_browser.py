@@ -38,7 +38,9 @@ def test_sign_in_turns_a_token_into_a_cookie_until_sign_out(fleet: Fleet) -> Non
     cookie = cookie_of(reply)
     assert token not in cookie["cookie"]
     caller = fleet.ask("GET", "/v1/identity", headers=cookie).json
-    assert caller == {"organisation": "default", "actor": "Ada", "scopes": ["read"]}
+    assert (caller["actor"], caller["scopes"]) == ("Ada", ["read"])
+    assert caller["can_sign_out"]
+    assert not fleet.ask("GET", "/v1/identity", token).json["can_sign_out"]
     assert b"<script" in fleet.ask("GET", "/", headers=cookie).body
     out = fleet.ask("POST", "/sign-out", headers=cookie | OWN_PAGE)
     assert (out.status, "Max-Age=0" in out.headers["set-cookie"]) == (303, True)
@@ -128,7 +130,7 @@ def test_trusted_proxy_names_the_user(fleet: Fleet) -> None:
     user = {"x-forwarded-user": "ada@example.org"}
     caller = ask_behind_proxy(fleet, "GET", "/v1/identity", user).json
     assert (caller["organisation"], caller["actor"]) == ("acme", "ada@example.org")
-    assert caller["scopes"] == ["act", "read"]
+    assert (caller["scopes"], caller["can_sign_out"]) == (["act", "read"], False)
     assert ask_behind_proxy(fleet, "POST", MESSAGES, user).status == 403
     assert ask_behind_proxy(fleet, "POST", MESSAGES, user | OWN_PAGE).status == 404
     assert ask_behind_proxy(fleet, "POST", "/v1/events", user | OWN_PAGE).status == 403

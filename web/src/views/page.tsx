@@ -1,5 +1,6 @@
 /** The page: navigation, the current view, and the daemon's status below. */
 
+import * as api from "../api";
 import type { DaemonStatus } from "../api-types";
 import { caller, eventSource, helpOpen, isFleet, overviewAddress } from "../app";
 import { ago, count } from "../format";
@@ -112,5 +113,23 @@ function eventCounts({ heard, malformed, dropped }: DaemonStatus): string {
 
 function SignedIn() {
   const who = caller.value;
-  return who && `; signed in as ${who.actor} of ${who.organisation}`;
+  if (!who) return null;
+  return (
+    <>
+      ; signed in as {who.actor} of {who.organisation}
+      {who.can_sign_out && (
+        <>
+          {" "}
+          <button type="button" class="link" onClick={signOut}>
+            Sign out
+          </button>
+        </>
+      )}
+    </>
+  );
+}
+
+async function signOut(): Promise<void> {
+  await api.signOut();
+  location.replace("/");
 }

@@ -12,13 +12,15 @@ AccessScope: TypeAlias = Literal["ingest", "read", "act"]
 class Identity(msgspec.Struct, frozen=True):
     """A token or a user of an organisation; `actor` names it in messages and in the audit log.
 
-    `key` is what limits are counted by: the token's id, or the user's name.
+    `key` is what limits are counted by: the token's id, or the user's name. `has_cookie` if it is a
+    browser that has signed in here, and so can sign out.
     """
 
     organisation: str
     actor: str
     scopes: frozenset[AccessScope]
     key: str
+    has_cookie: bool = False
 
 
 def set_identity(scope: Scope, identity: Identity) -> None:

@@ -63,7 +63,7 @@ class Authenticator:
         _check_origin(scope, values)
         if user is not None:
             return user
-        return _identity(await self._valid_token(cookie or ""))
+        return _identity(await self._valid_token(cookie or ""), has_cookie=True)
 
     def cookie(self, headers: dict[bytes, bytes]) -> str | None:
         """Return the token in our cookie."""
@@ -133,7 +133,7 @@ def _check_origin(scope: Scope, headers: dict[bytes, bytes]) -> None:
     raise RequestRefused(403, "forbidden: the request comes from another site", TOKEN_HINT)
 
 
-def _identity(row: TokenRow) -> Identity:
+def _identity(row: TokenRow, has_cookie: bool = False) -> Identity:
     scopes = cast("tuple[AccessScope, ...]", row.scopes)
     key = f"{row.organisation} {row.parent or row.id}"
-    return Identity(row.organisation, row.name, frozenset(scopes), key)
+    return Identity(row.organisation, row.name, frozenset(scopes), key, has_cookie)

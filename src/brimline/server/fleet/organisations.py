@@ -34,11 +34,15 @@ from brimline.store.postgres.database import PostgresDatabase
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who asks: the name of a token or of a user, its organisation and what it may do."""
+    """Who asks: the name of a token or of a user, its organisation and what it may do.
+
+    `can_sign_out` if the request has the cookie of a sign-in.
+    """
 
     organisation: str
     actor: str
     scopes: list[AccessScope]
+    can_sign_out: bool
 
 
 class ServerRoutes:
@@ -56,8 +60,13 @@ class ServerRoutes:
     async def identity(self, request: Request) -> Response:
         identity = find_identity(request.scope)
         assert identity is not None
-        scopes = sorted(identity.scopes)
-        return json_response(Caller(identity.organisation, identity.actor, scopes))
+        caller = Caller(
+            organisation=identity.organisation,
+            actor=identity.actor,
+            scopes=sorted(identity.scopes),
+            can_sign_out=identity.has_cookie,
+        )
+        return json_response(caller)
 
 
 class SessionReadRoutes(SessionRoutes):
