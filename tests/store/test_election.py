@@ -3,6 +3,7 @@
 import asyncio
 
 from brimline.store.postgres import open_database
+from brimline.store.postgres.pool import ConnectionPool
 from postgres_server import execute
 
 END_CONNECTIONS = """SELECT pg_terminate_backend(pid) FROM pg_locks
@@ -21,6 +22,19 @@ def test_one_process_is_elected_until_it_ends(database: str) -> None:
         assert await other.store("other organisation").is_elected("export")
         await one.close()
         assert await theirs.is_elected("export")
+        await other.close()
+
+    asyncio.run(run())
+
+
+def test_task_that_is_given_up_is_free_while_its_connection_stays_open(database: str) -> None:
+    async def run() -> None:
+        one, other = await ConnectionPool.open(database), await ConnectionPool.open(database)
+        assert await one.election.is_elected("task")
+        assert not await other.election.is_elected("task")
+        await one.election.close()
+        assert await other.election.is_elected("task")
+        await one.close()
         await other.close()
 
     asyncio.run(run())

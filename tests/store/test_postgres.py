@@ -196,6 +196,22 @@ def test_replicas_that_start_at_once_migrate_once(database: str) -> None:
     assert execute(database, "SELECT name FROM organisations") == [["default"]]
 
 
+LAST_STATEMENTS = """SELECT query FROM pg_stat_activity
+WHERE application_name = 'brimline' AND pid <> pg_backend_pid()"""
+
+
+def test_query_is_one_exchange(database: str) -> None:
+    """A released connection is not reset: that would be a second one."""
+
+    async def run() -> None:
+        async with opened(database, "o") as [store]:
+            await store.session("s")
+            statements = await asyncio.to_thread(execute, database, LAST_STATEMENTS)
+        assert [text for [text] in statements if "RESET" in text or "sessions" not in text] == []
+
+    asyncio.run(run())
+
+
 def test_database_of_a_newer_version_is_refused(database: str) -> None:
     async def run() -> None:
         async with opened(database, "o"):

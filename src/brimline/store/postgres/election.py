@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 
 import asyncpg
 
@@ -63,9 +63,14 @@ class Election:
         return is_held
 
     async def _release(self) -> None:
-        self._connection = None
+        connection, self._connection = self._connection, None
         self._held.clear()
-        await self._stack.aclose()
+        try:
+            if connection is not None:
+                with suppress(*CONNECTION_ERRORS):  # then the locks are free already
+                    await connection.execute("SELECT pg_advisory_unlock_all()")
+        finally:
+            await self._stack.aclose()
 
 
 def _lock_key(task: str) -> int:

@@ -67,6 +67,7 @@ class ConnectionPool:
                 timeout=CONNECT_TIMEOUT_S,
                 command_timeout=STATEMENT_TIMEOUT_S,
                 server_settings=_server_settings(url),
+                reset=_keep_session,
             )
             try:
                 async with pool.acquire() as connection:
@@ -93,6 +94,14 @@ class ConnectionPool:
             await self.election.close()
             async with _translated_errors(self.place):
                 await self._pool.close()
+
+
+async def _keep_session(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    """Leave a connection that is released as it is; asyncpg ends its transaction before.
+
+    The default statement resets what a session may have set, which ours do not: one more exchange
+    for each query, a quarter of the CPU time of PostgreSQL for a small batch.
+    """
 
 
 @asynccontextmanager
