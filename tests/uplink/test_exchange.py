@@ -47,6 +47,23 @@ def test_session_at_the_server_equals_that_of_the_machine(path: Path) -> None:
     use_machine(path, use)
 
 
+def test_all_documents_are_reported_without_their_texts(path: Path) -> None:
+    """Also that of the agent before a draft, by which a compaction has lost no work."""
+
+    async def use(machine: Machine) -> None:
+        await machine.call(1)
+        agents = HandoffRow("h1", "s", 2.0, "/home/ada/h.md", "11", "text", "agent", 0, 1)
+        draft = HandoffRow(
+            "h2", "s", 3.0, "/home/ada/t", "22", "text", "brimline", 0, 1, draft=True
+        )
+        await machine.store.write([PutHandoff(agents), PutHandoff(draft)])
+        await machine.uplink.exchange()
+        heads = [replace(row, path="", text="") for row in (draft, agents)]
+        assert await machine.server.handoffs("s") == heads
+
+    use_machine(path, use)
+
+
 def test_acknowledged_rows_are_not_sent_again(path: Path) -> None:
     async def use(machine: Machine) -> None:
         await machine.call(1, 2)

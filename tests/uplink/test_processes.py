@@ -161,6 +161,8 @@ def test_all_events_arrive_once_after_the_server_was_away_and_the_daemon_killed(
         events = [event(number, session) for number in range(len(expected))]
         assert daemon.post("/v1/events", {"events": events})["taken"] == len(expected)
     daemon.until("/v1/daemon", lambda reply: reply["uplink"]["behind"] >= SESSIONS)
+    metrics = daemon.get_text("/metrics")[1]
+    assert "\nbrimline_uplink_up 0\n" in metrics
     assert "cannot be reached" in daemon.command("doctor").stdout
     assert "sessions behind for" in daemon.command("serve", "--status").stdout
     fleet.restart()
@@ -176,3 +178,5 @@ def test_all_events_arrive_once_after_the_server_was_away_and_the_daemon_killed(
         )
         assert fleet.calls(session) == expected
     daemon.until("/v1/daemon", lambda reply: reply["uplink"]["behind"] == 0)
+    assert "\nbrimline_uplink_up 1\n" in daemon.get_text("/metrics")[1]
+    assert f"{fleet.url}: up to date" in daemon.command("doctor").stdout

@@ -18,7 +18,7 @@ from brimline.bounded_dict import BoundedDict
 from brimline.monitor.snapshot import TELEMETRY
 from brimline.settings import UplinkSettings
 from brimline.store.base import PutCursor, Store
-from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
+from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, ThreadRow
 from brimline.uplink.privacy import (
     describe_handoff,
     describe_session,
@@ -40,6 +40,8 @@ class MarkedStore(Store, Protocol):
     """A store that knows which calls changed after a mark."""
 
     async def calls_after(self, session: str, mark: int) -> list[CallRow]: ...
+
+    async def handoff_heads(self, session: str) -> list[HandoffRow]: ...
 
 
 class SessionPart(NamedTuple):
@@ -157,7 +159,7 @@ class ChangeCollector:
             *describe_threads(await store.threads(id)),
             *await store.compactions(id),
             *map(describe_signal, await store.signals(id)),
-            *(describe_handoff(each, server_id(each.id)) for each in await store.last_handoffs(id)),
+            *(describe_handoff(each, server_id(each.id)) for each in await store.handoff_heads(id)),
         ]
         delivered = find_delivered(await store.messages(id))
         sent, current = self._sent.get(id, frozenset()), frozenset([*rows, *delivered])

@@ -106,20 +106,25 @@ class MetricsRoutes:
                 histogram_samples(BUCKETS_S, counts.write_buckets, counts.write_seconds),
             ),
             _single("start_time_seconds", "The start of the daemon.", status.since),
-            *(_uplink_metrics(status.uplink) if status.uplink else ()),
+            *_uplink_metrics(status.uplink),
         ]
 
 
-def _uplink_metrics(uplink: UplinkStatus) -> Iterable[Metric]:
-    is_up = uplink.problem is None and uplink.last_success_at is not None
-    yield _single("uplink_up", "1 if the server took the last batch.", int(is_up))
-    yield _single("uplink_sessions_behind", "Sessions with unsent changes.", uplink.behind)
-    yield _single("uplink_lag_seconds", "How long the server has been behind.", uplink.lag_s)
-    yield _single("uplink_batches_total", "Batches that were taken.", uplink.batches)
-    yield _single("uplink_failures_total", "Failed exchanges.", uplink.failures)
-    yield _single("uplink_calls_total", "Calls that were sent.", uplink.calls)
-    yield _single("uplink_sent_bytes_total", "Compressed bytes that were sent.", uplink.sent_bytes)
-    yield _single("uplink_received_total", "Messages and documents received.", uplink.received)
+def _uplink_metrics(uplink: UplinkStatus | None) -> list[Metric]:
+    """Return the metrics of the uplink, without samples if there is none."""
+    status = uplink or UplinkStatus("")
+    is_up = status.problem is None and status.last_success_at is not None
+    metrics = [
+        _single("uplink_up", "1 if the server took the last batch.", int(is_up)),
+        _single("uplink_sessions_behind", "Sessions with unsent changes.", status.behind),
+        _single("uplink_lag_seconds", "How long the server has been behind.", status.lag_s),
+        _single("uplink_batches_total", "Batches that were taken.", status.batches),
+        _single("uplink_failures_total", "Failed exchanges.", status.failures),
+        _single("uplink_calls_total", "Calls that were sent.", status.calls),
+        _single("uplink_sent_bytes_total", "Compressed bytes that were sent.", status.sent_bytes),
+        _single("uplink_received_total", "Messages and documents received.", status.received),
+    ]
+    return metrics if uplink else [metric._replace(samples=[]) for metric in metrics]
 
 
 def _session_metrics(live: list[tuple[SessionRow, ThreadRow]]) -> Iterable[Metric]:

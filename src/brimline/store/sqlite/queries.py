@@ -57,6 +57,7 @@ MACHINE_HANDOFFS = Query(
     sql.HANDOFFS, f"{_OF_MACHINE} AND text <> '' AND used_at IS NULL AND at >= ?", "ORDER BY place"
 )
 HANDOFFS = Query(sql.HANDOFFS, "session = ?", "ORDER BY place DESC")
+HANDOFF_HEADS = Query(sql.HANDOFFS, "session = ?", "ORDER BY place", _HEADS)
 LAST_HANDOFF = Query(sql.HANDOFFS, "session = ?", "ORDER BY place DESC LIMIT 1", _HEADS)
 LAST_HANDOFFS = Query(
     sql.HANDOFFS,

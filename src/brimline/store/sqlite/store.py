@@ -129,6 +129,10 @@ class SqliteStore:
             return await self._read(query.LAST_HANDOFFS)
         return await self._read(query.LAST_HANDOFF, session)
 
+    async def handoff_heads(self, session: str) -> list[HandoffRow]:
+        """A session's documents in their order; their texts are left empty."""
+        return await self._read(query.HANDOFF_HEADS, session)
+
     async def handoffs(self, session: str) -> list[HandoffRow]:
         return await self._read(query.HANDOFFS, session)
 
