@@ -44,7 +44,7 @@ COMMANDS = {
     "handoff": "save a handoff document; it is re-injected after compaction",
     "token": "create, list and revoke the tokens of a fleet's server",
     "demo": "replay a recorded session",
-    "fleet": "print the settings that point clients at the fleet's server",
+    "fleet": "show a fleet's figures, or print settings that point clients at its server",
     "completion": "print the completion script of a shell",
 }
 

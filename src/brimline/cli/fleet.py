@@ -1,4 +1,4 @@
-"""`brimline fleet snippet`: settings that point the telemetry of clients at the fleet's server."""
+"""`brimline fleet`: settings that point telemetry at the fleet's server, and its figures."""
 
 import argparse
 import re
@@ -9,8 +9,12 @@ from brimline.agents import managed_clients, managed_settings
 from brimline.agents.managed_settings import TOKEN_MARK, ManagedFile, ManagedSettings
 from brimline.cli.arguments import add_json, parse_agent
 from brimline.cli.context import Context, emit_json
+from brimline.cli.fleet_status import add_status_arguments, show_status
+from brimline.errors import InvalidSettings
 
-USAGE = "brimline fleet snippet [CLIENT] [--url URL] [--json]"
+USAGE = """brimline fleet snippet [CLIENT] [--url URL] [--json]
+       brimline fleet status [--by GROUP] [--since SPAN] [--url URL] [--token-file FILE] [--json]"""
+ACTIONS = ("snippet", "status")
 EXAMPLE_URL = "https://brimline.example.com"
 ADDRESS = re.compile(r"https?://([\w.-]+|\[[0-9a-fA-F:]+\])(:\d{1,5})?(/[\w.~/-]*)?", re.ASCII)
 HOW = (
@@ -31,12 +35,18 @@ class Snippet(msgspec.Struct, frozen=True):
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
     to.usage = USAGE
-    help_text = "print managed settings for OpenTelemetry, and where each file goes"
-    to.add_argument("action", choices=("snippet",), metavar="snippet", help=help_text)
-    help_text = f"only this client: {', '.join(managed_clients())}"
+    help_text = (
+        "snippet: print managed settings for OpenTelemetry, and where each file goes; "
+        "status: show the fleet's figures by group"
+    )
+    to.add_argument("action", choices=ACTIONS, metavar="ACTION", help=help_text)
+    help_text = f"with snippet: only this client: {', '.join(managed_clients())}"
     to.add_argument("client", nargs="?", type=parse_agent, metavar="CLIENT", help=help_text)
-    help_text = f"the server's address (default {EXAMPLE_URL}, to be replaced)"
-    to.add_argument("--url", type=_parse_url, default=EXAMPLE_URL, help=help_text)
+    help_text = (
+        f"the server's address (default {EXAMPLE_URL}, to be replaced; with status uplink.url)"
+    )
+    to.add_argument("--url", type=_parse_url, help=help_text)
+    add_status_arguments(to)
     add_json(to)
 
 
@@ -47,8 +57,13 @@ def _parse_url(text: str) -> str:
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
+    if options.action == "status":
+        if options.client:
+            raise InvalidSettings("argument", "CLIENT", "not allowed with status")
+        return show_status(context, options)
     clients = [options.client] if options.client else managed_clients()
-    settings = {client: managed_settings(client, options.url) for client in clients}
+    url = options.url or EXAMPLE_URL
+    settings = {client: managed_settings(client, url) for client in clients}
     if options.json:
         rows = settings.items()
         emit_json([Snippet(client, one.client, one.files, one.note) for client, one in rows])
