@@ -348,6 +348,9 @@ def test_record_that_comes_late_confirms_the_compaction_that_was_inferred() -> N
     (compaction,) = thread.compactions
     assert (compaction.inferred, compaction.at, compaction.calls) == (False, 2.0, 1)
     assert (thread.cycle, thread.current, thread.at) == (1, "c", 4.0)
+    later = [call("d", 9_000, at=6.0), Compacted(at=5.0, is_late=True)]
+    thread = thread_of(*calls, *later)
+    assert [each.inferred for each in thread.compactions] == [True, False]
 
 
 def test_record_that_comes_late_ends_no_later_cycle() -> None:
@@ -357,8 +360,9 @@ def test_record_that_comes_late_ends_no_later_cycle() -> None:
 
 
 def test_record_that_comes_in_time_ends_the_cycle() -> None:
-    thread = thread_of(call("a", 100_000, at=1.0), Compacted(at=2.0, is_late=True))
-    assert (thread.cycle, thread.current) == (1, None)
+    for at in (2.0, None):
+        thread = thread_of(call("a", 100_000, at=1.0), Compacted(at=at, is_late=True))
+        assert (thread.cycle, thread.current) == (1, None)
 
 
 def test_first_call_that_reports_a_compaction_follows_one() -> None:

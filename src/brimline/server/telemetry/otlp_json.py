@@ -1,12 +1,14 @@
 """OTLP requests as JSON: only what we read of them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from brimline.agents.telemetry import Attributes, LogRecord, ResourceTelemetry, Span, SpanEvent
+from brimline.agents.telemetry import Attributes, ResourceTelemetry
 from brimline.server.api.schemas import Problem
-from brimline.server.telemetry.signals import Rejected, Signal, read_time
+from brimline.server.telemetry.records import RecordReader
+from brimline.server.telemetry.signals import Rejected, Signal
 
 MEDIA: str = "application/json"
 
@@ -99,55 +101,26 @@ class ExportResult(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     partial_success: PartialSuccess | None = None
 
 
-_logs = msgspec.json.Decoder(ExportLogs)
-_traces = msgspec.json.Decoder(ExportTraces)
+_decoders: dict[Signal, msgspec.json.Decoder[Any]] = {
+    "logs": msgspec.json.Decoder(ExportLogs),
+    "traces": msgspec.json.Decoder(ExportTraces),
+}
 
 
 def decode_request(signal: Signal, body: bytes) -> Sequence[ResourceTelemetry]:
     """Return the records in a request; raises ValueError."""
     try:
-        return _decode_logs(body) if signal == "logs" else _decode_traces(body)
+        return _reader.read(signal, _decoders[signal].decode(body))
     except RecursionError as error:
         raise ValueError("the JSON is nested too deeply") from error
-
-
-def _decode_logs(body: bytes) -> Sequence[ResourceTelemetry]:
-    return [
-        ResourceTelemetry(
-            _fields(each.resource.attributes),
-            logs=tuple(_log(record) for scope in each.scope_logs for record in scope.log_records),
-        )
-        for each in _logs.decode(body).resource_logs
-    ]
-
-
-def _decode_traces(body: bytes) -> Sequence[ResourceTelemetry]:
-    return [
-        ResourceTelemetry(
-            _fields(each.resource.attributes),
-            spans=tuple(_span(span) for scope in each.scope_spans for span in scope.spans),
-        )
-        for each in _traces.decode(body).resource_spans
-    ]
-
-
-def _log(record: _LogRecord) -> LogRecord:
-    at = read_time(record.time_unix_nano) or read_time(record.observed_time_unix_nano)
-    return LogRecord(_fields(record.attributes), at)
-
-
-def _span(span: _Span) -> Span:
-    events = tuple(
-        SpanEvent(each.name, _fields(each.attributes), read_time(each.time_unix_nano))
-        for each in span.events
-    )
-    at = read_time(span.end_time_unix_nano)
-    return Span(span.span_id, span.parent_span_id, _fields(span.attributes), at, events)
 
 
 def _fields(attributes: list[_Attribute]) -> Attributes:
     values = ((each.key, each.value.plain if each.value else None) for each in attributes)
     return {key: value for key, value in values if value is not None}
+
+
+_reader = RecordReader(_fields, str)
 
 
 def encode_result(signal: Signal, rejected: Rejected) -> bytes:

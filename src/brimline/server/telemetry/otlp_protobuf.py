@@ -16,11 +16,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as LogRecordMessage
-from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
-from brimline.agents.telemetry import Attributes, LogRecord, ResourceTelemetry, Span, SpanEvent
-from brimline.server.telemetry.signals import Rejected, Signal, read_time
+from brimline.agents.telemetry import Attributes, ResourceTelemetry
+from brimline.server.telemetry.records import RecordReader
+from brimline.server.telemetry.signals import Rejected, Signal
 
 MEDIA: str = "application/x-protobuf"
 READ_VALUES = frozenset({"string_value", "int_value", "double_value", "bool_value"})
@@ -28,44 +27,11 @@ READ_VALUES = frozenset({"string_value", "int_value", "double_value", "bool_valu
 
 def decode_request(signal: Signal, body: bytes) -> Sequence[ResourceTelemetry]:
     """Return the records in a request; raises ValueError."""
+    kind = ExportLogsServiceRequest if signal == "logs" else ExportTraceServiceRequest
     try:
-        return _decode_logs(body) if signal == "logs" else _decode_traces(body)
+        return _reader.read(signal, kind.FromString(body))
     except DecodeError as error:
         raise ValueError(f"the body is not protobuf of OTLP: {error}") from error
-
-
-def _decode_logs(body: bytes) -> Sequence[ResourceTelemetry]:
-    return [
-        ResourceTelemetry(
-            _fields(each.resource.attributes),
-            logs=tuple(_log(record) for scope in each.scope_logs for record in scope.log_records),
-        )
-        for each in ExportLogsServiceRequest.FromString(body).resource_logs
-    ]
-
-
-def _decode_traces(body: bytes) -> Sequence[ResourceTelemetry]:
-    return [
-        ResourceTelemetry(
-            _fields(each.resource.attributes),
-            spans=tuple(_span(span) for scope in each.scope_spans for span in scope.spans),
-        )
-        for each in ExportTraceServiceRequest.FromString(body).resource_spans
-    ]
-
-
-def _log(record: LogRecordMessage) -> LogRecord:
-    at = read_time(record.time_unix_nano) or read_time(record.observed_time_unix_nano)
-    return LogRecord(_fields(record.attributes), at)
-
-
-def _span(span: SpanMessage) -> Span:
-    events = tuple(
-        SpanEvent(each.name, _fields(each.attributes), read_time(each.time_unix_nano))
-        for each in span.events
-    )
-    at = read_time(span.end_time_unix_nano)
-    return Span(span.span_id.hex(), span.parent_span_id.hex(), _fields(span.attributes), at, events)
 
 
 def _fields(attributes: Iterable[KeyValue]) -> Attributes:
@@ -75,6 +41,9 @@ def _fields(attributes: Iterable[KeyValue]) -> Attributes:
         if kind in READ_VALUES:  # arrays and others are not read
             fields[each.key] = getattr(each.value, kind)
     return fields
+
+
+_reader = RecordReader(_fields, bytes.hex)
 
 
 def encode_result(signal: Signal, rejected: Rejected) -> bytes:
