@@ -121,7 +121,7 @@ async def ask(
         "raw_path": plain.encode(),
         "query_string": query.encode(),
         "headers": [
-            (name.lower().encode(), value.encode())
+            (name.lower().encode(), value.encode("utf-8", "surrogateescape"))
             for name, value in {"host": "fleet.example", **_headers(token, headers)}.items()
         ],
         "client": (peer, 50_000),

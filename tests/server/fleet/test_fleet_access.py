@@ -8,6 +8,7 @@ import pytest
 from brimline.inbox import Message
 from brimline.server.api.identity import AccessScope
 from brimline.server.api.openapi import Endpoint, build_document
+from brimline.server.api.responses import RequestRefused
 from brimline.server.fleet.organisations import FLEET_ENDPOINTS
 from brimline.server.fleet.tokens import LOOKUP_LIFETIME_S, PREFIX, TokenLookup, hash_token
 from brimline.settings import FleetSettings, Settings
@@ -17,6 +18,7 @@ from fleet_server import ALL_SCOPES
 
 from .conftest import OWN_PAGE, Fleet
 
+PEER = "203.0.113.9"
 SECRET = "of-acme-only"
 SESSION, MESSAGE = f"session-{SECRET}", f"message-{SECRET}"
 
@@ -149,17 +151,33 @@ def test_revoked_token_is_refused_as_soon_as_its_lookup_is_old(fleet: Fleet) -> 
     text = fleet.token(name="lost laptop")
     now = time.time()
     lookup = TokenLookup(fleet.database.tokens, lambda: now)
-    row = fleet.run(lookup.find(text))
+    row = fleet.run(lookup.find(text, PEER))
     assert row is not None
     assert row.is_valid(now)
     fleet.run(fleet.database.tokens.revoke("default", row.id, now))
     now += LOOKUP_LIFETIME_S
-    row = fleet.run(lookup.find(text))
+    row = fleet.run(lookup.find(text, PEER))
     assert row is not None
     assert not row.is_valid(now)
     reply = fleet.ask("GET", "/v1/sessions", text)
     assert (reply.status, reply.json["error"]) == (401, "the token 'lost laptop' was revoked")
     assert fleet.ask("GET", "/", text).status == 401
+
+
+def test_address_that_tries_unknown_tokens_has_to_wait_but_known_tokens_have_not(
+    fleet: Fleet,
+) -> None:
+    now, known, new = 1e9, fleet.token(), fleet.token()
+    lookup = TokenLookup(fleet.database.tokens, lambda: now, unknown_per_minute=2)
+    assert fleet.run(lookup.find(known, PEER)) is not None
+    for guess in "ab":
+        assert fleet.run(lookup.find(f"{PREFIX}{guess * 43}", PEER)) is None
+    with pytest.raises(RequestRefused, match="too many unknown tokens") as refused:
+        fleet.run(lookup.find(new, PEER))
+    assert (refused.value.status, refused.value.retry_after_s) == (429, 30)
+    now += LOOKUP_LIFETIME_S
+    assert fleet.run(lookup.find(known, PEER)) is not None
+    assert fleet.run(lookup.find(new, "203.0.113.7")) is not None
 
 
 def test_token_is_stored_as_its_hash_with_the_time_of_its_last_use(fleet: Fleet) -> None:

@@ -21,7 +21,8 @@ def sign_in(fleet: Fleet, token: str, app: FleetApp | None = None) -> FleetReply
 
 
 def cookie_of(reply: FleetReply) -> dict[str, str]:
-    return {"cookie": f"theme=dark; {reply.headers['set-cookie'].partition(';')[0]}"}
+    other = 'settings={"a": [1, 2]}; =; bad name=x'  # cookies of other applications of the host
+    return {"cookie": f"{other}; {reply.headers['set-cookie'].partition(';')[0]}"}
 
 
 def test_sign_in_turns_a_token_into_a_cookie_until_sign_out(fleet: Fleet) -> None:
@@ -147,7 +148,7 @@ def test_header_names_nobody_if_no_proxy_is_trusted(fleet: Fleet) -> None:
     assert fleet.ask("GET", SESSIONS, headers=headers, peer=PROXY).status == 401
 
 
-@pytest.mark.parametrize("user", ["", " ", "a\x01b", "x" * 201])
+@pytest.mark.parametrize("user", ["", " ", "a\x01b", "x" * 201, "a\udcff"])
 def test_proxy_without_a_valid_user_name_opens_nothing(fleet: Fleet, user: str) -> None:
     reply = ask_behind_proxy(fleet, "GET", SESSIONS, {"x-forwarded-user": user})
     assert reply.status in (401, 403)

@@ -3,6 +3,9 @@
 import asyncio
 from typing import Any, cast
 
+import pytest
+
+from brimline.server.api.responses import RequestRefused
 from brimline.server.fleet.rate_limit import Allowance, RateLimit
 from brimline.settings import FleetSettings
 
@@ -33,9 +36,11 @@ def test_body_that_is_longer_than_what_is_left_delays_the_next_request() -> None
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": b"x" * 700}
 
-    assert limit.admit("a") == 0.0
+    limit.count_request("a")
     asyncio.run(cast("Any", limit.count_body("a", cast("Any", receive))()))
-    assert limit.admit("a") > 10.0
-    assert limit.admit("b") == 0.0
+    with pytest.raises(RequestRefused, match="too many requests or bytes") as refused:
+        limit.count_request("a")
+    assert (refused.value.status, refused.value.retry_after_s) == (429, 11)
+    limit.count_request("b")
     clock.now += 10.2
-    assert limit.admit("a") == 0.0
+    limit.count_request("a")

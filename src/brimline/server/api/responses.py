@@ -33,11 +33,14 @@ class Routes(Protocol):
 
 
 class RequestRefused(BrimlineError):
-    """A request that gets an error response."""
+    """A request that gets an error response; `retry_after_s` if it may be repeated after a time."""
 
-    def __init__(self, status: int, error: str, hint: str | None = None) -> None:
+    def __init__(
+        self, status: int, error: str, hint: str | None = None, retry_after_s: int | None = None
+    ) -> None:
         super().__init__(error)
         self.status, self.error, self.hint = status, error, hint
+        self.retry_after_s = retry_after_s
 
 
 def unknown_session(id: str) -> RequestRefused:
@@ -80,7 +83,10 @@ def read_flag(request: Request, name: str) -> bool:
 async def refusal_response(request: Request, error: Exception) -> Response:
     """Return the response to an error of the request; 503 if a retry may succeed."""
     if isinstance(error, RequestRefused):
-        return json_response(Problem(error.error, error.hint), error.status)
+        response = json_response(Problem(error.error, error.hint), error.status)
+        if error.retry_after_s is not None:
+            response.headers["retry-after"] = str(error.retry_after_s)
+        return response
     hint = error.hint if isinstance(error, BrimlineError) else None
     reason = str(error).partition("\n")[0]
     if is_transient(error):

@@ -1,6 +1,5 @@
 """The application of a fleet's server: who sends a request decides which organisation's it is."""
 
-import math
 import os
 import time
 from collections.abc import Callable
@@ -81,12 +80,10 @@ class FleetApp:
             return
         try:
             identity = await self._authenticator.identify(scope)
+            self._limit.count_request(identity.key)
         except BrimlineError as error:
             response = await self._refuse(Request(scope), error)
             await response(scope, receive, send)
-            return
-        if wait_s := self._limit.admit(identity.key):
-            await _limited(wait_s)(scope, receive, send)
             return
         set_identity(scope, identity)
         counted = self._limit.count_body(identity.key, receive)
@@ -94,7 +91,10 @@ class FleetApp:
         await pass_on(app, scope, counted, send)
 
     async def _refuse(self, request: Request, error: Exception) -> Response:
-        """Return the response to an unknown sender; a browser gets the sign-in page."""
+        """Return the response to an error before the request is passed on.
+
+        A browser that is not signed in gets the form.
+        """
         if is_transient(error):
             self._log.warn("cannot look up tokens", error)
             return json_response(Problem(NO_DATABASE, RETRY_HINT), 503)
@@ -116,15 +116,6 @@ def _without_caching(send: Send) -> Send:
         await send(message)
 
     return send_uncached
-
-
-def _limited(wait_s: float) -> Response:
-    """Return the response to a token that has sent too much."""
-    after = math.ceil(wait_s)
-    hint = f"Try again in {after} s. `[fleet]` in the server's settings has the limits."
-    response = json_response(Problem("too many requests or bytes in a minute", hint), 429)
-    response.headers["retry-after"] = str(after)
-    return response
 
 
 async def _answer_health(request: Request) -> Response:

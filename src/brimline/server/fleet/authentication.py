@@ -3,7 +3,6 @@
 import ipaddress
 import time
 from collections.abc import Callable, Sequence
-from http.cookies import CookieError, SimpleCookie
 from typing import cast
 
 from starlette.types import Scope
@@ -56,36 +55,43 @@ class Authenticator:
         bearer = bearer_token(values.get(b"authorization")).decode("latin-1")
         user = self._proxy_user(scope, values)
         if bearer.startswith(PREFIX) or (bearer and user is None):
-            return _identity(await self._valid_token(bearer))
-        cookie = self.cookie(values)
+            return _identity(await self._valid_token(bearer, scope))
+        cookie = self.cookie(headers)
         if user is None and cookie is None:
             raise RequestRefused(401, "this request needs a token", TOKEN_HINT)
         _check_origin(scope, values)
         if user is not None:
             return user
-        return _identity(await self._valid_token(cookie or ""), has_cookie=True)
+        return _identity(await self._valid_token(cookie or "", scope), has_cookie=True)
 
-    def cookie(self, headers: dict[bytes, bytes]) -> str | None:
-        """Return the token in our cookie."""
-        try:
-            cookies = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1"))
-        except CookieError:
-            return None
-        morsel = cookies.get(self._cookie_name)
-        return morsel.value if morsel is not None else None
+    def cookie(self, headers: Sequence[tuple[bytes, bytes]]) -> str | None:
+        """Return the token in our cookie.
 
-    async def _valid_token(self, text: str) -> TokenRow:
-        row = await self._tokens.find(text)
+        `http.cookies` would stop at a cookie of another application that is not valid.
+        """
+        for name, value in headers:
+            for cookie in value.decode("latin-1").split(";") if name == b"cookie" else ():
+                key, _, token = cookie.strip().partition("=")
+                if key == self._cookie_name:
+                    return token
+        return None
+
+    async def _valid_token(self, text: str, scope: Scope) -> TokenRow:
+        row = await self._tokens.find(text, peer_of(scope))
         check_valid(row, self._clock())
         assert row is not None
         return row
 
     def _proxy_user(self, scope: Scope, headers: dict[bytes, bytes]) -> Identity | None:
         """Return the user whom a trusted proxy names."""
-        value = headers.get(self._header, b"").decode("utf-8", "replace").strip()
-        if not self._header or not value or not self._is_trusted(scope):
+        sent = headers.get(self._header, b"").strip()
+        if not self._header or not sent or not self._is_trusted(scope):
             return None
-        if len(value) > MAX_USER_CHARS or not value.isprintable():
+        try:
+            value = sent.decode("utf-8")
+        except UnicodeDecodeError:
+            value = ""
+        if not 0 < len(value) <= MAX_USER_CHARS or not value.isprintable():
             raise RequestRefused(403, "forbidden: the proxy's header has no valid user name")
         return Identity(
             organisation=self._settings.proxy_organisation,
@@ -96,10 +102,16 @@ class Authenticator:
 
     def _is_trusted(self, scope: Scope) -> bool:
         try:
-            peer = ipaddress.ip_address(scope["client"][0])
-        except (TypeError, ValueError):
+            peer = ipaddress.ip_address(peer_of(scope))
+        except ValueError:
             return False
         return any(peer in network for network in self._proxies)
+
+
+def peer_of(scope: Scope) -> str:
+    """Return the address that a request came from; empty if it is unknown."""
+    client = scope.get("client")
+    return client[0] if client else ""
 
 
 def check_valid(row: TokenRow | None, now: float) -> None:

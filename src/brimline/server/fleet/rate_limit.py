@@ -1,11 +1,13 @@
 """How many requests and bytes a token may send."""
 
+import math
 import time
 from collections.abc import Callable
 
 from starlette.types import Message, Receive
 
 from brimline.bounded_dict import BoundedDict
+from brimline.server.api.responses import RequestRefused
 from brimline.settings import FleetSettings
 
 MINUTE_S = 60.0
@@ -43,12 +45,11 @@ class RateLimit:
         self._requests = Allowance(settings.requests_per_minute, clock)
         self._bytes = Allowance(settings.bytes_per_minute, clock)
 
-    def admit(self, key: str) -> float:
-        """Count a request; return 0, or how many seconds its sender has to wait instead."""
-        wait_s = max(self._requests.wait_s(key), self._bytes.wait_s(key))
-        if not wait_s:
-            self._requests.spend(key, 1)
-        return wait_s
+    def count_request(self, key: str) -> None:
+        """Count a request; raises RequestRefused if its sender has to wait."""
+        if wait_s := max(self._requests.wait_s(key), self._bytes.wait_s(key)):
+            raise too_many("too many requests or bytes in a minute", wait_s)
+        self._requests.spend(key, 1)
 
     def count_body(self, key: str, receive: Receive) -> Receive:
         """Return `receive` with the bytes of the body counted."""
@@ -59,3 +60,9 @@ class RateLimit:
             return message
 
         return count
+
+
+def too_many(problem: str, wait_s: float) -> RequestRefused:
+    """Return the error for a sender who has to wait."""
+    after_s = math.ceil(wait_s)
+    return RequestRefused(429, problem, f"Try again in {after_s} s.", after_s)

@@ -8,6 +8,7 @@ from hashlib import sha256
 
 from brimline.bounded_dict import BoundedDict
 from brimline.server.api.identity import AccessScope
+from brimline.server.fleet.rate_limit import Allowance, too_many
 from brimline.store.postgres.tokens import TokenRow, TokenTable
 
 PREFIX = "brim_"
@@ -17,6 +18,7 @@ TEXT_PATTERN = re.compile(PREFIX + r"[A-Za-z0-9_-]{43}")
 
 LOOKUP_LIFETIME_S = 3.0  # so soon a revoked token is refused
 MAX_LOOKUPS = 20_000
+UNKNOWN_PER_MINUTE = 600  # from one address, which may be a proxy of many
 
 
 def create_token(
@@ -49,24 +51,40 @@ def hash_token(text: str) -> str:
 class TokenLookup:
     """Finds tokens by their texts; what the database returned is used for LOOKUP_LIFETIME_S.
 
-    Texts are compared by their hashes, so the time of a comparison says nothing about a token.
+    Texts are compared by their hashes, so the time of a comparison says nothing about a token. An
+    address that shows many unknown tokens has to wait, except with tokens that are known here.
     """
 
-    def __init__(self, table: TokenTable, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        table: TokenTable,
+        clock: Callable[[], float] = time.time,
+        unknown_per_minute: int = UNKNOWN_PER_MINUTE,
+    ) -> None:
         self._table, self._clock = table, clock
-        self._lookups = BoundedDict[str, tuple[float, TokenRow | None]](MAX_LOOKUPS)
+        self._lookups = BoundedDict[str, tuple[float, TokenRow]](MAX_LOOKUPS)
+        self._unknown = Allowance(unknown_per_minute)
 
-    async def find(self, text: str, is_fresh: bool = False) -> TokenRow | None:
-        """Return a token, valid or not; None if it is unknown. With `is_fresh` ask the database."""
+    async def find(self, text: str, peer: str, is_fresh: bool = False) -> TokenRow | None:
+        """Return a token, valid or not, that an address shows; None if it is unknown.
+
+        With `is_fresh` the database is asked. Raises RequestRefused if the address has to wait.
+        """
         if not TEXT_PATTERN.fullmatch(text):
             return None
         hash, now = hash_token(text), self._clock()
-        at, row = self._lookups.get(hash, (0.0, None))
-        if is_fresh or not at <= now < at + LOOKUP_LIFETIME_S:
-            row = await self._table.find(hash)
-            self._lookups[hash] = now, row
-            if row is not None and row.is_valid(now):
-                await self._table.touch(row.organisation, row.id, now)
+        known = self._lookups.get(hash)
+        if known is not None and not is_fresh and known[0] <= now < known[0] + LOOKUP_LIFETIME_S:
+            return known[1]
+        if known is None and (wait_s := self._unknown.wait_s(peer)):
+            raise too_many("too many unknown tokens from this address", wait_s)
+        row = await self._table.find(hash)
+        if row is None:
+            self._unknown.spend(peer, 1)
+            return None
+        self._lookups[hash] = now, row
+        if row.is_valid(now):
+            await self._table.touch(row.organisation, row.id, now)
         return row
 
     def forget(self, text: str) -> None:
