@@ -94,10 +94,6 @@ class Monitor:
     async def observe(self, observation: Observation) -> Reply:
         """Process an observation, once, and return the reply."""
         async with self._lock(observation.session):
-            # Only these may come twice: from the spool, or from a program.
-            may_be_duplicate = observation.is_late or observation.kind == "pushed"
-            if may_be_duplicate and await self._store.has_event(observation.id):
-                return DUPLICATE
             for _ in range(MAX_ATTEMPTS):
                 reply = await self._try_observe(observation)
                 if reply is not None:
@@ -106,6 +102,10 @@ class Monitor:
 
     async def _try_observe(self, observation: Observation) -> Reply | None:
         """Process an observation; None if another monitor has changed its session meanwhile."""
+        # Only these may come twice: from the spool, or from a program.
+        may_be_duplicate = observation.is_late or observation.kind == "pushed"
+        if may_be_duplicate and await self._store.has_event(observation.id):
+            return DUPLICATE
         session = await self._session(observation.session, observation.agent)
         if observation.kind == "pushed" and session.state.machine is not None:
             return EMPTY_REPLY  # a machine's daemon reports the same calls
