@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from brimline.inbox import PENDING_STATES, Message
+from brimline.inbox import DELIVERY_LEASE_S, PENDING_STATES, Message
+from brimline.server.api.uplink import UplinkRoutes
 from brimline.store.base import (
     ClaimSession,
     MarkMessage,
@@ -17,6 +18,7 @@ from brimline.store.base import (
     RecordSignal,
     UseHandoff,
 )
+from brimline.store.memory import MemoryStore
 from brimline.store.rows import HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.uplink.collector import RECENT_S, TELEMETRY_HOLD_S
 from brimline.uplink.exchange import POLL_INTERVAL_S
@@ -235,6 +237,55 @@ def test_message_in_a_lost_reply_is_sent_again(path: Path) -> None:
         machine.now += POLL_INTERVAL_S + 1
         await machine.uplink.exchange()
         assert await machine.local_states() == {"fleet-hello": "queued"}
+
+    use_machine(path, use)
+
+
+def test_later_message_waits_for_one_in_a_lost_reply(path: Path) -> None:
+    """Those of other sessions do not wait."""
+
+    async def use(machine: Machine) -> None:
+        await machine.call(1)
+        await machine.call(1, session="other")
+        await machine.uplink.exchange()
+        await machine.send_from_server("first")
+        await machine.call(2)
+        machine.sender.failures = ["lost"]
+        with pytest.raises(UplinkFailed):
+            await machine.uplink.exchange()
+        await machine.send_from_server("second")
+        await machine.send_from_server("to the other", "other")
+        machine.now += 1
+        await machine.uplink.exchange()
+        assert list(await machine.local_states()) == ["fleet-to the other"]
+        machine.now += DELIVERY_LEASE_S
+        await machine.uplink.exchange()
+        stored = [each.id for each in await machine.store.messages("s")]
+        assert stored == ["fleet-first", "fleet-second"]
+
+    use_machine(path, use)
+
+
+def test_message_waits_for_one_that_another_replica_hands_out_meanwhile(path: Path) -> None:
+    """Both replicas had read the messages before either handed them out."""
+
+    class SlowStore(MemoryStore):
+        async def machine_messages(self, machine: str) -> list[Message]:
+            messages = await super().machine_messages(machine)
+            if messages:
+                await self.write([MarkMessage("first", "handed", ("queued",), 1_000_000.0)])
+            return messages
+
+    async def use(machine: Machine) -> None:
+        machine.server = server = SlowStore()
+        machine.sender.routes = UplinkRoutes(server, lambda: machine.now)
+        await machine.call(1)
+        await machine.uplink.exchange()
+        await machine.send_from_server("first")
+        await machine.send_from_server("second")
+        await machine.call(2)
+        await machine.uplink.exchange()
+        assert await machine.local_states() == {}
 
     use_machine(path, use)
 

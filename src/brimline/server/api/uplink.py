@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from brimline.inbox import BRIMLINE, PENDING_STATES, Message, is_pending, with_expiry
+from brimline.inbox import BRIMLINE, PENDING_STATES, Message, before_handed_out, with_expiry
 from brimline.policy.signals import SignalKind
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import RequestRefused, json_response
@@ -101,21 +101,23 @@ class UplinkRoutes:
     ) -> tuple[list[UplinkMessage], list[str]]:
         """Hand out the messages that people sent to the machine's sessions.
 
-        They are handed out again after a time, unless the machine reports that it holds them. Also
-        return which of those it holds are no longer pending.
+        They are handed out again after a time, unless the machine reports that it holds them; until
+        then no later message of the same session is. Also return which of those it holds are no
+        longer pending.
         """
         stored = await self._store.machine_messages(batch.machine)
         pending = [each for each in stored if with_expiry(each, now).state in PENDING_STATES]
         held, waiting = set(batch.held), {each.id for each in pending}
-        due = [
-            each
-            for each in pending
-            if each.id not in held and each.sender != BRIMLINE and is_pending(each, now)
-        ]
-        due = _first_that_fit(due)
+        lines: dict[str, list[Message]] = {}
+        for each in pending:
+            if each.id not in held and each.sender != BRIMLINE:
+                lines.setdefault(each.session, []).append(each)
+        due = _first_that_fit([m for line in lines.values() for m in before_handed_out(line, now)])
         marks = [MarkMessage(each.id, "handed", (each.state,), now, each.handed_at) for each in due]
         won = await self._store.write(marks)
-        messages = [_message(each, now) for each, is_ours in zip(due, won, strict=True) if is_ours]
+        # Another request has handed out some: later ones of the session must not come before them.
+        taken = {each.session for each, is_ours in zip(due, won, strict=True) if not is_ours}
+        messages = [_message(each, now) for each in due if each.session not in taken]
         return messages, [id for id in batch.held if id not in waiting]
 
     async def _find_documents(self, batch: UplinkBatch, now: float) -> list[UplinkDocument]:
