@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -24,9 +25,40 @@ def require_program(name: str) -> str:
         if shutil.which(name) is None:
             _install(name)
     program = shutil.which(name)
-    if program is not None:
-        return program
-    why = f"install {name} with the system's package manager"
+    if program is None:
+        _give_up(f"install {name} with the system's package manager")
+    return program
+
+
+def require_unpacked(package: str, program: str) -> Path:
+    """The folder of a program: the machine's, or that of Debian's package, which is not installed.
+
+    So no service is started. Without it the test is skipped, or fails in CI.
+    """
+    if (installed := shutil.which(program)) is not None:
+        return Path(installed).parent
+    folder = Path(tempfile.gettempdir()) / f"brimline-{package}-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "usr" / "bin" / program).exists() and shutil.which("apt-get"):
+            _unpack(package, folder)
+    if not (folder / "usr" / "bin" / program).exists():
+        _give_up(f"install {program} with the system's package manager")
+    return folder / "usr" / "bin"
+
+
+def _unpack(package: str, folder: Path) -> None:
+    download = ["apt-get", "download", package]
+    if subprocess.run(download, cwd=folder, capture_output=True, check=False).returncode:
+        subprocess.run(["apt-get", "update"], capture_output=True, check=False)
+        subprocess.run(download, cwd=folder, capture_output=True, check=False)
+    for file in folder.glob("*.deb"):
+        subprocess.run(["dpkg-deb", "-x", str(file), str(folder)], check=False)
+        file.unlink()
+
+
+def _give_up(why: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(why)
     pytest.skip(why)

@@ -29,7 +29,7 @@ CURSOR = "telemetry export"
 EXPORT_INTERVAL_S = 5.0
 REPEAT_INTERVAL_S = 60.0  # of unchanged readings: backends drop a series after some minutes
 MAX_SIGNAL_AGE_S = 86_400.0  # backends refuse older records
-MAX_SIGNALS = MAX_READINGS = 500  # in one request
+MAX_SIGNALS, MAX_READINGS = 500, 200  # in one request
 MAX_SINGLE_READS = 200  # for more sessions, reading all live ones at once is faster
 
 ExportedKind: TypeAlias = Literal["reading", "signal"]
