@@ -68,7 +68,8 @@ def test_every_agent_resumes_a_session_in_its_project() -> None:
         "opencode": "cd '/a b' && opencode --session 0c-1",
         "pi": "cd '/a b' && pi --session 0c-1",
     }
-    assert resume_command("claude", "0c-1", None) == "claude --resume 0c-1"
+    for project in (None, "name-only"):
+        assert resume_command("claude", "0c-1", project) == "claude --resume 0c-1"
 
 
 @pytest.mark.parametrize(

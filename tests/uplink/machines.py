@@ -35,6 +35,7 @@ class FakeSender:
         self.failures: list[UplinkFailed | str | None] = []
         self.max_rows: int | None = None
         self.sent_bytes = 0
+        self.is_closed = False
 
     async def send(self, batch: UplinkBatch) -> UplinkReply:
         failure = self.failures.pop(0) if self.failures else None
@@ -50,6 +51,9 @@ class FakeSender:
         if failure == "lost":
             raise UplinkFailed("the connection was lost")
         return msgspec.json.decode(msgspec.json.encode(reply), type=UplinkReply)
+
+    def close(self) -> None:
+        self.is_closed = True
 
     @property
     def sent_calls(self) -> list[str]:
@@ -69,7 +73,8 @@ class Machine:
         """Forget what is in memory only."""
         collector = ChangeCollector(self.store, settings or UplinkSettings(), url)
         about = UplinkBatch(self.name, host="host", user="ada", team="web")
-        self.uplink = Uplink(url, about, self.store, collector, self.sender, lambda: self.now)
+        self.uplink = Uplink(url, about, self.store, collector, self.sender, lambda: self.now,
+                             first_pause_s=0.02)  # fmt: skip
 
     async def call(self, *numbers: int, session: str = "s", agent: str = "claude") -> None:
         """Store calls as the monitor does, in one transaction."""

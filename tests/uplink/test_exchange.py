@@ -1,6 +1,8 @@
 """The exchange with a server: every change arrives, once and in order, and messages come back."""
 
+import asyncio
 import logging
+import time
 from pathlib import Path
 
 import pytest
@@ -393,6 +395,24 @@ def test_problem_is_logged_once_and_its_end_too(
         "http://localhost: no token; will retry",
         "http://localhost: the fleet's server takes batches again",
     ]
+
+
+def test_loop_retries_after_the_pause_that_the_server_asks_for(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        await machine.call(1)
+        machine.sender.failures = [UplinkFailed("busy", retry_after_s=0.2), UplinkFailed("down")]
+        began = time.monotonic()
+        task = asyncio.create_task(machine.uplink.run())
+        while not machine.sender.batches:
+            await asyncio.sleep(0.01)
+        # The second pause is twice the first, with jitter.
+        assert time.monotonic() - began >= 0.2 + 0.02
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert machine.sender.is_closed
+        assert machine.uplink.status().failures == 2
+
+    use_machine(path, use)
 
 
 def test_rows_are_stored_for_the_session_that_they_are_part_of(path: Path) -> None:

@@ -32,6 +32,8 @@ class BatchSender(Protocol):
 
     async def send(self, batch: UplinkBatch) -> UplinkReply: ...
 
+    def close(self) -> None: ...
+
 
 class Uplink:
     """Exchanges batches with one server for as long as `run` runs."""
@@ -44,10 +46,12 @@ class Uplink:
         collector: ChangeCollector,
         sender: BatchSender,
         clock: Callable[[], float] = time.time,
+        first_pause_s: float = FIRST_PAUSE_S,
     ) -> None:
         """`about` is a batch without sessions: who this machine is."""
         self._url, self._about = url, about
         self._store, self._collector, self._sender, self._clock = store, collector, sender, clock
+        self._first_pause_s = first_pause_s
         self._max_rows = MAX_ROWS
         self._documents: set[str] = set()
         self._problem: str | None = None
@@ -72,7 +76,14 @@ class Uplink:
         )
 
     async def run(self) -> None:
-        pause_s = FIRST_PAUSE_S
+        """Exchange forever; what fails is tried again after a pause that grows."""
+        try:
+            await self._run()
+        finally:
+            self._sender.close()
+
+    async def _run(self) -> None:
+        pause_s = self._first_pause_s
         while True:
             try:
                 await self.exchange()
@@ -83,7 +94,7 @@ class Uplink:
                 await asyncio.sleep(max(jittered_s, error.retry_after_s))
                 pause_s = min(2 * pause_s, MAX_PAUSE_S)
             else:
-                pause_s = FIRST_PAUSE_S
+                pause_s = self._first_pause_s
                 await asyncio.sleep(INTERVAL_S)
 
     async def exchange(self) -> None:

@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import AsyncIterator, Iterable, Sequence
 from math import fsum
+from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -179,8 +180,6 @@ class Views:
         last = handoffs[0] if handoffs else None
         left = self._monitor.calls_left(row.id)
         stored_left = main.calls_left if main else None
-        # A machine's uplink reports the name of the project, not where it is.
-        folder = row.project if row.machine is None else None
         return SessionView(
             session=_for_view(row),
             threads=thread_views,
@@ -192,7 +191,7 @@ class Views:
             calls_left=left.calls if left else stored_left,
             calls_left_range=left and left.range,
             last_handoff_path=(last.path or None) if last and not last.draft else None,
-            resume_command=resume_command(row.agent, row.id, folder),
+            resume_command=resume_command(row.agent, row.id, row.project),
         )
 
     async def threads(self, row: SessionRow) -> list[ThreadView]:
@@ -253,14 +252,16 @@ def sample(points: list[int], most: int = MAX_TREND_POINTS) -> list[int]:
 def resume_command(agent: str, session: str, project: str | None) -> str | None:
     """Return the shell command that resumes a session in its project; None if there is none.
 
-    People paste it: an id that could be an option, or a path with control characters, has none.
+    People paste it: an id that could be an option, or a path with control characters, has none. An
+    uplink reports only the name of a project, which is no folder to change to.
     """
     command = capabilities_of(agent).resume_command
     if not command or not PLAIN_ID.fullmatch(session) or not (project or "").isprintable():
         return None
     resume = shlex.join([*command, session])
     # Clients look for a session among those of the current folder.
-    return f"cd {shlex.quote(project)} && {resume}" if project else resume
+    is_folder = project is not None and Path(project).is_absolute()
+    return f"cd {shlex.quote(project)} && {resume}" if project and is_folder else resume
 
 
 def _cost_of(calls: Iterable[CallRow]) -> float | None:
