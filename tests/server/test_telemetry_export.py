@@ -1,11 +1,17 @@
 """Readings and signals exported to a real collector on loopback: valid, once, within bounds."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from google.protobuf.json_format import Parse
 from msgspec.structs import replace
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
 
 from brimline.server.export.collector import Collector, CollectorBusy
 from brimline.server.export.exporter import CURSOR, TelemetryExporter
@@ -230,6 +236,53 @@ def test_collector_that_is_down_is_tried_again() -> None:
     run(use)
 
 
+def test_signal_that_a_slow_collector_gets_twice_has_one_id() -> None:
+    """Its first answer came too late: backends can recognise the copy."""
+
+    async def use() -> None:
+        store = await filled_store(LEVEL)
+        slow = Collector("telemetry export", collector.address, {}, timeout_s=0.1)
+        OPENED.append(slow)
+        collector.gate.clear()
+        with pytest.raises(CollectorBusy, match="TimeoutError"):
+            await TelemetryExporter(store, slow, clock=Clock()).export()
+        assert await store.cursor(CURSOR) == 0
+        collector.gate.set()
+        await make_exporter(store, collector.address).export()
+
+    with recording_collector() as collector:
+        run(use)
+        collector.until(lambda: len(records(collector)) == 2)
+        first, second = (plain(each["attributes"]) for each in records(collector))
+    assert first["log.record.uid"] == second["log.record.uid"]
+
+
+def test_exported_json_is_valid_by_the_protocol_of_opentelemetry() -> None:
+    """Its own package reads every field, and has no others."""
+
+    async def use() -> None:
+        await make_exporter(
+            await filled_store(LEVEL, replace(LEVEL, kind="compacted", level=0.0)),
+            collector.address,
+        ).export()
+
+    with recording_collector() as collector:
+        run(use)
+        logs, metrics = (json.dumps(each.document) for each in collector.received)
+    parsed_logs: Any = Parse(logs, ExportLogsServiceRequest())
+    parsed_metrics: Any = Parse(metrics, ExportMetricsServiceRequest())
+    for record in parsed_logs.resource_logs[0].scope_logs[0].log_records:
+        assert record.time_unix_nano == (NOW - 4) * 1e9
+        assert record.event_name.startswith("brimline.signal.")
+        assert record.severity_number in (9, 13)
+    points = {
+        metric.name: metric.gauge.data_points[0]
+        for metric in parsed_metrics.resource_metrics[0].scope_metrics[0].metrics
+    }
+    assert points["gen_ai.context.window_size"].as_int == 200_000
+    assert points["gen_ai.context.utilization"].as_double == 0.6
+
+
 def test_old_signals_are_not_exported() -> None:
     """Those from before the first export are no loss; those of an outage of days are counted."""
 
@@ -289,7 +342,7 @@ def test_many_signals_and_readings_are_sent_in_batches() -> None:
 
     with recording_collector() as collector:
         run(use)
-        assert collector.paths() == ["/v1/logs"] * 2 + ["/v1/metrics"] * 2
+        assert collector.paths() == ["/v1/logs"] * 2 + ["/v1/metrics"] * 4
         assert len(records(collector)) == 600
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 from brimline.errors import BrimlineError
-from brimline.http_client import HttpClient, HttpFailed
+from brimline.http_client import REQUEST_TIMEOUT_S, HttpClient, HttpFailed
 from brimline.server.retry import RateLimitedLog, growing_pauses
 
 # The statuses after which the OTLP specification has a client try again.
@@ -23,8 +23,14 @@ class CollectorBusy(BrimlineError):
 class Collector:
     """Sends requests to one collector, one at a time; `name` is for the log."""
 
-    def __init__(self, name: str, address: str, headers: Mapping[str, str]) -> None:
-        self._name, self._headers = name, headers
+    def __init__(
+        self,
+        name: str,
+        address: str,
+        headers: Mapping[str, str],
+        timeout_s: float = REQUEST_TIMEOUT_S,
+    ) -> None:
+        self._name, self._headers, self._timeout_s = name, headers, timeout_s
         self._client = HttpClient(address)
         self._log = RateLimitedLog()
 
@@ -43,7 +49,8 @@ class Collector:
     async def try_to_send(self, path: str, headers: Mapping[str, str], body: bytes) -> bool:
         """Send once; return whether the collector took it; raises CollectorBusy."""
         try:
-            reply = await self._client.post(body, {**headers, **self._headers}, path)
+            sent_headers = {**headers, **self._headers}
+            reply = await self._client.post(body, sent_headers, path, self._timeout_s)
         except HttpFailed as error:
             raise self._busy(str(error)) from error
         if reply.is_success:
