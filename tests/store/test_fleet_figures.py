@@ -83,14 +83,14 @@ def test_active_sessions_are_counted_by_group_and_fill(shared_database: str) -> 
         await fleet.write(*(PutSession(row) for row in (ended, cleared, resumed, idle)))
         for percent in (None, 10.0, 50.0, 64.0, 65.0, 100.0):
             await fleet.write(*filled(f"at {percent}", percent))
-        counts = await fleet.figures.counts("team", SINCE)
-        assert sorted(counts, key=lambda each: each.key or "") == [
+        active = await fleet.figures.active("team", SINCE, 2)
+        assert sorted(active.groups, key=lambda each: each.key or "") == [
             GroupCounts(None, seen=1, sessions=1),
             GroupCounts("a", 8, 6, filled=5, over_first=4, over_last=2, at_limit=1),
         ]
-        by_version = await fleet.figures.counts("version", SINCE)
+        by_version = (await fleet.figures.active("version", SINCE, 2)).groups
         assert [each.key for each in by_version] == ["claude"]
-        assert await fleet.figures.fullest(SINCE, 2) == ["at 100.0", "at 65.0"]
+        assert active.fullest == ["at 100.0", "at 65.0"]
 
     run(shared_database, "counts", check)
 
@@ -121,7 +121,8 @@ def test_fill_in_sql_equals_that_of_the_policy(shared_database: str, measure: st
 
     async def check(fleet: Fleet) -> None:
         await fleet.write(*(write for row, thread in rows for write in writes_of(row, thread)))
-        counts = {each.key: each for each in await fleet.figures.counts("user", SINCE)}
+        active = await fleet.figures.active("user", SINCE, 0)
+        counts = {each.key: each for each in active.groups}
         orders = {None: (0, 0, 0, 0), "low": (1, 0, 0, 0), "medium": (1, 1, 0, 0)}
         orders |= {"high": (1, 1, 1, 0), "limit": (1, 1, 1, 1)}
         for row, thread in rows:
@@ -177,8 +178,10 @@ def test_full_sessions_without_a_fresh_handoff_need_one(shared_database: str) ->
             PutHandoff(replace(fresh, id="5", calls=30)),
         )
         needing = ["old", "draft", "full", "few left"]
-        assert await fleet.figures.needs_handoff(SINCE, 9) == (needing, 4)
-        assert await fleet.figures.needs_handoff(SINCE, 1) == (needing[:1], 4)
+        for most in (9, 1):
+            active = await fleet.figures.active("team", SINCE, most)
+            assert active.needs_handoff == needing[:most]
+            assert active.needs_handoff_count == 4
         rows = await fleet.figures.rows(["draft", "gone", "full"])
         assert [(row.id, len(threads), [h.id for h in last]) for row, threads, _, last in rows] == [
             ("draft", 1, ["2"]), ("full", 1, []),

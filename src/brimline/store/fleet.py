@@ -44,6 +44,18 @@ class GroupCounts(msgspec.Struct, frozen=True):
     at_limit: int = 0
 
 
+class ActiveSessions(msgspec.Struct, frozen=True):
+    """The counts of groups, the ids of the fullest sessions, and of those that need a handoff.
+
+    Both lists begin with the fullest; `needs_handoff_count` sessions need one in all.
+    """
+
+    groups: list[GroupCounts]
+    fullest: list[str]
+    needs_handoff: list[str]
+    needs_handoff_count: int
+
+
 class GroupCompactions(msgspec.Struct, frozen=True):
     """The compactions of a group, and how many sessions lost work by one."""
 

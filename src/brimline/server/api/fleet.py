@@ -102,15 +102,13 @@ class FleetRoutes:
             raise RequestRefused(422, "query, since: expected at most 7d")
         since -= since % SECONDS_PER_HOUR
         figures = self._figures
-        counts, compactions, costs, fullest, (needing, needing_count) = await asyncio.gather(
-            figures.counts(by, since),
+        active, compactions, costs = await asyncio.gather(
+            figures.active(by, since, MAX_LISTED),
             figures.compactions(by, since),
             figures.costs(by, since),
-            figures.fullest(since, MAX_LISTED),
-            figures.needs_handoff(since, MAX_LISTED),
         )
-        views = await self._views_of([*fullest, *needing])
-        groups = _build_groups(counts, compactions, costs, (now - since) / SECONDS_PER_HOUR)
+        views = await self._views_of([*active.fullest, *active.needs_handoff])
+        groups = _build_groups(active.groups, compactions, costs, (now - since) / SECONDS_PER_HOUR)
         view = FleetView(
             by=by,
             at=now,
@@ -118,9 +116,9 @@ class FleetRoutes:
             total=groups.pop(),
             groups=groups[:MAX_GROUPS],
             more_groups=max(0, len(groups) - MAX_GROUPS),
-            fullest=[views[id] for id in fullest if id in views],
-            needs_handoff=[views[id] for id in needing if id in views],
-            needs_handoff_count=needing_count,
+            fullest=[views[id] for id in active.fullest if id in views],
+            needs_handoff=[views[id] for id in active.needs_handoff if id in views],
+            needs_handoff_count=active.needs_handoff_count,
         )
         return json_response(view)
 

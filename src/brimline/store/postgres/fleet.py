@@ -13,6 +13,7 @@ from brimline.inbox import Message
 from brimline.policy.levels import LIMIT_FACTOR
 from brimline.store.fleet import (
     SECONDS_PER_HOUR,
+    ActiveSessions,
     FillLevels,
     FleetGrouping,
     GroupCompactions,
@@ -29,7 +30,7 @@ from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
 FEW_CALLS_LEFT = 10  # forecasts of so few calls are off by 2 (forecast.py)
 
 # What a session is grouped by. Versions are those of its client.
-_KEYS: dict[FleetGrouping, str] = {
+KEYS: dict[FleetGrouping, str] = {
     "team": "s.team",
     "host": "s.host",
     "user": 's."user"',
@@ -42,69 +43,77 @@ _KEYS: dict[FleetGrouping, str] = {
 _IS_ACTIVE = """(s.ended_at IS NULL OR s.seen_at > s.ended_at)
     AND (s.became IS NULL OR s.became_at IS NULL OR s.seen_at > s.became_at)"""
 
+_SEEN = """FROM sessions AS s
+LEFT JOIN threads AS t ON t.organisation = $1 AND t.session = s.id AND t.thread = 'main'"""
+_SINCE = "WHERE s.organisation = $1 AND s.seen_at >= $2"
+
 # The kind of a session: `$3` are the names that have levels of their own, perhaps some sessions.
-_KIND = """CASE WHEN s.id = ANY($3::text[]) THEN s.id ELSE '' END AS own,
-    coalesce(t.model, s.model, '') AS kind_model"""
+_OWN = "CASE WHEN s.id = ANY($3::text[]) THEN s.id ELSE '' END"
+_MODEL = "coalesce(t.model, s.model, '')"
 
-_SEEN_FROM = """FROM sessions AS s
-LEFT JOIN threads AS t ON t.organisation = $1 AND t.session = s.id AND t.thread = 'main'
-WHERE s.organisation = $1 AND s.seen_at >= $2"""
+KINDS = f"SELECT DISTINCT {_OWN}, s.agent, {_MODEL} {_SEEN} {_SINCE}"
 
-_SEEN = f"""SELECT s.*, {_KIND}, {_IS_ACTIVE} AS is_active,
-    t.percent_raw, t.percent_of_limit, t.held, t.calls, t.calls_left
-{_SEEN_FROM}"""
+# The levels of kinds, `$4` to `$9`; those of all others, `$10` to `$12`.
+_LEVELS = f"""LEFT JOIN unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::float8[],
+    $9::float8[]) AS l (own, agent, model, measure, first, last)
+ON l.own = {_OWN} AND l.agent = s.agent AND l.model = {_MODEL}"""
+_FIRST = "CASE WHEN l.measure IS NULL THEN $11 ELSE l.first END"
+_LAST = "CASE WHEN l.measure IS NULL THEN $12 ELSE l.last END"
 
 # As policy.levels.figure_of and fullness_of: 0 low, 1 medium, 2 high, 3 at the limit.
-_FIGURE = f"""CASE l.measure WHEN 'window' THEN s.percent_raw WHEN 'limit' THEN s.percent_of_limit
-    WHEN 'tokens' THEN s.held
-    ELSE greatest(s.percent_raw, s.percent_of_limit / {LIMIT_FACTOR}::float8) END"""
-_FULLNESS = f"""CASE WHEN s.percent_raw IS NULL THEN NULL
-    WHEN greatest(s.percent_raw, s.percent_of_limit) >= 100 THEN 3
+_FIGURE = f"""CASE coalesce(l.measure, $10) WHEN 'window' THEN t.percent_raw
+    WHEN 'limit' THEN t.percent_of_limit WHEN 'tokens' THEN t.held
+    ELSE greatest(t.percent_raw, t.percent_of_limit / {LIMIT_FACTOR}::float8) END"""
+_FULLNESS = f"""CASE WHEN t.percent_raw IS NULL THEN NULL
+    WHEN greatest(t.percent_raw, t.percent_of_limit) >= 100 THEN 3
     WHEN {_FIGURE} IS NULL THEN NULL
-    WHEN l.first IS NULL OR {_FIGURE} < l.first THEN 0
-    WHEN {_FIGURE} >= l.last THEN 2 ELSE 1 END"""
+    WHEN {_FIRST} IS NULL OR {_FIGURE} < {_FIRST} THEN 0
+    WHEN {_FIGURE} >= {_LAST} THEN 2 ELSE 1 END"""
 
-_FILLED = f"""WITH seen AS ({_SEEN}), filled AS (
-    SELECT s.*, {_FULLNESS} AS fullness FROM seen AS s
-    LEFT JOIN unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::float8[], $9::float8[])
-        AS l (own, agent, kind_model, measure, first, last) USING (own, agent, kind_model)
-)"""
-
-KINDS = f"SELECT DISTINCT own, agent, kind_model FROM ({_SEEN}) AS seen"
-
-COUNTS = f"""{_FILLED}
-SELECT {{key}} AS key, count(*), count(*) FILTER (WHERE is_active),
+# One scan of the sessions for three lists, each with its own kind of rows. The handoff that counts
+# is the last one; it is fresh as in handoff.freshness.
+ACTIVE = f"""WITH filled AS (
+    SELECT {{key}} AS key, s.id, {_IS_ACTIVE} AS is_active, t.percent_raw, t.calls, t.calls_left,
+        {_FULLNESS} AS fullness
+    {_SEEN} {_LEVELS} {_SINCE}
+), fullest AS (
+    SELECT id, percent_raw FROM filled WHERE is_active AND percent_raw IS NOT NULL
+    ORDER BY percent_raw DESC, id LIMIT $13
+), needing AS (
+    SELECT s.id, s.percent_raw, count(*) OVER () AS total FROM filled AS s
+    LEFT JOIN LATERAL (
+        SELECT draft, calls FROM handoffs
+        WHERE organisation = $1 AND session = s.id ORDER BY place DESC LIMIT 1
+    ) AS h ON TRUE
+    WHERE is_active AND (fullness >= 2 OR s.calls_left <= {FEW_CALLS_LEFT})
+        AND (h.draft IS NULL OR h.draft OR s.calls - h.calls > {MAX_FRESH_CALLS})
+    ORDER BY s.percent_raw DESC NULLS LAST, s.id LIMIT $13
+)
+SELECT 'group' AS part, key, count(*), count(*) FILTER (WHERE is_active),
     count(fullness) FILTER (WHERE is_active),
     count(*) FILTER (WHERE is_active AND fullness >= 1),
     count(*) FILTER (WHERE is_active AND fullness >= 2),
     count(*) FILTER (WHERE is_active AND fullness >= 3)
-FROM filled AS s GROUP BY 1"""
-
-FULLEST = f"""SELECT s.id {_SEEN_FROM} AND {_IS_ACTIVE} AND t.percent_raw IS NOT NULL
-ORDER BY t.percent_raw DESC, s.id LIMIT $3"""
-
-# The handoff that counts is the last one; it is fresh as in handoff.freshness.
-NEEDS_HANDOFF = f"""{_FILLED}
-SELECT s.id, count(*) OVER () AS total FROM filled AS s
-LEFT JOIN LATERAL (
-    SELECT draft, calls FROM handoffs
-    WHERE organisation = $1 AND session = s.id ORDER BY place DESC LIMIT 1
-) AS h ON TRUE
-WHERE is_active AND (fullness >= 2 OR s.calls_left <= {FEW_CALLS_LEFT})
-    AND (h.draft IS NULL OR h.draft OR s.calls - h.calls > {MAX_FRESH_CALLS})
-ORDER BY s.percent_raw DESC NULLS LAST, s.id LIMIT $10"""
+FROM filled GROUP BY key
+UNION ALL
+SELECT 'fullest', id, row_number() OVER (ORDER BY percent_raw DESC, id), 0, 0, 0, 0, 0 FROM fullest
+UNION ALL
+SELECT 'needing', id, row_number() OVER (ORDER BY percent_raw DESC NULLS LAST, id), total,
+    0, 0, 0, 0
+FROM needing"""
 
 # Work is lost by a compaction of the main thread if its cycle has no document but drafts.
-COMPACTIONS = """SELECT {key} AS key, count(*), count(DISTINCT c.session) FILTER (
-    WHERE c.thread = 'main' AND NOT EXISTS (
-        SELECT FROM handoffs AS h WHERE h.organisation = $1 AND h.session = c.session
-            AND h.cycle = c.cycle AND NOT h.draft))
-FROM compactions AS c JOIN sessions AS s ON s.organisation = $1 AND s.id = c.session
-WHERE c.organisation = $1 AND c.at >= $2 GROUP BY 1"""
+COMPACTIONS = """SELECT {key} AS key, sum(c.amount)::bigint, count(*) FILTER (WHERE c.has_lost)
+FROM (
+    SELECT session, count(*) AS amount, bool_or(thread = 'main' AND NOT EXISTS (
+        SELECT FROM handoffs AS h WHERE h.organisation = $1 AND h.session = compactions.session
+            AND h.cycle = compactions.cycle AND NOT h.draft)) AS has_lost
+    FROM compactions WHERE organisation = $1 AND at >= $2 GROUP BY session
+) AS c JOIN sessions AS s ON s.organisation = $1 AND s.id = c.session AND s.seen_at >= $2
+GROUP BY 1"""
 
-COSTS = """SELECT {key} AS key, sum(h.calls)::bigint, sum(h.cost), sum(h.miss_cost)
-FROM session_hours AS h JOIN sessions AS s ON s.organisation = $1 AND s.id = h.session
-WHERE h.organisation = $1 AND h.hour >= $2 GROUP BY 1"""
+COSTS = """SELECT {key} AS key, sum(s.calls)::bigint, sum(s.cost), sum(s.miss_cost)
+FROM session_hours AS s WHERE s.organisation = $1 AND s.hour >= $2 GROUP BY 1"""
 
 SESSION_ROWS = Query(sql.SESSIONS, "id = ANY($2::text[])")
 MAIN_THREADS = Query(sql.THREADS, "session = ANY($2::text[]) AND thread = 'main'")
@@ -140,29 +149,32 @@ class FleetFigures:
         self._levels_of = levels_of
         self._named = [storable(name) for name in named]
 
-    async def counts(self, by: FleetGrouping, since: float) -> list[GroupCounts]:
-        text = COUNTS.format(key=_KEYS[by])
-        records = await self._fetch(text, since, self._named, *await self._levels(since))
-        return [GroupCounts(*record) for record in records]
+    async def active(self, by: FleetGrouping, since: float, most: int) -> ActiveSessions:
+        """Return the counts of each group, and lists of at most so many sessions."""
+        text, levels = ACTIVE.format(key=KEYS[by]), await self._levels(since)
+        records = await self._fetch(text, since, self._named, *levels, most)
+        groups = [GroupCounts(*list(each)[1:]) for each in records if each["part"] == "group"]
+        fullest, needing = (
+            sorted(
+                (list(each)[2], each["key"], list(each)[3]) for each in records if each[0] == part
+            )
+            for part in ("fullest", "needing")
+        )
+        return ActiveSessions(
+            groups,
+            [id for _, id, _ in fullest],
+            [id for _, id, _ in needing],
+            needing[0][2] if needing else 0,
+        )
 
     async def compactions(self, by: FleetGrouping, since: float) -> list[GroupCompactions]:
-        records = await self._fetch(COMPACTIONS.format(key=_KEYS[by]), since)
+        records = await self._fetch(COMPACTIONS.format(key=KEYS[by]), since)
         return [GroupCompactions(*record) for record in records]
 
     async def costs(self, by: FleetGrouping, since: float) -> list[GroupCosts]:
         """Return what the calls since a full hour cost, as far as `SessionHours` has summed."""
-        records = await self._fetch(COSTS.format(key=_KEYS[by]), int(since // SECONDS_PER_HOUR))
+        records = await self._fetch(COSTS.format(key=KEYS[by]), int(since // SECONDS_PER_HOUR))
         return [GroupCosts(*record) for record in records]
-
-    async def fullest(self, since: float, most: int) -> list[str]:
-        """Return the active sessions with the highest percentages, the fullest first."""
-        return [record["id"] for record in await self._fetch(FULLEST, since, most)]
-
-    async def needs_handoff(self, since: float, most: int) -> tuple[list[str], int]:
-        """Return the fullest sessions that need a handoff now, and how many do in all."""
-        levels = await self._levels(since)
-        records = await self._fetch(NEEDS_HANDOFF, since, self._named, *levels, most)
-        return [record["id"] for record in records], records[0]["total"] if records else 0
 
     async def rows(self, sessions: Sequence[str]) -> list[FleetRows]:
         """Return the rows of sessions, in the same order; those that are gone are skipped."""
@@ -179,10 +191,16 @@ class FleetFigures:
     async def _of(self, query: Query[RowT], sessions: Sequence[str]) -> Sequence[Any]:
         return await self._fetch(query.text, sessions)
 
-    async def _levels(self, since: float) -> Sequence[list[Any]]:
-        """Return the levels of all kinds of sessions, as columns."""
-        records = await self._fetch(KINDS, since, self._named)
+    async def _levels(self, since: float) -> Sequence[Any]:
+        """Return the levels of all kinds of sessions, as columns, and those of the others.
+
+        If no name has levels of its own, all sessions have the same.
+        """
+        records: Sequence[Any] = ()
+        if self._named:
+            records = await self._fetch(KINDS, since, self._named)
         levels = [self._levels_of(SessionKind(*record)) for record in records]
+        others = self._levels_of(SessionKind("", "", ""))
         return (
             [each.kind.session for each in levels],
             [each.kind.agent for each in levels],
@@ -190,6 +208,9 @@ class FleetFigures:
             [each.measure for each in levels],
             [each.first for each in levels],
             [each.last for each in levels],
+            others.measure,
+            others.first,
+            others.last,
         )
 
     async def _fetch(self, text: str, *values: Any) -> Sequence[Any]:

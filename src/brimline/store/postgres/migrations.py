@@ -276,6 +276,13 @@ _SECOND: Step = (
         calls BIGINT NOT NULL,
         cost DOUBLE PRECISION,
         miss_cost DOUBLE PRECISION,
+        agent {_TEXT} NOT NULL,
+        host {_TEXT},
+        project {_TEXT},
+        model {_TEXT},
+        version {_TEXT},
+        "user" {_TEXT},
+        team {_TEXT},
         PRIMARY KEY (organisation, hour, session)
     )
     """,
