@@ -4,7 +4,7 @@ import asyncio
 import time
 
 from brimline.server.export.output import TelemetryOutput
-from brimline.settings import TelemetrySettings
+from brimline.settings import Settings, TelemetrySettings
 from brimline.store.base import PutSession, PutThread, RecordSignal
 from brimline.store.postgres import open_database
 from brimline.store.postgres.database import PostgresDatabase
@@ -12,13 +12,16 @@ from brimline.store.rows import SessionRow, SignalRow, ThreadRow
 
 from ..otlp_collector import RecordingCollector, recording_collector
 from ..test_telemetry_export import plain, records
+from .conftest import Fleet
 
 ORGANISATION = "exporting"
 
 
-async def record_signal(database: PostgresDatabase, session: str) -> None:
+async def record_signal(
+    database: PostgresDatabase, session: str, organisation: str = ORGANISATION
+) -> None:
     now = time.time()
-    store = database.store(ORGANISATION)
+    store = database.store(organisation)
     await store.write(
         [
             PutSession(SessionRow(session, "codex", now)),
@@ -56,3 +59,24 @@ def test_one_replica_exports_and_another_takes_over(database_url: str) -> None:
         assert exported_sessions(collector) == ["first", "second"]
         (resource,) = collector.received[0].document["resourceLogs"]
         assert plain(resource["resource"]["attributes"])["brimline.organisation"] == ORGANISATION
+
+
+def test_server_exports_and_forwards_for_an_organisation(fleet: Fleet) -> None:
+    """What comes in for one organisation is exported with its name, and passed on as it came."""
+    organisation = "forwarding"
+    with recording_collector() as collector:
+        settings = TelemetrySettings(export=collector.address, forward=f"{collector.address}/on")
+        app = fleet.create_app(Settings(telemetry=settings))
+        fleet.run(record_signal(fleet.database, "served", organisation))
+        token = fleet.token(organisation)
+        headers = {"content-type": "application/json"}
+        sent = fleet.ask("POST", "/v1/traces", token, {}, app=app, headers=headers)
+        assert sent.status == 200
+        done = {"/on/v1/traces", "/v1/logs", "/v1/metrics"}
+        fleet.run(asyncio.to_thread(collector.until, lambda: done <= set(collector.paths())))
+        metrics = fleet.ask("GET", "/metrics", token, app=app).body.decode()
+        fleet.run(app.organisations.close())
+    assert exported_sessions(collector) == ["served"]
+    assert 'brimline_telemetry_exported_total{kind="signal"} 1' in metrics
+    assert "brimline_telemetry_forwarded_total 1" in metrics
+    assert 'brimline_ingest_requests_total{path="/v1/traces",status="2xx"} 1' in metrics
