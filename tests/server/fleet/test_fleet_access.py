@@ -121,8 +121,9 @@ def test_server_has_no_route_that_belongs_to_one_machine(fleet: Fleet, acme: str
     for path in ("/v1/history", "/hooks/claude", "/sessions", f"/v1/sessions/{SESSION}/clear"):
         assert fleet.ask("POST", path, acme, {}).status in (404, 405)
     assert fleet.ask("GET", f"/v1/sessions/{SESSION}/explain", acme).status == 404
-    served = fleet.ask("GET", "/openapi.json", acme).json["paths"]
-    assert served == build_document(FLEET_ENDPOINTS)["paths"]
+    served = fleet.ask("GET", "/openapi.json", acme).json
+    assert served["paths"] == build_document(FLEET_ENDPOINTS)["paths"]
+    assert set(served["components"]["securitySchemes"]) == {"token", "cookie"}
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,12 @@ from brimline.server.api.legacy_endpoints import LegacyRoutes
 from brimline.server.api.load_limit import LoadLimit
 from brimline.server.api.metrics import MetricsRoutes
 from brimline.server.api.middleware import BodyLimit, RequestGuard, tcp_port
-from brimline.server.api.openapi import Endpoint, build_document
+from brimline.server.api.openapi import (
+    DAEMON_SECURITY,
+    Endpoint,
+    SecuritySchemes,
+    build_document,
+)
 from brimline.server.api.responses import (
     RequestRefused,
     Routes,
@@ -142,12 +147,16 @@ def create_app(
 
 
 def create_api(
-    store: Store, parts: Sequence[Routes], check: Callable[[Request, Endpoint], None]
+    store: Store,
+    parts: Sequence[Routes],
+    check: Callable[[Request, Endpoint], None],
+    security: SecuritySchemes = DAEMON_SECURITY,
 ) -> Starlette:
     """Return the API and the page; `check` raises RequestRefused if a request is not allowed."""
 
     async def openapi(request: Request) -> Response:
-        return json_response(build_document([each for part in parts for each in part.endpoints]))
+        endpoints = [each for part in parts for each in part.endpoints]
+        return json_response(build_document(endpoints, security))
 
     routes = [
         Route("/openapi.json", openapi),

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -40,7 +40,9 @@ class Endpoint(msgspec.Struct, frozen=True):
         return self.scope or ("read" if self.method == "GET" else "act")
 
 
-SECURITY_SCHEMES = {
+SecuritySchemes: TypeAlias = Mapping[str, Mapping[str, str]]
+
+DAEMON_SECURITY: SecuritySchemes = {
     "secret": {
         "type": "http",
         "scheme": "bearer",
@@ -55,8 +57,24 @@ SECURITY_SCHEMES = {
     },
 }
 
+FLEET_SECURITY: SecuritySchemes = {
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A token of `brimline token create`; `x-scope` is the scope that it needs.",
+    },
+    "cookie": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "__Host-brimline",
+        "description": "Set by signing in; without TLS its name is brimline-PORT.",
+    },
+}
 
-def build_document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+
+def build_document(
+    endpoints: Sequence[Endpoint], security: SecuritySchemes = DAEMON_SECURITY
+) -> dict[str, Any]:
     types = [
         each
         for endpoint in endpoints
@@ -74,8 +92,8 @@ def build_document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Brimline", "version": __version__},
         "paths": paths,
-        "components": {"schemas": components, "securitySchemes": SECURITY_SCHEMES},
-        "security": [{name: []} for name in SECURITY_SCHEMES],
+        "components": {"schemas": components, "securitySchemes": security},
+        "security": [{name: []} for name in security],
     }
 
 

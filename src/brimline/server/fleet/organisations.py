@@ -18,7 +18,7 @@ from brimline.server.api.fleet import FleetRoutes, fill_levels
 from brimline.server.api.identity import AccessScope, find_identity
 from brimline.server.api.ingest_meter import IngestCounts, IngestMeter, ingest_paths
 from brimline.server.api.metrics import MetricsRoutes
-from brimline.server.api.openapi import Endpoint
+from brimline.server.api.openapi import FLEET_SECURITY, Endpoint
 from brimline.server.api.responses import RequestRefused, Routes, json_response
 from brimline.server.api.schemas import DaemonStatus
 from brimline.server.api.session_cache import SessionCache
@@ -123,7 +123,7 @@ class Organisation:
             FleetRoutes(database.figures(name, partial(fill_levels, rules), rules.by), views),
             UplinkRoutes(store),
         )
-        self.app: Starlette = create_api(store, parts, check_scope)
+        self.app: Starlette = create_api(store, parts, check_scope, FLEET_SECURITY)
         self.app.add_middleware(IngestMeter, counts=ingest, paths=ingest_paths(parts))
 
     def start(self) -> None:
