@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from brimline.store.base import PutSession
 from brimline.store.failures import StoreFailed
 from brimline.store.postgres import open_database
-from brimline.store.postgres.audit import AuditRow
+from brimline.store.postgres.audit import KEEP_AUDIT_S, AuditRow
 from brimline.store.postgres.database import PostgresDatabase
 from brimline.store.postgres.tokens import TOUCH_EVERY_S, TokenRow
 from brimline.store.rows import SessionRow
@@ -117,6 +117,17 @@ def test_use_of_a_token_is_stored_once_a_minute(shared_database: str) -> None:
                 assert token is not None
                 used_at.append(token.last_used_at)
             assert used_at == [100.0, 100.0, 100.0 + TOUCH_EVERY_S]
+
+    asyncio.run(run())
+
+
+def test_old_entries_of_the_audit_log_are_deleted(shared_database: str) -> None:
+    async def run() -> None:
+        async with opened(shared_database) as database:
+            for at in (1.0, 2.0, 3.0):
+                await database.audit.append(AuditRow("pruned", at, "ada", "send"))
+            await database.audit.prune(2.0 + KEEP_AUDIT_S)
+            assert [row.at for row in await database.audit.list("pruned")] == [3.0, 2.0]
 
     asyncio.run(run())
 

@@ -28,7 +28,7 @@ from brimline.store.base import (
 )
 from brimline.store.failures import NewerStore, StoreFailed
 from brimline.store.postgres.apply import MAX_EVENT_KEYS, PRUNE_EVERY
-from brimline.store.postgres.migrations import MIGRATIONS
+from brimline.store.postgres.migrations import MIGRATIONS, Step, migrate
 from brimline.store.postgres.store import PostgresStore
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from postgres_server import execute, local_server
@@ -216,11 +216,47 @@ def test_database_of_a_newer_version_is_refused(database: str) -> None:
     async def run() -> None:
         async with opened(database, "o"):
             pass
-        await asyncio.to_thread(execute, database, "UPDATE schema_version SET version = 9")
+        await asyncio.to_thread(
+            execute, database, "UPDATE schema_version SET version = 9, oldest_compatible = 9"
+        )
         with pytest.raises(NewerStore, match="version 9"):
             await PostgresStore.open(database)
 
     asyncio.run(run())
+
+
+def test_replica_of_the_version_before_goes_on_if_an_upgrade_only_adds(database: str) -> None:
+    """It works while and after the newer one migrates, and can start again."""
+    added = ("ALTER TABLE sessions ADD COLUMN added TEXT", "CREATE TABLE added (id TEXT)")
+
+    async def run() -> None:
+        async with opened(database, "o") as (store,):
+            assert all(await store.write(all_kinds("s")))
+            before = await everything(store, "s")
+            await migrate_on((*MIGRATIONS, added), len(MIGRATIONS))
+            assert await everything(store, "s") == before
+            await store.write([PutSession(SessionRow("t", "claude", 2.0)), call("t")])
+            async with opened(database, "o") as (restarted,):
+                assert await everything(restarted, "t") == await everything(store, "t")
+                assert len(await restarted.calls("t")) == 1
+
+    async def migrate_on(steps: tuple[Step, ...], oldest_compatible: int) -> None:
+        pool = await asyncpg.create_pool(database, min_size=1)
+        async with pool, pool.acquire() as connection:
+            await migrate(connection, "newer", steps, oldest_compatible)
+
+    asyncio.run(run())
+    stored = execute(database, "SELECT version, oldest_compatible FROM schema_version")
+    assert stored == [[len(MIGRATIONS) + 1, len(MIGRATIONS)]]
+
+    async def run_incompatible() -> None:
+        changed = ("ALTER TABLE sessions RENAME COLUMN agent TO client",)
+        version = len(MIGRATIONS) + 2
+        await migrate_on((*MIGRATIONS, added, changed), version)
+        with pytest.raises(NewerStore, match=f"version {version}"):
+            await PostgresStore.open(database)
+
+    asyncio.run(run_incompatible())
 
 
 PARTITION_OF_2020 = """SELECT relname FROM pg_inherits JOIN pg_class ON oid = inhrelid

@@ -158,10 +158,11 @@ class Organisations:
         return self._by_name[name]
 
     async def forget_old(self) -> None:
-        """Remove old sessions of every organisation, and what is left of ended sign-ins."""
+        """Remove old sessions and audit entries, and what is left of ended sign-ins."""
         for name in await self._database.organisations():
             await self.get(name).forget_old_sessions()
         await self._database.tokens.prune(time.time())
+        await self._database.audit.prune(time.time())
 
     async def sum_costs(self) -> None:
         for organisation in list(self._by_name.values()):

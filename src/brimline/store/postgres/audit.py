@@ -27,6 +27,10 @@ _SELECT = """SELECT organisation, at, actor, action, session, subject, place FRO
 WHERE organisation = $1 AND ($2::bigint IS NULL OR place < $2) ORDER BY place DESC LIMIT $3"""
 
 
+_PRUNE = "DELETE FROM audit_log WHERE at < $1"
+KEEP_AUDIT_S = 400 * 24 * 3_600.0  # longer than a year: entries are deleted after this
+
+
 class AuditLog:
     """The audit logs of all organisations."""
 
@@ -35,6 +39,10 @@ class AuditLog:
 
     async def append(self, row: AuditRow) -> None:
         await self._pool.fetch(_INSERT, *map(storable, msgspec.structs.astuple(row)[:-1]))
+
+    async def prune(self, now: float) -> None:
+        """Delete the rows of all organisations that are older than KEEP_AUDIT_S."""
+        await self._pool.fetch(_PRUNE, now - KEEP_AUDIT_S)
 
     async def list(
         self, organisation: str, limit: int = 100, before: int | None = None

@@ -289,26 +289,53 @@ _SECOND: Step = (
     "CREATE INDEX session_hours_of_session ON session_hours (organisation, session, hour)",
     "CREATE INDEX calls_by_time ON calls (organisation, session, at)",
     "CREATE INDEX compactions_by_time ON compactions (organisation, at)",
+    # By default a table is vacuumed when a fifth of its rows are dead: 400,000 keys of events.
+    *(
+        f"ALTER TABLE {table} SET (autovacuum_vacuum_scale_factor = 0.02)"
+        for table in ("changes", "event_keys", "revisions", "sessions", "threads")
+    ),
 )
 
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND)
 
 
-async def migrate(connection: Connection, place: str, steps: Sequence[Step] = MIGRATIONS) -> None:
-    """Migrate a database in one transaction; raises NewerStore if its version is unknown.
+# The oldest version whose Brimline works with the newest schema: during an upgrade replicas of both
+# serve. A step that only adds tables, indexes, and columns that an INSERT may leave out does not
+# change it; with any other step it becomes the version of that step.
+OLDEST_COMPATIBLE = 2
 
-    If several replicas try at once, the others wait and have nothing left to do.
+
+async def migrate(
+    connection: Connection,
+    place: str,
+    steps: Sequence[Step] = MIGRATIONS,
+    oldest_compatible: int = OLDEST_COMPATIBLE,
+) -> None:
+    """Migrate a database in one transaction; one that a newer Brimline has migrated stays as it is.
+
+    Raises NewerStore if this version is not compatible with it. If several replicas try at once,
+    the others wait and have nothing left to do.
     """
     async with connection.transaction():
         await connection.execute("SET LOCAL lock_timeout = 0")
         await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK)
         await connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version INT NOT NULL)")
-        version: int = await connection.fetchval("SELECT max(version) FROM schema_version") or 0
-        if version > len(steps):
-            raise NewerStore(place, version, len(steps))
+        await connection.execute(
+            "ALTER TABLE schema_version ADD COLUMN IF NOT EXISTS oldest_compatible INT"
+        )
+        stored = await connection.fetchrow("SELECT version, oldest_compatible FROM schema_version")
+        version: int = stored["version"] if stored else 0
+        if stored and version > len(steps):
+            if len(steps) < (stored["oldest_compatible"] or version):
+                raise NewerStore(place, version, len(steps))
+            return
         for statement in (text for step in steps[version:] for text in step):
             await connection.execute(statement)
         if version < len(steps):
             await connection.execute("DELETE FROM schema_version")
-            await connection.execute("INSERT INTO schema_version VALUES ($1)", len(steps))
+            await connection.execute(
+                "INSERT INTO schema_version (version, oldest_compatible) VALUES ($1, $2)",
+                len(steps),
+                oldest_compatible,
+            )
