@@ -167,7 +167,7 @@ def test_count_that_is_no_number(value: Any) -> None:
 
 def test_services_of_the_clients() -> None:
     names = {
-        service: [name for name, reader in READERS.items() if reader.is_own(service)]
+        service: [name for name, reader in READERS.items() if reader.is_own(service, "")]
         for service in (
             "claude-code",
             "codex_cli_rs",
@@ -293,3 +293,19 @@ def test_span_without_an_answer_is_its_own_call() -> None:
 def test_call_that_cannot_be_used_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidUsage):
         read_program(**changes)
+
+
+@pytest.mark.parametrize(
+    ("scope", "agent"),
+    [
+        ("com.anthropic.claude_code.events", "claude"),
+        ("gemini-cli", "gemini"),
+        ("github.copilot", "copilot"),
+        ("qwen-code", "qwen"),
+    ],
+)
+def test_client_is_known_by_its_scope_if_its_service_has_another_name(
+    scope: str, agent: str
+) -> None:
+    """OTEL_SERVICE_NAME changes the name of every program, except Codex."""
+    assert [name for name, reader in READERS.items() if reader.is_own("agents", scope)] == [agent]

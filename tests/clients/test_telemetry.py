@@ -35,20 +35,25 @@ pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
 ENDPOINT = f"http://127.0.0.1:{telemetry_sink.PORT}"
 DISABLED = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY")
+# What a company may set for all programs of a user.
+COMPANY = {
+    "OTEL_SERVICE_NAME": "company-tools",
+    "OTEL_RESOURCE_ATTRIBUTES": "user.email=ada@example.org,team.id=core",
+}
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 
 
 class Started:
     """A client's place with the settings of its telemetry, and how it is started.
 
-    `sink` comes before its command, `environment` is that of its hooks.
+    `sink` comes before its command, `environment` is that of all programs and of its hooks.
     """
 
     def __init__(self, place: Place, media: str, local: Running | None, requests: Path) -> None:
         self.place, self.media, self._local = place, media, local
         target = socket_path(local.state, os.getuid(), "http") if local else ""
         self.sink = [sys.executable, telemetry_sink.__file__, str(requests), str(target)]
-        self.environment: Mapping[str, str] = {}
+        self.environment: Mapping[str, str] = COMPANY
 
     def managed_texts(self, client: str) -> list[str]:
         """The files that `brimline fleet snippet` prints; here they are the user's own."""
@@ -63,7 +68,8 @@ class Started:
             done = self._local.command("setup", client, HOME=str(self.place.home))
             assert done.returncode == 0, done.stdout + done.stderr
             state = str(self._local.state)
-            self.environment = {"BRIMLINE_STATE_DIR": state, "BRIMLINE_AUTOSTART": "0"}
+            hooks = {"BRIMLINE_STATE_DIR": state, "BRIMLINE_AUTOSTART": "0"}
+            self.environment = {**COMPANY, **hooks}
 
 
 def write_file(path: Path, text: str) -> None:
@@ -123,7 +129,7 @@ def run_copilot(start: Started) -> ClientRun:
         command,
         start.place,
         loop(copilot.bash),
-        environment=copilot.ENVIRONMENT | variables,
+        environment={**copilot.ENVIRONMENT, **variables, **start.environment},
         transcripts="*",
     )
 
@@ -210,6 +216,7 @@ def check_telemetry_alone(server: Server, session: str, client: ClientRun) -> No
     view = view_of(server, session)
     (main,) = view["threads"]
     assert (view["session"]["agent"], main["source"]) == (client.client, "telemetry")
+    assert (view["session"]["user"], view["session"]["team"]) == ("ada@example.org", "core")
     assert main["sent"] == sum(billed[-1][:3])
     assert (main["window"], main["limit"]) == WINDOWS_AND_LIMITS[client.client]
 

@@ -117,6 +117,17 @@ def test_telemetry_after_the_first_hook_is_ignored(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
+def test_telemetry_alone_does_not_mean_that_hooks_are_silent(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = ReportingAgent(tmp_path)
+        agent.environment.since = 1.0
+        for number in range(10):
+            await agent.report(str(number), 60_000)
+        assert [each.kind for each in agent.environment.signals] == []
+
+    asyncio.run(go())
+
+
 def test_telemetry_goes_on_after_a_restart(tmp_path: Path) -> None:
     async def go() -> None:
         agent = ReportingAgent(tmp_path)

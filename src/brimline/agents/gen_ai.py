@@ -22,7 +22,7 @@ COMPACTED = "gen_ai.conversation.compacted"
 class GenAiTelemetry(TelemetryReader):
     """Reads the spans of model calls; those of agents, which have sums of calls, are skipped."""
 
-    def is_own(self, service: str) -> bool:
+    def is_own(self, service: str, scope: str) -> bool:
         return True
 
     def read_span(self, span: Span) -> Sequence[TelemetryEvent]:

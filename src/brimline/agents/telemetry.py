@@ -37,10 +37,11 @@ class Span(msgspec.Struct, frozen=True):
     events: tuple[SpanEvent, ...] = ()
 
 
-class ResourceTelemetry(msgspec.Struct, frozen=True):
-    """The records of one resource, which is a process of a client."""
+class ScopeTelemetry(msgspec.Struct, frozen=True):
+    """The records of one scope, which is a part of a program, in one process of it."""
 
     resource: Attributes
+    scope: str = ""
     logs: tuple[LogRecord, ...] = ()
     spans: tuple[Span, ...] = ()
 
@@ -62,8 +63,11 @@ class TelemetryReader:
 
     reports_version = True  # whether the resource's `service.version` is the client's
 
-    def is_own(self, service: str) -> bool:
-        """Whether the client names itself so, in the resource's `service.name`."""
+    def is_own(self, service: str, scope: str) -> bool:
+        """Whether records are of this client, by the resource's `service.name` and their scope.
+
+        A user may have set another `service.name` for all programs.
+        """
         raise NotImplementedError
 
     def read_log(self, record: LogRecord) -> Sequence[TelemetryEvent]:

@@ -86,7 +86,9 @@ class SessionState:
         self._inputs.update(self.folded.threads)
         new_calls = max(0, self.calls - calls)  # after a restart the files may be still to be read
         from_hook = observation.transcript is not None or observation.kind not in WITHOUT_REPLY
-        self.calls_without_hook = 0 if from_hook else self.calls_without_hook + new_calls
+        # A client with telemetry alone may be on a machine without hooks.
+        is_silent = not from_hook and not observation.is_telemetry
+        self.calls_without_hook = self.calls_without_hook + new_calls if is_silent else 0
         self.cleared = False
         if observation.thread == MAIN:
             self._apply_event(observation)

@@ -17,7 +17,7 @@ from brimline.agents.telemetry import (
 from brimline.events import MAIN, AnyEvent, Call, Compacted, Spent, Trigger, compaction_thread
 from brimline.usage import Usage
 
-SERVICE = "claude-code"
+SERVICE, SCOPE_PREFIX = "claude-code", "com.anthropic.claude_code"
 API_REQUEST, COMPACTION = "api_request", "compaction"
 TRIGGERS: dict[str, Trigger] = {"auto": "auto", "manual": "manual"}
 # Who asked: the main thread of an interactive or a headless session, a subagent, a compaction.
@@ -27,8 +27,8 @@ COMPACTION_SOURCE = "compact"
 
 
 class ClaudeTelemetry(TelemetryReader):
-    def is_own(self, service: str) -> bool:
-        return service == SERVICE
+    def is_own(self, service: str, scope: str) -> bool:
+        return service == SERVICE or scope.startswith(SCOPE_PREFIX)
 
     def read_log(self, record: LogRecord) -> Sequence[TelemetryEvent]:
         fields = record.attributes

@@ -20,7 +20,7 @@ INPUT = "input_token_count"
 
 
 class CodexTelemetry(TelemetryReader):
-    def is_own(self, service: str) -> bool:
+    def is_own(self, service: str, scope: str) -> bool:
         return service.startswith(SERVICE_PREFIX)
 
     def read_log(self, record: LogRecord) -> Sequence[TelemetryEvent]:

@@ -15,7 +15,7 @@ from brimline.agents.telemetry import (
 )
 from brimline.events import MAIN, AnyEvent, Compacted, WindowReported
 
-SERVICES = ("github-copilot", "copilot-chat")
+SERVICES, SCOPE = ("github-copilot", "copilot-chat"), "github.copilot"
 INITIATOR, SUBAGENT = "github.copilot.initiator", "sub-agent"
 USAGE_INFO = "github.copilot.session.usage_info"
 COMPACTION_COMPLETE = "github.copilot.session.compaction_complete"
@@ -23,8 +23,8 @@ TOKEN_LIMIT = "github.copilot.token_limit"
 
 
 class CopilotTelemetry(TelemetryReader):
-    def is_own(self, service: str) -> bool:
-        return service in SERVICES
+    def is_own(self, service: str, scope: str) -> bool:
+        return service in SERVICES or scope == SCOPE
 
     def read_span(self, span: Span) -> Sequence[TelemetryEvent]:
         """A subagent's calls are below its own `invoke_agent`, whose id names its thread."""

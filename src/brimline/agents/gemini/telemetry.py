@@ -14,7 +14,7 @@ from brimline.agents.telemetry import (
 from brimline.events import AnyEvent, Call, Compacted, Spent
 from brimline.usage import from_subset
 
-SERVICE = "gemini-cli"
+SERVICE = "gemini-cli"  # also the name of its scope
 API_RESPONSE = "gemini_cli.api_response"
 CHAT_COMPRESSION = "gemini_cli.chat_compression"
 MAIN_ROLES = ("", "main")  # older versions report no role
@@ -23,8 +23,8 @@ MAIN_ROLES = ("", "main")  # older versions report no role
 class GeminiTelemetry(TelemetryReader):
     reports_version = False  # `service.version` is that of node (0.61)
 
-    def is_own(self, service: str) -> bool:
-        return service == SERVICE
+    def is_own(self, service: str, scope: str) -> bool:
+        return SERVICE in (service, scope)
 
     def read_log(self, record: LogRecord) -> Sequence[TelemetryEvent]:
         """A record has no id: its time in milliseconds stands for it."""

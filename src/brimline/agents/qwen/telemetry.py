@@ -19,7 +19,7 @@ from brimline.agents.telemetry import (
 from brimline.events import MAIN, Call, Compacted, WindowReported
 from brimline.usage import MAX_TOKENS, from_subset
 
-SERVICE = "qwen-code"
+SERVICE = "qwen-code"  # also the name of its scope
 API_RESPONSE = "qwen-code.api_response"
 CHAT_COMPRESSION = "qwen-code.chat_compression"
 CONTEXT_USAGE = "qwen-code.context.usage"
@@ -32,8 +32,8 @@ class ContextUsage(msgspec.Struct):
 
 
 class QwenTelemetry(TelemetryReader):
-    def is_own(self, service: str) -> bool:
-        return service == SERVICE
+    def is_own(self, service: str, scope: str) -> bool:
+        return SERVICE in (service, scope)
 
     def read_log(self, record: LogRecord) -> Sequence[TelemetryEvent]:
         fields = record.attributes

@@ -13,7 +13,7 @@ from brimline.agents.gen_ai import GEN_AI
 from brimline.agents.telemetry import (
     Attributes,
     LogRecord,
-    ResourceTelemetry,
+    ScopeTelemetry,
     TelemetryEvent,
     TelemetryReader,
     get_text,
@@ -89,7 +89,7 @@ class TelemetryRoutes:
             return Response(error, refused.status, media_type=encoding.MEDIA)
         rejected = Rejected()
         for telemetry in exported:
-            sender = find_sender(telemetry.resource)
+            sender = find_sender(telemetry.resource, telemetry.scope)
             found = read_events(telemetry, sender.reader, rejected)
             # The events of a span may be older than spans that ended before it.
             for each in sorted(found, key=lambda each: each.reported.event.at or 0.0):
@@ -136,7 +136,7 @@ class TelemetryRoutes:
 
 async def _decode(
     encoding: OtlpEncoding, signal: Signal, request: Request
-) -> Sequence[ResourceTelemetry]:
+) -> Sequence[ScopeTelemetry]:
     body = await read_unpacked(request)
     try:
         # 16 MiB of attributes take a second: no hook must wait for that.
@@ -145,11 +145,11 @@ async def _decode(
         raise RequestRefused(400, str(error)) from error
 
 
-def find_sender(resource: Attributes) -> Sender:
-    """Return the client that names itself in a resource, else a program with `gen_ai` spans."""
+def find_sender(resource: Attributes, scope: str) -> Sender:
+    """Return the client of a resource and scope; else a program, whose `gen_ai` spans are read."""
     service = get_text(resource, "service.name")[:MAX_AGENT_CHARS]
     program = UNNAMED_PROGRAM if not service or service in agent_names() else service
-    own = [each for each in telemetry_readers() if each[1].is_own(service)]
+    own = [each for each in telemetry_readers() if each[1].is_own(service, scope)]
     agent, reader = own[0] if own else (program, GEN_AI)
     return Sender(
         agent,
@@ -161,7 +161,7 @@ def find_sender(resource: Attributes) -> Sender:
 
 
 def read_events(
-    telemetry: ResourceTelemetry, reader: TelemetryReader, rejected: Rejected
+    telemetry: ScopeTelemetry, reader: TelemetryReader, rejected: Rejected
 ) -> Iterator[FoundEvent]:
     """Yield the events in log records and spans; records of other kinds have none."""
     for record in (*telemetry.logs, *telemetry.spans):

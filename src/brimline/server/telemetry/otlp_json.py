@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from brimline.agents.telemetry import Attributes, ResourceTelemetry
+from brimline.agents.telemetry import Attributes, ScopeTelemetry
 from brimline.server.api.schemas import Problem
 from brimline.server.telemetry.records import RecordReader
 from brimline.server.telemetry.signals import Rejected, Signal
@@ -41,7 +41,12 @@ class _LogRecord(msgspec.Struct, frozen=True, rename="camel"):
     attributes: list[_Attribute] = []
 
 
+class _Scope(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
 class _ScopeLogs(msgspec.Struct, frozen=True, rename="camel"):
+    scope: _Scope = _Scope()
     log_records: list[_LogRecord] = []
 
 
@@ -60,6 +65,7 @@ class _Span(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _ScopeSpans(msgspec.Struct, frozen=True, rename="camel"):
+    scope: _Scope = _Scope()
     spans: list[_Span] = []
 
 
@@ -107,7 +113,7 @@ _decoders: dict[Signal, msgspec.json.Decoder[Any]] = {
 }
 
 
-def decode_request(signal: Signal, body: bytes) -> Sequence[ResourceTelemetry]:
+def decode_request(signal: Signal, body: bytes) -> Sequence[ScopeTelemetry]:
     """Return the records in a request; raises ValueError."""
     try:
         return _reader.read(signal, _decoders[signal].decode(body))

@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
-from brimline.agents.telemetry import Attributes, ResourceTelemetry
+from brimline.agents.telemetry import Attributes, ScopeTelemetry
 from brimline.server.telemetry.records import RecordReader
 from brimline.server.telemetry.signals import Rejected, Signal
 
@@ -25,7 +25,7 @@ MEDIA: str = "application/x-protobuf"
 READ_VALUES = frozenset({"string_value", "int_value", "double_value", "bool_value"})
 
 
-def decode_request(signal: Signal, body: bytes) -> Sequence[ResourceTelemetry]:
+def decode_request(signal: Signal, body: bytes) -> Sequence[ScopeTelemetry]:
     """Return the records in a request; raises ValueError."""
     kind = ExportLogsServiceRequest if signal == "logs" else ExportTraceServiceRequest
     try:

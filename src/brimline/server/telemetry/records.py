@@ -1,11 +1,11 @@
 """The records in a request: JSON's structs and protobuf's messages have the same fields."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
 
-from brimline.agents.telemetry import Attributes, LogRecord, ResourceTelemetry, Span, SpanEvent
+from brimline.agents.telemetry import Attributes, LogRecord, ScopeTelemetry, Span, SpanEvent
 from brimline.server.telemetry.signals import Signal, read_time
 
 ReadAttributes: TypeAlias = Callable[[Any], Attributes]
@@ -17,21 +17,24 @@ class RecordReader(msgspec.Struct, frozen=True):
     fields: ReadAttributes
     span_id: Callable[[Any], str]
 
-    def read(self, signal: Signal, request: Any) -> Sequence[ResourceTelemetry]:
-        """Return the records by their resources; raises ValueError."""
-        if signal == "logs":
-            return [self._logs(each) for each in request.resource_logs]
-        return [self._spans(each) for each in request.resource_spans]
+    def read(self, signal: Signal, request: Any) -> Sequence[ScopeTelemetry]:
+        """Return the records by their scopes; raises ValueError."""
+        read = self._read_logs if signal == "logs" else self._read_spans
+        return [*read(request)]
 
-    def _logs(self, resource: Any) -> ResourceTelemetry:
-        records = (each for scope in resource.scope_logs for each in scope.log_records)
-        owner = self.fields(resource.resource.attributes)
-        return ResourceTelemetry(owner, logs=tuple(map(self._log, records)))
+    def _read_logs(self, request: Any) -> Iterator[ScopeTelemetry]:
+        for resource in request.resource_logs:
+            owner = self.fields(resource.resource.attributes)
+            for each in resource.scope_logs:
+                logs = tuple(map(self._log, each.log_records))
+                yield ScopeTelemetry(owner, each.scope.name, logs=logs)
 
-    def _spans(self, resource: Any) -> ResourceTelemetry:
-        spans = (each for scope in resource.scope_spans for each in scope.spans)
-        owner = self.fields(resource.resource.attributes)
-        return ResourceTelemetry(owner, spans=tuple(map(self._span, spans)))
+    def _read_spans(self, request: Any) -> Iterator[ScopeTelemetry]:
+        for resource in request.resource_spans:
+            owner = self.fields(resource.resource.attributes)
+            for each in resource.scope_spans:
+                spans = tuple(map(self._span, each.spans))
+                yield ScopeTelemetry(owner, each.scope.name, spans=spans)
 
     def _log(self, record: Any) -> LogRecord:
         """A record; Codex fills in only when it was observed."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol, TypeAlias
 
-from brimline.agents.telemetry import ResourceTelemetry
+from brimline.agents.telemetry import ScopeTelemetry
 
 Signal: TypeAlias = Literal["logs", "traces"]
 
@@ -35,7 +35,7 @@ class OtlpEncoding(Protocol):
 
     MEDIA: str
 
-    def decode_request(self, signal: Signal, body: bytes) -> Sequence[ResourceTelemetry]:
+    def decode_request(self, signal: Signal, body: bytes) -> Sequence[ScopeTelemetry]:
         """Return the records in a request; raises ValueError."""
         ...
 
