@@ -66,13 +66,14 @@ def calls_left(sents: Sequence[int], held: int, limit: int) -> CallsLeft | None:
     `sents` is what the calls of the current cycle sent, in order. 0 means that the next call finds
     the limit reached.
     """
-    pace = growth_pace(sents)
+    steps = _growths(sents)
+    pace = _pace(sents, steps)
     if pace is None:
         return None
     tokens, calls = pace
     # Whole numbers, rounded up: a float would make one call more of an exact fit.
     left = max(0, -((held - limit) * calls // tokens))
-    return _with_range(left, len(_growths(sents))) if left <= MAX_FORECAST_CALLS else None
+    return _with_range(left, len(steps)) if left <= MAX_FORECAST_CALLS else None
 
 
 def _with_range(left: int, growths: int) -> CallsLeft:
@@ -86,7 +87,10 @@ def growth_pace(sents: Sequence[int]) -> tuple[int, int] | None:
     Those are too few calls, a single jump that is most of the growth, and one by the last call. A
     call that sent less than the one before does not count: the client left something out.
     """
-    steps = _growths(sents)
+    return _pace(sents, _growths(sents))
+
+
+def _pace(sents: Sequence[int], steps: Sequence[int]) -> tuple[int, int] | None:
     if len(steps) < MIN_GROWTHS or 2 * (sents[-1] - sents[-2]) > sum(steps):
         return None
     off = max(1, len(steps) // TRIM_DIVISOR) if len(steps) >= MIN_TRIMMED_GROWTHS else 0

@@ -3,6 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { HandoffRow, HandoffStatus } from "../api-types";
+import { isFleet } from "../app";
 import { moment, plural } from "../format";
 import { now } from "../state/clock";
 import type { SessionDetail } from "../state/session-detail";
@@ -60,7 +61,11 @@ function Document({ row }: { row: HandoffRow }) {
         {row.calls !== null && `, after ${plural(row.calls, "call")}`}; {used}
       </p>
       <p class="path">{row.path}</p>
-      <MarkdownText text={row.text} />
+      {row.text === "" && isFleet.value ? (
+        <p class="quiet">Its text stays on its machine.</p>
+      ) : (
+        <MarkdownText text={row.text} />
+      )}
     </>
   );
 }
