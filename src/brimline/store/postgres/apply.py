@@ -136,12 +136,32 @@ class WriteApplier:
     async def _run(self, operations: Iterable[Operation], effects: list[bool]) -> None:
         """Carry out operations in order, those with the same statement in one exchange."""
         for statement, run in groupby(operations, itemgetter(0)):
-            values = [(self._organisation, *map(sql.storable, each)) for _, each in run]
+            rows = [tuple(map(sql.storable, each)) for _, each in run]
+            if statement is sql.PUT_CALLS:
+                await self._put_calls(rows, effects)
+                continue
+            values = [(self._organisation, *row) for row in rows]
             for number, session in await self._connection.fetchmany(statement, values):
                 if number is not None:
                     effects[number] = True
                 if session is not None:
                     self._changed[session] = None
+
+    async def _put_calls(self, rows: Iterable[Sequence[Any]], effects: list[bool]) -> None:
+        """Put calls with one statement; a call that comes twice needs another one."""
+        calls: dict[tuple[str, str, str], Sequence[Any]] = {}
+        again: list[Sequence[Any]] = []
+        for row in rows:
+            if calls.setdefault((row[0], row[1], row[2]), row) is not row:
+                again.append(row)
+        columns = list(zip(*calls.values(), strict=True))[:-1]
+        for session, thread, call in await self._connection.fetch(
+            sql.PUT_CALLS, self._organisation, *columns
+        ):
+            effects[calls[session, thread, call][-1]] = True
+            self._changed[session] = None
+        if again:
+            await self._put_calls(again, effects)
 
     async def _pass_gates(self, gates: Sequence[Write]) -> list[bool]:
         """Apply event keys or expected revisions; those without effect stop their lists."""
@@ -247,7 +267,7 @@ def _row_operation(number: int, write: Write) -> Operation | None:
         case PutThread(row):
             return sql.PUT_THREAD, (*sql.THREADS.values(row), number)
         case PutCall(row):
-            return sql.PUT_CALL, (*sql.CALLS.values(row), number)
+            return sql.PUT_CALLS, (*sql.CALLS.values(row), number)
         case PutCompaction(row):
             return sql.PUT_COMPACTION, (*sql.COMPACTIONS.values(row), number)
         case RecordSignal(row):
@@ -265,7 +285,7 @@ def _row_operation(number: int, write: Write) -> Operation | None:
 def _table_order(operation: Operation) -> int:
     """Return which table an operation belongs to; those of one table keep their order."""
     tables = (
-        sql.PUT_SESSION, sql.PUT_THREAD, sql.PUT_CALL, sql.PUT_COMPACTION, sql.INSERT_SIGNAL,
+        sql.PUT_SESSION, sql.PUT_THREAD, sql.PUT_CALLS, sql.PUT_COMPACTION, sql.INSERT_SIGNAL,
         sql.PUT_HANDOFF, sql.PUT_CURSOR,
     )  # fmt: skip
     statement = sql.PUT_HANDOFF if operation[0] is sql.USE_HANDOFF else operation[0]

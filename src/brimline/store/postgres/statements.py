@@ -4,6 +4,7 @@ A write returns its number in the batch and the session that it changed, if it h
 """
 
 from collections.abc import Callable, Iterable
+from itertools import starmap
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
@@ -76,9 +77,23 @@ PUT_THREAD = THREADS.put("session, thread", UPDATE_THREAD)
 
 DAY_OF_SESSION = "(SELECT day FROM call_days WHERE organisation = $1 AND session = $2)"
 
-PUT_CALL = f"""INSERT INTO calls (organisation, day, {CALLS.columns})
-VALUES ($1, {DAY_OF_SESSION}, {CALLS.parameters})
-ON CONFLICT (organisation, session, thread, call, day) {UPDATE_CALL} {CALLS.returning}"""
+_TEXTS, _REALS = ("session", "thread", "call", "model"), ("at", "cost", "miss_cost")
+
+
+def _call_array(place: int, field: str) -> str:
+    """Return the parameter with a field of all calls."""
+    kind = "text" if field in _TEXTS else "float8" if field in _REALS else "bigint"
+    return f"${place}::{kind}[]"
+
+
+# One statement for all calls, with an array for each field. No call may be in it twice.
+PUT_CALLS = f"""INSERT INTO calls (organisation, day, {CALLS.columns})
+SELECT $1::text,
+    (SELECT day FROM call_days WHERE organisation = $1 AND call_days.session = new.session), new.*
+FROM unnest({", ".join(starmap(_call_array, enumerate(CallRow.__struct_fields__, 2)))})
+    AS new ({CALLS.columns})
+ON CONFLICT (organisation, session, thread, call, day) {UPDATE_CALL}
+RETURNING session, thread, call"""
 
 ADD_CALL_DAYS = """INSERT INTO call_days (organisation, session, day)
 SELECT $1::text, session, $3::date FROM unnest($2::text[]) AS session
