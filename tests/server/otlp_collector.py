@@ -28,12 +28,13 @@ class RecordingCollector:
     """Answers each request with the next of `statuses`, then with 200.
 
     `received` has every request that got a 200, `attempts` the status of each request. While `gate`
-    is not set, requests wait.
+    is not set, requests wait: `waiting` counts those that arrived.
     """
 
     def __init__(self, *statuses: int, port: int = 0) -> None:
         self.received: list[Received] = []
         self.attempts: list[int] = []
+        self.waiting = 0
         self.gate = threading.Event()
         self.gate.set()
         left = list(statuses)
@@ -44,6 +45,7 @@ class RecordingCollector:
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
+                collector.waiting += 1
                 collector.gate.wait(MAX_WAIT_S)
                 status = left.pop(0) if left else 200
                 if status == 200:

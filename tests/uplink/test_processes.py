@@ -12,6 +12,7 @@ import pytest
 
 from fleet_server import FleetProcess, new_token
 from server.filled_session import write_filled_session
+from server.otlp_collector import recording_collector
 from server.running import Running
 
 pytestmark = pytest.mark.slow
@@ -33,6 +34,15 @@ class LinkedDaemon(Running):
         """Send a prompt's hook; return what the agent gets."""
         return self.hook({"session_id": session, "hook_event_name": "UserPromptSubmit",
                           "prompt": "Go on", "cwd": "/home/ada/shop"})  # fmt: skip
+
+    def show_status(self, session: str, sent: int) -> None:
+        """Send a status line after a call: a change, so that the next batch is sent at once."""
+        usage = {"input_tokens": sent, "output_tokens": 5, "cache_creation_input_tokens": 0,
+                 "cache_read_input_tokens": 0}  # fmt: skip
+        window = {"context_window_size": 200_000, "current_usage": usage}
+        model = {"id": "claude-sonnet-4-5"}
+        line = {"session_id": session, "model": model, "context_window": window}
+        self.hook(line, "statusline")
 
 
 class TestFleet:
@@ -129,6 +139,7 @@ def test_message_of_the_server_reaches_its_agent_and_no_other(
     for number in range(2):
         fleet.until(f"/v1/sessions/agent-{number}", lambda reply: "session" in reply)
     sent = fleet.post("/v1/sessions/agent-1/messages", {"text": "Please stop"})
+    daemons[1].show_status("agent-1", 20_000)
     replies = ""
     end = time.monotonic() + MAX_WAIT_S
     while "Please stop" not in replies:
@@ -137,11 +148,48 @@ def test_message_of_the_server_reaches_its_agent_and_no_other(
         assert "Please stop" not in daemons[0].prompt("agent-0")
         time.sleep(0.2)
     assert "message from test" in replies
+    daemons[1].show_status("agent-1", 30_000)
     (message,) = fleet.until(
         "/v1/sessions/agent-1/messages", lambda reply: reply[0]["state"] == "delivered"
     )
     assert message["id"] == sent["id"]
     assert daemons[1].get("/v1/sessions/agent-1/messages")[0]["id"] == f"fleet-{sent['id']}"
+
+
+def test_document_of_the_server_is_injected_after_a_compaction(
+    fleet: TestFleet, daemons: list[LinkedDaemon]
+) -> None:
+    session, daemon = "compacted-agent", daemons[1]
+    daemon.prompt(session)
+    fleet.until(f"/v1/sessions/{session}", lambda reply: "session" in reply)
+    fleet.post(f"/v1/sessions/{session}/handoff", {"text": "Continue with the tests"})
+    daemon.show_status(session, 20_000)
+    daemon.until(f"/v1/sessions/{session}", lambda reply: reply["handoff"]["state"] == "fresh")
+    for name, more in (
+        ("PreCompact", {"trigger": "auto"}),
+        ("SessionStart", {"source": "compact"}),
+    ):
+        reply = daemon.hook({"session_id": session, "hook_event_name": name, **more})
+    assert "Continue with the tests" in reply
+    assert "Written by test" in reply
+    fleet.until(
+        f"/v1/sessions/{session}/handoff", lambda reply: reply["handoffs"][0]["used_at"] is not None
+    )
+
+
+def test_hooks_are_answered_while_the_server_hangs(tmp_path: Path) -> None:
+    with recording_collector() as hanging:
+        hanging.gate.clear()
+        daemon = LinkedDaemon(tmp_path, hanging.address, "brim_x")
+        daemon.start()
+        try:
+            daemon.prompt("s")
+            hanging.until(lambda: hanging.waiting)
+            daemon.post("/v1/sessions/s/messages", {"text": "Please stop"})
+            assert "Please stop" in daemon.prompt("s")
+            assert hanging.attempts == []
+        finally:
+            daemon.close()
 
 
 def event(number: int, session: str) -> dict[str, Any]:
