@@ -102,6 +102,22 @@ def test_signals_and_messages() -> None:
 
 def test_times_of_writes() -> None:
     counts = counts_of([SESSION], [SESSION])
-    assert counts.write_buckets[BUCKETS_S.index(0.005)] == 2
-    assert counts.write_seconds == pytest.approx(0.008)
+    assert counts.writes.buckets[BUCKETS_S.index(0.005)] == 2
+    assert counts.writes.total_s == pytest.approx(0.008)
     assert counts.pending_writes == 0
+
+
+def test_queries_are_timed() -> None:
+    times = iter((0.0, 0.004, 1.0, 1.2))
+    store = MeteredStore(MemoryStore(), clock=lambda: next(times))
+
+    async def read() -> None:
+        assert await store.sessions() == []
+        assert await store.has_event("e") is False
+
+    asyncio.run(read())
+    assert store.counts.reads.total_s == pytest.approx(0.204)
+    assert [BUCKETS_S[at] for at, count in enumerate(store.counts.reads.buckets) if count] == [
+        0.005, 0.25
+    ]  # fmt: skip
+    assert sum(store.counts.writes.buckets) == 0

@@ -3,7 +3,7 @@
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from brimline.bounded_dict import BoundedDict
@@ -35,10 +35,23 @@ MAX_SERIES = 200  # of a metric: clients choose names of agents, triggers and le
 UNKNOWN, OTHER = "unknown", "other"
 
 KeyT = TypeVar("KeyT", bound=Hashable)
+ResultT = TypeVar("ResultT")
+
+
+class DurationCounts:
+    """How long something took: `buckets` has one more than BUCKETS_S, for all above."""
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(BUCKETS_S) + 1)
+        self.total_s = 0.0
+
+    def add(self, duration_s: float) -> None:
+        self.total_s += duration_s
+        self.buckets[bisect_left(BUCKETS_S, duration_s)] += 1
 
 
 class WriteCounts:
-    """What was written since the start: each count by its labels."""
+    """What was written since the start, each count by its labels, and how long that took."""
 
     def __init__(self) -> None:
         self.calls = Counter[str]()  # by agent
@@ -49,15 +62,10 @@ class WriteCounts:
         self.missed_tokens = Counter[str]()  # by agent
         self.missed_cost: dict[str, float] = {}
         self.pending_writes = 0
-        self.write_buckets = [0] * (len(BUCKETS_S) + 1)
-        self.write_seconds = 0.0
+        self.reads, self.writes = DurationCounts(), DurationCounts()
         self._agents = BoundedDict[str, str](MAX_SESSIONS)
         self._calls = BoundedDict[tuple[str, str], tuple[MissFinder, tuple[int, int]]](MAX_SESSIONS)
         self._compacted = BoundedDict[tuple[str, str, int], bool](MAX_SESSIONS)
-
-    def add_time(self, seconds: float) -> None:
-        self.write_seconds += seconds
-        self.write_buckets[bisect_left(BUCKETS_S, seconds)] += 1
 
     def note_agents(self, writes: Iterable[Write]) -> None:
         """Remember the agents of sessions, also of those that were stored already."""
@@ -130,7 +138,7 @@ class MeteredStore:
             effects = await self._store.write(writes)
         finally:
             self.counts.pending_writes -= 1
-        self.counts.add_time(self._clock() - began)
+        self.counts.writes.add(self._clock() - began)
         self.counts.note_agents(writes)
         for write, has_effect in zip(writes, effects, strict=True):
             if has_effect:
@@ -138,58 +146,64 @@ class MeteredStore:
         return effects
 
     async def sessions(self) -> list[SessionRow]:
-        return await self._store.sessions()
+        return await self._timed(self._store.sessions())
 
     async def session(self, id: str) -> SessionRow | None:
-        return await self._store.session(id)
+        return await self._timed(self._store.session(id))
 
     async def threads(self, session: str | None = None) -> list[ThreadRow]:
-        return await self._store.threads(session)
+        return await self._timed(self._store.threads(session))
 
     async def main_threads(self, seen_since: float) -> list[tuple[SessionRow, ThreadRow]]:
-        return await self._store.main_threads(seen_since)
+        return await self._timed(self._store.main_threads(seen_since))
 
     async def calls(self, session: str, thread: str | None = None) -> list[CallRow]:
-        return await self._store.calls(session, thread)
+        return await self._timed(self._store.calls(session, thread))
 
     async def compactions(self, session: str | None = None) -> list[CompactionRow]:
-        return await self._store.compactions(session)
+        return await self._timed(self._store.compactions(session))
 
     async def signals(self, session: str | None = None) -> list[SignalRow]:
-        return await self._store.signals(session)
+        return await self._timed(self._store.signals(session))
 
     async def signals_after(self, position: int, limit: int) -> list[tuple[int, SignalRow]]:
-        return await self._store.signals_after(position, limit)
+        return await self._timed(self._store.signals_after(position, limit))
 
     async def messages(self, session: str | None = None) -> list[Message]:
-        return await self._store.messages(session)
+        return await self._timed(self._store.messages(session))
 
     async def pending_messages(self, session: str | None = None) -> list[Message]:
-        return await self._store.pending_messages(session)
+        return await self._timed(self._store.pending_messages(session))
 
     async def machine_messages(self, machine: str) -> list[Message]:
-        return await self._store.machine_messages(machine)
+        return await self._timed(self._store.machine_messages(machine))
 
     async def machine_handoffs(self, machine: str, since: float) -> list[HandoffRow]:
-        return await self._store.machine_handoffs(machine, since)
+        return await self._timed(self._store.machine_handoffs(machine, since))
 
     async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
-        return await self._store.last_handoffs(session)
+        return await self._timed(self._store.last_handoffs(session))
 
     async def handoffs(self, session: str) -> list[HandoffRow]:
-        return await self._store.handoffs(session)
+        return await self._timed(self._store.handoffs(session))
 
     async def has_event(self, key: str) -> bool:
-        return await self._store.has_event(key)
+        return await self._timed(self._store.has_event(key))
 
     async def cursor(self, name: str) -> int:
-        return await self._store.cursor(name)
+        return await self._timed(self._store.cursor(name))
 
     async def revision(self, session: str) -> int:
-        return await self._store.revision(session)
+        return await self._timed(self._store.revision(session))
 
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
-        return await self._store.changes(after)
+        return await self._timed(self._store.changes(after))
 
     async def close(self) -> None:
         await self._store.close()
+
+    async def _timed(self, query: Awaitable[ResultT]) -> ResultT:
+        began = self._clock()
+        result = await query
+        self.counts.reads.add(self._clock() - began)
+        return result

@@ -24,7 +24,7 @@ from brimline.server.prometheus_text import (
     histogram_samples,
     render,
 )
-from brimline.store.metered import BUCKETS_S, OTHER, MeteredStore
+from brimline.store.metered import BUCKETS_S, OTHER, DurationCounts, MeteredStore
 from brimline.store.rows import SessionRow, ThreadRow
 from brimline.uplink.status import UplinkStatus
 
@@ -99,12 +99,8 @@ class MetricsRoutes:
             _single("hooks_malformed_total", "Hooks that could not be read.", status.malformed),
             _single("hooks_dropped_total", "Hooks lost by a full spool.", status.dropped),
             _single("store_writes_pending", "Writes under way.", counts.pending_writes),
-            Metric(
-                "brimline_store_write_seconds",
-                "histogram",
-                "The time of a write.",
-                histogram_samples(BUCKETS_S, counts.write_buckets, counts.write_seconds),
-            ),
+            _durations("store_read_seconds", "The time of a query.", counts.reads),
+            _durations("store_write_seconds", "The time of a write.", counts.writes),
             _single("start_time_seconds", "The start of the daemon.", status.since),
             *_uplink_metrics(status.uplink),
         ]
@@ -228,6 +224,11 @@ def _ratio(percent: float | None) -> float | None:
 
 def _single(name: str, about: str, value: float) -> Metric:
     return Metric(f"brimline_{name}", _kind(name), about, [Sample(value)])
+
+
+def _durations(name: str, about: str, counts: DurationCounts) -> Metric:
+    samples = histogram_samples(BUCKETS_S, counts.buckets, counts.total_s)
+    return Metric(f"brimline_{name}", "histogram", about, samples)
 
 
 def _labelled(name: str, about: str, labels: Sequence[str], values: Mapping[KeyT, float]) -> Metric:
