@@ -16,6 +16,7 @@ from brimline.cli import status as shown
 from brimline.cli.commands import ABOUT, actions_of, create_parser, parsers_of
 from brimline.cli.doctor_checks import Check
 from brimline.cli.setup_diff import Shown as SetupShown
+from brimline.cli.token import TokenShown
 from brimline.formulas import Components, Formulas
 from brimline.ledger.explain import (
     Explained,
@@ -66,6 +67,7 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "brimline baseline --json": (Baseline, Category),
     "brimline setup --json": (SetupShown,),
     "brimline doctor --json": (Check,),
+    "brimline token --json": (TokenShown,),
     "in all of them": (Window, Limit),
 }
 

@@ -132,6 +132,8 @@ def test_trusted_proxy_names_the_user(fleet: Fleet) -> None:
     caller = ask_behind_proxy(fleet, "GET", "/v1/identity", user).json
     assert (caller["organisation"], caller["actor"]) == ("acme", "ada@example.org")
     assert (caller["scopes"], caller["can_sign_out"]) == (["act", "read"], False)
+    mapped = ask_behind_proxy(fleet, "GET", "/v1/identity", user, peer=f"::ffff:{PROXY}")
+    assert mapped.json == caller
     assert ask_behind_proxy(fleet, "POST", MESSAGES, user).status == 403
     assert ask_behind_proxy(fleet, "POST", MESSAGES, user | OWN_PAGE).status == 404
     assert ask_behind_proxy(fleet, "POST", "/v1/events", user | OWN_PAGE).status == 403

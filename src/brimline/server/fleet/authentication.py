@@ -105,7 +105,9 @@ class Authenticator:
             peer = ipaddress.ip_address(peer_of(scope))
         except ValueError:
             return False
-        return any(peer in network for network in self._proxies)
+        # A socket that listens on [::] reports 10.1.2.3 as ::ffff:10.1.2.3.
+        address = (isinstance(peer, ipaddress.IPv6Address) and peer.ipv4_mapped) or peer
+        return any(address in network for network in self._proxies)
 
 
 def peer_of(scope: Scope) -> str:
