@@ -25,13 +25,13 @@ class Received(NamedTuple):
 
 
 class RecordingCollector:
-    """Answers each request with the next of `statuses`, then with 200.
+    """Answers each request with the next of `statuses`, then with 200, and with `reply`.
 
     `received` has every request that got a 200, `attempts` the status of each request. While `gate`
     is not set, requests wait: `waiting` counts those that arrived.
     """
 
-    def __init__(self, *statuses: int, port: int = 0) -> None:
+    def __init__(self, *statuses: int, port: int = 0, reply: bytes = b"{}") -> None:
         self.received: list[Received] = []
         self.attempts: list[int] = []
         self.waiting = 0
@@ -55,9 +55,9 @@ class RecordingCollector:
                 self.send_response(status)
                 self.send_header("Location", "/elsewhere")
                 self.send_header("Retry-After", "0")
-                self.send_header("Content-Length", "2")
+                self.send_header("Content-Length", str(len(reply)))
                 self.end_headers()
-                self.wfile.write(b"{}")
+                self.wfile.write(reply)
 
             def log_message(self, format: str, *args: object) -> None:
                 """Say nothing."""
@@ -87,8 +87,10 @@ class RecordingCollector:
 
 
 @contextmanager
-def recording_collector(*statuses: int, port: int = 0) -> Generator[RecordingCollector, None, None]:
-    collector = RecordingCollector(*statuses, port=port)
+def recording_collector(
+    *statuses: int, port: int = 0, reply: bytes = b"{}"
+) -> Generator[RecordingCollector, None, None]:
+    collector = RecordingCollector(*statuses, port=port, reply=reply)
     try:
         yield collector
     finally:

@@ -7,6 +7,9 @@ import pytest
 
 from brimline.server.export.collector import Collector
 from brimline.server.export.forwarder import Forwarder
+from brimline.server.export.output import TelemetryOutput
+from brimline.settings import TelemetrySettings
+from brimline.store.memory import MemoryStore
 
 from .otlp_collector import RecordingCollector, recording_collector
 from .running import free_port
@@ -101,3 +104,16 @@ def test_full_queue_drops_and_counts() -> None:
     forwarder.put("/v1/logs", JSON, b"")
     forwarder.put("/v1/logs", JSON, b"")
     assert (forwarder.waiting, forwarder.dropped) == (3, 3)
+
+
+def test_requests_that_are_lost_at_the_end_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        settings = TelemetrySettings(forward=f"http://127.0.0.1:{free_port()}")
+        output = TelemetryOutput(settings, MemoryStore())
+        assert output.forwarder is not None
+        output.start()
+        output.forwarder.put("/v1/logs", JSON, b"{}")
+        await output.close(drain_timeout_s=0.1)
+
+    asyncio.run(run())
+    assert "1 requests were not sent" in caplog.text

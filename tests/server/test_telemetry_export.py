@@ -217,6 +217,21 @@ def test_refused_signal_is_dropped_and_counted(status: int) -> None:
         assert collector.paths() == ["/v1/metrics"]
 
 
+def test_what_a_collector_rejects_of_a_request_is_logged_and_not_sent_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def use() -> None:
+        store = await filled_store(LEVEL)
+        await make_exporter(store, collector.address).export()
+        await make_exporter(store, collector.address).export()
+
+    reply = b'{"partialSuccess": {"rejectedLogRecords": "1", "errorMessage": "too old"}}'
+    with recording_collector(reply=reply) as collector:
+        run(use)
+        assert len(records(collector)) == 1
+    assert "rejected a part: too old" in caplog.text
+
+
 def test_collector_that_is_down_is_tried_again() -> None:
     """Growing pauses between the tries; what waits is in the store."""
     port = free_port()

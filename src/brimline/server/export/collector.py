@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Mapping
 
+import msgspec
+
 from brimline.errors import BrimlineError
 from brimline.http_client import REQUEST_TIMEOUT_S, HttpClient, HttpFailed
 from brimline.server.retry import RateLimitedLog, growing_pauses
@@ -18,6 +20,14 @@ class CollectorBusy(BrimlineError):
     def __init__(self, problem: str, retry_after_s: float = 0.0) -> None:
         super().__init__(problem)
         self.retry_after_s = retry_after_s
+
+
+class _PartialSuccess(msgspec.Struct, frozen=True, rename="camel"):
+    error_message: str = ""
+
+
+class _CollectorReply(msgspec.Struct, frozen=True, rename="camel"):
+    partial_success: _PartialSuccess | None = None
 
 
 class Collector:
@@ -54,12 +64,23 @@ class Collector:
         except HttpFailed as error:
             raise self._busy(str(error)) from error
         if reply.is_success:
+            self._log_rejections(reply.body)
             return True
         problem = f"the collector answered {path} with HTTP status {reply.status}"
         if reply.status in RETRYABLE:
             raise self._busy(problem, _seconds(reply.headers.get("retry-after", "")))
         self._log.warn(f"{self._name}: request dropped", HttpFailed(problem))
         return False
+
+    def _log_rejections(self, body: bytes) -> None:
+        """Log that a collector took only a part: what it rejected must not be sent again."""
+        try:
+            partial_success = msgspec.json.decode(body, type=_CollectorReply).partial_success
+        except msgspec.MsgspecError:  # empty, or protobuf
+            return
+        if partial_success is not None and partial_success.error_message:
+            problem = HttpFailed(partial_success.error_message)
+            self._log.warn(f"{self._name}: the collector rejected a part", problem)
 
     def close(self) -> None:
         self._client.close()

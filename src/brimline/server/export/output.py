@@ -1,17 +1,19 @@
 """What is sent to OpenTelemetry collectors, by the settings."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Protocol, runtime_checkable
 
 from brimline.server.export.collector import Collector
 from brimline.server.export.exporter import TelemetryExporter, always
-from brimline.server.export.forwarder import Forwarder
+from brimline.server.export.forwarder import DRAIN_TIMEOUT_S, Forwarder
 from brimline.server.retry import Work, run_forever
 from brimline.settings import TelemetrySettings
 from brimline.store.base import Store
 
+LOGGER = logging.getLogger("brimline.server")
 EXPORT_TASK = "telemetry export"
 
 
@@ -48,10 +50,12 @@ class TelemetryOutput:
             works["telemetry forwarding"] = self.forwarder.run
         self._tasks = [asyncio.create_task(run_forever(*each)) for each in works.items()]
 
-    async def close(self) -> None:
+    async def close(self, drain_timeout_s: float = DRAIN_TIMEOUT_S) -> None:
         """Forward what was received, if that is quick, and stop."""
         if self.forwarder is not None and self._tasks:
-            await self.forwarder.drain()
+            await self.forwarder.drain(drain_timeout_s)
+            if lost := self.forwarder.waiting:
+                LOGGER.warning("telemetry forwarding: %d requests were not sent", lost)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

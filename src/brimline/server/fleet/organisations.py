@@ -1,5 +1,6 @@
 """The organisations of a server: each has an application with a store of its own rows only."""
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -169,8 +170,7 @@ class Organisations:
             await organisation.sum_costs()
 
     async def close(self) -> None:
-        for organisation in self._by_name.values():
-            await organisation.close()
+        await asyncio.gather(*(each.close() for each in self._by_name.values()))
 
 
 def check_scope(request: Request, endpoint: Endpoint) -> None:
