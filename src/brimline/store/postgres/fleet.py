@@ -5,6 +5,7 @@ neither ended nor been cleared; its fill is that of its main thread. docs/guides
 defines each figure.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -178,10 +179,16 @@ class FleetFigures:
 
     async def rows(self, sessions: Sequence[str]) -> list[FleetRows]:
         """Return the rows of sessions, in the same order; those that are gone are skipped."""
-        found = {row.id: row for row in SESSION_ROWS.rows(await self._of(SESSION_ROWS, sessions))}
-        threads = _by_session(MAIN_THREADS.rows(await self._of(MAIN_THREADS, sessions)))
-        waiting = _by_session(PENDING.rows(await self._of(PENDING, sessions)))
-        handoffs = _by_session(LAST_HANDOFFS.rows(await self._of(LAST_HANDOFFS, sessions)))
+        rows, *parts = await asyncio.gather(
+            self._of(SESSION_ROWS, sessions),
+            self._of(MAIN_THREADS, sessions),
+            self._of(PENDING, sessions),
+            self._of(LAST_HANDOFFS, sessions),
+        )
+        found = {row.id: row for row in SESSION_ROWS.rows(rows)}
+        threads = _by_session(MAIN_THREADS.rows(parts[0]))
+        waiting = _by_session(PENDING.rows(parts[1]))
+        handoffs = _by_session(LAST_HANDOFFS.rows(parts[2]))
         return [
             (found[id], threads.get(id, []), waiting.get(id, []), handoffs.get(id, []))
             for id in sessions
