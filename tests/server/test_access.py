@@ -117,7 +117,8 @@ def test_cookie_is_http_only_same_site_and_of_one_port() -> None:
     parsed = SimpleCookie(access.cookie())
     (name,) = parsed
     assert (parsed[name]["httponly"], parsed[name]["samesite"]) == (True, "Strict")
-    header = f"x=1; {name}={parsed[name].value}".encode()
+    other_cookies = 'x=1; settings={"a": [1, 2]}; =; bad name=x'  # of programs on other ports
+    header = f"{other_cookies}; {name}={parsed[name].value}".encode()
     assert access.has_cookie(header)
     assert not AccessControl("a" * 64, PORT + 1).has_cookie(header)
     assert not AccessControl("b" * 64, PORT).has_cookie(header)

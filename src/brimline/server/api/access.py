@@ -9,7 +9,6 @@ import hmac
 import secrets
 import time
 from collections.abc import Callable
-from http.cookies import CookieError, SimpleCookie
 
 from brimline.bounded_dict import BoundedDict
 from brimline.server.secret import derive_token
@@ -65,12 +64,8 @@ class AccessControl:
         return hmac.compare_digest(bearer_token(authorization), self._hook_token)
 
     def has_cookie(self, cookies: bytes | None) -> bool:
-        try:
-            morsel = SimpleCookie((cookies or b"").decode("latin-1")).get(self._cookie_name)
-        except CookieError:
-            return False
-        value = morsel.value.encode("latin-1") if morsel is not None else b""
-        return hmac.compare_digest(value, self._page_token)
+        value = find_cookie(cookies, self._cookie_name) or ""
+        return hmac.compare_digest(value.encode("latin-1"), self._page_token)
 
     @property
     def _cookie_name(self) -> str:
@@ -82,3 +77,15 @@ def bearer_token(authorization: bytes | None) -> bytes:
     """Return what follows `Bearer` in an Authorization header; empty if there is none."""
     value = authorization or b""
     return value[len(BEARER) :].strip() if value[: len(BEARER)].lower() == BEARER else b""
+
+
+def find_cookie(header: bytes | None, name: str) -> str | None:
+    """Return the value of one cookie in a Cookie header.
+
+    `http.cookies` would stop at a cookie of another program on the same host that is not valid.
+    """
+    for cookie in (header or b"").decode("latin-1").split(";"):
+        key, _, value = cookie.strip().partition("=")
+        if key == name:
+            return value
+    return None

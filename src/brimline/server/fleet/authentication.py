@@ -7,7 +7,7 @@ from typing import cast
 
 from starlette.types import Scope
 
-from brimline.server.api.access import bearer_token
+from brimline.server.api.access import bearer_token, find_cookie
 from brimline.server.api.identity import AccessScope, Identity
 from brimline.server.api.middleware import OPEN_SITES, find_repeated_header
 from brimline.server.api.responses import RequestRefused
@@ -56,7 +56,7 @@ class Authenticator:
         user = self._proxy_user(scope, values)
         if bearer.startswith(PREFIX) or (bearer and user is None):
             return _identity(await self._valid_token(bearer, scope))
-        cookie = self.cookie(headers)
+        cookie = self.cookie(values)
         if user is None and cookie is None:
             raise RequestRefused(401, "this request needs a token", TOKEN_HINT)
         _check_origin(scope, values)
@@ -64,17 +64,9 @@ class Authenticator:
             return user
         return _identity(await self._valid_token(cookie or "", scope), has_cookie=True)
 
-    def cookie(self, headers: Sequence[tuple[bytes, bytes]]) -> str | None:
-        """Return the token in our cookie.
-
-        `http.cookies` would stop at a cookie of another application that is not valid.
-        """
-        for name, value in headers:
-            for cookie in value.decode("latin-1").split(";") if name == b"cookie" else ():
-                key, _, token = cookie.strip().partition("=")
-                if key == self._cookie_name:
-                    return token
-        return None
+    def cookie(self, headers: dict[bytes, bytes]) -> str | None:
+        """Return the token in our cookie."""
+        return find_cookie(headers.get(b"cookie"), self._cookie_name)
 
     async def _valid_token(self, text: str, scope: Scope) -> TokenRow:
         row = await self._tokens.find(text, peer_of(scope))

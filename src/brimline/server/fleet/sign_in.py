@@ -102,7 +102,7 @@ class SignIn:
 
     async def _sign_out(self, request: Request) -> Response:
         _check_own_page(request)
-        text = self._authenticator.cookie(request.scope["headers"]) or ""
+        text = self._authenticator.cookie(dict(request.scope["headers"])) or ""
         row = await self._tokens.find(text, peer_of(request.scope), is_fresh=True)
         if row is not None and row.parent is not None:
             await self._table.revoke(row.organisation, row.id, self._clock())
