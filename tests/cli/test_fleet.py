@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from brimline.cli.commands import create_parser
+
 from .terminal import User
 
 URL = "https://fleet.example.com:8443/brimline"
@@ -54,6 +56,13 @@ def test_one_client_is_named_as_elsewhere(user: User) -> None:
     printed = user.run("fleet", "snippet", "Claude-Code").out
     assert "https://brimline.example.com" in printed
     assert [line for line in printed.splitlines() if line.startswith("==")] == ["== Claude Code"]
+
+
+def test_command_for_a_token_is_complete(user: User) -> None:
+    line = next(line for line in user.run("fleet", "snippet").lines if "token create" in line)
+    words = shlex.split(line)[1:]
+    options = create_parser(words).parse_args(words)
+    assert (options.action, options.name, options.scope) == ("create", "TEAM", ["ingest"])
 
 
 def test_unknown_client_is_refused_with_the_known_ones(user: User) -> None:

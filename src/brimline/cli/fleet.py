@@ -19,7 +19,7 @@ EXAMPLE_URL = "https://brimline.example.com"
 ADDRESS = re.compile(r"https?://([\w.-]+|\[[0-9a-fA-F:]+\])(:\d{1,5})?(/[\w.~/-]*)?", re.ASCII)
 HOW = (
     f"Replace {TOKEN_MARK} by a token with the scope `ingest`:\n"
-    "  brimline token create --database URL --organisation NAME --scope ingest\n"
+    "  brimline token create --name TEAM --scope ingest --organisation NAME --database URL\n"
     "Whoever can read a file can use its token: give each team its own, and let it expire."
 )
 
