@@ -142,6 +142,13 @@ def test_alert_rules_do_what_they_are_for(programs: Path, tmp_path: Path) -> Non
     assert set(re.findall(r"alertname: (\w+)", text)) == named
 
 
+def test_metrics_are_named_as_prometheus_expects(programs: Path, daemon: Running) -> None:
+    text = daemon.get_text("/metrics")[1]
+    words = [programs / "promtool", "check", "metrics"]
+    done = subprocess.run(words, input=text, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_every_query_of_the_dashboard_has_a_result(prometheus: Prometheus) -> None:
     """A query with a metric or a label that does not exist would be empty."""
     empty = [query for query in dashboard_queries() if not prometheus.query(query)]
