@@ -15,9 +15,14 @@ from playwright.sync_api import Browser, expect
 from fleet_server import FleetProcess
 from postgres_server import new_schema
 
+from .chromium import require_axe
+from .conftest import Scheme
 from .fleet_story import write_fleet
 from .screen import Screen
+from .test_accessibility import faults
 from .test_layout import check_layout
+
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
 
@@ -61,6 +66,10 @@ def test_fleet_page_shows_groups_and_asks_for_a_handoff(screen: Screen, tmp_path
     for width in (360, 820, 1280):
         page.set_viewport_size({"width": width, "height": 800})
         check_layout(screen, tmp_path / f"fleet-{width}.png")
+    screen.evaluate(require_axe())
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        assert faults(screen) == [], scheme
     screen.find("fleet-by").select_option("version")
     expect(groups).to_have_count(2)
     assert {row.get_attribute("data-key") for row in groups.all()} == {
