@@ -20,6 +20,7 @@ STATEMENT_TIMEOUT_S = 60.0
 SERVER_SETTINGS = {
     "application_name": "brimline",
     "idle_in_transaction_session_timeout": "10s",
+    "jit": "off",  # it takes longer to compile the fleet view's queries than to run them
     "lock_timeout": "20s",
 }
 
