@@ -51,16 +51,17 @@ web: setup page
 	$(BIN)/python scripts/page.py --check
 
 types: setup
-	$(BIN)/pyright --project pyproject.toml
+	$(NICE) $(BIN)/pyright --project pyproject.toml
 
 NO_QUICK_TESTS := --ignore=tests/sdk --ignore=tests/web  # importing the SDKs takes 4 s
 
 quick: setup
 	$(BIN)/python -m pytest -q -n 2 --timeout=60 -m "not slow and not clients" $(NO_QUICK_TESTS) --hypothesis-profile=quick
 
+# The types are checked in the time that the tests leave, because they wait for panes and clients.
 test: style  ## Everything that CI runs
-	@$(MAKE) --no-print-directory -j 2 web types catalogue-check
-	@$(MAKE) --no-print-directory coverage
+	@$(MAKE) --no-print-directory -j 2 web catalogue-check
+	@$(MAKE) --no-print-directory -j 2 coverage types NICE="nice -n 19"
 	@$(MAKE) --no-print-directory -j 2 corpus formulas-check
 
 coverage: setup
