@@ -346,8 +346,9 @@ def test_memory_is_bounded() -> None:
 
 def test_many_short_lines() -> None:
     """A chunk of nothing but line ends is passed over."""
-    data = b"\n" * (CHUNK_BYTES + 10) + line(1)
-    assert counts(data) == [1]
+    assert counts(b"\n" * 1_034 + line(1)) == [1]
+    lines = Lines(io.BytesIO(b"\n" * 1_034 + line(1)), chunk_bytes=1_024)
+    assert [one for one in lines if one] == [line(1).rstrip(b"\n")]
 
 
 def test_lines_without_a_parser() -> None:
