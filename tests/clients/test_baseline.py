@@ -12,7 +12,12 @@ import pytest
 
 from brimline.baselines import Baseline
 from brimline.baselines.answers import Answer
+from brimline.ledger.parts import CATEGORIES
+from brimline.survey.explanation import read_ledgers
+from brimline.survey.target import files_of_path
 from brimline.testing.fake_model import Scenario
+from brimline.testing.fake_model.block_kinds import kind_of
+from brimline.transcripts.source import Places
 
 from .claude import ENVIRONMENT, MODEL, run_claude
 from .install import pins, require
@@ -146,13 +151,29 @@ def test_baseline_equals_context_command(tmp_path: Path) -> None:
 def test_first_call_sends_more_than_the_baseline(tmp_path: Path) -> None:
     """The first call sends the baseline, and what the client does not count: its environment.
 
-    Deferred tools are not part of it: with them it would be more than was sent.
+    Deferred tools are not part of it: with them it would be more than was sent. The ledger's first
+    "system and tools" is the baseline if all the tools that were sent are counted (2.1.325 counts
+    5,285 of their 7,425 tokens).
     """
     baseline = only_baseline(run_baseline(tmp_path))
-    (first,) = run_claude(Scenario(), tmp_path, "hi").billed
+    run = run_claude(Scenario(list_blocks=True), tmp_path, "hi")
+    (first,) = run.billed
     sent = first.usage.input + first.usage.cache_read + first.usage.cache_write
     deferred = sum(one.tokens for one in baseline.categories if one.deferred)
     assert 0.7 * sent < baseline.tokens < sent < baseline.tokens + deferred
+    tools = sum(block.tokens for block in first.blocks if kind_of(block.content) == "tools")
+    ours = first_system_and_tools(run)
+    assert baseline.tokens < ours
+    expected = baseline.tokens - by_name(baseline)["System tools"] + tools
+    assert abs(ours - expected) <= 0.05 * expected
+
+
+def first_system_and_tools(run: ClientRun) -> int:
+    """What the ledger counts as system and tools in the first call."""
+    places = Places(home=run.home, env={})
+    (path,) = run.transcripts
+    (ledger,) = read_ledgers(files_of_path(str(path), places), places)
+    return ledger.threads[0].balances[0].categories[CATEGORIES.index("system and tools")]
 
 
 def test_baseline_is_cached_until_fresh(tmp_path: Path) -> None:
