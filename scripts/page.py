@@ -23,7 +23,7 @@ from typing import Any, cast
 
 ROOT = Path(__file__).parent.parent
 WEB, PAGE = Path("web"), Path("src", "brimline", "server", "page")
-DIGEST_FILE = "sources.sha256"  # beside the page: the digest of the sources it was built from
+DIGEST_FILE = "sources.sha256"  # in the page's folder: the digest of the sources it was built from
 API_TYPES = Path("src", "api-types.ts")
 
 SOURCES = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts")

@@ -144,7 +144,8 @@ def fields(struct: type[msgspec.Struct]) -> Iterator[str]:
 
 def json_page() -> str:
     """The page of the JSON that the commands print."""
-    parts = ["# JSON\n\nUnknown is `null`, never 0."]
+    times = "A time is in Unix seconds, or in ISO 8601 if its type is `str`."
+    parts = [f"# JSON\n\nUnknown is `null`, never 0. {times}"]
     for command, structs in JSON.items():
         parts.append(f"## {command}")
         for struct in structs:

@@ -372,7 +372,7 @@ class ToolNames(msgspec.Struct, frozen=True):
 
 
 class ToolDefinition(msgspec.Struct, frozen=True):
-    """A tool as the model is told about it."""
+    """The definition of a tool in the request."""
 
     name: str = ""
 

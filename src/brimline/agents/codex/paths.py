@@ -58,9 +58,9 @@ def find_earlier(path: str) -> EarlierFile | None:
     return EarlierFile(found, base.end_ordinal_exclusive, meta.thread)
 
 
-def _find_rollout(thread: str, beside: str) -> str | None:
+def _find_rollout(thread: str, known_path: str) -> str | None:
     """The first file of a thread in the folders of another rollout."""
-    parents = Path(beside).parents
+    parents = Path(known_path).parents
     roots = [parent for parent in parents if parent.name in FOLDERS] or [parents[0]]
     pattern = f"rollout-*-{glob.escape(thread)}.jsonl"
     for folder in (roots[-1], *(roots[-1].parent / name for name in FOLDERS)):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ..prompt import COMPACTION
 from . import Json, ServerSentEvent
 
-Told = Iterator[Json]
+StreamEvents = Iterator[Json]
 
 
 def numbered(events: Iterable[Json]) -> Iterator[ServerSentEvent]:
@@ -16,7 +16,7 @@ def numbered(events: Iterable[Json]) -> Iterator[ServerSentEvent]:
         yield ServerSentEvent(data | {"sequence_number": number}, str(data["type"]))
 
 
-def item_events(place: int, item: Json) -> Told:
+def item_events(place: int, item: Json) -> StreamEvents:
     """One output item from its opening to its end."""
     at = {"output_index": place}
     yield {"type": "response.output_item.added", **at, "item": item | EMPTY[item["type"]]}
@@ -25,7 +25,7 @@ def item_events(place: int, item: Json) -> Told:
     yield {"type": "response.output_item.done", **at, "item": item}
 
 
-def _message(item: Json) -> Told:
+def _message(item: Json) -> StreamEvents:
     part = item["content"][0]
     at: Json = {"content_index": 0}
     yield {"type": "response.content_part.added", **at, "part": part | {"text": ""}}
@@ -35,13 +35,13 @@ def _message(item: Json) -> Told:
     yield {"type": "response.content_part.done", **at, "part": part}
 
 
-def _function_call(item: Json) -> Told:
+def _function_call(item: Json) -> StreamEvents:
     kind, arguments = "response.function_call_arguments", item["arguments"]
     yield {"type": f"{kind}.delta", "delta": arguments}
     yield {"type": f"{kind}.done", "arguments": arguments, "name": item["name"]}
 
 
-def _reasoning(item: Json) -> Told:
+def _reasoning(item: Json) -> StreamEvents:
     part, kind = item["summary"][0], "response.reasoning_summary"
     at = {"summary_index": 0}
     yield {"type": f"{kind}_part.added", **at, "part": part | {"text": ""}}
@@ -50,7 +50,7 @@ def _reasoning(item: Json) -> Told:
     yield {"type": f"{kind}_part.done", **at, "part": part}
 
 
-def _compaction(item: Json) -> Told:
+def _compaction(item: Json) -> StreamEvents:
     yield {"type": "response.compaction.compacting"}
 
 
@@ -60,7 +60,7 @@ EMPTY: dict[str, Json] = {
     "reasoning": {"summary": []},
     COMPACTION: {"encrypted_content": ""},
 }
-FILLING: dict[str, Callable[[Json], Told]] = {
+FILLING: dict[str, Callable[[Json], StreamEvents]] = {
     "message": _message,
     "function_call": _function_call,
     "reasoning": _reasoning,
