@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -154,6 +156,17 @@ def test_new_server_gets_the_recent_sessions(path: Path) -> None:
             ["s"],
         ]
         assert machine.sender.sent_calls == ["c1", "c1"]
+
+    use_machine(path, use)
+
+
+def test_calls_of_a_file_from_before_marks_are_sent(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        await machine.call(1)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE calls SET mark = 0")
+        await machine.uplink.exchange()
+        assert machine.sender.sent_calls == ["c1"]
 
     use_machine(path, use)
 

@@ -1,5 +1,6 @@
 """Replicas of a fleet's server as processes, with a PostgreSQL of their own."""
 
+import asyncio
 import signal
 import ssl
 import subprocess
@@ -9,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from brimline.settings import UplinkSettings
+from brimline.uplink.protocol import UplinkBatch, UplinkReply
+from brimline.uplink.sender import UplinkFailed, UplinkSender
 from fleet_server import MAX_WAIT_S, FleetProcess, new_token
 from postgres_server import LocalServer, local_server
 from system_programs import require_program
@@ -62,7 +66,22 @@ def test_second_replica_serves_the_same_sessions_and_ends_on_ctrl_c(
     assert list(tmp_path.iterdir()) == []  # it needs no folder of its own
 
 
-def test_server_speaks_tls(server: LocalServer, token: str, tmp_path: Path) -> None:
+def send_batch(url: str, token: str) -> UplinkReply:
+    """Send an empty batch as a machine's uplink does."""
+
+    async def sent() -> UplinkReply:
+        sender = UplinkSender(UplinkSettings(token=token), url)
+        try:
+            return await sender.send(UplinkBatch("m1"))
+        finally:
+            sender.close()
+
+    return asyncio.run(sent())
+
+
+def test_server_speaks_tls(
+    server: LocalServer, token: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     create = [
         require_program("openssl"), "req", "-x509", "-nodes", "-days", "2", "-newkey", "ec",
@@ -80,6 +99,10 @@ def test_server_speaks_tls(server: LocalServer, token: str, tmp_path: Path) -> N
         assert replica.request("GET", SESSIONS, token, context=trusting).status == 200
         with pytest.raises(ssl.SSLCertVerificationError):
             replica.request("GET", SESSIONS, token, context=ssl.create_default_context())
+        with pytest.raises(UplinkFailed, match="certificate verify failed"):
+            send_batch(replica.url, token)
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        assert send_batch(replica.url, token) == UplinkReply()
     finally:
         assert replica.stop() == 0
 
