@@ -10,8 +10,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from brimline.inbox import DELIVERY_LEASE_S, PENDING_STATES, Message
-from brimline.server.api.uplink import UplinkRoutes
+from brimline.inbox import (
+    BRIMLINE,
+    DELIVERY_LEASE_S,
+    MAX_CONTEXT_CHARS,
+    PENDING_STATES,
+    Message,
+)
+from brimline.server.api.uplink import DOCUMENT_LIFETIME_S, UplinkRoutes
 from brimline.store.base import (
     ClaimSession,
     MarkMessage,
@@ -26,7 +32,8 @@ from brimline.store.memory import MemoryStore
 from brimline.store.rows import HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.uplink.collector import RECENT_S, TELEMETRY_HOLD_S
 from brimline.uplink.exchange import POLL_INTERVAL_S
-from brimline.uplink.protocol import UplinkBatch, UplinkSession
+from brimline.uplink.protocol import UplinkBatch, UplinkMessage, UplinkReply, UplinkSession
+from brimline.uplink.received import message_writes
 from brimline.uplink.sender import UplinkFailed
 
 from .machines import Machine, call_row, use_machine
@@ -119,6 +126,34 @@ def test_failure_between_batches_loses_and_repeats_nothing(path: Path) -> None:
     use_machine(path, use)
 
 
+def test_session_that_is_acknowledged_is_left_out_of_the_next_try(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        await machine.call(1, session="a")
+        await machine.call(*range(1, 2_500), session="b")
+        machine.sender.failures = [None, UplinkFailed("down")]
+        with pytest.raises(UplinkFailed):
+            await machine.uplink.exchange()
+        await machine.uplink.exchange()
+        assert [[each.id for each in batch.sessions] for batch in machine.sender.batches] == [
+            ["a", "b"],
+            ["b"],
+        ]
+
+    use_machine(path, use)
+
+
+def test_calls_of_telemetry_are_replaced_by_those_of_the_machine(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        telemetry = replace(call_row(1), call="req_1")
+        row = SessionRow("s", "claude", 1.0)
+        await machine.server.write([PutSession(row), PutCall(telemetry)])
+        await machine.call(1)
+        await machine.uplink.exchange()
+        assert [row.call for row in await machine.server.calls("s")] == ["c1"]
+
+    use_machine(path, use)
+
+
 @pytest.mark.parametrize("lost", ["before", "lost"])
 def test_machine_that_dies_within_a_round_sends_it_again_without_effect(
     path: Path, lost: str
@@ -177,6 +212,11 @@ def test_batch_that_is_too_large_is_sent_in_smaller_ones(path: Path) -> None:
         await machine.call(*range(1, 301))
         await machine.uplink.exchange()
         assert await machine.server.calls("s") == await machine.store.calls("s")
+        machine.sender.max_rows = None
+        count = len(machine.sender.batches)
+        await machine.call(*range(301, 901))
+        await machine.uplink.exchange()
+        assert len(machine.sender.batches) <= count + 4  # the batches grow again
 
     use_machine(path, use)
 
@@ -230,7 +270,7 @@ def test_message_of_the_server_is_queued_once_and_its_delivery_reported(path: Pa
         await machine.store.write([delivered])
         await machine.uplink.exchange()
         assert await machine.server_states() == {"hello": "delivered"}
-        machine.now += POLL_INTERVAL_S
+        await machine.call(2)
         await machine.uplink.exchange()
         assert machine.sender.batches[-1].delivered == []
 
@@ -355,6 +395,29 @@ def test_levels_of_the_server_are_not_sent_to_a_machine(path: Path) -> None:
     use_machine(path, use)
 
 
+def test_message_that_no_client_takes_or_that_poses_as_brimline_is_not_trusted(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        long = UplinkMessage("long", "s", "x" * (MAX_CONTEXT_CHARS + 1), "boss")
+        posing = UplinkMessage("posing", "s", "text", BRIMLINE)
+        await machine.store.write(message_writes(UplinkReply([long, posing]), machine.now))
+        (queued,) = await machine.store.messages()
+        assert (queued.id, queued.sender, queued.expires) == ("fleet-posing", "user", None)
+
+    use_machine(path, use)
+
+
+def test_old_document_of_the_server_is_not_sent(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        await machine.call(1)
+        at = machine.now - DOCUMENT_LIFETIME_S - 1
+        document = HandoffRow("d", "s", at, "plan.md", "00", "Go on", "boss", 0, None)
+        await machine.server.write([PutHandoff(document)])
+        await machine.uplink.exchange()
+        assert await machine.store.handoffs("s") == []
+
+    use_machine(path, use)
+
+
 def test_document_of_the_server_is_stored_once_and_its_use_reported(path: Path) -> None:
     async def use(machine: Machine) -> None:
         await machine.call(1, 2)
@@ -452,6 +515,8 @@ def test_telemetry_waits_until_no_transcript_can_replace_it(path: Path) -> None:
         await machine.call(1, session="later")
         await machine.uplink.exchange()
         assert {row.id for row in await machine.server.sessions()} == {"other", "later"}
+        await machine.uplink.exchange()
+        assert len(machine.sender.batches) == 1  # the others are not sent again
         machine.restart()
         machine.now += TELEMETRY_HOLD_S
         await machine.uplink.exchange()

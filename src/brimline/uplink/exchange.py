@@ -100,13 +100,11 @@ class Uplink:
     async def exchange(self) -> None:
         """Send everything that changed; ask for messages if that is due; raises UplinkFailed."""
         await self._begin_round()
-        if not self._behind and not self._is_poll_due():
-            return
-        is_first = True
+        must_ask = self._is_poll_due()
         while (
             parts := await self._collector.next_batch(self._max_rows, self._clock())
-        ) or is_first:
-            is_first = False
+        ) or must_ask:
+            must_ask = False
             try:
                 await self._post(parts)
             except UplinkFailed as error:
