@@ -21,7 +21,7 @@ import pytest
 from brimline.agents import managed_settings
 from brimline.agents.managed_settings import TOKEN_MARK
 from brimline.settings import socket_path
-from brimline.testing.fake_model import Billed
+from brimline.testing.fake_model import Billed, Ramp, Scenario
 from fleet_server import FleetProcess, new_token
 from postgres_server import new_schema
 from server.running import MAX_WAIT_S, Running
@@ -29,7 +29,7 @@ from server.running import MAX_WAIT_S, Running
 from . import claude, codex, copilot, gemini, telemetry_sink
 from .install import require
 from .run import ClientRun, Place, run_client
-from .scenes import loop
+from .scenes import loop, steps
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
@@ -120,7 +120,7 @@ def run_gemini(start: Started) -> ClientRun:
     )
 
 
-def run_copilot(start: Started) -> ClientRun:
+def run_copilot(start: Started, scene: Scenario | None = None) -> ClientRun:
     [script] = start.managed_texts("copilot")
     variables = dict(re.findall(r'^export (\w+)="(.*)"$', script, re.MULTILINE))
     command = [*start.sink, require("copilot"), "-p", "Go.", "--allow-all-tools"]
@@ -128,7 +128,7 @@ def run_copilot(start: Started) -> ClientRun:
         "copilot",
         command,
         start.place,
-        loop(copilot.bash),
+        scene or loop(copilot.bash),
         environment={**copilot.ENVIRONMENT, **variables, **start.environment},
         transcripts="*",
     )
@@ -234,7 +234,6 @@ def wait_for_uplink(server: Server, session: str) -> None:
     [
         (run_claude, PROTOBUF),
         (run_codex, PROTOBUF),
-        (run_copilot, JSON),
         (run_copilot, PROTOBUF),
     ],
 )
@@ -248,6 +247,21 @@ def test_every_call_of_the_telemetry_counts_once(
         replay(requests, server.url, server.token, media)
     (session,) = {each["session"]["id"] for each in server.get("/v1/sessions")} - known
     check_telemetry_alone(server, session, client)
+
+
+def test_compaction_of_copilot_is_known_by_its_spans(server: Server, tmp_path: Path) -> None:
+    """It compacts at 134,400 tokens; the call that does so has no span."""
+    scene = steps(copilot.bash, 8, Ramp(start=20_000, step=26_000, after_compaction=2_000))
+    requests = tmp_path / "requests"
+    client = run_copilot(Started(Place(tmp_path / "client"), JSON, None, requests), scene)
+    assert "compaction" in {each.thread for each in client.billed}
+    for _ in range(2):
+        replay(requests, server.url, server.token, JSON)
+    known = server.get("/v1/sessions")[0]["session"]  # the last seen
+    timeline = server.get(f"/v1/sessions/{known['id']}/timeline")
+    billed = counts(each for each in client.billed if each.thread == "main")
+    assert (known["agent"], calls_of(server, known["id"])) == ("copilot", billed)
+    assert False in {each["inferred"] for each in timeline["compactions"]}
 
 
 @pytest.mark.parametrize(
