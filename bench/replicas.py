@@ -16,7 +16,7 @@ from postgres_server import local_server  # noqa: E402
 from replica_races import DeliveryRace, EventRace, RaceSize  # noqa: E402
 
 CALLS, CYCLES = 16, 5  # calls at each level, in each cycle
-MESSAGES = 100  # of each session
+MESSAGES = 400  # of each session
 WORKERS = 8
 MAX_REDELIVERY_S = 35.0
 

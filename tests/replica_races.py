@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ MAX_POSTS_PER_TOKEN = 5_000  # a token may send 12,000 requests a minute
 RETRY_S = 0.05
 MODEL = "claude-sonnet-4-5"
 LEVEL_50, LEVEL_65 = 110_000, 140_000  # tokens of a window of 200,000
-MESSAGE_CHARS = 2_500  # so that a taker gets three at a time
+MESSAGE_CHARS = 250  # so that a taker gets 35 at a time
 POLL_S = 0.2
 CRASHING = "0"  # the taker that is killed
 MAX_WAIT_S = 60.0
@@ -306,21 +306,24 @@ async def take_all(
     store, began = await open_postgres(database), time.time()
     monitor = Monitor(store, lambda: began + (time.time() - began) * speed, shared=True)
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND)
-    left = list(sessions)
-    while left:
-        taken = 0
-        for session in list(left):
-            messages = await monitor.take_messages(session)
-            taken += len(messages)
-            # One write for all: the lines of several takers are in the order of their writes.
-            os.write(descriptor, b"".join(_line(name, message) for message in messages))
-            while messages and name == CRASHING:
-                await asyncio.sleep(MAX_WAIT_S)  # it is killed with them
-            await monitor.mark_delivered(Reply(message_ids=tuple(each.id for each in messages)))
-            if not messages and not await store.pending_messages(session):
-                left.remove(session)
-        if not taken:
-            await asyncio.sleep(POLL_S)
+    left = deque(sessions)
+    blocked: deque[tuple[float, str]] = deque()  # sessions, and when to look at them again
+    while left or blocked:
+        if blocked and (not left or blocked[0][0] <= time.time()):
+            await asyncio.sleep(blocked[0][0] - time.time())
+            session = blocked.popleft()[1]
+        else:
+            session = left.popleft()
+        messages = await monitor.take_messages(session)
+        # One write for all: the lines of several takers are in the order of their writes.
+        os.write(descriptor, b"".join(_line(name, message) for message in messages))
+        while messages and name == CRASHING:
+            await asyncio.sleep(MAX_WAIT_S)  # it is killed with them
+        await monitor.mark_delivered(Reply(message_ids=tuple(each.id for each in messages)))
+        if messages:
+            left.append(session)
+        elif await store.pending_messages(session):
+            blocked.append((time.time() + POLL_S, session))
     await store.close()
 
 

@@ -33,5 +33,5 @@ def test_messages_keep_their_order_over_takers_of_which_one_is_killed(
     empty_database: str, tmp_path: Path
 ) -> None:
     """The messages that it held are handed out again, before later ones."""
-    result = DeliveryRace(empty_database, tmp_path, sessions=4, messages=12).run(3, SPEED)
-    assert (result.messages, result.violations) == (48, 0)
+    result = DeliveryRace(empty_database, tmp_path, sessions=4, messages=80).run(3, SPEED)
+    assert (result.messages, result.violations) == (320, 0)
