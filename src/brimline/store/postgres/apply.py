@@ -33,6 +33,8 @@ MAX_EVENT_KEYS = 2_000_000  # of an organisation: older keys are deleted
 
 PRUNE_EVERY = 1_000  # keys that are deleted together
 
+_BARRIERS = frozenset({EventKey, ExpectRevision, ClaimSession, ForgetSessions})
+
 Operation: TypeAlias = tuple[str, tuple[Any, ...]]  # a statement and its values after `$1`
 
 
@@ -136,11 +138,10 @@ class WriteApplier:
     async def _run(self, operations: Iterable[Operation], effects: list[bool]) -> None:
         """Carry out operations in order, those with the same statement in one exchange."""
         for statement, run in groupby(operations, itemgetter(0)):
-            rows = [tuple(map(sql.storable, each)) for _, each in run]
             if statement is sql.PUT_CALLS:
-                await self._put_calls(rows, effects)
+                await self._put_calls([each for _, each in run], effects)
                 continue
-            values = [(self._organisation, *row) for row in rows]
+            values = [(self._organisation, *map(sql.storable, each)) for _, each in run]
             for number, session in await self._connection.fetchmany(statement, values):
                 if number is not None:
                     effects[number] = True
@@ -152,9 +153,12 @@ class WriteApplier:
         calls: dict[tuple[str, str, str], Sequence[Any]] = {}
         again: list[Sequence[Any]] = []
         for row in rows:
-            if calls.setdefault((row[0], row[1], row[2]), row) is not row:
+            key = (sql.storable(row[0]), sql.storable(row[1]), sql.storable(row[2]))
+            if calls.setdefault(key, row) is not row:
                 again.append(row)
         columns = list(zip(*calls.values(), strict=True))[:-1]
+        for place in sql.CALL_TEXTS:
+            columns[place] = tuple(map(sql.storable, columns[place]))
         for session, thread, call in await self._connection.fetch(
             sql.PUT_CALLS, self._organisation, *columns
         ):
@@ -246,8 +250,7 @@ def _has_gates_first(writes: Sequence[Write], claimed: Container[str]) -> bool:
 
 def _barrier(write: Write) -> type[Write] | None:
     """Return the kind of a write that those before and after it depend on."""
-    kinds = EventKey | ExpectRevision | ClaimSession | ForgetSessions
-    return type(write) if isinstance(write, kinds) else None
+    return type(write) if type(write) in _BARRIERS else None
 
 
 def _gate_operation(number: int, write: Write) -> Operation:

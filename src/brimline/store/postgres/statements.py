@@ -86,6 +86,8 @@ def _call_array(place: int, field: str) -> str:
     return f"${place}::{kind}[]"
 
 
+CALL_TEXTS = [CallRow.__struct_fields__.index(field) for field in _TEXTS]
+
 # One statement for all calls, with an array for each field. No call may be in it twice.
 PUT_CALLS = f"""INSERT INTO calls (organisation, day, {CALLS.columns})
 SELECT $1::text,
