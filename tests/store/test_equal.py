@@ -28,6 +28,7 @@ from brimline.store.base import (
     MoveMessage,
     PutCall,
     PutCompaction,
+    PutCursor,
     PutHandoff,
     PutSession,
     PutThread,
@@ -75,7 +76,7 @@ SESSIONS = st.builds(
 THREADS = st.builds(
     ThreadRow,
     NAMES,
-    NAMES,
+    st.sampled_from(["a", "main"]),
     SMALL,
     SMALL,
     TEXTS,
@@ -155,6 +156,7 @@ WRITES: st.SearchStrategy[Write] = st.one_of(
     st.builds(EventKey, NAMES, TIMES),
     st.builds(ExpectRevision, NAMES, SMALL),
     st.builds(ClaimSession, NAMES, NAMES),
+    st.builds(PutCursor, NAMES, SMALL),
     st.builds(ForgetSessions, st.sampled_from([0.5, 2.0])),
 )
 
@@ -174,10 +176,12 @@ async def everything(store: Store) -> list[object]:
         *(ask(name) for name in "ab" for ask in (store.compactions, store.last_handoffs)),
         store.calls("a", "b"),
         store.has_event("a"),
-        *(store.revision(name) for name in "ab"),
+        *(ask(name) for name in "ab" for ask in (store.revision, store.cursor)),
     )
+    assert [row for _, row in await store.signals_after(0, 1_000)] == await store.signals()
+    mains = sorted(await store.main_threads(1.0), key=lambda pair: pair[0].id)
     ordered = [msgspec.structs.replace(row, order=place) for place, row in enumerate(messages)]
-    return [*read, ordered]
+    return [*read, mains, ordered]
 
 
 async def changed(store: Store, after: int) -> set[str]:
