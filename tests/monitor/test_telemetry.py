@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.events import Call
+from brimline.events import MAIN, Call
 from brimline.observations import Observation
 from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
@@ -18,11 +18,16 @@ class ReportingAgent(Agent):
 
     time: float
 
-    async def report(self, id: str, sent: int) -> None:
+    async def report(self, id: str, sent: int, thread: str = MAIN) -> None:
+        usage = Usage(sent, 0, 0, 10)
+        await self.report_call(
+            Call(at=self.time + 1, id=f"req_{id}", usage=usage, model=MODEL, thread=thread)
+        )
+
+    async def report_call(self, event: Call) -> None:
         self.time += 1
-        event = Call(at=self.time, id=f"req_{id}", usage=Usage(sent, 0, 0, 10), model=MODEL)
         observation = Observation(
-            f"telemetry-{id}",
+            f"telemetry-{event.id}",
             "claude",
             self.session,
             "pushed",
@@ -84,6 +89,7 @@ def test_transcript_takes_the_place_of_telemetry(
         agent = ReportingAgent(tmp_path, of="window")
         await agent.report("1", 110_000)
         await agent.report("2", 20_000)  # a fall that the transcript does not have
+        await agent.report("3", 9_000, thread="a1")
         if restart:
             agent.new_monitor()
         agent.call(60_000)
@@ -92,13 +98,29 @@ def test_transcript_takes_the_place_of_telemetry(
         assert await agent.stored() == (["msg_1", "msg_2"], "transcript", 2)
         assert agent.reading() == (110_000, "measured", 0)
         assert await agent.store.compactions("s1") == []
-        await agent.report("2", 120_000)
-        await agent.report("3", 120_000)
-        agent.new_monitor()
         await agent.report("4", 120_000)
+        await agent.report("5", 9_000, thread="a1")
+        agent.new_monitor()
+        await agent.report("6", 9_000, thread="a1")
         assert await agent.stored() == (["msg_1", "msg_2"], "transcript", 2)
         levels = [each.level for each in agent.environment.signals if each.kind == "level"]
         assert levels == [50.0]  # once, though the figures were replaced
+
+    asyncio.run(go())
+
+
+def test_call_with_the_same_id_in_both_is_kept(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = ReportingAgent(tmp_path)
+        agent.call(60_000)
+        await agent.observe("tool")
+        state = agent.monitor.state_of("s1")
+        assert state is not None
+        (same,) = state.folded.threads[MAIN].calls.values()
+        other = ReportingAgent(tmp_path)
+        await other.report_call(same)
+        await other.observe("tool")
+        assert await other.stored() == (["msg_1"], "transcript", 1)
 
     asyncio.run(go())
 
