@@ -91,6 +91,8 @@ def test_draft_inside_an_agent_is_of_its_own_session(user: User) -> None:
 
 
 def test_draft_of_a_missing_or_unnamed_session_is_an_error(user: User) -> None:
+    assert "no sessions found" in user.run("handoff", "--draft").err
+    user.session("s1", user_prompt(user, "Fix the parser."))
     assert "no file or session" in user.run("handoff", "--draft", "nobody").err
     assert "no session given" in user.run("handoff", "--draft").err
 

@@ -215,12 +215,22 @@ def test_wrong_duration_exits_2_with_an_example(user: User, command: str, span: 
     assert "90m, 24h, 7d, 2w" in completed.err
 
 
-def test_missing_path_exits_2_with_a_hint(user: User) -> None:
-    completed = user.run("inspect", "some/where.jsonl")
+@pytest.mark.parametrize("command", ["inspect", "explain"])
+def test_missing_path_exits_2_with_a_hint(user: User, command: str) -> None:
+    completed = user.run(command, "some/where.jsonl")
     assert (completed.code, completed.out) == (2, "")
     first, *hint = completed.err.splitlines()
     assert first == "brimline: cannot read some/where.jsonl: no such file"
     assert hint
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["explain"], ["handoff", "--draft"]])
+def test_machine_without_sessions_is_an_error_with_what_to_start(
+    user: User, command: list[str]
+) -> None:
+    completed = user.run(*command)
+    hint = "hint: Start an agent first; `brimline demo` replays a recorded session."
+    assert completed == (2, "", f"brimline: no sessions found\n{hint}\n")
 
 
 def test_unknown_session_exits_2_with_how_to_list_sessions(user: User) -> None:

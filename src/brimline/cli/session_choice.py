@@ -69,7 +69,10 @@ def choose_session(
     here = find_current_session(context.places.env)
     name = name or (here.session if here else None)
     if name is None:
-        may_be_latest = here is None and bool(entries) and _is_on_terminal()
+        if here is None and not entries:
+            hint = "Start an agent first; `brimline demo` replays a recorded session."
+            raise InvalidRequest("no sessions found", hint)
+        may_be_latest = here is None and _is_on_terminal()
         if not may_be_latest:
             raise InvalidRequest("no session given", "Pass the beginning of its id, or its title.")
         return _latest(entries, read_titles)

@@ -22,6 +22,7 @@ from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import Form, Lookalike, Places, Reader, Transcript
 
 STDIN = "-"
+LIST_HINT = "`brimline status --all` lists the sessions on this machine."
 
 
 def is_file_target(target: str) -> bool:
@@ -47,8 +48,7 @@ def _load(target: str, places: Places, stdin: BinaryIO, agent: str | None) -> Lo
     if os.path.lexists(target):
         return _load_file(target, places, agent)
     if os.sep in target:
-        hint = "`brimline status --all` lists the sessions on this machine."
-        raise UnreadableTranscript(target, "no such file", hint)
+        raise UnreadableTranscript(target, "no such file", LIST_HINT)
     return load_session(find_session(places, target, [agent] if agent else agent_names()))
 
 
@@ -91,6 +91,8 @@ def _require_regular_file(path: str) -> None:
     """Refuse anything but a regular file before it is opened: opening a pipe would hang."""
     try:
         mode = os.stat(path).st_mode
+    except FileNotFoundError as error:
+        raise UnreadableTranscript(path, "no such file", LIST_HINT) from error
     except OSError as error:
         raise UnreadableTranscript(path, error.strerror or str(error)) from error
     if stat.S_ISDIR(mode):
