@@ -84,8 +84,8 @@ def test_text_fits_the_terminal(explained: User, width: int) -> None:
     explained.env["COLUMNS"] = str(width)
     completed = explained.run("explain", "s1")
     assert completed.code == 0
-    body = completed.lines[3:]  # the header names the session, whatever the width
-    assert [line for line in body if cells(without_colour(line)) > width] == []
+    lines = completed.lines
+    assert [line for line in lines if cells(without_colour(line)) > width] == []
     text = " ".join(" ".join(completed.lines).split())
     assert "Read notes.txt: the same result 2 times, 4.5K tokens too many." in text
     assert "tokens more came in since the last call" in text

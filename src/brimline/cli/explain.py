@@ -26,6 +26,7 @@ from brimline.terminal.stacked_bar import (
 from brimline.terminal.text import (
     Cell,
     Column,
+    cell_width,
     colourize,
     draw_in_ascii,
     format_age,
@@ -79,10 +80,10 @@ def _text(
     place = shorten_home(main.project, context.places.home) if main.project else None
     facts = [display_name(main.agent or "unknown agent"), main.version, place]
     facts.append(f"session {main.id}" if main.id else None)
-    header = strip_control("  ".join(fact for fact in facts if fact))
-    yield colourize(header, "bold", context.colour)
+    for line in _lines_of(context, [fact for fact in facts if fact]):
+        yield colourize(line, "bold", context.colour)
     if main.title:
-        yield strip_control(main.title)
+        yield truncate(strip_control(main.title), context.width)
     first, *others = sorted(explained.threads, key=lambda thread: thread.thread != MAIN)
     yield ""
     yield from _thread(context, sessions[first.thread], first)
@@ -94,7 +95,7 @@ def _text(
 def _thread(context: Context, session: Session, thread: ExplainedThread) -> Iterator[str]:
     reading = read_thread(context, session, session.threads[thread.thread])
     now = describe_context(reading) or "unknown until the next reply"
-    yield f"{strip_control(thread.thread)}  {strip_control(thread.model or 'unknown model')}  {now}"
+    yield from _lines_of(context, [thread.thread, thread.model or "unknown model", now])
     if thread.sent is not None:
         window = reading.window.tokens if reading.window else thread.sent
         yield from _composition(context, thread, max(window, thread.sent))
@@ -194,6 +195,18 @@ def _tool_lines(context: Context, thread: ExplainedThread, project: str | None) 
 
 def _wrap(context: Context, text: str) -> list[str]:
     return wrap(text, context.width, initial_indent="  ", subsequent_indent="    ")
+
+
+def _lines_of(context: Context, facts: Sequence[str]) -> list[str]:
+    """Put facts on as few lines as they fit; none is cut, because users copy paths and ids."""
+    lines: list[str] = []
+    for fact in map(strip_control, facts):
+        joined = f"{lines[-1]}  {fact}" if lines else fact
+        if lines and cell_width(joined) <= context.width:
+            lines[-1] = joined
+        else:
+            lines.append(fact)
+    return lines
 
 
 def _describe_miss(miss: CacheMiss) -> str:
