@@ -90,10 +90,10 @@ CALL_TEXTS = [CallRow.__struct_fields__.index(field) for field in _TEXTS]
 
 # One statement for all calls, with an array for each field. No call may be in it twice.
 PUT_CALLS = f"""INSERT INTO calls (organisation, day, {CALLS.columns})
-SELECT $1::text,
-    (SELECT day FROM call_days WHERE organisation = $1 AND call_days.session = new.session), new.*
+SELECT $1::text, call_days.day, new.*
 FROM unnest({", ".join(starmap(_call_array, enumerate(CallRow.__struct_fields__, 2)))})
     AS new ({CALLS.columns})
+JOIN call_days ON call_days.organisation = $1 AND call_days.session = new.session
 ON CONFLICT (organisation, session, thread, call, day) {UPDATE_CALL}
 RETURNING session, thread, call"""
 
