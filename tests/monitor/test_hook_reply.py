@@ -611,7 +611,8 @@ def test_draft_finished_during_its_lookup_comes_with_the_next_hook(
 
         async def slow(session: str) -> list[HandoffRow]:
             rows = await look(session)
-            await asyncio.sleep(0.3)
+            while not await look(session):
+                await asyncio.sleep(0.01)
             return rows
 
         with monkeypatch.context() as looking:
