@@ -56,7 +56,7 @@ def call_id(number: int) -> str:
 
 
 def usage_of(number: int) -> Usage:
-    """A context that grows from call to call, and begins anew when it is full."""
+    """A context that grows from call to call, and starts again when it is full."""
     sent = 20_000 + number * GROWTH_TOKENS % (WINDOW_TOKENS - 40_000)
     return Usage(3, sent - GROWTH_TOKENS, GROWTH_TOKENS - 3, 700)
 

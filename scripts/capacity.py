@@ -34,7 +34,7 @@ KEEP_DAYS = 30  # the setting daemon.keep
 POLL_INTERVAL_S = 30.0  # a machine without changes asks for messages this often
 IDLE_MACHINES_PER_AGENT = 1.0  # machines that are on while no agent works there
 
-# bench/fleet.py --programs 0 --sessions 2: microseconds of CPU per call, with so many in a request.
+# bench/fleet.py --programs 0 --sessions 2: microseconds of CPU per call, by calls in a request.
 SERVER_US = {1: 1_384.0, 200: 44.0}
 DATABASE_US = {1: 641.0, 200: 37.0}
 BYTES_PER_CALL = 523  # bench/day.py: in the whole database, with keys

@@ -122,7 +122,7 @@ class FleetSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     A request from one of `trusted_proxies`, addresses or networks, is that of the user whom
     `proxy_user_header` names. These users belong to `proxy_organisation` and have `proxy_scopes`.
-    A token, or a user, may send so many requests and bytes a minute to each replica.
+    The limits of requests and bytes a minute hold for each token or user, on each replica.
     """
 
     proxy_user_header: str | None = None

@@ -6,11 +6,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 
 import pytest
+from msgspec.structs import replace
 
 from brimline.events import AnyEvent, Call, Compacted
 from brimline.handoff import Document
 from brimline.inbox import DELIVERY_LEASE_S, Message
 from brimline.monitor.monitor import MAX_ATTEMPTS, Monitor
+from brimline.monitor.persistence import HOSTNAME
 from brimline.monitor.rules import Rules
 from brimline.observations import Observation, Reply
 from brimline.store.base import ClaimSession, ExpectRevision, PutCall, PutSession, Write
@@ -70,9 +72,10 @@ class Fleet:
         return [await self.monitors[monitor].observe(each) for each in observed]
 
     async def rows(self) -> list[object]:
-        """Everything that is stored of the session."""
+        """Everything that is stored of the session, but its host."""
+        row = await self.store.session("s")
         return [
-            await self.store.session("s"),
+            row and replace(row, host=None),
             await self.store.threads("s"),
             await self.store.calls("s"),
             await self.store.compactions("s"),
@@ -107,6 +110,17 @@ def test_session_over_three_monitors_is_stored_as_by_one() -> None:
         assert Counter(fleet.environment.signals) == Counter(await fleet.store.signals())
 
     asyncio.run(run())
+
+
+def test_program_that_reports_to_a_server_does_not_get_the_server_s_host() -> None:
+    async def host_of(fleet: Fleet) -> str | None:
+        await fleet.push(0, call(1))
+        row = await fleet.store.session("s")
+        assert row is not None
+        return row.host
+
+    assert asyncio.run(host_of(Fleet(1))) is None
+    assert asyncio.run(host_of(Fleet(1, shared=False))) == HOSTNAME
 
 
 def test_observations_at_the_same_time_are_all_stored() -> None:

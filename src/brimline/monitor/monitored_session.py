@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from brimline.monitor.persistence import StoredRows
+from brimline.monitor.persistence import HOSTNAME, StoredRows
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_history import SignalHistory
 from brimline.monitor.snapshot import Snapshot
@@ -23,7 +23,9 @@ class MonitoredSession:
         self.state = state
         self.signals = signals
         self.revision = revision
-        self.stored = StoredRows()
+        # A monitor that shares its store runs on a server: its programs run elsewhere.
+        self._host = HOSTNAME if revision is None else None
+        self.stored = StoredRows(self._host)
         self.stored.mark_restored(state)
         self.handoff_pending = signals.handoff_pending
         self._saved: Snapshot | None = None
@@ -52,7 +54,7 @@ class MonitoredSession:
 
     def forget_stored(self) -> None:
         """Have all of it written again, as its stored rows are about to be deleted."""
-        self.stored, self._saved = StoredRows(), None
+        self.stored, self._saved = StoredRows(self._host), None
 
     def mark_saved(self, snapshot: Snapshot) -> None:
         self._saved, self.is_clean = snapshot, True

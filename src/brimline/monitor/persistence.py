@@ -18,9 +18,13 @@ HOSTNAME = socket.gethostname()
 
 
 class StoredRows:
-    """What the store has of one session, so that only what is new is written."""
+    """What the store has of one session, so that only what is new is written.
 
-    def __init__(self) -> None:
+    `host` is the host of a session that names none.
+    """
+
+    def __init__(self, host: str | None = HOSTNAME) -> None:
+        self._host = host
         self._session: SessionRow | None = None
         self._pending_session: SessionRow | None = None
         self._readings: dict[str, Reading] = {}
@@ -32,7 +36,7 @@ class StoredRows:
         self, observation: Observation, state: SessionState, readings: Mapping[str, Reading]
     ) -> list[Write]:
         """Return the writes for what the store does not have, or has otherwise."""
-        row = self._pending_session = _session_row(observation, state)
+        row = self._pending_session = _session_row(observation, state, self._host)
         writes: list[Write] = [
             PutThread(_thread_row(state, name, reading))
             for name, reading in readings.items()
@@ -88,14 +92,14 @@ class StoredRows:
                 yield from _call_rows(state.id, thread, first, costs)
 
 
-def _session_row(observation: Observation, state: SessionState) -> SessionRow:
+def _session_row(observation: Observation, state: SessionState, host: str | None) -> SessionRow:
     """Return the row of a session; one that ended was last seen then."""
     return SessionRow(
         id=state.id,
         agent=state.agent,
         seen_at=observation.at if state.ended_at is None else state.ended_at,
         # The machine that takes telemetry may be another than the client's.
-        host=state.host or (None if state.is_telemetry else HOSTNAME),
+        host=state.host or (None if state.is_telemetry else host),
         project=state.project,
         model=state.model_of(MAIN),
         version=state.client_version,

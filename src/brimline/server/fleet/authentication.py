@@ -29,7 +29,7 @@ NEW_TOKEN_HINT = "Create another with `brimline token create`."
 class Authenticator:
     """Finds the identity behind a request.
 
-    A token of ours in the Authorization header counts before the proxy's header, and that before
+    A Brimline token in the Authorization header counts before the proxy's header, and that before
     the cookie. The server does not serve other origins: a browser's request must come from its own
     page, except that any page may link to it.
     """
@@ -119,7 +119,7 @@ def check_valid(row: TokenRow | None, now: float) -> None:
 
 
 def is_same_origin(headers: dict[bytes, bytes]) -> bool:
-    """Return whether a browser's request comes from a page of ours, or from no page.
+    """Return whether a browser's request comes from a page of this server, or from no page.
 
     Browsers older than `Sec-Fetch-Site` (Safari before 16.4) send an Origin to change something.
     """

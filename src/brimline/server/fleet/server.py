@@ -24,7 +24,7 @@ from brimline.store.postgres.database import PostgresDatabase
 
 MAX_CONNECTIONS = 16_384
 FORGET_INTERVAL_S = 3_600.0
-SUM_INTERVAL_S = 20.0  # so late the fleet view may show costs
+SUM_INTERVAL_S = 20.0  # costs in the fleet view are at most this old
 
 
 class FleetServer:

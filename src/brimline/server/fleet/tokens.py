@@ -16,7 +16,7 @@ TOKEN_BYTES = 32
 ID_BYTES = 6
 TEXT_PATTERN = re.compile(PREFIX + r"[A-Za-z0-9_-]{43}")
 
-LOOKUP_LIFETIME_S = 3.0  # so soon a revoked token is refused
+LOOKUP_LIFETIME_S = 3.0  # a revoked token is refused after this time
 MAX_LOOKUPS = 20_000
 UNKNOWN_PER_MINUTE = 600  # from one address, which may be a proxy of many
 

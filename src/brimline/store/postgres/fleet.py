@@ -28,7 +28,7 @@ from brimline.store.postgres.queries import HANDOFF_HEADS, Query
 from brimline.store.postgres.statements import RowT, storable
 from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
 
-FEW_CALLS_LEFT = 10  # forecasts of so few calls are off by 2 (forecast.py)
+FEW_CALLS_LEFT = 10  # near the limit, forecasts are off by 2 calls (forecast.py)
 
 # What a session is grouped by. Versions are those of its client.
 KEYS: dict[FleetGrouping, str] = {
@@ -151,7 +151,7 @@ class FleetFigures:
         self._named = [storable(name) for name in named]
 
     async def active(self, by: FleetGrouping, since: float, most: int) -> ActiveSessions:
-        """Return the counts of each group, and lists of at most so many sessions."""
+        """Return the counts of each group, and lists of at most `most` sessions."""
         text, levels = ACTIVE.format(key=KEYS[by]), await self._levels(since)
         records = await self._fetch(text, since, self._named, *levels, most)
         groups = [GroupCounts(*list(each)[1:]) for each in records if each["part"] == "group"]
