@@ -97,6 +97,6 @@ def test_daemon_survives_a_crash_of_the_server(tmp_path: Path) -> None:
 def test_unreachable_database_is_an_error_with_a_hint(tmp_path: Path) -> None:
     done = Running(tmp_path).command("serve", "--database", "postgresql://u:secret@127.0.0.1:1/db")
     assert done.returncode == 2
-    assert done.stderr.startswith("brimline: postgresql://127.0.0.1/db: ")
+    assert done.stderr.startswith("brimline: postgresql://127.0.0.1:1/db: ")
     assert "hint: Make sure that PostgreSQL runs there" in done.stderr
     assert "secret" not in done.stderr

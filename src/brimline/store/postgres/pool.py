@@ -130,7 +130,9 @@ def _place(url: str) -> str:
     """Return what names the database in messages, without a password."""
     try:
         parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port is not None else ""
     except ValueError:
         return "PostgreSQL"
-    path = "" if "@" in parts.path else parts.path
-    return f"postgresql://{parts.hostname or ''}{path}"
+    if "@" in parts.path:  # the password has a slash, so that these parts are wrong
+        return "PostgreSQL"
+    return f"postgresql://{parts.hostname or ''}{port}{parts.path}"
