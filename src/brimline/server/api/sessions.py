@@ -3,6 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -35,6 +36,7 @@ from brimline.server.api.schemas import (
     Cancelled,
     DeliveredMessages,
     NewClear,
+    NewEvent,
     NewEvents,
     NewHandoff,
     NewMessage,
@@ -42,6 +44,7 @@ from brimline.server.api.schemas import (
     Taken,
 )
 from brimline.server.api.session_cache import SessionCache, in_pieces
+from brimline.server.api.session_order import handle_by_session
 from brimline.server.api.views import HandoffView, SessionView, ThreadView, Timeline, Views
 from brimline.store.base import Store
 from brimline.store.rows import HandoffRow, SessionRow
@@ -212,23 +215,26 @@ class SessionRoutes:
             raise InvalidHandoff(path, str(error), hint) from error
 
     async def events(self, request: Request) -> Response:
-        """Store events in order; respond when they are stored."""
+        """Store the events of each session in order; respond when all are stored."""
         events = (await read_body(request, NewEvents)).events
-        known = 0
-        for each in events:
-            at = plausible_time(each.event.at, self._clock())
-            observation = Observation(
-                id=hash_id("event", each.session, each.id),
-                agent=each.agent,
-                session=each.session,
+        replies = await handle_by_session(events, attrgetter("session"), self._push)
+        known = sum(reply.is_duplicate for reply in replies)
+        return json_response(Taken(len(events) - known, known))
+
+    async def _push(self, new: NewEvent) -> Reply:
+        at = plausible_time(new.event.at, self._clock())
+        return await self._monitor.observe(
+            Observation(
+                id=hash_id("event", new.session, new.id),
+                agent=new.agent,
+                session=new.session,
                 kind="pushed",
                 at=at,
-                project=each.project,
-                parent=each.parent,
-                events=(msgspec.structs.replace(each.event, at=at),),
+                project=new.project,
+                parent=new.parent,
+                events=(msgspec.structs.replace(new.event, at=at),),
             )
-            known += (await self._monitor.observe(observation)).is_duplicate
-        return json_response(Taken(len(events) - known, known))
+        )
 
 
 async def find_message(store: Store, request: Request) -> Message:

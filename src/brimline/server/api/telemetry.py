@@ -1,7 +1,7 @@
 """OpenTelemetry in: calls of clients on which nothing but their own telemetry is set up."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -25,6 +25,7 @@ from brimline.observations import Observation
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import RequestRefused, plausible_time
 from brimline.server.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS
+from brimline.server.api.session_order import handle_by_session
 from brimline.server.export.forwarder import Forwarder
 from brimline.server.telemetry.otlp_json import ExportLogs, ExportResult, ExportTraces
 from brimline.server.telemetry.request_body import find_encoding, read_unpacked
@@ -88,12 +89,12 @@ class TelemetryRoutes:
             error = encoding.encode_error(refused.error, refused.hint)
             return Response(error, refused.status, media_type=encoding.MEDIA)
         rejected = Rejected()
-        for telemetry in exported:
-            sender = find_sender(telemetry.resource, telemetry.scope)
-            found = read_events(telemetry, sender.reader, rejected)
-            # The events of a span may be older than spans that ended before it.
-            for each in sorted(found, key=lambda each: each.reported.event.at or 0.0):
-                await self._observe(sender, each, rejected)
+
+        async def observe(item: tuple[Sender, FoundEvent]) -> None:
+            await self._observe(*item, rejected)
+
+        found = read_all(exported, rejected)
+        await handle_by_session(found, lambda item: item[1].reported.session, observe)
         await self._pass_on(request)
         return Response(encoding.encode_result(signal, rejected), media_type=encoding.MEDIA)
 
@@ -158,6 +159,18 @@ def find_sender(resource: Attributes, scope: str) -> Sender:
         host=_limited(resource, "host.name"),
         team=_limited(resource, *TEAM_ATTRIBUTES),
     )
+
+
+def read_all(
+    exported: Iterable[ScopeTelemetry], rejected: Rejected
+) -> Iterator[tuple[Sender, FoundEvent]]:
+    """Yield the events of a request, each with its sender, those of a scope by their times."""
+    for telemetry in exported:
+        sender = find_sender(telemetry.resource, telemetry.scope)
+        found = read_events(telemetry, sender.reader, rejected)
+        # The events of a span may be older than spans that ended before it.
+        for each in sorted(found, key=lambda each: each.reported.event.at or 0.0):
+            yield sender, each
 
 
 def read_events(
