@@ -108,6 +108,8 @@ bench: setup  ## Run the benchmarks
 	$(BIN)/python bench/redact.py
 	$(BIN)/python bench/explain.py
 	$(BIN)/python bench/observe.py
+	$(BIN)/python bench/fleet.py
+	$(BIN)/python bench/uplink.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .coverage*
