@@ -292,7 +292,7 @@ def test_directory_or_broken_link_is_an_error_with_the_reason(user: User) -> Non
         ": it is a directory\nhint: Name a transcript file inside it.\n"
     )
     (user.cwd / "y.jsonl").symlink_to("none")
-    assert "No such file" in no_file(user, user.cwd / "y.jsonl")
+    assert ": no such file\n" in no_file(user, user.cwd / "y.jsonl")
 
 
 def test_escapes_in_a_file_name_do_not_reach_the_terminal(user: User) -> None:

@@ -607,11 +607,11 @@ def test_draft_finished_during_its_lookup_comes_with_the_next_hook(
         agent.write_record(type="user", message={"role": "user", "content": "Mend the parser."})
         agent.call(90_000)
         await agent.observe("compacting")
-        look = agent.store.handoffs
+        look, hook = agent.store.handoffs, asyncio.current_task()
 
         async def slow(session: str) -> list[HandoffRow]:
             rows = await look(session)
-            while not await look(session):
+            while asyncio.current_task() is hook and not await look(session):
                 await asyncio.sleep(0.01)
             return rows
 

@@ -125,11 +125,10 @@ def play_spans() -> None:
 
 
 async def end_refused_spans(question: Question) -> None:
-    """An operation that may be a sum, and more cache than prompt, both twice."""
+    """An operation that may be a sum, twice."""
     spans = Spans(question.tracker)
     for _ in range(2):
         spans.end("plan", input_tokens=2_000, output_tokens=20)
-        spans.end("chat", input_tokens=100, output_tokens=20, cache_read__input_tokens=2_000)
 
 
 async def main() -> None:

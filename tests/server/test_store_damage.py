@@ -161,7 +161,9 @@ def test_damage_found_by_a_request_is_handled_at_once(daemon: Running) -> None:
 
 
 FILL = """WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
-INSERT INTO calls SELECT 'session', 'main', printf('msg_%08d', n), n, 0, 3, 9, 9, 9, 'm', 1e9, 0
+INSERT INTO calls (session, thread, call, seq, cycle, input, cache_read, cache_write, output, model,
+    at, cache_write_1h)
+SELECT 'session', 'main', printf('msg_%08d', n), n, 0, 3, 9, 9, 9, 'm', 1e9, 0
 FROM numbers"""
 
 
