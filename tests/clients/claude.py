@@ -19,6 +19,9 @@ ENVIRONMENT = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 }
 MODEL = "claude-opus-5-5"
+STREAM = ("--output-format", "stream-json", "--verbose")
+TRANSCRIPTS = ".claude/projects/**/*.json*"
+"""The pattern of Claude Code's own files below its home."""
 
 
 def run_claude(
@@ -30,15 +33,15 @@ def run_claude(
     environment: Mapping[str, str] | None = None,
 ) -> ClientRun:
     """Run one headless turn; give `--resume ID` and the like as further arguments."""
-    command = [require("claude"), "-p", prompt, "--output-format", "stream-json", "--verbose"]
-    command += ["--model", model, "--allowedTools", "Bash,Read,Agent", *arguments]
+    command = [require("claude"), "-p", prompt, *STREAM, "--model", model]
+    command += ["--allowedTools", "Bash,Read,Agent", *arguments]
     return run_client(
         "claude",
         command,
         Place(folder),
         scenario,
         environment=ENVIRONMENT | dict(environment or {}),
-        transcripts=".claude/projects/**/*.json*",
+        transcripts=TRANSCRIPTS,
     )
 
 

@@ -19,7 +19,7 @@ from brimline.testing.fake_model import Scenario
 from brimline.testing.fake_model.block_kinds import kind_of
 from brimline.transcripts.source import Places
 
-from .claude import ENVIRONMENT, MODEL, run_claude
+from .claude import ENVIRONMENT, MODEL, TRANSCRIPTS, run_claude
 from .install import pins, require
 from .run import SOURCES, ClientRun, Place, run_client
 
@@ -91,7 +91,7 @@ def run_program(folder: Path, program: str, *arguments: str, **environment: str)
         Place(folder),
         Scenario(),
         environment=ENVIRONMENT | client_environment | environment,
-        transcripts=".claude/projects/**/*.json*",
+        transcripts=TRANSCRIPTS,
     )
 
 

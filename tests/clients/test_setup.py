@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +28,16 @@ cat > "$0.part.$$" && mv "$0.part.$$" "$0.$3.$$"
 """
 """Replaces the compiled hook client: stores its input. The third argument is the kind."""
 
-HOOK_WAIT_S = 10.0
-"""Claude Code 2.1.325 may exit before the hook of a failed turn has run."""
+FAILING_TURN = """
+{
+    echo '{"type": "user", "message": {"role": "user", "content": "Go."}}'
+    until grep -qs StopFailure "$0".hook.*; do sleep 0.05; done
+} | "$@"
+"""
+"""Sends a prompt to a client and closes its input once the hook of the failed turn has run.
+
+A client without further input ends at once and kills that hook: it does not wait for it.
+"""
 
 USER_HOOK = "touch user-hook"
 USER_STATUS_LINE = "touch own-line"
@@ -111,11 +118,16 @@ def test_claude_runs_every_hook(tmp_path: Path) -> None:
     assert (installed.place.project / "user-hook").exists()
     session = installed.recorded()[0]["session_id"]
     run_without_warnings(installed, Scenario(), "/compact", "--resume", session)
-    run_without_warnings(installed, Scenario(otherwise=Reply(error="prompt_too_long")), "Go.")
-    expected, end = set(get_agent("claude").install_spec.events), time.monotonic() + HOOK_WAIT_S
-    while installed.events() != expected and time.monotonic() < end:
-        time.sleep(0.05)
-    assert installed.events() == expected
+    command = [require("claude"), "-p", "--input-format", "stream-json", "--model", claude.MODEL]
+    run_client(
+        "claude",
+        ["sh", "-c", FAILING_TURN, installed.recorder, *command, *claude.STREAM],
+        installed.place,
+        Scenario(otherwise=Reply(error="prompt_too_long")),
+        environment=claude.ENVIRONMENT,
+        transcripts=claude.TRANSCRIPTS,
+    )
+    assert installed.events() == set(get_agent("claude").install_spec.events)
     installed.change(remove=True)
     assert installed.file.read_text() == text
 
@@ -154,7 +166,7 @@ def test_claude_runs_the_status_line(tmp_path: Path) -> None:
         installed.place,
         Scenario(),
         environment=claude.ENVIRONMENT,
-        transcripts=".claude/projects/**/*.json*",
+        transcripts=claude.TRANSCRIPTS,
     )
     assert installed.recorded("statusline")[0]["model"]["id"] == claude.MODEL
     assert not (installed.place.project / "own-line").exists()

@@ -40,7 +40,7 @@ def play(
         Place(folder),
         scenario,
         environment=claude.ENVIRONMENT | ours | (environment or {}),
-        transcripts=".claude/projects/**/*.json*",
+        transcripts=claude.TRANSCRIPTS,
     )
     assert run.exit_code == 0, run.stderr
     return run, read_steps(run.stdout)

@@ -80,7 +80,7 @@ def test_example_of_the_claude_agent_sdk_prints_what_was_sent(tmp_path: Path) ->
         Place(tmp_path),
         HELLO,
         environment=claude.ENVIRONMENT | {"PATH": path, "PYTHONPATH": str(SOURCES)},
-        transcripts=".claude/projects/**/*.json*",
+        transcripts=claude.TRANSCRIPTS,
     )
     assert run.exit_code == 0, run.stderr
     assert run.stdout.split() == [str(sent(run.of("main")[-1]))]

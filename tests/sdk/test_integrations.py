@@ -76,7 +76,7 @@ def converse(scenario: Scenario, folder: Path, **wish: Any) -> tuple[ClientRun, 
         Place(folder),
         scenario,
         environment=claude.ENVIRONMENT | ours,
-        transcripts=".claude/projects/**/*.json*",
+        transcripts=claude.TRANSCRIPTS,
     )
     assert run.exit_code == 0, run.stderr
     lines = [line for line in run.stdout.splitlines() if line.startswith("{")]
