@@ -14,8 +14,8 @@ from brimline.store.base import PutCall, PutSession, PutThread, QueueMessage, Wr
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import CallRow, SessionRow, ThreadRow
 from brimline.store.sqlite import SqliteStore
-from brimline.uplink.collector import ChangeCollector
 from brimline.uplink.exchange import Uplink
+from brimline.uplink.outbox import Outbox
 from brimline.uplink.protocol import UplinkBatch, UplinkReply
 from brimline.uplink.sender import UplinkFailed
 
@@ -71,9 +71,9 @@ class Machine:
 
     def restart(self, url: str = URL, settings: UplinkSettings | None = None) -> None:
         """Forget what is in memory only."""
-        collector = ChangeCollector(self.store, settings or UplinkSettings(), url)
+        outbox = Outbox(self.store, settings or UplinkSettings(), url)
         about = UplinkBatch(self.name, host="host", user="ada", team="web")
-        self.uplink = Uplink(url, about, self.store, collector, self.sender, lambda: self.now,
+        self.uplink = Uplink(url, about, self.store, outbox, self.sender, lambda: self.now,
                              first_pause_s=0.02)  # fmt: skip
 
     async def call(self, *numbers: int, session: str = "s", agent: str = "claude") -> None:

@@ -28,7 +28,7 @@ from brimline.store.rows import (
     ThreadRow,
 )
 from brimline.store.sqlite import SqliteStore
-from brimline.uplink.collector import ChangeCollector
+from brimline.uplink.outbox import Outbox
 from brimline.uplink.privacy import project_name
 
 SECRET = "Geheimnis"
@@ -81,9 +81,9 @@ def sent_bytes(path: Path, writes: list[Write], **settings: Any) -> bytes:
         store = await SqliteStore.open(path)
         try:
             assert all(await store.write(writes))
-            collector = ChangeCollector(store, UplinkSettings(**settings), "http://localhost")
-            assert await collector.begin_round() == 1
-            parts = await collector.next_batch(100, now=7.0)
+            outbox = Outbox(store, UplinkSettings(**settings), "http://localhost")
+            assert await outbox.begin_round() == 1
+            parts = await outbox.next_batch(100, now=7.0)
             return msgspec.json.encode([part.outgoing for part in parts])
         finally:
             await store.close()

@@ -9,9 +9,9 @@ from brimline._version import __version__
 from brimline.settings import UplinkSettings
 from brimline.store.base import Store
 from brimline.store.sqlite import SqliteStore
-from brimline.uplink.collector import ChangeCollector
 from brimline.uplink.exchange import Uplink
 from brimline.uplink.machine import load_or_create_machine_id
+from brimline.uplink.outbox import Outbox
 from brimline.uplink.protocol import UplinkBatch
 from brimline.uplink.sender import UplinkSender
 
@@ -35,8 +35,8 @@ def create_uplink(
         team=settings.team,
     )
     url = settings.url.rstrip("/")
-    collector = ChangeCollector(opened, settings, url)
-    return Uplink(url, about, store, collector, UplinkSender(settings, url))
+    outbox = Outbox(opened, settings, url)
+    return Uplink(url, about, store, outbox, UplinkSender(settings, url))
 
 
 def _user_name(settings: UplinkSettings) -> str | None:

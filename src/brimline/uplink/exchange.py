@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from brimline.events import MAIN
 from brimline.store.base import Store
-from brimline.uplink.collector import ChangeCollector, SessionPart
+from brimline.uplink.outbox import Outbox, SessionPart
 from brimline.uplink.protocol import UplinkBatch, UplinkReply
 from brimline.uplink.received import document_write, find_held, message_writes
 from brimline.uplink.sender import UplinkFailed
@@ -43,14 +43,14 @@ class Uplink:
         url: str,
         about: UplinkBatch,
         store: Store,
-        collector: ChangeCollector,
+        outbox: Outbox,
         sender: BatchSender,
         clock: Callable[[], float] = time.time,
         first_pause_s: float = FIRST_PAUSE_S,
     ) -> None:
         """`about` is a batch without sessions: who this machine is."""
         self._url, self._about = url, about
-        self._store, self._collector, self._sender, self._clock = store, collector, sender, clock
+        self._store, self._outbox, self._sender, self._clock = store, outbox, sender, clock
         self._first_pause_s = first_pause_s
         self._max_rows = MAX_ROWS
         self._documents: set[str] = set()
@@ -101,9 +101,7 @@ class Uplink:
         """Send everything that changed; ask for messages if that is due; raises UplinkFailed."""
         await self._begin_round()
         must_ask = self._is_poll_due()
-        while (
-            parts := await self._collector.next_batch(self._max_rows, self._clock())
-        ) or must_ask:
+        while (parts := await self._outbox.next_batch(self._max_rows, self._clock())) or must_ask:
             must_ask = False
             try:
                 await self._post(parts)
@@ -111,11 +109,11 @@ class Uplink:
                 if not error.is_refused or not parts:
                     raise
                 await self._send_less(parts, error)
-        await self._collector.end_round()
+        await self._outbox.end_round()
         self._behind, self._behind_since = 0, None
 
     async def _begin_round(self) -> None:
-        self._behind = await self._collector.begin_round()
+        self._behind = await self._outbox.begin_round()
         if self._behind and self._behind_since is None:
             self._behind_since = self._clock()
 
@@ -133,7 +131,7 @@ class Uplink:
         )
         reply = await self._sender.send(batch)
         await self._store_received(reply)
-        self._collector.acknowledge(parts)
+        self._outbox.acknowledge(parts)
         self._behind -= sum(part.is_last for part in parts)
         for part in parts:
             if (reason := reply.refused.get(part.session.id)) is not None:
@@ -157,7 +155,7 @@ class Uplink:
     def _skip(self, part: SessionPart, reason: str) -> None:
         text = "the fleet's server refuses session %s until it changes again: %s"
         LOGGER.warning(text, part.session.id, reason)
-        self._collector.skip(part)
+        self._outbox.skip(part)
 
     async def _store_received(self, reply: UplinkReply) -> None:
         """Store messages and documents by their ids: what comes a second time has no effect."""

@@ -27,9 +27,9 @@ from brimline.server.api.responses import RequestRefused, plausible_time
 from brimline.server.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS
 from brimline.server.api.session_order import handle_by_session
 from brimline.server.export.forwarder import Forwarder
+from brimline.server.telemetry.encoding import OtlpEncoding, OtlpSignal, Rejected
 from brimline.server.telemetry.otlp_json import ExportLogs, ExportResult, ExportTraces
 from brimline.server.telemetry.request_body import find_encoding, read_unpacked
-from brimline.server.telemetry.signals import OtlpEncoding, Rejected, Signal
 from brimline.store.base import Store
 
 UNNAMED_PROGRAM = "opentelemetry"
@@ -81,7 +81,7 @@ class TelemetryRoutes:
         # Without rejected records the answers to all signals are equal.
         return Response(encoding.encode_result("logs", Rejected()), media_type=encoding.MEDIA)
 
-    async def _take(self, request: Request, signal: Signal) -> Response:
+    async def _take(self, request: Request, signal: OtlpSignal) -> Response:
         encoding = find_encoding(request)
         try:
             exported = await _decode(encoding, signal, request)
@@ -136,7 +136,7 @@ class TelemetryRoutes:
 
 
 async def _decode(
-    encoding: OtlpEncoding, signal: Signal, request: Request
+    encoding: OtlpEncoding, signal: OtlpSignal, request: Request
 ) -> Sequence[ScopeTelemetry]:
     body = await read_unpacked(request)
     try:

@@ -7,8 +7,8 @@ import msgspec
 
 from brimline.agents.telemetry import Attributes, ScopeTelemetry
 from brimline.server.api.schemas import Problem
+from brimline.server.telemetry.encoding import OtlpSignal, Rejected
 from brimline.server.telemetry.records import RecordReader
-from brimline.server.telemetry.signals import Rejected, Signal
 
 MEDIA: str = "application/json"
 
@@ -107,13 +107,13 @@ class ExportResult(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     partial_success: PartialSuccess | None = None
 
 
-_decoders: dict[Signal, msgspec.json.Decoder[Any]] = {
+_decoders: dict[OtlpSignal, msgspec.json.Decoder[Any]] = {
     "logs": msgspec.json.Decoder(ExportLogs),
     "traces": msgspec.json.Decoder(ExportTraces),
 }
 
 
-def decode_request(signal: Signal, body: bytes) -> Sequence[ScopeTelemetry]:
+def decode_request(signal: OtlpSignal, body: bytes) -> Sequence[ScopeTelemetry]:
     """Return the records in a request; raises ValueError."""
     try:
         return _reader.read(signal, _decoders[signal].decode(body))
@@ -129,7 +129,7 @@ def _fields(attributes: list[_Attribute]) -> Attributes:
 _reader = RecordReader(_fields, str)
 
 
-def encode_result(signal: Signal, rejected: Rejected) -> bytes:
+def encode_result(signal: OtlpSignal, rejected: Rejected) -> bytes:
     partial = None
     if rejected.count and signal == "logs":
         partial = PartialSuccess(rejected.count, error_message=rejected.reason)

@@ -18,14 +18,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
 from brimline.agents.telemetry import Attributes, ScopeTelemetry
+from brimline.server.telemetry.encoding import OtlpSignal, Rejected
 from brimline.server.telemetry.records import RecordReader
-from brimline.server.telemetry.signals import Rejected, Signal
 
 MEDIA: str = "application/x-protobuf"
 READ_VALUES = frozenset({"string_value", "int_value", "double_value", "bool_value"})
 
 
-def decode_request(signal: Signal, body: bytes) -> Sequence[ScopeTelemetry]:
+def decode_request(signal: OtlpSignal, body: bytes) -> Sequence[ScopeTelemetry]:
     """Return the records in a request; raises ValueError."""
     kind = ExportLogsServiceRequest if signal == "logs" else ExportTraceServiceRequest
     try:
@@ -46,7 +46,7 @@ def _fields(attributes: Iterable[KeyValue]) -> Attributes:
 _reader = RecordReader(_fields, bytes.hex)
 
 
-def encode_result(signal: Signal, rejected: Rejected) -> bytes:
+def encode_result(signal: OtlpSignal, rejected: Rejected) -> bytes:
     if signal == "logs":
         logs = ExportLogsServiceResponse()
         if rejected.count:

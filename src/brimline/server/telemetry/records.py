@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from brimline.agents.telemetry import Attributes, LogRecord, ScopeTelemetry, Span, SpanEvent
-from brimline.server.telemetry.signals import Signal, read_time
+from brimline.server.telemetry.encoding import OtlpSignal, read_time
 
 ReadAttributes: TypeAlias = Callable[[Any], Attributes]
 
@@ -17,7 +17,7 @@ class RecordReader(msgspec.Struct, frozen=True):
     fields: ReadAttributes
     span_id: Callable[[Any], str]
 
-    def read(self, signal: Signal, request: Any) -> Sequence[ScopeTelemetry]:
+    def read(self, signal: OtlpSignal, request: Any) -> Sequence[ScopeTelemetry]:
         """Return the records by their scopes; raises ValueError."""
         read = self._read_logs if signal == "logs" else self._read_spans
         return [*read(request)]

@@ -6,7 +6,7 @@ from starlette.requests import Request
 
 from brimline.server.api.responses import RequestRefused
 from brimline.server.telemetry import otlp_json
-from brimline.server.telemetry.signals import OtlpEncoding
+from brimline.server.telemetry.encoding import OtlpEncoding
 
 MAX_UNPACKED_BYTES = 16 << 20
 PROTOBUF_MEDIA = "application/x-protobuf"

@@ -5,7 +5,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from brimline.agents.telemetry import ScopeTelemetry
 
-Signal: TypeAlias = Literal["logs", "traces"]
+OtlpSignal: TypeAlias = Literal["logs", "traces"]
 
 NANOSECONDS = 1_000_000_000
 MAX_TIME = 1 << 64  # as long as protobuf's
@@ -35,10 +35,10 @@ class OtlpEncoding(Protocol):
 
     MEDIA: str
 
-    def decode_request(self, signal: Signal, body: bytes) -> Sequence[ScopeTelemetry]:
+    def decode_request(self, signal: OtlpSignal, body: bytes) -> Sequence[ScopeTelemetry]:
         """Return the records in a request; raises ValueError."""
         ...
 
-    def encode_result(self, signal: Signal, rejected: Rejected) -> bytes: ...
+    def encode_result(self, signal: OtlpSignal, rejected: Rejected) -> bytes: ...
 
     def encode_error(self, error: str, hint: str | None) -> bytes: ...

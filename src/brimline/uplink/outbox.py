@@ -1,6 +1,6 @@
-"""What changed since the server acknowledged it, in order, in batches of bounded size.
+"""The changes that the server has not acknowledged, in order, in batches of bounded size.
 
-The store is the outbox. Its cursor of a server is the mark up to which the server has every
+The local store is the queue. Its cursor of a server is the mark up to which the server has every
 change. It advances when a round has sent all sessions that changed before the round began: a
 session that changes again gets a higher mark, so that no mark in between can stand for "all before
 it". What is acknowledged in a round that fails is remembered until the process ends; after that it
@@ -70,8 +70,11 @@ class SessionPart(NamedTuple):
         )
 
 
-class ChangeCollector:
-    """Collects the changes for one server: `begin_round`, `next_batch` until empty, `end_round`."""
+class Outbox:
+    """The changes that one server does not have.
+
+    To send them: `begin_round`, then `next_batch` and `acknowledge` until it is empty, `end_round`.
+    """
 
     def __init__(self, store: MarkedStore, settings: UplinkSettings, url: str) -> None:
         self._store, self._settings = store, settings
