@@ -33,6 +33,11 @@ class HttpReply(NamedTuple):
     def is_success(self) -> bool:
         return 200 <= self.status < 300
 
+    def retry_after_s(self, max_s: float) -> float:
+        """Return the seconds of `Retry-After`, at most `max_s`; 0 if it is missing or a date."""
+        text = self.headers.get("retry-after", "")
+        return min(float(text), max_s) if text.isdecimal() else 0.0
+
 
 class HttpClient:
     """Posts to an address over one connection, which stays open between posts.

@@ -22,7 +22,7 @@ from starlette.requests import Request
 from brimline.monitor.monitor import Monitor
 from brimline.server.api.responses import RequestRefused
 from brimline.server.api.telemetry import TelemetryRoutes
-from brimline.server.telemetry.request_body import MAX_UNPACKED_BYTES
+from brimline.server.telemetry.request_body import MAX_DECOMPRESSED_BYTES
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
 
@@ -87,11 +87,11 @@ class Receiver:
         self._routes = TelemetryRoutes(self.store, Monitor(self.store, lambda: NOW))
 
     def send(
-        self, path: str, body: bytes, media: str = JSON, packing: str | None = None
+        self, path: str, body: bytes, media: str = JSON, coding: str | None = None
     ) -> tuple[int, bytes]:
         """Return the status and the body of the response."""
         headers = [(b"content-type", media.encode())]
-        headers += [(b"content-encoding", packing.encode())] if packing else []
+        headers += [(b"content-encoding", coding.encode())] if coding else []
         scope = {"type": "http", "method": "POST", "path": path, "headers": headers}
 
         async def receive() -> dict[str, Any]:
@@ -137,21 +137,21 @@ def pack_spans(exported: dict[str, Any]) -> bytes:
     """Ids are bytes, which the JSON of protobuf has in base64, unlike that of OTLP."""
     request = ParseDict(exported, ExportTraceServiceRequest())
     spans = exported["resourceSpans"][0]["scopeSpans"][0]["spans"]
-    for packed, each in zip(request.resource_spans[0].scope_spans[0].spans, spans, strict=True):
-        packed.span_id = bytes.fromhex(each["spanId"])
+    for span, each in zip(request.resource_spans[0].scope_spans[0].spans, spans, strict=True):
+        span.span_id = bytes.fromhex(each["spanId"])
     return request.SerializeToString()
 
 
-@pytest.mark.parametrize("packing", [None, "gzip"])
+@pytest.mark.parametrize("coding", [None, "gzip"])
 @pytest.mark.parametrize("media", [JSON, PROTOBUF])
 def test_both_encodings_have_the_same_effect(
-    receiver: Receiver, media: str, packing: str | None
+    receiver: Receiver, media: str, coding: str | None
 ) -> None:
     exported = export_logs(API_REQUEST, {**API_REQUEST, "request_id": "req_2"})
     body = json.dumps(exported).encode() if media == JSON else pack_logs(exported)
     for _ in range(2):
-        packed = gzip.compress(body) if packing else body
-        answer = receiver.send("/v1/logs", packed, media, packing)
+        sent = gzip.compress(body) if coding else body
+        answer = receiver.send("/v1/logs", sent, media, coding)
         assert answer == (200, b"{}" if media == JSON else b"")
     assert receiver.calls() == [("req_1", 100_010), ("req_2", 100_010)]
     row = receiver.session()
@@ -255,7 +255,7 @@ def test_metrics_are_accepted(receiver: Receiver) -> None:
     assert receiver.send("/v1/metrics", b"\xff", PROTOBUF) == (200, b"")
 
 
-BOMB = gzip.compress(b" " * (MAX_UNPACKED_BYTES + 1))
+BOMB = gzip.compress(b" " * (MAX_DECOMPRESSED_BYTES + 1))
 LONG = export_logs({**API_REQUEST, "session.id": "s" * 201})
 NEGATIVE = export_logs({**API_REQUEST, "output_tokens": -1})
 NOT_A_NUMBER = export_logs({**API_REQUEST, "output_tokens": float("nan")})
@@ -268,7 +268,7 @@ def with_time(value: object) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("body", "media", "packing", "status"),
+    ("body", "media", "coding", "status"),
     [
         (b"{", JSON, None, 400),
         (b'{"resourceLogs": 1}', JSON, None, 400),
@@ -292,9 +292,9 @@ def with_time(value: object) -> bytes:
     ],
 )
 def test_hostile_body_is_refused_and_nothing_is_stored(
-    receiver: Receiver, body: bytes, media: str, packing: str | None, status: int
+    receiver: Receiver, body: bytes, media: str, coding: str | None, status: int
 ) -> None:
-    answer = receiver.send("/v1/logs", body, media, packing)
+    answer = receiver.send("/v1/logs", body, media, coding)
     assert answer[0] == status
     assert answer[1] not in (b"", b"{}")  # it says what is wrong
     assert asyncio.run(receiver.store.sessions()) == []

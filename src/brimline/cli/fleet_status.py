@@ -2,7 +2,7 @@
 
 import argparse
 import http.client
-from typing import Any
+from typing import Any, get_args
 from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -12,13 +12,13 @@ import msgspec
 from brimline.cli.context import Context, print_table
 from brimline.errors import InvalidRequest, InvalidSettings
 from brimline.loopback import is_loopback
-from brimline.regular_file import read_regular_file
+from brimline.store.fleet import FleetGrouping
 from brimline.terminal.text import Cell, Column, count_of, strip_control
+from brimline.uplink.token_file import read_token_file
 from brimline.usage import format_percent
 
-GROUPINGS = ("team", "host", "user", "project", "model", "version", "agent")
+GROUPINGS: tuple[str, ...] = get_args(FleetGrouping)
 TIMEOUT_S = 30.0
-MAX_TOKEN_BYTES = 1 << 10
 READ_TOKEN = "`brimline token create --scope read` makes a token that may see the fleet"
 
 COLUMNS = (
@@ -119,7 +119,7 @@ def _token(context: Context, options: argparse.Namespace) -> str:
             raise InvalidSettings("argument", "--token-file", f"missing: {READ_TOKEN}")
         return settings.token
     try:
-        return read_regular_file(path, MAX_TOKEN_BYTES).decode("ascii").strip()
+        return read_token_file(path)
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidSettings("argument", "--token-file", f"cannot be read: {error}") from error
 

@@ -1,1 +1,1 @@
-"""The store: one Protocol, and its implementations in memory and on SQLite."""
+"""The store: one Protocol, and its implementations in memory, on SQLite and on PostgreSQL."""

@@ -9,13 +9,12 @@ import msgspec
 from brimline.bounded_reads import SHARED_READS
 from brimline.errors import BrimlineError
 from brimline.http_client import HttpClient, HttpFailed, HttpReply
-from brimline.regular_file import read_regular_file
 from brimline.settings import UplinkSettings
 from brimline.uplink.protocol import PATH, UplinkBatch, UplinkReply
+from brimline.uplink.token_file import read_token_file
 
 EXCHANGE_TIMEOUT_S = 30.0
 TOKEN_WAIT_S = 5.0
-MAX_TOKEN_BYTES = 1 << 10
 MAX_RETRY_AFTER_S = 600.0
 GZIP_LEVEL = 3  # 6 takes 3 times as long, for 10 % less
 NEW_TOKEN = "set uplink.token to one of `brimline token create --scope ingest`"
@@ -25,7 +24,7 @@ REFUSALS = {
     404: "the server has no uplink at this address: check uplink.url",
     429: "the server limits this token's rate",
 }
-TOO_MUCH = (400, 413, 422)  # some row is refused, or all together are too large
+REFUSED_STATUSES = (400, 413, 422)  # a row is invalid, or the batch is too large
 
 _replies = msgspec.json.Decoder(UplinkReply)
 
@@ -71,9 +70,9 @@ class UplinkSender:
             return self._settings.token
         if self._settings.token_file is None:
             raise UplinkFailed(f"there is no token: {NEW_TOKEN}")
-        read = partial(read_regular_file, self._settings.token_file, MAX_TOKEN_BYTES)
+        read = partial(read_token_file, self._settings.token_file)
         try:
-            return (await SHARED_READS.run(read, TOKEN_WAIT_S)).decode("ascii").strip()
+            return await SHARED_READS.run(read, TOKEN_WAIT_S)
         except (OSError, UnicodeDecodeError) as error:  # a TimeoutError is an OSError
             raise UplinkFailed(f"uplink.token_file cannot be read: {error}") from error
 
@@ -89,9 +88,6 @@ def read_reply(reply: HttpReply) -> UplinkReply:
             raise UplinkFailed(f"the server's reply cannot be read: {error}") from error
     status = reply.status
     reason = REFUSALS.get(status, f"the server answered with HTTP status {status}")
-    raise UplinkFailed(reason, _retry_after_s(reply), is_refused=status in TOO_MUCH)
-
-
-def _retry_after_s(reply: HttpReply) -> float:
-    text = reply.headers.get("retry-after", "")
-    return min(float(text), MAX_RETRY_AFTER_S) if text.isdecimal() else 0.0
+    raise UplinkFailed(
+        reason, reply.retry_after_s(MAX_RETRY_AFTER_S), is_refused=status in REFUSED_STATUSES
+    )

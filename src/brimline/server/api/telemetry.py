@@ -29,7 +29,7 @@ from brimline.server.api.session_order import handle_by_session
 from brimline.server.export.forwarder import Forwarder
 from brimline.server.telemetry.encoding import OtlpEncoding, OtlpSignal, Rejected
 from brimline.server.telemetry.otlp_json import ExportLogs, ExportResult, ExportTraces
-from brimline.server.telemetry.request_body import find_encoding, read_unpacked
+from brimline.server.telemetry.request_body import find_encoding, read_decompressed
 from brimline.store.base import Store
 
 UNNAMED_PROGRAM = "opentelemetry"
@@ -138,7 +138,7 @@ class TelemetryRoutes:
 async def _decode(
     encoding: OtlpEncoding, signal: OtlpSignal, request: Request
 ) -> Sequence[ScopeTelemetry]:
-    body = await read_unpacked(request)
+    body = await read_decompressed(request)
     try:
         # 16 MiB of attributes take a second: no hook must wait for that.
         return await asyncio.to_thread(encoding.decode_request, signal, body)

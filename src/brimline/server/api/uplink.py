@@ -16,7 +16,7 @@ from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import RequestRefused, json_response
 from brimline.server.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS
 from brimline.server.retry import is_transient
-from brimline.server.telemetry.request_body import read_unpacked
+from brimline.server.telemetry.request_body import read_decompressed
 from brimline.store.base import (
     ClaimSession,
     MarkMessage,
@@ -61,7 +61,7 @@ class UplinkRoutes:
         self._store, self._clock = store, clock
 
     async def exchange(self, request: Request) -> Response:
-        batch = _decode(await read_unpacked(request))
+        batch = _decode(await read_decompressed(request))
         if not 0 < len(batch.machine) <= MAX_ID_CHARS:
             raise RequestRefused(422, INVALID_ID)
         return json_response(await self.take(batch))

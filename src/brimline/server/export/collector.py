@@ -15,7 +15,7 @@ MAX_RETRY_AFTER_S = 60.0
 
 
 class CollectorBusy(BrimlineError):
-    """The collector cannot take a request now; `retry_after_s` is its wish."""
+    """The collector cannot take a request now; `retry_after_s` is its `Retry-After`."""
 
     def __init__(self, problem: str, retry_after_s: float = 0.0) -> None:
         super().__init__(problem)
@@ -68,7 +68,7 @@ class Collector:
             return True
         problem = f"the collector answered {path} with HTTP status {reply.status}"
         if reply.status in RETRYABLE:
-            raise self._busy(problem, _seconds(reply.headers.get("retry-after", "")))
+            raise self._busy(problem, reply.retry_after_s(MAX_RETRY_AFTER_S))
         self._log.warn(f"{self._name}: request dropped", HttpFailed(problem))
         return False
 
@@ -88,8 +88,3 @@ class Collector:
     def _busy(self, problem: str, retry_after_s: float = 0.0) -> CollectorBusy:
         self._log.warn(f"{self._name}: will retry", HttpFailed(problem))
         return CollectorBusy(problem, retry_after_s)
-
-
-def _seconds(retry_after: str) -> float:
-    """Return the seconds of a `Retry-After`; 0 for a date, which we do not read."""
-    return min(float(retry_after), MAX_RETRY_AFTER_S) if retry_after.isdecimal() else 0.0

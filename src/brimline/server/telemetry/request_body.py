@@ -1,4 +1,4 @@
-"""The body of an OTLP request: its encoding, and unpacking it up to a size."""
+"""The body of an OTLP request: its encoding, and its decompression up to a size."""
 
 import zlib
 
@@ -8,7 +8,7 @@ from brimline.server.api.responses import RequestRefused
 from brimline.server.telemetry import otlp_json
 from brimline.server.telemetry.encoding import OtlpEncoding
 
-MAX_UNPACKED_BYTES = 16 << 20
+MAX_DECOMPRESSED_BYTES = 16 << 20
 PROTOBUF_MEDIA = "application/x-protobuf"
 UNKNOWN_MEDIA = "expected OTLP as JSON or protobuf"
 PROTOCOL_HINT = "Set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf or http/json."
@@ -30,22 +30,22 @@ def find_encoding(request: Request) -> OtlpEncoding:
     return otlp_protobuf
 
 
-async def read_unpacked(request: Request) -> bytes:
-    """Return the body, unpacked if it is gzip, up to a size; raises RequestRefused."""
+async def read_decompressed(request: Request) -> bytes:
+    """Return the body, decompressed if it is gzip, up to a size; raises RequestRefused."""
     body = await request.body()
-    packing = request.headers.get("content-encoding", "identity")
-    if packing == "identity":
+    coding = request.headers.get("content-encoding", "identity")
+    if coding == "identity":
         return body
-    if packing != "gzip":
-        raise RequestRefused(415, f"expected gzip or no packing: got {packing!r}")
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    if coding != "gzip":
+        raise RequestRefused(415, f"expected Content-Encoding gzip, or none: got {coding!r}")
+    decompressor = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
-        unpacked = unpacker.decompress(body, MAX_UNPACKED_BYTES)
+        decompressed = decompressor.decompress(body, MAX_DECOMPRESSED_BYTES)
     except zlib.error as error:
         raise RequestRefused(400, f"the body is not gzip: {error}") from error
-    if unpacker.unconsumed_tail:
-        limit = f"{MAX_UNPACKED_BYTES >> 20} MiB"
-        raise RequestRefused(413, f"the unpacked body is larger than {limit}")
-    if not unpacker.eof:
+    if decompressor.unconsumed_tail:
+        limit = f"{MAX_DECOMPRESSED_BYTES >> 20} MiB"
+        raise RequestRefused(413, f"the decompressed body is larger than {limit}")
+    if not decompressor.eof:
         raise RequestRefused(400, "the body is not gzip: it ends too early")
-    return unpacked
+    return decompressed
