@@ -14,6 +14,7 @@ PURE = (
     "prices.py",
     "events.py",
     "terminal/colours.py",
+    "network_settings.py",
     "settings.py",
     "providers/*",
     "tracker/*",

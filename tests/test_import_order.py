@@ -28,6 +28,7 @@ ORDER = (
     "events",
     "process_tree",
     "http_client",
+    "network_settings",
     "settings",
     "providers",
     "transcripts",

@@ -9,7 +9,15 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from brimline.errors import InvalidSettings
-from brimline.loopback import is_loopback
+from brimline.network_settings import (
+    FleetSettings,
+    SettingProblem,
+    TelemetrySettings,
+    UplinkSettings,
+    fleet_problems,
+    telemetry_problems,
+    uplink_problems,
+)
 from brimline.regular_file import read_regular_file
 from brimline.terminal import colours
 from brimline.windows import Overrides
@@ -24,7 +32,6 @@ Colour: TypeAlias = Literal["auto", "always", "never"]
 LevelsOf: TypeAlias = Literal["earlier", "window", "limit", "tokens"]
 Tone: TypeAlias = Literal["helpful", "neutral"]
 LinePart: TypeAlias = Literal["context", "left", "calls", "cost", "handoff"]
-ProjectNames: TypeAlias = Literal["name", "hash"]
 NoticeKind: TypeAlias = Literal[
     "level", "any level", "compacting", "compacted", "thrash", "no data", "no window", "disagree"
 ]
@@ -85,52 +92,6 @@ class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     desktop: bool = False
     webhook: str | None = None
     command: tuple[str, ...] = ()
-
-
-class UplinkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The fleet's server that the daemon reports to, and what it reports.
-
-    `token` is its token of scope ingest, or `token_file` a file with it. `user` is by default the
-    name of the account, and not sent if empty. A project is sent as the last part of its path or,
-    with `projects = "hash"`, as a hash of the path; a session's title only with `titles`.
-    """
-
-    url: str | None = None
-    token: str | None = None
-    token_file: str | None = None
-    team: str | None = None
-    user: str | None = None
-    projects: ProjectNames = "name"
-    titles: bool = False
-
-
-class TelemetrySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """OpenTelemetry collectors that get our readings and signals, and what clients send here.
-
-    `export` and `forward` are their addresses, such as http://localhost:4318, without `/v1/logs`.
-    `headers` are sent to `export`, `forward_headers` to `forward`: what lets us in there.
-    """
-
-    export: str | None = None
-    headers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
-    forward: str | None = None
-    forward_headers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
-
-
-class FleetSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A fleet's server: users that a proxy has signed in, and the limits of each token.
-
-    A request from one of `trusted_proxies`, addresses or networks, is that of the user whom
-    `proxy_user_header` names. These users belong to `proxy_organisation` and have `proxy_scopes`.
-    The limits of requests and bytes a minute hold for each token or user, on each replica.
-    """
-
-    proxy_user_header: str | None = None
-    trusted_proxies: tuple[str, ...] = ()
-    proxy_organisation: str = "default"
-    proxy_scopes: tuple[Literal["read", "act"], ...] = ("read", "act")
-    requests_per_minute: int = 12_000
-    bytes_per_minute: int = 256 << 20
 
 
 _UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -288,92 +249,30 @@ def _convert(values: dict[str, Any], place: str) -> Settings:
         raise InvalidSettings(place, "default_window", problem)
     seconds(settings.since, place=place)
     seconds(settings.daemon.keep, "daemon.keep", place)
-    for field, problem in line_problems(settings.line):
-        raise InvalidSettings(place, f"line.{field}", problem)
-    if settings.uplink.url is not None:
-        _check_server_url(settings.uplink.url, place)
-    _check_collectors(settings.telemetry, place)
-    for field, problem in _fleet_problems(settings.fleet):
-        raise InvalidSettings(place, f"fleet.{field}", problem)
+    for field, problem in (
+        *line_problems(settings.line),
+        *uplink_problems(settings.uplink),
+        *telemetry_problems(settings.telemetry),
+        *fleet_problems(settings.fleet),
+    ):
+        raise InvalidSettings(place, field, problem)
     return settings
 
 
-def _check_server_url(url: str, place: str) -> None:
-    """Raise InvalidSettings unless a token can be sent there; others must not read it."""
-    scheme, host = _split_url(url, "uplink.url", place)
-    is_private = bool(host) if scheme == "https" else is_loopback(host)
-    if scheme not in ("http", "https") or not is_private:
-        expected = "expected https://HOST[:PORT], or http:// for a server on this machine"
-        raise InvalidSettings(place, "uplink.url", f"{expected}: got {_without_user(url)}")
-
-
-def _check_collectors(telemetry: TelemetrySettings, place: str) -> None:
-    """Raise InvalidSettings if a collector's address or a header cannot be used."""
-    for field in ("export", "forward"):
-        url: str | None = getattr(telemetry, field)
-        if url is None:
-            continue
-        scheme, host = _split_url(url, f"telemetry.{field}", place)
-        if scheme not in ("http", "https") or not host or _without_user(url) != url:
-            expected = "expected http://HOST:PORT or https://HOST, credentials in headers"
-            raise InvalidSettings(
-                place, f"telemetry.{field}", f"{expected}: got {_without_user(url)}"
-            )
-    for field in ("headers", "forward_headers"):
-        headers: dict[str, str] = getattr(telemetry, field)
-        for name, value in headers.items():
-            if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII) or not value.isprintable():
-                problem = "expected the name of an HTTP header, and a value in one line"
-                raise InvalidSettings(place, f"telemetry.{field}.{name}", problem)
-
-
-def _split_url(url: str, field: str, place: str) -> tuple[str, str]:
-    """Return the scheme and the host; raises InvalidSettings."""
-    from urllib.parse import urlsplit
-
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname or "", parts.port  # which raises if it is no number
-    except ValueError as error:
-        raise InvalidSettings(place, field, str(error)) from error
-    return parts.scheme, host
-
-
-def _without_user(url: str) -> str:
-    """Return what may be shown of a URL: it may have a password."""
-    return "a URL with a user" if "@" in url else url
-
-
-def line_problems(line: LineSettings) -> Iterator[tuple[str, str]]:
+def line_problems(line: LineSettings) -> Iterator[SettingProblem]:
     """Yield the fields that a status line cannot be rendered with, and why."""
     if not line.parts or len(set(line.parts)) < len(line.parts):
         parts = ", ".join(line.parts) or "none"
-        yield "parts", f"expected one part or more, each once: got {parts}"
+        yield "line.parts", f"expected one part or more, each once: got {parts}"
     has_control = any(unicodedata.category(char) == "Cc" for char in line.separator)
     if len(line.separator) > MAX_SEPARATOR_CHARS or has_control:
         expected = f"at most {MAX_SEPARATOR_CHARS} characters without control characters"
-        yield "separator", f"expected {expected}: got {line.separator!r}"
+        yield "line.separator", f"expected {expected}: got {line.separator!r}"
     if not 0 <= line.bar <= MAX_BAR_COLUMNS:
-        yield "bar", f"expected 0 to {MAX_BAR_COLUMNS} columns: got {line.bar}"
+        yield "line.bar", f"expected 0 to {MAX_BAR_COLUMNS} columns: got {line.bar}"
     for field in ("calm", "warm", "hot"):
         if colours.code(colour := getattr(line, field)) is None:
-            yield field, f"expected {colours.ALLOWED}: got {colour!r}"
-
-
-def _fleet_problems(fleet: FleetSettings) -> Iterator[tuple[str, str]]:
-    for address in fleet.trusted_proxies:
-        from ipaddress import ip_network  # only a server needs it: it takes 2 ms
-
-        try:
-            ip_network(address, strict=False)
-        except ValueError:
-            yield "trusted_proxies", f"expected addresses or networks: got {address!r}"
-    header = fleet.proxy_user_header
-    if header is not None and not re.fullmatch(r"[A-Za-z0-9-]+", header):
-        yield "proxy_user_header", f"expected the name of a header: got {header!r}"
-    for field in ("requests_per_minute", "bytes_per_minute"):
-        if (limit := getattr(fleet, field)) <= 0:
-            yield field, f"expected more than 0: got {limit}"
+            yield f"line.{field}", f"expected {colours.ALLOWED}: got {colour!r}"
 
 
 def _toml(path: Path) -> dict[str, Any]:

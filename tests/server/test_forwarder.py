@@ -5,10 +5,10 @@ import logging
 
 import pytest
 
+from brimline.network_settings import TelemetrySettings
 from brimline.server.export.collector import Collector
 from brimline.server.export.forwarder import Forwarder
 from brimline.server.export.output import TelemetryOutput
-from brimline.settings import TelemetrySettings
 from brimline.store.memory import MemoryStore
 
 from .otlp_collector import RecordingCollector, recording_collector

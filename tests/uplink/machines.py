@@ -8,8 +8,8 @@ from typing import TypeVar
 import msgspec
 
 from brimline.inbox import Message
+from brimline.network_settings import UplinkSettings
 from brimline.server.api.uplink import UplinkRoutes
-from brimline.settings import UplinkSettings
 from brimline.store.base import PutCall, PutSession, PutThread, QueueMessage, Write
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import CallRow, SessionRow, ThreadRow

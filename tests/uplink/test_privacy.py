@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from brimline.inbox import Message
-from brimline.settings import UplinkSettings
+from brimline.network_settings import UplinkSettings
 from brimline.store.base import (
     PutCall,
     PutCompaction,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from brimline.http_client import HttpReply
-from brimline.settings import UplinkSettings
+from brimline.network_settings import UplinkSettings
 from brimline.uplink.machine import load_or_create_machine_id
 from brimline.uplink.protocol import UplinkBatch, UplinkReply
 from brimline.uplink.sender import MAX_RETRY_AFTER_S, UplinkFailed, UplinkSender, read_reply

@@ -6,7 +6,7 @@ from getpass import getuser
 from pathlib import Path
 
 from brimline._version import __version__
-from brimline.settings import UplinkSettings
+from brimline.network_settings import UplinkSettings
 from brimline.store.base import Store
 from brimline.store.sqlite import SqliteStore
 from brimline.uplink.exchange import Uplink

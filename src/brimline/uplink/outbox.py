@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from brimline.agents import agent_names
 from brimline.bounded_dict import BoundedDict
 from brimline.monitor.snapshot import TELEMETRY
-from brimline.settings import UplinkSettings
+from brimline.network_settings import UplinkSettings
 from brimline.store.base import PutCursor, Store
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, ThreadRow
 from brimline.uplink.privacy import (

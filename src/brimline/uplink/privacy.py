@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from msgspec.structs import replace
 
-from brimline.settings import ProjectNames, UplinkSettings
+from brimline.network_settings import ProjectNames, UplinkSettings
 from brimline.store.rows import HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.uplink.protocol import UplinkHandoff, UplinkSession, UplinkSignal
 

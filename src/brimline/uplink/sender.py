@@ -9,7 +9,7 @@ import msgspec
 from brimline.bounded_reads import SHARED_READS
 from brimline.errors import BrimlineError
 from brimline.http_client import HttpClient, HttpFailed, HttpReply
-from brimline.settings import UplinkSettings
+from brimline.network_settings import UplinkSettings
 from brimline.uplink.protocol import PATH, UplinkBatch, UplinkReply
 from brimline.uplink.token_file import read_token_file
 

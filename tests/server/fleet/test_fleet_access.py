@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from brimline.inbox import Message
+from brimline.network_settings import FleetSettings
 from brimline.server.api.identity import AccessScope
 from brimline.server.api.openapi import Endpoint, build_document
 from brimline.server.api.responses import RequestRefused
 from brimline.server.fleet.organisations import FLEET_ENDPOINTS
 from brimline.server.fleet.tokens import LOOKUP_LIFETIME_S, PREFIX, TokenLookup, hash_token
-from brimline.settings import FleetSettings, Settings
+from brimline.settings import Settings
 from brimline.store.base import PutHandoff, PutSession, QueueMessage
 from brimline.store.rows import HandoffRow, SessionRow
 from fleet_server import ALL_SCOPES

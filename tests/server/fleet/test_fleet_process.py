@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.settings import UplinkSettings
+from brimline.network_settings import UplinkSettings
 from brimline.uplink.protocol import UplinkBatch, UplinkReply
 from brimline.uplink.sender import UplinkFailed, UplinkSender
 from fleet_server import MAX_WAIT_S, FleetProcess, new_token

@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
+from brimline.network_settings import FleetSettings
 from brimline.server.api.responses import RequestRefused
 from brimline.server.fleet.rate_limit import Allowance, RateLimit
-from brimline.settings import FleetSettings
 
 
 class Clock:

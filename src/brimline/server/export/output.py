@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Protocol, runtime_checkable
 
+from brimline.network_settings import TelemetrySettings
 from brimline.server.export.collector import Collector
 from brimline.server.export.exporter import TelemetryExporter, always
 from brimline.server.export.forwarder import DRAIN_TIMEOUT_S, Forwarder
 from brimline.server.retry import Work, run_forever
-from brimline.settings import TelemetrySettings
 from brimline.store.base import Store
 
 LOGGER = logging.getLogger("brimline.server")

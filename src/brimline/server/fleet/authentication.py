@@ -7,12 +7,12 @@ from typing import cast
 
 from starlette.types import Scope
 
+from brimline.network_settings import FleetSettings
 from brimline.server.api.access import bearer_token, find_cookie
 from brimline.server.api.identity import AccessScope, Identity
 from brimline.server.api.middleware import OPEN_SITES, find_repeated_header
 from brimline.server.api.responses import RequestRefused
 from brimline.server.fleet.tokens import PREFIX, TokenLookup
-from brimline.settings import FleetSettings
 from brimline.store.postgres.tokens import TokenRow
 
 PAGE = "/"
