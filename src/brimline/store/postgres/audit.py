@@ -5,6 +5,8 @@ import msgspec
 from brimline.store.postgres.pool import ConnectionPool
 from brimline.store.postgres.statements import storable
 
+KEEP_AUDIT_S = 400 * 24 * 3_600.0  # longer than a year: entries are deleted after this
+
 
 class AuditRow(msgspec.Struct, frozen=True):
     """Something that a person or a program did; `subject` is the id of a message or a handoff.
@@ -25,10 +27,7 @@ _INSERT = """INSERT INTO audit_log (organisation, at, actor, action, session, su
 VALUES ($1, $2, $3, $4, $5, $6)"""
 _SELECT = """SELECT organisation, at, actor, action, session, subject, place FROM audit_log
 WHERE organisation = $1 AND ($2::bigint IS NULL OR place < $2) ORDER BY place DESC LIMIT $3"""
-
-
 _PRUNE = "DELETE FROM audit_log WHERE at < $1"
-KEEP_AUDIT_S = 400 * 24 * 3_600.0  # longer than a year: entries are deleted after this
 
 
 class AuditLog:

@@ -9,12 +9,11 @@ import asyncpg
 
 from brimline.store.postgres.migrations import Connection
 
-# The last one if PostgreSQL has just ended the connection (asyncpg 0.32).
 CONNECTION_ERRORS = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # if PostgreSQL has just ended the connection (asyncpg 0.32)
     OSError,
-    asyncpg.InternalClientError,
 )
 TRY_LOCK = "SELECT pg_try_advisory_lock($1)"
 

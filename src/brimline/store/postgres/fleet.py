@@ -71,8 +71,9 @@ _FULLNESS = f"""CASE WHEN t.percent_raw IS NULL THEN NULL
     WHEN {_FIRST} IS NULL OR {_FIGURE} < {_FIRST} THEN 0
     WHEN {_FIGURE} >= {_LAST} THEN 2 ELSE 1 END"""
 
-# One scan of the sessions for three lists, each with its own kind of rows. The handoff that counts
-# is the last one; it is fresh as in handoff.freshness.
+# One scan of the sessions for three lists; the first column names the list of a row. A group has
+# the fields of GroupCounts, a session of the other lists its id, its place and how many there are.
+# The handoff that counts is the last one; it is fresh as in handoff.freshness.
 ACTIVE = f"""WITH filled AS (
     SELECT {{key}} AS key, s.id, {_IS_ACTIVE} AS is_active, t.percent_raw, t.calls, t.calls_left,
         {_FULLNESS} AS fullness
@@ -150,16 +151,14 @@ class FleetFigures:
         self._levels_of = levels_of
         self._named = [storable(name) for name in named]
 
-    async def active(self, by: FleetGrouping, since: float, most: int) -> ActiveSessions:
-        """Return the counts of each group, and lists of at most `most` sessions."""
+    async def active(self, by: FleetGrouping, since: float, max_listed: int) -> ActiveSessions:
+        """Return the counts of each group, and lists of at most `max_listed` sessions."""
         text, levels = ACTIVE.format(key=KEYS[by]), await self._levels(since)
-        records = await self._fetch(text, since, self._named, *levels, most)
-        groups = [GroupCounts(*list(each)[1:]) for each in records if each["part"] == "group"]
+        records = await self._fetch(text, since, self._named, *levels, max_listed)
+        groups = [GroupCounts(key, *counts) for part, key, *counts in records if part == "group"]
         fullest, needing = (
-            sorted(
-                (list(each)[2], each["key"], list(each)[3]) for each in records if each[0] == part
-            )
-            for part in ("fullest", "needing")
+            sorted((place, id, total) for part, id, place, total, *_ in records if part == name)
+            for name in ("fullest", "needing")
         )
         return ActiveSessions(
             groups,
@@ -179,24 +178,23 @@ class FleetFigures:
 
     async def rows(self, sessions: Sequence[str]) -> list[FleetRows]:
         """Return the rows of sessions, in the same order; those that are gone are skipped."""
-        rows, *parts = await asyncio.gather(
-            self._of(SESSION_ROWS, sessions),
-            self._of(MAIN_THREADS, sessions),
-            self._of(PENDING, sessions),
-            self._of(LAST_HANDOFFS, sessions),
+        rows, threads, pending, handoffs = await asyncio.gather(
+            self._select(SESSION_ROWS, sessions),
+            self._select(MAIN_THREADS, sessions),
+            self._select(PENDING, sessions),
+            self._select(LAST_HANDOFFS, sessions),
         )
-        found = {row.id: row for row in SESSION_ROWS.rows(rows)}
-        threads = _by_session(MAIN_THREADS.rows(parts[0]))
-        waiting = _by_session(PENDING.rows(parts[1]))
-        handoffs = _by_session(LAST_HANDOFFS.rows(parts[2]))
+        by_id = {row.id: row for row in rows}
+        threads_of, pending_of = _by_session(threads), _by_session(pending)
+        handoffs_of = _by_session(handoffs)
         return [
-            (found[id], threads.get(id, []), waiting.get(id, []), handoffs.get(id, []))
+            (by_id[id], threads_of.get(id, []), pending_of.get(id, []), handoffs_of.get(id, []))
             for id in sessions
-            if id in found
+            if id in by_id
         ]
 
-    async def _of(self, query: Query[RowT], sessions: Sequence[str]) -> Sequence[Any]:
-        return await self._fetch(query.text, sessions)
+    async def _select(self, query: Query[RowT], sessions: Sequence[str]) -> list[RowT]:
+        return query.rows(await self._fetch(query.text, sessions))
 
     async def _levels(self, since: float) -> Sequence[Any]:
         """Return the levels of all kinds of sessions, as columns, and those of the others.

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 
 from brimline.store.failures import StoreFailed
-from brimline.store.postgres.election import Election
+from brimline.store.postgres.election import CONNECTION_ERRORS, Election
 from brimline.store.postgres.migrations import Connection, migrate
 
 MAX_CONNECTIONS = 8
@@ -32,13 +32,7 @@ INVALID_VALUE_ERRORS = (
     asyncpg.ProgramLimitExceededError,
     ValueError,
 )
-DATABASE_ERRORS = (
-    asyncpg.PostgresError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # if PostgreSQL has just ended the connection (asyncpg 0.32)
-    OSError,
-    ValueError,
-)
+DATABASE_ERRORS = (*CONNECTION_ERRORS, ValueError)
 
 
 class ConnectionPool:
