@@ -61,4 +61,8 @@ def test_status_says_why_there_is_none(server: tuple[str, Path, Path], user: Use
         assert problem in refused.err
     no_token = user.run("fleet", "status", "--url", url)
     assert "--token-file: missing" in no_token.err
+    # A project that the user has cloned must not get the token of their uplink.
+    user.env |= {"BRIMLINE_UPLINK_TOKEN": "brim_x"}
+    (user.cwd / ".brimline.toml").write_text(f'[uplink]\nurl = "{url}"\n')
+    assert "missing: pass it, or set uplink.url" in user.run("fleet", "status").err
     assert "not allowed with status" in user.run("fleet", "status", "codex").err

@@ -62,7 +62,7 @@ def test_token_is_created_listed_and_revoked(
     about = re.fullmatch(r"id (\w+), scopes ingest, read, expires in 7d\. .*\n", created.err)
     assert about is not None
     listed = shell.run("token", "list").out
-    assert re.search(rf"{about[1]}\s+laptops\s+ingest, read\s+7 days\s+\d+s\s+never", listed)
+    assert re.search(rf"{about[1]}\s+laptops\s+ingest, read\s+7d left\s+\d+s\s+never", listed)
     assert created.out.strip() not in listed
     assert shell.run("token", "list", "--organisation", "acme").out == "no tokens of acme\n"
     other = shell.run("token", "revoke", about[1], "--organisation", "acme")
@@ -142,7 +142,7 @@ def test_wrong_arguments_of_a_server_are_named(
         ("192.0.2.1:1", ("--behind-proxy",), "cannot listen on 192.0.2.1:1: "),
     ],
 )
-def test_server_does_not_start_where_tokens_could_be_read(
+def test_server_refuses_an_address_or_certificate_that_it_cannot_use(
     shell: Shell, listen: str, options: tuple[str, ...], problem: str
 ) -> None:
     ran = shell.run("serve", "--database", "postgresql:///x", "--listen", listen, *options)

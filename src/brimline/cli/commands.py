@@ -42,9 +42,9 @@ COMMANDS = {
     "send": "send a message to a session",
     "inbox": "list pending messages, or all messages of one session",
     "handoff": "save a handoff document; it is re-injected after compaction",
+    "fleet": "show a fleet's figures, or print settings that point clients at its server",
     "token": "create, list and revoke the tokens of a fleet's server",
     "demo": "replay a recorded session",
-    "fleet": "show a fleet's figures, or print settings that point clients at its server",
     "completion": "print the completion script of a shell",
 }
 
@@ -93,8 +93,9 @@ def _context(options: argparse.Namespace, folder: Path) -> Context:
     arguments = {"since": getattr(options, "since", None), "colour": options.colour}
     if database := getattr(options, "database", None):
         arguments["daemon"] = {"database": database}
-    # The daemon is the user's, wherever it is started: a project's settings do not apply to it.
-    project = Path("/") if options.command in ("serve", "token") else folder
+    # The daemon is the user's, wherever it is started: a project's settings do not apply to it. Nor
+    # do they to a fleet: a project's `uplink.url` would get the user's token.
+    project = Path("/") if options.command in ("serve", "token", "fleet") else folder
     return Context.for_terminal(places, load(places.env, places.home, project, arguments))
 
 

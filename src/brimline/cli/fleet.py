@@ -42,9 +42,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("action", choices=ACTIONS, metavar="ACTION", help=help_text)
     help_text = f"with snippet: only this client: {', '.join(managed_clients())}"
     to.add_argument("client", nargs="?", type=parse_agent, metavar="CLIENT", help=help_text)
-    help_text = (
-        f"the server's address (default {EXAMPLE_URL}, to be replaced; with status uplink.url)"
-    )
+    help_text = "the server's address (default: an example; with status, uplink.url)"
     to.add_argument("--url", type=_parse_url, help=help_text)
     add_status_arguments(to)
     add_json(to)

@@ -77,7 +77,7 @@ def add_status_arguments(to: argparse.ArgumentParser) -> None:
     help_text = f"with status: group by {', '.join(GROUPINGS)} (default team)"
     to.add_argument("--by", choices=GROUPINGS, metavar="GROUP", help=help_text)
     to.add_argument("--since", metavar="SPAN", help="with status: at most 7d (default 1h)")
-    help_text = "with status: a file with a token of scope read (default uplink.token)"
+    help_text = "with status: a file with a token of scope read (default: the uplink's token)"
     to.add_argument("--token-file", metavar="FILE", help=help_text)
 
 

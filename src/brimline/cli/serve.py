@@ -23,7 +23,8 @@ from brimline.store.postgres import translated_import_error
 from brimline.terminal.text import format_age
 
 USAGE = """brimline serve [--port N] [--database URL] [--background | --demo]
-       brimline serve --database URL --listen HOST:PORT [--tls-cert FILE --tls-key FILE]
+       brimline serve --database URL --listen HOST:PORT \
+[--tls-cert FILE --tls-key FILE | --behind-proxy]
        brimline serve --status [--json] | --stop"""
 ANY_PORT = 0  # the usual port, or any free one if that is taken
 
@@ -34,7 +35,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("--port", type=_port, metavar="N", help=help_text)
     about = "keep sessions in a PostgreSQL database (postgresql://...) instead of a file"
     to.add_argument("--database", metavar="URL", help=about)
-    about = "run a fleet's server there, for machines and people with tokens"
+    about = "run a fleet's server at this address; every request needs a token"
     to.add_argument("--listen", type=_listen_address, metavar="HOST:PORT", help=about)
     to.add_argument("--tls-cert", metavar="FILE", help="with --listen: its certificate chain, PEM")
     to.add_argument("--tls-key", metavar="FILE", help="with --listen: its private key, PEM")

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT")
 
-USAGE = """brimline token create --name NAME --scope SCOPE ... [--expires SPAN]
-       brimline token list
-       brimline token revoke ID"""
+USAGE = """brimline token create --name NAME --scope SCOPE ... [--expires SPAN] [OPTIONS]
+       brimline token list [OPTIONS]
+       brimline token revoke ID [OPTIONS]"""
 ACTIONS = ("create", "list", "revoke")
 SCOPES = ("ingest", "read", "act")
 DEFAULT_LIFETIME = "90d"
@@ -59,17 +59,20 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     help_text = "create, list or revoke"
     to.add_argument("action", choices=ACTIONS, metavar="ACTION", help=help_text)
     to.add_argument("id", nargs="?", metavar="ID", help="with revoke: the id of a token")
-    to.add_argument("--name", help="with create: whose it is; messages and the audit log show it")
+    help_text = "with create: its machine, team or person; messages and the audit log show it"
+    to.add_argument("--name", help=help_text)
     help_text = (
         "with create, once or more: ingest (report sessions), read (see them), "
         "act (send messages and handoffs)"
     )
     to.add_argument("--scope", action="append", choices=SCOPES, metavar="SCOPE", help=help_text)
-    help_text = f"with create: valid this long, or `{NEVER}` to expire (default {DEFAULT_LIFETIME})"
+    help_text = (
+        f"with create: how long it is valid; `{NEVER}` sets no end (default {DEFAULT_LIFETIME})"
+    )
     to.add_argument("--expires", metavar="SPAN", default=DEFAULT_LIFETIME, help=help_text)
-    help_text = f"whose tokens (default {DEFAULT_ORGANISATION!r})"
+    help_text = f"the organisation of the tokens (default {DEFAULT_ORGANISATION!r})"
     to.add_argument("--organisation", metavar="NAME", default=DEFAULT_ORGANISATION, help=help_text)
-    help_text = "the fleet's database (default BRIMLINE_DATABASE)"
+    help_text = "the fleet's PostgreSQL database (default BRIMLINE_DATABASE)"
     to.add_argument("--database", metavar="URL", help=help_text)
     add_json(to)
 
@@ -179,7 +182,7 @@ def _state(row: "TokenRow", now: float) -> str:
         return "revoked"
     if row.expires_at is None:
         return "valid"
-    return "expired" if row.expires_at <= now else f"{(row.expires_at - now) / 86_400:.0f} days"
+    return "expired" if row.expires_at <= now else f"{format_age(row.expires_at - now)} left"
 
 
 def _list_scopes() -> str:
