@@ -29,7 +29,7 @@ PEAK_FACTOR = 2.0
 BREAK_S = 600.0  # a longer pause between two calls is no work
 MIN_CALLS = 10
 HOURS_PER_DAY = 8  # that an agent works
-KEEP_DAYS = 30  # the setting daemon.keep
+KEEP_DAYS = 30  # by the setting daemon.keep; its default is 90
 
 POLL_INTERVAL_S = 30.0  # a machine without changes asks for messages this often
 IDLE_MACHINES_PER_AGENT = 1.0  # machines that are on while no agent works there
