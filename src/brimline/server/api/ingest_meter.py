@@ -1,4 +1,4 @@
-"""Counts the requests that bring figures: telemetry, events of programs, uplinks."""
+"""Counts the requests of the scope `ingest`: telemetry, events of programs, uplink batches."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from brimline.server.api.responses import Routes
 
 
 class IngestCounts:
-    """What came in since the start, by path; `pending` requests are being answered."""
+    """Requests and bytes since the start, by path; `pending` requests are being answered."""
 
     def __init__(self) -> None:
         self.requests = Counter[tuple[str, str]]()  # by path and status, as `2xx`
@@ -49,7 +49,7 @@ class IngestMeter:
 
 
 def ingest_paths(parts: Iterable[Routes]) -> list[str]:
-    """Return the paths of the endpoints that bring figures."""
+    """Return the paths of the endpoints with the scope `ingest`."""
     endpoints = (each for part in parts for each in part.endpoints)
     paths = (each.path for each in endpoints if each.needed_scope == "ingest")
     return [path for path in paths if "{" not in path]  # hooks are counted apart

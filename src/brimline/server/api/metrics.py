@@ -83,25 +83,25 @@ class MetricsRoutes:
             _labelled("cache_misses_total", "Cache misses.", ("agent", "cause"), counts.misses),
             _labelled(
                 "cache_miss_tokens_total",
-                "Tokens that were paid for again.",
+                "Tokens that cache misses paid for again.",
                 agent,
                 counts.missed_tokens,
             ),
             _labelled(
                 "cache_miss_dollars_total",
-                "What they cost more than as cache reads.",
+                "What cache misses cost more than cache reads, in USD.",
                 agent,
                 counts.missed_cost,
             ),
             _labelled("messages_total", "Messages, by state.", ("state",), counts.messages),
             _single("messages_pending", "Undelivered messages.", pending_messages),
-            _single("hooks_total", "Hooks and status lines.", status.heard),
+            _single("hooks_total", "Hooks and status lines received.", status.heard),
             _single("hooks_malformed_total", "Hooks that could not be read.", status.malformed),
             _single("hooks_dropped_total", "Hooks lost by a full spool.", status.dropped),
-            _single("store_writes_pending", "Writes under way.", counts.pending_writes),
-            _durations("store_read_seconds", "The time of a query.", counts.reads),
-            _durations("store_write_seconds", "The time of a write.", counts.writes),
-            _single("start_time_seconds", "The start of the daemon.", status.since),
+            _single("store_writes_pending", "Store writes under way.", counts.pending_writes),
+            _durations("store_read_seconds", "Time of a store query.", counts.reads),
+            _durations("store_write_seconds", "Time of a store write.", counts.writes),
+            _single("start_time_seconds", "Start of the process, in Unix seconds.", status.since),
             *_uplink_metrics(status.uplink),
         ]
 
@@ -111,14 +111,20 @@ def _uplink_metrics(uplink: UplinkStatus | None) -> list[Metric]:
     status = uplink or UplinkStatus("")
     is_up = status.problem is None and status.last_success_at is not None
     metrics = [
-        _single("uplink_up", "1 if the server took the last batch.", int(is_up)),
-        _single("uplink_sessions_behind", "Sessions with unsent changes.", status.behind),
+        _single("uplink_up", "1 if the fleet's server took the last batch.", int(is_up)),
+        _single(
+            "uplink_sessions_behind", "Sessions with changes that the server lacks.", status.behind
+        ),
         _single("uplink_lag_seconds", "How long the server has been behind.", status.lag_s),
-        _single("uplink_batches_total", "Batches that were taken.", status.batches),
-        _single("uplink_failures_total", "Failed exchanges.", status.failures),
-        _single("uplink_calls_total", "Calls that were sent.", status.calls),
-        _single("uplink_sent_bytes_total", "Compressed bytes that were sent.", status.sent_bytes),
-        _single("uplink_received_total", "Messages and documents received.", status.received),
+        _single("uplink_batches_total", "Batches that the server took.", status.batches),
+        _single("uplink_failures_total", "Failed exchanges with the server.", status.failures),
+        _single("uplink_calls_total", "Calls sent to the server.", status.calls),
+        _single(
+            "uplink_sent_bytes_total", "Compressed bytes sent to the server.", status.sent_bytes
+        ),
+        _single(
+            "uplink_received_total", "Messages and documents from the server.", status.received
+        ),
     ]
     return metrics if uplink else [metric._replace(samples=[]) for metric in metrics]
 
@@ -141,20 +147,24 @@ def _session_metrics(live: list[tuple[SessionRow, ThreadRow]]) -> Iterable[Metri
     fullest = nlargest(MAX_SESSIONS, live, key=lambda pair: pair[1].percent_of_limit or 0.0)
     shown = [(_labels(row, main), main) for row, main in fullest]
     figures: list[tuple[str, str, Callable[[ThreadRow], float | None]]] = [
-        ("context_tokens", "What the last call sent.", lambda main: main.sent),
-        ("context_window_tokens", "The size of the window.", lambda main: main.window),
-        ("context_limit_tokens", "Where the client compacts.", lambda main: main.limit),
+        ("context_tokens", "Tokens that the last call sent.", lambda main: main.sent),
+        ("context_window_tokens", "Size of the window in tokens.", lambda main: main.window),
+        ("context_limit_tokens", "Tokens at which the client compacts.", lambda main: main.limit),
         (
             "context_fill_ratio",
-            "What the last call sent, of the window.",
+            "Tokens that the last call sent, of the window.",
             lambda main: _ratio(main.percent_raw),
         ),
         (
             "context_limit_fill_ratio",
-            "What the next call starts with, of the limit.",
+            "Tokens that the next call starts with, of the limit.",
             lambda main: _ratio(main.percent_of_limit),
         ),
-        ("context_calls_left", "A forecast until the limit.", lambda main: main.calls_left),
+        (
+            "context_calls_left",
+            "Forecast of the calls until the limit.",
+            lambda main: main.calls_left,
+        ),
     ]
     for name, about, figure in figures:
         samples = [
@@ -177,12 +187,14 @@ def _ingest_metrics(ingest: IngestCounts) -> list[Metric]:
     return [
         _labelled(
             "ingest_requests_total",
-            "Requests that bring figures.",
+            "Ingest requests: telemetry, events, uplink batches.",
             ("path", "status"),
             ingest.requests,
         ),
-        _labelled("ingest_bytes_total", "Their bytes.", ("path",), ingest.received_bytes),
-        _single("ingest_pending", "Those that are being answered.", ingest.pending),
+        _labelled(
+            "ingest_bytes_total", "Bytes of ingest requests.", ("path",), ingest.received_bytes
+        ),
+        _single("ingest_pending", "Ingest requests that are being answered.", ingest.pending),
     ]
 
 
@@ -198,11 +210,22 @@ def _output_metrics(output: TelemetryOutput) -> list[Metric]:
     retries = exporter.retries if exporter else 0
     forwarded, waiting = (forwarder.forwarded, forwarder.waiting) if forwarder else (0, 0)
     return [
-        _labelled("telemetry_exported_total", "Exported by OTLP.", ("kind",), exported),
-        _labelled("telemetry_dropped_total", "Lost on the way out.", ("kind",), dropped),
-        _single("telemetry_retries_total", "Exports that failed for now.", retries),
-        _single("telemetry_forwarded_total", "Requests passed on.", forwarded),
-        _single("telemetry_forward_pending", "Requests to pass on.", waiting),
+        _labelled(
+            "telemetry_exported_total",
+            "Readings and signals exported by OTLP.",
+            ("kind",),
+            exported,
+        ),
+        _labelled(
+            "telemetry_dropped_total", "Telemetry that was not exported.", ("kind",), dropped
+        ),
+        _single("telemetry_retries_total", "Exports that failed and are retried.", retries),
+        _single(
+            "telemetry_forwarded_total", "Requests of clients forwarded to a collector.", forwarded
+        ),
+        _single(
+            "telemetry_forward_pending", "Requests of clients that wait for the collector.", waiting
+        ),
     ]
 
 

@@ -1,4 +1,4 @@
-"""OpenTelemetry in: calls of clients on which nothing but their own telemetry is set up."""
+"""OpenTelemetry in: the calls of clients that report by their own telemetry only."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
@@ -56,12 +56,12 @@ class FoundEvent(msgspec.Struct, frozen=True):
 
 class TelemetryRoutes:
     endpoints = (
-        Endpoint("POST", "/v1/logs", "logs", "Take OpenTelemetry logs of clients (OTLP; JSON, or "
-                 "protobuf).", ExportResult, ExportLogs, scope="ingest"),
-        Endpoint("POST", "/v1/traces", "traces", "Take OpenTelemetry spans of model calls (OTLP; "
-                 "JSON, or protobuf).", ExportResult, ExportTraces, scope="ingest"),
-        Endpoint("POST", "/v1/metrics", "metrics", "Take OpenTelemetry metrics; they are not used: "
-                 "none has a call's own figures.", ExportResult, dict[str, Any], scope="ingest"),
+        Endpoint("POST", "/v1/logs", "logs", "Receive OpenTelemetry logs of clients (OTLP; JSON, "
+                 "or protobuf).", ExportResult, ExportLogs, scope="ingest"),
+        Endpoint("POST", "/v1/traces", "traces", "Receive OpenTelemetry spans of model calls "
+                 "(OTLP; JSON, or protobuf).", ExportResult, ExportTraces, scope="ingest"),
+        Endpoint("POST", "/v1/metrics", "metrics", "Accept OpenTelemetry metrics, which are not "
+                 "used: they have no single calls.", ExportResult, dict[str, Any], scope="ingest"),
     )  # fmt: skip
 
     def __init__(self, store: Store, monitor: Monitor, forwarder: Forwarder | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The uplink of machines: their sessions come in, messages and documents for them go out."""
+"""The uplink of machines: stores their sessions, returns messages and documents for them."""
 
 import asyncio
 import time
@@ -53,7 +53,7 @@ _batches = msgspec.json.Decoder(UplinkBatch)
 
 class UplinkRoutes:
     endpoints = (
-        Endpoint("POST", PATH, "exchange", "Take a machine's sessions, and get what people sent "
+        Endpoint("POST", PATH, "exchange", "Store a machine's sessions; return what people sent "
                  "to them.", UplinkReply, UplinkBatch, scope="ingest"),
     )  # fmt: skip
 

@@ -31,13 +31,13 @@ INFO, WARN = (9, "INFO"), (13, "WARN")
 
 # Name, unit and description of each gauge.
 GAUGES = (
-    (WINDOW_SIZE, TOKENS, "The size of the window."),
-    (UTILIZATION, RATIO, "What the last call sent, of the window."),
-    (SENT, TOKENS, "What the last call sent."),
-    (HELD, TOKENS, "What the next call starts with."),
-    (LIMIT, TOKENS, "Where the client compacts."),
-    (LIMIT_UTILIZATION, RATIO, "What the next call starts with, of the limit."),
-    (CALLS_LEFT, CALLS, "A forecast until the limit."),
+    (WINDOW_SIZE, TOKENS, "Size of the window in tokens."),
+    (UTILIZATION, RATIO, "Tokens that the last call sent, of the window."),
+    (SENT, TOKENS, "Tokens that the last call sent."),
+    (HELD, TOKENS, "Tokens that the next call starts with."),
+    (LIMIT, TOKENS, "Tokens at which the client compacts."),
+    (LIMIT_UTILIZATION, RATIO, "Tokens that the next call starts with, of the limit."),
+    (CALLS_LEFT, CALLS, "Forecast of the calls until the limit."),
 )
 
 _SIGNALS: dict[SignalKind, tuple[tuple[int, str], str]] = {

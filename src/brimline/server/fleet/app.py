@@ -1,4 +1,4 @@
-"""The application of a fleet's server: who sends a request decides which organisation's it is."""
+"""The application of a fleet's server: authenticates requests, and passes them on."""
 
 import os
 import time
@@ -46,7 +46,7 @@ NO_DATABASE = "the server's database does not answer"
 
 
 class FleetApp:
-    """Finds out who sends a request, and passes it to the application of their organisation."""
+    """Authenticates a request, and passes it to the application of the sender's organisation."""
 
     def __init__(
         self,

@@ -15,18 +15,18 @@ MAX_KEYS = 10_000
 
 
 class Allowance:
-    """So much a minute for each key; what is not used within a minute is lost."""
+    """A token bucket for each key, which holds what it gets in a minute."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_minute, self._clock = per_minute, clock
         self._left = BoundedDict[str, tuple[float, float]](MAX_KEYS)  # the time, and what was left
 
     def spend(self, key: str, amount: float) -> None:
-        """Take an amount, also if less is left: the next has to wait for it."""
+        """Take an amount, even if less is left: then the next request has to wait."""
         self._left[key] = self._clock(), self._amount_left(key) - amount
 
     def wait_s(self, key: str) -> float:
-        """Return how long a key has to wait until 1 is left; 0 if it is."""
+        """Return how long a key has to wait until 1 is left; 0 if that much is left now."""
         left = self._amount_left(key)
         return 0.0 if left >= 1 else (1 - left) * MINUTE_S / self._per_minute
 

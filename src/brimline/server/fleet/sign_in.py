@@ -1,4 +1,4 @@
-"""Sign-in: a person shows a token, and the browser gets a cookie with a token of its own."""
+"""Sign-in: a person enters a token, and the browser gets a cookie with a token of its own."""
 
 import time
 from collections.abc import Callable
@@ -81,7 +81,7 @@ class SignIn:
         return form_response()
 
     async def _sign_in(self, request: Request) -> Response:
-        """Create a token for the browser, which ends with the one that was shown."""
+        """Create a token for the browser; it ends with the one that the person entered."""
         _check_own_page(request)
         form = parse_qs((await request.body()).decode("latin-1"))
         text, now = form.get("token", [""])[0].strip(), self._clock()
