@@ -57,7 +57,7 @@ def test_cookie_on_this_machine_is_named_by_the_port_and_needs_no_tls(fleet: Fle
     assert "Secure" not in cookie
 
 
-def test_cookie_ends_with_the_token_that_was_shown(fleet: Fleet) -> None:
+def test_cookie_ends_with_the_token_that_was_entered(fleet: Fleet) -> None:
     token = fleet.token(name="stolen")
     cookie = cookie_of(sign_in(fleet, token))
     (row,) = [each for each in fleet.run(fleet.database.tokens.list("default"))
@@ -141,12 +141,12 @@ def test_trusted_proxy_names_the_user(fleet: Fleet) -> None:
 
 
 @pytest.mark.parametrize("peer", ["203.0.113.9", "::2", "", "proxy"])
-def test_header_from_another_address_names_nobody(fleet: Fleet, peer: str) -> None:
+def test_header_from_another_address_is_ignored(fleet: Fleet, peer: str) -> None:
     headers = {"x-forwarded-user": "ada@example.org", "x-forwarded-for": PROXY}
     assert ask_behind_proxy(fleet, "GET", SESSIONS, headers, peer=peer).status == 401
 
 
-def test_header_names_nobody_if_no_proxy_is_trusted(fleet: Fleet) -> None:
+def test_header_is_ignored_if_no_proxy_is_trusted(fleet: Fleet) -> None:
     headers = {"x-forwarded-user": "ada@example.org"}
     assert fleet.ask("GET", SESSIONS, headers=headers, peer=PROXY).status == 401
 
@@ -166,7 +166,7 @@ def test_second_header_with_a_user_is_refused(fleet: Fleet) -> None:
     ("token", "status", "actor"),
     [(None, 200, "ada"), ("eyJhbGciOi", 200, "ada"), ("brim_x", 401, None), ("ours", 200, "Bob")],
 )
-def test_token_of_ours_counts_before_the_header_of_a_proxy(
+def test_brimline_token_counts_before_the_header_of_a_proxy(
     fleet: Fleet, token: str | None, status: int, actor: str | None
 ) -> None:
     """A bearer token of the proxy's own does not."""
