@@ -1,9 +1,19 @@
 """The rows of a store: sessions, threads, calls, compactions, signals, handoff documents."""
 
+from typing import Annotated, TypeAlias
+
 import msgspec
 
 from brimline.policy.signals import SignalKind
-from brimline.usage import Usage
+from brimline.usage import Tokens, Usage
+
+# Of what machines report to a fleet's server: a sum of costs beyond the range of a float, or a time
+# after the year 9999, would make each query that reads it fail.
+MAX_COST = 1e9
+MAX_TIME_S = 253_402_300_800
+
+Cost: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=MAX_COST)]
+Time: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=MAX_TIME_S)]
 
 
 class SessionRow(msgspec.Struct, frozen=True):
@@ -90,15 +100,15 @@ class CallRow(msgspec.Struct, frozen=True):
     call: str
     seq: int
     cycle: int
-    input: int
-    cache_read: int
-    cache_write: int
-    output: int
+    input: Tokens
+    cache_read: Tokens
+    cache_write: Tokens
+    output: Tokens
     model: str | None = None
-    at: float | None = None
-    cache_write_1h: int = 0
-    cost: float | None = None
-    miss_cost: float | None = None
+    at: Time | None = None
+    cache_write_1h: Tokens = 0
+    cost: Cost | None = None
+    miss_cost: Cost | None = None
 
     @property
     def usage(self) -> Usage:
@@ -107,7 +117,7 @@ class CallRow(msgspec.Struct, frozen=True):
             self.cache_read,
             self.cache_write,
             self.output,
-            cache_write_1h=self.cache_write_1h,
+            cache_write_1h=min(self.cache_write_1h, self.cache_write),
         )
 
 
@@ -122,7 +132,7 @@ class CompactionRow(msgspec.Struct, frozen=True):
     session: str
     thread: str
     cycle: int
-    at: float | None = None
+    at: Time | None = None
     trigger: str | None = None
     before: int | None = None
     after: int | None = None

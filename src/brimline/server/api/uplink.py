@@ -13,7 +13,7 @@ from starlette.responses import Response
 from brimline.inbox import BRIMLINE, PENDING_STATES, Message, before_handed_out, with_expiry
 from brimline.policy.signals import SignalKind
 from brimline.server.api.openapi import Endpoint
-from brimline.server.api.responses import RequestRefused, json_response
+from brimline.server.api.responses import RequestRefused, json_response, plausible_time
 from brimline.server.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS
 from brimline.server.retry import is_transient
 from brimline.server.telemetry.request_body import read_decompressed
@@ -71,8 +71,8 @@ class UplinkRoutes:
 
         What is stored already has no effect, so that a batch may come again.
         """
-        refused = await self._store_sessions(batch)
         now = self._clock()
+        refused = await self._store_sessions(batch, now)
         await self._store.write(
             [MarkMessage(id, "delivered", PENDING_STATES, now) for id in batch.delivered]
         )
@@ -80,13 +80,13 @@ class UplinkRoutes:
         documents = await self._find_documents(batch, now)
         return UplinkReply(messages, documents, cancelled, refused)
 
-    async def _store_sessions(self, batch: UplinkBatch) -> dict[str, str]:
+    async def _store_sessions(self, batch: UplinkBatch, now: float) -> dict[str, str]:
         """Store each session in one list of writes; return why some were refused."""
         refused = {each.id: INVALID_ID for each in batch.sessions if not _is_named(each)}
         sessions = [each for each in batch.sessions if each.id not in refused]
         # Together: the store writes what waits in one transaction.
         outcomes = await asyncio.gather(
-            *(self._store.write(list(session_writes(each, batch))) for each in sessions),
+            *(self._store.write(list(session_writes(each, batch, now))) for each in sessions),
             return_exceptions=True,
         )
         for session, outcome in zip(sessions, outcomes, strict=True):
@@ -130,10 +130,11 @@ class UplinkRoutes:
         return [UplinkDocument(new.id, new.session, new.text, new.author, new.path)]
 
 
-def session_writes(session: UplinkSession, batch: UplinkBatch) -> Iterator[Write]:
+def session_writes(session: UplinkSession, batch: UplinkBatch, now: float) -> Iterator[Write]:
     """Yield what stores a session of a machine.
 
-    A session belongs to the machine that reported it last.
+    A session belongs to the machine that reported it last. One from the far future would be shown
+    first, and never be removed.
     """
     id = session.id
     yield ClaimSession(id, batch.machine)
@@ -141,7 +142,7 @@ def session_writes(session: UplinkSession, batch: UplinkBatch) -> Iterator[Write
         SessionRow(
             id=id,
             agent=session.agent,
-            seen_at=session.seen_at,
+            seen_at=plausible_time(session.seen_at, now),
             host=batch.host,
             project=session.project,
             model=session.model,

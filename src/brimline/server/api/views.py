@@ -20,7 +20,7 @@ from brimline.policy.levels import Fullness
 from brimline.prices import compute_cost, day_of, tier_of
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
-from brimline.usage import Usage, percent_raw
+from brimline.usage import percent_raw
 
 MAX_TREND_POINTS = 60
 PLAIN_ID = re.compile(r"\w[\w.-]*")
@@ -266,10 +266,9 @@ def resume_command(agent: str, session: str, project: str | None) -> str | None:
 
 def _cost_of(calls: Iterable[CallRow]) -> float | None:
     """Return the cost of the calls whose price is known, in USD."""
-    usages = [(call, msgspec.convert(call, Usage, from_attributes=True)) for call in calls]
     costs = [
         compute_cost(call.model, day_of(call.at), tier_of(call.model, usage), usage)
-        for call, usage in usages
+        for call, usage in ((call, call.usage) for call in calls)
     ]
     known = [dollars for dollars in costs if dollars is not None]
     return fsum(known) if known else None
@@ -288,8 +287,7 @@ def _misses_of(calls: Iterable[CallRow], compactions: Iterable[CompactionRow]) -
         change = None
         if row.cycle != before.cycle:
             change = "compaction" if (row.thread, row.cycle - 1) in compacted else "clear"
-        usage = msgspec.convert(row, Usage, from_attributes=True)
-        call = Call(id=row.call, usage=usage, at=row.at, model=row.model, thread=row.thread)
+        call = Call(id=row.call, usage=row.usage, at=row.at, model=row.model, thread=row.thread)
         if miss := finder.add(call, change):
             misses.append(ThreadMiss(**msgspec.structs.asdict(miss), thread=row.thread))
         before = row

@@ -29,7 +29,9 @@ from brimline.server.api.uplink import UplinkRoutes
 from brimline.server.api.views import Views
 from brimline.server.export.output import TelemetryOutput
 from brimline.server.fleet.actions import ActionRoutes
+from brimline.server.retry import RateLimitedLog, Work
 from brimline.settings import Settings, seconds
+from brimline.store.failures import StoreFailed
 from brimline.store.metered import MeteredStore
 from brimline.store.postgres.database import PostgresDatabase
 
@@ -151,6 +153,7 @@ class Organisations:
     def __init__(self, database: PostgresDatabase, create: Callable[[str], Organisation]) -> None:
         self._database, self._create = database, create
         self._by_name: dict[str, Organisation] = {}
+        self._log = RateLimitedLog()
 
     def get(self, name: str) -> Organisation:
         if name not in self._by_name:
@@ -161,13 +164,20 @@ class Organisations:
     async def forget_old(self) -> None:
         """Remove old sessions and audit entries, and what is left of ended sign-ins."""
         for name in await self._database.organisations():
-            await self.get(name).forget_old_sessions()
+            await self._run("remove old sessions", name, self.get(name).forget_old_sessions)
         await self._database.tokens.prune(time.time())
         await self._database.audit.prune(time.time())
 
     async def sum_costs(self) -> None:
-        for organisation in list(self._by_name.values()):
-            await organisation.sum_costs()
+        for name, organisation in list(self._by_name.items()):
+            await self._run("sum costs", name, organisation.sum_costs)
+
+    async def _run(self, what: str, name: str, work: Work) -> None:
+        """Run the work of an organisation; a failure, which may be its own alone, is logged."""
+        try:
+            await work()
+        except StoreFailed as error:
+            self._log.warn(f"cannot {what} of {name}", error)
 
     async def close(self) -> None:
         await asyncio.gather(*(each.close() for each in self._by_name.values()))

@@ -13,8 +13,9 @@ WHERE organisation = $1
 ORDER BY mark LIMIT $3"""
 
 # The calls of a session arrive in the order of their times, except few: its last two hours are
-# summed again. An hour has the team, the model and so on that the session has then: with a join of
-# 240,000 hours to their sessions, a query took twice as long.
+# summed again, and those since an hour ago, because a machine's clock may have been ahead. An hour
+# has the team, the model and so on that the session has then: with a join of 240,000 hours to their
+# sessions, a query took twice as long.
 _SUM = """INSERT INTO session_hours (organisation, session, hour, calls, cost, miss_cost,
     agent, host, project, model, version, "user", team)
 SELECT $1, s.id, floor(c.at / 3600)::bigint, count(*), sum(c.cost),
@@ -24,7 +25,8 @@ FROM unnest($2::text[]) AS changed (session)
 JOIN sessions AS s ON s.organisation = $1 AND s.id = changed.session
 JOIN call_days AS d ON d.organisation = $1 AND d.session = changed.session
 CROSS JOIN LATERAL (
-    SELECT coalesce(max(hour) - 1, 0) * 3600.0 AS start FROM session_hours
+    SELECT least(coalesce(max(hour), 0), floor(extract(epoch FROM now()) / 3600)) * 3600.0 - 3600.0
+        AS start FROM session_hours
     WHERE organisation = $1 AND session = changed.session
 ) AS summed
 JOIN calls AS c ON c.organisation = $1 AND c.session = changed.session AND c.day = d.day
