@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from brimline.events import MAIN, AnyEvent, Call, Compacted, Rewound
 from brimline.forecast import PACE_CALLS
-from brimline.monitor.monitor import IDLE_SESSION_S, IDLE_SUBAGENT_S, MAX_CALLS_IN_MEMORY, Monitor
+from brimline.monitor.monitor import MAX_CALLS_IN_MEMORY, Monitor
 from brimline.monitor.session_state import SessionState
+from brimline.monitor.session_table import IDLE_SESSION_S, IDLE_SUBAGENT_S
 from brimline.observations import Observation, Pane
 from brimline.server.api.views import Views
 from brimline.store.rows import CallRow

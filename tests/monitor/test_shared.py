@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from brimline.events import AnyEvent, Call, Compacted
 from brimline.handoff import Document
 from brimline.inbox import DELIVERY_LEASE_S, Message
-from brimline.monitor.monitor import MAX_ATTEMPTS, Monitor
+from brimline.monitor.monitor import Monitor
 from brimline.monitor.persistence import HOSTNAME
 from brimline.monitor.rules import Rules
+from brimline.monitor.session_table import MAX_ATTEMPTS
 from brimline.observations import Observation, Reply
 from brimline.store.base import ClaimSession, ExpectRevision, PutCall, PutSession, Write
 from brimline.store.failures import StoreFailed

@@ -1,9 +1,7 @@
 """The monitor: observation -> fold -> decide -> store -> messages."""
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
-from weakref import WeakValueDictionary
 
 from brimline.events import MAIN
 from brimline.forecast import CallsLeft
@@ -22,20 +20,17 @@ from brimline.monitor.environment import MonitorEnvironment
 from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
 from brimline.monitor.hook_reply import HookReplies
 from brimline.monitor.monitored_session import MonitoredSession
-from brimline.monitor.restore import restore_session
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState, calls_left_of
-from brimline.monitor.signal_history import MAX_CYCLES
-from brimline.monitor.signal_writes import SignalWriter, hash_id
+from brimline.monitor.session_table import MAX_ATTEMPTS, SessionTable, contended
+from brimline.monitor.signal_finder import SignalFinder
+from brimline.monitor.signal_writes import hash_id
 from brimline.observations import DUPLICATE, EMPTY_REPLY, WITHOUT_REPLY, Observation, Reply
 from brimline.policy.levels import Fullness, figure_of
-from brimline.policy.signals import Signal, decide, expect_next_call
-from brimline.policy.sources import are_hooks_silent
 from brimline.store.base import (
     CancelMessages,
     ClaimSession,
     EventKey,
-    ExpectRevision,
     ForgetSessions,
     MarkMessage,
     QueueMessage,
@@ -44,7 +39,6 @@ from brimline.store.base import (
     UseHandoff,
     Write,
 )
-from brimline.store.failures import StoreFailed
 from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
 from brimline.tracker import Reading, context_threads
 from brimline.windows import ClientSettings
@@ -55,13 +49,7 @@ MAX_CALLS_IN_MEMORY = 128
 
 LOCAL_MACHINE = "local"  # claims a session whose transcript is on this machine from telemetry
 
-IDLE_SESSION_S = 24 * 3_600.0  # then a session is released from memory: no page shows its trend
-
-MAX_ATTEMPTS = 20  # to change a session that other monitors change at the same time
-
 Outcome: TypeAlias = Literal["stored", "duplicate", "conflict"]
-
-IDLE_SUBAGENT_S = 3_600.0  # then a subagent without a call is released from memory
 
 
 class Monitor:
@@ -85,20 +73,20 @@ class Monitor:
         self._clock = clock
         self._rules = rules or Rules()
         self._environment = environment or MonitorEnvironment()
-        self._sessions: dict[str, MonitoredSession] = {}
+        self._sessions = SessionTable(store, self._rules, shared)
+        self._signals = SignalFinder(self._rules, self._environment)
         self._kept_calls = kept_calls
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._handoffs = HandoffRecovery(store, clock)
         self._replies = HookReplies(store, clock, self._rules, self._handoffs)
 
     async def observe(self, observation: Observation) -> Reply:
         """Process an observation, once, and return the reply."""
-        async with self._lock(observation.session):
+        async with self._sessions.lock(observation.session):
             for _ in range(MAX_ATTEMPTS):
                 reply = await self._try_observe(observation)
                 if reply is not None:
                     return reply
-            raise _contended(observation.session)
+            raise contended(observation.session)
 
     async def _try_observe(self, observation: Observation) -> Reply | None:
         """Process an observation; None if another monitor has changed its session meanwhile."""
@@ -106,7 +94,7 @@ class Monitor:
         may_be_duplicate = observation.is_late or observation.kind == "pushed"
         if may_be_duplicate and await self._store.has_event(observation.id):
             return DUPLICATE
-        session = await self._session(observation.session, observation.agent)
+        session = await self._sessions.load(observation.session, observation.agent)
         if observation.kind == "pushed" and session.state.machine is not None:
             return EMPTY_REPLY  # a machine's daemon reports the same calls
         if observation.is_telemetry and session.state.files.has_files:
@@ -115,12 +103,12 @@ class Monitor:
             outcome = await self._apply(observation, session)
         except BaseException:
             # It is not stored: the state in memory must not contain it either.
-            self._sessions.pop(observation.session, None)
+            self._sessions.drop(observation.session)
             raise
         if outcome == "stored":
             return await self._reply_to(observation, session)
         if self._shared:  # the state in memory contains it
-            self._sessions.pop(observation.session, None)
+            self._sessions.drop(observation.session)
         return DUPLICATE if outcome == "duplicate" else None
 
     async def _apply(self, observation: Observation, session: MonitoredSession) -> Outcome:
@@ -187,27 +175,15 @@ class Monitor:
     async def forget(self, before: float) -> None:
         """Delete every session that was last seen before a time."""
         await self._store.write([ForgetSessions(before)])
-        for id, session in list(self._sessions.items()):
-            if session.stored.was_seen_before(before):
-                self._drop_session(id)
+        self._forget_handoffs(self._sessions.drop_older(before))
 
     def release_idle(self) -> None:
-        """Release sessions and subagents that were idle for long from memory.
+        """Release sessions and subagents that were idle for long from memory."""
+        self._forget_handoffs(self._sessions.release_idle(self._clock(), self._handoffs.is_busy))
 
-        If they go on, they are restored from the store and the files, as after a restart.
-        """
-        now = self._clock()
-        for id, session in list(self._sessions.items()):
-            if id in self._locks or self._handoffs.is_busy(id):
-                continue
-            if session.is_idle(now - IDLE_SESSION_S):
-                self._drop_session(id)
-            else:
-                session.release_idle_threads(now - IDLE_SUBAGENT_S)
-
-    def _drop_session(self, id: str) -> None:
-        del self._sessions[id]
-        self._handoffs.forget(id)
+    def _forget_handoffs(self, sessions: Iterable[str]) -> None:
+        for session in sessions:
+            self._handoffs.forget(session)
 
     async def mark_delivered(self, reply: Reply) -> None:
         """Mark the messages and the document of a reply as delivered.
@@ -265,17 +241,17 @@ class Monitor:
 
         They are due again after DELIVERY_LEASE_S, unless `mark_delivered` comes first.
         """
-        async with self._lock(session):
+        async with self._sessions.lock(session):
             row = await self._store.session(session)
             if row is None or self._environment.is_muted(session):
                 return []
             for _ in range(MAX_ATTEMPTS):
-                known = await self._current_session(session, row.agent)
+                known = await self._sessions.load_stored(session, row.agent)
                 self._readings_of(known.state)  # a level message has the present figures
                 messages = await self._replies.hand_out(known, "turn")
                 if messages is not None:
                     return messages
-            raise _contended(session)
+            raise contended(session)
 
     async def record_clear(self, session: str, other: str, at: float) -> None:
         """Record that a cleared session continues as another, which gets its pending messages."""
@@ -296,18 +272,18 @@ class Monitor:
 
     async def hand_over(self, session: str, document: Document, author: str) -> HandoffRow:
         """Save a session's handoff document, cancel requests for one, and re-arm the levels."""
-        async with self._lock(session):
+        async with self._sessions.lock(session):
             row, now = await self._store.session(session), self._clock()
             if row is None:
                 return await self._handoffs.save(session, HandoffMoment(now), document, author)
-            known = await self._current_session(session, row.agent)
+            known = await self._sessions.load_stored(session, row.agent)
             # The main thread as it is stored: its files may not have been read yet.
             stored = [each for each in await self._store.threads(session) if each.thread == MAIN]
             when = _handoff_moment(known.state, stored, now)
             saved = await self._handoffs.save(session, when, document, author)
             await self._store.write([CancelMessages(session, MAIN, saved.cycle)])
             if self._shared:
-                await self._invalidate(session)
+                await self._sessions.invalidate(session)
                 return saved
             known.signals.rearm(saved.cycle)
             of = self._rules.measure_of(session, row.agent, known.state.model_of(MAIN))
@@ -318,46 +294,12 @@ class Monitor:
 
     async def draft_handoff(self, row: SessionRow, transcript: str) -> HandoffRow | None:
         """Draft a handoff document of a session; None if its transcript has no content yet."""
-        async with self._lock(row.id):
-            state = (await self._current_session(row.id, row.agent)).state
+        async with self._sessions.lock(row.id):
+            state = (await self._sessions.load_stored(row.id, row.agent)).state
             stored = [each for each in await self._store.threads(row.id) if each.thread == MAIN]
             when = _handoff_moment(state, stored, self._clock())
         # Without the lock: a hook must not wait for it.
         return await self._handoffs.draft(state, transcript, when)
-
-    def _lock(self, session: str) -> asyncio.Lock:
-        """Return the lock of a session; it exists as long as it is held or waited for."""
-        return self._locks.setdefault(session, asyncio.Lock())
-
-    async def _session(self, session: str, agent: str) -> MonitoredSession:
-        """Return a session, restored from the store if it is not in memory."""
-        known = self._sessions.get(session)
-        if known is None:
-            # The revision is read first: then no row is older than it.
-            revision = await self._store.revision(session) if self._shared else None
-            restored = await restore_session(self._store, agent, session, self._rules)
-            known = self._sessions[session] = MonitoredSession(*restored, revision)
-        return known
-
-    async def _invalidate(self, session: str) -> None:
-        """Let every monitor restore a session: more of it than its rows has changed."""
-        self._sessions.pop(session, None)
-        for _ in range(MAX_ATTEMPTS):
-            revision = await self._store.revision(session)
-            if (await self._store.write([ExpectRevision(session, revision)]))[0]:
-                return
-        raise _contended(session)
-
-    async def _current_session(self, session: str, agent: str) -> MonitoredSession:
-        """Return a session as it is stored, even if another monitor has changed it."""
-        known = self._sessions.get(session)
-        if (
-            known is not None
-            and self._shared
-            and known.revision != await self._store.revision(session)
-        ):
-            del self._sessions[session]
-        return await self._session(session, agent)
 
     async def _refresh(self, state: SessionState) -> None:
         await self._environment.refresh(state.agent, state.project, state.env)
@@ -383,11 +325,8 @@ class Monitor:
         writes = session.stored.pending_writes(observation, state, readings)
         if state.replaces_telemetry:
             writes.insert(0, ClaimSession(state.id, LOCAL_MACHINE))
-        new_signals = {
-            name: self._new_signals(session, name, known, observation) for name in readings
-        }
-        for name, each in new_signals.items():
-            writes += self._signal_writes(session, name, observation.at, each)
+        new_signals = self._signals.find(session, known, observation.at)
+        writes += self._signals.writes(session, new_signals, observation.at)
         if (
             observation.kind == "ended"
             and observation.thread in readings
@@ -398,7 +337,7 @@ class Monitor:
                 CancelMessages(state.id, observation.thread, readings[observation.thread].cycle)
             )
         if state.ended_at == observation.at:
-            writes += self._ended_writes(session, observation.at)
+            writes += self._signals.ended_writes(session, observation.at)
         if not writes and observation.kind != "pushed":
             session.mark_saved(snapshot)
             return "stored"  # without an effect, a duplicate does no harm
@@ -426,64 +365,6 @@ class Monitor:
         session.handoff_pending = True
         if transcript := _transcript_path(observation, session.state):
             self._handoffs.draft_after_compaction(session.state, transcript, observation.at)
-
-    def _new_signals(
-        self,
-        session: MonitoredSession,
-        thread: str,
-        known: Mapping[str, Reading],
-        observation: Observation,
-    ) -> list[Signal]:
-        state, history = session.state, session.signals
-        reading = state.last_readings[thread]
-        whose = state.id, state.agent, state.model_of(thread)
-        levels, of = self._rules.levels_of(*whose), self._rules.measure_of(*whose)
-        early = self._rules.early
-        expected = expect_next_call(reading) if early else reading
-        fired = history.fired(thread, reading.cycle, figure_of(expected, of))
-        cleared = thread == MAIN and state.cleared
-        new_signals = decide(known.get(thread), reading, levels, fired, of, cleared, early)
-        if thread == MAIN:
-            new_signals = [
-                each
-                for each in new_signals
-                if each.kind != "compacted" or not state.is_inherited(each.cycle)
-            ]
-            new_signals += self._source_signals(state, reading, observation)
-            if levels and reading.sent is not None and figure_of(reading, of) is None:
-                new_signals.append(Signal("no window", reading.cycle))
-        return history.unfired(thread, new_signals)
-
-    def _source_signals(
-        self, state: SessionState, reading: Reading, observation: Observation
-    ) -> list[Signal]:
-        """Return signals about sources that disagree, and hooks that report nothing."""
-        new_signals: list[Signal] = []
-        if state.client.comparison.is_lasting(observation.at):
-            new_signals.append(Signal("disagree", reading.cycle))
-        if state.calls_without_hook:
-            since = self._environment.hooks_installed_at(state.agent, state.project)
-            if are_hooks_silent(state.calls_without_hook, state.first_call_at, since):
-                new_signals.append(Signal("no data", reading.cycle))
-        return new_signals
-
-    def _signal_writes(
-        self, session: MonitoredSession, thread: str, at: float, new_signals: Sequence[Signal]
-    ) -> list[Write]:
-        writers = (SignalWriter(session, self._rules, thread, each, at) for each in new_signals)
-        return [write for writer in writers for write in writer.writes()]
-
-    def _ended_writes(self, session: MonitoredSession, at: float) -> list[Write]:
-        """Return the writes when a session has ended."""
-        cycles = range(max(0, session.state.cycle - MAX_CYCLES), session.state.cycle + 1)
-        ends = (Signal("compacted", cycle) for cycle in cycles)
-        writers = (SignalWriter(session, self._rules, MAIN, each, at) for each in ends)
-        return [write for writer in writers for write in writer.ended_writes()]
-
-
-def _contended(session: str) -> StoreFailed:
-    reason = f"other servers changed it {MAX_ATTEMPTS} times during one request"
-    return StoreFailed(f"session {session}", reason, "Send the request again.")
 
 
 def _handoff_moment(state: SessionState, stored: Sequence[ThreadRow], at: float) -> HandoffMoment:

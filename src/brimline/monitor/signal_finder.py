@@ -1,0 +1,82 @@
+"""Which signals an observation causes, by the user's rules and what has fired before."""
+
+from collections.abc import Mapping, Sequence
+
+from brimline.events import MAIN
+from brimline.monitor.environment import MonitorEnvironment
+from brimline.monitor.monitored_session import MonitoredSession
+from brimline.monitor.rules import Rules
+from brimline.monitor.session_state import SessionState
+from brimline.monitor.signal_history import MAX_CYCLES
+from brimline.monitor.signal_writes import SignalWriter
+from brimline.policy.levels import figure_of
+from brimline.policy.signals import Signal, decide, expect_next_call
+from brimline.policy.sources import are_hooks_silent
+from brimline.store.base import Write
+from brimline.tracker import Reading
+
+
+class SignalFinder:
+    """Finds the new signals of sessions, and their writes."""
+
+    def __init__(self, rules: Rules, environment: MonitorEnvironment) -> None:
+        self._rules, self._environment = rules, environment
+
+    def find(
+        self, session: MonitoredSession, known: Mapping[str, Reading], at: float
+    ) -> dict[str, list[Signal]]:
+        """Return the signals of each thread whose last reading was another, `known`."""
+        names = session.state.last_readings
+        return {name: self._find_of(session, name, known.get(name), at) for name in names}
+
+    def _find_of(
+        self, session: MonitoredSession, thread: str, known: Reading | None, at: float
+    ) -> list[Signal]:
+        state, history = session.state, session.signals
+        reading = state.last_readings[thread]
+        whose = state.id, state.agent, state.model_of(thread)
+        levels, of = self._rules.levels_of(*whose), self._rules.measure_of(*whose)
+        early = self._rules.early
+        expected = expect_next_call(reading) if early else reading
+        fired = history.fired(thread, reading.cycle, figure_of(expected, of))
+        cleared = thread == MAIN and state.cleared
+        new_signals = decide(known, reading, levels, fired, of, cleared, early)
+        if thread == MAIN:
+            new_signals = [
+                each
+                for each in new_signals
+                if each.kind != "compacted" or not state.is_inherited(each.cycle)
+            ]
+            new_signals += self._source_signals(state, reading, at)
+            if levels and reading.sent is not None and figure_of(reading, of) is None:
+                new_signals.append(Signal("no window", reading.cycle))
+        return history.unfired(thread, new_signals)
+
+    def _source_signals(self, state: SessionState, reading: Reading, at: float) -> list[Signal]:
+        """Return signals about sources that disagree, and hooks that report nothing."""
+        new_signals: list[Signal] = []
+        if state.client.comparison.is_lasting(at):
+            new_signals.append(Signal("disagree", reading.cycle))
+        if state.calls_without_hook:
+            since = self._environment.hooks_installed_at(state.agent, state.project)
+            if are_hooks_silent(state.calls_without_hook, state.first_call_at, since):
+                new_signals.append(Signal("no data", reading.cycle))
+        return new_signals
+
+    def writes(
+        self, session: MonitoredSession, found: Mapping[str, Sequence[Signal]], at: float
+    ) -> list[Write]:
+        """Return the writes for the new signals of each thread."""
+        return [
+            write
+            for thread, signals in found.items()
+            for signal in signals
+            for write in SignalWriter(session, self._rules, thread, signal, at).writes()
+        ]
+
+    def ended_writes(self, session: MonitoredSession, at: float) -> list[Write]:
+        """Return the writes when a session has ended."""
+        cycles = range(max(0, session.state.cycle - MAX_CYCLES), session.state.cycle + 1)
+        ends = (Signal("compacted", cycle) for cycle in cycles)
+        writers = (SignalWriter(session, self._rules, MAIN, each, at) for each in ends)
+        return [write for writer in writers for write in writer.ended_writes()]
