@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from brimline.inbox import Message
 from brimline.store.base import (
-    EventKey,
+    EventKeys,
     PutCall,
     PutHandoff,
     PutSession,
@@ -167,8 +167,8 @@ def _name(number: int) -> str:
     return _session(number % SESSIONS * 500)
 
 
-def _event(number: int) -> EventKey:
-    return EventKey(f"{1_700_000_000_000_000_000 + number}-4711", 1e9)
+def _event(number: int) -> EventKeys:
+    return EventKeys((f"{1_700_000_000_000_000_000 + number}-4711",), 1e9)
 
 
 def _seen(number: int, at: int = 0) -> SessionRow:
@@ -188,10 +188,10 @@ def _surroundings() -> list[Write]:
     ]
 
 
-def _put(event: EventKey, row: SessionRow, *changed: str) -> list[Statement]:
+def _put(event: EventKeys, row: SessionRow, *changed: str) -> list[Statement]:
     return [
         ("BEGIN IMMEDIATE", ()),
-        (sql.INSERT_EVENT_KEY, (event.key, event.at)),
+        (sql.INSERT_EVENT_KEY, (*event.keys, event.at)),
         (sql.PUT_SESSION, sql.SESSIONS.values(row)),
         *((sql.MARK_CHANGED, (session,)) for session in changed),
         ("COMMIT", ()),

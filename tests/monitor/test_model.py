@@ -163,7 +163,7 @@ class Sessions(RuleBasedStateMachine):
     def duplicate(self, data: st.DataObject) -> None:
         """A repeated late observation has no effect."""
         observation = data.draw(st.sampled_from(self.observations))
-        known = self.run(self.agent.store.has_event(observation.id))
+        known = self.run(self.agent.store.known_events([observation.id]))
         if known:
             assert self.process(msgspec.structs.replace(observation, is_late=True)) == DUPLICATE
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from brimline.inbox import Message
 from brimline.store.base import (
-    EventKey,
+    EventKeys,
     ForgetSessions,
     PutCall,
     PutCompaction,
@@ -59,7 +59,10 @@ def _numbered(number: int) -> list[Write]:
         case 2:
             return [PutCompaction(CompactionRow("s", "main", number, before=9))]
         case _:
-            return [EventKey(str(number), 1.0), PutSession(SessionRow(str(number), "claude", 1.0))]
+            return [
+                EventKeys((str(number),), 1.0),
+                PutSession(SessionRow(str(number), "claude", 1.0)),
+            ]
 
 
 async def forget(path: Path) -> None:

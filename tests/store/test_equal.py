@@ -21,7 +21,7 @@ from brimline.inbox import Message
 from brimline.store.base import (
     CancelMessages,
     ClaimSession,
-    EventKey,
+    EventKeys,
     ExpectRevision,
     ForgetSessions,
     MarkMessage,
@@ -46,6 +46,7 @@ from hypothesis_examples import examples
 
 # Few names and small numbers, so that keys meet; any text and any number where there is no key.
 NAMES = st.sampled_from(["a", "b"])
+KEYS = st.lists(NAMES, min_size=1, max_size=2, unique=True).map(tuple)
 SMALL = st.integers(0, 3)
 TIMES = st.sampled_from([0.0, 1.5, 2.5])
 # PostgreSQL does not store NUL in a text.
@@ -153,7 +154,7 @@ WRITES: st.SearchStrategy[Write] = st.one_of(
     st.builds(MoveMessage, IDS, NAMES),
     st.builds(PutHandoff, HANDOFFS),
     st.builds(UseHandoff, IDS, TIMES),
-    st.builds(EventKey, NAMES, TIMES),
+    st.builds(EventKeys, KEYS, TIMES),
     st.builds(ExpectRevision, NAMES, SMALL),
     st.builds(ClaimSession, NAMES, NAMES),
     st.builds(PutCursor, NAMES, SMALL),
@@ -175,7 +176,7 @@ async def everything(store: Store) -> list[object]:
         *(ask(name) for name in "ab" for ask in (store.calls, store.handoffs)),
         *(ask(name) for name in "ab" for ask in (store.compactions, store.last_handoffs)),
         store.calls("a", "b"),
-        store.has_event("a"),
+        store.known_events(["a", "b"]),
         *(ask(name) for name in "ab" for ask in (store.revision, store.cursor)),
     )
     assert [row for _, row in await store.signals_after(0, 1_000)] == await store.signals()

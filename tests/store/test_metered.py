@@ -113,7 +113,7 @@ def test_queries_are_timed() -> None:
 
     async def read() -> None:
         assert await store.sessions() == []
-        assert await store.has_event("e") is False
+        assert await store.known_events(["e"]) == set()
 
     asyncio.run(read())
     assert store.counts.reads.total_s == pytest.approx(0.204)

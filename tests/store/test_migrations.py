@@ -9,7 +9,7 @@ import pytest
 
 from brimline.inbox import Message
 from brimline.store.base import (
-    EventKey,
+    EventKeys,
     ForgetSessions,
     PutCompaction,
     PutThread,
@@ -65,7 +65,7 @@ def test_data_of_an_older_version_is_readable(file: Path, path: Path) -> None:
         document = HandoffRow("h", "s", 3.0, "/h.md", "00", "text", "agent", 0, 7, used_at=4.0)
         assert await store.handoffs("s") == [document]
         assert [id for _, id in await store.changes()] == ["s"]
-        assert await store.write([EventKey("e", 9.0)]) == [False]
+        assert await store.write([EventKeys(("e",), 9.0)]) == [False]
 
     use_store(path, look)
 
@@ -93,7 +93,7 @@ def test_migrated_database_takes_new_writes_and_continues_numbering(file: Path, 
         ]
         assert [queued.id for queued in await store.last_handoffs()] == ["h"]
         assert [id for _, id in await store.changes(mark)] == ["s"]
-        assert await store.write([ForgetSessions(10.0), EventKey("e", 9.0)]) == [True, False]
+        assert await store.write([ForgetSessions(10.0), EventKeys(("e",), 9.0)]) == [True, False]
         assert await store.messages() == await store.changes() == []
 
     use_store(path, use)

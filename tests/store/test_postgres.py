@@ -12,7 +12,7 @@ import pytest
 
 from brimline.inbox import Message
 from brimline.store.base import (
-    EventKey,
+    EventKeys,
     ForgetSessions,
     MarkMessage,
     PutCall,
@@ -56,7 +56,7 @@ def call(session: str, id: str = "c") -> PutCall:
 def all_kinds(session: str) -> list[Write]:
     """One write of each kind that adds something to a session."""
     return [
-        EventKey("event", 1.0),
+        EventKeys(("event",), 1.0),
         PutSession(SessionRow(session, "claude", 1.0)),
         PutThread(ThreadRow(session, "main", 0, 1, "hook", "measured")),
         call(session),
@@ -87,7 +87,7 @@ async def everything(store: Store, session: str) -> list[object]:
         await store.last_handoffs(),
         await store.last_handoffs(session),
         await store.handoffs(session),
-        await store.has_event("event"),
+        await store.known_events(["event"]),
         await store.changes(),
     ]
 
@@ -322,7 +322,7 @@ def test_day_that_is_being_read_is_dropped_later(database: str) -> None:
 
 def test_oldest_event_keys_are_deleted(database: str) -> None:
     """Each organisation keeps its newest keys."""
-    keys = [EventKey(str(number), 1.0) for number in range(PRUNE_EVERY + 5)]
+    keys = [EventKeys((str(number),), 1.0) for number in range(PRUNE_EVERY + 5)]
 
     async def run() -> None:
         async with opened(database, "one", "other") as (one, other):
@@ -330,10 +330,10 @@ def test_oldest_event_keys_are_deleted(database: str) -> None:
             await one.write(keys)
             full = f"UPDATE organisations SET event_keys = {MAX_EVENT_KEYS + PRUNE_EVERY - 1}"
             await asyncio.to_thread(execute, database, f"{full} WHERE name = 'one'")
-            await one.write([EventKey("last", 1.0)])
-            kept = [await one.has_event(key) for key in ("0", "999", "1000", "1004", "last")]
-            assert kept == [False, False, True, True, True]
-            assert await other.has_event("0")
+            await one.write([EventKeys(("last",), 1.0)])
+            kept = await one.known_events(["0", "999", "1000", "1004", "last"])
+            assert kept == {"1000", "1004", "last"}
+            assert await other.known_events(["0"])
 
     asyncio.run(run())
 

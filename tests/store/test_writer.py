@@ -10,7 +10,7 @@ import pytest
 from brimline.inbox import Message
 from brimline.store.base import (
     CancelMessages,
-    EventKey,
+    EventKeys,
     ForgetSessions,
     MarkMessage,
     PutCall,
@@ -47,7 +47,7 @@ LIGHT: list[Write] = [
     PutThread(thread(0, 0)),
     PutCall(call("c", 1)),
     PutCompaction(compaction(before=9)),
-    EventKey("e", 1.0),
+    EventKeys(("e",), 1.0),
     ForgetSessions(9.0),
 ]
 WEIGHTY: list[Write] = [
@@ -107,14 +107,14 @@ def test_waiting_lists_are_one_transaction_with_one_mark(
 def test_list_with_an_invalid_value_has_no_effect_and_others_do(path: Path, write: Write) -> None:
     async def use(store: Store) -> None:
         good = [[QueueMessage(message(f"good {number}"))] for number in range(4)]
-        bad: list[Write] = [EventKey("e", 1.0), QueueMessage(message("bad")), write]
+        bad: list[Write] = [EventKeys(("e",), 1.0), QueueMessage(message("bad")), write]
         lists = [*good[:2], bad, *good[2:]]
         outcomes = await asyncio.gather(*map(store.write, lists), return_exceptions=True)
         assert [outcome for outcome in outcomes if outcome != [True]] == [outcomes[2]]
         assert isinstance(outcomes[2], StoreFailed)
         assert outcomes[2].place == str(path)
         assert set(await states(store)) == {f"good {number}" for number in range(4)}
-        assert await store.write([EventKey("e", 1.0), QueueMessage(message("later"))]) == [
+        assert await store.write([EventKeys(("e",), 1.0), QueueMessage(message("later"))]) == [
             True,
             True,
         ]
@@ -160,16 +160,19 @@ def test_failed_transaction_stores_nothing_and_the_next_one_works(
 
 def test_number_of_remembered_events_is_bounded(path: Path, connection: sqlite3.Connection) -> None:
     writer = Writer(path, connection)
-    writer.write_all([[EventKey("a", 1.0)], [EventKey("b", 1.0)]])
+    writer.write_all([[EventKeys(("a",), 1.0)], [EventKeys(("b",), 1.0)]])
     last = MAX_EVENT_KEYS + PRUNE_EVERY
     connection.execute(f"UPDATE once SET place = {PRUNE_EVERY} WHERE key = 'a'")
     connection.execute(f"UPDATE once SET place = {last - PRUNE_EVERY} WHERE key = 'b'")
     for number in range(PRUNE_EVERY - 1):
-        assert writer.write_all([[EventKey(str(number), 1.0)], [EventKey("a", 1.0)]]) == [
+        assert writer.write_all([[EventKeys((str(number),), 1.0)], [EventKeys(("a",), 1.0)]]) == [
             [True],
             [False],
         ]
-    assert writer.write_all([[EventKey("c", 1.0)], [EventKey("b", 1.0)]]) == [[True], [False]]
+    assert writer.write_all([[EventKeys(("c",), 1.0)], [EventKeys(("b",), 1.0)]]) == [
+        [True],
+        [False],
+    ]
     keys = connection.execute("SELECT key FROM once ORDER BY place").fetchall()
     assert (keys[0], keys[-1], len(keys)) == (("b",), ("c",), PRUNE_EVERY + 1)
 

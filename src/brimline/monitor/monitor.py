@@ -1,9 +1,10 @@
 """The monitor: observation -> fold -> decide -> store -> messages."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Literal, TypeAlias
 
-from brimline.events import MAIN
+from brimline.events import MAIN, Call
 from brimline.forecast import CallsLeft
 from brimline.handoff import Document
 from brimline.inbox import (
@@ -30,7 +31,7 @@ from brimline.policy.levels import Fullness, figure_of
 from brimline.store.base import (
     CancelMessages,
     ClaimSession,
-    EventKey,
+    EventKeys,
     ForgetSessions,
     MarkMessage,
     QueueMessage,
@@ -81,49 +82,95 @@ class Monitor:
 
     async def observe(self, observation: Observation) -> Reply:
         """Process an observation, once, and return the reply."""
-        async with self._sessions.lock(observation.session):
+        return (await self._observe_together([observation]))[0]
+
+    async def observe_all(self, observations: Sequence[Observation]) -> list[Reply]:
+        """Process observations of one session in order, each once, and return the replies.
+
+        Calls that a program reports one after the other are stored together. Their levels are
+        decided by the last of them, as for the calls that a transcript has grown by.
+        """
+        replies: list[Reply] = []
+        for are_calls, run in groupby(observations, _has_only_calls):
+            for together in [list(run)] if are_calls else [[each] for each in run]:
+                replies += await self._observe_together(together)
+        return replies
+
+    async def _observe_together(self, observations: Sequence[Observation]) -> list[Reply]:
+        session = observations[0].session
+        async with self._sessions.lock(session):
             for _ in range(MAX_ATTEMPTS):
-                reply = await self._try_observe(observation)
-                if reply is not None:
-                    return reply
-            raise contended(observation.session)
+                replies = await self._try_observe(observations)
+                if replies is not None:
+                    return replies
+            raise contended(session)
 
-    async def _try_observe(self, observation: Observation) -> Reply | None:
-        """Process an observation; None if another monitor has changed its session meanwhile."""
+    async def _try_observe(self, observations: Sequence[Observation]) -> list[Reply] | None:
+        """Process observations; None if another monitor has changed their session meanwhile."""
+        first = observations[0]
+        session = await self._sessions.load(first.session, first.agent)
+        # After the session was loaded: its revision shows what another monitor stores from now on.
+        new = await self._find_new(observations)
+        if not new:
+            return [DUPLICATE] * len(observations)
+        has_better_source = (
+            # A machine's daemon reports the same calls.
+            (first.kind == "pushed" and session.state.machine is not None)
+            # The files contain the same calls.
+            or (first.is_telemetry and session.state.files.has_files)
+        )
+        reply = EMPTY_REPLY
+        if not has_better_source:
+            outcome = await self._apply_or_drop(list(new.values()), session)
+            if outcome == "conflict":
+                return None
+            if outcome == "duplicate":
+                return [DUPLICATE]
+            reply = await self._reply_to(observations[-1], session)
+        return [reply if new.pop(each.id, None) else DUPLICATE for each in observations]
+
+    async def _find_new(self, observations: Sequence[Observation]) -> dict[str, Observation]:
+        """Return the observations that were not processed before, each once, by their ids."""
         # Only these may come twice: from the spool, or from a program.
-        may_be_duplicate = observation.is_late or observation.kind == "pushed"
-        if may_be_duplicate and await self._store.has_event(observation.id):
-            return DUPLICATE
-        session = await self._sessions.load(observation.session, observation.agent)
-        if observation.kind == "pushed" and session.state.machine is not None:
-            return EMPTY_REPLY  # a machine's daemon reports the same calls
-        if observation.is_telemetry and session.state.files.has_files:
-            return EMPTY_REPLY  # the files contain the same calls
-        try:
-            outcome = await self._apply(observation, session)
-        except BaseException:
-            # It is not stored: the state in memory must not contain it either.
-            self._sessions.drop(observation.session)
-            raise
-        if outcome == "stored":
-            return await self._reply_to(observation, session)
-        if self._shared:  # the state in memory contains it
-            self._sessions.drop(observation.session)
-        return DUPLICATE if outcome == "duplicate" else None
+        ids = [each.id for each in observations if each.is_late or each.kind == "pushed"]
+        known = await self._store.known_events(ids) if ids else set[str]()
+        new: dict[str, Observation] = {}
+        for each in observations:
+            if each.id not in known:
+                new.setdefault(each.id, each)
+        return new
 
-    async def _apply(self, observation: Observation, session: MonitoredSession) -> Outcome:
-        """Apply and store an observation."""
+    async def _apply_or_drop(
+        self, observations: Sequence[Observation], session: MonitoredSession
+    ) -> Outcome:
+        """Apply observations; drop the state in memory if it contains what was not stored."""
+        try:
+            outcome = await self._apply(observations, session)
+        except BaseException:
+            self._sessions.drop(session.state.id)
+            raise
+        # A hook that comes twice changes nothing, but a call that another monitor has stored does.
+        if outcome == "conflict" or (outcome == "duplicate" and self._shared):
+            self._sessions.drop(session.state.id)
+        return outcome
+
+    async def _apply(
+        self, observations: Sequence[Observation], session: MonitoredSession
+    ) -> Outcome:
+        """Apply observations, and store them together."""
         state, session.is_clean = session.state, False
         await self._refresh(state)
         known: Mapping[str, Reading] = {}
         if not state.is_new:
             known = state.last_readings or self._readings_of(state)
-        await state.apply(observation)
+        state.cleared = False
+        for observation in observations:
+            await state.apply(observation)
         await self._refresh(state)
-        is_first_write = state.is_new and observation.kind == "wrote"
+        is_first_write = state.is_new and observations[-1].kind == "wrote"
         if is_first_write and not context_threads(state.folded) and not state.problem:
             return "stored"  # a transcript without a call is no session yet, as in `status`
-        outcome = await self._save(observation, session, known)
+        outcome = await self._save(observations, session, known)
         if outcome == "stored":
             state.is_new = False
         return outcome
@@ -311,9 +358,13 @@ class Monitor:
         return state.readings(self._rules.overrides, self._settings(state))
 
     async def _save(
-        self, observation: Observation, session: MonitoredSession, known: Mapping[str, Reading]
+        self,
+        observations: Sequence[Observation],
+        session: MonitoredSession,
+        known: Mapping[str, Reading],
     ) -> Outcome:
         """Store what is new in one transaction."""
+        observation = observations[-1]
         state, settings = session.state, self._settings(session.state)
         snapshot = state.snapshot(settings)
         if session.is_unchanged(observation, snapshot):
@@ -341,12 +392,13 @@ class Monitor:
         if not writes and observation.kind != "pushed":
             session.mark_saved(snapshot)
             return "stored"  # without an effect, a duplicate does no harm
-        once = [] if observation.kind == "wrote" else [EventKey(observation.id, observation.at)]
+        keys = EventKeys(tuple(each.id for each in observations), observation.at)
+        once = [] if observation.kind == "wrote" else [keys]
         won = await session.write(self._store, [*once, *writes])
         if won is None:
             return "conflict"
         if once and not won[0]:
-            return "duplicate"
+            return "duplicate" if len(observations) == 1 else "conflict"
         session.stored.mark_stored(state, readings)
         state.replaces_telemetry = False
         for name, each in new_signals.items():
@@ -365,6 +417,12 @@ class Monitor:
         session.handoff_pending = True
         if transcript := _transcript_path(observation, session.state):
             self._handoffs.draft_after_compaction(session.state, transcript, observation.at)
+
+
+def _has_only_calls(observation: Observation) -> bool:
+    """Return whether a program reports calls, and nothing else."""
+    are_calls = all(isinstance(event, Call) for event in observation.events)
+    return observation.kind == "pushed" and are_calls
 
 
 def _handoff_moment(state: SessionState, stored: Sequence[ThreadRow], at: float) -> HandoffMoment:

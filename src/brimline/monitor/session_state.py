@@ -89,7 +89,6 @@ class SessionState:
         # A client with telemetry alone may be on a machine without hooks.
         is_silent = not from_hook and not observation.is_telemetry
         self.calls_without_hook = self.calls_without_hook + new_calls if is_silent else 0
-        self.cleared = False
         if observation.thread == MAIN:
             self._apply_event(observation)
         self.cycle = max(self.cycle, self._main.cycle)

@@ -101,13 +101,13 @@ class UseHandoff(msgspec.Struct, frozen=True):
     at: float
 
 
-class EventKey(msgspec.Struct, frozen=True):
-    """Record an event's key; has an effect the first time only.
+class EventKeys(msgspec.Struct, frozen=True):
+    """Record the keys of events, each another; has no effect if one of them is stored.
 
     A store may forget keys, but not the last 200,000.
     """
 
-    key: str
+    keys: tuple[str, ...]
     at: float
 
 
@@ -158,7 +158,7 @@ Write: TypeAlias = (
     | MoveMessage
     | PutHandoff
     | UseHandoff
-    | EventKey
+    | EventKeys
     | PutCursor
     | ExpectRevision
     | ClaimSession
@@ -175,7 +175,7 @@ class Store(Protocol):
     async def write(self, writes: Sequence[Write]) -> list[bool]:
         """Apply the writes in one transaction, in order; return for each if it had an effect.
 
-        An `EventKey` or an `ExpectRevision` without effect stops the list: the rest has no effect
+        `EventKeys` or an `ExpectRevision` without effect stops the list: the rest has no effect
         either. If this raises, none is stored. If the caller is cancelled, they may be stored or
         not.
         """
@@ -233,7 +233,9 @@ class Store(Protocol):
         """A session's documents, the last one first."""
         ...
 
-    async def has_event(self, key: str) -> bool: ...
+    async def known_events(self, keys: Sequence[str]) -> set[str]:
+        """Which of the events' keys are stored."""
+        ...
 
     async def cursor(self, name: str) -> int:
         """How far a reader has come; 0 if that is not stored."""
@@ -260,6 +262,6 @@ def apply_in_order(writes: Sequence[Write], apply: Callable[[Write], bool]) -> l
     effects = [False] * len(writes)
     for place, write in enumerate(writes):
         effects[place] = apply(write)
-        if isinstance(write, EventKey | ExpectRevision) and not effects[place]:
+        if isinstance(write, EventKeys | ExpectRevision) and not effects[place]:
             break
     return effects

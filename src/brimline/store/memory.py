@@ -10,7 +10,7 @@ from brimline.inbox import PENDING_STATES, Message
 from brimline.store.base import (
     CancelMessages,
     ClaimSession,
-    EventKey,
+    EventKeys,
     ExpectRevision,
     ForgetSessions,
     MarkMessage,
@@ -117,8 +117,8 @@ class MemoryStore:
     async def handoffs(self, session: str) -> list[HandoffRow]:
         return [row for row in reversed(self._handoffs.values()) if row.session == session]
 
-    async def has_event(self, key: str) -> bool:
-        return key in self._event_keys
+    async def known_events(self, keys: Sequence[str]) -> set[str]:
+        return self._event_keys.intersection(keys)
 
     async def cursor(self, name: str) -> int:
         return self._cursors.get(name, 0)
@@ -159,10 +159,10 @@ class MemoryStore:
                 if row is None or (row.used_at or 0.0) >= at:
                     return False
                 return self._put(self._handoffs, id, replace(row, used_at=at))
-            case EventKey(key):
-                is_new = key not in self._event_keys
-                self._event_keys.add(key)
-                return is_new
+            case EventKeys(keys):
+                are_new = self._event_keys.isdisjoint(keys)
+                self._event_keys.update(keys if are_new else ())
+                return are_new
             case PutCursor(name, position):
                 is_later = position > self._cursors.get(name, 0)
                 if is_later:

@@ -187,8 +187,8 @@ class MeteredStore:
     async def handoffs(self, session: str) -> list[HandoffRow]:
         return await self._timed(self._store.handoffs(session))
 
-    async def has_event(self, key: str) -> bool:
-        return await self._timed(self._store.has_event(key))
+    async def known_events(self, keys: Sequence[str]) -> set[str]:
+        return await self._timed(self._store.known_events(keys))
 
     async def cursor(self, name: str) -> int:
         return await self._timed(self._store.cursor(name))

@@ -11,9 +11,9 @@ ResultT = TypeVar("ResultT")
 async def handle_by_session(
     items: Iterable[ItemT],
     session_of: Callable[[ItemT], str],
-    handle: Callable[[ItemT], Awaitable[ResultT]],
+    handle: Callable[[list[ItemT]], Awaitable[list[ResultT]]],
 ) -> list[ResultT]:
-    """Handle the items of each session in order; return the results, grouped by session.
+    """Handle the items of each session, which are in order; return the results, by session.
 
     Sessions do not wait for each other: the store writes what waits in one transaction. If one
     fails, the others are handled, and its error is raised.
@@ -21,11 +21,7 @@ async def handle_by_session(
     groups: dict[str, list[ItemT]] = {}
     for item in items:
         groups.setdefault(session_of(item), []).append(item)
-
-    async def handle_group(group: list[ItemT]) -> list[ResultT]:
-        return [await handle(item) for item in group]
-
-    outcomes = await asyncio.gather(*map(handle_group, groups.values()), return_exceptions=True)
+    outcomes = await asyncio.gather(*map(handle, groups.values()), return_exceptions=True)
     results: list[ResultT] = []
     for outcome in outcomes:
         if isinstance(outcome, BaseException):

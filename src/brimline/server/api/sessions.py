@@ -221,19 +221,20 @@ class SessionRoutes:
         known = sum(reply.is_duplicate for reply in replies)
         return json_response(Taken(len(events) - known, known))
 
-    async def _push(self, new: NewEvent) -> Reply:
+    async def _push(self, events: list[NewEvent]) -> list[Reply]:
+        return await self._monitor.observe_all([self._observation(each) for each in events])
+
+    def _observation(self, new: NewEvent) -> Observation:
         at = plausible_time(new.event.at, self._clock())
-        return await self._monitor.observe(
-            Observation(
-                id=hash_id("event", new.session, new.id),
-                agent=new.agent,
-                session=new.session,
-                kind="pushed",
-                at=at,
-                project=new.project,
-                parent=new.parent,
-                events=(msgspec.structs.replace(new.event, at=at),),
-            )
+        return Observation(
+            id=hash_id("event", new.session, new.id),
+            agent=new.agent,
+            session=new.session,
+            kind="pushed",
+            at=at,
+            project=new.project,
+            parent=new.parent,
+            events=(msgspec.structs.replace(new.event, at=at),),
         )
 
 

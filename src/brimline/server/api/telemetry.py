@@ -21,7 +21,7 @@ from brimline.agents.telemetry import (
 from brimline.errors import InvalidUsage
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.signal_writes import hash_id
-from brimline.observations import Observation
+from brimline.observations import Observation, Reply
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import RequestRefused, plausible_time
 from brimline.server.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS
@@ -90,8 +90,8 @@ class TelemetryRoutes:
             return Response(error, refused.status, media_type=encoding.MEDIA)
         rejected = Rejected()
 
-        async def observe(item: tuple[Sender, FoundEvent]) -> None:
-            await self._observe(*item, rejected)
+        async def observe(items: list[tuple[Sender, FoundEvent]]) -> list[Reply]:
+            return await self._observe(items, rejected)
 
         found = read_all(exported, rejected)
         await handle_by_session(found, lambda item: item[1].reported.session, observe)
@@ -104,34 +104,38 @@ class TelemetryRoutes:
         if self._forwarder is not None:
             self._forwarder.put(request.url.path, request.headers, body)
 
-    async def _observe(self, sender: Sender, found: FoundEvent, rejected: Rejected) -> None:
-        reported = found.reported
-        if max(len(reported.session), len(reported.id)) > MAX_ID_CHARS:
-            rejected.add(f"an id has more than {MAX_ID_CHARS} characters")
-            return
-        known = self._monitor.state_of(reported.session) or await self._store.session(
-            reported.session
-        )
-        if known is not None and known.agent != sender.agent:
-            rejected.add(f"session {reported.session!r} belongs to another agent: {known.agent}")
-            return
-        event, at = reported.event, plausible_time(reported.event.at, self._monitor.now())
+    async def _observe(
+        self, items: Sequence[tuple[Sender, FoundEvent]], rejected: Rejected
+    ) -> list[Reply]:
+        """Process the events of one session; those of another agent than its own are rejected."""
+        session = items[0][1].reported.session
+        known = self._monitor.state_of(session) or await self._store.session(session)
+        agent = known.agent if known else items[0][0].agent
+        observations: list[Observation] = []
+        for sender, found in items:
+            if sender.agent == agent:
+                observations.append(self._observation(sender, found))
+            else:
+                rejected.add(f"session {session!r} belongs to another agent: {agent}")
+        return await self._monitor.observe_all(observations)
+
+    def _observation(self, sender: Sender, found: FoundEvent) -> Observation:
+        reported, event = found.reported, found.reported.event
+        at = plausible_time(event.at, self._monitor.now())
         if event.at is not None:
             event = msgspec.structs.replace(event, at=at)
-        await self._monitor.observe(
-            Observation(
-                id=hash_id("telemetry", reported.session, reported.id),
-                agent=sender.agent,
-                session=reported.session,
-                kind="pushed",
-                at=at,
-                host=sender.host,
-                version=sender.version,
-                events=(event,),
-                is_telemetry=True,
-                user=found.user,
-                team=sender.team,
-            )
+        return Observation(
+            id=hash_id("telemetry", reported.session, reported.id),
+            agent=sender.agent,
+            session=reported.session,
+            kind="pushed",
+            at=at,
+            host=sender.host,
+            version=sender.version,
+            events=(event,),
+            is_telemetry=True,
+            user=found.user,
+            team=sender.team,
         )
 
 
@@ -186,7 +190,10 @@ def read_events(
             continue
         user = _limited({**record.attributes, **telemetry.resource}, *USER_ATTRIBUTES)
         for event in events:
-            yield FoundEvent(event, user)
+            if max(len(event.session), len(event.id)) > MAX_ID_CHARS:
+                rejected.add(f"an id has more than {MAX_ID_CHARS} characters")
+            else:
+                yield FoundEvent(event, user)
 
 
 def _limited(fields: Attributes, *names: str) -> str | None:

@@ -10,7 +10,7 @@ from brimline.inbox import Message
 from brimline.store.base import (
     CancelMessages,
     ClaimSession,
-    EventKey,
+    EventKeys,
     ExpectRevision,
     ForgetSessions,
     MarkMessage,
@@ -33,7 +33,7 @@ MAX_EVENT_KEYS = 2_000_000  # of an organisation: older keys are deleted
 
 PRUNE_EVERY = 1_000  # keys that are deleted together
 
-_BARRIERS = frozenset({EventKey, ExpectRevision, ClaimSession, ForgetSessions})
+_BARRIERS = frozenset({EventKeys, ExpectRevision, ClaimSession, ForgetSessions})
 
 Operation: TypeAlias = tuple[str, tuple[Any, ...]]  # a statement and its values after `$1`
 
@@ -81,7 +81,7 @@ class WriteApplier:
         """Apply lists that begin with their gates: the gates of all, then the other writes."""
         effects = [[False] * len(writes) for writes in lists]
         places = [(n, place) for n, writes in enumerate(lists) for place in range(len(writes))]
-        for kind in (ExpectRevision, EventKey):
+        for kind in (ExpectRevision, EventKeys):
             gates = [(n, place) for n, place in places if isinstance(lists[n][place], kind)]
             won = await self._pass_gates([lists[n][place] for n, place in gates])
             for (n, place), effect in zip(gates, won, strict=True):
@@ -172,7 +172,7 @@ class WriteApplier:
         effects = [False] * len(gates)
         await self._run((_gate_operation(*gate) for gate in enumerate(gates)), effects)
         passed = [gate for gate, effect in zip(gates, effects, strict=True) if effect]
-        self._event_keys += sum(isinstance(gate, EventKey) for gate in passed)
+        self._event_keys += sum(len(each.keys) for each in passed if isinstance(each, EventKeys))
         return effects
 
     async def _claim(self, claim: ClaimSession) -> bool:
@@ -239,7 +239,7 @@ def _has_gates_first(writes: Sequence[Write], claimed: Container[str]) -> bool:
     The first gate is the revision. A claim of a claimed session has no effect.
     """
     gates = 0
-    for kind in (ExpectRevision, EventKey):
+    for kind in (ExpectRevision, EventKeys):
         gates += len(writes) > gates and isinstance(writes[gates], kind)
     return all(
         _barrier(write) is None
@@ -257,8 +257,8 @@ def _gate_operation(number: int, write: Write) -> Operation:
     match write:
         case ExpectRevision(session, revision):
             return sql.EXPECT_REVISION, (session, revision, number)
-        case EventKey(key, at):
-            return sql.INSERT_EVENT_KEY, (key, at, number)
+        case EventKeys(keys, at):
+            return sql.INSERT_EVENT_KEYS, ([sql.storable(key) for key in keys], at, number)
         case _:
             raise TypeError(write)
 

@@ -58,7 +58,7 @@ LAST_HANDOFFS = Query(
     "ORDER BY place DESC",
     HANDOFF_HEADS,
 )
-HAS_EVENT = "SELECT 1 FROM event_keys WHERE organisation = $1 AND key = $2"
+KNOWN_EVENTS = "SELECT key FROM event_keys WHERE organisation = $1 AND key = ANY($2::text[])"
 CURSOR = "SELECT position FROM cursors WHERE organisation = $1 AND name = $2"
 REVISION = "SELECT revision FROM revisions WHERE organisation = $1 AND session = $2"
 CHANGES = "SELECT mark, session FROM changes WHERE organisation = $1 AND mark > $2 ORDER BY mark"

@@ -136,7 +136,9 @@ ON CONFLICT (organisation, name) DO UPDATE SET position = excluded.position
 WHERE excluded.position > cursors.position
 RETURNING $4::int AS number, NULL::text AS session"""
 
-INSERT_EVENT_KEY = """INSERT INTO event_keys (organisation, key, at) VALUES ($1, $2, $3)
+INSERT_EVENT_KEYS = """INSERT INTO event_keys (organisation, key, at)
+SELECT $1::text, key, $3::float8 FROM unnest($2::text[]) AS key
+WHERE NOT EXISTS (SELECT FROM event_keys WHERE organisation = $1 AND key = ANY($2::text[]))
 ON CONFLICT (organisation, key) DO NOTHING RETURNING $4::int AS number, NULL AS session"""
 
 PRUNE_EVENT_KEYS = """DELETE FROM event_keys WHERE organisation = $1 AND place <= (

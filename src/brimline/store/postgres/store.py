@@ -118,8 +118,11 @@ class PostgresStore:
     async def handoffs(self, session: str) -> list[HandoffRow]:
         return await self._select(query.HANDOFFS, session)
 
-    async def has_event(self, key: str) -> bool:
-        return bool(await self._fetch(query.HAS_EVENT, sql.storable(key)))
+    async def known_events(self, keys: Sequence[str]) -> set[str]:
+        stored_keys = list(map(sql.storable, keys))
+        records = await self._fetch(query.KNOWN_EVENTS, stored_keys)
+        known = {record["key"] for record in records}
+        return {key for key, stored in zip(keys, stored_keys, strict=True) if stored in known}
 
     async def cursor(self, name: str) -> int:
         records = await self._fetch(query.CURSOR, sql.storable(name))
@@ -155,7 +158,7 @@ class PostgresStore:
     async def _select(self, query: Query[RowT], *values: str | float) -> list[RowT]:
         return query.rows(await self._fetch(query.text, *map(sql.storable, values)))
 
-    async def _fetch(self, text: str, *values: str | float) -> Sequence[Any]:
+    async def _fetch(self, text: str, *values: str | float | list[str]) -> Sequence[Any]:
         self._check_open()
         return await self._pool.fetch(text, self._organisation, *values)
 

@@ -7,7 +7,7 @@ from typing import Any
 from brimline.store.base import (
     CancelMessages,
     ClaimSession,
-    EventKey,
+    EventKeys,
     ExpectRevision,
     ForgetSessions,
     MarkMessage,
@@ -55,8 +55,8 @@ class WriteApplier:
 
     def _apply_one(self, write: Write) -> bool:
         match write:
-            case EventKey(key, at):
-                return self._record_event(key, at)
+            case EventKeys(keys, at):
+                return self._record_events(keys, at)
             case PutSession(row):
                 return self._put(sql.SESSIONS, sql.PUT_SESSION, row, row.id)
             case PutThread(row):
@@ -122,6 +122,13 @@ class WriteApplier:
             return False
         for message in write.messages:
             self._put(sql.MESSAGES, sql.INSERT_MESSAGE, message, message.session)
+        return True
+
+    def _record_events(self, keys: Sequence[str], at: float) -> bool:
+        for place, key in enumerate(keys):
+            if not self._record_event(key, at):
+                self._connection.executemany(sql.DELETE_EVENT_KEY, [(key,) for key in keys[:place]])
+                return False
         return True
 
     def _record_event(self, key: str, at: float) -> bool:

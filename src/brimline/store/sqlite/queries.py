@@ -1,6 +1,7 @@
 """The queries of the store, and the rows that they return."""
 
 import sqlite3
+from collections.abc import Sequence
 from typing import Generic
 
 from brimline.store.main_threads import SESSION_COLUMNS, select_main_threads
@@ -96,8 +97,9 @@ def calls_after(connection: sqlite3.Connection, session: str, mark: int) -> list
     return sql.CALLS.rows(connection.execute(_CALLS_AFTER, (session, mark)))
 
 
-def has_event(connection: sqlite3.Connection, key: str) -> bool:
-    return bool(connection.execute("SELECT 1 FROM once WHERE key = ?", (key,)).fetchall())
+def known_events(connection: sqlite3.Connection, keys: Sequence[str]) -> set[str]:
+    text = "SELECT 1 FROM once WHERE key = ?"
+    return {key for key in keys if connection.execute(text, (key,)).fetchone()}
 
 
 def revision(connection: sqlite3.Connection, session: str) -> int:

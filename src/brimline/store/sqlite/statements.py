@@ -86,6 +86,8 @@ USE_HANDOFF = "UPDATE handoffs SET used_at = ?1 WHERE id = ?2 AND coalesce(used_
 
 INSERT_EVENT_KEY = "INSERT INTO once (key, at) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
 
+DELETE_EVENT_KEY = "DELETE FROM once WHERE key = ?"
+
 PRUNE_EVENT_KEYS = "DELETE FROM once WHERE place <= ?"
 
 PUT_CURSOR = """INSERT INTO cursors (name, position) SELECT ?1, ?2 WHERE ?2 > 0

@@ -136,8 +136,8 @@ class SqliteStore:
     async def handoffs(self, session: str) -> list[HandoffRow]:
         return await self._read(query.HANDOFFS, session)
 
-    async def has_event(self, key: str) -> bool:
-        return await self._read(query.has_event, key)
+    async def known_events(self, keys: Sequence[str]) -> set[str]:
+        return await self._read(query.known_events, keys)
 
     async def cursor(self, name: str) -> int:
         return await self._read(query.cursor, name)

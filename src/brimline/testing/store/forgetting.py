@@ -1,7 +1,7 @@
 """Old sessions are deleted with everything that belongs to them, and nothing else."""
 
 from brimline.store.base import (
-    EventKey,
+    EventKeys,
     ForgetSessions,
     MarkMessage,
     PutCall,
@@ -124,10 +124,10 @@ async def message_order_grows_after_forgetting(store: Store) -> None:
 @check
 async def events_are_not_forgotten(store: Store) -> None:
     """An event of a forgotten session has no effect when it comes again."""
-    await store.write([EventKey("e", 1.0), *all_writes("old", 1.0), ForgetSessions(5.0)])
-    assert await store.write([EventKey("e", 9.0), *all_writes("old", 9.0)]) == [False] * 8
+    await store.write([EventKeys(("e",), 1.0), *all_writes("old", 1.0), ForgetSessions(5.0)])
+    assert await store.write([EventKeys(("e",), 9.0), *all_writes("old", 9.0)]) == [False] * 8
     assert await count_rows(store, "old") == NOTHING
-    assert await store.has_event("e") is True
+    assert await store.known_events(["e"]) == {"e"}
 
 
 @check

@@ -3,7 +3,7 @@
 import asyncio
 
 from brimline.store.base import (
-    EventKey,
+    EventKeys,
     ForgetSessions,
     MarkMessage,
     PutCompaction,
@@ -60,10 +60,11 @@ async def message_of_both_is_handed_out_once(one: Store, other: Store) -> None:
 async def event_of_both_has_an_effect_once(one: Store, other: Store) -> None:
     """An event that both write has an effect once, with the writes after it."""
     for place in range(ROUNDS):
-        writes = [EventKey(str(place), 1.0), QueueMessage(message(str(place)))]
+        writes = [EventKeys((str(place),), 1.0), QueueMessage(message(str(place)))]
         effects = await asyncio.gather(one.write(writes), other.write(writes))
         assert sorted(effects) == [[False, False], [True, True]]
-        assert await one.has_event(str(place)) is await other.has_event(str(place)) is True
+        for store in (one, other):
+            assert await store.known_events([str(place)]) == {str(place)}
     assert len(await other.messages()) == ROUNDS
 
 

@@ -2,7 +2,7 @@
 
 from brimline.store.base import (
     ClaimSession,
-    EventKey,
+    EventKeys,
     ExpectRevision,
     ForgetSessions,
     PutCall,
@@ -31,10 +31,10 @@ async def unexpected_revision_stops_its_list(store: Store) -> None:
     """If the revision is another, neither it nor what follows has an effect."""
     await store.write([ExpectRevision("s", 0)])
     for revision in (0, 2, 7):
-        writes = [ExpectRevision("s", revision), EventKey("e", 1.0), PutSession(session())]
+        writes = [ExpectRevision("s", revision), EventKeys(("e",), 1.0), PutSession(session())]
         assert await store.write(writes) == [False] * 3
     assert await store.write([ExpectRevision("new", 1), PutThread(thread(0, 1))]) == [False] * 2
-    assert not await store.has_event("e")
+    assert not await store.known_events(["e"])
     assert await store.sessions() == await store.threads() == []
     assert [await store.revision(id) for id in ("s", "new")] == [1, 0]
 
@@ -44,7 +44,7 @@ async def revisions_of_one_list_follow_each_other(store: Store) -> None:
     """What comes before a revision that is not expected has its effect."""
     writes = [
         ExpectRevision("s", 0),
-        EventKey("e", 1.0),
+        EventKeys(("e",), 1.0),
         PutSession(session()),
         ExpectRevision("s", 1),
         ExpectRevision("s", 1),
@@ -57,8 +57,8 @@ async def revisions_of_one_list_follow_each_other(store: Store) -> None:
 @check
 async def repeated_event_stops_its_list_after_the_revision(store: Store) -> None:
     """A repeated event advances the revision that its list expects, and nothing else."""
-    await store.write([EventKey("e", 1.0)])
-    writes = [ExpectRevision("s", 0), EventKey("e", 1.0), PutSession(session())]
+    await store.write([EventKeys(("e",), 1.0)])
+    writes = [ExpectRevision("s", 0), EventKeys(("e",), 1.0), PutSession(session())]
     assert await store.write(writes) == [True, False, False]
     assert await store.revision("s") == 1
 

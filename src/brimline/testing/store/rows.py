@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from brimline.store.base import (
-    EventKey,
+    EventKeys,
     ForgetSessions,
     PutCall,
     PutCursor,
@@ -182,28 +182,45 @@ async def last_use_of_a_handoff_is_stored(store: Store) -> None:
 @check
 async def repeated_event_stops_its_list(store: Store) -> None:
     """An event that is stored already has no effect, nor have the writes after it."""
-    first = [EventKey("e", 1.0), PutCall(call("a", 1))]
-    again = [PutCall(call("b", 2)), EventKey("e", 2.0), PutCall(call("c", 3)), EventKey("f", 2.0)]
+    first = [EventKeys(("e",), 1.0), PutCall(call("a", 1))]
+    again = [
+        PutCall(call("b", 2)),
+        EventKeys(("e",), 2.0),
+        PutCall(call("c", 3)),
+        EventKeys(("f",), 2.0),
+    ]
     assert await store.write(first) == [True, True]
     assert await store.write(again) == [True, False, False, False]
     assert [row.call for row in await store.calls("s")] == ["a", "b"]
-    assert await store.write([EventKey("f", 3.0)]) == [True]
+    assert await store.write([EventKeys(("f",), 3.0)]) == [True]
 
 
 @check
-async def has_event_is_true_once_stored(store: Store) -> None:
+async def events_are_known_once_stored(store: Store) -> None:
     """An event is known once it was written, but not if another one stopped its list."""
-    assert await store.has_event("e") is False
-    await store.write([EventKey("e", 1.0), PutSession(session())])
-    await store.write([PutCall(call("c", 1)), EventKey("e", 2.0), EventKey("after", 2.0)])
-    assert await store.has_event("e") is True
-    assert await store.has_event("after") is await store.has_event("E") is False
+    assert await store.known_events(["e"]) == set()
+    await store.write([EventKeys(("e",), 1.0), PutSession(session())])
+    await store.write([PutCall(call("c", 1)), EventKeys(("e",), 2.0), EventKeys(("after",), 2.0)])
+    assert await store.known_events(["after", "e", "E"]) == {"e"}
+    assert await store.known_events([]) == set()
+
+
+@check
+async def known_event_keeps_others_with_it_from_being_stored(store: Store) -> None:
+    """Of several events in one write all are stored, or none."""
+    await store.write([EventKeys(("b",), 1.0)])
+    assert (
+        await store.write([EventKeys(("a", "b", "c"), 2.0), PutCall(call("x", 1))]) == [False] * 2
+    )
+    assert await store.known_events(["a", "b", "c"]) == {"b"}
+    assert await store.write([EventKeys(("a", "c"), 3.0), PutCall(call("x", 1))]) == [True] * 2
+    assert await store.known_events(["a", "b", "c"]) == {"a", "b", "c"}
 
 
 @check
 async def event_has_an_effect_once_for_concurrent_writers(store: Store) -> None:
     """If many write the same event at the same time, one has an effect."""
-    lists = [[EventKey("e", 1.0), PutCall(call(f"c{place}", place))] for place in range(20)]
+    lists = [[EventKeys(("e",), 1.0), PutCall(call(f"c{place}", place))] for place in range(20)]
     effects = await asyncio.gather(*(store.write(writes) for writes in lists))
     assert sorted(effects) == [[False, False]] * 19 + [[True, True]]
     assert len(await store.calls("s")) == 1
@@ -224,7 +241,7 @@ async def reading_sees_what_was_written(store: Store) -> None:
 async def changes_since_a_mark(store: Store) -> None:
     """Each session that changed since a mark is listed once, in the order of its last change."""
     for id in ("a", "b", "a"):
-        await store.write([PutSession(session(id)), PutThread(thread(0, 0)), EventKey(id, 1.0)])
+        await store.write([PutSession(session(id)), PutThread(thread(0, 0)), EventKeys((id,), 1.0)])
         await store.write([PutHandoff(handoff(f"{id} {len(await store.changes())}", id))])
     changes = await store.changes()
     assert [id for _, id in changes] == ["s", "b", "a"]
