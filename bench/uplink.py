@@ -6,6 +6,7 @@ import socket
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -21,13 +22,16 @@ from postgres_server import execute, local_server  # noqa: E402
 from uplink.test_processes import LinkedDaemon  # noqa: E402
 
 MAX_WAIT_S = 600.0
+DAY_S = 86_400.0
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--sessions", type=int, default=200)
-    parser.add_argument("--away", type=float, default=45.0, help="seconds without the server")
+    parser.add_argument(
+        "--away", type=float, default=45.0, help="seconds that the daemon runs without it"
+    )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder, local_server() as postgres:
         measure(Path(folder), postgres.url, options.calls, options.sessions, options.away)
@@ -69,26 +73,30 @@ def measure(folder: Path, database: str, calls: int, sessions: int, away_s: floa
 
 
 async def _fill(path: Path, calls: int, sessions: int) -> None:
-    """Store sessions as the monitor does: a transaction for each call would only take longer."""
+    """Store the sessions of the last 24 hours, one after the other, as the monitor does.
+
+    A transaction for each call would only take longer.
+    """
     path.parent.mkdir(parents=True, mode=0o700)
     store = await SqliteStore.open(path)
-    now = time.time()
+    begin = time.time() - DAY_S
     for number in range(sessions):
-        session = f"session-{number}"
-        main_thread = ThreadRow(session, "main", 0, calls, "hook", "measured", now, 9, calls=calls)
-        writes: list[Write] = [
-            PutSession(SessionRow(session, "claude", now, "host", "/home/ada/shop", "sonnet")),
-            PutThread(main_thread),
-        ]
-        writes += [
-            PutCall(
-                CallRow(session, "main", f"msg_{number:05}{seq:015x}", seq, 0, 10, 20_000 + seq,
-                        900 + seq % 700, 300 + seq % 90, "claude-sonnet-4-5", now + seq, 0, 0.01)
-            )
-            for seq in range(calls)
-        ]  # fmt: skip
-        await store.write(writes)
+        times = [begin + DAY_S * (number + seq / calls) / sessions for seq in range(calls)]
+        await store.write(list(_session_writes(number, times)))
     await store.close()
+
+
+def _session_writes(number: int, times: list[float]) -> Iterator[Write]:
+    session, calls, last_at = f"session-{number}", len(times), times[-1]
+    yield PutSession(SessionRow(session, "claude", last_at, "host", "/home/ada/shop", "sonnet"))
+    yield PutThread(
+        ThreadRow(session, "main", 0, calls, "hook", "measured", last_at, 9, calls=calls)
+    )
+    for seq, at in enumerate(times):
+        yield PutCall(
+            CallRow(session, "main", f"msg_{number:05}{seq:015x}", seq, 0, 10, 20_000 + seq,
+                    900 + seq % 700, 300 + seq % 90, "claude-sonnet-4-5", at, 0, 0.01)
+        )  # fmt: skip
 
 
 def _check(database: str, calls: int, sessions: int) -> None:
