@@ -112,6 +112,7 @@ async def ask(
 ) -> FleetReply:
     """Send a request to an application in this process, as if it came from an address."""
     sent: list[dict[str, Any]] = []
+    ended = asyncio.Event()
     bodies = iter([_encode(body) or b""])
     plain, _, query = path.partition("?")
     scope = {
@@ -133,11 +134,14 @@ async def ask(
     async def receive() -> dict[str, Any]:
         piece = next(bodies, None)
         if piece is None:
-            await asyncio.sleep(MAX_WAIT_S)  # the client stays
+            await ended.wait()  # the client stays until then
+            return {"type": "http.disconnect"}
         return {"type": "http.request", "body": piece, "more_body": False}
 
     async def send(message: Any) -> None:
         sent.append(message)
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            ended.set()
 
     await app(scope, cast("Any", receive), send)
     found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}

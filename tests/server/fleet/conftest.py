@@ -25,10 +25,12 @@ class Fleet:
         self.database = self.run(PostgresDatabase.open(url))
         self.app = self.create_app(Settings())
 
-    def create_app(self, settings: Settings, is_behind_proxy: bool = True) -> FleetApp:
-        """Return an application; it is stopping, so that its streams end."""
+    def create_app(
+        self, settings: Settings, is_behind_proxy: bool = True, is_stopping: bool = True
+    ) -> FleetApp:
+        """Return an application; by default it is stopping, so that its streams end."""
         address = ListenAddress("127.0.0.1", 443, is_behind_proxy=is_behind_proxy)
-        return FleetApp(self.database, settings, address, lambda: True)
+        return FleetApp(self.database, settings, address, lambda: is_stopping)
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
         return self._runner.run(work)

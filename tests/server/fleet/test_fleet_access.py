@@ -1,5 +1,6 @@
 """Who may do what on a fleet's server."""
 
+import asyncio
 import time
 from typing import Any
 
@@ -15,7 +16,7 @@ from brimline.server.fleet.tokens import LOOKUP_LIFETIME_S, PREFIX, TokenLookup,
 from brimline.settings import Settings
 from brimline.store.base import PutHandoff, PutSession, QueueMessage
 from brimline.store.rows import HandoffRow, SessionRow
-from fleet_server import ALL_SCOPES
+from fleet_server import ALL_SCOPES, FleetReply, ask
 
 from .conftest import OWN_PAGE, Fleet
 
@@ -164,6 +165,24 @@ def test_revoked_token_is_refused_as_soon_as_its_lookup_is_old(fleet: Fleet) -> 
     reply = fleet.ask("GET", "/v1/sessions", text)
     assert (reply.status, reply.json["error"]) == (401, "the token 'lost laptop' was revoked")
     assert fleet.ask("GET", "/", text).status == 401
+
+
+def test_stream_ends_with_its_token(fleet: Fleet) -> None:
+    """What changes after that is not sent; a revoked token is refused by the same check."""
+    app, other = fleet.create_app(Settings(), is_stopping=False), fleet.token("streamed")
+    token = fleet.token("streamed", expires_at=time.time() + 1.2)
+
+    async def watch() -> FleetReply:
+        stream = asyncio.create_task(ask(app, "GET", "/v1/stream", token))
+        for number in range(100):
+            await ask(app, "POST", "/v1/events", other, call_event(f"call-{number}"))
+            if (await asyncio.wait([stream], timeout=0.1))[0]:
+                break
+        return await asyncio.wait_for(stream, 1.0)
+
+    streamed = fleet.run(watch())
+    assert (streamed.status, b"model-call-" in streamed.body) == (200, True)
+    assert fleet.ask("GET", "/v1/stream", token, app=app).status == 401
 
 
 def test_address_that_tries_unknown_tokens_has_to_wait_but_known_tokens_have_not(

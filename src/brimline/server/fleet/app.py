@@ -15,6 +15,7 @@ from brimline._version import __version__
 from brimline.errors import BrimlineError
 from brimline.server.api.app import ERROR_HANDLERS
 from brimline.server.api.identity import set_identity
+from brimline.server.api.load_limit import STREAMS
 from brimline.server.api.middleware import BodyLimit, pass_on
 from brimline.server.api.responses import (
     RETRY_HINT,
@@ -88,7 +89,33 @@ class FleetApp:
         set_identity(scope, identity)
         counted = self._limit.count_body(identity.key, receive)
         app = self.organisations.get(identity.organisation).app
+        if scope["path"] in STREAMS:
+            send = self._while_valid(scope, send)
         await pass_on(app, scope, counted, send)
+
+    def _while_valid(self, scope: Scope, send: Send) -> Send:
+        """Return `send` that ends a stream as soon as its token is revoked or has expired."""
+        has_ended = False
+
+        async def send_if_valid(message: Message) -> None:
+            nonlocal has_ended
+            if has_ended:
+                return
+            if message["type"] == "http.response.body" and not await self._is_valid(scope):
+                has_ended = True
+                message = {"type": "http.response.body", "body": b"", "more_body": False}
+            await send(message)
+
+        return send_if_valid
+
+    async def _is_valid(self, scope: Scope) -> bool:
+        try:
+            await self._authenticator.identify(scope)
+        except RequestRefused:
+            return False
+        except StoreFailed:
+            pass  # nothing new can be read either
+        return True
 
     async def _refuse(self, request: Request, error: Exception) -> Response:
         """Return the response to an error before the request is passed on.
