@@ -11,16 +11,19 @@ from brimline.network_settings import FleetSettings
 from brimline.server.api.identity import AccessScope
 from brimline.server.api.openapi import Endpoint, build_document
 from brimline.server.api.responses import RequestRefused
+from brimline.server.fleet.authentication import Authenticator
 from brimline.server.fleet.organisations import FLEET_ENDPOINTS
 from brimline.server.fleet.tokens import LOOKUP_LIFETIME_S, PREFIX, TokenLookup, hash_token
 from brimline.settings import Settings
 from brimline.store.base import PutHandoff, PutSession, QueueMessage
 from brimline.store.rows import HandoffRow, SessionRow
 from fleet_server import ALL_SCOPES, FleetReply, ask
+from postgres_server import execute
 
 from .conftest import OWN_PAGE, Fleet
 
 PEER = "203.0.113.9"
+UNKNOWN = f"{PREFIX}{'a' * 43}"
 SECRET = "of-acme-only"
 SESSION, MESSAGE = f"session-{SECRET}", f"message-{SECRET}"
 
@@ -201,6 +204,41 @@ def test_address_that_tries_unknown_tokens_has_to_wait_but_known_tokens_have_not
     assert fleet.run(lookup.find(new, "203.0.113.7")) is not None
 
 
+@pytest.mark.parametrize("is_behind_proxy", [True, False])
+def test_client_of_a_proxy_that_tries_unknown_tokens_does_not_lock_out_others(
+    fleet: Fleet, is_behind_proxy: bool
+) -> None:
+    """All have the proxy's address; what it adds to the header comes last."""
+    lookup = TokenLookup(fleet.database.tokens, unknown_per_minute=2)
+    authenticator = Authenticator(lookup, FleetSettings(), "cookie", is_behind_proxy)
+
+    def show(token: str, forwarded_for: str) -> bool:
+        headers = [(b"x-forwarded-for", forwarded_for.encode())]
+        scope = {"client": (PEER, 50_000), "headers": headers}
+        return fleet.run(authenticator.find_token(token, scope)) is not None
+
+    for _ in range(2):
+        assert not show(UNKNOWN, "198.51.100.2, 198.51.100.1")
+    with pytest.raises(RequestRefused, match="too many unknown tokens"):
+        show(fleet.token(), "198.51.100.1")
+    if is_behind_proxy:
+        assert show(fleet.token(), "198.51.100.2")
+    else:  # anyone can send the header
+        with pytest.raises(RequestRefused, match="too many unknown tokens"):
+            show(fleet.token(), "198.51.100.2")
+
+
+def test_database_that_cannot_be_written_to_is_still_shown(fleet: Fleet) -> None:
+    body = "BEGIN RAISE disk_full; END"
+    refuse = f"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS '{body}'"
+    trigger = "CREATE TRIGGER refuse BEFORE UPDATE ON tokens EXECUTE FUNCTION refuse()"
+    execute(fleet.url, refuse, trigger)
+    try:
+        assert fleet.ask("GET", "/v1/sessions", fleet.token()).status == 200
+    finally:
+        execute(fleet.url, "DROP FUNCTION refuse CASCADE")
+
+
 def test_token_is_stored_as_its_hash_with_the_time_of_its_last_use(fleet: Fleet) -> None:
     text = fleet.token("hashed")
     assert fleet.ask("GET", "/v1/identity", text).status == 200
@@ -236,7 +274,8 @@ def test_message_is_from_whoever_sends_it_and_audited(fleet: Fleet, acme: str) -
     ]
     before = entries[0]["place"]
     assert fleet.ask("GET", f"/v1/audit?limit=2&before={before}", token).json == entries[1:]
-    assert fleet.ask("GET", "/v1/audit?limit=x", token).status == 422
+    for limit in ("x", "0", "9" * 5_000):
+        assert fleet.ask("GET", f"/v1/audit?limit={limit}", token).status == 422
 
 
 def test_session_that_no_machine_reports_gets_no_messages(fleet: Fleet) -> None:

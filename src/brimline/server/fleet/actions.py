@@ -22,6 +22,7 @@ from brimline.store.rows import HandoffRow, SessionRow
 ID_BYTES = 16
 MAX_ENTRIES = 1_000
 DEFAULT_ENTRIES = 100
+MAX_DIGITS = 18  # fits into an integer of the database
 
 NOT_TYPED = "a server cannot type into a pane"
 NO_MACHINE_HINT = (
@@ -123,6 +124,6 @@ def _read_number(request: Request, name: str) -> int | None:
     text = request.query_params.get(name)
     if text is None:
         return None
-    if not text.isdecimal() or not 0 < int(text) < 1 << 63:
+    if len(text) > MAX_DIGITS or not text.isdecimal() or int(text) == 0:
         raise RequestRefused(422, f"query, {name}: expected a number above 0: got {text!r}")
     return int(text)

@@ -58,7 +58,9 @@ class FleetApp:
     ) -> None:
         cookie = Cookie.of_server(address.port, address.is_secure)
         tokens = TokenLookup(database.tokens)
-        self._authenticator = Authenticator(tokens, settings.fleet, cookie.name)
+        self._authenticator = Authenticator(
+            tokens, settings.fleet, cookie.name, address.is_behind_proxy
+        )
         self._limit = RateLimit(settings.fleet)
         self._log = RateLimitedLog()
         sign_in = SignIn(database.tokens, tokens, self._authenticator, cookie)

@@ -18,6 +18,7 @@ from brimline.store.postgres.tokens import TokenRow
 PAGE = "/"
 SAFE_METHODS = ("GET", "HEAD")
 MAX_USER_CHARS = 200
+FORWARDED_FOR, MAX_ADDRESS_CHARS = b"x-forwarded-for", 64
 
 TOKEN_HINT = (
     "Send `Authorization: Bearer TOKEN`; `brimline token create` makes a token. In a browser, "
@@ -39,9 +40,11 @@ class Authenticator:
         tokens: TokenLookup,
         settings: FleetSettings,
         cookie_name: str,
+        is_behind_proxy: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._tokens, self._cookie_name, self._clock = tokens, cookie_name, clock
+        self._is_behind_proxy = is_behind_proxy
         self._settings = settings
         self._header = (settings.proxy_user_header or "").lower().encode()
         self._proxies = [ipaddress.ip_network(each, False) for each in settings.trusted_proxies]
@@ -68,8 +71,19 @@ class Authenticator:
         """Return the token in our cookie."""
         return find_cookie(headers.get(b"cookie"), self._cookie_name)
 
+    async def find_token(self, text: str, scope: Scope, is_fresh: bool = False) -> TokenRow | None:
+        """Return a token that a request shows, as `TokenLookup.find` does."""
+        sender = peer_of(scope)
+        if self._is_behind_proxy:
+            # The proxy has many clients, and adds the address of each. Without the proxy anyone can
+            # claim any address: only the limit of unknown tokens depends on it.
+            forwarded = [value for name, value in scope["headers"] if name == FORWARDED_FOR]
+            claimed = forwarded[-1].rpartition(b",")[2].strip() if forwarded else b""
+            sender = claimed[:MAX_ADDRESS_CHARS].decode("latin-1") or sender
+        return await self._tokens.find(text, sender, is_fresh)
+
     async def _valid_token(self, text: str, scope: Scope) -> TokenRow:
-        row = await self._tokens.find(text, peer_of(scope))
+        row = await self.find_token(text, scope)
         check_valid(row, self._clock())
         assert row is not None
         return row

@@ -13,13 +13,7 @@ from starlette.routing import Route
 from brimline.server.api.identity import AccessScope
 from brimline.server.api.responses import RequestRefused
 from brimline.server.api.static import SIGN_IN_HEADERS, plain_page
-from brimline.server.fleet.authentication import (
-    PAGE,
-    Authenticator,
-    check_valid,
-    is_same_origin,
-    peer_of,
-)
+from brimline.server.fleet.authentication import PAGE, Authenticator, check_valid, is_same_origin
 from brimline.server.fleet.tokens import TokenLookup, create_token
 from brimline.store.postgres.tokens import TokenTable
 
@@ -85,7 +79,7 @@ class SignIn:
         _check_own_page(request)
         form = parse_qs((await request.body()).decode("latin-1"))
         text, now = form.get("token", [""])[0].strip(), self._clock()
-        row = await self._tokens.find(text, peer_of(request.scope), is_fresh=True)
+        row = await self._authenticator.find_token(text, request.scope, is_fresh=True)
         try:
             check_valid(row, now)
         except RequestRefused as refused:
@@ -103,7 +97,7 @@ class SignIn:
     async def _sign_out(self, request: Request) -> Response:
         _check_own_page(request)
         text = self._authenticator.cookie(dict(request.scope["headers"])) or ""
-        row = await self._tokens.find(text, peer_of(request.scope), is_fresh=True)
+        row = await self._authenticator.find_token(text, request.scope, is_fresh=True)
         if row is not None and row.parent is not None:
             await self._table.revoke(row.organisation, row.id, self._clock())
             self._tokens.forget(text)

@@ -9,6 +9,8 @@ from hashlib import sha256
 from brimline.bounded_dict import BoundedDict
 from brimline.server.api.identity import AccessScope
 from brimline.server.fleet.rate_limit import Allowance, too_many
+from brimline.server.retry import RateLimitedLog
+from brimline.store.failures import StoreFailed
 from brimline.store.postgres.tokens import TokenRow, TokenTable
 
 PREFIX = "brim_"
@@ -64,6 +66,7 @@ class TokenLookup:
         self._table, self._clock = table, clock
         self._lookups = BoundedDict[str, tuple[float, TokenRow]](MAX_LOOKUPS)
         self._unknown = Allowance(unknown_per_minute)
+        self._log = RateLimitedLog()
 
     async def find(self, text: str, peer: str, is_fresh: bool = False) -> TokenRow | None:
         """Return a token, valid or not, that an address shows; None if it is unknown.
@@ -84,8 +87,15 @@ class TokenLookup:
             return None
         self._lookups[hash] = now, row
         if row.is_valid(now):
-            await self._table.touch(row.organisation, row.id, now)
+            await self._touch(row, now)
         return row
+
+    async def _touch(self, row: TokenRow, now: float) -> None:
+        """Record the use of a token; a database that cannot be written to can still be read."""
+        try:
+            await self._table.touch(row.organisation, row.id, now)
+        except StoreFailed as error:
+            self._log.warn("cannot store when tokens were used", error)
 
     def forget(self, text: str) -> None:
         """Ask the database about a token when it is shown next."""
