@@ -57,7 +57,7 @@ def all_kinds(session: str) -> list[Write]:
     """One write of each kind that adds something to a session."""
     return [
         EventKeys(("event",), 1.0),
-        PutSession(SessionRow(session, "claude", 1.0)),
+        PutSession(SessionRow(session, "claude", 1.0, machine="machine")),
         PutThread(ThreadRow(session, "main", 0, 1, "hook", "measured")),
         call(session),
         PutCompaction(CompactionRow(session, "main", 0)),
@@ -84,6 +84,7 @@ async def everything(store: Store, session: str) -> list[object]:
         await store.messages(session),
         await store.pending_messages(),
         await store.pending_messages(session),
+        *await store.machine_deliveries("machine", 0.0),
         await store.last_handoffs(),
         await store.last_handoffs(session),
         await store.handoffs(session),
@@ -359,6 +360,18 @@ def test_refused_value_fails_only_its_own_list(database: str) -> None:
     asyncio.run(run())
 
 
+def test_error_of_a_shared_query_reaches_all_who_wait_for_it(database: str) -> None:
+    async def run() -> None:
+        async with opened(database, "o") as [store]:
+            await store.write([PutSession(SessionRow("s", "claude", 1.0, machine="m"))])
+            await asyncio.to_thread(execute, database, "DROP TABLE handoffs")
+            asked = (store.machine_deliveries(machine, 0.0) for machine in ("m", "n"))
+            outcomes = await asyncio.gather(*asked, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [StoreFailed, StoreFailed]
+
+    asyncio.run(run())
+
+
 def test_nul_in_a_text_is_replaced(database: str) -> None:
     """PostgreSQL cannot store it; a text with one is neither refused nor lost."""
 
@@ -454,6 +467,8 @@ def test_closed_store_is_an_error(database: str) -> None:
                 await store.write([call("s")])
             with pytest.raises(StoreFailed, match="closed"):
                 await store.sessions()
+            with pytest.raises(StoreFailed, match="closed"):
+                await store.machine_deliveries("machine", 0.0)
 
     asyncio.run(run())
 

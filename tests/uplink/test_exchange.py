@@ -325,11 +325,13 @@ def test_message_waits_for_one_that_another_replica_hands_out_meanwhile(path: Pa
     """Both replicas had read the messages before either handed them out."""
 
     class SlowStore(MemoryStore):
-        async def machine_messages(self, machine: str) -> list[Message]:
-            messages = await super().machine_messages(machine)
+        async def machine_deliveries(
+            self, machine: str, since: float
+        ) -> tuple[list[Message], list[HandoffRow]]:
+            messages, handoffs = await super().machine_deliveries(machine, since)
             if messages:
                 await self.write([MarkMessage("first", "handed", ("queued",), 1_000_000.0)])
-            return messages
+            return messages, handoffs
 
     async def use(machine: Machine) -> None:
         machine.server = server = SlowStore()

@@ -217,12 +217,13 @@ class Store(Protocol):
         """Messages that are queued, or handed and not known to be delivered, in their order."""
         ...
 
-    async def machine_messages(self, machine: str) -> list[Message]:
-        """Pending messages of the sessions that a machine reports, in their order."""
-        ...
+    async def machine_deliveries(
+        self, machine: str, since: float
+    ) -> tuple[list[Message], list[HandoffRow]]:
+        """What waits for the sessions that a machine reports, each in its order.
 
-    async def machine_handoffs(self, machine: str, since: float) -> list[HandoffRow]:
-        """Unused documents of a machine's sessions that have a text and are not older, in order."""
+        Pending messages, and unused documents that have a text and are not older than `since`.
+        """
         ...
 
     async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:

@@ -98,12 +98,13 @@ class MemoryStore:
     async def pending_messages(self, session: str | None = None) -> list[Message]:
         return [row for row in await self.messages(session) if row.state in PENDING_STATES]
 
-    async def machine_messages(self, machine: str) -> list[Message]:
-        return [row for row in await self.pending_messages() if self._is_of(row, machine)]
-
-    async def machine_handoffs(self, machine: str, since: float) -> list[HandoffRow]:
+    async def machine_deliveries(
+        self, machine: str, since: float
+    ) -> tuple[list[Message], list[HandoffRow]]:
+        messages = [row for row in await self.pending_messages() if self._is_of(row, machine)]
         rows = [row for row in self._handoffs.values() if self._is_of(row, machine)]
-        return [row for row in rows if row.text and row.used_at is None and row.at >= since]
+        unused = [row for row in rows if row.text and row.used_at is None and row.at >= since]
+        return messages, unused
 
     def _is_of(self, row: Message | HandoffRow, machine: str) -> bool:
         session = self._sessions.get(row.session)

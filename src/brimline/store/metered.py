@@ -175,11 +175,10 @@ class MeteredStore:
     async def pending_messages(self, session: str | None = None) -> list[Message]:
         return await self._timed(self._store.pending_messages(session))
 
-    async def machine_messages(self, machine: str) -> list[Message]:
-        return await self._timed(self._store.machine_messages(machine))
-
-    async def machine_handoffs(self, machine: str, since: float) -> list[HandoffRow]:
-        return await self._timed(self._store.machine_handoffs(machine, since))
+    async def machine_deliveries(
+        self, machine: str, since: float
+    ) -> tuple[list[Message], list[HandoffRow]]:
+        return await self._timed(self._store.machine_deliveries(machine, since))
 
     async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
         return await self._timed(self._store.last_handoffs(session))

@@ -76,9 +76,11 @@ class UplinkRoutes:
         await self._store.write(
             [MarkMessage(id, "delivered", PENDING_STATES, now) for id in batch.delivered]
         )
-        messages, cancelled = await self._take_messages(batch, now)
-        documents = await self._find_documents(batch, now)
-        return UplinkReply(messages, documents, cancelled, refused)
+        stored, handoffs = await self._store.machine_deliveries(
+            batch.machine, now - DOCUMENT_LIFETIME_S
+        )
+        messages, cancelled = await self._take_messages(stored, batch, now)
+        return UplinkReply(messages, _new_documents(handoffs, batch), cancelled, refused)
 
     async def _store_sessions(self, batch: UplinkBatch, now: float) -> dict[str, str]:
         """Store each session in one list of writes; return why some were refused."""
@@ -97,7 +99,7 @@ class UplinkRoutes:
         return refused
 
     async def _take_messages(
-        self, batch: UplinkBatch, now: float
+        self, stored: list[Message], batch: UplinkBatch, now: float
     ) -> tuple[list[UplinkMessage], list[str]]:
         """Hand out the messages that people sent to the machine's sessions.
 
@@ -105,7 +107,6 @@ class UplinkRoutes:
         then no later message of the same session is. Also return which of those it holds are no
         longer pending.
         """
-        stored = await self._store.machine_messages(batch.machine)
         pending = [each for each in stored if with_expiry(each, now).state in PENDING_STATES]
         held, waiting = set(batch.held), {each.id for each in pending}
         lines: dict[str, list[Message]] = {}
@@ -119,15 +120,6 @@ class UplinkRoutes:
         taken = {each.session for each, is_ours in zip(due, won, strict=True) if not is_ours}
         messages = [_message(each, now) for each in due if each.session not in taken]
         return messages, [id for id in batch.held if id not in waiting]
-
-    async def _find_documents(self, batch: UplinkBatch, now: float) -> list[UplinkDocument]:
-        since = now - DOCUMENT_LIFETIME_S
-        rows = await self._store.machine_handoffs(batch.machine, since)
-        new = next((row for row in rows if row.id not in batch.documents), None)
-        if new is None:
-            return []
-        # One at a time: a reply has a limited size, and a document up to 256 KiB.
-        return [UplinkDocument(new.id, new.session, new.text, new.author, new.path)]
 
 
 def session_writes(session: UplinkSession, batch: UplinkBatch, now: float) -> Iterator[Write]:
@@ -214,6 +206,15 @@ def _message(message: Message, now: float) -> UplinkMessage:
         blocks_stop=message.blocks_stop,
         expires_in_s=None if message.expires is None else message.expires - now,
     )
+
+
+def _new_documents(handoffs: list[HandoffRow], batch: UplinkBatch) -> list[UplinkDocument]:
+    """Return the first document that the machine does not have.
+
+    One at a time: a reply has a limited size, and a document up to 256 KiB.
+    """
+    new = [row for row in handoffs if row.id not in batch.documents][:1]
+    return [UplinkDocument(row.id, row.session, row.text, row.author, row.path) for row in new]
 
 
 def _first_that_fit(messages: list[Message]) -> list[Message]:

@@ -266,6 +266,10 @@ _SECOND: Step = (
     """,
     "CREATE INDEX signals_by_place ON signals (organisation, place)",
     "CREATE INDEX sessions_by_machine ON sessions (organisation, machine)",
+    """
+    CREATE INDEX unused_handoffs ON handoffs (organisation, session)
+    WHERE text <> '' AND used_at IS NULL
+    """,
     "ALTER TABLE threads ADD COLUMN calls_left BIGINT",
     # The fleet view: what each session cost in an hour.
     f"""

@@ -50,6 +50,17 @@ MACHINE_MESSAGES = Query(
 MACHINE_HANDOFFS = Query(
     sql.HANDOFFS, f"{_OF_MACHINE} AND text <> '' AND used_at IS NULL AND at >= $3", "ORDER BY place"
 )
+# Which of several machines have any of these: the number of each, as it was asked for.
+MACHINES_WITH_DELIVERIES = """WITH pending AS (
+    SELECT session, 'infinity'::float8 AS at FROM messages
+    WHERE organisation = $1 AND state IN ('queued', 'handed')
+    UNION ALL
+    SELECT session, at FROM handoffs WHERE organisation = $1 AND text <> '' AND used_at IS NULL
+)
+SELECT DISTINCT asked.number
+FROM unnest($2::text[], $3::float8[]) WITH ORDINALITY AS asked (machine, since, number)
+JOIN sessions ON organisation = $1 AND sessions.machine = asked.machine
+JOIN pending ON pending.session = sessions.id AND pending.at >= asked.since"""
 HANDOFFS = Query(sql.HANDOFFS, "session = $2", "ORDER BY place DESC")
 LAST_HANDOFF = Query(sql.HANDOFFS, "session = $2", "ORDER BY place DESC LIMIT 1", HANDOFF_HEADS)
 LAST_HANDOFFS = Query(

@@ -1,6 +1,5 @@
 """The store in PostgreSQL: a pool of connections, of which one at a time writes."""
 
-import asyncio
 import datetime
 import logging
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from brimline.store.postgres.apply import WriteApplier, create_partition, drop_u
 from brimline.store.postgres.migrations import Connection
 from brimline.store.postgres.pool import DATABASE_ERRORS, INVALID_VALUE_ERRORS, ConnectionPool
 from brimline.store.postgres.queries import Query, SessionQuery
+from brimline.store.postgres.shared_batches import SharedBatches
 from brimline.store.postgres.statements import RowT
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 
@@ -24,7 +24,6 @@ MAX_BATCH = 256  # lists of writes in one transaction
 LOGGER = logging.getLogger("brimline.store")
 
 _Outcome: TypeAlias = list[bool] | Exception
-_Waiting: TypeAlias = tuple[Sequence[Write], asyncio.Future[list[bool]]]
 
 
 class PostgresStore:
@@ -38,8 +37,8 @@ class PostgresStore:
     ) -> None:
         self._pool, self._organisation = pool, organisation
         self._owns_connections = owns_connections  # `close` closes them
-        self._waiting: list[_Waiting] = []
-        self._writing: asyncio.Task[None] | None = None
+        self._writes = SharedBatches(self._outcomes, MAX_BATCH)
+        self._deliveries = SharedBatches(self._have_deliveries, MAX_BATCH)
         self._day: datetime.date | None = None  # its partition of calls exists
         self._open = True
 
@@ -57,13 +56,7 @@ class PostgresStore:
         If the connection is lost during the commit, this raises, and they may be stored or not.
         """
         self._check_open()
-        if not writes:
-            return []
-        future: asyncio.Future[list[bool]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((writes, future))
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write_waiting())
-        return await future
+        return await self._writes.submit(writes) if writes else []
 
     async def sessions(self) -> list[SessionRow]:
         return await self._select(query.SESSIONS)
@@ -104,11 +97,15 @@ class PostgresStore:
     async def pending_messages(self, session: str | None = None) -> list[Message]:
         return await self._select_of(query.PENDING_MESSAGES, session)
 
-    async def machine_messages(self, machine: str) -> list[Message]:
-        return await self._select(query.MACHINE_MESSAGES, machine)
-
-    async def machine_handoffs(self, machine: str, since: float) -> list[HandoffRow]:
-        return await self._select(query.MACHINE_HANDOFFS, machine, since)
+    async def machine_deliveries(
+        self, machine: str, since: float
+    ) -> tuple[list[Message], list[HandoffRow]]:
+        """As in the protocol; machines that ask at once share the query that finds out for whom."""
+        self._check_open()
+        if not await self._deliveries.submit((sql.storable(machine), since)):
+            return [], []
+        messages = await self._select(query.MACHINE_MESSAGES, machine)
+        return messages, await self._select(query.MACHINE_HANDOFFS, machine, since)
 
     async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
         if session is None:
@@ -145,8 +142,8 @@ class PostgresStore:
         if not self._open:
             return
         self._open = False
-        if self._writing is not None:
-            await self._writing
+        await self._writes.finish()
+        await self._deliveries.finish()
         if self._owns_connections:
             await self._pool.close()
 
@@ -158,22 +155,21 @@ class PostgresStore:
     async def _select(self, query: Query[RowT], *values: str | float) -> list[RowT]:
         return query.rows(await self._fetch(query.text, *map(sql.storable, values)))
 
-    async def _fetch(self, text: str, *values: str | float | list[str]) -> Sequence[Any]:
+    async def _fetch(self, text: str, *values: object) -> Sequence[Any]:
         self._check_open()
         return await self._pool.fetch(text, self._organisation, *values)
 
-    async def _write_waiting(self) -> None:
-        """Write until nothing waits; one transaction is under way at a time."""
-        while self._waiting:
-            batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
-            outcomes = await self._outcomes([writes for writes, _ in batch])
-            for (_, future), outcome in zip(batch, outcomes, strict=True):
-                if future.done():
-                    continue
-                if isinstance(outcome, Exception):
-                    future.set_exception(outcome)
-                else:
-                    future.set_result(outcome)
+    async def _have_deliveries(
+        self, asked: Sequence[tuple[str, float]]
+    ) -> Sequence[bool | Exception]:
+        """Return which machines have messages or documents that are not older than asked for."""
+        machines, times = zip(*asked, strict=True)
+        try:
+            records = await self._fetch(query.MACHINES_WITH_DELIVERIES, machines, times)
+        except Exception as error:  # noqa: BLE001 - it is raised where the result is awaited
+            return [error] * len(asked)
+        numbers = {record["number"] for record in records}
+        return [number in numbers for number in range(1, len(asked) + 1)]
 
     async def _outcomes(self, lists: Sequence[Sequence[Write]]) -> Sequence[_Outcome]:
         """Return the effects of each list or its error; if the transaction fails, all fail."""

@@ -118,11 +118,11 @@ class SqliteStore:
     async def pending_messages(self, session: str | None = None) -> list[Message]:
         return await self._read(query.PENDING_MESSAGES, session)
 
-    async def machine_messages(self, machine: str) -> list[Message]:
-        return await self._read(query.MACHINE_MESSAGES, machine)
-
-    async def machine_handoffs(self, machine: str, since: float) -> list[HandoffRow]:
-        return await self._read(query.MACHINE_HANDOFFS, machine, since)
+    async def machine_deliveries(
+        self, machine: str, since: float
+    ) -> tuple[list[Message], list[HandoffRow]]:
+        messages = await self._read(query.MACHINE_MESSAGES, machine)
+        return messages, await self._read(query.MACHINE_HANDOFFS, machine, since)
 
     async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
         if session is None:

@@ -271,8 +271,8 @@ async def messages_of_a_machine_are_those_of_its_sessions(store: Store) -> None:
     await store.write([QueueMessage(message(f"{id}{n}", session=id)) for id in "abc" for n in "12"])
     await store.write([MarkMessage("a1", "handed", ("queued",), 1.0)])
     await store.write([MarkMessage("b1", "delivered", ("queued",), 1.0)])
-    assert [row.id for row in await store.machine_messages("m1")] == ["a1", "a2"]
-    assert [row.id for row in await store.machine_messages("m2")] == ["b2"]
+    pending = [(await store.machine_deliveries(machine, 0.0))[0] for machine in ("m1", "m2")]
+    assert [[row.id for row in rows] for rows in pending] == [["a1", "a2"], ["b2"]]
     documents = [
         HandoffRow(id, of, at, "/h.md", "00", text, "user", 0, None)
         for id, of, at, text in (
@@ -285,5 +285,20 @@ async def messages_of_a_machine_are_those_of_its_sessions(store: Store) -> None:
         )
     ]
     await store.write([*map(PutHandoff, documents), UseHandoff("used", 6.0)])
-    assert await store.machine_handoffs("m1", 5.0) == [documents[2], documents[4]]
-    assert await store.machine_messages("m3") == await store.machine_handoffs("m3", 0.0) == []
+    assert (await store.machine_deliveries("m1", 5.0))[1] == [documents[2], documents[4]]
+    assert await store.machine_deliveries("m3", 0.0) == ([], [])
+
+
+@check
+async def machines_that_ask_at_once_get_their_own_deliveries(store: Store) -> None:
+    """It gets documents also if no message waits, and none that is older than it asks for."""
+    ids = ("message", "document", "neither")
+    await store.write([PutSession(SessionRow(id, "claude", 1.0, machine=id)) for id in ids])
+    queued = message("m", session="message")
+    document = HandoffRow("d", "document", 5.0, "/h.md", "00", "text", "user", 0, None)
+    await store.write([QueueMessage(queued), PutHandoff(document)])
+    asked = [*((id, 5.0) for id in ids), ("document", 6.0), ("document", 4.0)]
+    answers = await asyncio.gather(*(store.machine_deliveries(*each) for each in asked))
+    [stored] = await store.messages("message")
+    assert [messages for messages, _ in answers] == [[stored], [], [], [], []]
+    assert [documents for _, documents in answers] == [[], [document], [], [], [document]]
