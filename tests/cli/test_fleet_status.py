@@ -1,11 +1,14 @@
-"""`brimline fleet status` against a running server."""
+"""`brimline fleet status` and `fleet audit` against a running server."""
 
 import asyncio
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from brimline.cli.fleet_audit import NOTHING
 from fleet_server import FleetProcess, new_token
 from postgres_server import new_schema
 from web.fleet_story import ORGANISATION, write_fleet
@@ -13,25 +16,28 @@ from web.fleet_story import ORGANISATION, write_fleet
 from .terminal import User
 
 
+class Server(NamedTuple):
+    """A server, and files with a token that may read and act, and one that may not."""
+
+    process: FleetProcess
+    readable: Path
+    other: Path
+
+
 @pytest.fixture(scope="module")
-def server(
-    postgres: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, Path, Path]]:
-    """A server's address, and files with a token that may read, and one that may not."""
+def server(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("fleet")
     with new_schema(postgres) as url:
         readable, other = folder / "read", folder / "ingest"
         readable.write_text(asyncio.run(write_fleet(url, 30)))
         other.write_text(new_token(url, ORGANISATION, "ingest"))
         process = FleetProcess(url, folder)
-        yield process.url, readable, other
+        yield Server(process, readable, other)
         process.close()
 
 
-def test_status_shows_groups_and_who_needs_a_handoff(
-    server: tuple[str, Path, Path], user: User
-) -> None:
-    url, readable, _ = server
+def test_status_shows_groups_and_who_needs_a_handoff(server: Server, user: User) -> None:
+    url, readable = server.process.url, server.readable
     asked = ("fleet", "status", "--url", url, "--token-file", str(readable))
     shown = user.run(*asked, "--by", "version")
     assert [line.split()[:3] for line in shown.lines[1:3]] == [
@@ -46,8 +52,8 @@ def test_status_shows_groups_and_who_needs_a_handoff(
     assert user.run("fleet", "status", "--since", "24h").lines[-2].split()[:2] == ["all", "30"]
 
 
-def test_status_says_why_there_is_none(server: tuple[str, Path, Path], user: User) -> None:
-    url, _, other = server
+def test_status_says_why_there_is_none(server: Server, user: User) -> None:
+    url, other = server.process.url, server.other
     asked = ("fleet", "status", "--token-file", str(other))
     for options, problem in (
         (("--url", url), "lacks the scope 'read'"),
@@ -66,3 +72,31 @@ def test_status_says_why_there_is_none(server: tuple[str, Path, Path], user: Use
     (user.cwd / ".brimline.toml").write_text(f'[uplink]\nurl = "{url}"\n')
     assert "missing: pass it, or set uplink.url" in user.run("fleet", "status").err
     assert "not allowed with status" in user.run("fleet", "status", "codex").err
+
+
+def test_audit_lists_who_sent_what_the_last_first(server: Server, user: User) -> None:
+    asked = ("fleet", "audit", "--url", server.process.url, "--token-file", str(server.readable))
+    assert user.run(*asked).out == f"{NOTHING}\n"
+    token = server.readable.read_text()
+    sent = [
+        server.process.request("POST", f"/v1/sessions/{session}/messages", token, {"text": "Hi."})
+        for session in ("s0", "s2")
+    ]
+    assert [each.status for each in sent] == [201, 201], sent
+    shown = user.run(*asked, COLUMNS="120")
+    times, rows = zip(*((line[:19], line[19:].split()) for line in shown.lines[1:]), strict=True)
+    assert list(rows) == [
+        ["Ada", "message", "s2", sent[1].json["id"]],
+        ["Ada", "message", "s0", sent[0].json["id"]],
+    ]
+    assert all(datetime.fromisoformat(time) for time in times)
+    assert len(user.run(*asked, "--limit", "1").lines) == 2
+    assert [entry["session"] for entry in user.run(*asked, "--json").json] == ["s2", "s0"]
+
+
+def test_audit_says_why_there_is_none(server: Server, user: User) -> None:
+    asked = ("fleet", "audit", "--url", server.process.url, "--token-file", str(server.other))
+    assert "lacks the scope 'read'" in user.run(*asked).err
+    assert "not allowed with audit" in user.run("fleet", "audit", "codex", *asked[2:]).err
+    for limit in ("0", "1001", "all"):
+        assert "expected a number from 1 to 1,000" in user.run(*asked, "--limit", limit).err

@@ -42,7 +42,7 @@ COMMANDS = {
     "send": "send a message to a session",
     "inbox": "list pending messages, or all messages of one session",
     "handoff": "save a handoff document; it is re-injected after compaction",
-    "fleet": "show a fleet's figures, or print settings that point clients at its server",
+    "fleet": "show a fleet's figures and audit log, or settings that point clients at it",
     "token": "create, list and revoke the tokens of a fleet's server",
     "demo": "replay a recorded session",
     "completion": "print the completion script of a shell",

@@ -1,4 +1,4 @@
-"""`brimline fleet`: settings that point telemetry at the fleet's server, and its figures."""
+"""`brimline fleet`: settings that point telemetry at a server; its figures and its audit log."""
 
 import argparse
 import re
@@ -9,12 +9,14 @@ from brimline.agents import managed_clients, managed_settings
 from brimline.agents.managed_settings import TOKEN_MARK, ManagedFile, ManagedSettings
 from brimline.cli.arguments import add_json, parse_agent
 from brimline.cli.context import Context, emit_json
+from brimline.cli.fleet_audit import add_audit_arguments, show_audit
 from brimline.cli.fleet_status import add_status_arguments, show_status
 from brimline.errors import InvalidSettings
 
 USAGE = """brimline fleet snippet [CLIENT] [--url URL] [--json]
-       brimline fleet status [--by GROUP] [--since SPAN] [--url URL] [--token-file FILE] [--json]"""
-ACTIONS = ("snippet", "status")
+       brimline fleet status [--by GROUP] [--since SPAN] [--url URL] [--token-file FILE] [--json]
+       brimline fleet audit [--limit N] [--url URL] [--token-file FILE] [--json]"""
+ACTIONS = ("snippet", "status", "audit")
 EXAMPLE_URL = "https://brimline.example.com"
 ADDRESS = re.compile(r"https?://([\w.-]+|\[[0-9a-fA-F:]+\])(:\d{1,5})?(/[\w.~/-]*)?", re.ASCII)
 HOW = (
@@ -37,14 +39,18 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.usage = USAGE
     help_text = (
         "snippet: print managed settings for OpenTelemetry, and where each file goes; "
-        "status: show the fleet's figures by group"
+        "status: show the fleet's figures by group; "
+        "audit: list who sent what to which agent through the server"
     )
     to.add_argument("action", choices=ACTIONS, metavar="ACTION", help=help_text)
     help_text = f"with snippet: only this client: {', '.join(managed_clients())}"
     to.add_argument("client", nargs="?", type=parse_agent, metavar="CLIENT", help=help_text)
-    help_text = "the server's address (default: an example; with status, uplink.url)"
+    help_text = "the server's address (default: an example; with status and audit, uplink.url)"
     to.add_argument("--url", type=_parse_url, help=help_text)
+    help_text = "with status and audit: a file with a token of scope read (default: the uplink's)"
+    to.add_argument("--token-file", metavar="FILE", help=help_text)
     add_status_arguments(to)
+    add_audit_arguments(to)
     add_json(to)
 
 
@@ -55,10 +61,11 @@ def _parse_url(text: str) -> str:
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
-    if options.action == "status":
+    if options.action != "snippet":
         if options.client:
-            raise InvalidSettings("argument", "CLIENT", "not allowed with status")
-        return show_status(context, options)
+            raise InvalidSettings("argument", "CLIENT", f"not allowed with {options.action}")
+        show = show_status if options.action == "status" else show_audit
+        return show(context, options)
     clients = [options.client] if options.client else managed_clients()
     url = options.url or EXAMPLE_URL
     settings = {client: managed_settings(client, url) for client in clients}
