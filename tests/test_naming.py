@@ -18,7 +18,7 @@ NOT_A_NOUN = """
     stored taken telling told tried typed wanted watched watching written
 """
 
-UNITS = ("S", "MS", "NS", "BYTES", "CHARS", "BITS", "TOKENS", "PERCENT", "SHARE")
+UNITS = ("S", "MS", "NS", "BYTES", "CHARS", "BITS", "TOKENS", "PERCENT", "SHARE", "USD")
 NO_UNIT = {
     "BYTES_PER_TOKEN",  # it names both units
     "DEMO_SPEED",  # a factor

@@ -9,10 +9,10 @@ from brimline.usage import Tokens, Usage
 
 # Of what machines report to a fleet's server: a sum of costs beyond the range of a float, or a time
 # after the year 9999, would make each query that reads it fail.
-MAX_COST = 1e9
+MAX_COST_USD = 1e9
 MAX_TIME_S = 253_402_300_800
 
-Cost: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=MAX_COST)]
+Cost: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=MAX_COST_USD)]
 Time: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=MAX_TIME_S)]
 
 
