@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from starlette.types import Message, Receive, Scope, Send
 
 from brimline.server.api.load_limit import LoadLimit
+from brimline.server.api.responses import RequestRefused
 
 SCOPE: Scope = {"type": "http", "method": "POST", "path": "/v1/sessions", "headers": []}
 
@@ -128,3 +129,59 @@ def test_slow_reader_does_not_count_towards_the_limit() -> None:
         await task
 
     run_with_handler(work)
+
+
+class SlowClient(Client):
+    """A request whose body arrives in two pieces, the second on demand."""
+
+    def __init__(self, first: bytes) -> None:
+        super().__init__(b"end")
+        self._first: bytes | None = first
+        self.goes_on = asyncio.Event()
+
+    async def receive(self) -> Message:
+        if self._first is not None:
+            first, self._first = self._first, None
+            return {"type": "http.request", "body": first, "more_body": True}
+        await self.goes_on.wait()
+        return await super().receive()
+
+
+async def answer_whole_body(scope: Scope, receive: Receive, send: Send) -> None:
+    try:
+        while (await receive())["more_body"]:
+            pass
+    except RequestRefused as refused:
+        await send({"type": "http.response.start", "status": refused.status, "headers": []})
+        return
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+
+
+def test_slow_sender_does_not_count_towards_the_limit() -> None:
+    async def work() -> None:
+        app = LoadLimit(answer_whole_body, max_concurrent=1)
+        slow, other = [SlowClient(b"begin"), SlowClient(b"begin")], Client()
+        tasks = [each.start(app) for each in slow]
+        await asyncio.wait_for(other.start(app), 5)
+        assert (other.status, slow[0].sent) == (200, [])
+        for each in slow:
+            each.goes_on.set()
+        await asyncio.wait_for(asyncio.gather(*tasks), 5)
+        assert [each.status for each in slow] == [200, 200]
+
+    asyncio.run(work())
+
+
+def test_bodies_of_slow_senders_take_bounded_memory() -> None:
+    async def work() -> None:
+        app = LoadLimit(answer_whole_body, max_arriving_bytes=100)
+        first, second, third = (SlowClient(b"x" * 60) for _ in range(3))
+        task = first.start(app)
+        await asyncio.wait_for(second.start(app), 5)
+        assert second.status == 503
+        first.goes_on.set()
+        third.goes_on.set()
+        await asyncio.wait_for(asyncio.gather(task, third.start(app)), 5)
+        assert (first.status, third.status) == (200, 200)
+
+    asyncio.run(work())

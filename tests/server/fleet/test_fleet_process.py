@@ -6,7 +6,10 @@ import ssl
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -105,6 +108,25 @@ def test_server_speaks_tls(
         assert send_batch(replica.url, token) == UplinkReply()
     finally:
         assert replica.stop() == 0
+
+
+def test_client_that_goes_away_within_a_body_is_not_in_the_log(
+    server: LocalServer, token: str, tmp_path: Path
+) -> None:
+    replica = FleetProcess(server.url, tmp_path)
+    try:
+        for path in ("/v1/events", "/sign-in"):
+            with closing(HTTPConnection(urlsplit(replica.url).netloc)) as client:
+                client.putrequest("POST", path)
+                headers = {"Authorization": f"Bearer {token}", "Sec-Fetch-Site": "same-origin"}
+                for header in (headers | {"Content-Length": "9"}).items():
+                    client.putheader(*header)
+                client.endheaders(b"{")
+        assert replica.request("GET", SESSIONS, token).status == 200
+        replica.process.send_signal(signal.SIGTERM)
+        assert replica.process.communicate(timeout=MAX_WAIT_S)[0] == ""
+    finally:
+        replica.close()
 
 
 def test_restart_of_postgresql_is_survived(

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
@@ -30,6 +30,7 @@ from brimline.server.api.openapi import (
 from brimline.server.api.responses import (
     RequestRefused,
     Routes,
+    disconnect_response,
     failure_response,
     http_error_response,
     json_response,
@@ -128,6 +129,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 ERROR_HANDLERS = {
     BrimlineError: refusal_response,
     RequestRefused: refusal_response,
+    ClientDisconnect: disconnect_response,
     HTTPException: http_error_response,
     Exception: failure_response,
 }

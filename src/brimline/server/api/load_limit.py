@@ -4,19 +4,25 @@ import asyncio
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from brimline.server.api.responses import RETRY_AFTER_S, json_response
+from brimline.server.api.responses import (
+    RETRY_AFTER_S,
+    RETRY_HINT,
+    RequestRefused,
+    json_response,
+)
 from brimline.server.api.schemas import Problem
 
 MAX_CONCURRENT_REQUESTS = 16
 MAX_WAITING_REQUESTS = 256
+MAX_ARRIVING_BYTES = 64 << 20  # of bodies that are not complete yet
 STREAMS = ("/v1/stream",)  # responses that last for hours and cost little
 
 
 class LoadLimit:
     """Answers some requests at a time, lets some wait, and refuses more with a 503.
 
-    A request holds its slot until its response begins, so that slow readers block no others. A
-    request whose client hung up while it waited is skipped.
+    A request holds its slot until its response begins, and not while its body arrives, so that slow
+    clients block no others. A request whose client hung up while it waited is skipped.
     """
 
     def __init__(
@@ -24,11 +30,14 @@ class LoadLimit:
         app: ASGIApp,
         max_concurrent: int = MAX_CONCURRENT_REQUESTS,
         max_waiting: int = MAX_WAITING_REQUESTS,
+        max_arriving_bytes: int = MAX_ARRIVING_BYTES,
     ) -> None:
         self._app = app
         self._slots = asyncio.Semaphore(max_concurrent)
         self._max_waiting = max_waiting
         self._waiting = 0
+        self._max_arriving_bytes = max_arriving_bytes
+        self._arriving_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in STREAMS:
@@ -42,26 +51,15 @@ class LoadLimit:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = _Client(receive)
-        has_waited = await self._take_slot()
-        has_slot = True
-
-        def free_slot() -> None:
-            nonlocal has_slot
-            if has_slot:
-                has_slot = False
-                self._slots.release()
-
-        async def free_and_send(message: Message) -> None:
-            free_slot()
-            await send(message)
-
+        has_waited = await self.take_slot()
+        request = _Request(self, client, send)
         try:
             if not (has_waited and await client.has_gone()):
-                await self._app(scope, client.receive, free_and_send)
+                await self._app(scope, request.receive, request.send)
         finally:
-            free_slot()
+            request.close()
 
-    async def _take_slot(self) -> bool:
+    async def take_slot(self) -> bool:
         """Wait for a slot; return whether it was necessary to wait."""
         has_waited = self._slots.locked()
         self._waiting += 1
@@ -70,6 +68,54 @@ class LoadLimit:
         finally:
             self._waiting -= 1
         return has_waited
+
+    def free_slot(self) -> None:
+        self._slots.release()
+
+    def count_arrived(self, amount: int) -> None:
+        """Count bytes of incomplete bodies; raises RequestRefused if there are too many."""
+        self._arriving_bytes += amount
+        if amount > 0 and self._arriving_bytes > self._max_arriving_bytes:
+            raise RequestRefused(503, "too many requests arrive at a time", RETRY_HINT)
+
+
+class _Request:
+    """A request with a slot, which it gives up while its body arrives and when it is answered."""
+
+    def __init__(self, limit: LoadLimit, client: "_Client", send: Send) -> None:
+        self._limit, self._client, self._send = limit, client, send
+        self._has_slot, self._is_answered, self._arrived_bytes = True, False, 0
+
+    async def receive(self) -> Message:
+        self._free_slot()
+        message = await self._client.receive()
+        if message.get("more_body", False):
+            size = len(message["body"])
+            self._arrived_bytes += size
+            self._limit.count_arrived(size)
+        elif not self._is_answered:
+            await self._limit.take_slot()
+            self._has_slot = True
+            self._drop_arrived()
+        return message
+
+    async def send(self, message: Message) -> None:
+        self._is_answered = True
+        self._free_slot()
+        await self._send(message)
+
+    def close(self) -> None:
+        self._free_slot()
+        self._drop_arrived()
+
+    def _free_slot(self) -> None:
+        if self._has_slot:
+            self._has_slot = False
+            self._limit.free_slot()
+
+    def _drop_arrived(self) -> None:
+        self._limit.count_arrived(-self._arrived_bytes)
+        self._arrived_bytes = 0
 
 
 class _Client:

@@ -103,6 +103,11 @@ async def http_error_response(request: Request, error: Exception) -> Response:
     return response
 
 
+async def disconnect_response(request: Request, error: Exception) -> Response:
+    """Return a response that nobody reads: the client has gone before its body was complete."""
+    return json_response(Problem("the body ended too early", RETRY_HINT), 400)
+
+
 async def failure_response(request: Request, error: Exception) -> Response:
     """Return the response to a bug of ours; its traceback is in the log."""
     return json_response(
