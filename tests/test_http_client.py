@@ -99,7 +99,7 @@ def test_connection_that_the_server_closed_is_opened_again() -> None:
     ("reply", "problem"),
     [
         (None, "closed the connection"),
-        (b"SSH-2.0\r\n\r\n", "HttpParser"),
+        (b"SSH-2.0\r\n\r\n", "is not HTTP"),
     ],
 )
 def test_server_without_a_usable_reply_fails(reply: bytes | None, problem: str) -> None:

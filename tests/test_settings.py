@@ -323,6 +323,17 @@ def test_uplink_is_read_from_the_file_and_the_environment(tmp_path: Path) -> Non
     assert (settings.url, settings.token) == ("http://127.0.0.1:9", "one")
 
 
+@pytest.mark.parametrize("url", ["mysql://ada:secret@db/fleet", "db.example", "postgresql:db"])
+def test_database_that_is_not_postgresql_is_refused_without_its_password(
+    tmp_path: Path, url: str
+) -> None:
+    with pytest.raises(
+        InvalidSettings, match=r"daemon\.database: expected postgresql://"
+    ) as raised:
+        Workspace(tmp_path).load(env={"BRIMLINE_DATABASE": url})
+    assert "secret" not in str(raised.value)
+
+
 @pytest.mark.parametrize("url", ["https://fleet", "http://localhost:9/base", "http://[::1]:9"])
 def test_uplink_url_is_encrypted_or_on_this_machine(tmp_path: Path, url: str) -> None:
     assert Workspace(tmp_path).load(env={"BRIMLINE_UPLINK_URL": url}).uplink.url == url

@@ -65,7 +65,7 @@ class HttpClient:
                 return await self._post(body, headers, path)
         except (OSError, TimeoutError, ValueError, HttpParserError) as error:
             self.close()
-            raise HttpFailed(f"{type(error).__name__}: {error}") from error
+            raise HttpFailed(_describe_failure(error, timeout_s)) from error
         except BaseException:
             self.close()
             raise
@@ -178,6 +178,15 @@ class _ReplyReader:
 
     def on_message_complete(self) -> None:
         self.is_complete = True
+
+
+def _describe_failure(error: Exception, timeout_s: float) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {timeout_s:g} s"
+    if isinstance(error, HttpParserError):
+        return f"the answer is not HTTP: {error}"
+    reason = error.strerror if isinstance(error, OSError) else None  # without `[Errno 111]`
+    return reason or str(error) or type(error).__name__
 
 
 def find_proxy(url: SplitResult) -> SplitResult | None:

@@ -24,6 +24,7 @@ from brimline.windows import Overrides
 
 PREFIX = "BRIMLINE_"
 PROJECT_FILE = ".brimline.toml"
+DATABASE_SCHEMES = ("postgresql://", "postgres://")
 # What loops call the windows: a number for everything, or a table like `windows`.
 LOOP_WINDOWS = "context_window_tokens"
 MAX_BAR_COLUMNS, MAX_SEPARATOR_CHARS = 60, 20
@@ -249,6 +250,10 @@ def _convert(values: dict[str, Any], place: str) -> Settings:
         raise InvalidSettings(place, "default_window", problem)
     seconds(settings.since, place=place)
     seconds(settings.daemon.keep, "daemon.keep", place)
+    database = settings.daemon.database
+    if database is not None and not database.startswith(DATABASE_SCHEMES):
+        # Without what came: it may have a password.
+        raise InvalidSettings(place, "daemon.database", "expected postgresql://USER@HOST/DATABASE")
     for field, problem in (
         *line_problems(settings.line),
         *uplink_problems(settings.uplink),

@@ -134,7 +134,7 @@ def test_webhook_address_must_be_http(address: str) -> None:
 def test_webhook_that_hangs_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/"
-        with pytest.raises(TransportFailed, match="TimeoutError"):
+        with pytest.raises(TransportFailed, match="no answer within"):
             asyncio.run(post_webhook(address, b"{}", timeout_s=0.2))
 
 

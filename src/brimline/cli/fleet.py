@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from textwrap import fill
 
 import msgspec
 
@@ -20,7 +21,7 @@ ACTIONS = ("snippet", "status", "audit")
 EXAMPLE_URL = "https://brimline.example.com"
 ADDRESS = re.compile(r"https?://([\w.-]+|\[[0-9a-fA-F:]+\])(:\d{1,5})?(/[\w.~/-]*)?", re.ASCII)
 HOW = (
-    f"Replace {TOKEN_MARK} by a token with the scope `ingest`:\n"
+    f"Replace {TOKEN_MARK} with a token with the scope `ingest`:\n"
     "  brimline token create --name TEAM --scope ingest --organisation NAME --database URL\n"
     "Whoever can read a file can use its token: give each team its own, and let it expire."
 )
@@ -73,12 +74,13 @@ def run(context: Context, options: argparse.Namespace) -> int:
         rows = settings.items()
         emit_json([Snippet(client, one.client, one.files, one.note) for client, one in rows])
         return 0
-    print("\n".join([HOW, *(line for one in settings.values() for line in _lines(one))]))
+    lines = [line for one in settings.values() for line in _lines(one, context.width)]
+    print("\n".join([HOW, *lines]))
     return 0
 
 
-def _lines(settings: ManagedSettings) -> list[str]:
-    lines = ["", f"== {settings.client}", settings.note]
+def _lines(settings: ManagedSettings, width: int) -> list[str]:
+    lines = ["", f"== {settings.client}", fill(settings.note, width, break_on_hyphens=False)]
     for file in settings.files:
         places = f"Linux and macOS: {file.linux}"
         if file.macos != file.linux:

@@ -15,7 +15,7 @@ from brimline.loopback import is_loopback
 from brimline.uplink.token_file import read_token_file
 
 TIMEOUT_S = 30.0
-READ_TOKEN = "`brimline token create --scope read` makes a token that may see the fleet"
+READ_TOKEN = "`brimline token create --scope read` makes a token that may see the fleet."
 
 AnswerT = TypeVar("AnswerT")
 
@@ -83,7 +83,9 @@ def _get(url: str, token: str) -> bytes:
     except HTTPError as error:
         raise _refusal(error) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise InvalidRequest(f"the server does not answer: {error}", "Check --url.") from error
+        reason = getattr(error, "reason", error)  # of a URLError: why it could not connect
+        problem = f"the server does not answer: {getattr(reason, 'strerror', None) or reason}"
+        raise InvalidRequest(problem, "Check --url.") from error
 
 
 def _refusal(error: HTTPError) -> InvalidRequest:
@@ -91,4 +93,5 @@ def _refusal(error: HTTPError) -> InvalidRequest:
         problem = msgspec.json.decode(error.read(), type=ServerProblem)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return InvalidRequest(f"the server answered {error.code}", "Check --url.")
-    return InvalidRequest(problem.error, problem.hint or READ_TOKEN)
+    is_denied = error.code in (401, 403)
+    return InvalidRequest(problem.error, problem.hint or (READ_TOKEN if is_denied else None))

@@ -34,7 +34,7 @@ COLUMNS = (
     Column("id", min_width=12),
     Column("name", min_width=8),
     Column("scopes", drop_order=3),
-    Column("state", min_width=7),
+    Column("state", min_width=8),
     Column("created", right=True, drop_order=1),
     Column("used", right=True, drop_order=2),
 )
