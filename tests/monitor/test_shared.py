@@ -9,7 +9,8 @@ from brimline.events import AnyEvent, Compacted
 from brimline.handoff import Document
 from brimline.inbox import DELIVERY_LEASE_S, Message
 from brimline.monitor.persistence import HOSTNAME
-from brimline.monitor.session_table import MAX_ATTEMPTS
+from brimline.monitor.rules import Rules
+from brimline.monitor.session_table import MAX_ATTEMPTS, SessionTable
 from brimline.observations import Reply
 from brimline.store.base import ClaimSession, ExpectRevision, PutCall, PutSession
 from brimline.store.failures import StoreFailed
@@ -229,3 +230,17 @@ def test_shared_monitor_shows_no_state_from_memory() -> None:
         assert fleet.monitors[0].calls_left("s") is None
 
     asyncio.run(run())
+
+
+def test_shared_monitor_holds_a_bounded_number_of_sessions() -> None:
+    """The ids are those of clients; the store has all, also of those that are released."""
+
+    async def load(shared: bool) -> list[str]:
+        table = SessionTable(MemoryStore(), Rules(), shared, max_shared=2)
+        async with table.lock("locked"):
+            for session in ("locked", "used", "idle", "used", "last"):
+                await table.load(session, "claude")
+        return [id for id in ("locked", "used", "idle", "last") if table.get(id) is not None]
+
+    assert asyncio.run(load(shared=True)) == ["locked", "used", "last"]
+    assert asyncio.run(load(shared=False)) == ["locked", "used", "idle", "last"]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from itertools import islice
 from weakref import WeakValueDictionary
 
 from brimline.monitor.monitored_session import MonitoredSession
@@ -14,6 +15,9 @@ IDLE_SESSION_S = 24 * 3_600.0  # then a session is released from memory: no page
 
 IDLE_SUBAGENT_S = 3_600.0  # then a subagent without a call is released from memory
 
+# Of a shared monitor, whose clients choose the ids: 34 KiB for a session with 128 calls.
+MAX_SHARED_SESSIONS = 10_000
+
 MAX_ATTEMPTS = 20  # to change a session that other monitors change at the same time
 
 
@@ -24,9 +28,11 @@ class SessionTable:
     what is stored.
     """
 
-    def __init__(self, store: Store, rules: Rules, shared: bool) -> None:
+    def __init__(
+        self, store: Store, rules: Rules, shared: bool, max_shared: int = MAX_SHARED_SESSIONS
+    ) -> None:
         self._store, self._rules = store, rules
-        self.shared = shared
+        self.shared, self._max_shared = shared, max_shared
         self._sessions: dict[str, MonitoredSession] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -43,12 +49,15 @@ class SessionTable:
 
     async def load(self, session: str, agent: str) -> MonitoredSession:
         """Return a session as it is in memory, restored from the store if it is not."""
-        known = self._sessions.get(session)
+        known = self._sessions.pop(session, None)
         if known is None:
             # The revision is read first: then no row is older than it.
             revision = await self._store.revision(session) if self.shared else None
             restored = await restore_session(self._store, agent, session, self._rules)
-            known = self._sessions[session] = MonitoredSession(*restored, revision)
+            known = MonitoredSession(*restored, revision)
+        self._sessions[session] = known  # the last one that was used comes last
+        if self.shared:
+            self._release_excess()
         return known
 
     async def load_stored(self, session: str, agent: str) -> MonitoredSession:
@@ -70,6 +79,13 @@ class SessionTable:
             if (await self._store.write([ExpectRevision(session, revision)]))[0]:
                 return
         raise contended(session)
+
+    def _release_excess(self) -> None:
+        """Release the sessions that were not used for the longest time if there are too many."""
+        excess = max(0, len(self._sessions) - self._max_shared)
+        for id in list(islice(self._sessions, excess)):
+            if id not in self._locks:
+                del self._sessions[id]
 
     def drop(self, session: str) -> None:
         """Drop the copy of a session; it is restored when it is loaded again."""
