@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import time
+from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,6 +16,7 @@ import pytest
 
 from brimline.agents.install_spec import Scope
 from brimline.hooks.client.exchange import PASSED_VARIABLES
+from brimline.server.hooks import user_status_line
 from brimline.server.hooks.user_status_line import (
     INSIDE,
     MAX_OUTPUT_BYTES,
@@ -39,7 +41,7 @@ BODY = b'{"session_id":"s"}'
 SESSION = "s"
 NOWHERE = SessionPlace()
 Asking: TypeAlias = Callable[[], Awaitable[str]]
-MAX_WAIT_S = 30.0
+MAX_WAIT_S = 60.0
 
 
 def record_setup(
@@ -203,13 +205,15 @@ def test_old_output_of_a_failing_user_line_is_dropped(tmp_path: Path) -> None:
 
 
 def test_slow_user_line_is_not_waited_for_and_shown_later(tmp_path: Path) -> None:
-    record_setup(tmp_path, "cat; sleep 0.4")
+    go_on = tmp_path / "go on"
+    record_setup(tmp_path, f"cat; until test -e '{go_on}'; do sleep 0.02; done")
 
     async def main() -> None:
         own = UserStatusLine(tmp_path)
         assert await own.combine(OURS, SESSION, NOWHERE, b"first") == OURS
         last = line_of(own, body=b"last")
-        assert await last() in (OURS, f"first\n{OURS}")
+        assert await last() == OURS
+        go_on.touch()
         await wait_for_line(last, lambda line: line == f"last\n{OURS}")
         await own.close()
 
@@ -240,6 +244,32 @@ def test_user_line_ends_with_the_daemon(tmp_path: Path) -> None:
     )
     shown_line(tmp_path, lambda _: (tmp_path / "pid").exists())
     wait_until_gone(int((tmp_path / "pid").read_text()))
+
+
+def test_user_line_that_is_just_starting_ends_with_the_daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid, create = tmp_path / "pid", asyncio.create_subprocess_shell
+    record_setup(tmp_path, f"sleep 1000 & echo $! > {pid}.new; mv {pid}.new {pid}; wait")
+    has_started = asyncio.Event()
+
+    async def create_slowly(command: str, **options: Any) -> Process:
+        process = await create(command, **options)
+        while not pid.exists():
+            await asyncio.sleep(0.01)
+        has_started.set()
+        await asyncio.sleep(0.1)
+        return process
+
+    async def main() -> None:
+        own = UserStatusLine(tmp_path)
+        while not has_started.is_set():
+            await own.combine(OURS, SESSION, NOWHERE, BODY)
+        await own.close()
+
+    monkeypatch.setattr(user_status_line, "create_subprocess_shell", create_slowly)
+    asyncio.run(main())
+    wait_until_gone(int(pid.read_text()))
 
 
 def test_background_child_of_a_user_line_is_not_killed(tmp_path: Path) -> None:
@@ -293,9 +323,11 @@ def test_running_daemon_follows_a_new_setup(tmp_path: Path) -> None:
         record_setup(tmp_path, "echo two", "prepend")
         await wait_for_line(ask, lambda line: line == f"{OURS}\ntwo")
         record_setup(tmp_path, None)
-        assert await ask() == OURS
+        await wait_for_line(ask, lambda line: line == OURS)
+        record_setup(tmp_path, "echo one")
+        await wait_for_line(ask, lambda line: line != OURS)
         (tmp_path / MANIFEST_NAME).write_text("{")
-        assert await ask() == OURS
+        await wait_for_line(ask, lambda line: line == OURS)
         await own.close()
 
     asyncio.run(main())
@@ -395,7 +427,11 @@ def test_user_line_that_runs_our_client_shows_ours_each_time(daemon: Running) ->
     assert daemon.command("setup", "claude").returncode == 0
     input = status_input(daemon.folder, daemon.folder, daemon.folder / "s.jsonl")
     daemon.hook(input, "statusline", NO_COLOR="1")
-    time.sleep(2)
+    end = time.monotonic() + MAX_WAIT_S
+    while not runs.exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    time.sleep(1)  # it would run again
     assert runs.read_text() == "x\n"
     nested, line = rendered_lines(daemon, input, 2)
     assert nested in (f"[me] {line}", "[me] ctx unknown | no answer from the daemon")

@@ -141,8 +141,8 @@ async def _run_command(command: _CommandInput, folder: str | None, timeout_s: fl
     # The pipe is our own: one of asyncio's would stay open for as long as any grandchild has it.
     read_end, write_end = os.pipe()
     own = {name: value for name, value in os.environ.items() if name not in _AGENT_VARIABLES}
-    try:
-        process = await create_subprocess_shell(
+    starting = asyncio.ensure_future(
+        create_subprocess_shell(
             command.command,
             stdin=PIPE,
             stdout=write_end,
@@ -151,9 +151,17 @@ async def _run_command(command: _CommandInput, folder: str | None, timeout_s: fl
             env={**own, **command.env, INSIDE: "1"},
             start_new_session=True,
         )
+    )
+    try:
+        process = await asyncio.shield(starting)
     except (OSError, ValueError):
         os.close(read_end)
         return ""
+    except asyncio.CancelledError:  # the command may run already, and have children
+        os.close(read_end)
+        with suppress(OSError, ValueError):
+            await _kill(await starting)
+        raise
     finally:
         os.close(write_end)
     feed = asyncio.create_task(_feed(process, command.body))
@@ -169,9 +177,14 @@ async def _run_command(command: _CommandInput, folder: str | None, timeout_s: fl
     finally:
         feed.cancel()
         if must_kill:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+            await _kill(process)
+
+
+async def _kill(process: Process) -> None:
+    """Kill a command with its children."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
 
 
 async def _feed(process: Process, body: bytes) -> None:
