@@ -21,7 +21,7 @@ from brimline.server.fleet.app import FleetApp
 from brimline.server.fleet.tokens import create_token
 from brimline.store.postgres.database import PostgresDatabase
 
-MAX_WAIT_S = 20.0
+MAX_WAIT_S = 60.0  # generous: a busy machine is slow, not wrong
 ALL_SCOPES: tuple[AccessScope, ...] = ("ingest", "read", "act")
 SHOWN_LINE = "is running at "
 

@@ -5,11 +5,11 @@ import json
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-MAX_WAIT_S = 20.0
+MAX_WAIT_S = 60.0
 
 
 class Received(NamedTuple):
@@ -42,6 +42,10 @@ class RecordingCollector:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+
+            def handle(self) -> None:
+                with suppress(ConnectionError):  # a client may be killed, or not wait for a reply
+                    super().handle()
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))

@@ -24,14 +24,9 @@ from brimline.server.hooks.hook_socket import ACK
 from brimline.settings import socket_path
 from brimline.testing.hook_frames import encode_request, parse_reply
 from preloaded import run_brimline
+from reserved_port import ReservedPort
 
-MAX_WAIT_S = 20.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+MAX_WAIT_S = 60.0  # generous: a busy machine is slow, not wrong
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -55,7 +50,8 @@ class Running:
         self.state = folder / "state"
         self.home = folder / "home"
         self.home.mkdir(parents=True, exist_ok=True)
-        self.port = free_port()
+        self._reserved_port = ReservedPort()
+        self.port = self._reserved_port.number
         self.process: subprocess.Popen[str] | None = None
         self.link = ""
         self.boot_log = ""
@@ -91,13 +87,20 @@ class Running:
             self.close()
             raise
 
+    def read_log_until(self, text: str) -> str:
+        """Return what the daemon prints up to the line with a text."""
+        assert self.process is not None
+        assert self.process.stdout is not None
+        log = ""
+        while text not in log:
+            line = self.process.stdout.readline()
+            assert line, log
+            log += line
+        return log
+
     def _read_boot_log(self, process: subprocess.Popen[str]) -> None:
+        self.boot_log = self.read_log_until("is running at")
         assert process.stdout is not None
-        self.boot_log = ""
-        while "is running at" not in self.boot_log:
-            line = process.stdout.readline()
-            assert line, self.boot_log
-            self.boot_log += line
         process.stdout.readline()  # how to open the link
         self.link = process.stdout.readline().strip()
 

@@ -19,6 +19,7 @@ import pytest
 from brimline.demo.player import RULES, Player
 from brimline.demo.story import LAP_S, SESSIONS, build_story
 from brimline.server.api.views import SessionView, Timeline, Views
+from brimline.server.sockets import DEFAULT_PORT, MAX_USUAL_PORTS
 from brimline.store.memory import MemoryStore
 
 NOW = 1_763_000_000.0
@@ -26,7 +27,9 @@ DAY_S = 86_400.0
 # One group, because each worker would play the story for itself.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo")]
 
-MAX_WAIT_S = 20.0
+MAX_WAIT_S = 60.0
+# Daemons of other tests may have some, and may leave them at any time.
+USUAL_PORTS = set(range(DEFAULT_PORT, DEFAULT_PORT + MAX_USUAL_PORTS))
 INHERITED_PREFIXES = ("PYTHON", "LANG")  # of environment variables
 
 
@@ -234,7 +237,8 @@ def test_demo_ends_silently_and_writes_no_file(demo: RunningDemo, tmp_path: Path
 
 def test_second_demo_takes_another_port(demo: RunningDemo, tmp_path: Path) -> None:
     with run_demo(tmp_path) as second:
-        assert demo.port < second.port < 8_440
+        assert demo.port != second.port
+        assert {demo.port, second.port} < USUAL_PORTS
 
 
 def test_demo_refuses_to_clear_a_pane(demo: RunningDemo) -> None:

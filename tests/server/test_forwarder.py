@@ -10,9 +10,9 @@ from brimline.server.export.collector import Collector
 from brimline.server.export.forwarder import Forwarder
 from brimline.server.export.output import TelemetryOutput
 from brimline.store.memory import MemoryStore
+from reserved_port import ReservedPort
 
-from .otlp_collector import RecordingCollector, recording_collector
-from .running import free_port
+from .otlp_collector import MAX_WAIT_S, RecordingCollector, recording_collector
 
 JSON = {"content-type": "application/json", "content-encoding": "gzip"}
 
@@ -21,7 +21,7 @@ def make_forwarder(address: str, **bounds: int) -> Forwarder:
     return Forwarder(Collector("forwarding", address, {"api-key": "secret"}), **bounds)
 
 
-async def forward_all(forwarder: Forwarder, wait_s: float = 10.0) -> None:
+async def forward_all(forwarder: Forwarder, wait_s: float = MAX_WAIT_S) -> None:
     """Run a forwarder until its queue is empty."""
     running = asyncio.create_task(forwarder.run())
     await forwarder.drain(wait_s)
@@ -70,18 +70,19 @@ def test_requests_arrive_in_order_although_some_are_retried(
 
 
 def test_collector_that_is_down_gets_all_when_it_is_back(caplog: pytest.LogCaptureFixture) -> None:
-    port = free_port()
+    port = ReservedPort()
     started: list[RecordingCollector] = []
 
     async def run() -> None:
-        forwarder = make_forwarder(f"http://127.0.0.1:{port}")
+        forwarder = make_forwarder(f"http://127.0.0.1:{port.number}")
         for number in range(3):
             forwarder.put("/v1/logs", JSON, b"%d" % number)
         running = asyncio.create_task(forwarder.run())
-        await forwarder.drain(0.1)
+        while not caplog.records:
+            await asyncio.sleep(0.01)
         assert forwarder.waiting == 3
-        started.append(RecordingCollector(port=port))
-        await forwarder.drain(10)
+        started.append(RecordingCollector(port=port.number))
+        await forwarder.drain(MAX_WAIT_S)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
@@ -107,8 +108,10 @@ def test_full_queue_drops_and_counts() -> None:
 
 
 def test_requests_that_are_lost_at_the_end_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    port = ReservedPort()
+
     async def run() -> None:
-        settings = TelemetrySettings(forward=f"http://127.0.0.1:{free_port()}")
+        settings = TelemetrySettings(forward=f"http://127.0.0.1:{port.number}")
         output = TelemetryOutput(settings, MemoryStore())
         assert output.forwarder is not None
         output.start()

@@ -52,7 +52,7 @@ def test_hooks_are_spooled_while_the_disk_is_full_and_processed_later(daemon: Ru
         assert daemon.client(hook_input("PreCompact", trigger="auto")) == ""
         assert daemon.client(hook_input("SessionStart", source="compact")) == ""
         wait_until(spool_batch.exists)
-        time.sleep(1.0)  # it tries to store the events before the disk has room again
+        log = daemon.read_log_until("spool reader failed, will retry")
         assert daemon.get("/healthz")["status"] == "ok"
         assert daemon.get("/v1/sessions") == []
     daemon.until("/v1/sessions", lambda sessions: sessions)
@@ -64,7 +64,7 @@ def test_hooks_are_spooled_while_the_disk_is_full_and_processed_later(daemon: Ru
     ]
     wait_until(lambda: not spool_batch.exists() and not spool.exists())
     assert daemon.get("/v1/daemon")["malformed"] == 0
-    log = stop_and_read_log(daemon)
+    log += stop_and_read_log(daemon)
     assert "cannot store hook events, clients will spool them" in log
     assert log.count("spool reader failed, will retry") == 1
     assert "Traceback" not in log
@@ -107,9 +107,9 @@ def test_transcript_written_while_the_disk_was_full_is_read_later(daemon: Runnin
     with full_disk(daemon):
         with transcript.open("ab") as file:
             file.write(call_record(61_000))
-        time.sleep(1.5)
+        log = daemon.read_log_until(f"cannot process {transcript}, will retry")
     daemon.until(PATH, lambda view: view["threads"][0]["sent"] == 61_000)
-    log = stop_and_read_log(daemon)
+    log += stop_and_read_log(daemon)
     assert log.count(f"cannot process {transcript}, will retry") == 1
 
 
@@ -125,9 +125,9 @@ def test_delivered_message_is_marked_later_and_not_repeated(daemon: Running) -> 
         with full_disk(daemon):
             connection.sendall(ACK)
             assert connection.recv(1) == b""
-            time.sleep(0.2)
+            log = daemon.read_log_until("cannot store deliveries, will retry")
             assert daemon.get(f"{PATH}/messages")[0]["state"] == "handed"
     daemon.until(f"{PATH}/messages", lambda messages: messages[0]["state"] == "delivered")
-    log = stop_and_read_log(daemon)
+    log += stop_and_read_log(daemon)
     assert log.count("cannot store deliveries, will retry") == 1
     assert "Traceback" not in log

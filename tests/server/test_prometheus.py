@@ -12,10 +12,11 @@ from urllib.parse import urlencode
 
 import pytest
 
+from reserved_port import ReservedPort
 from system_programs import require_unpacked
 
 from .filled_session import write_filled_session
-from .running import Running, free_port
+from .running import Running
 from .test_daemon import SESSION, status_input
 
 pytestmark = pytest.mark.slow
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy" / "prometheus" / "alerts.yml"
 DASHBOARD = ROOT / "deploy" / "grafana" / "brimline.json"
-MAX_WAIT_S = 30.0
+MAX_WAIT_S = 60.0
 SCRAPES = 3  # that a rate needs, and one more
 CONFIG = """
 global: {{scrape_interval: 1s, evaluation_interval: 1s}}
@@ -45,10 +46,10 @@ def programs() -> Path:
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A daemon with what every metric counts, and an uplink to a server that is down."""
-    running = Running(tmp_path_factory.mktemp("daemon"))
+    running, nothing = Running(tmp_path_factory.mktemp("daemon")), ReservedPort()
     config = running.home / ".config" / "brimline" / "config.toml"
     config.parent.mkdir(parents=True)
-    config.write_text(f'[uplink]\nurl = "http://127.0.0.1:{free_port()}"\ntoken = "t"\n')
+    config.write_text(f'[uplink]\nurl = "http://127.0.0.1:{nothing.number}"\ntoken = "t"\n')
     write_filled_session(running.home, "filled", calls=8, packed_after=3)
     running.start()
     running.hook(status_input(120_000), "statusline")
@@ -61,7 +62,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 class Prometheus:
     def __init__(self, programs: Path, folder: Path, daemon: Running) -> None:
-        self._port = free_port()
+        self._port = ReservedPort()
         config = folder / "prometheus.yml"
         secret = daemon.state / "secret"
         config.write_text(CONFIG.format(rules=RULES, secret=secret, port=daemon.port))
@@ -69,7 +70,7 @@ class Prometheus:
             str(programs / "prometheus"),
             f"--config.file={config}",
             f"--storage.tsdb.path={folder / 'data'}",
-            f"--web.listen-address=127.0.0.1:{self._port}",
+            f"--web.listen-address=127.0.0.1:{self._port.number}",
         ]
         with (folder / "log").open("wb") as log:
             self._process = subprocess.Popen(words, stdout=log, stderr=log, cwd=folder)
@@ -94,7 +95,7 @@ class Prometheus:
         return any(float(each["value"][1]) >= SCRAPES for each in found)
 
     def _get(self, path: str) -> Any:
-        address = f"http://127.0.0.1:{self._port}/api/v1/{path}"
+        address = f"http://127.0.0.1:{self._port.number}/api/v1/{path}"
         with urllib.request.urlopen(address, timeout=MAX_WAIT_S) as answer:
             reply = json.load(answer)
         assert reply["status"] == "success", reply

@@ -18,9 +18,9 @@ from brimline.server.export.exporter import CURSOR, TelemetryExporter
 from brimline.store.base import PutSession, PutThread, RecordSignal
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow, SignalRow, ThreadRow
+from reserved_port import ReservedPort
 
 from .otlp_collector import RecordingCollector, recording_collector
-from .running import free_port
 
 NOW = 1_800_000_000.0
 SESSION = SessionRow(
@@ -234,14 +234,14 @@ def test_what_a_collector_rejects_of_a_request_is_logged_and_not_sent_again(
 
 def test_collector_that_is_down_is_tried_again() -> None:
     """Growing pauses between the tries; what waits is in the store."""
-    port = free_port()
+    port = ReservedPort()
 
     async def use() -> None:
-        exporter = make_exporter(await filled_store(LEVEL), f"http://127.0.0.1:{port}")
+        exporter = make_exporter(await filled_store(LEVEL), f"http://127.0.0.1:{port.number}")
         running = asyncio.create_task(exporter.run())
         while not exporter.retries:
             await asyncio.sleep(0.01)
-        with recording_collector(port=port) as collector:
+        with recording_collector(port=port.number) as collector:
             while exporter.exported["reading"] == 0:
                 await asyncio.sleep(0.01)
             running.cancel()

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from reserved_port import ReservedPort
+
 from .otlp_collector import RecordingCollector, recording_collector
-from .running import Running, free_port
+from .running import Running
 from .test_daemon import SESSION, status_input
-from .test_telemetry_export import plain, records
+from .test_telemetry_export import gauges, plain, records
 
 pytestmark = pytest.mark.slow
 
@@ -62,17 +64,20 @@ def levels(collector: RecordingCollector) -> list[tuple[str, Any]]:
 
 def test_daemon_exports_each_signal_once_over_restarts(tmp_path: Path) -> None:
     """Signals that fired while the collector was down arrive after the next start, once."""
-    port = free_port()
-    daemon = start_daemon(tmp_path, port)
+    port = ReservedPort()
+    daemon = start_daemon(tmp_path, port.number)
     try:
         daemon.hook(status_input(110_000), "statusline")
         assert daemon.stop() == 0
-        with recording_collector(port=port) as collector:
+        with recording_collector(port=port.number) as collector:
             daemon.start()
             collector.until(lambda: "/v1/metrics" in collector.paths())
             assert levels(collector) == [(SESSION, 50.0)]
             daemon.hook(status_input(140_000), "statusline")
             collector.until(lambda: len(levels(collector)) == 2)
+            # A reading that follows is sent after the daemon has stored that the signal was taken.
+            daemon.hook(status_input(141_000), "statusline")
+            collector.until(lambda: gauges(collector)[-1]["brimline.context.sent"] == "141000")
             daemon.kill()
             received = len(collector.received)
             daemon.start()

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from fleet_server import FleetProcess, new_token
+from reserved_port import ReservedPort
 from server.filled_session import write_filled_session
 from server.otlp_collector import recording_collector
 from server.running import Running
 
 pytestmark = pytest.mark.slow
 
-MAX_WAIT_S = 40.0
+MAX_WAIT_S = 60.0
 EVENTS, SESSIONS = 2_000, 4
 
 
@@ -53,11 +54,12 @@ class TestFleet:
     def __init__(self, database: str, folder: Path) -> None:
         self._database, self._folder = database, folder
         self.token = new_token(database)
-        self.process = FleetProcess(database, folder)
+        self._port = ReservedPort()
+        self.start()
         self.url = self.process.url
 
-    def restart(self) -> None:
-        listen = self.url.removeprefix("http://")
+    def start(self) -> None:
+        listen = f"127.0.0.1:{self._port.number}"
         self.process = FleetProcess(self._database, self._folder, listen=listen)
 
     def get(self, path: str) -> Any:
@@ -213,7 +215,7 @@ def test_all_events_arrive_once_after_the_server_was_away_and_the_daemon_killed(
     assert "\nbrimline_uplink_up 0\n" in metrics
     assert "cannot be reached" in daemon.command("doctor").stdout
     assert "sessions behind for" in daemon.command("serve", "--status").stdout
-    fleet.restart()
+    fleet.start()
     end = time.monotonic() + MAX_WAIT_S
     while not fleet.calls(sessions[0]):
         assert time.monotonic() < end
