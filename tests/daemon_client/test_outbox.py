@@ -7,7 +7,7 @@ import logging
 import socketserver
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from brimline.events import Call, Cleared
 from brimline.server.api.schemas import NewEvent
 from brimline.usage import Usage
 
-MAX_WAIT_S = 10.0
+MAX_WAIT_S = 60.0
 
 
 def call(id: str, tokens: int = 10, *, final: bool = True, thread: str = "main") -> Call:
@@ -41,6 +41,9 @@ class Daemon(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self.batches: list[list[dict[str, Any]]] = []
         super().__init__(str(state / "http.sock"), Handler)
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+
+    def events(self) -> list[dict[str, Any]]:
+        return [event for batch in self.batches for event in batch]
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -75,11 +78,30 @@ def servers() -> Iterator[list[Daemon]]:
         server.server_close()
 
 
+class NoThread(threading.Thread):
+    def start(self) -> None:
+        raise RuntimeError("can't start new thread")
+
+
+def add_all(queue: EventOutbox, rows: Sequence[NewEvent]) -> None:
+    """Add events so that the queue's thread begins with the last: no attempt is made before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading, "Thread", NoThread)
+        for each in rows[:-1]:
+            queue.add(each)
+    queue.add(rows[-1])
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    end = time.monotonic() + MAX_WAIT_S
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 def flushed(queue: EventOutbox) -> None:
     """Wait until everything is sent, over failed attempts."""
-    end = time.monotonic() + MAX_WAIT_S
-    while not queue.flush(MAX_WAIT_S):
-        assert time.monotonic() < end
+    wait_until(lambda: queue.flush(MAX_WAIT_S))
 
 
 def test_copies_of_a_streaming_call_are_sent_once(
@@ -94,24 +116,21 @@ def test_copies_of_a_streaming_call_are_sent_once(
         Cleared(at=1.0),
         Cleared(at=1.0),
     ]
-    for number, event in enumerate(events):
-        queue.add(row(event, number))
-    queue.add(row(call("c"), 7))
-    queue.add(row(call("c"), 8, session="s2"))
+    rows = [row(event, number) for number, event in enumerate(events)]
     servers.append(Daemon(queue.state))
+    add_all(queue, [*rows, row(call("c"), 7), row(call("c"), 8, session="s2")])
     flushed(queue)
-    sent = [each["id"] for batch in servers[0].batches for each in batch]
+    sent = [each["id"] for each in servers[0].events()]
     assert sent == ["e2", "e3", "e4", "e5", "e6", "e7", "e8"]
 
 
 def test_oldest_events_are_dropped_from_a_full_queue(
     queue: EventOutbox, servers: list[Daemon]
 ) -> None:
-    for number in range(MAX_QUEUED_EVENTS + 5):
-        queue.add(row(call(f"c{number}"), number))
     servers.append(Daemon(queue.state))
+    add_all(queue, [row(call(f"c{n}"), n) for n in range(MAX_QUEUED_EVENTS + 5)])
     flushed(queue)
-    sent = [each["id"] for batch in servers[0].batches for each in batch]
+    sent = [each["id"] for each in servers[0].events()]
     assert sent == [f"e{number}" for number in range(5, MAX_QUEUED_EVENTS + 5)]
     assert {len(batch) for batch in servers[0].batches} == {1_000}
 
@@ -138,10 +157,6 @@ def test_event_is_sent_again_after_503_and_not_after_422(
 def test_add_does_not_raise_if_no_thread_can_be_started(
     queue: EventOutbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class NoThread(threading.Thread):
-        def start(self) -> None:
-            raise RuntimeError("can't start new thread")
-
     monkeypatch.setattr(threading, "Thread", NoThread)
     queue.add(row(call("a"), 1))
     assert not queue.flush(0.01)
@@ -158,8 +173,9 @@ def test_session_that_nothing_refers_to_has_ended(
     del tracker, unused
     gc.collect()
     last = DaemonSession("my-agent")
-    last.close()
-    events = [each for batch in servers[0].batches for each in batch]
+    last.close()  # waits a second at most
+    wait_until(lambda: [each for each in servers[0].events() if each["event"]["type"] == "Ended"])
+    events = servers[0].events()
     assert [each["event"]["type"] for each in events] == ["WindowReported", "Call", "Ended"]
     assert {(each["agent"], each["parent"]) for each in events} == {("my-agent", "p1")}
     assert {each["session"] for each in events}.isdisjoint({last.id})
