@@ -445,7 +445,8 @@ def test_draft_is_returned_when_the_agent_wrote_no_handoff(tmp_path: Path) -> No
         agent.write_record(type="user", message={"role": "user", "content": "Mend the parser."})
         agent.call(110_000)
         await agent.observe("compacting")
-        await asyncio.sleep(0.3)
+        while not await agent.store.handoffs("s1"):
+            await asyncio.sleep(0.01)
         reply = await agent.observe("compacted")
         assert reply.context is not None
         assert "Mend the parser." in reply.context

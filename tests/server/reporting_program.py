@@ -8,6 +8,7 @@ import time
 import warnings
 
 from brimline import DaemonSession, Tracker
+from brimline.daemon_client import session
 
 MODEL = "claude-sonnet-4-5"
 
@@ -36,6 +37,11 @@ class Program:
         self.tracker.observe(answer, thread)
         self.tracker.observe(answer, thread)
         return time.perf_counter() - started
+
+    def wait_for_daemon(self, seconds: str) -> object:
+        """Wait longer for the daemon than programs do: a busy machine is slow."""
+        session.MESSAGES_WAIT_S = session.CLOSE_WAIT_S = float(seconds)
+        return None
 
     def compacted(self, thread: str = "main") -> object:
         self.tracker.compacted(thread)

@@ -29,7 +29,7 @@ LARGE = b"x" * 900_000
 MATTERS = Answer(b"text", Reply(context="text", message_ids=("m1",)), wants_ack=True)
 
 
-MAX_WAIT_S = 30.0
+MAX_WAIT_S = 60.0
 T = TypeVar("T")
 
 
@@ -45,8 +45,10 @@ class FakeDispatcher:
         self._answer, self._after, self._fails = answer, after, fails
         self.requests: list[HookRequest] = []
         self.outcomes: list[bool] = []
+        self.has_begun = False
 
     async def handle(self, request: HookRequest) -> Answer:
+        self.has_begun = True
         if self._after is not None:
             await asyncio.sleep(self._after)
         self.requests.append(request)
@@ -112,6 +114,12 @@ async def last_outcome(desk: FakeDispatcher) -> bool:
     return desk.outcomes.pop()
 
 
+async def begin(desk: FakeDispatcher) -> None:
+    """Wait until a request is being handled."""
+    while not desk.has_begun:
+        await asyncio.sleep(0.001)
+
+
 async def read_reply(connection: socket.socket) -> bytes:
     data = b""
     while (text := parse_reply(data)) is None:
@@ -121,7 +129,7 @@ async def read_reply(connection: socket.socket) -> bytes:
 
 async def receive(connection: socket.socket) -> bytes:
     """Return the next bytes; empty when the socket was closed."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(MAX_WAIT_S):
         return await asyncio.get_running_loop().sock_recv(connection, 1 << 16)
 
 
@@ -196,7 +204,7 @@ def test_only_an_acknowledgement_byte_counts_as_delivered(path: Path, after: flo
 def test_reply_to_a_disconnected_client_is_returned_as_lost(path: Path) -> None:
     async def client(connection: socket.socket, desk: FakeDispatcher) -> None:
         await send_all(connection, REQUEST)
-        await asyncio.sleep(0.02)
+        await begin(desk)
         connection.close()
         assert await last_outcome(desk) is False
 
@@ -317,7 +325,8 @@ def test_missing_acknowledgement_is_not_waited_for(path: Path) -> None:
         assert await read_reply(connection) == b"text"
         assert await last_outcome(desk) is False
 
-    run_clients(path, FakeDispatcher(MATTERS), client, client_wait_s=0.02)
+    # The request must arrive in this time, too.
+    run_clients(path, FakeDispatcher(MATTERS), client, client_wait_s=0.5)
 
 
 def test_request_of_another_user_is_ignored(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -372,7 +381,7 @@ def test_close_answers_running_requests_and_disconnects_idle_clients(path: Path)
                 connection.setblocking(False)
                 await loop.sock_connect(connection, str(path))
             await send_all(asking, REQUEST)
-            await asyncio.sleep(0.02)
+            await begin(desk)
             await hooks.close()
             assert await read_reply(asking) == b"text"
             assert await receive(idle) == b""

@@ -4,6 +4,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from starlette.routing import Route
 from brimline.server.http_server import MAX_HEAD_BYTES, ConnectionLimits, create_server
 from brimline.server.sockets import listen_unix
 
+MAX_WAIT_S = 60.0
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n"
 
 
@@ -33,7 +35,7 @@ def serve(limits: ConnectionLimits, work: Callable[[int], Awaitable[None]]) -> N
             while not http.started:
                 await asyncio.sleep(0.01)
             try:
-                await asyncio.wait_for(work(listening.getsockname()[1]), 30)
+                await asyncio.wait_for(work(listening.getsockname()[1]), MAX_WAIT_S)
             finally:
                 http.should_exit = True
                 await task
@@ -42,18 +44,27 @@ def serve(limits: ConnectionLimits, work: Callable[[int], Awaitable[None]]) -> N
 
 
 async def exchange(port: int, *pieces: bytes, pause: float = 0.0) -> bytes:
-    """Send pieces, then read until the server disconnects."""
+    """Send pieces; return what the server sends until it disconnects, perhaps before the last."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    reading = asyncio.create_task(read_all(reader))
     try:
         for piece in pieces:
             writer.write(piece)
-            await writer.drain()
+            with suppress(ConnectionError):
+                await writer.drain()
             await asyncio.sleep(pause)
-        return await reader.read()
-    except ConnectionError:
-        return b""
+        return await reading
     finally:
         writer.close()
+
+
+async def read_all(reader: asyncio.StreamReader) -> bytes:
+    """Return what comes until the end, or until the connection is reset."""
+    data = b""
+    with suppress(ConnectionError):
+        while piece := await reader.read(1 << 16):
+            data += piece
+    return data
 
 
 def test_too_long_head_is_refused_at_its_limit() -> None:
@@ -64,7 +75,7 @@ def test_too_long_head_is_refused_at_its_limit() -> None:
         try:
             while sent < 40 << 20:
                 writer.write(b"a" * (64 << 10))
-                await asyncio.wait_for(writer.drain(), 10)
+                await asyncio.wait_for(writer.drain(), MAX_WAIT_S)
                 sent += 64 << 10
         except ConnectionError:
             pass

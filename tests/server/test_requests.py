@@ -2,7 +2,6 @@
 
 import signal
 import socket
-import time
 
 import pytest
 
@@ -40,9 +39,10 @@ def test_body_over_the_limit_of_its_route_is_rejected_and_one_at_the_limit_read(
 def test_interrupt_during_a_request_answers_503_without_a_traceback(daemon: Running) -> None:
     with socket.create_connection(("127.0.0.1", daemon.port), MAX_WAIT_S) as asking:
         head = f"POST /v1/events HTTP/1.1\r\nHost: 127.0.0.1:{daemon.port}\r\n"
-        head += f"Authorization: Bearer {daemon.secret}\r\nContent-Length: 9\r\n\r\n{{"
-        asking.sendall(head.encode())
-        time.sleep(0.1)
+        head += f"Authorization: Bearer {daemon.secret}\r\nExpect: 100-continue\r\n"
+        asking.sendall(f"{head}Content-Length: 9\r\n\r\n{{".encode())
+        # The request is being read.
+        assert asking.recv(4_096) == b"HTTP/1.1 100 Continue\r\n\r\n"
         text = stop_and_read_log(daemon, signal.SIGINT)
         assert asking.recv(4_096).startswith(b"HTTP/1.1 503")
     assert "Traceback" not in text

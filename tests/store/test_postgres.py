@@ -404,7 +404,8 @@ def test_store_survives_a_crash_of_the_server() -> None:
                         acknowledged.append(id)
 
                 writing = asyncio.create_task(write_until_failure())
-                await asyncio.sleep(0.3)
+                while not acknowledged and not writing.done():
+                    await asyncio.sleep(0.01)
                 await asyncio.to_thread(server.crash)
                 with pytest.raises(StoreFailed):
                     await writing

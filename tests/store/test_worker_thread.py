@@ -8,6 +8,8 @@ import pytest
 
 from brimline.store.sqlite.worker_thread import WorkerThread
 
+MAX_WAIT_S = 60.0
+
 
 def test_jobs_run_in_order_in_one_other_thread() -> None:
     threads: list[str] = []
@@ -45,17 +47,18 @@ def test_exception_is_raised_for_its_batch_and_the_next_batch_runs() -> None:
 
 def test_jobs_submitted_during_a_batch_are_the_next_one() -> None:
     batches: list[list[int]] = []
-    go = threading.Event()
+    begun, go = threading.Event(), threading.Event()
 
     def run(jobs: Sequence[int]) -> list[int]:
-        assert go.wait(20)
+        begun.set()
+        assert go.wait(MAX_WAIT_S)
         batches.append(list(jobs))
         return list(jobs)
 
     async def use() -> None:
         worker = WorkerThread[int, int]("mine", run, lambda: None, max_batch=3)
         first = asyncio.ensure_future(worker.submit(0))
-        await asyncio.sleep(0.01)
+        assert await asyncio.to_thread(begun.wait, MAX_WAIT_S)
         later_jobs = [asyncio.ensure_future(worker.submit(job)) for job in range(1, 6)]
         await asyncio.sleep(0)
         go.set()
