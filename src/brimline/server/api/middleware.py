@@ -157,8 +157,9 @@ def find_repeated_header(
     headers: Sequence[tuple[bytes, bytes]], more: Sequence[bytes] = ()
 ) -> str | None:
     """Return which header that may be sent once was sent again; `more` are added to ours."""
+    names = [name for name, _ in headers]
     for name in (*SINGLE_HEADERS, *more):
-        if sum(name == other for other, _ in headers) > 1:
+        if names.count(name) > 1:
             return f"more than one {name.decode().title()} header"
     return None
 

@@ -84,6 +84,7 @@ class SessionReadRoutes(SessionRoutes):
 
 # What every organisation's application serves; its parts are built in `Organisation`.
 FLEET_ENDPOINTS: tuple[Endpoint, ...] = (
+    *UplinkRoutes.endpoints,
     *ServerRoutes.endpoints,
     *MetricsRoutes.endpoints,
     *SessionReadRoutes.endpoints,
@@ -91,7 +92,6 @@ FLEET_ENDPOINTS: tuple[Endpoint, ...] = (
     *StreamRoutes.endpoints,
     *TelemetryRoutes.endpoints,
     *FleetRoutes.endpoints,
-    *UplinkRoutes.endpoints,
 )
 
 
@@ -116,7 +116,9 @@ class Organisation:
         ingest = IngestCounts()
         views = Views(store, monitor, rules)
         cache = SessionCache(store, views)
+        # Routes are matched in this order, and nearly all requests are those of uplinks.
         parts: Sequence[Routes] = (
+            UplinkRoutes(store),
             ServerRoutes(lambda: status),
             MetricsRoutes(store, lambda: status, ingest, output),
             SessionReadRoutes(store, monitor, views, cache, None),
@@ -124,7 +126,6 @@ class Organisation:
             StreamRoutes(cache, ChangeBroadcaster(cache, stopping)),
             TelemetryRoutes(store, monitor, output.forwarder),
             FleetRoutes(database.figures(name, partial(fill_levels, rules), rules.by), views),
-            UplinkRoutes(store),
         )
         self.app: Starlette = create_api(store, parts, check_scope, FLEET_SECURITY)
         self.app.add_middleware(IngestMeter, counts=ingest, paths=ingest_paths(parts))
