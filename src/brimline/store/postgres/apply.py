@@ -117,11 +117,6 @@ class WriteApplier:
     async def _apply_rows(self, writes: Sequence[Write]) -> list[bool]:
         """Apply writes that are no barriers."""
         effects = [False] * len(writes)
-        sessions = sorted({write.row.session for write in writes if isinstance(write, PutCall)})
-        if sessions:
-            await self._execute(
-                sql.ADD_CALL_DAYS, [sql.storable(session) for session in sessions], self._day
-            )
         rows = [_row_operation(number, write) for number, write in enumerate(writes)]
         await self._run(sorted(filter(None, rows), key=_table_order), effects)
         messages = [
@@ -160,7 +155,7 @@ class WriteApplier:
         for place in sql.CALL_TEXTS:
             columns[place] = tuple(map(sql.storable, columns[place]))
         for session, thread, call in await self._connection.fetch(
-            sql.PUT_CALLS, self._organisation, *columns
+            sql.PUT_CALLS, self._organisation, self._day, *columns
         ):
             effects[calls[session, thread, call][-1]] = True
             self._changed[session] = None
@@ -201,15 +196,12 @@ class WriteApplier:
         return True
 
     async def _finish(self) -> None:
-        """Mark the changed sessions, delete old event keys and store the counts."""
-        if self._changed:
-            await self._execute(sql.MARK_CHANGED, self._mark, list(self._changed))
+        """Delete old event keys, mark the changed sessions and store the counts."""
         excess = self._event_keys - MAX_EVENT_KEYS
         if excess >= PRUNE_EVERY:
             await self._execute(sql.PRUNE_EVENT_KEYS, excess)
             self._event_keys -= excess
-        mark = self._mark + len(self._changed)
-        await self._execute(sql.UPDATE_ORGANISATION, mark, self._event_keys)
+        await self._execute(sql.MARK_CHANGED, self._mark, self._event_keys, list(self._changed))
 
     async def _execute(self, statement: str, *values: object) -> None:
         await self._connection.execute(statement, self._organisation, *values)

@@ -69,8 +69,6 @@ FROM organisations WHERE name = $1 FOR UPDATE"""
 
 ADD_ORGANISATION = "INSERT INTO organisations (name) VALUES ($1) ON CONFLICT (name) DO NOTHING"
 
-UPDATE_ORGANISATION = "UPDATE organisations SET mark = $2, event_keys = $3 WHERE name = $1"
-
 PUT_SESSION = SESSIONS.put("id", UPDATE_SESSION)
 
 PUT_THREAD = THREADS.put("session, thread", UPDATE_THREAD)
@@ -88,18 +86,21 @@ def _call_array(place: int, field: str) -> str:
 
 CALL_TEXTS = [CallRow.__struct_fields__.index(field) for field in _TEXTS]
 
-# One statement for all calls, with an array for each field. No call may be in it twice.
-PUT_CALLS = f"""INSERT INTO calls (organisation, day, {CALLS.columns})
-SELECT $1::text, call_days.day, new.*
-FROM unnest({", ".join(starmap(_call_array, enumerate(CallRow.__struct_fields__, 2)))})
-    AS new ({CALLS.columns})
-JOIN call_days ON call_days.organisation = $1 AND call_days.session = new.session
+# One statement for all calls, with an array for each field. No call may be in it twice. The day of
+# a session is that of its first call, `$2`.
+PUT_CALLS = f"""WITH new AS (
+    SELECT coalesce(call_days.day, $2::date) AS day, call_days.day IS NULL AS is_first, put.*
+    FROM unnest({", ".join(starmap(_call_array, enumerate(CallRow.__struct_fields__, 3)))})
+        AS put ({CALLS.columns})
+    LEFT JOIN call_days ON call_days.organisation = $1 AND call_days.session = put.session
+), first AS (
+    INSERT INTO call_days (organisation, session, day)
+    SELECT DISTINCT $1::text, session, day FROM new WHERE is_first
+)
+INSERT INTO calls (organisation, day, {CALLS.columns})
+SELECT $1::text, day, {CALLS.columns} FROM new
 ON CONFLICT (organisation, session, thread, call, day) {UPDATE_CALL}
 RETURNING session, thread, call"""
-
-ADD_CALL_DAYS = """INSERT INTO call_days (organisation, session, day)
-SELECT $1::text, session, $3::date FROM unnest($2::text[]) AS session
-ON CONFLICT (organisation, session) DO NOTHING"""
 
 PUT_COMPACTION = COMPACTIONS.put("session, thread, cycle", UPDATE_COMPACTION)
 
@@ -145,9 +146,14 @@ PRUNE_EVENT_KEYS = """DELETE FROM event_keys WHERE organisation = $1 AND place <
     SELECT place FROM event_keys WHERE organisation = $1 ORDER BY place OFFSET $2 - 1 LIMIT 1
 )"""
 
-MARK_CHANGED = """INSERT INTO changes (organisation, session, mark)
-SELECT $1::text, session, $2::bigint + number
-FROM unnest($3::text[]) WITH ORDINALITY AS changed (session, number)
+# Gives the changed sessions the marks after `$2`, and stores the counts of the organisation.
+MARK_CHANGED = """WITH counted AS (
+    UPDATE organisations SET mark = $2::bigint + cardinality($4::text[]), event_keys = $3
+    WHERE name = $1
+)
+INSERT INTO changes (organisation, session, mark)
+SELECT $1::text, session, $2 + number
+FROM unnest($4) WITH ORDINALITY AS changed (session, number)
 ON CONFLICT (organisation, session) DO UPDATE SET mark = excluded.mark"""
 
 # Without a row the revision is 0.
