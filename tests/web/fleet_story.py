@@ -52,7 +52,7 @@ def _session_writes(number: int, percent: float, now: float, draw: random.Random
         project=PROJECTS[number % len(PROJECTS)],
         model=MODELS[number % len(MODELS)],
         version=("2.1.5", "2.0.9")[number % 2],
-        user=f"user-{number % 11}",
+        user=f"user-{number % 23}",
         team=TEAMS[draw.choice((0, 0, 0, 1, 1, 2, 3, 4))],
         machine=None if number == 1 else f"m{number % 7}",
     )

@@ -70,6 +70,10 @@ def test_fleet_page_shows_groups_and_asks_for_a_handoff(screen: Screen, tmp_path
     for scheme in SCHEMES:
         page.emulate_media(color_scheme=scheme)
         assert faults(screen) == [], scheme
+    screen.find("fleet-by").select_option("user")
+    expect(groups).to_have_count(20)
+    page.get_by_role("button", name="Show all 23").click()
+    expect(groups).to_have_count(23)
     screen.find("fleet-by").select_option("version")
     expect(groups).to_have_count(2)
     assert {row.get_attribute("data-key") for row in groups.all()} == {

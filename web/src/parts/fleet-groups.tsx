@@ -1,5 +1,6 @@
 /** The figures of a fleet: those of all sessions, and a table by group. */
 
+import { useSignal } from "@preact/signals";
 import type { FleetGroup, FleetView } from "../api-types";
 import { count, dollars, percent, plural } from "../format";
 import { GROUPINGS } from "../state/fleet";
@@ -41,7 +42,12 @@ const COLUMNS: Column[] = [
   { name: "misses", figure: true },
 ];
 
+/** More would push the sessions that need a handoff far down. */
+const FIRST = 20;
+
 export function GroupTable({ fleet }: { fleet: FleetView }) {
+  const all = useSignal(false);
+  const shown = all.value ? fleet.groups : fleet.groups.slice(0, FIRST);
   const name = GROUPINGS[fleet.by];
   return (
     <section class="panel" aria-labelledby="groups">
@@ -49,11 +55,22 @@ export function GroupTable({ fleet }: { fleet: FleetView }) {
         By {name} <span class="amount">{count(fleet.groups.length + fleet.more_groups)}</span>
       </h2>
       <Table label={`By ${name}`} columns={[{ name }, ...COLUMNS]} testid="fleet-groups">
-        {fleet.groups.map((group) => (
+        {shown.map((group) => (
           <GroupRow key={group.key} group={group} none={`no ${name}`} />
         ))}
       </Table>
-      {fleet.more_groups > 0 && (
+      {shown.length < fleet.groups.length && (
+        <button
+          type="button"
+          class="more"
+          onClick={() => {
+            all.value = true;
+          }}
+        >
+          {fleet.more_groups > 0 ? "Show the largest" : "Show all"} {count(fleet.groups.length)}
+        </button>
+      )}
+      {all.value && fleet.more_groups > 0 && (
         <p class="quiet">{plural(fleet.more_groups, "smaller group")} not shown.</p>
       )}
     </section>

@@ -44,7 +44,7 @@ export function HandoffRequests({ sessions, amount }: Props) {
             all.value = true;
           }}
         >
-          Show {count(sessions.length)}
+          {amount > sessions.length ? "Show the fullest" : "Show all"} {count(sessions.length)}
         </button>
       )}
     </section>

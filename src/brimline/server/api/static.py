@@ -37,6 +37,7 @@ h1 { font-size: 1.25rem; margin: 0 0 .75rem; }
 pre { font: 15px/1.4 ui-monospace, monospace; padding: .75rem 1rem; border-radius: .5rem;
       background: color-mix(in srgb, currentColor 8%, transparent); }
 p.quiet { opacity: .7; font-size: .875rem; }
+a { color: inherit; }
 input, button { font: inherit; padding: .4rem .6rem; }
 input { width: 100%; box-sizing: border-box; margin: .25rem 0 .75rem; }
 </style>

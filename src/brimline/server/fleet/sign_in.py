@@ -31,8 +31,9 @@ FORM = f"""<h1>Sign in to Brimline</h1>
 <input name="token" type="password" autocomplete="current-password" required autofocus></label>
 <button>Sign in</button>
 </form>
-<p class="quiet">Whoever runs the server makes one: <code>brimline token create</code>. You stay
-signed in for {COOKIE_LIFETIME_S // 3_600} hours. <a href="{PAGE}">Signed in already?</a></p>"""
+<p class="quiet">The server's administrator creates tokens with <code>brimline token create</code>.
+You stay signed in for {COOKIE_LIFETIME_S // 3_600} hours. If you are signed in already,
+<a href="{PAGE}">open the page</a>.</p>"""
 
 
 class Cookie(msgspec.Struct, frozen=True):
