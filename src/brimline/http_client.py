@@ -14,7 +14,7 @@ from brimline.errors import BrimlineError
 from brimline.loopback import is_loopback
 
 REQUEST_TIMEOUT_S = 10.0
-MAX_REPLY_BYTES = 1 << 20
+MAX_REPLY_BYTES = 4 << 20
 READ_BYTES = 1 << 16
 
 

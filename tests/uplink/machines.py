@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
+from brimline.http_client import MAX_REPLY_BYTES
 from brimline.inbox import Message
 from brimline.network_settings import UplinkSettings
 from brimline.server.api.uplink import UplinkRoutes
@@ -50,7 +51,9 @@ class FakeSender:
         reply = await self.routes.take(msgspec.json.decode(body, type=UplinkBatch))
         if failure == "lost":
             raise UplinkFailed("the connection was lost")
-        return msgspec.json.decode(msgspec.json.encode(reply), type=UplinkReply)
+        encoded = msgspec.json.encode(reply)
+        assert len(encoded) <= MAX_REPLY_BYTES
+        return msgspec.json.decode(encoded, type=UplinkReply)
 
     def close(self) -> None:
         self.is_closed = True

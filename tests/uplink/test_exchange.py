@@ -25,6 +25,7 @@ from brimline.store.base import (
     PutHandoff,
     PutSession,
     PutThread,
+    QueueMessage,
     RecordSignal,
     UseHandoff,
 )
@@ -250,6 +251,39 @@ def test_row_that_no_server_takes_is_skipped(path: Path, caplog: pytest.LogCaptu
 
     use_machine(path, use)
     assert caplog.text.count("refuses session s") == 1
+
+
+def test_row_that_a_proxy_does_not_take_is_kept(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        await machine.call(1, 2)
+        machine.sender.failures = [UplinkFailed("413", is_too_large=True)] * 9
+        with pytest.raises(UplinkFailed, match="413"):
+            await machine.uplink.exchange()
+        machine.sender.failures = []
+        await machine.uplink.exchange()
+        assert await machine.server.calls("s") == await machine.store.calls("s")
+
+    use_machine(path, use)
+
+
+def test_reply_fits_into_what_a_machine_reads(path: Path) -> None:
+    """JSON writes a control character in 6 bytes; a reply that is cut off would come for ever."""
+
+    async def use(machine: Machine) -> None:
+        await machine.call(1)
+        await machine.uplink.exchange()
+        text, sender = "\x01" * MAX_CONTEXT_CHARS, "b" * 50_000  # a token's name has no limit
+        sent = [Message(f"m{n}", "s", text, machine.now, sender=sender) for n in range(60)]
+        document = HandoffRow("d", "s", machine.now, "d.md", "00", "\x01" * (256 << 10), "a", 0, 1)
+        await machine.server.write([*map(QueueMessage, sent), PutHandoff(document)])
+        for number in range(2, 12):
+            await machine.call(number)
+            await machine.uplink.exchange()
+        received = await machine.store.messages("s")
+        assert [each.id for each in received] == [f"fleet-{each.id}" for each in sent]
+        assert len(await machine.store.handoffs("s")) == 1
+
+    use_machine(path, use)
 
 
 def test_message_of_the_server_is_queued_once_and_its_delivery_reported(path: Path) -> None:

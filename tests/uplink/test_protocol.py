@@ -19,8 +19,9 @@ def read_batch(name: str) -> UplinkBatch:
 def stored(name: str) -> MemoryStore:
     """Return a server's store after a recorded batch."""
     store = MemoryStore()
-    reply = asyncio.run(UplinkRoutes(store, lambda: 2_000.0).take(read_batch(name)))
-    assert reply == UplinkReply()
+    batch = read_batch(name)
+    reply = asyncio.run(UplinkRoutes(store, lambda: 2_000.0).take(batch))
+    assert reply == UplinkReply(machine=batch.machine)
     return store
 
 

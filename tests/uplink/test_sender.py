@@ -12,6 +12,8 @@ from brimline.uplink.protocol import UplinkBatch, UplinkReply
 from brimline.uplink.sender import MAX_RETRY_AFTER_S, UplinkFailed, UplinkSender, read_reply
 from server.otlp_collector import RecordingCollector, recording_collector
 
+REPLY, PROBLEM = b'{"machine": "m1"}', b'{"error": "no", "hint": null}'
+
 
 def send(
     collector: RecordingCollector, token: str | None = None, token_file: str | None = None
@@ -29,8 +31,8 @@ def send(
 
 
 def test_batch_is_posted_compressed_with_the_token() -> None:
-    with recording_collector() as collector:
-        assert send(collector, token="brim_x") == UplinkReply()
+    with recording_collector(reply=REPLY) as collector:
+        assert send(collector, token="brim_x") == UplinkReply(machine="m1")
     (received,) = collector.received
     assert received.path == "/v1/uplink"
     assert received.headers["authorization"] == "Bearer brim_x"
@@ -40,7 +42,7 @@ def test_batch_is_posted_compressed_with_the_token() -> None:
 
 def test_token_is_read_from_its_file_for_each_batch(tmp_path: Path) -> None:
     file = tmp_path / "token"
-    with recording_collector() as collector:
+    with recording_collector(reply=REPLY) as collector:
         for text in ("brim_one\n", "brim_two\n"):
             file.write_text(text)
             send(collector, token_file=str(file))
@@ -63,6 +65,7 @@ def test_missing_token_is_a_failure_that_says_what_to_do(tmp_path: Path) -> None
         (401, "does not know the token: set uplink.token", False),
         (403, "may not report sessions: set uplink.token", False),
         (404, "has no uplink at this address: check uplink.url", False),
+        (400, "HTTP status 400", True),
         (413, "HTTP status 413", True),
         (422, "HTTP status 422", True),
         (429, "limits this token's rate", False),
@@ -74,11 +77,12 @@ def test_refusal_says_why_and_whether_smaller_batches_may_help(
     status: int, text: str, is_refused: bool
 ) -> None:
     with (
-        recording_collector(status) as collector,
+        recording_collector(status, reply=PROBLEM) as collector,
         pytest.raises(UplinkFailed, match=text) as raised,
     ):
         send(collector, token="brim_x")
     assert (raised.value.is_refused, raised.value.retry_after_s) == (is_refused, 0.0)
+    assert raised.value.is_too_large == (status == 413)
     assert collector.attempts == [status]
 
 
@@ -88,13 +92,28 @@ def test_refusal_says_why_and_whether_smaller_batches_may_help(
 )
 def test_pause_that_the_server_asks_for_is_respected(text: str, seconds: float) -> None:
     with pytest.raises(UplinkFailed) as raised:
-        read_reply(HttpReply(429, {"retry-after": text}, b""))
+        read_reply(HttpReply(429, {"retry-after": text}, b""), "m1")
     assert raised.value.retry_after_s == seconds
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"status": "ok"}', b'{"machine": "m2"}'])
+def test_answer_of_another_service_acknowledges_nothing(body: bytes) -> None:
+    with pytest.raises(UplinkFailed, match="not that of a fleet's server: check uplink"):
+        read_reply(HttpReply(200, {}, body), "m1")
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+@pytest.mark.parametrize("body", [b"<html>", b"\xff", b"{}", b'{"error": 1}'])
+def test_proxy_cannot_refuse_a_session_for_the_server(status: int, body: bytes) -> None:
+    """A session that is refused is not sent again until it changes: its calls would be lost."""
+    with pytest.raises(UplinkFailed) as raised:
+        read_reply(HttpReply(status, {}, body), "m1")
+    assert (raised.value.is_refused, raised.value.is_too_large) == (False, status == 413)
 
 
 def test_server_that_does_not_answer_or_answers_nonsense_is_a_failure() -> None:
     with pytest.raises(UplinkFailed, match="reply cannot be read"):
-        read_reply(HttpReply(200, {}, b"<html>"))
+        read_reply(HttpReply(200, {}, b"<html>"), "m1")
     with recording_collector() as collector:
         pass
     with pytest.raises(UplinkFailed, match="the server cannot be reached: Connect"):

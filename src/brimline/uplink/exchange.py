@@ -106,7 +106,7 @@ class Uplink:
             try:
                 await self._post(parts)
             except UplinkFailed as error:
-                if not error.is_refused or not parts:
+                if not parts or not (error.is_refused or error.is_too_large):
                     raise
                 await self._send_less(parts, error)
         await self._outbox.end_round()
@@ -147,6 +147,8 @@ class Uplink:
     async def _send_less(self, parts: Sequence[SessionPart], error: UplinkFailed) -> None:
         """Send smaller batches, until the one session that the server refuses is skipped."""
         if len(parts) == 1 and len(parts[0].rows) <= 1:
+            if not error.is_refused:  # a proxy takes nothing at all
+                raise error
             self._skip(parts[0], str(error))
             return
         self._max_rows = max(1, min(self._max_rows, sum(len(each.rows) for each in parts)) // 2)

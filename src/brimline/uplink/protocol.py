@@ -107,9 +107,11 @@ class UplinkReply(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `cancelled` are messages that the machine holds and must not deliver any more. `refused` are
     sessions that the server could not store, with the reason: they need not be sent again.
+    `machine` is that of the batch: the answer of anything but a fleet's server does not have it.
     """
 
     messages: list[UplinkMessage] = []
     documents: list[UplinkDocument] = []
     cancelled: list[str] = []
     refused: dict[str, str] = {}
+    machine: str = ""

@@ -29,12 +29,29 @@ REFUSED_STATUSES = (400, 413, 422)  # a row is invalid, or the batch is too larg
 _replies = msgspec.json.Decoder(UplinkReply)
 
 
-class UplinkFailed(BrimlineError):
-    """A batch that the server did not take. `is_refused`: it would not take it again either."""
+class ServerProblem(msgspec.Struct, frozen=True):
+    """An error response of a fleet's server."""
 
-    def __init__(self, reason: str, retry_after_s: float = 0.0, is_refused: bool = False) -> None:
+    error: str
+    hint: str | None
+
+
+class UplinkFailed(BrimlineError):
+    """A batch that the server did not take. `is_refused`: it would not take it again either.
+
+    `is_too_large`: it, or a proxy in front of it, may take a smaller one.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        retry_after_s: float = 0.0,
+        is_refused: bool = False,
+        is_too_large: bool = False,
+    ) -> None:
         super().__init__(reason)
-        self.retry_after_s, self.is_refused = retry_after_s, is_refused
+        self.retry_after_s = retry_after_s
+        self.is_refused, self.is_too_large = is_refused, is_too_large
 
 
 class UplinkSender:
@@ -62,7 +79,7 @@ class UplinkSender:
         except HttpFailed as error:
             raise UplinkFailed(f"the server cannot be reached: {error}") from error
         self.sent_bytes += len(body)
-        return read_reply(reply)
+        return read_reply(reply, batch.machine)
 
     async def _read_token(self) -> str:
         """Return the token; a file is read again for each batch, so that it can be replaced."""
@@ -80,14 +97,32 @@ class UplinkSender:
         self._client.close()
 
 
-def read_reply(reply: HttpReply) -> UplinkReply:
-    if reply.is_success:
-        try:
-            return _replies.decode(reply.body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise UplinkFailed(f"the server's reply cannot be read: {error}") from error
+def read_reply(reply: HttpReply, machine: str) -> UplinkReply:
+    """Return a server's reply to a machine's batch; raises UplinkFailed.
+
+    Only a fleet's server decides that a batch is stored, or never will be: a proxy that does not
+    reach it may answer with 200 or 400 as well.
+    """
     status = reply.status
-    reason = REFUSALS.get(status, f"the server answered with HTTP status {status}")
-    raise UplinkFailed(
-        reason, reply.retry_after_s(MAX_RETRY_AFTER_S), is_refused=status in REFUSED_STATUSES
-    )
+    if not reply.is_success:
+        raise UplinkFailed(
+            REFUSALS.get(status, f"the server answered with HTTP status {status}"),
+            reply.retry_after_s(MAX_RETRY_AFTER_S),
+            is_refused=status in REFUSED_STATUSES and _is_problem(reply.body),
+            is_too_large=status == 413,
+        )
+    try:
+        decoded = _replies.decode(reply.body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UplinkFailed(f"the server's reply cannot be read: {error}") from error
+    if decoded.machine != machine:
+        raise UplinkFailed("the reply is not that of a fleet's server: check uplink.url")
+    return decoded
+
+
+def _is_problem(body: bytes) -> bool:
+    try:
+        msgspec.json.decode(body, type=ServerProblem)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True

@@ -105,7 +105,7 @@ def test_server_speaks_tls(
         with pytest.raises(UplinkFailed, match="certificate verify failed"):
             send_batch(replica.url, token)
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        assert send_batch(replica.url, token) == UplinkReply()
+        assert send_batch(replica.url, token) == UplinkReply(machine="m1")
     finally:
         assert replica.stop() == 0
 

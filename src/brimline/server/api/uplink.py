@@ -44,7 +44,9 @@ from brimline.uplink.protocol import (
 )
 
 DOCUMENT_LIFETIME_S = 24 * 3_600.0  # a document that no machine has fetched by then stays here
-MAX_REPLY_CHARS = 300_000  # of texts in a reply; the rest comes with the next one
+# Of the messages in a reply; the rest comes with the next one. With a document of 256 KiB, of which
+# JSON may make 6 times as much, a reply is within MAX_REPLY_BYTES of the machine's HTTP client.
+MAX_MESSAGES_BYTES = 1 << 20
 KINDS: dict[str, SignalKind] = {kind: kind for kind in get_args(SignalKind)}
 INVALID_ID = "the id of a session, agent or machine is empty or too long"
 
@@ -80,7 +82,8 @@ class UplinkRoutes:
             batch.machine, now - DOCUMENT_LIFETIME_S
         )
         messages, cancelled = await self._take_messages(stored, batch, now)
-        return UplinkReply(messages, _new_documents(handoffs, batch), cancelled, refused)
+        documents = _new_documents(handoffs, batch)
+        return UplinkReply(messages, documents, cancelled, refused, batch.machine)
 
     async def _store_sessions(self, batch: UplinkBatch, now: float) -> dict[str, str]:
         """Store each session in one list of writes; return why some were refused."""
@@ -113,7 +116,8 @@ class UplinkRoutes:
         for each in pending:
             if each.id not in held and each.sender != BRIMLINE:
                 lines.setdefault(each.session, []).append(each)
-        due = _first_that_fit([m for line in lines.values() for m in before_handed_out(line, now)])
+        due = [m for line in lines.values() for m in before_handed_out(line, now)]
+        due = _first_that_fit(due, now)
         marks = [MarkMessage(each.id, "handed", (each.state,), now, each.handed_at) for each in due]
         won = await self._store.write(marks)
         # Another request has handed out some: later ones of the session must not come before them.
@@ -217,11 +221,11 @@ def _new_documents(handoffs: list[HandoffRow], batch: UplinkBatch) -> list[Uplin
     return [UplinkDocument(row.id, row.session, row.text, row.author, row.path) for row in new]
 
 
-def _first_that_fit(messages: list[Message]) -> list[Message]:
-    chars = 0
+def _first_that_fit(messages: list[Message], now: float) -> list[Message]:
+    size = 0
     for place, message in enumerate(messages):
-        chars += len(message.text)
-        if chars > MAX_REPLY_CHARS:
+        size += len(msgspec.json.encode(_message(message, now)))
+        if size > MAX_MESSAGES_BYTES:
             return messages[:place]
     return messages
 
