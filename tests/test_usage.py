@@ -22,6 +22,7 @@ from brimline.usage import (
     from_subset,
     percent,
     percent_raw,
+    ratio_of,
 )
 
 COUNTS = st.integers(0, 2_000_000)
@@ -248,3 +249,9 @@ def test_occupancy_is_marked_above_the_window(raw: float, text: str) -> None:
 @pytest.mark.parametrize(("part", "whole", "tenths"), [(1, 400, 0.3), (1, 2_001, 0)])
 def test_half_a_tenth_of_a_percent_rounds_up(part: int, whole: int, tenths: float) -> None:
     assert percent_raw(part, whole) == tenths
+
+
+def test_ratio_of_a_percentage_has_no_noise_of_a_division() -> None:
+    assert [ratio_of(value) for value in (None, 0.0, 7.4, 100.0, 130.5)] == [
+        None, 0.0, 0.074, 1.0, 1.305,
+    ]  # fmt: skip

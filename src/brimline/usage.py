@@ -177,6 +177,11 @@ def format_tokens(tokens: int) -> str:
     return f"{(tokens + 5_000) // 10_000 / 100:.2f}".rstrip("0").rstrip(".") + "M"
 
 
+def ratio_of(percent: float | None) -> float | None:
+    """Return a percentage as a ratio: 7.4 becomes 0.074, not 0.07400000000000001."""
+    return None if percent is None else round(percent / 100, 6)
+
+
 def format_percent(percent: float) -> str:
     """Format a percentage with one decimal: 61.0%."""
     return f"{percent:.1f}%"

@@ -537,17 +537,20 @@ def test_rows_are_stored_for_the_session_that_they_are_part_of(path: Path) -> No
     use_machine(path, use)
 
 
+async def store_telemetry(machine: Machine, session: str, agent: str) -> None:
+    """Store a call that a client has just reported by its telemetry."""
+    main = ThreadRow(session, "main", 0, 1, "telemetry", "measured", sent=1, calls=1)
+    call = replace(call_row(1, session), call="req_1", at=machine.now - 1)
+    row = SessionRow(session, agent, machine.now)
+    await machine.store.write([PutSession(row), PutThread(main), PutCall(call)])
+
+
 def test_telemetry_waits_until_no_transcript_can_replace_it(path: Path) -> None:
     """The calls have other ids in the transcript: at the server they would count twice."""
 
     async def use(machine: Machine) -> None:
-        main = ThreadRow("s", "main", 0, 1, "telemetry", "measured", sent=1, calls=1)
-        first = replace(call_row(1), call="req_1", at=machine.now - 1)
-        row = SessionRow("s", "claude", machine.now)
-        await machine.store.write([PutSession(row), PutThread(main), PutCall(first)])
-        copilot = replace(row, id="other", agent="copilot")  # of it there is nothing else
-        thread, call = replace(main, session="other"), replace(first, session="other")
-        await machine.store.write([PutSession(copilot), PutThread(thread), PutCall(call)])
+        await store_telemetry(machine, "s", "claude")
+        await store_telemetry(machine, "other", "copilot")  # which has no transcript that is read
         await machine.call(1, session="later")
         await machine.uplink.exchange()
         assert {row.id for row in await machine.server.sessions()} == {"other", "later"}
@@ -563,10 +566,7 @@ def test_telemetry_waits_until_no_transcript_can_replace_it(path: Path) -> None:
 
 def test_transcript_replaces_telemetry_before_it_is_sent(path: Path) -> None:
     async def use(machine: Machine) -> None:
-        main = ThreadRow("s", "main", 0, 1, "telemetry", "measured", sent=1, calls=1)
-        first = replace(call_row(1), call="req_1", at=machine.now - 1)
-        row = SessionRow("s", "claude", machine.now)
-        await machine.store.write([PutSession(row), PutThread(main), PutCall(first)])
+        await store_telemetry(machine, "s", "claude")
         await machine.uplink.exchange()
         await machine.store.write([ClaimSession("s", "local")])
         await machine.call(1)

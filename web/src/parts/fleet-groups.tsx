@@ -4,12 +4,11 @@ import { useSignal } from "@preact/signals";
 import type { FleetGroup, FleetView } from "../api-types";
 import { count, dollars, percent, plural } from "../format";
 import { GROUPINGS } from "../state/fleet";
+import { type KeyFigure, KeyFigures } from "./key-figures";
 import { type Column, Table } from "./table";
 
-type Figure = [name: string, value: string, title?: string];
-
 export function FleetFigures({ total }: { total: FleetGroup }) {
-  const figures: Figure[] = [
+  const figures: KeyFigure[] = [
     ["active sessions", count(total.sessions), `${count(total.seen)} seen in this span`],
     ["over the first level", percent(total.over_first_percent), fillTitle(total, "over_first")],
     ["over the last level", percent(total.over_last_percent), fillTitle(total, "over_last")],
@@ -19,16 +18,7 @@ export function FleetFigures({ total }: { total: FleetGroup }) {
     ["cost", dollars(total.cost), plural(total.calls, "call")],
     ["cache misses", dollars(total.miss_cost), "the part of the cost that cache misses added"],
   ];
-  return (
-    <dl class="key-figures" aria-label="All groups" data-testid="fleet-total">
-      {figures.map(([name, value, title]) => (
-        <div key={name} title={title}>
-          <dt>{name}</dt>
-          <dd data-figure={name}>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <KeyFigures figures={figures} label="All groups" testid="fleet-total" />;
 }
 
 const COLUMNS: Column[] = [

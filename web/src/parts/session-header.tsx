@@ -29,6 +29,7 @@ import { FLEET_HASH, sessionHash } from "../state/route";
 import type { SessionDetail } from "../state/session-detail";
 import { HandoffBadge, SessionProblem, UnreadBadge } from "./badges";
 import { Bar } from "./bar";
+import { type KeyFigure, KeyFigures } from "./key-figures";
 import { SessionActions } from "./session-actions";
 
 interface HeaderProps {
@@ -91,17 +92,17 @@ export function SessionHeader({ view, detail }: HeaderProps) {
         </span>
       </div>
       <Bar thread={main} limitAt={view.limit_at} />
-      <KeyFigures view={view} timeline={timeline} />
+      <SessionFigures view={view} timeline={timeline} />
       <SessionActions view={view} detail={detail} />
     </header>
   );
 }
 
 /** How near the limit is, and what the session took so far. */
-function KeyFigures({ view, timeline }: { view: SessionView; timeline: Timeline | null }) {
+function SessionFigures({ view, timeline }: { view: SessionView; timeline: Timeline | null }) {
   const seconds = timeline && secondsSinceFirstCall(view, timeline.calls);
   const loaded = (words: string) => (timeline ? words : "...");
-  const figures: [string, string, string][] = [
+  const figures: KeyFigure[] = [
     ["of limit", percent(mainThread(view)?.percent_of_limit ?? null), "of the limit is used"],
     [
       "calls left",
@@ -121,16 +122,7 @@ function KeyFigures({ view, timeline }: { view: SessionView; timeline: Timeline 
       "from the first call to the last event",
     ],
   ];
-  return (
-    <dl class="key-figures" data-testid="key-figures">
-      {figures.map(([name, value, title]) => (
-        <div key={name} title={title}>
-          <dt>{name}</dt>
-          <dd data-figure={name}>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <KeyFigures figures={figures} testid="key-figures" />;
 }
 
 /** What the session is. */

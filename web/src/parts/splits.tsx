@@ -3,6 +3,7 @@
 import { useSignal } from "@preact/signals";
 import type { History, MissTotal, Split } from "../api-types";
 import { count, dollars, plural, tokens } from "../format";
+import { type KeyFigure, KeyFigures } from "./key-figures";
 import { type Column, Table } from "./table";
 
 const PAGE = 8;
@@ -28,7 +29,7 @@ function missText({ calls, tokens: missed }: MissTotal): string {
 }
 
 export function Totals({ total }: { total: Split }) {
-  const figures: [name: string, value: string, title?: string][] = [
+  const figures: KeyFigure[] = [
     ["sessions", count(total.sessions)],
     ["calls", count(total.calls)],
     ["compactions", count(total.compactions)],
@@ -37,16 +38,7 @@ export function Totals({ total }: { total: Split }) {
     ["cost", dollars(total.cost)],
     ["cache misses", dollars(total.misses.cost), missText(total.misses)],
   ];
-  return (
-    <dl class="key-figures" aria-label="Totals" data-testid="totals">
-      {figures.map(([name, value, title]) => (
-        <div key={name} title={title}>
-          <dt>{name}</dt>
-          <dd data-figure={name}>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <KeyFigures figures={figures} label="Totals" testid="totals" />;
 }
 
 export function Splits({ history }: { history: History }) {

@@ -27,6 +27,7 @@ from brimline.server.prometheus_text import (
 from brimline.store.metered import BUCKETS_S, OTHER, DurationCounts, MeteredStore
 from brimline.store.rows import SessionRow, ThreadRow
 from brimline.uplink.status import UplinkStatus
+from brimline.usage import ratio_of
 
 MAX_SESSIONS = 200  # with samples of their own, the fullest: every session is a new time series
 MAX_AGENTS = 50  # with samples of their own, the most frequent: clients choose their names
@@ -153,12 +154,12 @@ def _session_metrics(live: list[tuple[SessionRow, ThreadRow]]) -> Iterable[Metri
         (
             "context_fill_ratio",
             "Tokens that the last call sent, of the window.",
-            lambda main: _ratio(main.percent_raw),
+            lambda main: ratio_of(main.percent_raw),
         ),
         (
             "context_limit_fill_ratio",
             "Tokens that the next call starts with, of the limit.",
-            lambda main: _ratio(main.percent_of_limit),
+            lambda main: ratio_of(main.percent_of_limit),
         ),
         (
             "context_calls_left",
@@ -239,10 +240,6 @@ def _labels(row: SessionRow, main: ThreadRow) -> dict[str, str]:
         "user": row.user or "",
         "team": row.team or "",
     }
-
-
-def _ratio(percent: float | None) -> float | None:
-    return None if percent is None else percent / 100
 
 
 def _single(name: str, about: str, value: float) -> Metric:

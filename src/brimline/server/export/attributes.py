@@ -19,6 +19,7 @@ from brimline.server.export.otlp_messages import (
     nanoseconds,
 )
 from brimline.store.rows import SessionRow, SignalRow, ThreadRow
+from brimline.usage import ratio_of
 
 WINDOW_SIZE, UTILIZATION = "gen_ai.context.window_size", "gen_ai.context.utilization"
 SENT, HELD, LIMIT = "brimline.context.sent", "brimline.context.held", "brimline.context.limit"
@@ -72,11 +73,11 @@ def build_gauges(readings: Iterable[tuple[SessionRow, ThreadRow]], at: float) ->
 def _figures(thread: ThreadRow) -> dict[str, int | float | None]:
     return {
         WINDOW_SIZE: thread.window,
-        UTILIZATION: _ratio(thread.percent_raw),
+        UTILIZATION: ratio_of(thread.percent_raw),
         SENT: thread.sent,
         HELD: thread.held,
         LIMIT: thread.limit,
-        LIMIT_UTILIZATION: _ratio(thread.percent_of_limit),
+        LIMIT_UTILIZATION: ratio_of(thread.percent_of_limit),
         CALLS_LEFT: thread.calls_left,
     }
 
@@ -102,7 +103,7 @@ def _record(signal: SignalRow, row: SessionRow | None, observed: str) -> OtlpRec
         "brimline.thread": signal.thread,
         "brimline.cycle": signal.cycle,
         SENT: signal.sent,
-        UTILIZATION: _ratio(signal.percent),
+        UTILIZATION: ratio_of(signal.percent),
     }
     return OtlpRecord(
         time_unix_nano=nanoseconds(signal.at),
@@ -130,10 +131,6 @@ def _session_attributes(row: SessionRow) -> dict[str, Plain | None]:
 def _signal_id(signal: SignalRow) -> str:
     key = (signal.thread, signal.cycle, signal.kind, signal.level, signal.arm)
     return hash_id("signal", signal.session, *map(str, key))
-
-
-def _ratio(percent: float | None) -> float | None:
-    return None if percent is None else percent / 100
 
 
 def _number(value: int | float) -> tuple[str | None, float | None]:
