@@ -159,7 +159,7 @@ def test_other_records_are_no_calls(agent: str, fields: dict[str, Any]) -> None:
     assert read(agent, fields) == []
 
 
-@pytest.mark.parametrize("value", ["many", "", -1, 1.5, True])
+@pytest.mark.parametrize("value", ["many", "", -1, 1.5, True, float("nan"), "9" * 5_000])
 def test_count_that_is_no_number(value: Any) -> None:
     with pytest.raises(InvalidUsage):
         read("claude", CLAUDE | {"input_tokens": value})

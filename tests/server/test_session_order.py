@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from brimline.server.api.session_order import handle_by_session
+from brimline.server.api.session_order import MAX_TOGETHER, handle_by_session
 
 ITEMS = [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
 
@@ -44,5 +44,24 @@ def test_failed_session_is_raised_after_the_others_were_handled() -> None:
         with pytest.raises(OSError, match="full"):
             await handle_by_session(ITEMS, session_of, handle)
         assert handled == [("b", 1), ("b", 2)]
+
+    asyncio.run(run())
+
+
+def test_only_some_of_many_sessions_are_handled_at_a_time() -> None:
+    async def run() -> None:
+        running, most = 0, 0
+
+        async def handle(items: list[tuple[str, int]]) -> list[tuple[str, int]]:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0)
+            running -= 1
+            return items
+
+        items = [(str(number), 1) for number in range(3 * MAX_TOGETHER + 1)]
+        assert await handle_by_session(items, session_of, handle) == items
+        assert most == MAX_TOGETHER
 
     asyncio.run(run())

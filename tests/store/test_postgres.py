@@ -28,6 +28,7 @@ from brimline.store.base import (
 )
 from brimline.store.failures import NewerStore, StoreFailed
 from brimline.store.postgres.apply import MAX_EVENT_KEYS, PRUNE_EVERY
+from brimline.store.postgres.database import PostgresDatabase
 from brimline.store.postgres.migrations import MIGRATIONS, Step, migrate
 from brimline.store.postgres.store import PostgresStore
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
@@ -421,6 +422,38 @@ def test_store_survives_a_crash_of_the_server() -> None:
                 assert len(stored) <= len(acknowledged) + 2
 
     asyncio.run(run())
+
+
+def test_organisation_whose_queries_hang_leaves_connections_to_others(database: str) -> None:
+    async def run() -> None:
+        fleet = await PostgresDatabase.open(database)
+        connection = await asyncpg.connect(database)
+        try:
+            async with connection.transaction():
+                await connection.execute("LOCK TABLE sessions")
+                store = fleet.store("o")
+                hanging = [asyncio.create_task(store.session("s")) for _ in range(30)]
+                await asyncio.sleep(0.05)
+                assert await asyncio.wait_for(fleet.tokens.list("p"), 5) == []
+                assert await asyncio.wait_for(fleet.store("p").cursor("c"), 5) == 0
+            assert await asyncio.gather(*hanging) == [None] * 30
+        finally:
+            await connection.close()
+            await fleet.close()
+
+    asyncio.run(run())
+
+
+def test_migration_has_time(database: str) -> None:
+    """An index of a large table takes longer than any other statement may."""
+
+    async def run() -> None:
+        pool = await asyncpg.create_pool(database, min_size=1, command_timeout=0.2)
+        async with pool, pool.acquire() as connection:
+            await migrate(connection, "slow", (("SELECT pg_sleep(0.4)",),))
+
+    asyncio.run(run())
+    assert execute(database, "SELECT version FROM schema_version") == [[1]]
 
 
 def test_locked_organisation_is_an_error_that_says_so(database: str) -> None:

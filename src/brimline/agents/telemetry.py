@@ -10,10 +10,12 @@ import msgspec
 
 from brimline.errors import InvalidUsage
 from brimline.events import AnyEvent
+from brimline.usage import MAX_TOKENS
 
 Attributes: TypeAlias = Mapping[str, str | int | float | bool]
 
 EVENT_NAME = "event.name"
+MAX_DIGITS = len(str(MAX_TOKENS))
 
 
 class LogRecord(msgspec.Struct, frozen=True):
@@ -85,7 +87,8 @@ def get_text(fields: Attributes, *names: str) -> str:
 def get_count(fields: Attributes, name: str, default: int | None = None) -> int:
     """Return a token count, which some clients send as text; raises InvalidUsage."""
     value = fields.get(name, default)
-    if isinstance(value, str) and value.isascii() and value.isdecimal():
+    is_short = isinstance(value, str) and len(value) <= MAX_DIGITS  # Python reads up to 4,300
+    if isinstance(value, str) and is_short and value.isascii() and value.isdecimal():
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return value

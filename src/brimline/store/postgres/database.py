@@ -18,6 +18,7 @@ class PostgresDatabase:
         self._pool = pool
         self.tokens = TokenTable(pool)
         self.audit = AuditLog(pool)
+        self._pools: dict[str, ConnectionPool] = {}  # by organisation
 
     @classmethod
     async def open(cls, url: str) -> "PostgresDatabase":
@@ -32,7 +33,7 @@ class PostgresDatabase:
 
         Closing the store finishes its writes; the connections stay open for the others.
         """
-        return PostgresStore(self._pool, organisation)
+        return PostgresStore(self._pool_of(organisation), organisation)
 
     def figures(
         self,
@@ -41,11 +42,16 @@ class PostgresDatabase:
         named: Iterable[str] = (),
     ) -> FleetFigures:
         """Return the figures of an organisation's sessions, by the levels of their kinds."""
-        return FleetFigures(self._pool, organisation, levels_of, named)
+        return FleetFigures(self._pool_of(organisation), organisation, levels_of, named)
 
     def session_hours(self, organisation: str) -> SessionHours:
         """Return the hourly costs of an organisation's sessions."""
-        return SessionHours(self._pool, organisation)
+        return SessionHours(self._pool_of(organisation), organisation)
+
+    def _pool_of(self, organisation: str) -> ConnectionPool:
+        if organisation not in self._pools:
+            self._pools[organisation] = self._pool.for_organisation()
+        return self._pools[organisation]
 
     async def organisations(self) -> list[str]:
         """Return the organisations that have stored something."""

@@ -17,6 +17,7 @@ Step: TypeAlias = tuple[str, ...]
 
 # Advisory locks of this database: one replica migrates, one changes the partitions of calls.
 MIGRATION_LOCK, PARTITION_LOCK = 0x6272696D_01, 0x6272696D_02
+MIGRATION_TIMEOUT_S = 86_400.0  # of a statement: an index of many calls takes its time
 
 _TEXT = 'TEXT COLLATE "C"'
 
@@ -323,7 +324,8 @@ async def migrate(
     """
     async with connection.transaction():
         await connection.execute("SET LOCAL lock_timeout = 0")
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK)
+        lock = "SELECT pg_advisory_xact_lock($1)"
+        await connection.execute(lock, MIGRATION_LOCK, timeout=MIGRATION_TIMEOUT_S)
         await connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version INT NOT NULL)")
         await connection.execute(
             "ALTER TABLE schema_version ADD COLUMN IF NOT EXISTS oldest_compatible INT"
@@ -335,7 +337,7 @@ async def migrate(
                 raise NewerStore(place, version, len(steps))
             return
         for statement in (text for step in steps[version:] for text in step):
-            await connection.execute(statement)
+            await connection.execute(statement, timeout=MIGRATION_TIMEOUT_S)
         if version < len(steps):
             await connection.execute("DELETE FROM schema_version")
             await connection.execute(

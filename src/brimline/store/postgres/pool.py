@@ -1,5 +1,6 @@
 """The connections to a PostgreSQL database, which all organisations share."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,6 +13,7 @@ from brimline.store.postgres.election import CONNECTION_ERRORS, Election
 from brimline.store.postgres.migrations import Connection, migrate
 
 MAX_CONNECTIONS = 8
+MAX_ORGANISATION_CONNECTIONS = 6
 CONNECT_TIMEOUT_S = 10.0
 STATEMENT_TIMEOUT_S = 60.0
 
@@ -41,11 +43,29 @@ class ConnectionPool:
     `place` names the database in messages.
     """
 
-    def __init__(self, place: str, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(
+        self,
+        place: str,
+        pool: "asyncpg.Pool[asyncpg.Record]",
+        max_connections: int = MAX_CONNECTIONS,
+        election: Election | None = None,
+    ) -> None:
         self.place = place
         self._pool = pool
-        self.is_open = True
-        self.election = Election(self.acquire)
+        self._slots = asyncio.Semaphore(max_connections)
+        self.election = election or Election(self.acquire)
+
+    @property
+    def is_open(self) -> bool:
+        return not self._pool.is_closing()
+
+    def for_organisation(self) -> "ConnectionPool":
+        """Return the same connections for one organisation, which leaves some to the others.
+
+        They can send requests even if all queries of this one hang.
+        """
+        most = MAX_ORGANISATION_CONNECTIONS
+        return ConnectionPool(self.place, self._pool, most, self.election)
 
     @classmethod
     async def open(cls, url: str) -> "ConnectionPool":
@@ -74,18 +94,21 @@ class ConnectionPool:
 
     @asynccontextmanager
     async def acquire(self) -> AsyncGenerator[Connection, None]:
-        async with _translated_errors(self.place), self._pool.acquire() as connection:
+        async with (
+            self._slots,
+            _translated_errors(self.place),
+            self._pool.acquire() as connection,
+        ):
             yield connection
 
     async def fetch(self, text: str, *values: Any) -> Sequence[Any]:
         """Execute a statement on any connection and return its rows."""
-        async with _translated_errors(self.place):
+        async with self._slots, _translated_errors(self.place):
             return await self._pool.fetch(text, *values)
 
     async def close(self) -> None:
         """Wait for the work under way and close the connections; a second time does nothing."""
         if self.is_open:
-            self.is_open = False
             await self.election.close()
             async with _translated_errors(self.place):
                 await self._pool.close()
