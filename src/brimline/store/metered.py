@@ -4,6 +4,8 @@ import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import compress, groupby
+from operator import attrgetter
 from typing import TypeVar
 
 from brimline.bounded_dict import BoundedDict
@@ -74,10 +76,8 @@ class WriteCounts:
                 self._agents[write.row.id] = write.row.agent
 
     def add(self, write: Write) -> None:
-        """Count a write that had an effect."""
+        """Count a write that had an effect, other than a call."""
         match write:
-            case PutCall(row):
-                self._add_call(row)
             case PutCompaction(row):
                 self._add_compaction(row)
             case RecordSignal(signal, messages):
@@ -100,18 +100,23 @@ class WriteCounts:
             key = agent, row.trigger or UNKNOWN
             self.compactions[bounded(self.compactions, key, (OTHER, OTHER))] += 1
 
-    def _add_call(self, row: CallRow) -> None:
-        """Count a call, and its cache miss; a later copy of a call is not counted."""
-        key, place = (row.session, row.thread), (row.cycle, row.seq)
-        finder, last = self._calls.get(key) or (MissFinder(), (-1, -1))
-        if place <= last:
-            return
-        self._calls[key] = finder, place
-        agent = bounded(self.calls, self._agents.get(row.session, UNKNOWN), OTHER)
+    def add_calls(self, rows: Iterable[CallRow]) -> None:
+        """Count calls, and their cache misses; a later copy of a call is not counted."""
+        for thread, calls in groupby(rows, attrgetter("session", "thread")):
+            finder, last = self._calls.get(thread) or (MissFinder(), (-1, -1))
+            agent = bounded(self.calls, self._agents.get(thread[0], UNKNOWN), OTHER)
+            for row in calls:
+                place = row.cycle, row.seq
+                if place > last:
+                    is_new_cycle = last[0] not in (-1, row.cycle)
+                    self._add_call(row, agent, finder, is_new_cycle)
+                    last = place
+            self._calls[thread] = finder, last
+
+    def _add_call(self, row: CallRow, agent: str, finder: MissFinder, is_new_cycle: bool) -> None:
         self.calls[agent] += 1
-        is_new_cycle = last[0] not in (-1, row.cycle)
-        change = "compaction" if is_new_cycle else None
-        miss = finder.add(Call(id=row.call, usage=row.usage, model=row.model, at=row.at), change)
+        call = Call(id=row.call, usage=row.usage, model=row.model, at=row.at)
+        miss = finder.add(call, "compaction" if is_new_cycle else None)
         if miss is not None:
             self.misses[agent, miss.cause] += 1  # causes are few
             self.missed_tokens[agent] += miss.tokens
@@ -140,8 +145,10 @@ class MeteredStore:
             self.counts.pending_writes -= 1
         self.counts.writes.add(self._clock() - began)
         self.counts.note_agents(writes)
-        for write, has_effect in zip(writes, effects, strict=True):
-            if has_effect:
+        effective = list(compress(writes, effects))
+        self.counts.add_calls(write.row for write in effective if isinstance(write, PutCall))
+        for write in effective:
+            if not isinstance(write, PutCall):
                 self.counts.add(write)
         return effects
 

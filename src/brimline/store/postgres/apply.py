@@ -33,7 +33,8 @@ MAX_EVENT_KEYS = 2_000_000  # of an organisation: older keys are deleted
 
 PRUNE_EVERY = 1_000  # keys that are deleted together
 
-_BARRIERS = frozenset({EventKeys, ExpectRevision, ClaimSession, ForgetSessions})
+_GATES = (ExpectRevision, EventKeys)  # in the order in which they stand in a list
+_BARRIERS = frozenset({*_GATES, ClaimSession, ForgetSessions})
 
 Operation: TypeAlias = tuple[str, tuple[Any, ...]]  # a statement and its values after `$1`
 
@@ -80,20 +81,27 @@ class WriteApplier:
     async def _apply_together(self, lists: Sequence[Sequence[Write]]) -> list[list[bool]]:
         """Apply lists that begin with their gates: the gates of all, then the other writes."""
         effects = [[False] * len(writes) for writes in lists]
-        places = [(n, place) for n, writes in enumerate(lists) for place in range(len(writes))]
-        for kind in (ExpectRevision, EventKeys):
-            gates = [(n, place) for n, place in places if isinstance(lists[n][place], kind)]
+        open_lists = dict(enumerate(lists))
+        for kind in _GATES:
+            gates = [
+                (n, place)
+                for n, writes in open_lists.items()
+                for place, write in enumerate(writes[: len(_GATES)])
+                if isinstance(write, kind)
+            ]
             won = await self._pass_gates([lists[n][place] for n, place in gates])
             for (n, place), effect in zip(gates, won, strict=True):
                 effects[n][place] = effect
-            closed = {n for (n, _), effect in zip(gates, won, strict=True) if not effect}
-            places = [
-                (n, place)
-                for n, place in places
-                if n not in closed and not isinstance(lists[n][place], kind)
-            ]
-        won = await self._apply_rows([lists[n][place] for n, place in places])
-        for (n, place), effect in zip(places, won, strict=True):
+                if not effect:
+                    del open_lists[n]
+        rows = [
+            (n, place)
+            for n, writes in open_lists.items()
+            for place, write in enumerate(writes)
+            if type(write) not in _GATES
+        ]
+        won = await self._apply_rows([lists[n][place] for n, place in rows])
+        for (n, place), effect in zip(rows, won, strict=True):
             effects[n][place] = effect
         return effects
 
@@ -117,25 +125,31 @@ class WriteApplier:
     async def _apply_rows(self, writes: Sequence[Write]) -> list[bool]:
         """Apply writes that are no barriers."""
         effects = [False] * len(writes)
-        rows = [_row_operation(number, write) for number, write in enumerate(writes)]
+        calls: list[tuple[int, tuple[Any, ...]]] = []
+        others: list[tuple[int, Write]] = []
+        for number, write in enumerate(writes):
+            if isinstance(write, PutCall):
+                calls.append((number, sql.call_values(write.row)))
+            else:
+                others.append((number, write))
+        rows = [_row_operation(*each) for each in others]
         await self._run(sorted(filter(None, rows), key=_table_order), effects)
+        if calls:
+            await self._put_calls(calls, effects)
         messages = [
             operation
-            for number, write in enumerate(writes)
+            for number, write in others
             for operation in _message_operations(number, write, effects[number])
         ]
         await self._run(messages, effects)
-        for write, effect in zip(writes, effects, strict=True):
-            if isinstance(write, MoveMessage) and effect:
+        for number, write in others:
+            if isinstance(write, MoveMessage) and effects[number]:
                 self._changed[sql.storable(write.to)] = None
         return effects
 
     async def _run(self, operations: Iterable[Operation], effects: list[bool]) -> None:
         """Carry out operations in order, those with the same statement in one exchange."""
         for statement, run in groupby(operations, itemgetter(0)):
-            if statement is sql.PUT_CALLS:
-                await self._put_calls([each for _, each in run], effects)
-                continue
             values = [(self._organisation, *map(sql.storable, each)) for _, each in run]
             for number, session in await self._connection.fetchmany(statement, values):
                 if number is not None:
@@ -143,24 +157,21 @@ class WriteApplier:
                 if session is not None:
                     self._changed[session] = None
 
-    async def _put_calls(self, rows: Iterable[Sequence[Any]], effects: list[bool]) -> None:
-        """Put calls with one statement; a call that comes twice needs another one."""
-        calls: dict[tuple[str, str, str], Sequence[Any]] = {}
-        again: list[Sequence[Any]] = []
-        for row in rows:
-            key = (sql.storable(row[0]), sql.storable(row[1]), sql.storable(row[2]))
-            if calls.setdefault(key, row) is not row:
-                again.append(row)
-        columns = list(zip(*calls.values(), strict=True))[:-1]
-        for place in sql.CALL_TEXTS:
-            columns[place] = tuple(map(sql.storable, columns[place]))
-        for session, thread, call in await self._connection.fetch(
-            sql.PUT_CALLS, self._organisation, self._day, *columns
-        ):
-            effects[calls[session, thread, call][-1]] = True
+    async def _put_calls(
+        self, calls: Sequence[tuple[int, tuple[Any, ...]]], effects: list[bool]
+    ) -> None:
+        """Put numbered calls with one statement; a call that comes twice needs another one."""
+        numbers: dict[tuple[str, str, str], int] = {}
+        first = [each for each in calls if numbers.setdefault(each[1][:3], each[0]) == each[0]]
+        stored = await self._connection.fetch(
+            sql.PUT_CALLS, self._organisation, self._day, [values for _, values in first]
+        )
+        for session, thread, call in stored:
+            effects[numbers[session, thread, call]] = True
             self._changed[session] = None
-        if again:
-            await self._put_calls(again, effects)
+        if len(first) < len(calls):
+            done = set(numbers.values())
+            await self._put_calls([each for each in calls if each[0] not in done], effects)
 
     async def _pass_gates(self, gates: Sequence[Write]) -> list[bool]:
         """Apply event keys or expected revisions; those without effect stop their lists."""
@@ -231,12 +242,12 @@ def _has_gates_first(writes: Sequence[Write], claimed: Container[str]) -> bool:
     The first gate is the revision. A claim of a claimed session has no effect.
     """
     gates = 0
-    for kind in (ExpectRevision, EventKeys):
+    for kind in _GATES:
         gates += len(writes) > gates and isinstance(writes[gates], kind)
+    barriers = [write for write in writes[gates:] if type(write) in _BARRIERS]
     return all(
-        _barrier(write) is None
-        or (isinstance(write, ClaimSession) and sql.storable(write.session) in claimed)
-        for write in writes[gates:]
+        isinstance(write, ClaimSession) and sql.storable(write.session) in claimed
+        for write in barriers
     )
 
 
@@ -261,8 +272,6 @@ def _row_operation(number: int, write: Write) -> Operation | None:
             return sql.PUT_SESSION, (*sql.SESSIONS.values(row), number)
         case PutThread(row):
             return sql.PUT_THREAD, (*sql.THREADS.values(row), number)
-        case PutCall(row):
-            return sql.PUT_CALLS, (*sql.CALLS.values(row), number)
         case PutCompaction(row):
             return sql.PUT_COMPACTION, (*sql.COMPACTIONS.values(row), number)
         case RecordSignal(row):
@@ -280,8 +289,8 @@ def _row_operation(number: int, write: Write) -> Operation | None:
 def _table_order(operation: Operation) -> int:
     """Return which table an operation belongs to; those of one table keep their order."""
     tables = (
-        sql.PUT_SESSION, sql.PUT_THREAD, sql.PUT_CALLS, sql.PUT_COMPACTION, sql.INSERT_SIGNAL,
-        sql.PUT_HANDOFF, sql.PUT_CURSOR,
+        sql.PUT_SESSION, sql.PUT_THREAD, sql.PUT_COMPACTION, sql.INSERT_SIGNAL, sql.PUT_HANDOFF,
+        sql.PUT_CURSOR,
     )  # fmt: skip
     statement = sql.PUT_HANDOFF if operation[0] is sql.USE_HANDOFF else operation[0]
     return tables.index(statement)

@@ -266,6 +266,26 @@ _SECOND: Step = (
     )
     """,
     "CREATE INDEX signals_by_place ON signals (organisation, place)",
+    # A parameter with many calls: the fields of `CallRow`. A step that adds a field adds another
+    # type, as replicas of this version still use this one.
+    f"""
+    CREATE TYPE call_row AS (
+        session {_TEXT},
+        thread {_TEXT},
+        call {_TEXT},
+        seq BIGINT,
+        cycle BIGINT,
+        input BIGINT,
+        cache_read BIGINT,
+        cache_write BIGINT,
+        output BIGINT,
+        model {_TEXT},
+        at DOUBLE PRECISION,
+        cache_write_1h BIGINT,
+        cost DOUBLE PRECISION,
+        miss_cost DOUBLE PRECISION
+    )
+    """,
     "CREATE INDEX sessions_by_machine ON sessions (organisation, machine)",
     """
     CREATE INDEX unused_handoffs ON handoffs (organisation, session)
