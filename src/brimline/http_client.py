@@ -16,6 +16,7 @@ from brimline.loopback import is_loopback
 REQUEST_TIMEOUT_S = 10.0
 MAX_REPLY_BYTES = 4 << 20
 READ_BYTES = 1 << 16
+TRUST_HINT = "set SSL_CERT_FILE to a file with its certificate authority"
 
 
 class HttpFailed(BrimlineError):
@@ -185,6 +186,8 @@ def _describe_failure(error: Exception, timeout_s: float) -> str:
         return f"no answer within {timeout_s:g} s"
     if isinstance(error, HttpParserError):
         return f"the answer is not HTTP: {error}"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"certificate verify failed: {error.verify_message}; {TRUST_HINT}"
     reason = error.strerror if isinstance(error, OSError) else None  # without `[Errno 111]`
     return reason or str(error) or type(error).__name__
 
