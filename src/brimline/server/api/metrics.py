@@ -60,7 +60,8 @@ class MetricsRoutes:
         live = [(row, main) for row, main in recent if is_live(row, now)]
         pending = len(await self._store.pending_messages())
         metrics = [
-            *_session_metrics(live),
+            *_agent_metrics(live),
+            *_context_metrics(live),
             *self._counters(pending),
             *_ingest_metrics(self._ingest),
             *_output_metrics(self._output),
@@ -130,7 +131,8 @@ def _uplink_metrics(uplink: UplinkStatus | None) -> list[Metric]:
     return metrics if uplink else [metric._replace(samples=[]) for metric in metrics]
 
 
-def _session_metrics(live: list[tuple[SessionRow, ThreadRow]]) -> Iterable[Metric]:
+def _agent_metrics(live: list[tuple[SessionRow, ThreadRow]]) -> Iterable[Metric]:
+    """Yield how many live sessions each agent has, and how full they are."""
     agents = Counter(row.agent for row, _ in live)
     shown_agents = {agent for agent, _ in agents.most_common(MAX_AGENTS)}
     fills = Counter[tuple[str, str]]()
@@ -145,31 +147,40 @@ def _session_metrics(live: list[tuple[SessionRow, ThreadRow]]) -> Iterable[Metri
     yield _labelled("sessions_near_limit", about, ("agent",), near)
     about = "Live sessions, by the percentage of the limit that their next call starts with."
     yield _labelled("sessions_by_fill", about, ("agent", "fill"), fills)
+
+
+# Name, description and value of the gauges that a session has.
+_CONTEXT_GAUGES: tuple[tuple[str, str, Callable[[ThreadRow], float | None]], ...] = (
+    ("context_tokens", "Tokens that the last call sent.", lambda main: main.sent),
+    ("context_window_tokens", "Size of the window in tokens.", lambda main: main.window),
+    ("context_limit_tokens", "Tokens at which the client compacts.", lambda main: main.limit),
+    (
+        "context_fill_ratio",
+        "Tokens that the last call sent, of the window.",
+        lambda main: ratio_of(main.percent_raw),
+    ),
+    (
+        "context_limit_fill_ratio",
+        "Tokens that the next call starts with, of the limit.",
+        lambda main: ratio_of(main.percent_of_limit),
+    ),
+    (
+        "context_calls_left",
+        "Forecast of the calls until the limit.",
+        lambda main: main.calls_left,
+    ),
+)
+
+
+def _context_metrics(live: list[tuple[SessionRow, ThreadRow]]) -> Iterable[Metric]:
+    """Yield the figures of the fullest sessions, each with labels of its own."""
     fullest = nlargest(MAX_SESSIONS, live, key=lambda pair: pair[1].percent_of_limit or 0.0)
-    shown = [(_labels(row, main), main) for row, main in fullest]
-    figures: list[tuple[str, str, Callable[[ThreadRow], float | None]]] = [
-        ("context_tokens", "Tokens that the last call sent.", lambda main: main.sent),
-        ("context_window_tokens", "Size of the window in tokens.", lambda main: main.window),
-        ("context_limit_tokens", "Tokens at which the client compacts.", lambda main: main.limit),
-        (
-            "context_fill_ratio",
-            "Tokens that the last call sent, of the window.",
-            lambda main: ratio_of(main.percent_raw),
-        ),
-        (
-            "context_limit_fill_ratio",
-            "Tokens that the next call starts with, of the limit.",
-            lambda main: ratio_of(main.percent_of_limit),
-        ),
-        (
-            "context_calls_left",
-            "Forecast of the calls until the limit.",
-            lambda main: main.calls_left,
-        ),
-    ]
-    for name, about, figure in figures:
+    labelled = [(_labels(row, main), main) for row, main in fullest]
+    for name, about, value_of in _CONTEXT_GAUGES:
         samples = [
-            Sample(value, labels) for labels, main in shown if (value := figure(main)) is not None
+            Sample(value, labels)
+            for labels, main in labelled
+            if (value := value_of(main)) is not None
         ]
         yield Metric(f"brimline_{name}", "gauge", about, samples)
 
