@@ -201,7 +201,7 @@ class PostgresStore:
         return locked
 
     async def _drop_partitions(self, connection: Connection) -> None:
-        """Drop the partitions that are not used any more; if that fails, the next deletion tries again."""
+        """Drop the partitions that are not used; if that fails, the next deletion tries again."""
         try:
             await drop_unused_partitions(connection)
         except DATABASE_ERRORS as error:
