@@ -1,9 +1,11 @@
 """Daemons and servers of neighbouring versions understand each other."""
 
 import asyncio
+from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from brimline.server.api.uplink import UplinkRoutes
 from brimline.store.memory import MemoryStore
@@ -58,3 +60,12 @@ def test_reply_of_a_later_server_is_understood() -> None:
     assert [each.text for each in reply.messages] == ["[message from boss] stop"]
     assert reply.messages[0].urgency == "whenever"
     assert msgspec.json.decode(b"{}", type=UplinkReply) == UplinkReply()
+
+
+@pytest.mark.parametrize("field", ["sessions", "delivered", "held", "documents"])
+def test_batch_has_a_limited_number_of_items(field: str) -> None:
+    item = {"id": "s", "agent": "claude", "seen_at": 1.0} if field == "sessions" else "m"
+    for count, is_valid in ((10_000, True), (10_001, False)):
+        body = msgspec.json.encode({"machine": "m1", field: [item] * count})
+        with nullcontext() if is_valid else pytest.raises(msgspec.ValidationError):
+            msgspec.json.decode(body, type=UplinkBatch)
