@@ -34,8 +34,8 @@ from brimline.store.rows import HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.uplink.exchange import POLL_INTERVAL_S
 from brimline.uplink.outbox import RECENT_S, TELEMETRY_HOLD_S
 from brimline.uplink.protocol import UplinkBatch, UplinkMessage, UplinkReply, UplinkSession
-from brimline.uplink.received import message_writes
 from brimline.uplink.sender import UplinkFailed
+from brimline.uplink.server_messages import message_writes
 
 from .machines import Machine, call_row, use_machine
 

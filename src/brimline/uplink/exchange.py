@@ -13,8 +13,8 @@ from brimline.events import MAIN
 from brimline.store.base import Store
 from brimline.uplink.outbox import Outbox, SessionPart
 from brimline.uplink.protocol import UplinkBatch, UplinkReply
-from brimline.uplink.received import document_write, find_held, message_writes
 from brimline.uplink.sender import UplinkFailed
+from brimline.uplink.server_messages import document_write, find_held, message_writes
 from brimline.uplink.status import UplinkStatus
 
 LOGGER = logging.getLogger("brimline.uplink")

@@ -26,7 +26,7 @@ from brimline.uplink.privacy import (
     describe_threads,
 )
 from brimline.uplink.protocol import UplinkHandoff, UplinkSession, UplinkSignal
-from brimline.uplink.received import find_delivered, server_id
+from brimline.uplink.server_messages import find_delivered, server_id
 
 RECENT_S = 7 * 86_400.0  # a server that is new to this machine gets the sessions of this time
 # By then, a session of telemetry whose transcript is on this machine has its calls from there.

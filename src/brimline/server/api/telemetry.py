@@ -47,9 +47,10 @@ class Sender(msgspec.Struct, frozen=True):
     team: str | None = None
 
 
-class FoundEvent(msgspec.Struct, frozen=True):
-    """An event of a session, and its user by the resource, or else by the record itself."""
+class SentEvent(msgspec.Struct, frozen=True):
+    """An event with its sender; `user` is that of the resource, or else of the record itself."""
 
+    sender: Sender
     reported: TelemetryEvent
     user: str | None = None
 
@@ -90,11 +91,11 @@ class TelemetryRoutes:
             return Response(error, refused.status, media_type=encoding.MEDIA)
         rejected = Rejected()
 
-        async def observe(items: list[tuple[Sender, FoundEvent]]) -> list[Reply]:
-            return await self._observe(items, rejected)
+        async def observe(events: list[SentEvent]) -> list[Reply]:
+            return await self._observe(events, rejected)
 
-        found = read_all(exported, rejected)
-        await handle_by_session(found, lambda item: item[1].reported.session, observe)
+        events = read_all(exported, rejected)
+        await handle_by_session(events, lambda event: event.reported.session, observe)
         await self._pass_on(request)
         return Response(encoding.encode_result(signal, rejected), media_type=encoding.MEDIA)
 
@@ -104,23 +105,21 @@ class TelemetryRoutes:
         if self._forwarder is not None:
             self._forwarder.put(request.url.path, request.headers, body)
 
-    async def _observe(
-        self, items: Sequence[tuple[Sender, FoundEvent]], rejected: Rejected
-    ) -> list[Reply]:
+    async def _observe(self, events: Sequence[SentEvent], rejected: Rejected) -> list[Reply]:
         """Process the events of one session; those of another agent than its own are rejected."""
-        session = items[0][1].reported.session
+        session = events[0].reported.session
         known = self._monitor.state_of(session) or await self._store.session(session)
-        agent = known.agent if known else items[0][0].agent
+        agent = known.agent if known else events[0].sender.agent
         observations: list[Observation] = []
-        for sender, found in items:
-            if sender.agent == agent:
-                observations.append(self._observation(sender, found))
+        for event in events:
+            if event.sender.agent == agent:
+                observations.append(self._observation(event))
             else:
                 rejected.add(f"session {session!r} belongs to another agent: {agent}")
         return await self._monitor.observe_all(observations)
 
-    def _observation(self, sender: Sender, found: FoundEvent) -> Observation:
-        reported, event = found.reported, found.reported.event
+    def _observation(self, sent: SentEvent) -> Observation:
+        sender, reported, event = sent.sender, sent.reported, sent.reported.event
         at = plausible_time(event.at, self._monitor.now())
         if event.at is not None:
             event = msgspec.structs.replace(event, at=at)
@@ -134,7 +133,7 @@ class TelemetryRoutes:
             version=sender.version,
             events=(event,),
             is_telemetry=True,
-            user=found.user,
+            user=sent.user,
             team=sender.team,
         )
 
@@ -165,22 +164,20 @@ def find_sender(resource: Attributes, scope: str) -> Sender:
     )
 
 
-def read_all(
-    exported: Iterable[ScopeTelemetry], rejected: Rejected
-) -> Iterator[tuple[Sender, FoundEvent]]:
-    """Yield the events of a request, each with its sender, those of a scope by their times."""
+def read_all(exported: Iterable[ScopeTelemetry], rejected: Rejected) -> Iterator[SentEvent]:
+    """Yield the events of a request, those of a scope by their times."""
     for telemetry in exported:
         sender = find_sender(telemetry.resource, telemetry.scope)
-        found = read_events(telemetry, sender.reader, rejected)
+        events = read_events(telemetry, sender, rejected)
         # The events of a span may be older than spans that ended before it.
-        for each in sorted(found, key=lambda each: each.reported.event.at or 0.0):
-            yield sender, each
+        yield from sorted(events, key=lambda event: event.reported.event.at or 0.0)
 
 
 def read_events(
-    telemetry: ScopeTelemetry, reader: TelemetryReader, rejected: Rejected
-) -> Iterator[FoundEvent]:
+    telemetry: ScopeTelemetry, sender: Sender, rejected: Rejected
+) -> Iterator[SentEvent]:
     """Yield the events in log records and spans; records of other kinds have none."""
+    reader = sender.reader
     for record in (*telemetry.logs, *telemetry.spans):
         try:
             is_log = isinstance(record, LogRecord)
@@ -193,7 +190,7 @@ def read_events(
             if max(len(event.session), len(event.id)) > MAX_ID_CHARS:
                 rejected.add(f"an id has more than {MAX_ID_CHARS} characters")
             else:
-                yield FoundEvent(event, user)
+                yield SentEvent(sender, event, user)
 
 
 def _limited(fields: Attributes, *names: str) -> str | None:

@@ -148,10 +148,10 @@ class TelemetryExporter:
         """Return these sessions with their main threads, or all that are live if they are many."""
         if len(ids) > MAX_SINGLE_READS:
             return await self._store.main_threads(now - LIVE_S)
-        found = [await self._store.session(id) for id in ids]
+        sessions = [await self._store.session(id) for id in ids]
         threads = [row for id in ids for row in await self._store.threads(id)]
         mains = {row.session: row for row in threads if row.thread == MAIN}
-        return [(row, mains[row.id]) for row in found if row is not None and row.id in mains]
+        return [(row, mains[row.id]) for row in sessions if row is not None and row.id in mains]
 
     async def _send(self, kind: ExportedKind, path: str, body: bytes, count: int) -> None:
         if await self._collector.try_to_send(path, JSON_HEADERS, body):
