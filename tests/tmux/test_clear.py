@@ -29,20 +29,26 @@ from .conftest import FakeClient
 
 pytestmark = pytest.mark.slow
 
+MAX_WAIT_S = 300.0
 StartClient = Callable[..., FakeClient]
 SESSION, NEXT = "11111111-aaaa", "22222222-bbbb"
 PATH = "/etc/hosts"  # a short one that is there on every machine
 PROMPT = f"Read {PATH} and continue from where you left off."
 DOCUMENT = Document.of("The parser is half done.", PATH, 0.0)
-QUICK = ClearTimings(poll_s=0.05, idle_s=3.0, cleared_s=3.0, interrupted_s=1.0, watch_s=2.0)
+# Generous: a busy machine is slow, not wrong. The others are for tests in which a wait must end.
+PATIENT = ClearTimings(poll_s=0.05, idle_s=120.0, cleared_s=120.0, interrupted_s=1.0, watch_s=120.0)
+SHORT_WATCH = replace(PATIENT, watch_s=1.0)
+QUICK = replace(SHORT_WATCH, idle_s=3.0, cleared_s=3.0)
+LONG_SETTLE = replace(PATIENT, poll_s=0.4)
 
 
 class Daemon:
     """One run of the part that clears sessions; it collects the finished requests."""
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, timings: ClearTimings = PATIENT) -> None:
         self.finished: list[ClearRequest] = []
-        self.clearing = SessionClearer(state, Typist(state, 2.0), time.time, self._record, QUICK)
+        typist = Typist(state, 2.0 if timings is QUICK else MAX_WAIT_S)
+        self.clearing = SessionClearer(state, typist, time.time, self._record, timings)
 
     async def _record(self, intent: ClearRequest) -> None:
         self.finished.append(intent)
@@ -76,7 +82,7 @@ def outcome(state: Path) -> tuple[str, str | None]:
 
 def play(work: Awaitable[None]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(MAX_WAIT_S):
             await work
 
     asyncio.run(main())
@@ -127,7 +133,7 @@ def test_turn_end_types_clear_then_the_prompt_and_records_the_new_session(
 def test_hooks_drive_the_clear_and_a_subagent_end_is_no_turn_end(
     start_client: StartClient, tmp_path: Path
 ) -> None:
-    client, daemon = start_client("busy"), Daemon(tmp_path)
+    client, daemon = start_client("busy"), Daemon(tmp_path, SHORT_WATCH)
 
     async def scene() -> None:
         await daemon.request(client)
@@ -136,8 +142,8 @@ def test_hooks_drive_the_clear_and_a_subagent_end_is_no_turn_end(
             await daemon.clearing.observe(each)
         assert outcome(tmp_path) == ("waiting", None)
         await daemon.clearing.observe(observation("stopped"))
-        await asyncio.sleep(0.1)
-        assert outcome(tmp_path) == ("clearing", None)
+        while outcome(tmp_path) != ("clearing", None):
+            await asyncio.sleep(0.01)
         await daemon.clearing.observe(observation("cleared", session=NEXT, pane=client.pane))
         assert daemon.clearing.holds_messages(NEXT)
         await daemon.clearing.close()
@@ -146,7 +152,7 @@ def test_hooks_drive_the_clear_and_a_subagent_end_is_no_turn_end(
 
 
 def test_nothing_is_typed_while_the_agent_works(start_client: StartClient, tmp_path: Path) -> None:
-    client, daemon = start_client("busy"), Daemon(tmp_path)
+    client, daemon = start_client("busy"), Daemon(tmp_path, SHORT_WATCH)
 
     async def scene() -> None:
         await daemon.request(client)
@@ -172,7 +178,7 @@ def test_idle_pane_is_cleared_at_once(start_client: StartClient, tmp_path: Path)
 def test_turn_that_a_hook_continues_is_awaited_again(
     start_client: StartClient, tmp_path: Path
 ) -> None:
-    client, daemon = start_client("busy"), Daemon(tmp_path)
+    client, daemon = start_client("busy"), Daemon(tmp_path, QUICK)
 
     async def scene() -> None:
         await daemon.request(client)
@@ -184,7 +190,7 @@ def test_turn_that_a_hook_continues_is_awaited_again(
 
 
 def test_clear_fails_and_keeps_the_users_input(start_client: StartClient, tmp_path: Path) -> None:
-    client, daemon = start_client(), Daemon(tmp_path)
+    client, daemon = start_client(), Daemon(tmp_path, QUICK)
     client.type("half a thou")
     client.until_composer("claude", "typed")
 
@@ -201,7 +207,7 @@ def test_clear_fails_and_keeps_the_users_input(start_client: StartClient, tmp_pa
 
 
 def test_prompt_is_not_typed_without_the_hook(start_client: StartClient, tmp_path: Path) -> None:
-    client, daemon = start_client(), Daemon(tmp_path)
+    client, daemon = start_client(), Daemon(tmp_path, QUICK)
 
     async def scene() -> None:
         await daemon.request(client)
@@ -216,7 +222,7 @@ def test_prompt_is_not_typed_without_the_hook(start_client: StartClient, tmp_pat
 def test_prompt_is_not_typed_if_the_pane_did_not_change(
     start_client: StartClient, tmp_path: Path
 ) -> None:
-    client, daemon = start_client("keeps"), Daemon(tmp_path)
+    client, daemon = start_client("keeps"), Daemon(tmp_path, QUICK)
 
     async def scene() -> None:
         await daemon.request(client)
@@ -232,7 +238,7 @@ def test_prompt_is_not_typed_if_the_pane_did_not_change(
 def test_client_that_ignores_clear_keeps_its_pane(
     start_client: StartClient, tmp_path: Path
 ) -> None:
-    client, daemon = start_client("deaf"), Daemon(tmp_path)
+    client, daemon = start_client("deaf"), Daemon(tmp_path, QUICK)
 
     async def scene() -> None:
         await daemon.request(client)
@@ -266,14 +272,15 @@ def test_user_prompt_before_the_turn_end_cancels_the_clear(
 def test_queued_prompt_right_after_the_turn_cancels_the_clear(
     start_client: StartClient, tmp_path: Path
 ) -> None:
-    client, daemon = start_client(), Daemon(tmp_path)
+    client, daemon = start_client(), Daemon(tmp_path, LONG_SETTLE)
 
     async def scene() -> None:
         await daemon.request(client)
         await daemon.clearing.observe(observation("stopped"))
-        await asyncio.sleep(QUICK.settle_s / 2)
+        while outcome(tmp_path) != ("clearing", None):
+            await asyncio.sleep(0.01)
         await daemon.clearing.observe(observation("prompt"))
-        await asyncio.sleep(3 * QUICK.settle_s)
+        await asyncio.sleep(1.5 * LONG_SETTLE.settle_s)
 
     play(scene())
     assert (client.sent, outcome(tmp_path)) == ([], ("failed", PROMPTED))
@@ -349,7 +356,7 @@ def test_prompt_while_the_daemon_was_down_cancels_the_clear(
         for kind in ("stopped", "prompt"):
             await daemon.clearing.observe(observation(kind, is_late=True))
         await daemon.clearing.resume()
-        await asyncio.sleep(3 * QUICK.settle_s)
+        await asyncio.sleep(3 * PATIENT.settle_s)
         await daemon.clearing.wait_until_idle()
 
     play(scene())
@@ -361,7 +368,7 @@ def test_interrupted_turn_is_not_cleared(start_client: StartClient, tmp_path: Pa
 
     async def scene() -> None:
         await daemon.request(client)
-        await asyncio.sleep(QUICK.settle_s)
+        await asyncio.sleep(PATIENT.settle_s)
         client.press("Escape")
         await daemon.clearing.wait_until_idle()
 
@@ -392,7 +399,7 @@ def test_slow_write_does_not_overwrite_a_cancellation(
     monkeypatch.setattr(clear, "save_request", slowly)
 
     async def scene() -> None:
-        daemon = Daemon(tmp_path)
+        daemon = Daemon(tmp_path, LONG_SETTLE)
         await daemon.clearing.load()
         await daemon.clearing.on_turn_end(SESSION)
         await asyncio.sleep(0.05)
@@ -524,7 +531,7 @@ def test_pane_of_an_ended_session_is_not_cleared(start_client: StartClient, tmp_
 def test_other_sessions_and_panes_neither_start_nor_confirm_a_clear(
     start_client: StartClient, tmp_path: Path
 ) -> None:
-    client, daemon = start_client("busy"), Daemon(tmp_path)
+    client, daemon = start_client("busy"), Daemon(tmp_path, SHORT_WATCH)
 
     async def scene() -> None:
         await daemon.request(client)
@@ -570,7 +577,7 @@ def test_scrolled_back_pane_is_cleared_when_it_shows_the_end_again(
     async def scene() -> None:
         await daemon.request(client)
         await daemon.clearing.on_turn_end(SESSION)
-        await asyncio.sleep(10 * QUICK.poll_s)
+        await asyncio.sleep(10 * PATIENT.poll_s)
         client.tmux("send-keys", "-t", client.pane.id, "-X", "cancel")
         await daemon.report_clear(client)
         await daemon.clearing.wait_until_idle()

@@ -23,7 +23,13 @@ StartClient = Callable[..., FakeClient]
 
 @pytest.fixture
 def typist(tmp_path: Path) -> Typist:
-    """A typist with a short timeout."""
+    """A typist with a generous timeout: a busy machine is slow, not wrong."""
+    return Typist(tmp_path, client_timeout_s=60.0)
+
+
+@pytest.fixture
+def hasty_typist(tmp_path: Path) -> Typist:
+    """A typist for clients that do not take a text."""
     return Typist(tmp_path, client_timeout_s=2.0)
 
 
@@ -55,21 +61,21 @@ def test_text_in_a_small_pane_is_submitted_or_removed(
 
 
 def test_unsubmitted_text_is_removed_from_a_small_pane(
-    start_client: StartClient, typist: Typist
+    start_client: StartClient, hasty_typist: Typist
 ) -> None:
     text = "Read /work/a/folder/far/down/notes.md and continue from where you left off. " * 2
     client = start_client("low", "deaf", size=(40, 12))
-    result = asyncio.run(typist.submit(client.pane, "claude", text))
+    result = asyncio.run(hasty_typist.submit(client.pane, "claude", text))
     assert (result.submitted, result.text_remains) == (False, False)
     assert client.composer("claude").state == "empty"
 
 
 def test_text_that_lost_its_first_letters_is_not_submitted(
-    start_client: StartClient, typist: Typist
+    start_client: StartClient, hasty_typist: Typist
 ) -> None:
     client = start_client("nibbles")
     result = asyncio.run(
-        typist.submit(client.pane, "claude", "A message that is long enough to tell.")
+        hasty_typist.submit(client.pane, "claude", "A message that is long enough to tell.")
     )
     assert (result.submitted, result.text_remains) == (False, True)
     assert client.sent == []
@@ -128,25 +134,25 @@ def test_dialog_or_unknown_screen_is_left_alone(
 
 
 def test_unsubmitted_text_is_a_failure_and_removed(
-    start_client: StartClient, typist: Typist
+    start_client: StartClient, hasty_typist: Typist
 ) -> None:
     client = start_client("deaf")
-    result = asyncio.run(typist.submit(client.pane, "claude", "A message."))
+    result = asyncio.run(hasty_typist.submit(client.pane, "claude", "A message."))
     assert (result.submitted, result.text_remains) == (False, False)
     assert client.composer("claude").state == "empty"
 
 
-def test_ignored_paste_is_a_failure(start_client: StartClient, typist: Typist) -> None:
+def test_ignored_paste_is_a_failure(start_client: StartClient, hasty_typist: Typist) -> None:
     client = start_client("prickly")
-    assert not asyncio.run(typist.submit(client.pane, "claude", "A message.")).submitted
+    assert not asyncio.run(hasty_typist.submit(client.pane, "claude", "A message.")).submitted
     assert client.sent == []
 
 
 def test_text_mixed_with_the_users_letters_is_left_unsubmitted(
-    start_client: StartClient, typist: Typist
+    start_client: StartClient, hasty_typist: Typist
 ) -> None:
     client = start_client("meddled")
-    result = asyncio.run(typist.submit(client.pane, "claude", "A message."))
+    result = asyncio.run(hasty_typist.submit(client.pane, "claude", "A message."))
     assert (result.submitted, result.text_remains) == (False, True)
     assert client.composer("claude").text == "xA message."
     assert client.sent == []
