@@ -21,7 +21,8 @@ from .daemon import Daemon, Exchange
 
 CLIENT = Path(client.__file__)
 SOURCES = [CLIENT.with_name(f"{name}.c") for name in ("client", "payload", "spool", "launch")]
-MAX_RUN_S = 2.0  # a client takes 0.25 s at most; a busy machine may take longer to start one
+MAX_RUN_S = 10.0  # a client takes 0.25 s at most; a busy machine may take longer to start one
+MAX_WAIT_S = 60.0
 
 PIPE_BYTES = 16 << 10  # fits into any pipe
 
@@ -79,7 +80,7 @@ class Agent:
                 preexec_fn=self.before,
             )
             piped = stdin if isinstance(stdin, bytes) and stdin_fd == subprocess.PIPE else None
-            out, stderr = process.communicate(piped, timeout=60)
+            out, stderr = process.communicate(piped, timeout=MAX_WAIT_S)
         gone = time.monotonic() - begun
         return ClientResult(process.pid, process.returncode, out or b"", stderr, gone)
 
@@ -107,6 +108,15 @@ class Agent:
                 return result, exchange
             self.take_spooled()
         raise AssertionError("no request reached the daemon")
+
+    def prints(self, daemon: Daemon, stdin: Stdin, text: bytes) -> tuple[ClientResult, Exchange]:
+        """Run the client until it prints the daemon's reply, whose receipt is spooled."""
+        for _ in range(TRIES):
+            result, exchange = self.unanswered(daemon, stdin, "hook")
+            if result.stdout == text:
+                return result, exchange
+            self.take_spooled()
+        raise AssertionError("the client missed the daemon's reply each time")
 
     def spools(self, stdin: bytes | Path, kind: str = "hook") -> ClientResult:
         """Run the client until its reduced input is spooled once."""

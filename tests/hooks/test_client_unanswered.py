@@ -17,7 +17,7 @@ import pytest
 from brimline.hooks.client.exchange import MAX_EVENT_BYTES
 from brimline.hooks.protocol import encode_reply
 
-from .agent import MAX_RUN_S, Agent, ClientResult
+from .agent import MAX_RUN_S, MAX_WAIT_S, Agent, ClientResult
 from .daemon import (
     GARBAGE,
     NOBODY,
@@ -248,7 +248,7 @@ def running_client(agent: Agent, stdin: bytes) -> Generator["subprocess.Popen[by
         process.stdin.write(stdin)
         process.stdin.flush()
         yield process
-        process.wait(MAX_RUN_S)
+        process.wait(MAX_WAIT_S)
 
 
 def suspend(process: "subprocess.Popen[bytes]") -> None:

@@ -20,7 +20,7 @@ from brimline.setup.extension import extension_source
 from brimline.setup.launcher import write_launcher
 from clients.install import node
 
-from .agent import CLIENT, MAX_RUN_S, Agent
+from .agent import CLIENT, MAX_RUN_S, Agent, ClientResult
 from .daemon import (
     GARBAGE,
     NOBODY,
@@ -153,10 +153,8 @@ def test_unconfirmed_delivery_spools_its_receipt(
 ) -> None:
     agent = make_agent()
     with Daemon(agent.socket, behaviour) as daemon:
-        result = agent.run(BODY)
-        exchange = daemon.last_exchange(result.pid)
-    assert (result.code, result.stdout, result.stderr) == (0, b"Write a handoff.", b"")
-    assert exchange is not None
+        result, exchange = agent.prints(daemon, BODY, b"Write a handoff.")
+    assert (result.code, result.stderr) == (0, b"")
     (event,) = agent.take_spooled()
     assert (event.kind, event.id, event.body) == ("delivered", exchange.request.id, RECEIPT)
 
@@ -174,11 +172,10 @@ def test_reply_in_time_counts_when_the_agent_is_busy(make_agent: MakeAgent, busy
     assert (result.stdout, exchange.acknowledged) == (b"Write a handoff.", True)
 
 
-def check_spooled(agent: Agent, seconds: float = MAX_RUN_S) -> str:
-    """The event is spooled once, in time, and nothing is returned; return its id."""
-    result = agent.run(BODY)
+def check_spooled(agent: Agent, result: ClientResult) -> str:
+    """The event was spooled once, in time, and nothing returned; return its id."""
     assert (result.code, result.stdout, result.stderr) == (0, b"undefined", b"")
-    assert result.seconds < seconds
+    assert result.seconds < MAX_RUN_S
     (event,) = agent.take_spooled()
     assert (event.kind, json.loads(event.body)) == ("hook", EVENT)
     return event.id
@@ -188,8 +185,8 @@ def check_spooled(agent: Agent, seconds: float = MAX_RUN_S) -> str:
 def test_garbage_is_no_reply(make_agent: MakeAgent, raw: bytes) -> None:
     agent = make_agent()
     with Daemon(agent.socket, sends(raw)) as daemon:
-        event_id, exchange = check_spooled(agent), daemon.last_exchange()
-    assert exchange is not None
+        result, exchange = agent.unanswered(daemon, BODY, "hook")
+    event_id = check_spooled(agent, result)
     assert (exchange.request.id, exchange.acknowledged) == (event_id, False)
 
 
@@ -199,15 +196,15 @@ def test_event_without_a_reply_is_spooled_under_the_same_id(
 ) -> None:
     agent = make_agent()
     with Daemon(agent.socket, behaviour) as daemon:
-        event_id, exchange = check_spooled(agent), daemon.last_exchange()
-    assert exchange is not None
+        result, exchange = agent.unanswered(daemon, BODY, "hook")
+    event_id = check_spooled(agent, result)
     assert (exchange.request.id, exchange.acknowledged) == (event_id, False)
 
 
 def test_event_for_a_suspended_daemon_is_spooled(make_agent: MakeAgent, stopped: Path) -> None:
     agent = make_agent()
     stopped.rename(agent.socket)
-    check_spooled(agent)
+    check_spooled(agent, agent.run(BODY))
 
 
 def leave_nothing(path: Path) -> None:
@@ -225,7 +222,7 @@ def test_event_without_a_daemon_is_spooled(
 ) -> None:
     agent = make_agent()
     leave(agent.socket)
-    check_spooled(agent)
+    check_spooled(agent, agent.run(BODY))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -236,7 +233,7 @@ def test_socket_of_another_user_gets_no_request(make_agent: MakeAgent) -> None:
     theirs = Daemon(agent.socket, answers(ANSWER))
     os.seteuid(0)
     with theirs:
-        check_spooled(agent)
+        check_spooled(agent, agent.run(BODY))
         assert theirs.last_exchange() is None
 
 
