@@ -17,6 +17,8 @@ ENVIRONMENT = {
     "DISABLE_AUTOUPDATER": "1",
     "DISABLE_ERROR_REPORTING": "1",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    # Otherwise it kills a hook of the session's end after 1.5 s, which a busy machine may take.
+    "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS": "60000",
 }
 MODEL = "claude-opus-5-5"
 STREAM = ("--output-format", "stream-json", "--verbose")

@@ -9,16 +9,15 @@ import base64
 import gzip
 import http.client
 import json
+import select
 import socket
 import subprocess
 import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 PORT = 4318
-LAST_EXPORT_S = 1.0  # a client may end before its last request is answered
-MAX_WAIT_S = 20.0
+MAX_WAIT_S = 60.0
 
 
 class DaemonConnection(http.client.HTTPConnection):
@@ -31,6 +30,8 @@ class DaemonConnection(http.client.HTTPConnection):
 
 
 class Handler(BaseHTTPRequestHandler):
+    timeout = MAX_WAIT_S
+
     def do_POST(self) -> None:
         body = self._chunks() if self.headers.get("transfer-encoding") else self._whole()
         if self.headers.get("content-encoding") == "gzip":
@@ -70,9 +71,14 @@ class Handler(BaseHTTPRequestHandler):
 
 def main() -> int:
     server = ThreadingHTTPServer(("127.0.0.1", PORT), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server.daemon_threads = False
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     code = subprocess.call(sys.argv[3:])
-    time.sleep(LAST_EXPORT_S)
+    server.shutdown()
+    # A client may end before its last requests are accepted and answered.
+    while select.select([server], [], [], 0)[0]:
+        server.handle_request()
+    server.server_close()
     return code
 
 

@@ -24,7 +24,7 @@ from .monitored.script import brimline
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
 agent = client_fixture(*AGENTS)
-START_TIMEOUT_S = 15.0
+START_TIMEOUT_S = 60.0
 
 
 @retry_slow_hooks

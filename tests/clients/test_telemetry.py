@@ -78,6 +78,7 @@ def write_file(path: Path, text: str) -> None:
 
 
 def run_claude(start: Started) -> ClientRun:
+    """With more than 2 s for the last export: a busy machine is slow."""
     environment = {
         name: value for name, value in claude.ENVIRONMENT.items() if name not in DISABLED
     }
@@ -87,6 +88,7 @@ def run_claude(start: Started) -> ClientRun:
     command = [*start.sink, require("claude"), "-p", "Go.", "--model", claude.MODEL]
     command += ["--allowedTools", "Bash"]
     environment |= start.environment
+    environment["CLAUDE_CODE_OTEL_SHUTDOWN_TIMEOUT_MS"] = f"{MAX_WAIT_S * 1_000:.0f}"
     return run_client(
         "claude", command, start.place, loop(claude.bash), environment=environment, transcripts="*"
     )
