@@ -43,7 +43,10 @@ def main(arguments: list[str]) -> int:
     code = coverage("run", "-m", "pytest", *options, *arguments)
     if code:
         return code
-    coverage("run", f"--source={ROOT / 'src' / 'brimline'}", "-m", "brimline", "--version")
+    # Adds the modules that no test imports. The settings' `include` does not go with a source.
+    no_settings = (f"--rcfile={os.devnull}", "--branch", "--parallel-mode")
+    source = f"--source={ROOT / 'src' / 'brimline'}"
+    coverage("run", *no_settings, source, "-m", "brimline", "--version")
     coverage("combine", "-q")
     pure = ",".join(f"src/brimline/{path}" for path in PURE)
     print(f"\nModules without I/O ({PURE_PERCENT} % required):", flush=True)
