@@ -23,8 +23,8 @@ Figures = tuple[int, int]
 
 REFUSALS = ("rate_limited", "overloaded")
 MAX_AT_ONCE = 6
-PATIENCE_S = 5.0
-CASE_TIMEOUT_S = 40.0
+PATIENCE_S = 60.0
+CASE_TIMEOUT_S = 150.0
 
 SMALL, LARGE = "Count the apples.", "Count the pears."
 TWO = Scenario(
