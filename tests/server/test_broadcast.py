@@ -28,9 +28,9 @@ class CountingStore(MemoryStore):
         self.reads = 0
         self.fails = False
 
-    async def changes(self, after: int = 0) -> list[tuple[int, str]]:
+    async def changes(self, after: int = 0, seen_since: float = 0.0) -> list[tuple[int, str]]:
         self.reads += 1
-        changes = await super().changes(after)
+        changes = await super().changes(after, seen_since)
         await asyncio.sleep(0)
         if self.fails:
             raise StoreFailed("brimline.db", "disk I/O error", "Is that disk full or failing?")

@@ -246,10 +246,11 @@ class Store(Protocol):
         """The revision of a session; 0 if it has none."""
         ...
 
-    async def changes(self, after: int = 0) -> list[tuple[int, str]]:
+    async def changes(self, after: int = 0, seen_since: float = 0.0) -> list[tuple[int, str]]:
         """The sessions that changed since a mark: each once, with the mark of its last change.
 
         They are in the order of marks. A stream that continues from any old mark misses no session.
+        With `seen_since` those are left out that were last seen before that time.
         """
         ...
 

@@ -127,8 +127,13 @@ class MemoryStore:
     async def revision(self, session: str) -> int:
         return self._revisions.get(session, 0)
 
-    async def changes(self, after: int = 0) -> list[tuple[int, str]]:
-        return sorted((mark, session) for session, mark in self._changes.items() if mark > after)
+    async def changes(self, after: int = 0, seen_since: float = 0.0) -> list[tuple[int, str]]:
+        recent = {id for id, row in self._sessions.items() if row.seen_at >= seen_since}
+        return sorted(
+            (mark, session)
+            for session, mark in self._changes.items()
+            if mark > after and (not seen_since or session in recent)
+        )
 
     async def close(self) -> None:
         pass

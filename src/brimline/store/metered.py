@@ -202,8 +202,8 @@ class MeteredStore:
     async def revision(self, session: str) -> int:
         return await self._timed(self._store.revision(session))
 
-    async def changes(self, after: int = 0) -> list[tuple[int, str]]:
-        return await self._timed(self._store.changes(after))
+    async def changes(self, after: int = 0, seen_since: float = 0.0) -> list[tuple[int, str]]:
+        return await self._timed(self._store.changes(after, seen_since))
 
     async def close(self) -> None:
         await self._store.close()

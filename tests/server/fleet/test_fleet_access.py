@@ -7,15 +7,20 @@ from typing import Any
 import pytest
 
 from brimline.inbox import Message
+from brimline.monitor.monitor import Monitor
+from brimline.monitor.rules import Rules
 from brimline.network_settings import FleetSettings
 from brimline.server.api.identity import AccessScope
 from brimline.server.api.openapi import Endpoint, build_document
 from brimline.server.api.responses import RequestRefused
+from brimline.server.api.session_cache import RECENT_S, SessionCache
+from brimline.server.api.views import Views
 from brimline.server.fleet.authentication import Authenticator
 from brimline.server.fleet.organisations import FLEET_ENDPOINTS
 from brimline.server.fleet.tokens import LOOKUP_LIFETIME_S, PREFIX, TokenLookup, hash_token
 from brimline.settings import Settings
 from brimline.store.base import PutHandoff, PutSession, QueueMessage
+from brimline.store.memory import MemoryStore
 from brimline.store.rows import HandoffRow, SessionRow
 from fleet_server import ALL_SCOPES, FleetReply, ask
 from postgres_server import execute
@@ -318,6 +323,37 @@ def test_old_sessions_of_every_organisation_are_removed(fleet: Fleet) -> None:
     fleet.run(store.write([PutSession(SessionRow("old", "claude", 1.0))]))
     fleet.run(fleet.create_app(Settings()).organisations.forget_old())
     assert fleet.run(store.sessions()) == []
+
+
+def test_server_lists_the_sessions_of_a_day(fleet: Fleet) -> None:
+    """All of a month would not fit into the memory of a replica; each can be asked for."""
+    token, now = fleet.token("month"), time.time()
+    rows = [SessionRow(f"s{days}", "claude", now - days * 86_400 - 60) for days in (0, 2)]
+    assert all(fleet.run(fleet.database.store("month").write([*map(PutSession, rows)])))
+    for since in ("", "?since=24h"):
+        views = fleet.ask("GET", f"/v1/sessions{since}", token).json
+        assert [view["session"]["id"] for view in views] == ["s0"]
+    assert fleet.ask("GET", "/v1/sessions/s2", token).status == 200
+    for since in ("25h", "all"):
+        reply = fleet.ask("GET", f"/v1/sessions?since={since}", token)
+        assert (reply.status, "at most 24h" in reply.json["error"]) == (422, True)
+
+
+def test_session_that_is_not_recent_leaves_the_cache_of_a_server() -> None:
+    seen_at = {"old": 1e9 - RECENT_S - 1, "soon old": 1e9 - RECENT_S + 1, "new": 1e9}
+
+    async def run() -> None:
+        store, rules, now = MemoryStore(), Rules(), 1e9
+        views = Views(store, Monitor(store, lambda: now, rules), rules)
+        cache = SessionCache(store, views, lambda: now, recent_only=True)
+        await store.write([PutSession(SessionRow(id, "claude", at)) for id, at in seen_at.items()])
+        await cache.refresh()
+        assert [id for id in seen_at if cache.get(id)] == ["soon old", "new"]
+        now += 60
+        await cache.refresh()
+        assert [id for id in seen_at if cache.get(id)] == ["new"]
+
+    asyncio.run(run())
 
 
 def test_machine_gets_what_people_send_to_its_session(fleet: Fleet) -> None:

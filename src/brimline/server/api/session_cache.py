@@ -37,10 +37,18 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 class SessionCache:
     """The encoded views; a view is encoded again only after its session changed.
 
-    `encoded` counts how often that happened. `publish` receives what changed.
+    `encoded` counts how often that happened. `publish` receives what changed. With `recent_only`
+    sessions are dropped that were not seen for RECENT_S: a fleet has too many.
     """
 
-    def __init__(self, store: Store, views: Views, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        views: Views,
+        clock: Callable[[], float] = time.time,
+        recent_only: bool = False,
+    ) -> None:
+        self.recent_only = recent_only
         self._store = store
         self._views = views
         self._clock = clock
@@ -54,7 +62,7 @@ class SessionCache:
         self.encoded = 0
 
     async def refresh(self) -> None:
-        """Bring every session up to date, with all that was written before this call.
+        """Bring the sessions up to date, with all that was written before this call.
 
         Callers that wait at the same time share one pass.
         """
@@ -64,7 +72,8 @@ class SessionCache:
             if self._fresh >= asked:
                 return
             started = self._asked
-            marks = await self._store.changes()
+            seen_since = self._clock() - RECENT_S if self.recent_only else 0.0
+            marks = await self._store.changes(0, seen_since)
             await self._encode(await self._outdated(marks))
             if len(self._sessions) > len(marks):
                 for id in self._sessions.keys() - {id for _, id in marks}:

@@ -43,7 +43,7 @@ from brimline.server.api.schemas import (
     Sent,
     Taken,
 )
-from brimline.server.api.session_cache import SessionCache, in_pieces
+from brimline.server.api.session_cache import RECENT_S, SessionCache, in_pieces
 from brimline.server.api.session_order import handle_by_session
 from brimline.server.api.views import HandoffView, SessionView, ThreadView, Timeline, Views
 from brimline.store.base import Store
@@ -112,7 +112,11 @@ class SessionRoutes:
 
     async def sessions(self, request: Request) -> Response:
         """Return the sessions seen since a time, the last seen first."""
-        seen_since = read_since(request, DEFAULT_SINCE, self._clock())
+        now = self._clock()
+        seen_since = read_since(request, DEFAULT_SINCE, now)
+        if self._cache.recent_only and now - seen_since > RECENT_S + 1:
+            hint = "/v1/fleet has figures of up to 7 days, /v1/sessions/{id} any session."
+            raise RequestRefused(422, f"query, since: expected at most {DEFAULT_SINCE}", hint)
         await self._cache.refresh()
         return _array_response(self._cache.seen_since(seen_since), self._cache.turns)
 

@@ -115,7 +115,7 @@ class Organisation:
         self._monitor = monitor = Monitor(store, time.time, rules, shared=True)
         ingest = IngestCounts()
         views = Views(store, monitor, rules)
-        cache = SessionCache(store, views)
+        cache = SessionCache(store, views, recent_only=True)
         # Routes are matched in this order, and nearly all requests are those of uplinks.
         parts: Sequence[Routes] = (
             UplinkRoutes(store),

@@ -73,3 +73,6 @@ KNOWN_EVENTS = "SELECT key FROM event_keys WHERE organisation = $1 AND key = ANY
 CURSOR = "SELECT position FROM cursors WHERE organisation = $1 AND name = $2"
 REVISION = "SELECT revision FROM revisions WHERE organisation = $1 AND session = $2"
 CHANGES = "SELECT mark, session FROM changes WHERE organisation = $1 AND mark > $2 ORDER BY mark"
+RECENT_CHANGES = """SELECT mark, session FROM changes
+JOIN sessions ON sessions.organisation = $1 AND id = session AND seen_at >= $3
+WHERE changes.organisation = $1 AND mark > $2 ORDER BY mark"""

@@ -129,8 +129,11 @@ class PostgresStore:
         records = await self._fetch(query.REVISION, sql.storable(session))
         return records[0]["revision"] if records else 0
 
-    async def changes(self, after: int = 0) -> list[tuple[int, str]]:
-        records = await self._fetch(query.CHANGES, after)
+    async def changes(self, after: int = 0, seen_since: float = 0.0) -> list[tuple[int, str]]:
+        if seen_since:
+            records = await self._fetch(query.RECENT_CHANGES, after, seen_since)
+        else:
+            records = await self._fetch(query.CHANGES, after)
         return [(record["mark"], record["session"]) for record in records]
 
     async def is_elected(self, task: str) -> bool:

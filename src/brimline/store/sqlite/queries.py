@@ -108,6 +108,9 @@ def revision(connection: sqlite3.Connection, session: str) -> int:
     return row[0] if row else 0
 
 
-def changes(connection: sqlite3.Connection, after: int) -> list[tuple[int, str]]:
-    text = "SELECT mark, session FROM changes WHERE mark > ? ORDER BY mark"
-    return connection.execute(text, (after,)).fetchall()
+def changes(
+    connection: sqlite3.Connection, after: int, seen_since: float = 0.0
+) -> list[tuple[int, str]]:
+    text = """SELECT mark, session FROM changes WHERE mark > ?1
+        AND (?2 = 0 OR session IN (SELECT id FROM sessions WHERE seen_at >= ?2)) ORDER BY mark"""
+    return connection.execute(text, (after, seen_since)).fetchall()

@@ -145,8 +145,8 @@ class SqliteStore:
     async def revision(self, session: str) -> int:
         return await self._read(query.revision, session)
 
-    async def changes(self, after: int = 0) -> list[tuple[int, str]]:
-        return await self._read(query.changes, after)
+    async def changes(self, after: int = 0, seen_since: float = 0.0) -> list[tuple[int, str]]:
+        return await self._read(query.changes, after, seen_since)
 
     def find_problem(self) -> str | None:
         """Return what happened to the open file, if anything; `close` then keeps its content.

@@ -251,6 +251,18 @@ async def changes_since_a_mark(store: Store) -> None:
 
 
 @check
+async def changes_of_recent_sessions(store: Store) -> None:
+    """Sessions that were last seen before a time are left out if that is asked for."""
+    for id, at in (("a", 4.0), ("b", 5.0), ("c", 6.0)):
+        await store.write([PutSession(msgspec.structs.replace(session(id), seen_at=at))])
+    await store.write([PutHandoff(handoff("h", "unknown"))])
+    assert [id for _, id in await store.changes()] == ["a", "b", "c", "unknown"]
+    recent = await store.changes(seen_since=5.0)
+    assert [id for _, id in recent] == ["b", "c"]
+    assert await store.changes(recent[0][0], 5.0) == recent[1:]
+
+
+@check
 async def no_effect_is_no_change(store: Store) -> None:
     """A write without effect is not a change."""
     writes = [PutSession(session()), PutThread(thread(1, 1)), PutCall(call("c", 1))]
