@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, expect
 
-from fleet_server import FleetProcess
+from fleet_server import FleetProcess, new_token
 from postgres_server import new_schema
 
 from .chromium import require_axe
@@ -28,22 +28,25 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
 
 
 @pytest.fixture(scope="module")
-def fleet(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """A server with 120 sessions; yields its address and a token."""
+def fleet(
+    postgres: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, str, str]]:
+    """A server with 120 sessions; yields its address, a token, and one of another organisation."""
     # Playwright has an event loop in this thread already.
     with ThreadPoolExecutor(1) as thread, ExitStack() as stack:
         url = thread.submit(stack.enter_context, new_schema(postgres)).result()
         token = thread.submit(asyncio.run, write_fleet(url, 120)).result()
+        other = thread.submit(new_token, url, "without sessions", "read").result()
         server = FleetProcess(url, tmp_path_factory.mktemp("fleet"))
-        yield server.url, token
+        yield server.url, token, other
         server.close()
         thread.submit(stack.close).result()
 
 
 @pytest.fixture
-def screen(browser: Browser, fleet: tuple[str, str]) -> Iterator[Screen]:
+def screen(browser: Browser, fleet: tuple[str, str, str]) -> Iterator[Screen]:
     """A signed-in tab."""
-    address, token = fleet
+    address, token, _ = fleet
     context = browser.new_context(viewport={"width": 360, "height": 800})
     form: dict[str, str | float | bool] = {"token": token}
     assert context.request.post(f"{address}/sign-in", form=form, headers={"origin": address}).ok
@@ -102,9 +105,9 @@ def test_fleet_page_shows_groups_and_asks_for_a_handoff(screen: Screen, tmp_path
 
 
 def test_person_signs_in_by_the_form_and_out_on_the_page(
-    browser: Browser, fleet: tuple[str, str]
+    browser: Browser, fleet: tuple[str, str, str]
 ) -> None:
-    address, token = fleet
+    address, token, _ = fleet
     page = browser.new_page()
     page.goto(address)
     page.get_by_label("Your token").fill("wrong")
@@ -118,4 +121,20 @@ def test_person_signs_in_by_the_form_and_out_on_the_page(
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_label("Your token")).to_be_visible()
     assert page.context.cookies() == []
+    page.close()
+
+
+def test_page_without_sessions_says_how_machines_report_them(
+    browser: Browser, fleet: tuple[str, str, str]
+) -> None:
+    """Not how to set up this machine: the server has sessions of other machines only."""
+    address, _, token = fleet
+    page = browser.new_page()
+    page.goto(address)
+    page.get_by_label("Your token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_test_id("empty")).to_contain_text("No sessions in this span")
+    page.get_by_role("link", name="Sessions").click()
+    expect(page.get_by_test_id("empty")).to_contain_text("No sessions yet")
+    expect(page.get_by_test_id("empty")).to_contain_text("brimline fleet snippet")
     page.close()

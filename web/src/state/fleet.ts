@@ -7,6 +7,7 @@ import type { FleetView } from "../api-types";
 import { sessionStore } from "../app";
 
 const REFRESH_MS = 10_000;
+const NO_ANSWER = "The server does not answer: what is shown is older.";
 
 export type Grouping = FleetView["by"];
 
@@ -44,7 +45,7 @@ export function useFleet(by: Grouping, since: Span): void {
         fleetError.value = "";
       } catch (refused) {
         if (!(refused instanceof api.RequestFailed)) throw refused;
-        fleetError.value = refused.message;
+        fleetError.value = refused.status === 0 ? NO_ANSWER : refused.message;
       }
     };
     void load();

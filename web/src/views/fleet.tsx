@@ -8,6 +8,7 @@ import { Select } from "../parts/inputs";
 import { SessionRows } from "../parts/session-rows";
 import { now } from "../state/clock";
 import { fleet, fleetError, GROUPINGS, grouping, SPANS, span, useFleet } from "../state/fleet";
+import { NoFleetSessions } from "./no-sessions";
 
 export function FleetView() {
   useFleet(grouping.value, span.value);
@@ -44,15 +45,7 @@ export function FleetView() {
 
 function FleetPanels({ fleet }: { fleet: Fleet }) {
   if (fleet.total.seen === 0) {
-    return (
-      <section class="note" data-testid="empty">
-        <h2>No sessions in this span</h2>
-        <p>
-          Sessions appear here as soon as a machine's daemon with an <code>[uplink]</code>, or an
-          agent's telemetry, reports them.
-        </p>
-      </section>
-    );
+    return <NoFleetSessions title="No sessions in this span" />;
   }
   return (
     <>

@@ -22,3 +22,25 @@ export function NoSessions() {
     </section>
   );
 }
+
+/** The same at a fleet's server, which has sessions of other machines only. */
+export function NoFleetSessions({ title = "No sessions yet" }: { title?: string }) {
+  return (
+    <section class="note empty" data-testid="empty">
+      <h2>{title}</h2>
+      <p>Sessions appear here as soon as a machine reports them:</p>
+      <dl>
+        <dt>
+          <code>[uplink]</code>
+        </dt>
+        <dd>
+          in the settings of a machine: its daemon reports all sessions, and delivers messages.
+        </dd>
+        <dt>
+          <code>brimline fleet snippet</code>
+        </dt>
+        <dd>prints settings for agents that report by their telemetry alone.</dd>
+      </dl>
+    </section>
+  );
+}

@@ -1,13 +1,13 @@
 /** All live sessions, fullest first. */
 
 import { useLayoutEffect } from "preact/hooks";
-import { eventSource, filter, order, sessionCount, sessionStore } from "../app";
+import { eventSource, filter, isFleet, order, sessionCount, sessionStore } from "../app";
 import { plural } from "../format";
 import { Filters } from "../parts/filters";
 import { SessionRows } from "../parts/session-rows";
 import { Summary } from "../parts/summary";
 import { NO_FILTER } from "../state/session-list";
-import { NoSessions } from "./no-sessions";
+import { NoFleetSessions, NoSessions } from "./no-sessions";
 
 export function Overview() {
   return (
@@ -33,7 +33,8 @@ function SessionList() {
   }, [ids]);
   if (ids.length > 0) return <SessionRows ids={ids} />;
   if (!sessionStore.loaded.value) return <NotLoaded />;
-  return sessionCount.value === 0 ? <NoSessions /> : <NoMatches />;
+  if (sessionCount.value > 0) return <NoMatches />;
+  return isFleet.value ? <NoFleetSessions /> : <NoSessions />;
 }
 
 function focusedRow(): HTMLElement | null {
