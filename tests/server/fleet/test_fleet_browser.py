@@ -74,6 +74,14 @@ def test_form_says_why_a_token_does_not_sign_in(fleet: Fleet, token: str) -> Non
     assert "set-cookie" not in reply.headers
 
 
+def test_token_signs_in_so_often_only(fleet: Fleet) -> None:
+    """Each time adds a row to the database."""
+    app, token = fleet.create_app(Settings()), fleet.token()
+    statuses = [sign_in(fleet, token, app).status for _ in range(62)]
+    assert (statuses[:60], statuses[-1]) == ([303] * 60, 429)
+    assert sign_in(fleet, fleet.token(), app).status == 303
+
+
 def test_token_that_only_reports_does_not_sign_in(fleet: Fleet) -> None:
     reply = sign_in(fleet, fleet.token("default", "ingest", name="<b>"))
     assert (reply.status, b"&lt;b&gt;" in reply.body) == (403, True)

@@ -105,8 +105,8 @@ async def pass_on(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> N
 class BodyLimit:
     """Refuses a body that is too long for its route before all of it arrived."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, max_bytes: int = MAX_BODY_BYTES) -> None:
+        self._app, self._max_bytes = app, max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -114,7 +114,7 @@ class BodyLimit:
             return
         path = scope["path"]
         limits = (size for start, size in LARGER_BODY_BYTES.items() if path.startswith(start))
-        left = limit = next(limits, MAX_BODY_BYTES)
+        left = limit = next(limits, self._max_bytes)
 
         async def count() -> Message:
             nonlocal left

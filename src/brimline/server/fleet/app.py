@@ -29,6 +29,7 @@ from brimline.server.fleet.listen_address import ListenAddress
 from brimline.server.fleet.organisations import Organisation, Organisations
 from brimline.server.fleet.rate_limit import RateLimit
 from brimline.server.fleet.sign_in import (
+    MAX_FORM_BYTES,
     SIGN_IN_PATH,
     SIGN_OUT_PATH,
     Cookie,
@@ -68,7 +69,7 @@ class FleetApp:
             routes=[Route(HEALTH_PATH, _answer_health), *sign_in.routes],
             exception_handlers=ERROR_HANDLERS | {StoreFailed: self._refuse},
         )
-        self._public.add_middleware(BodyLimit)
+        self._public.add_middleware(BodyLimit, max_bytes=MAX_FORM_BYTES)
         status = _status(address)
         self.organisations = Organisations(
             database, lambda name: Organisation(name, database, settings, status, stopping)

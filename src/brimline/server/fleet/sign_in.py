@@ -14,11 +14,14 @@ from brimline.server.api.identity import AccessScope
 from brimline.server.api.responses import RequestRefused
 from brimline.server.api.static import SIGN_IN_HEADERS, plain_page
 from brimline.server.fleet.authentication import PAGE, Authenticator, check_valid, is_same_origin
+from brimline.server.fleet.rate_limit import Allowance, too_many
 from brimline.server.fleet.tokens import TokenLookup, create_token
 from brimline.store.postgres.tokens import TokenTable
 
 SIGN_IN_PATH, SIGN_OUT_PATH = "/sign-in", "/sign-out"
 COOKIE_LIFETIME_S = 12 * 3_600
+MAX_FORM_BYTES = 4 << 10  # anyone may send one, on any number of connections
+MAX_PER_MINUTE = 60  # of a token: each is a row in the database until its cookie expires
 SIGN_IN_SCOPES: tuple[AccessScope, ...] = ("read", "act")
 
 FORM_POLICY = (
@@ -66,6 +69,7 @@ class SignIn:
     ) -> None:
         self._table, self._tokens, self._clock = table, tokens, clock
         self._authenticator, self._cookie = authenticator, cookie
+        self._allowance = Allowance(MAX_PER_MINUTE)
         self.routes = [
             Route(SIGN_IN_PATH, self._show_form, methods=["GET"]),
             Route(SIGN_IN_PATH, self._sign_in, methods=["POST"]),
@@ -89,8 +93,11 @@ class SignIn:
         scopes: list[AccessScope] = [each for each in SIGN_IN_SCOPES if each in row.scopes]
         if "read" not in scopes:
             return form_response(f"the token {row.name!r} lacks the scope 'read'", 403)
-        end = min(now + COOKIE_LIFETIME_S, row.expires_at or now + COOKIE_LIFETIME_S)
         parent = row.parent or row.id
+        if wait_s := self._allowance.wait_s(parent):
+            raise too_many("too many sign-ins with this token in a minute", wait_s)
+        self._allowance.spend(parent, 1)
+        end = min(now + COOKIE_LIFETIME_S, row.expires_at or now + COOKIE_LIFETIME_S)
         value, child = create_token(row.organisation, row.name, scopes, now, end, parent)
         await self._table.insert(child)
         return _redirect(self._cookie.header(value, int(end - now)))
