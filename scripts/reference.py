@@ -9,12 +9,14 @@ from pathlib import Path
 import msgspec
 
 import brimline
+from brimline.agents.managed_settings import ManagedFile
 from brimline.baselines import Baseline, Category
 from brimline.cache_misses import CacheMiss
 from brimline.cli import inspect as inspected
 from brimline.cli import status as shown
 from brimline.cli.commands import ABOUT, actions_of, create_parser, parsers_of
 from brimline.cli.doctor_checks import Check
+from brimline.cli.fleet import Snippet
 from brimline.cli.setup_diff import Shown as SetupShown
 from brimline.cli.token import TokenShown
 from brimline.formulas import Components, Formulas
@@ -31,6 +33,8 @@ from brimline.ledger.explain import (
 from brimline.ledger.waste import Waste
 from brimline.run.loop_peaks import HatStats, LoopStats
 from brimline.run.result import IterationResult
+from brimline.server.api.fleet import FleetGroup, FleetView
+from brimline.server.fleet.actions import AuditEntry
 from brimline.survey.report import Report, ReportLine
 from brimline.tracker import Reading
 from brimline.usage import Usage
@@ -67,6 +71,9 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "brimline baseline --json": (Baseline, Category),
     "brimline setup --json": (SetupShown,),
     "brimline doctor --json": (Check,),
+    "brimline fleet snippet --json": (Snippet, ManagedFile),
+    "brimline fleet status --json": (FleetView, FleetGroup),
+    "brimline fleet audit --json": (AuditEntry,),
     "brimline token --json": (TokenShown,),
     "in all of them": (Window, Limit),
 }

@@ -28,7 +28,7 @@ HOW = (
 
 
 class Snippet(msgspec.Struct, frozen=True):
-    """What `fleet snippet --json` prints for each client."""
+    """The managed settings of one client; `note` is what an administrator must know about them."""
 
     client: str
     name: str

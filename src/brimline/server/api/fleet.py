@@ -36,11 +36,12 @@ GROUPINGS: tuple[FleetGrouping, ...] = get_args(FleetGrouping)
 class FleetGroup(msgspec.Struct, frozen=True):
     """The sessions of one team, host, user, project, model, client version or agent, or all.
 
-    `key` is None for sessions without one, and for the total. `sessions` are active, `seen` with
-    those that have ended since. `over_first`, `over_last` and `at_limit` count those of `filled`
-    that are at least so full, and the percentages are theirs. `lost` sessions were compacted
-    without a handoff, `lost_percent` is their share of `seen`. `cost` and `miss_cost` are in USD,
-    None if no price is known.
+    `key` is None for sessions without one, and for the total. `sessions` counts active sessions,
+    `seen` also those that ended in the span, `filled` the active ones whose fill is known.
+    `over_first`, `over_last` and `at_limit` count those of `filled` that are at least so full, and
+    the percentages are their shares. `lost` sessions were compacted without a handoff;
+    `lost_percent` is their share of `seen`. `cost` and `miss_cost` are in USD, None if no price is
+    known.
     """
 
     key: str | None
@@ -66,8 +67,8 @@ class FleetView(msgspec.Struct, frozen=True):
     """The fleet since `since`, which is a full hour.
 
     `groups` are sorted by their active sessions, the most first; `more_groups` are left out.
-    `fullest` and `needs_handoff` have their main threads alone; of the latter there are
-    `needs_handoff_count` in all.
+    `fullest` and `needs_handoff` are sessions as in `GET /v1/sessions`, with their main threads
+    alone; `needs_handoff_count` sessions need a handoff in all.
     """
 
     by: FleetGrouping
