@@ -75,9 +75,10 @@ class UplinkRoutes:
         """
         now = self._clock()
         refused = await self._store_sessions(batch, now)
-        await self._store.write(
-            [MarkMessage(id, "delivered", PENDING_STATES, now) for id in batch.delivered]
-        )
+        if batch.delivered:
+            await self._store.write(
+                [MarkMessage(id, "delivered", PENDING_STATES, now) for id in batch.delivered]
+            )
         stored, handoffs = await self._store.machine_deliveries(
             batch.machine, now - DOCUMENT_LIFETIME_S
         )
@@ -86,20 +87,28 @@ class UplinkRoutes:
         return UplinkReply(messages, documents, cancelled, refused, batch.machine)
 
     async def _store_sessions(self, batch: UplinkBatch, now: float) -> dict[str, str]:
-        """Store each session in one list of writes; return why some were refused."""
+        """Store the sessions; return why some were refused."""
         refused = {each.id: INVALID_ID for each in batch.sessions if not _is_named(each)}
         sessions = [each for each in batch.sessions if each.id not in refused]
-        # Together: the store writes what waits in one transaction.
-        outcomes = await asyncio.gather(
-            *(self._store.write(list(session_writes(each, batch, now))) for each in sessions),
-            return_exceptions=True,
-        )
-        for session, outcome in zip(sessions, outcomes, strict=True):
-            if isinstance(outcome, StoreFailed) and not is_transient(outcome):
-                refused[session.id] = str(outcome)
-            elif isinstance(outcome, BaseException):
-                raise outcome
-        return refused
+        stored = [self._store_session(each, batch, now) for each in sessions]
+        if len(stored) == 1:  # nearly all batches: without a task for it
+            reasons = [await stored[0]]
+        else:  # together: the store writes what waits in one transaction
+            reasons = await asyncio.gather(*stored)
+        pairs = zip(sessions, reasons, strict=True)
+        return refused | {session.id: reason for session, reason in pairs if reason is not None}
+
+    async def _store_session(
+        self, session: UplinkSession, batch: UplinkBatch, now: float
+    ) -> str | None:
+        """Store a session in one list of writes; return why it was refused."""
+        try:
+            await self._store.write(list(session_writes(session, batch, now)))
+        except StoreFailed as error:
+            if is_transient(error):
+                raise
+            return str(error)
+        return None
 
     async def _take_messages(
         self, stored: list[Message], batch: UplinkBatch, now: float
