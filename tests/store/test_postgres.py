@@ -63,7 +63,7 @@ def all_kinds(session: str) -> list[Write]:
         call(session),
         PutCompaction(CompactionRow(session, "main", 0)),
         RecordSignal(SignalRow(session, "main", 0, "level", 1.0, 50.0)),
-        QueueMessage(Message("message", session, "text", 1.0)),
+        QueueMessage(Message("message", session, "text", 1.0, sender="user")),
         PutHandoff(HandoffRow("handoff", session, 1.0, "/h.md", "00", "text", "agent", 0, 7)),
     ]
 

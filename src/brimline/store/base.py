@@ -220,9 +220,10 @@ class Store(Protocol):
     async def machine_deliveries(
         self, machine: str, since: float
     ) -> tuple[list[Message], list[HandoffRow]]:
-        """What waits for the sessions that a machine reports, each in its order.
+        """What people sent to the sessions that a machine reports, each in its order.
 
-        Pending messages, and unused documents that have a text and are not older than `since`.
+        Pending messages, and unused documents that have a text and are not older than `since`. No
+        messages of Brimline itself: those to a machine's sessions are queued there.
         """
         ...
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from msgspec.structs import asdict, replace
 
 from brimline.events import MAIN
-from brimline.inbox import PENDING_STATES, Message
+from brimline.inbox import BRIMLINE, PENDING_STATES, Message
 from brimline.store.base import (
     CancelMessages,
     ClaimSession,
@@ -101,7 +101,8 @@ class MemoryStore:
     async def machine_deliveries(
         self, machine: str, since: float
     ) -> tuple[list[Message], list[HandoffRow]]:
-        messages = [row for row in await self.pending_messages() if self._is_of(row, machine)]
+        pending = [row for row in await self.pending_messages() if row.sender != BRIMLINE]
+        messages = [row for row in pending if self._is_of(row, machine)]
         rows = [row for row in self._handoffs.values() if self._is_of(row, machine)]
         unused = [row for row in rows if row.text and row.used_at is None and row.at >= since]
         return messages, unused

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from brimline.inbox import BRIMLINE, PENDING_STATES, Message, before_handed_out, with_expiry
+from brimline.inbox import PENDING_STATES, Message, before_handed_out, with_expiry
 from brimline.policy.signals import SignalKind
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import RequestRefused, json_response, plausible_time
@@ -123,7 +123,7 @@ class UplinkRoutes:
         held, waiting = set(batch.held), {each.id for each in pending}
         lines: dict[str, list[Message]] = {}
         for each in pending:
-            if each.id not in held and each.sender != BRIMLINE:
+            if each.id not in held:
                 lines.setdefault(each.session, []).append(each)
         due = [m for line in lines.values() for m in before_handed_out(line, now)]
         due = _first_that_fit(due, now)

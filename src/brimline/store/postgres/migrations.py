@@ -287,6 +287,11 @@ _SECOND: Step = (
     )
     """,
     "CREATE INDEX sessions_by_machine ON sessions (organisation, machine)",
+    # What people sent to agents: few, while messages of telemetry's levels may stay pending.
+    """
+    CREATE INDEX sent_messages ON messages (organisation, session)
+    WHERE state IN ('queued', 'handed') AND sender <> 'brimline'
+    """,
     """
     CREATE INDEX unused_handoffs ON handoffs (organisation, session)
     WHERE text <> '' AND used_at IS NULL

@@ -2,6 +2,7 @@
 
 from typing import Generic
 
+from brimline.inbox import BRIMLINE
 from brimline.store.main_threads import select_main_threads
 from brimline.store.postgres import statements as sql
 from brimline.store.postgres.statements import RowT, Table
@@ -43,17 +44,16 @@ SIGNALS_AFTER = f"""{sql.SIGNALS.select.replace("SELECT ", "SELECT place, ", 1)}
 AND place > $2 ORDER BY place LIMIT $3"""
 MESSAGES = SessionQuery(sql.MESSAGES, 'ORDER BY "order"')
 PENDING_MESSAGES = SessionQuery(sql.MESSAGES, 'ORDER BY "order"', "state IN ('queued', 'handed')")
+_SENT = f"state IN ('queued', 'handed') AND sender <> '{BRIMLINE}'"
 _OF_MACHINE = "session IN (SELECT id FROM sessions WHERE organisation = $1 AND machine = $2)"
-MACHINE_MESSAGES = Query(
-    sql.MESSAGES, f"state IN ('queued', 'handed') AND {_OF_MACHINE}", 'ORDER BY "order"'
-)
+MACHINE_MESSAGES = Query(sql.MESSAGES, f"{_SENT} AND {_OF_MACHINE}", 'ORDER BY "order"')
 MACHINE_HANDOFFS = Query(
     sql.HANDOFFS, f"{_OF_MACHINE} AND text <> '' AND used_at IS NULL AND at >= $3", "ORDER BY place"
 )
 # Which of several machines have any of these: the number of each, as it was asked for.
-MACHINES_WITH_DELIVERIES = """WITH pending AS (
+MACHINES_WITH_DELIVERIES = f"""WITH pending AS (
     SELECT session, 'infinity'::float8 AS at FROM messages
-    WHERE organisation = $1 AND state IN ('queued', 'handed')
+    WHERE organisation = $1 AND {_SENT}
     UNION ALL
     SELECT session, at FROM handoffs WHERE organisation = $1 AND text <> '' AND used_at IS NULL
 )

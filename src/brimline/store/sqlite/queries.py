@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Generic
 
+from brimline.inbox import BRIMLINE
 from brimline.store.main_threads import SESSION_COLUMNS, select_main_threads
 from brimline.store.rows import CallRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.sqlite import statements as sql
@@ -50,10 +51,9 @@ SIGNALS_AFTER = f"""{sql.SIGNALS.select.replace("SELECT ", "SELECT place, ", 1)}
 WHERE place > ? ORDER BY place LIMIT ?"""
 MESSAGES = SessionQuery(sql.MESSAGES, 'ORDER BY "order"')
 PENDING_MESSAGES = SessionQuery(sql.MESSAGES, 'ORDER BY "order"', "state IN ('queued', 'handed')")
+_SENT = f"state IN ('queued', 'handed') AND sender <> '{BRIMLINE}'"
 _OF_MACHINE = "session IN (SELECT id FROM sessions WHERE machine = ?)"
-MACHINE_MESSAGES = Query(
-    sql.MESSAGES, f"state IN ('queued', 'handed') AND {_OF_MACHINE}", 'ORDER BY "order"'
-)
+MACHINE_MESSAGES = Query(sql.MESSAGES, f"{_SENT} AND {_OF_MACHINE}", 'ORDER BY "order"')
 MACHINE_HANDOFFS = Query(
     sql.HANDOFFS, f"{_OF_MACHINE} AND text <> '' AND used_at IS NULL AND at >= ?", "ORDER BY place"
 )

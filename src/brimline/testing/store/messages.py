@@ -264,11 +264,12 @@ async def message_is_not_moved_unless_queued(store: Store) -> None:
 
 @check
 async def messages_of_a_machine_are_those_of_its_sessions(store: Store) -> None:
-    """Pending messages and unused documents are found by the machine that reports the session."""
+    """Pending messages and unused documents of people are found by the machine of the session."""
     machines = {"a": "m1", "b": "m2", "c": None}
     sessions = [SessionRow(id, "claude", 1.0, machine=each) for id, each in machines.items()]
     await store.write([PutSession(row) for row in sessions])
-    await store.write([QueueMessage(message(f"{id}{n}", session=id)) for id in "abc" for n in "12"])
+    sent = [message(f"{id}{n}", session=id, sender="user") for id in "abc" for n in "12"]
+    await store.write([QueueMessage(each) for each in [*sent, message("level", session="a")]])
     await store.write([MarkMessage("a1", "handed", ("queued",), 1.0)])
     await store.write([MarkMessage("b1", "delivered", ("queued",), 1.0)])
     pending = [(await store.machine_deliveries(machine, 0.0))[0] for machine in ("m1", "m2")]
@@ -294,7 +295,7 @@ async def machines_that_ask_at_once_get_their_own_deliveries(store: Store) -> No
     """It gets documents also if no message waits, and none that is older than it asks for."""
     ids = ("message", "document", "neither")
     await store.write([PutSession(SessionRow(id, "claude", 1.0, machine=id)) for id in ids])
-    queued = message("m", session="message")
+    queued = message("m", session="message", sender="user")
     document = HandoffRow("d", "document", 5.0, "/h.md", "00", "text", "user", 0, None)
     await store.write([QueueMessage(queued), PutHandoff(document)])
     asked = [*((id, 5.0) for id in ids), ("document", 6.0), ("document", 4.0)]

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import TypeAlias
 
-from brimline.inbox import Message, Urgency
+from brimline.inbox import BRIMLINE, Message, Urgency
 from brimline.policy.signals import SignalKind
 from brimline.store.base import RecordSignal, Store
 from brimline.store.rows import (
@@ -118,10 +118,13 @@ def message(
     cycle: int | None = 0,
     thread: str | None = "main",
     urgency: Urgency = "sequential",
+    sender: str = BRIMLINE,
 ) -> Message:
     """Return a level message; without a cycle, a message of a user."""
     text = f"text of {id}"
-    return Message(id, session, text, at=1.0, urgency=urgency, thread=thread, cycle=cycle)
+    return Message(
+        id, session, text, at=1.0, urgency=urgency, sender=sender, thread=thread, cycle=cycle
+    )
 
 
 def fire(id: str, thread: str = "main") -> RecordSignal:
