@@ -210,7 +210,10 @@ def test_all_events_arrive_once_after_the_server_was_away_and_the_daemon_killed(
     for session in sessions:
         events = [event(number, session) for number in range(len(expected))]
         assert daemon.post("/v1/events", {"events": events})["taken"] == len(expected)
-    daemon.until("/v1/daemon", lambda reply: reply["uplink"]["behind"] >= SESSIONS)
+    daemon.until(
+        "/v1/daemon",
+        lambda reply: reply["uplink"]["behind"] >= SESSIONS and reply["uplink"]["problem"],
+    )
     metrics = daemon.get_text("/metrics")[1]
     assert "\nbrimline_uplink_up 0\n" in metrics
     assert "cannot be reached" in daemon.command("doctor").stdout
