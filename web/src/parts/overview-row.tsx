@@ -54,7 +54,7 @@ export const OverviewRow = memo(function Row({ id, place, of }: Props) {
         </div>
         <Percent main={main} />
         <div class="row-spark" title="tokens sent in this cycle">
-          <Sparkline trend={view.trend} />
+          {view.trend.length > 0 && <Sparkline trend={view.trend} />}
         </div>
         <div class="row-state">
           <State view={view} />
