@@ -68,7 +68,7 @@ def commands() -> Iterator[list[str]]:
         yield shlex.split(line)
 
 
-def test_every_command_is_one_of_ours() -> None:
+def test_every_command_of_the_files_exists() -> None:
     for words in commands():
         program, *arguments = words
         assert program == "brimline"

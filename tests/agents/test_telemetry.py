@@ -94,7 +94,7 @@ def read_program(**changes: Any) -> list[AnyEvent]:
     return [each.event for each in GEN_AI.read_span(Span("span", "", kept, 5.0))]
 
 
-def test_call_of_claude_code() -> None:
+def test_api_request_of_claude_code_is_a_call() -> None:
     usage = Usage(4, 100, 20, 7, cache_write_1h=5)
     expected = Call(at=5.0, id="req_1", usage=usage, model="claude-opus-5")
     assert event_of("claude", CLAUDE) == expected
@@ -109,20 +109,20 @@ def test_call_of_claude_code() -> None:
         ({"query_source": "compact"}, "compaction"),
     ],
 )
-def test_thread_of_claude_code(fields: dict[str, Any], thread: str) -> None:
+def test_query_source_of_claude_code_names_the_thread(fields: dict[str, Any], thread: str) -> None:
     event = event_of("claude", CLAUDE | fields)
     assert isinstance(event, Call)
     assert event.thread == thread
 
 
-def test_call_beside_the_threads_only_costs() -> None:
+def test_call_outside_the_threads_only_costs_tokens() -> None:
     event = event_of("claude", CLAUDE | {"query_source": "generate_session_title"})
     assert isinstance(event, Spent)
     assert event.usage.sent == 124
     assert isinstance(event_of("gemini", GEMINI | {"role": "utility_router"}), Spent)
 
 
-def test_compaction_of_claude_code() -> None:
+def test_compaction_of_claude_code_counts_if_it_succeeded() -> None:
     fields = {"event.name": "compaction", "session.id": "s1", "event.timestamp": "t"}
     fields |= {"trigger": "auto", "success": "true", "pre_tokens": "121681"}
     expected = Compacted(at=5.0, trigger="auto", before=121_681)
@@ -160,12 +160,12 @@ def test_other_records_are_no_calls(agent: str, fields: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("value", ["many", "", -1, 1.5, True, float("nan"), "9" * 5_000])
-def test_count_that_is_no_number(value: Any) -> None:
+def test_count_that_is_no_number_is_refused(value: Any) -> None:
     with pytest.raises(InvalidUsage):
         read("claude", CLAUDE | {"input_tokens": value})
 
 
-def test_services_of_the_clients() -> None:
+def test_client_is_known_by_its_service_name() -> None:
     names = {
         service: [name for name, reader in READERS.items() if reader.is_own(service, "")]
         for service in (

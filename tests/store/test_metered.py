@@ -43,7 +43,7 @@ def call(number: int, read: int, write: int, cycle: int = 0) -> PutCall:
     return PutCall(row)
 
 
-def test_calls_and_misses() -> None:
+def test_calls_and_cache_misses_are_counted_once() -> None:
     counts = counts_of(
         [SESSION, call(0, 0, 20_000), call(1, 20_000, 1_000)],
         [call(1, 20_000, 1_100)],  # a copy
@@ -92,7 +92,7 @@ def test_compaction_counts_once() -> None:
     assert counts.compactions == {("claude", "auto"): 1, ("unknown", "unknown"): 1}
 
 
-def test_signals_and_messages() -> None:
+def test_signals_and_messages_are_counted() -> None:
     signal = RecordSignal(SignalRow("s1", "main", 0, "level", 1.0, 50.0), (message("m1"),))
     delivered = MarkMessage("m1", "delivered", ("queued",), 2.0)
     counts = counts_of([SESSION, signal], [signal], [QueueMessage(message("m2")), delivered])
@@ -100,7 +100,7 @@ def test_signals_and_messages() -> None:
     assert counts.messages == {"queued": 2, "delivered": 1}
 
 
-def test_times_of_writes() -> None:
+def test_writes_are_timed() -> None:
     counts = counts_of([SESSION], [SESSION])
     assert counts.writes.buckets[BUCKETS_S.index(0.005)] == 2
     assert counts.writes.total_s == pytest.approx(0.008)
