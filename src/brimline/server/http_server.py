@@ -154,7 +154,7 @@ def create_server(
         app,
         http=Protocol,
         ws="none",
-        log_level="warning",
+        log_level="error",  # a warning for each invalid request: anyone could fill the log
         access_log=False,
         lifespan="off",
         timeout_graceful_shutdown=1,

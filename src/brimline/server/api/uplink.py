@@ -107,7 +107,7 @@ class UplinkRoutes:
         except StoreFailed as error:
             if is_transient(error):
                 raise
-            return str(error)
+            return error.reason
         return None
 
     async def _take_messages(

@@ -18,12 +18,11 @@ from brimline.server.api.identity import set_identity
 from brimline.server.api.load_limit import STREAMS
 from brimline.server.api.middleware import BodyLimit, pass_on
 from brimline.server.api.responses import (
-    RETRY_HINT,
     RequestRefused,
     json_response,
     refusal_response,
 )
-from brimline.server.api.schemas import DaemonStatus, Health, Problem
+from brimline.server.api.schemas import DaemonStatus, Health
 from brimline.server.fleet.authentication import PAGE, Authenticator
 from brimline.server.fleet.listen_address import ListenAddress
 from brimline.server.fleet.organisations import Organisation, Organisations
@@ -36,15 +35,14 @@ from brimline.server.fleet.sign_in import (
     SignIn,
     form_response,
 )
+from brimline.server.fleet.store_failures import StoreFailures
 from brimline.server.fleet.tokens import TokenLookup
-from brimline.server.retry import RateLimitedLog, is_transient
 from brimline.settings import Settings
 from brimline.store.failures import StoreFailed
 from brimline.store.postgres.database import PostgresDatabase
 
 HEALTH_PATH = "/healthz"
 PUBLIC_PATHS = (HEALTH_PATH, SIGN_IN_PATH, SIGN_OUT_PATH)
-NO_DATABASE = "the server's database does not answer"
 
 
 class FleetApp:
@@ -63,11 +61,11 @@ class FleetApp:
             tokens, settings.fleet, cookie.name, address.is_behind_proxy
         )
         self._limit = RateLimit(settings.fleet)
-        self._log = RateLimitedLog()
+        self._failures = StoreFailures()
         sign_in = SignIn(database.tokens, tokens, self._authenticator, cookie)
         self._public = Starlette(
             routes=[Route(HEALTH_PATH, _answer_health), *sign_in.routes],
-            exception_handlers=ERROR_HANDLERS | {StoreFailed: self._refuse},
+            exception_handlers=ERROR_HANDLERS | {StoreFailed: self._failures.respond},
         )
         self._public.add_middleware(BodyLimit, max_bytes=MAX_FORM_BYTES)
         status = _status(address)
@@ -125,9 +123,8 @@ class FleetApp:
 
         A browser that is not signed in gets the form.
         """
-        if is_transient(error):
-            self._log.warn("cannot look up tokens", error)
-            return json_response(Problem(NO_DATABASE, RETRY_HINT), 503)
+        if isinstance(error, StoreFailed):
+            return await self._failures.respond(request, error)
         is_missing = isinstance(error, RequestRefused) and error.status == 401
         if is_missing and request.method == "GET" and request.url.path == PAGE:
             return form_response(status=401)

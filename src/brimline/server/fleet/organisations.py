@@ -29,6 +29,7 @@ from brimline.server.api.uplink import UplinkRoutes
 from brimline.server.api.views import Views
 from brimline.server.export.output import TelemetryOutput
 from brimline.server.fleet.actions import ActionRoutes
+from brimline.server.fleet.store_failures import StoreFailures
 from brimline.server.retry import RateLimitedLog, Work
 from brimline.settings import Settings, seconds
 from brimline.store.failures import StoreFailed
@@ -128,6 +129,7 @@ class Organisation:
             FleetRoutes(database.figures(name, partial(fill_levels, rules), rules.by), views),
         )
         self.app: Starlette = create_api(store, parts, check_scope, FLEET_SECURITY)
+        self.app.add_exception_handler(StoreFailed, StoreFailures().respond)
         self.app.add_middleware(IngestMeter, counts=ingest, paths=ingest_paths(parts))
 
     def start(self) -> None:
