@@ -16,7 +16,7 @@ from brimline.server.api.responses import RequestRefused
 from brimline.server.api.session_cache import RECENT_S, SessionCache
 from brimline.server.api.views import Views
 from brimline.server.fleet.authentication import Authenticator
-from brimline.server.fleet.organisations import FLEET_ENDPOINTS
+from brimline.server.fleet.organisations import FLEET_ENDPOINTS, Organisations
 from brimline.server.fleet.tokens import LOOKUP_LIFETIME_S, PREFIX, TokenLookup, hash_token
 from brimline.settings import Settings
 from brimline.store.base import PutHandoff, PutSession, QueueMessage
@@ -324,6 +324,16 @@ def test_old_sessions_of_every_organisation_are_removed(fleet: Fleet) -> None:
     fleet.run(store.write([PutSession(SessionRow("old", "claude", 1.0))]))
     fleet.run(fleet.create_app(Settings()).organisations.forget_old())
     assert fleet.run(store.sessions()) == []
+
+
+def test_replica_whose_clock_is_ahead_removes_nothing(fleet: Fleet) -> None:
+    token = fleet.token("ahead")
+    assert fleet.ask("POST", "/v1/events", token, call_event("c")).status == 200
+    years_ahead = Organisations(
+        fleet.database, fleet.app.organisations.get, lambda: time.time() + 3e8
+    )
+    fleet.run(years_ahead.forget_old())
+    assert fleet.ask("GET", f"/v1/sessions/{SESSION}", token).status == 200
 
 
 def test_server_lists_the_sessions_of_a_day(fleet: Fleet) -> None:

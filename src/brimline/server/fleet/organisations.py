@@ -136,9 +136,9 @@ class Organisation:
         """Start what runs in the background."""
         self._output.start()
 
-    async def forget_old_sessions(self) -> None:
+    async def forget_old_sessions(self, now: float) -> None:
         """Remove sessions that are older than the setting `daemon.keep`."""
-        await self._monitor.forget(time.time() - self._keep_s)
+        await self._monitor.forget(now - self._keep_s)
         self._monitor.release_idle()
 
     async def sum_costs(self) -> None:
@@ -153,8 +153,13 @@ class Organisation:
 class Organisations:
     """The organisations that this replica knows, by their names."""
 
-    def __init__(self, database: PostgresDatabase, create: Callable[[str], Organisation]) -> None:
-        self._database, self._create = database, create
+    def __init__(
+        self,
+        database: PostgresDatabase,
+        create: Callable[[str], Organisation],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._database, self._create, self._clock = database, create, clock
         self._by_name: dict[str, Organisation] = {}
         self._log = RateLimitedLog()
 
@@ -165,11 +170,16 @@ class Organisations:
         return self._by_name[name]
 
     async def forget_old(self) -> None:
-        """Remove old sessions and audit entries, and what is left of ended sign-ins."""
+        """Remove old sessions and audit entries, and what is left of ended sign-ins.
+
+        A replica whose clock is ahead of the database's would remove what others still need.
+        """
+        now = min(self._clock(), await self._database.now())
         for name in await self._database.organisations():
-            await self._run("remove old sessions", name, self.get(name).forget_old_sessions)
-        await self._database.tokens.prune(time.time())
-        await self._database.audit.prune(time.time())
+            forget = partial(self.get(name).forget_old_sessions, now)
+            await self._run("remove old sessions", name, forget)
+        await self._database.tokens.prune(now)
+        await self._database.audit.prune(now)
 
     async def sum_costs(self) -> None:
         for name, organisation in list(self._by_name.items()):

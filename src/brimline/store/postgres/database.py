@@ -53,6 +53,11 @@ class PostgresDatabase:
             self._pools[organisation] = self._pool.for_organisation()
         return self._pools[organisation]
 
+    async def now(self) -> float:
+        """Return the time by the database's clock."""
+        records = await self._pool.fetch("SELECT extract(epoch FROM now())::float8 AS now")
+        return records[0]["now"]
+
     async def organisations(self) -> list[str]:
         """Return the organisations that have stored something."""
         records = await self._pool.fetch("SELECT name FROM organisations ORDER BY name")
