@@ -56,6 +56,16 @@ def screen(browser: Browser, fleet: tuple[str, str, str]) -> Iterator[Screen]:
     context.close()
 
 
+def test_ended_sessions_of_a_fleet_are_those_that_it_has_already(screen: Screen) -> None:
+    """A server lists the sessions of the last 24 hours, and refuses to list all of them."""
+    asked: list[str] = []
+    screen.page.on("request", lambda request: asked.append(request.url))
+    screen.page.goto(f"{screen.address}#/?past=1")
+    expect(screen.find("shown")).to_have_text("120 sessions")
+    expect(screen.page.get_by_label("show ended", exact=True)).to_be_checked()
+    assert [url for url in asked if "since=all" in url] == []
+
+
 def test_fleet_page_shows_groups_and_asks_for_a_handoff(screen: Screen, tmp_path: Path) -> None:
     """It opens with the fleet, and a session's page hides what needs the machine's files."""
     page = screen.page

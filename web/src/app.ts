@@ -105,7 +105,9 @@ export function keepOrder(): void {
     scrolled = performance.now();
   });
   effect(() => {
-    if (filter.value.past) eventSource.loadPast();
+    // A fleet's server has the sessions of the last 24 hours only, and these are loaded already.
+    const daemon = eventSource.daemon.value;
+    if (filter.value.past && daemon !== null && !daemon.fleet) eventSource.loadPast();
   });
   effect(() => {
     filter.value;

@@ -1,7 +1,7 @@
 /** Search, filters and order of the overview. */
 
 import { useComputed } from "@preact/signals";
-import { filter, hasSeveralHosts, order, sessionStore, sort } from "../app";
+import { filter, hasSeveralHosts, isFleet, order, sessionStore, sort } from "../app";
 import { plural } from "../format";
 import { distinctValues, type Filter, SORTS } from "../state/session-list";
 import { Checkbox, Select } from "./inputs";
@@ -45,7 +45,7 @@ export function Filters() {
         quiet
       />
       <Checkbox
-        label="show ended and older"
+        label={isFleet.value ? "show ended" : "show ended and older"}
         on={filter.value.past}
         set={(past) => set({ past })}
         testid="past"

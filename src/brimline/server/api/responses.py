@@ -21,10 +21,7 @@ RETRY_AFTER_S = 1  # after a 503: the store is busy, or the daemon is stopping o
 
 ALL_TIME = "all"
 RETRY_HINT = "Try again."
-SESSIONS_HINT = (
-    "`brimline status --all` lists the sessions on a machine, `GET /v1/sessions?since=all` all "
-    "that are stored."
-)
+SESSIONS_HINT = "`brimline status --all` lists the sessions on a machine."
 ENDPOINTS_HINT = "See /openapi.json for all endpoints."
 
 
