@@ -56,7 +56,7 @@ def test_files_name_the_server_and_send_no_prompts(user: User) -> None:
 
 def test_one_client_is_named_as_elsewhere(user: User) -> None:
     printed = user.run("fleet", "snippet", "Claude-Code").out
-    assert "https://brimline.example.com" in printed
+    assert "https://fleet.example.com" in printed
     assert [line for line in printed.splitlines() if line.startswith("==")] == ["== Claude Code"]
 
 

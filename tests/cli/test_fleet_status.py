@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from brimline.cli.fleet_audit import NOTHING
+from brimline.cli.fleet_audit import NO_ENTRIES
 from fleet_server import FleetProcess, new_token
 from postgres_server import new_schema
 from web.fleet_story import ORGANISATION, write_fleet
@@ -76,7 +76,7 @@ def test_status_says_why_there_is_none(server: Server, user: User) -> None:
 
 def test_audit_lists_who_sent_what_the_last_first(server: Server, user: User) -> None:
     asked = ("fleet", "audit", "--url", server.process.url, "--token-file", str(server.readable))
-    assert user.run(*asked).out == f"{NOTHING}\n"
+    assert user.run(*asked).out == f"{NO_ENTRIES}\n"
     token = server.readable.read_text()
     sent = [
         server.process.request("POST", f"/v1/sessions/{session}/messages", token, {"text": "Hi."})

@@ -18,7 +18,7 @@ USAGE = """brimline fleet snippet [CLIENT] [--url URL] [--json]
        brimline fleet status [--by GROUP] [--since SPAN] [--url URL] [--token-file FILE] [--json]
        brimline fleet audit [--limit N] [--url URL] [--token-file FILE] [--json]"""
 ACTIONS = ("snippet", "status", "audit")
-EXAMPLE_URL = "https://brimline.example.com"
+EXAMPLE_URL = "https://fleet.example.com"
 ADDRESS = re.compile(r"https?://([\w.-]+|\[[0-9a-fA-F:]+\])(:\d{1,5})?(/[\w.~/-]*)?", re.ASCII)
 HOW = (
     f"Replace {TOKEN_MARK} with a token with the scope `ingest`:\n"

@@ -11,7 +11,7 @@ from brimline.terminal.text import Cell, Column, strip_control
 
 DEFAULT_ENTRIES = 20
 MAX_ENTRIES = 1_000  # of one answer of the server
-NOTHING = "Nobody has sent anything to an agent through the server."
+NO_ENTRIES = "no messages or handoffs were sent through the server"
 
 COLUMNS = (
     Column("time (UTC)", min_width=19),
@@ -54,7 +54,7 @@ def show_audit(context: Context, options: argparse.Namespace) -> int:
     if entries:
         print_table(context, COLUMNS, [_cells(each) for each in entries])
     else:
-        print(NOTHING)
+        print(NO_ENTRIES)
     return 0
 
 
