@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
 
 from brimline.transcripts.line_filter import CompiledLineFilter, LineFilter, PythonLineFilter
 from hypothesis_examples import DEFAULT_EXAMPLES, QUICK_EXAMPLES
+from worker_groups import GroupScheduling
 
 # No deadline: a busy machine would miss it. CI repeats the same examples, people get new ones.
 settings.register_profile(
@@ -19,6 +21,11 @@ settings.register_profile(
 )
 settings.load_profile("brimline")
 settings.register_profile("quick", settings.get_profile("brimline"), max_examples=QUICK_EXAMPLES)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupScheduling | None:
+    """Keep groups of tests in one worker, if they are distributed by groups."""
+    return GroupScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -22,7 +22,7 @@ from .ledger_truth import noise_png, words
 from .run import ClientRun, Place
 from .scenes import SESSION
 
-pytestmark = [pytest.mark.clients, pytest.mark.xdist_group("ledger-claude")]
+pytestmark = pytest.mark.clients
 
 MAX_ERROR_SHARE = 0.05
 AROUND_TOKENS = 200  # what the client adds without a record: tags, ids, a line about commits

@@ -17,7 +17,7 @@ from . import codex
 from .ledger_truth import assert_totals, find_errors, noise_png, read_main_ledger, words
 from .run import ClientRun, Place
 
-pytestmark = [pytest.mark.clients, pytest.mark.xdist_group("ledger-codex")]
+pytestmark = pytest.mark.clients
 
 LIMIT = "model_auto_compact_token_limit=22000"
 HOOK = "The branch is protected. " + words(600, "hook")

@@ -18,7 +18,7 @@ from . import gemini
 from .ledger_truth import assert_totals, find_errors, noise_png, read_main_ledger, words
 from .run import ClientRun, Place
 
-pytestmark = [pytest.mark.clients, pytest.mark.xdist_group("ledger-gemini")]
+pytestmark = pytest.mark.clients
 
 HOOK = "The branch is protected. " + words(600, "hook")
 OF_KIND: dict[BlockKind, str] = {

@@ -18,7 +18,7 @@ from . import opencode
 from .ledger_truth import assert_totals, find_errors, noise_png, words
 from .run import ClientRun, Place
 
-pytestmark = [pytest.mark.clients, pytest.mark.xdist_group("ledger-opencode")]
+pytestmark = pytest.mark.clients
 
 WINDOW = 36_500  # opencode compacts 8,192 below it, the most that a reply may have
 OF_KIND: dict[BlockKind, str] = {

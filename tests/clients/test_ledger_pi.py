@@ -17,7 +17,7 @@ from . import pi
 from .ledger_truth import assert_totals, find_errors, noise_png, read_main_ledger, words
 from .run import ClientRun, Place
 
-pytestmark = [pytest.mark.clients, pytest.mark.xdist_group("ledger-pi")]
+pytestmark = pytest.mark.clients
 
 WINDOW = 36_000  # Pi compacts 16,384 below it
 OF_KIND: dict[BlockKind, str] = {

@@ -24,8 +24,7 @@ from brimline.store.memory import MemoryStore
 
 NOW = 1_763_000_000.0
 DAY_S = 86_400.0
-# One group, because each worker would play the story for itself.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo")]
+pytestmark = pytest.mark.slow
 
 MAX_WAIT_S = 60.0
 # Daemons of other tests may have some, and may leave them at any time.

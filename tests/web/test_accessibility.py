@@ -9,7 +9,7 @@ from .gallery import RICH, report_gallery
 from .screen import Screen
 from .story import Story, full
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.slow
 
 FOUND = """async () => (await axe.run(document)).violations.map(
   ({ id, impact, nodes }) => [impact, id, nodes.map((node) => node.html.slice(0, 200))],

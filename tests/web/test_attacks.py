@@ -20,7 +20,7 @@ from server.test_daemon import SESSION, status_input
 
 from .chromium import FLAGS, require_chromium, require_page
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.slow
 
 # Names that the attacker owns; both resolve to this machine.
 EVIL, REBOUND = "evil.example", "brimline"

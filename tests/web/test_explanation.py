@@ -14,7 +14,7 @@ from .screen import Screen
 from .story import Json, Story, full
 from .test_accessibility import faults
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.slow
 
 RESULT = "x = 1\n" * 40
 ROWS = """() => [...document.querySelectorAll('[data-testid="categories"] tbody tr')]

@@ -17,7 +17,7 @@ from .fifty_sessions import SESSIONS, write_sessions
 from .screen import Screen
 from .test_layout import check_layout
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.slow
 
 PICTURES = os.environ.get("BRIMLINE_PICTURES")
 WIDTHS = (360, 1280, 2560) if PICTURES else (360,)

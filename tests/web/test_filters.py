@@ -10,7 +10,7 @@ from server.test_daemon import SESSION, hook_input, status_input
 from .screen import Screen
 from .story import Story, full
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

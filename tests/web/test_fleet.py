@@ -24,7 +24,7 @@ from .test_layout import check_layout
 
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

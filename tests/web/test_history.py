@@ -7,7 +7,7 @@ from .screen import Screen
 from .story import Story, full
 from .transcripts import write_past
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.slow
 
 ONE, OTHER = "44444444-4444-4444-8444-444444444444", "55555555-5555-4555-8555-555555555555"
 

@@ -10,7 +10,7 @@ from .screen import Screen
 from .story import Story, call
 from .transcripts import write_past
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.slow
 
 # Short enough for an agent's name.
 EVIL = '"><img src=x onerror=hacked=1><script>hacked=1</script>&lt;'

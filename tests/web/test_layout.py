@@ -9,7 +9,7 @@ from .gallery import RICH, report_gallery
 from .screen import Screen
 from .story import Story
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.slow
 
 OVERLAPS = (Path(__file__).parent / "overlaps.js").read_text()
 FETCHED = """() => [...performance.getEntriesByType("navigation"),

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from .screen import Screen
 from .story import Story, call
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.slow
 
 SESSIONS, A_SECOND, SECONDS = 500, 50, 4
 

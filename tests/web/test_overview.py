@@ -12,7 +12,7 @@ from .screen import Screen
 from .story import WINDOW_TOKENS, Story, call, full
 from .transcripts import write_past
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.slow
 
 COLOURS = {
     "low": "rgb(58, 125, 74)",

@@ -11,7 +11,7 @@ from drifted_homes import write_home
 from .screen import Screen
 from .story import Story, call, full
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("width", [1_280, 400])

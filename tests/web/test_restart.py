@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, expect
 from .screen import Screen
 from .story import Story, call, full
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.slow
 
 
 def check_lost(screen: Screen) -> None:

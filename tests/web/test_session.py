@@ -13,7 +13,7 @@ from server.test_daemon import SESSION, hook_input, status_input
 from .screen import Screen
 from .story import Json, Story, call, full
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.slow
 
 FORMULAS = ("max_cache_read_plus_sums", "sum_cache_creation", "last_input", "result_sums",
             "effective")  # fmt: skip
