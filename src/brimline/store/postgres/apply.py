@@ -134,8 +134,7 @@ class WriteApplier:
                 others.append((number, write))
         rows = [_row_operation(*each) for each in others]
         await self._run(sorted(filter(None, rows), key=_table_order), effects)
-        if calls:
-            await self._put_calls(calls, effects)
+        await self._put_calls(calls, effects)
         messages = [
             operation
             for number, write in others
@@ -161,17 +160,22 @@ class WriteApplier:
         self, calls: Sequence[tuple[int, tuple[Any, ...]]], effects: list[bool]
     ) -> None:
         """Put numbered calls with one statement; a call that comes twice needs another one."""
-        numbers: dict[tuple[str, str, str], int] = {}
-        first = [each for each in calls if numbers.setdefault(each[1][:3], each[0]) == each[0]]
-        stored = await self._connection.fetch(
-            sql.PUT_CALLS, self._organisation, self._day, [values for _, values in first]
-        )
-        for session, thread, call in stored:
-            effects[numbers[session, thread, call]] = True
-            self._changed[session] = None
-        if len(first) < len(calls):
-            done = set(numbers.values())
-            await self._put_calls([each for each in calls if each[0] not in done], effects)
+        while calls:
+            numbers: dict[tuple[str, str, str], int] = {}
+            rows: list[tuple[Any, ...]] = []
+            again: list[tuple[int, tuple[Any, ...]]] = []
+            for number, values in calls:
+                if numbers.setdefault(values[:3], number) == number:
+                    rows.append(values)
+                else:
+                    again.append((number, values))
+            stored = await self._connection.fetch(
+                sql.PUT_CALLS, self._organisation, self._day, rows
+            )
+            for session, thread, call in stored:
+                effects[numbers[session, thread, call]] = True
+                self._changed[session] = None
+            calls = again
 
     async def _pass_gates(self, gates: Sequence[Write]) -> list[bool]:
         """Apply event keys or expected revisions; those without effect stop their lists."""
