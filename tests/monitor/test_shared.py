@@ -102,7 +102,7 @@ def test_session_that_always_changes_is_an_error() -> None:
 
         fleet.store.before_write = [change] * MAX_ATTEMPTS
         observation = fleet.observation(call(2))
-        with pytest.raises(StoreFailed, match="session s: other servers changed it"):
+        with pytest.raises(StoreFailed, match="session s: other replicas changed it"):
             await fleet.monitors[0].observe(observation)
         assert len(await fleet.store.calls("s")) == 1
         assert not (await fleet.monitors[0].observe(observation)).is_duplicate

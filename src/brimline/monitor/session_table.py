@@ -117,5 +117,5 @@ class SessionTable:
 
 def contended(session: str) -> StoreFailed:
     """Return the error if other monitors change a session all the time."""
-    reason = f"other servers changed it {MAX_ATTEMPTS} times during one request"
+    reason = f"other replicas changed it {MAX_ATTEMPTS} times during one request"
     return StoreFailed(f"session {session}", reason, "Send the request again.")

@@ -135,7 +135,7 @@ class FleetApp:
 
 
 def _without_caching(send: Send) -> Send:
-    """Return `send` with responses that no proxy keeps for others, unless they are for everyone."""
+    """Return `send` that forbids caches to keep a response, unless this sets `cache-control`."""
 
     async def send_uncached(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,4 +1,4 @@
-"""The store of a fleet: a PostgreSQL database, which several servers and organisations share."""
+"""The store of a fleet: a PostgreSQL database, which several replicas and organisations share."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
