@@ -15,6 +15,7 @@ from brimline.loopback import is_loopback
 
 REQUEST_TIMEOUT_S = 10.0
 MAX_REPLY_BYTES = 4 << 20
+MAX_HEAD_BYTES = 1 << 17
 READ_BYTES = 1 << 16
 TRUST_HINT = "set SSL_CERT_FILE to a file with its certificate authority"
 
@@ -150,12 +151,16 @@ class _ReplyReader:
     def __init__(self) -> None:
         self._headers: dict[str, str] = {}
         self._body = bytearray()
-        self._has_head = False
+        self._has_head, self._read_bytes = False, 0
         self.keeps_open = self.is_complete = False
         self._parser = HttpResponseParser(self)
 
     def feed(self, data: bytes) -> None:
+        """Parse what arrived next; raises HttpFailed if the head is too long."""
         self._parser.feed_data(data)
+        self._read_bytes += len(data)
+        if not self._has_head and self._read_bytes > MAX_HEAD_BYTES:
+            raise HttpFailed(f"the head of the reply has more than {MAX_HEAD_BYTES:,} bytes")
 
     def at_end(self) -> HttpReply:
         """Return the reply of a server that ends it by closing the connection."""
