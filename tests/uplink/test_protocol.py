@@ -69,3 +69,10 @@ def test_batch_has_a_limited_number_of_items(field: str) -> None:
         body = msgspec.json.encode({"machine": "m1", field: [item] * count})
         with nullcontext() if is_valid else pytest.raises(msgspec.ValidationError):
             msgspec.json.decode(body, type=UplinkBatch)
+
+
+@pytest.mark.parametrize("field", ["project", "model", "version", "title", "parent", "became"])
+def test_name_of_a_session_has_a_limited_length(field: str) -> None:
+    session = {"id": "s", "agent": "claude", "seen_at": 1.0, field: "x" * 4_001}
+    with pytest.raises(msgspec.ValidationError, match=field):
+        msgspec.convert({"machine": "m1", "sessions": [session]}, UplinkBatch)

@@ -4,7 +4,7 @@ Daemons and servers of neighbouring versions talk to each other: unknown fields 
 field has a default, and what may get new values is a `str`. That holds for the rows too.
 """
 
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import msgspec
 
@@ -14,6 +14,8 @@ PATH = "/v1/uplink"
 
 # A daemon sends up to 2,000 rows. 150,000 sessions in one request took 400 MB of a server's memory.
 MAX_ITEMS = msgspec.Meta(max_length=10_000)
+# Longer than any name or title; each viewer gets it with each view of its session.
+Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=4_000)]
 
 
 class UplinkSignal(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -48,15 +50,15 @@ class UplinkSession(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     agent: str
     seen_at: float
-    project: str | None = None
-    model: str | None = None
-    version: str | None = None
-    title: str | None = None
-    parent: str | None = None
+    project: Name | None = None
+    model: Name | None = None
+    version: Name | None = None
+    title: Name | None = None
+    parent: Name | None = None
     ended_at: float | None = None
-    became: str | None = None
+    became: Name | None = None
     became_at: float | None = None
-    manager_id: str | None = None
+    manager_id: Name | None = None
     threads: list[ThreadRow] = []
     calls: list[CallRow] = []
     compactions: list[CompactionRow] = []
@@ -72,10 +74,10 @@ class UplinkBatch(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     machine: str
-    host: str | None = None
-    version: str | None = None
-    user: str | None = None
-    team: str | None = None
+    host: Name | None = None
+    version: Name | None = None
+    user: Name | None = None
+    team: Name | None = None
     sessions: Annotated[list[UplinkSession], MAX_ITEMS] = []
     delivered: Annotated[list[str], MAX_ITEMS] = []
     held: Annotated[list[str], MAX_ITEMS] = []
