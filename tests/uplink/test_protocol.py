@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -75,4 +76,28 @@ def test_batch_has_a_limited_number_of_items(field: str) -> None:
 def test_name_of_a_session_has_a_limited_length(field: str) -> None:
     session = {"id": "s", "agent": "claude", "seen_at": 1.0, field: "x" * 4_001}
     with pytest.raises(msgspec.ValidationError, match=field):
+        msgspec.convert({"machine": "m1", "sessions": [session]}, UplinkBatch)
+
+
+SIGNAL = {"thread": "main", "cycle": 0, "kind": "level"}
+HANDOFF = {"id": "h", "author": "agent", "sha256": "0"}
+THREAD = {"session": "s", "thread": "main", "cycle": 0, "seq": 0, "source": "x", "state": "x"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"signals": [{**SIGNAL, "at": 1e300}]},
+        {"handoffs": [{**HANDOFF, "at": 1e300}]},
+        {"handoffs": [{**HANDOFF, "at": 1.0, "used_at": -1.0}]},
+        {"threads": [{**THREAD, "at": 1e300}]},
+        {"ended_at": 1e300},
+        {"became_at": 1e300},
+    ],
+    ids=str,
+)
+def test_time_that_no_program_can_show_is_refused(fields: dict[str, Any]) -> None:
+    """The export of signals would stop at one of the year 10^292."""
+    session = {"id": "s", "agent": "claude", "seen_at": 1.0, **fields}
+    with pytest.raises(msgspec.ValidationError, match="at `"):
         msgspec.convert({"machine": "m1", "sessions": [session]}, UplinkBatch)

@@ -71,7 +71,7 @@ class ThreadRow(msgspec.Struct, frozen=True):
     seq: int
     source: str
     state: str
-    at: float | None = None
+    at: Time | None = None
     sent: int | None = None
     held: int | None = None
     window: int | None = None

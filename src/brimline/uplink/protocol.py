@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from brimline.store.rows import CallRow, CompactionRow, ThreadRow
+from brimline.store.rows import CallRow, CompactionRow, ThreadRow, Time
 
 PATH = "/v1/uplink"
 
@@ -24,7 +24,7 @@ class UplinkSignal(msgspec.Struct, frozen=True, omit_defaults=True):
     thread: str
     cycle: int
     kind: str
-    at: float
+    at: Time
     level: float = 0.0
     sent: int | None = None
     percent: float | None = None
@@ -35,13 +35,13 @@ class UplinkHandoff(msgspec.Struct, frozen=True, omit_defaults=True):
     """A handoff document of the machine, without its text and path."""
 
     id: str
-    at: float
+    at: Time
     author: str
     sha256: str
     cycle: int = 0
     calls: int | None = None
     draft: bool = False
-    used_at: float | None = None
+    used_at: Time | None = None
 
 
 class UplinkSession(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -55,9 +55,9 @@ class UplinkSession(msgspec.Struct, frozen=True, omit_defaults=True):
     version: Name | None = None
     title: Name | None = None
     parent: Name | None = None
-    ended_at: float | None = None
+    ended_at: Time | None = None
     became: Name | None = None
-    became_at: float | None = None
+    became_at: Time | None = None
     manager_id: Name | None = None
     threads: list[ThreadRow] = []
     calls: list[CallRow] = []
