@@ -5,7 +5,8 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from brimline.events import AnyEvent, Call, Cleared, Compacted
+from brimline.events import AnyEvent, Call, Cleared, Compacted, Spent
+from brimline.monitor import monitor
 from brimline.observations import Observation
 from brimline.store.base import ClaimSession, EventKeys, PutSession
 from brimline.store.failures import StoreFailed
@@ -131,6 +132,20 @@ def test_calls_of_a_session_that_a_machine_reports_are_ignored() -> None:
         assert [reply.is_duplicate for reply in replies] == [False, False]
         assert await stored_calls(fleet) == []
 
+    asyncio.run(run())
+
+
+def test_many_calls_are_stored_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        fleet = Fleet(1)
+        calls = [call(number) for number in range(5)]
+        spent = Spent(id="title", usage=call(1).usage, at=9.0)
+        replies = await fleet.monitors[0].observe_all(observations(fleet, *calls, spent))
+        assert len(replies) == 6
+        keys = [each.keys for each in fleet.store.written if isinstance(each, EventKeys)]
+        assert keys == [("e1", "e2", "e3", "e4"), ("e5", "e6")]
+
+    monkeypatch.setattr(monitor, "MAX_TOGETHER", 4)
     asyncio.run(run())
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Literal, TypeAlias
 
-from brimline.events import MAIN, Call
+from brimline.events import MAIN, Call, Spent
 from brimline.forecast import CallsLeft
 from brimline.handoff import Document
 from brimline.inbox import (
@@ -47,6 +47,8 @@ from brimline.windows import ClientSettings
 # The last calls of a thread in memory; the store has all. A forecast needs 101. Copies of a call
 # are recognised among these: in 35 sessions of Claude Code all 3,014 copies were neighbours.
 MAX_CALLS_IN_MEMORY = 128
+
+MAX_TOGETHER = 500  # calls that are stored together: others wait for 20 ms
 
 LOCAL_MACHINE = "local"  # claims a session whose transcript is on this machine from telemetry
 
@@ -91,9 +93,12 @@ class Monitor:
         decided by the last of them, as for the calls that a transcript has grown by.
         """
         replies: list[Reply] = []
-        for are_calls, run in groupby(observations, _has_only_calls):
-            for together in [list(run)] if are_calls else [[each] for each in run]:
-                replies += await self._observe_together(together)
+        for has_only_usage, run in groupby(observations, _has_only_usage):
+            left = list(run)
+            while left:
+                size = MAX_TOGETHER if has_only_usage else 1
+                replies += await self._observe_together(left[:size])
+                del left[:size]
         return replies
 
     async def _observe_together(self, observations: Sequence[Observation]) -> list[Reply]:
@@ -419,10 +424,10 @@ class Monitor:
             self._handoffs.draft_after_compaction(session.state, transcript, observation.at)
 
 
-def _has_only_calls(observation: Observation) -> bool:
-    """Return whether a program reports calls, and nothing else."""
-    are_calls = all(isinstance(event, Call) for event in observation.events)
-    return observation.kind == "pushed" and are_calls
+def _has_only_usage(observation: Observation) -> bool:
+    """Return whether a program reports the usage of calls, and nothing that ends a cycle."""
+    is_usage = all(isinstance(event, Call | Spent) for event in observation.events)
+    return observation.kind == "pushed" and is_usage
 
 
 def _handoff_moment(state: SessionState, stored: Sequence[ThreadRow], at: float) -> HandoffMoment:
