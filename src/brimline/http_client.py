@@ -120,7 +120,7 @@ class _Connection:
             if proxy is not None and url.scheme == "https":
                 await _open_tunnel(reader, writer, url, proxy)
         except BaseException:
-            writer.close()
+            writer.transport.abort()
             raise
         return cls(url, proxy, reader, writer)
 
@@ -142,7 +142,8 @@ class _Connection:
         return reader.reply, reader.keeps_open
 
     def close(self) -> None:
-        self._writer.close()
+        """Close at once: with TLS, `close` would wait for the other side, for up to 30 s."""
+        self._writer.transport.abort()
 
 
 class _ReplyReader:
