@@ -12,19 +12,13 @@ import msgspec
 from brimline.cli.context import Context
 from brimline.errors import InvalidRequest, InvalidSettings
 from brimline.loopback import is_loopback
+from brimline.uplink.protocol import ServerProblem
 from brimline.uplink.token_file import read_token_file
 
 TIMEOUT_S = 30.0
 READ_TOKEN = "`brimline token create --scope read` makes a token that may see the fleet."
 
 AnswerT = TypeVar("AnswerT")
-
-
-class ServerProblem(msgspec.Struct, frozen=True):
-    """Why the server refuses a request."""
-
-    error: str
-    hint: str | None = None
 
 
 class _NoRedirects(HTTPRedirectHandler):

@@ -109,6 +109,13 @@ class UplinkDocument(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str = "handoff.md"
 
 
+class ServerProblem(msgspec.Struct, frozen=True):
+    """An error response of a fleet's server; those of other programs lack one of its fields."""
+
+    error: str
+    hint: str | None
+
+
 class UplinkReply(msgspec.Struct, frozen=True, omit_defaults=True):
     """What waits for the machine's sessions, until the machine reports it as held or delivered.
 

@@ -10,7 +10,7 @@ from brimline.bounded_reads import SHARED_READS
 from brimline.errors import BrimlineError
 from brimline.http_client import HttpClient, HttpFailed, HttpReply
 from brimline.network_settings import UplinkSettings
-from brimline.uplink.protocol import PATH, UplinkBatch, UplinkReply
+from brimline.uplink.protocol import PATH, ServerProblem, UplinkBatch, UplinkReply
 from brimline.uplink.token_file import read_token_file
 
 EXCHANGE_TIMEOUT_S = 30.0
@@ -27,13 +27,6 @@ REFUSALS = {
 REFUSED_STATUSES = (400, 413, 422)  # a row is invalid, or the batch is too large
 
 _replies = msgspec.json.Decoder(UplinkReply)
-
-
-class ServerProblem(msgspec.Struct, frozen=True):
-    """An error response of a fleet's server."""
-
-    error: str
-    hint: str | None
 
 
 class UplinkFailed(BrimlineError):

@@ -104,7 +104,7 @@ async def http_error_response(request: Request, error: Exception) -> Response:
 
 
 async def disconnect_response(request: Request, error: Exception) -> Response:
-    """Return a response that nobody reads: the client has gone before its body was complete."""
+    """Return the response to a client that has gone before its body was complete."""
     return json_response(Problem("the body ended too early", RETRY_HINT), 400)
 
 
