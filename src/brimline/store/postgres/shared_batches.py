@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
+from brimline.store.batch_results import set_results
+
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
@@ -38,11 +40,4 @@ class SharedBatches(Generic[ItemT, ResultT]):
         while self._waiting:
             batch = self._waiting[: self._max_items]
             del self._waiting[: self._max_items]
-            results = await self._process([item for item, _ in batch])
-            for (_, future), result in zip(batch, results, strict=True):
-                if future.done():
-                    continue
-                if isinstance(result, Exception):
-                    future.set_exception(result)
-                else:
-                    future.set_result(result)
+            set_results(batch, await self._process([item for item, _ in batch]))

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Generic, TypeAlias, TypeVar
 
+from brimline.store.batch_results import set_results
+
 JobT = TypeVar("JobT")
 ResultT = TypeVar("ResultT")
 _Batch: TypeAlias = list[tuple[JobT, asyncio.Future[ResultT]]]
@@ -78,11 +80,5 @@ class WorkerThread(Generic[JobT, ResultT]):
             self._loop.call_soon_threadsafe(call, *arguments)
 
     def _finish(self, batch: _Batch[JobT, ResultT], results: Sequence[ResultT | Exception]) -> None:
-        for (_, future), result in zip(batch, results, strict=True):
-            if future.done():
-                continue
-            if isinstance(result, Exception):
-                future.set_exception(result)
-            else:
-                future.set_result(result)
+        set_results(batch, results)
         self._start_batch()
