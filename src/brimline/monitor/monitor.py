@@ -28,6 +28,7 @@ from brimline.monitor.signal_finder import SignalFinder
 from brimline.monitor.signal_writes import hash_id
 from brimline.observations import DUPLICATE, EMPTY_REPLY, WITHOUT_REPLY, Observation, Reply
 from brimline.policy.levels import Fullness, figure_of
+from brimline.policy.signals import Signal
 from brimline.store.base import (
     CancelMessages,
     ClaimSession,
@@ -72,7 +73,6 @@ class Monitor:
         shared: bool = False,
     ) -> None:
         self._store = store
-        self._shared = shared
         self._clock = clock
         self._rules = rules or Rules()
         self._environment = environment or MonitorEnvironment()
@@ -155,7 +155,7 @@ class Monitor:
             self._sessions.drop(session.state.id)
             raise
         # A hook that comes twice changes nothing, but a call that another monitor has stored does.
-        if outcome == "conflict" or (outcome == "duplicate" and self._shared):
+        if outcome == "conflict" or (outcome == "duplicate" and self._sessions.shared):
             self._sessions.drop(session.state.id)
         return outcome
 
@@ -201,7 +201,7 @@ class Monitor:
 
         None also if the monitor is shared: its copy may be older than what is stored.
         """
-        known = None if self._shared else self._sessions.get(session)
+        known = None if self._sessions.shared else self._sessions.get(session)
         return known.state if known else None
 
     def is_behind(self, session: str) -> bool:
@@ -334,7 +334,7 @@ class Monitor:
             when = _handoff_moment(known.state, stored, now)
             saved = await self._handoffs.save(session, when, document, author)
             await self._store.write([CancelMessages(session, MAIN, saved.cycle)])
-            if self._shared:
+            if self._sessions.shared:
                 await self._sessions.invalidate(session)
                 return saved
             known.signals.rearm(saved.cycle)
@@ -378,22 +378,8 @@ class Monitor:
         readings = state.readings(self._rules.overrides, settings)
         if state.replaces_telemetry:
             session.forget_stored()
-        writes = session.stored.pending_writes(observation, state, readings)
-        if state.replaces_telemetry:
-            writes.insert(0, ClaimSession(state.id, LOCAL_MACHINE))
         new_signals = self._signals.find(session, known, observation.at)
-        writes += self._signals.writes(session, new_signals, observation.at)
-        if (
-            observation.kind == "ended"
-            and observation.thread in readings
-            and observation.thread != MAIN
-        ):
-            # A subagent that has ended cannot get messages.
-            writes.append(
-                CancelMessages(state.id, observation.thread, readings[observation.thread].cycle)
-            )
-        if state.ended_at == observation.at:
-            writes += self._signals.ended_writes(session, observation.at)
+        writes = self._new_writes(observation, session, new_signals)
         if not writes and observation.kind != "pushed":
             session.mark_saved(snapshot)
             return "stored"  # without an effect, a duplicate does no harm
@@ -416,6 +402,26 @@ class Monitor:
         state.files.drop_stored_calls(self._kept_calls)
         session.mark_saved(state.snapshot(settings))
         return "stored"
+
+    def _new_writes(
+        self,
+        observation: Observation,
+        session: MonitoredSession,
+        new_signals: Mapping[str, Sequence[Signal]],
+    ) -> list[Write]:
+        """Return the writes for what is new since the session was last saved."""
+        state, readings = session.state, session.state.last_readings
+        writes = session.stored.pending_writes(observation, state, readings)
+        if state.replaces_telemetry:
+            writes.insert(0, ClaimSession(state.id, LOCAL_MACHINE))
+        writes += self._signals.writes(session, new_signals, observation.at)
+        thread = observation.thread
+        if observation.kind == "ended" and thread in readings and thread != MAIN:
+            # A subagent that has ended cannot get messages.
+            writes.append(CancelMessages(state.id, thread, readings[thread].cycle))
+        if state.ended_at == observation.at:
+            writes += self._signals.ended_writes(session, observation.at)
+        return writes
 
     def _mark_handoff_pending(self, observation: Observation, session: MonitoredSession) -> None:
         """Note that a compacted session is to get its document, and draft one if needed."""
