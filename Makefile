@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.brimline-installed
 RUN_STAMP := $(VENV)/.brimline-runs
+# A corpus of transcripts with their known figures. Without one, the steps that need it do nothing.
+DIR ?= $(patsubst %/truth.json,%,$(wildcard ../shared/corpus/truth.json))
 
 # With this variable each test worker would compile every module again: 10 s of CPU time each.
 unexport PYTHONDONTWRITEBYTECODE
@@ -69,7 +71,7 @@ coverage: setup
 
 corpus: setup  ## Compare with a corpus of transcripts: make corpus DIR=...
 	$(BIN)/python scripts/corpus.py $(DIR)
-	BRIMLINE_CORPUS=$(DIR) $(BIN)/python -m pytest -q tests/server/test_surfaces.py -k corpus
+	$(if $(DIR),BRIMLINE_CORPUS=$(DIR) $(BIN)/python -m pytest -q tests/server/test_surfaces.py -k corpus)
 
 formulas: setup  ## Generate the tables of "Which formula?": make formulas DIR=...
 	$(BIN)/python scripts/formulas.py $(DIR)

@@ -149,10 +149,13 @@ def table(lines: list[Compared]) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Compare a whole corpus; returns 0 without a corpus or difference, else 1."""
-    folder = Path(arguments[0]) if arguments else None
-    if folder is None or not (folder / "truth.json").is_file():
-        print("no corpus given" + (f": {folder} has no truth.json" if folder else ""))
+    if not arguments:
+        print("no corpus of transcripts to compare with")
         return 0
+    folder = Path(arguments[0])
+    if not (folder / "truth.json").is_file():
+        print(f"{folder} is no corpus: it has no truth.json", file=sys.stderr)
+        return 1
     truths = msgspec.json.decode((folder / "truth.json").read_bytes(), type=dict[str, Truth])
     with tempfile.TemporaryDirectory() as home:
         lines = [compare(folder, *item, Path(home)) for item in sorted(truths.items())]

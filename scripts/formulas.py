@@ -161,10 +161,13 @@ def main(arguments: list[str], page: Path = PAGE) -> int:
     """Write the tables, or check them; without a corpus there is nothing to check."""
     check = "--check" in arguments
     named = [argument for argument in arguments if argument != "--check"]
-    folder = Path(named[0]) if named else None
-    if folder is None or not (folder / "truth.json").is_file():
-        print("no corpus given" + (f": {folder} has no truth.json" if folder else ""))
+    if not named:
+        print("no corpus of transcripts to measure the formulas on")
         return 0 if check else 2
+    folder = Path(named[0])
+    if not (folder / "truth.json").is_file():
+        print(f"{folder} is no corpus: it has no truth.json", file=sys.stderr)
+        return 2
     text = page.read_text("utf-8")
     made = with_section(text, section(threads(folder)))
     if not check:

@@ -169,10 +169,9 @@ def test_missing_corpus_checks_and_writes_nothing(
     before = where.read_text()
     assert script["main"](["--check"], where) == 0
     assert script["main"]([str(tmp_path)], where) == 2
-    assert capsys.readouterr().out.splitlines() == [
-        "no corpus given",
-        f"no corpus given: {tmp_path} has no truth.json",
-    ]
+    printed = capsys.readouterr()
+    assert printed.out == "no corpus of transcripts to measure the formulas on\n"
+    assert printed.err == f"{tmp_path} is no corpus: it has no truth.json\n"
     assert where.read_text() == before
 
 
