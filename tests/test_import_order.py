@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "brimline"
 
 ORDER = (
     "errors",
+    "foreign_json",
     "regular_file",
     "private_folder",
     "folder_safety",

@@ -2,6 +2,8 @@
 
     BrimlineError
     ├── InvalidUsage          a token count that is negative, missing or not an integer
+    ├── MalformedJson         JSON of another program that cannot be decoded
+    │   └── UnexpectedJson        valid JSON of another shape
     ├── InvalidSettings       a settings file, variable or argument that cannot be used
     ├── UnknownAgent          not the name of a known agent
     ├── UnknownSession        no session, or more than one, matches this id
@@ -71,6 +73,18 @@ class InvalidUsage(BrimlineError):
         self.field, self.value, self.expected, self.hint = field, value, expected, hint
         came = "it is missing" if value is None else f"got {value!r}"
         super().__init__(f"usage field {field!r} must be {expected}: {came}")
+
+
+class MalformedJson(BrimlineError):
+    """JSON of another program that cannot be decoded."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class UnexpectedJson(MalformedJson):
+    """Valid JSON of another program that has another shape."""
 
 
 class InvalidSettings(BrimlineError):

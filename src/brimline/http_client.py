@@ -241,7 +241,7 @@ async def _open_tunnel(
         case [version, b"200", *_] if version.startswith(b"HTTP/"):
             pass
         case [version, status, *_] if version.startswith(b"HTTP/") and status.isdigit():
-            raise HttpFailed(f"the proxy answered with HTTP status {status.decode()}")
+            raise HttpFailed(f"the proxy answered with HTTP status {status.decode('latin-1')}")
         case _:
             raise HttpFailed("the proxy did not answer with HTTP")
     while (await reader.readline()).strip():

@@ -12,7 +12,7 @@ from brimline.agents import source
 from brimline.agents.codex.paths import transcripts
 from brimline.agents.codex.source import SOURCE
 from brimline.agents.codex.transcript import MAX_TURNS, RolloutParser
-from brimline.errors import InvalidUsage, UnreadableTranscript
+from brimline.errors import InvalidUsage, MalformedJson, UnexpectedJson, UnreadableTranscript
 from brimline.events import (
     AnyEvent,
     Call,
@@ -524,7 +524,7 @@ def test_malformed_records_raise_and_change_nothing(bad: Json) -> None:
     parser = RolloutParser()
     feed(parser, SESSION[:10])
     before = parser.carry()
-    with pytest.raises((msgspec.DecodeError, InvalidUsage)):
+    with pytest.raises((MalformedJson, InvalidUsage)):
         parser.feed(msgspec.json.encode(bad))
     assert parser.carry() == before
 
@@ -684,7 +684,7 @@ def test_stream_without_reasoning_and_cache_writes_is_read() -> None:
 
 def test_unknown_line_is_none_and_turn_without_usage_raises() -> None:
     assert SOURCE.stream().feed(b'{"type":"tomorrow"}') is None
-    with pytest.raises(msgspec.ValidationError):
+    with pytest.raises(UnexpectedJson):
         SOURCE.stream().feed(b'{"type":"turn.completed"}')
 
 

@@ -6,7 +6,6 @@ from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +14,7 @@ from brimline.agents.gemini.paths import transcripts
 from brimline.agents.gemini.source import SOURCE
 from brimline.agents.gemini.stream import GeminiStreamParser
 from brimline.agents.gemini.transcript import ChatParser
-from brimline.errors import InvalidUsage, UnreadableTranscript
+from brimline.errors import InvalidUsage, MalformedJson, UnreadableTranscript
 from brimline.events import (
     AnyEvent,
     Call,
@@ -168,7 +167,7 @@ def test_malformed_record_raises_and_changes_nothing(record: Json) -> None:
     parser = ChatParser()
     feed(CHAT[:5], parser)
     before = parser.carry()
-    with pytest.raises((msgspec.DecodeError, InvalidUsage)):
+    with pytest.raises((MalformedJson, InvalidUsage)):
         parser.feed(line(record))
     assert parser.carry() == before
 

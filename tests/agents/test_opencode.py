@@ -29,7 +29,7 @@ from brimline.agents.opencode.records import OpencodeTokens
 from brimline.agents.opencode.source import SOURCE
 from brimline.agents.opencode.stream import OpencodeStreamParser
 from brimline.agents.opencode.transcript import usage_of
-from brimline.errors import UnreadableTranscript
+from brimline.errors import UnexpectedJson, UnreadableTranscript
 from brimline.events import (
     MAIN,
     AnyEvent,
@@ -1055,7 +1055,7 @@ def test_known_lines_give_nothing_unknown_none_and_no_usage_no_call() -> None:
         feed([step("msg_1", "prt_1", 0, part={"messageID": "msg_1", "tokens": NOTHING})])[1:] == []
     )
     assert feed([step("", "", 0, part={"tokens": tokens(1)})])[1:] == []
-    with pytest.raises(msgspec.ValidationError):
+    with pytest.raises(UnexpectedJson):
         feed([step("msg_1", "prt_1", 0, part={"tokens": 5})])
 
 

@@ -13,7 +13,7 @@ from brimline.agents.pi.paths import transcripts
 from brimline.agents.pi.source import SOURCE
 from brimline.agents.pi.stream import PiStreamParser
 from brimline.agents.pi.transcript import SessionParser
-from brimline.errors import InvalidUsage, UnreadableTranscript
+from brimline.errors import InvalidUsage, MalformedJson, UnexpectedJson, UnreadableTranscript
 from brimline.events import (
     MAIN,
     AnyEvent,
@@ -322,7 +322,7 @@ def test_malformed_entries_raise_and_change_nothing(bad: Json) -> None:
     parser = SessionParser()
     feed(parser, SESSION[:5])
     before = parser.carry()
-    with pytest.raises((msgspec.DecodeError, InvalidUsage)):
+    with pytest.raises((MalformedJson, InvalidUsage)):
         parser.feed(msgspec.json.encode(bad))
     assert parser.carry() == before
 
@@ -555,7 +555,7 @@ def test_stream_gives_session_and_title() -> None:
 
 def test_unknown_line_is_none_and_wrong_values_raise() -> None:
     assert SOURCE.stream().feed(b'{"type":"tomorrow"}') is None
-    with pytest.raises(msgspec.ValidationError):
+    with pytest.raises(UnexpectedJson):
         SOURCE.stream().feed(b'{"type":"compaction_end","result":5}')
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.baselines.answers import Category, parse_command_answer, parse_request_answer
+from brimline.errors import MalformedJson
 
 from .scripted import BESIDE, DEFERRED, MESSAGES, PRINTED, USAGE, USED
 
@@ -107,7 +108,7 @@ def test_memory_files_are_named() -> None:
 def test_other_shapes_are_refused(told: dict[str, Any]) -> None:
     """A count that is missing, negative or no number is no answer, and never 0."""
     for read in (parse_request_answer, parse_command_answer):
-        with pytest.raises(msgspec.DecodeError):
+        with pytest.raises(MalformedJson):
             read(encode(told))
 
 

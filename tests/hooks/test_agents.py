@@ -3,14 +3,13 @@
 import json
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.agents import agent_names, get_agent
 from brimline.agents.hook_adapter import HookRequest
-from brimline.errors import InvalidUsage, UnknownAgent
+from brimline.errors import InvalidUsage, MalformedJson, UnknownAgent
 from brimline.observations import EMPTY_REPLY, Reply
 
 from .hook_input import AT, SESSION, hook_request
@@ -84,5 +83,5 @@ def test_agent_without_hooks_or_status_line_is_rejected() -> None:
 @given(st.sampled_from(sorted(agent_names())), st.binary() | st.text().map(str.encode))
 def test_invalid_hook_input_raises_a_decode_error(agent: str, body: bytes) -> None:
     request = HookRequest("hook", agent, "1-1", 1, {}, body)
-    with pytest.raises((msgspec.DecodeError, InvalidUsage)):
+    with pytest.raises((MalformedJson, InvalidUsage)):
         get_agent(request.agent).hooks.observe(request, AT)

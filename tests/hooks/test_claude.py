@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from brimline.agents import get_agent
 from brimline.agents.hook_adapter import HookRequest
+from brimline.errors import MalformedJson
 from brimline.events import MAIN
 from brimline.observations import Observation, ObservationKind, Reply
 from brimline.transcripts.source import Transcript
@@ -219,7 +219,7 @@ def test_project_of_a_status_line_is_where_the_session_began(workspace: Any, pro
 
 
 def test_invalid_status_line_input_is_rejected() -> None:
-    with pytest.raises(msgspec.DecodeError):
+    with pytest.raises(MalformedJson):
         get_agent("claude").status_line(
             HookRequest("statusline", "claude", "1-1", 1, {}, b"[]"), AT
         )

@@ -4,11 +4,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from brimline.agents import get_agent
-from brimline.errors import InvalidUsage
+from brimline.errors import InvalidUsage, MalformedJson
 from brimline.observations import Observation, ObservationKind
 from brimline.usage import Usage
 
@@ -107,7 +106,7 @@ def test_missing_or_negative_prompt_count_is_rejected(counts: dict[str, Any]) ->
 
 
 def test_count_that_is_no_number_is_rejected() -> None:
-    with pytest.raises(msgspec.DecodeError):
+    with pytest.raises(MalformedJson):
         observe_model_reply({"promptTokenCount": "many"})
 
 

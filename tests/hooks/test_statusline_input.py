@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from brimline.agents.claude.status_line import read_status_line
 from brimline.agents.hook_payloads import StatusInput
+from brimline.errors import MalformedJson
 
 COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 anything = st.recursive(
@@ -122,7 +123,7 @@ def test_lone_surrogate_is_no_model_id() -> None:
      b'{"session_id":"\\ud800"}', b'{"a":' + b"9" * 5_000 + b"}"],
 )  # fmt: skip
 def test_input_without_a_session_is_rejected(data: bytes) -> None:
-    with pytest.raises(msgspec.DecodeError):
+    with pytest.raises(MalformedJson):
         read_status_line(data)
 
 
@@ -140,5 +141,5 @@ def test_any_figures_give_valid_counts_or_none(
 
 @given(st.binary() | anything.map(lambda value: json.dumps(value).encode()))
 def test_invalid_input_raises_only_a_decode_error(data: bytes) -> None:
-    with pytest.raises(msgspec.DecodeError):
+    with pytest.raises(MalformedJson):
         read_status_line(data)

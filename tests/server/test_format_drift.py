@@ -1,5 +1,6 @@
 """Every surface says that a client's format is not understood, for each agent."""
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -63,3 +64,47 @@ def test_known_format_is_named_by_no_surface(tmp_path: Path) -> None:
             assert "does not understand" not in done.stdout + done.stderr
     finally:
         daemon.close()
+
+
+DEEP = b"[" * 3_000 + b"]" * 3_000
+FIRST_LINES = {
+    "a byte that is no text": b'{"type":"session_meta","payload":{"id":"\xe9"',
+    "nested 3,000 deep": b'{"type":"session_meta","payload":{"id":'
+    + b"[" * 3_000
+    + b"]" * 3_000
+    + b"}}",
+    "another shape": b'{"type":"session_meta","payload":7}',
+}
+
+
+@pytest.mark.parametrize("first_line", FIRST_LINES.values(), ids=FIRST_LINES)
+def test_damaged_file_hides_others_or_is_not_named(tmp_path: Path, first_line: bytes) -> None:
+    """It is named once by each surface, with the reason, and its other records are read."""
+    daemon = Running(tmp_path)
+    paths = [write_home(agent, daemon.home, None) for agent in RECORDED]
+    (recorded,) = (path for path in paths if path.name.startswith("rollout-"))
+    thread = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
+    damaged = recorded.with_name(f"rollout-2026-01-02T03-04-05-{thread}.jsonl")
+    _, _, others = recorded.read_bytes().partition(b"\n")
+    damaged.write_bytes(first_line + b"\n" + others)
+    daemon.start()
+    try:
+        end = time.monotonic() + MAX_WAIT_S
+        problems: dict[str, str | None] = {}
+        while len(problems) <= len(RECORDED) and time.monotonic() < end:
+            time.sleep(0.1)
+            rows = [view["session"] for view in daemon.get("/v1/sessions")]
+            problems = {row["id"]: row["problem"] for row in rows}
+        printed = [daemon.command(name, "--json") for name in ("status", "status", "report")]
+    finally:
+        daemon.close()
+    reason = f"{damaged}: 1 record cannot be read (before byte {len(first_line) + 1}: "
+    assert (problems.pop(thread) or "").startswith(reason)
+    assert list(problems.values()) == [None] * len(RECORDED)
+    for command in printed:
+        assert command.returncode == 0
+        assert [reason in line for line in command.stderr.splitlines()] == [True]
+    for status in printed[:2]:
+        rows = json.loads(status.stdout)
+        assert len(rows) == len(RECORDED) + 1
+        assert thread in {row["session_id"] for row in rows}

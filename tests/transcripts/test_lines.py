@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.events import AnyEvent, Call
+from brimline.foreign_json import decode_json, recover_objects
 from brimline.transcripts.chunks import CHUNK_BYTES, MAX_LINE_BYTES
-from brimline.transcripts.lines import JsonLines, Lines, open_transcript, recover_objects
+from brimline.transcripts.lines import JsonLines, Lines, open_transcript
 from brimline.transcripts.source import START, Cursor
 from brimline.usage import Usage
 
@@ -35,7 +36,7 @@ class Numbered:
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
         """A call of `n` tokens; None for another kind."""
-        wire = msgspec.json.decode(record, type=Wire)
+        wire = decode_json(record, Wire)
         if wire.kind != "call":
             return None
         if wire.n is None:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from brimline.errors import MalformedJson
 from brimline.server.api.app import ENDPOINTS
 from brimline.server.api.openapi import build_document
 from brimline.tui.api_types import (
@@ -134,7 +135,7 @@ def test_undecodable_session_does_not_hide_others() -> None:
 
 def test_data_that_is_not_a_list_raises() -> None:
     """Such an answer is not from a Brimline daemon."""
-    with pytest.raises(msgspec.DecodeError):
+    with pytest.raises(MalformedJson):
         decode_views(b'{"error": "no"}')
 
 

@@ -10,7 +10,8 @@ from typing import Literal, Protocol, TypeAlias, TypeVar, cast
 import msgspec
 
 from brimline.agents import get_agent
-from brimline.transcripts.lines import recover_objects
+from brimline.errors import MalformedJson
+from brimline.foreign_json import JsonDecoder, decode_json, recover_objects
 from brimline.transcripts.source import MALFORMED
 from brimline.usage import Usage
 
@@ -390,11 +391,11 @@ class TextPart(msgspec.Struct, frozen=True):
     text: str | None = None
 
 
-_arguments = msgspec.json.Decoder(ToolArguments)
+_arguments = JsonDecoder(ToolArguments)
 # An object is the result of a provider's own tool, which has no text.
 Content: TypeAlias = str | list[TextPart] | dict[str, msgspec.Raw] | None
-_content = msgspec.json.Decoder(Content)
-_object = msgspec.json.Decoder(dict[str, object])
+_content = JsonDecoder(Content)
+_object = JsonDecoder(dict[str, object])
 
 
 def decode_arguments(data: msgspec.Raw | str) -> ToolArguments:
@@ -403,12 +404,12 @@ def decode_arguments(data: msgspec.Raw | str) -> ToolArguments:
 
 
 def decode_or_default(
-    decoder: "msgspec.json.Decoder[DecodedT]", data: msgspec.Raw | str, default: DecodedT
+    decoder: "JsonDecoder[DecodedT]", data: msgspec.Raw | str, default: DecodedT
 ) -> DecodedT:
     """Decode JSON, or return the default if it is malformed."""
     try:
         return decoder.decode(data)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+    except MalformedJson:
         return default
 
 
@@ -447,19 +448,15 @@ def count_images(content: Content) -> int:
 
 def strings_in(data: msgspec.Raw) -> Iterator[str]:
     """Yield every text inside a JSON value, without the keys."""
-    if data:
-        yield from _strings(msgspec.json.decode(data))
-
-
-def _strings(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for item in cast("list[object]", value):
-            yield from _strings(item)
-    elif isinstance(value, dict):
-        for item in cast("dict[str, object]", value).values():
-            yield from _strings(item)
+    values = [decode_json(data, object)] if data else []
+    while values:  # not by recursion: newer versions of Python decode deeper than they can call
+        value = values.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            values += reversed(cast("list[object]", value))
+        elif isinstance(value, dict):
+            values += reversed(cast("dict[str, object]", value).values())
 
 
 FigureT = TypeVar("FigureT", int, float, Usage)

@@ -13,9 +13,10 @@ from brimline.agents.hook_payloads import (
     text_size,
 )
 from brimline.events import Trigger, WindowReported
+from brimline.foreign_json import JsonDecoder
 from brimline.observations import Observation, ObservationKind, Reply
 
-_hook = msgspec.json.Decoder(HookInput)
+_hook = JsonDecoder(HookInput)
 
 # What Claude Code and Codex call by the same names.
 EVENTS: Mapping[str, ObservationKind] = {
@@ -61,7 +62,7 @@ class StatusLineAdapter(Protocol):
     def __call__(
         self, request: HookRequest, at: float, late: bool = False
     ) -> tuple[Observation, StatusLineReport]:
-        """Return what a status line reports; raises msgspec.DecodeError."""
+        """Return what a status line reports; raises MalformedJson."""
         ...
 
 
@@ -86,7 +87,7 @@ class HookAdapter:
     def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
         """Return what a hook reports; None if that is of no interest.
 
-        Raises msgspec.DecodeError or InvalidUsage if the body is not a hook's input.
+        Raises MalformedJson or InvalidUsage if the body is not a hook's input.
         """
         hook_input = _hook.decode(request.body)
         if hook_input.agent_id is not None:
@@ -155,7 +156,7 @@ class ExtensionInput(HookInput, frozen=True):
     is_interactive: bool | None = None
 
 
-_extension = msgspec.json.Decoder(ExtensionInput)
+_extension = JsonDecoder(ExtensionInput)
 
 
 class ExtensionHooks(HookAdapter):

@@ -5,6 +5,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
+from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.source import MALFORMED
 from brimline.usage import Usage
 
@@ -46,7 +47,7 @@ class _TextBlock(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-_content = msgspec.json.Decoder(str | tuple[_TextBlock, ...])
+_content = JsonDecoder(str | tuple[_TextBlock, ...])
 
 
 def text_size(content: msgspec.Raw) -> int:

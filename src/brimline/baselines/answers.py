@@ -4,6 +4,8 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from brimline.foreign_json import JsonDecoder
+
 Source: TypeAlias = Literal["get_context_usage", "/context"]
 RowKind: TypeAlias = Literal["used", "deferred", "other"]
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -87,12 +89,12 @@ class _Printed(msgspec.Struct, frozen=True):
     memory_files: list[_File] = []
 
 
-_requested = msgspec.json.Decoder(_Requested)
-_printed = msgspec.json.Decoder(_Printed)
+_requested = JsonDecoder(_Requested)
+_printed = JsonDecoder(_Printed)
 
 
 def parse_request_answer(data: bytes | msgspec.Raw, without: tuple[str, ...] = ()) -> Answer:
-    """Parse the answer to `get_context_usage`; raises msgspec.DecodeError."""
+    """Parse the answer to `get_context_usage`; raises MalformedJson."""
     report = _requested.decode(data)
     # The client reports a threshold even if it does not enforce it; it then leaves out the buffer.
     enforced = any(row.name.lower().endswith("buffer") for row in report.categories)

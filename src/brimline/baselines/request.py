@@ -19,7 +19,8 @@ from brimline.baselines.wire import (
     line_type,
     pending_servers,
 )
-from brimline.errors import BaselineFailed, BrimlineError
+from brimline.errors import BaselineFailed, BrimlineError, MalformedJson
+from brimline.foreign_json import decode_json
 
 STREAM_OPTIONS = ("--output-format", "stream-json", "--verbose")
 SERVER_POLL_S = 0.1
@@ -62,7 +63,7 @@ def ask_by_control_request(client: ClaudeCommand) -> Answer:
             return parse_request_answer(requests.send("get_context_usage"), waiting)
         except ClientTimeout as error:
             raise client.timeout_error("get_context_usage", requests.unexpected_line) from error
-        except msgspec.DecodeError as error:
+        except MalformedJson as error:
             raise Unanswered(f"its answer has another shape: {error}") from error
 
 
@@ -95,12 +96,12 @@ class _ControlRequests:
             self.unexpected_line = self.unexpected_line or line
         if kind != "control_response":
             return None
-        return msgspec.json.decode(line, type=ControlResponse).response
+        return decode_json(line, ControlResponse).response
 
     def initialize(self) -> None:
         """Send `initialize`; raises BaselineFailed if the user is logged out."""
         with suppress(Unanswered):
-            response = msgspec.json.decode(self.send("initialize"), type=InitializeResponse)
+            response = decode_json(self.send("initialize"), InitializeResponse)
             if response.account.is_logged_out:
                 raise BaselineFailed(
                     AGENT, "it is not logged in, and would only estimate", LOGIN_HINT
@@ -117,7 +118,7 @@ class _ControlRequests:
 
     def _pending_servers(self) -> tuple[str, ...]:
         with suppress(Unanswered):
-            status = msgspec.json.decode(self.send("mcp_status"), type=McpStatus)
+            status = decode_json(self.send("mcp_status"), McpStatus)
             return pending_servers(status.mcp_servers)
         return ()
 
@@ -140,7 +141,7 @@ def ask_by_command(client: ClaudeCommand, configured: bool = False) -> Answer:
                     return parse_command_answer(usage, output.pending_servers, configured)
         except ClientTimeout as error:
             raise client.timeout_error("/context", output.text) from error
-        except msgspec.DecodeError as error:
+        except MalformedJson as error:
             raise Unanswered(f"its /context has another shape: {error}") from error
         raise Unanswered(with_output(process.describe_exit(), output.text))
 
@@ -156,12 +157,12 @@ class _CommandOutput:
         """Read a line, and return the usage if it has that."""
         match line_type(line):
             case "system":
-                servers = msgspec.json.decode(line, type=InitLine).mcp_servers
+                servers = decode_json(line, InitLine).mcp_servers
                 self.pending_servers = pending_servers(servers) or self.pending_servers
             case "assistant":
-                return bytes(msgspec.json.decode(line, type=AssistantLine).context_usage)
+                return bytes(decode_json(line, AssistantLine).context_usage)
             case "result":
-                self.text = msgspec.json.decode(line, type=ResultLine).result.encode() or self.text
+                self.text = decode_json(line, ResultLine).result.encode() or self.text
             case "":
                 self.text = self.text or line
             case _:

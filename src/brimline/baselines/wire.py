@@ -4,6 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from brimline.errors import MalformedJson
+from brimline.foreign_json import decode_json
+
 EMPTY = msgspec.Raw(b"")
 
 
@@ -66,8 +69,8 @@ class ResultLine(msgspec.Struct, frozen=True):
 def line_type(line: bytes) -> str:
     """Return the kind of a line; empty if it is not of the format."""
     try:
-        return msgspec.json.decode(line, type=LineType).type
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return decode_json(line, LineType).type
+    except MalformedJson:
         return ""
 
 

@@ -11,6 +11,8 @@ import msgspec
 
 from brimline.agents import display_name, get_agent, source
 from brimline.atomic_file import replace_file
+from brimline.errors import MalformedJson
+from brimline.foreign_json import JsonDecoder
 from brimline.private_folder import create_private_folder
 from brimline.regular_file import read_regular_file
 from brimline.survey.files import READ_ERRORS
@@ -25,8 +27,8 @@ class _Package(msgspec.Struct):
     version: str
 
 
-_package = msgspec.json.Decoder(_Package)
-_warned = msgspec.json.Decoder(dict[str, str])
+_package = JsonDecoder(_Package)
+_warned = JsonDecoder(dict[str, str])
 
 
 def find_version(agent: str, places: Places) -> str | None:
@@ -43,7 +45,7 @@ def _package_version(agent: str, places: Places) -> str | None:
     for folder in Path(os.path.realpath(executable)).parents:
         if "node_modules" not in folder.parts:
             return None
-        with suppress(OSError, msgspec.DecodeError):
+        with suppress(OSError, MalformedJson):
             return _package.decode(
                 read_regular_file(folder / "package.json", MAX_FILE_BYTES)
             ).version
@@ -94,5 +96,5 @@ def take_warnings(state: Path, versions: Mapping[str, str | None]) -> dict[str, 
 def _read_warned(state: Path) -> dict[str, str]:
     try:
         return _warned.decode(read_regular_file(state / WARNED_FILE, MAX_FILE_BYTES))
-    except (OSError, msgspec.DecodeError):
+    except (OSError, MalformedJson):
         return {}

@@ -48,7 +48,7 @@ def show_audit(context: Context, options: argparse.Namespace) -> int:
     """Print the last entries, the newest first."""
     body = get_from_server(context, options, f"/v1/audit?limit={options.limit or DEFAULT_ENTRIES}")
     if options.json:
-        print(body.decode())
+        print(body.decode("utf-8", "replace"))
         return 0
     entries = decode_answer(body, list[SentEntry])
     if entries:

@@ -7,10 +7,9 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-import msgspec
-
 from brimline.cli.context import Context
-from brimline.errors import InvalidRequest, InvalidSettings
+from brimline.errors import InvalidRequest, InvalidSettings, MalformedJson
+from brimline.foreign_json import decode_json
 from brimline.loopback import is_loopback
 from brimline.uplink.protocol import ServerProblem
 from brimline.uplink.token_file import read_token_file
@@ -38,8 +37,8 @@ def get_from_server(context: Context, options: argparse.Namespace, path: str) ->
 def decode_answer(body: bytes, kind: type[AnswerT]) -> AnswerT:
     """Decode an answer; raises InvalidRequest if another program than the server sent it."""
     try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return decode_json(body, kind)
+    except MalformedJson as error:
         problem = "the answer is not that of a fleet's server"
         raise InvalidRequest(problem, "Check --url.") from error
 
@@ -84,8 +83,8 @@ def _get(url: str, token: str) -> bytes:
 
 def _refusal(error: HTTPError) -> InvalidRequest:
     try:
-        problem = msgspec.json.decode(error.read(), type=ServerProblem)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        problem = decode_json(error.read(), ServerProblem)
+    except (OSError, MalformedJson):
         return InvalidRequest(f"the server answered {error.code}", "Check --url.")
     is_denied = error.code in (401, 403)
     return InvalidRequest(problem.error, problem.hint or (READ_TOKEN if is_denied else None))

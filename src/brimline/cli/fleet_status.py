@@ -60,7 +60,7 @@ def show_status(context: Context, options: argparse.Namespace) -> int:
     query = urlencode({"by": options.by or "team", "since": options.since or "1h"})
     body = get_from_server(context, options, f"/v1/fleet?{query}")
     if options.json:
-        print(body.decode())
+        print(body.decode("utf-8", "replace"))
         return 0
     status = decode_answer(body, FleetStatus)
     groups = [(_name(group, status.by), group) for group in status.groups]

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from brimline.errors import InvalidRequest, NotRunning
+from brimline.errors import InvalidRequest, MalformedJson, NotRunning
+from brimline.foreign_json import decode_json
 from brimline.server.peer_credentials import check_own_peer
 from brimline.server.sockets import LOCK_NAME, find_unresponsive
 from brimline.settings import socket_path
@@ -48,8 +49,8 @@ def request(
     finally:
         connection.close()
     try:
-        value = json.loads(data)
-    except ValueError as error:
+        value = decode_json(data, Any)
+    except MalformedJson as error:
         problem = f"the daemon answered {method} {path} with {status}"
         raise InvalidRequest(problem, OTHER_VERSION) from error
     if status >= 400:

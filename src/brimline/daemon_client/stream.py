@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from brimline.errors import NotRunning
+from brimline.errors import MalformedJson, NotRunning
+from brimline.foreign_json import decode_json
 from brimline.server.peer_credentials import check_own_peer
 
 TIMEOUT_S = 10.0
@@ -28,8 +29,8 @@ class DaemonResponse(msgspec.Struct, frozen=True):
         if self.status < 400:
             return None
         try:
-            return msgspec.json.decode(self.body, type=_Problem).error
-        except msgspec.DecodeError:
+            return decode_json(self.body, _Problem).error
+        except MalformedJson:
             return f"HTTP {self.status}"
 
 
@@ -129,7 +130,9 @@ async def _parse_events(
             lines = text.split(b"\n")
             kinds, data = _field_values(lines, b"event:"), _field_values(lines, b"data:")
             if data:
-                yield ServerEvent(kinds[-1].decode() if kinds else "message", b"\n".join(data))
+                yield ServerEvent(
+                    kinds[-1].decode("utf-8", "replace") if kinds else "message", b"\n".join(data)
+                )
 
 
 def _field_values(lines: Sequence[bytes], name: bytes) -> list[bytes]:

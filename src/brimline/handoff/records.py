@@ -9,6 +9,7 @@ import msgspec
 from brimline.agents.opencode.conversation import StoredMessage
 from brimline.agents.opencode.database import read_parts
 from brimline.agents.opencode.source import SQLITE
+from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.document import read_whole
 from brimline.transcripts.lines import Lines, open_transcript
 from brimline.transcripts.source import MALFORMED
@@ -23,7 +24,7 @@ class _Document(msgspec.Struct, frozen=True):
     messages: list[msgspec.Raw]
 
 
-_document = msgspec.json.Decoder(_Document)
+_document = JsonDecoder(_Document)
 
 
 def iter_records(path: str, session: str | None = None) -> Iterator[bytes]:

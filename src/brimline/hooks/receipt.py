@@ -2,6 +2,7 @@
 
 import msgspec
 
+from brimline.foreign_json import JsonDecoder
 from brimline.observations import Reply
 
 
@@ -13,7 +14,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     session: str = ""
 
 
-_decoder = msgspec.json.Decoder(Receipt)
+_decoder = JsonDecoder(Receipt)
 
 
 def encode_receipt(reply: Reply) -> bytes:
@@ -22,6 +23,6 @@ def encode_receipt(reply: Reply) -> bytes:
 
 
 def decode_receipt(data: bytes) -> Reply:
-    """Return what was delivered, as the answer had it; raises msgspec.DecodeError."""
+    """Return what was delivered, as the answer had it; raises MalformedJson."""
     receipt = _decoder.decode(data)
     return Reply(message_ids=receipt.messages, handoff_id=receipt.handoff, session=receipt.session)

@@ -15,7 +15,12 @@ from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted
 from brimline.session_title import with_title
-from brimline.survey.format_drift import DriftedFile, describe_drift, find_drift
+from brimline.survey.format_drift import (
+    DriftedFile,
+    describe_damage,
+    describe_drift,
+    find_drift,
+)
 from brimline.tracker import (
     Session,
     drop_stored_calls,
@@ -119,6 +124,11 @@ class TranscriptFollower:
     def drift(self) -> DriftedFile | None:
         """The file, if it is not understood."""
         return find_drift(self._transcript, self.session, self._progress.tally)
+
+    @property
+    def damage(self) -> str | None:
+        """The file and its malformed records, if it has any."""
+        return describe_damage(self._transcript, self.session, self._progress.tally)
 
     @property
     def was_read(self) -> bool:
@@ -252,7 +262,7 @@ class SessionFiles:
         return bool(self._followers)
 
     def describe_problem(self, version: str | None) -> str | None:
-        """Return why figures may be missing: files that are not understood.
+        """Return why figures may be missing: files that are not understood, or damaged.
 
         It is empty if there are none, None if no file was read yet. `version` is the client's, for
         files that do not name it.
@@ -261,7 +271,8 @@ class SessionFiles:
         drifted = [drift for follower in read if (drift := follower.drift)]
         if drifted:
             return describe_drift(self._agent, drifted, version)
-        return "" if read else None
+        damaged = (damage for follower in read if (damage := follower.damage))
+        return next(damaged, "") if read else None
 
     def add_events(self, events: Iterable[AnyEvent]) -> None:
         self._pushed, self._session = fold(self._pushed, events), None

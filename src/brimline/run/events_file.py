@@ -9,6 +9,7 @@ import msgspec
 
 from brimline.errors import InvalidSettings, UnreadableTranscript
 from brimline.file_lock import lock_file
+from brimline.foreign_json import JsonDecoder, decode_json
 from brimline.run.result import IterationResult
 from brimline.transcripts.lines import Lines, open_transcript
 from brimline.transcripts.source import MALFORMED
@@ -58,7 +59,7 @@ class EventRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     def figures(self) -> IterationFigures:
         """The payload; Ralph itself writes it as a string of JSON."""
         if isinstance(self.payload, str):
-            return msgspec.json.decode(self.payload, type=IterationFigures)
+            return decode_json(self.payload, IterationFigures)
         return self.payload or IterationFigures()
 
 
@@ -66,8 +67,8 @@ class _RowTopic(msgspec.Struct, frozen=True):
     topic: str | None = None
 
 
-_topic = msgspec.json.Decoder(_RowTopic)
-_row = msgspec.json.Decoder(EventRow)
+_topic = JsonDecoder(_RowTopic)
+_row = JsonDecoder(EventRow)
 
 
 def make_row(result: IterationResult, at: float | None = None) -> EventRow:

@@ -12,9 +12,9 @@ from brimline.agents.content import (
     read_stream_line,
 )
 from brimline.events import AnyEvent
+from brimline.foreign_json import PADDING
 from brimline.tracker import Session, fold
 from brimline.transcripts.chunks import MAX_LINE_BYTES
-from brimline.transcripts.lines import PADDING
 from brimline.transcripts.source import MALFORMED, Parser, Tally
 
 MAX_DETECTION_LINES = 64  # JSON lines by which the agent is detected; hooks write some before it

@@ -11,7 +11,7 @@ from brimline.events import MAIN
 from brimline.session_title import with_title
 from brimline.survey.format_drift import describe_drift, find_drift
 from brimline.tracker import Session, fold, merge_sessions
-from brimline.transcripts.source import START, Form, Lookalike, Places, Tally, Transcript
+from brimline.transcripts.source import START, Form, Lookalike, Places, Tally, Transcript, to_text
 
 HEAD_BYTES = 64 << 10  # enough of a file to detect its agent
 MIN_SHORT_ID_CHARS = 8
@@ -56,7 +56,7 @@ def group_by_session(transcripts: Iterable[Transcript]) -> list[SessionFiles]:
     """Group transcripts by session; one without a session id is a session of its own."""
     groups: dict[tuple[str, str], list[Transcript]] = {}
     for transcript in transcripts:
-        session = transcript.session or transcript.path
+        session = transcript.session or to_text(transcript.path)
         groups.setdefault((transcript.agent, session), []).append(transcript)
     return [
         SessionFiles(agent, session, tuple(sorted(group, key=lambda t: (t.thread != MAIN, t.path))))

@@ -1,4 +1,8 @@
-"""Notice that a client's format changed: replies without usage, or many records not understood."""
+"""Notice files that were not read fully.
+
+A client's format changed: replies without usage, or many records that are not understood. Or a file
+is damaged: a few of its records are malformed.
+"""
 
 from collections.abc import Iterable
 
@@ -40,6 +44,14 @@ def find_drift(transcript: Transcript, session: Session, tally: Tally) -> Drifte
     if not has_drifted(session, tally):
         return None
     return DriftedFile(transcript.path, transcript.modified, session.version)
+
+
+def describe_damage(transcript: Transcript, session: Session, tally: Tally) -> str | None:
+    """Name a file with malformed records, and the first of them; None if its format changed."""
+    if not tally.malformed or has_drifted(session, tally):
+        return None
+    records = count_of(tally.malformed, "record")
+    return f"{transcript.path}: {records} cannot be read ({tally.places[0]})"
 
 
 def describe_drift(

@@ -15,7 +15,12 @@ from brimline.session_title import with_title
 from brimline.survey import state_file
 from brimline.survey.codec import SavedSession, encode_session
 from brimline.survey.files import READ_ERRORS, describe_read_error
-from brimline.survey.format_drift import DriftedFile, describe_drift, find_drift
+from brimline.survey.format_drift import (
+    DriftedFile,
+    describe_damage,
+    describe_drift,
+    find_drift,
+)
 from brimline.survey.state_file import State, StateEntry
 from brimline.survey.summary import FileSummary, summarise
 from brimline.tracker import Session, fold
@@ -80,11 +85,13 @@ class TranscriptIndex:
             jobs = [job for job in jobs if not self._read_tail(job)]
         if jobs:
             self._read(jobs, progress)
-        self._report_drift(cacheable)
+        self._report_unread(cacheable)
 
-    def _report_drift(self, transcripts: Iterable[Transcript]) -> None:
+    def _report_unread(self, transcripts: Iterable[Transcript]) -> None:
         for transcript in transcripts:
             entry = self._state.entries.get(transcript.path)
+            if entry is not None and entry.damage is not None:
+                self.problems.append(entry.damage)
             if entry is not None and entry.drift is not None:
                 self._drifted.setdefault(transcript.agent, []).append(entry.drift)
         self.problems += [describe_drift(agent, files) for agent, files in self._drifted.items()]
@@ -162,6 +169,8 @@ class TranscriptIndex:
         self._sessions[_key(transcript)] = session
         if drift := find_drift(transcript, session, reader.tally):
             self._drifted.setdefault(transcript.agent, []).append(drift)
+        if damage := describe_damage(transcript, session, reader.tally):
+            self.problems.append(damage)
 
     def _read_tail(self, job: ReadJob) -> bool:
         """Read the end of a file that was never read; its cycle stays unknown."""
@@ -300,5 +309,6 @@ def read_transcript(job: ReadJob) -> ReadResult:
         summarise(session),
         encoded,
         find_drift(transcript, session, tally),
+        describe_damage(transcript, session, tally),
     )
     return ReadResult(transcript.path, entry, None)

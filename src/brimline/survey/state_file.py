@@ -22,7 +22,7 @@ from brimline.survey.summary import FileSummary
 from brimline.transcripts.source import Transcript
 
 FILE_NAME = "state"
-VERSION = f"{__version__} 15"  # increase the number when the file's shape changes
+VERSION = f"{__version__} 16"  # increase the number when the file's shape changes
 MAX_STATE_BYTES = 1 << 30
 TAIL_BYTES = 64  # compared before the cursor
 
@@ -49,6 +49,7 @@ class StateEntry(msgspec.Struct, frozen=True, array_like=True):
     summary: FileSummary
     saved: bytes
     drift: DriftedFile | None = None
+    damage: str | None = None
 
     def load(self) -> SavedSession:
         return decode_session(self.saved)

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
-
+from brimline.errors import MalformedJson, UnexpectedJson
+from brimline.foreign_json import decode_json
 from brimline.regular_file import MAX_SETTINGS_BYTES, read_regular_file
 from brimline.transcripts.source import MALFORMED
 
@@ -43,8 +43,8 @@ def read_settings(
 
 def _decode_relaxed(data: bytes, kind: type[T]) -> T:
     try:  # strict JSON first: it is decoded much faster
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.ValidationError:
+        return decode_json(data, kind)
+    except UnexpectedJson:
         raise
-    except msgspec.DecodeError:
-        return msgspec.json.decode(strip_comments(data), type=kind)
+    except MalformedJson:
+        return decode_json(strip_comments(data), kind)

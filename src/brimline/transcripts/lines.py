@@ -1,19 +1,17 @@
 """JSON lines of a file that may be growing, broken or huge, in bounded memory."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from typing import BinaryIO, cast
 
 from brimline.errors import UnreadableTranscript
 from brimline.events import AnyEvent
+from brimline.foreign_json import PADDING, recover_objects
 from brimline.regular_file import open_regular_file
 from brimline.transcripts.chunks import CHUNK_BYTES, MAX_LINE_BYTES
 from brimline.transcripts.source import MALFORMED, START, Cursor, Events, Parser, Tally
-
-# Bytes between records; a crash can leave NUL bytes at the end of a file.
-PADDING = b" \t\r\n\0"
 
 
 class Lines:
@@ -57,32 +55,6 @@ class Lines:
     def _advance(self, line: bytes) -> bytes:
         self.offset += len(line) + 1
         return line
-
-
-@cache
-def _json_scanner() -> Callable[[str, int], tuple[object, int]]:
-    import json  # only for broken lines: it takes time to import
-
-    return json.JSONDecoder().raw_decode
-
-
-def recover_objects(line: bytes) -> list[bytes]:
-    """Return the JSON objects in a line that is not one: glued, padded, or with bad UTF-8."""
-    text = line.strip(PADDING).decode("utf-8", "replace")
-    objects: list[bytes] = []
-    place = 0
-    while place < len(text):
-        try:
-            value, end = _json_scanner()(text, place)
-        except (ValueError, RecursionError):
-            return []
-        if not isinstance(value, dict):
-            return []
-        objects.append(text[place:end].encode())
-        place = end
-        while place < len(text) and text[place] in " \t\r\n\0":
-            place += 1
-    return objects
 
 
 def is_padding(rest: bytes) -> bool:

@@ -11,7 +11,7 @@ from typing import BinaryIO, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from brimline.errors import InvalidUsage
+from brimline.errors import InvalidUsage, MalformedJson
 from brimline.events import MAIN, AnyEvent
 from brimline.regular_file import open_regular_file
 from brimline.windows import ClientSettings
@@ -20,7 +20,7 @@ Form: TypeAlias = Literal["transcript", "stream"]
 ReadMode: TypeAlias = Literal["every", "quick", "end"]
 
 # What a parser raises on a record that it cannot read.
-MALFORMED = (msgspec.DecodeError, InvalidUsage, RecursionError, UnicodeDecodeError)
+MALFORMED = (MalformedJson, InvalidUsage)
 
 
 class Lookalike(msgspec.Struct, frozen=True):
@@ -264,11 +264,15 @@ def read_session_id(path: str) -> str | None:
     return named[1].decode("utf-8", "replace") if named else None
 
 
-def parse_time(text: str | None) -> float | None:
-    """Return an ISO 8601 time in seconds since the epoch; None if it is not one."""
-    if not text:
+MAX_TIME_S = 253_402_214_400  # the last day of the year 9999: every time zone can show it
+
+
+def parse_time(value: str | float | None) -> float | None:
+    """Return an ISO 8601 time, or milliseconds since the epoch, in seconds; None if it is none."""
+    if value is None:
         return None
     try:
-        return datetime.fromisoformat(text).timestamp()
+        at = datetime.fromisoformat(value).timestamp() if isinstance(value, str) else value / 1_000
     except (ValueError, OverflowError):
         return None
+    return at if 0 <= at < MAX_TIME_S else None

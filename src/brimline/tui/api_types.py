@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from brimline.errors import MalformedJson
 from brimline.events import MAIN
+from brimline.foreign_json import decode_json
 from brimline.inbox import Message
 from brimline.policy.levels import Fullness
 from brimline.server.api.session_change import apply_change
@@ -219,8 +221,8 @@ class LiveSessions:
         self._encoded: dict[str, bytes] = {}
 
     def decode_all(self, data: bytes) -> list[SessionView]:
-        """The sessions of a JSON list; raises msgspec.DecodeError if it is not a list."""
-        items = map(bytes, msgspec.json.decode(data, type=list[msgspec.Raw]))
+        """The sessions of a JSON list; raises MalformedJson if it is not a list."""
+        items = map(bytes, decode_json(data, list[msgspec.Raw]))
         views = map(self.decode, items)
         return [view for view in views if view is not None]
 
@@ -233,13 +235,13 @@ class LiveSessions:
     def apply_change(self, data: bytes) -> SessionView | None:
         """The session after a change; None if the change cannot be applied."""
         try:
-            before = self._encoded.get(msgspec.json.decode(data, type=_ChangeShape).id)
+            before = self._encoded.get(decode_json(data, _ChangeShape).id)
             if before is None:
                 return None
-            msgspec.json.decode(before, type=_ViewShape)
-        except msgspec.DecodeError:
+            decode_json(before, _ViewShape)
+        except MalformedJson:
             return None
-        after = apply_change(msgspec.json.decode(before), msgspec.json.decode(data))
+        after = apply_change(decode_json(before, dict[str, Any]), decode_json(data, dict[str, Any]))
         return self.decode(msgspec.json.encode(after))
 
 
@@ -248,14 +250,14 @@ def decode_view(data: bytes) -> SessionView | None:
 
 
 def decode_views(data: bytes) -> list[SessionView]:
-    """All sessions that can be decoded; raises msgspec.DecodeError if the data is not a list."""
-    return _decode_each(msgspec.json.decode(data, type=list[msgspec.Raw]), SessionView)
+    """All sessions that can be decoded; raises MalformedJson if the data is not a list."""
+    return _decode_each(decode_json(data, list[msgspec.Raw]), SessionView)
 
 
 def decode_timeline(data: bytes, messages: bytes) -> Timeline:
-    """A timeline and its messages; raises msgspec.DecodeError for other data."""
-    raw = msgspec.json.decode(data, type=_RawTimeline)
-    raw_messages = msgspec.json.decode(messages, type=list[msgspec.Raw])
+    """A timeline and its messages; raises MalformedJson for other data."""
+    raw = decode_json(data, _RawTimeline)
+    raw_messages = decode_json(messages, list[msgspec.Raw])
     decoded = Timeline(
         tuple(_decode_each(raw.calls, CallRow)),
         tuple(_decode_each(raw.compactions, CompactionRow)),
@@ -273,7 +275,7 @@ def _decode_each(items: Iterable[msgspec.Raw], kind: type[ItemT]) -> list[ItemT]
     decoded: list[ItemT] = []
     for item in items:
         try:
-            decoded.append(msgspec.json.decode(item, type=kind))
-        except msgspec.DecodeError:
+            decoded.append(decode_json(item, kind))
+        except MalformedJson:
             continue
     return decoded

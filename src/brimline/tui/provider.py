@@ -9,6 +9,7 @@ import msgspec
 from brimline.daemon_client.request import session_path
 from brimline.daemon_client.stream import DaemonClient
 from brimline.errors import BrimlineError
+from brimline.foreign_json import decode_json
 from brimline.tui import api_types
 from brimline.tui.api_types import Explanation, SessionDetail, SessionView
 from brimline.tui.files import TranscriptFiles
@@ -39,7 +40,7 @@ class SessionProvider:
             if live and self._daemon is not None:
                 return await _request_detail(self._daemon, view)
             return await asyncio.to_thread(self._files.read_detail, view)
-        except (BrimlineError, OSError, msgspec.DecodeError) as error:
+        except (BrimlineError, OSError) as error:
             return SessionDetail(view, problem=str(error).partition("\n")[0])
 
     async def load_explanation(self, view: SessionView, live: bool) -> Explanation:
@@ -48,7 +49,7 @@ class SessionProvider:
             if live and self._daemon is not None:
                 return await _request_explanation(self._daemon, view)
             return await asyncio.to_thread(self._files.read_explanation, view)
-        except (BrimlineError, OSError, msgspec.DecodeError) as error:
+        except (BrimlineError, OSError) as error:
             return Explanation(problem=str(error).partition("\n")[0])
 
     async def send_message(self, session: str, text: str, urgent: bool) -> str | None:
@@ -79,4 +80,4 @@ async def _request_explanation(daemon: DaemonClient, view: SessionView) -> Expla
     answer = await daemon.request("GET", f"{session_path(view.session.id)}/explanation")
     if answer.refusal:
         return Explanation(problem=answer.refusal)
-    return msgspec.json.decode(answer.body, type=Explanation)
+    return decode_json(answer.body, Explanation)

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from brimline.daemon_client.stream import DaemonClient, ServerEvent
-from brimline.errors import BrimlineError, NotRunning
+from brimline.errors import BrimlineError, MalformedJson, NotRunning
 from brimline.tui.api_types import LiveSessions, SessionView
 
 ConnectionState: TypeAlias = Literal["connecting", "live", "lost", "files"]
@@ -77,7 +77,7 @@ async def _follow_daemon(
     answer, sessions = await daemon.request("GET", "/v1/sessions"), LiveSessions()
     try:
         yield AllSessions(sessions.decode_all(answer.body), Connection("live"))
-    except msgspec.DecodeError as error:
+    except MalformedJson as error:
         raise NotRunning(f"unexpected answer, not from a Brimline daemon: {error}") from error
     async with contextlib.aclosing(daemon.stream("/v1/stream", intervals.silence_s)) as events:
         async for event in events:

@@ -7,7 +7,8 @@ from functools import partial
 import msgspec
 
 from brimline.bounded_reads import SHARED_READS
-from brimline.errors import BrimlineError
+from brimline.errors import BrimlineError, MalformedJson
+from brimline.foreign_json import JsonDecoder, decode_json
 from brimline.http_client import HttpClient, HttpFailed, HttpReply
 from brimline.network_settings import UplinkSettings
 from brimline.uplink.protocol import PATH, ServerProblem, UplinkBatch, UplinkReply
@@ -26,7 +27,7 @@ REFUSALS = {
 }
 REFUSED_STATUSES = (400, 413, 422)  # a row is invalid, or the batch is too large
 
-_replies = msgspec.json.Decoder(UplinkReply)
+_replies = JsonDecoder(UplinkReply)
 
 
 class UplinkFailed(BrimlineError):
@@ -106,7 +107,7 @@ def read_reply(reply: HttpReply, machine: str) -> UplinkReply:
         )
     try:
         decoded = _replies.decode(reply.body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except MalformedJson as error:
         raise UplinkFailed(f"the server's reply cannot be read: {error}") from error
     if decoded.machine != machine:
         raise UplinkFailed("the reply is not that of a fleet's server: check uplink.url")
@@ -115,7 +116,7 @@ def read_reply(reply: HttpReply, machine: str) -> UplinkReply:
 
 def _is_problem(body: bytes) -> bool:
     try:
-        msgspec.json.decode(body, type=ServerProblem)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        decode_json(body, ServerProblem)
+    except MalformedJson:
         return False
     return True

@@ -38,6 +38,7 @@ from brimline.agents.content import (
     text_of,
 )
 from brimline.bounded_dict import BoundedDict
+from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
 from brimline.usage import ZERO, Usage
 
@@ -146,7 +147,7 @@ class _Attachment(msgspec.Struct, frozen=True, rename="camel"):
         for tool in self.tools:
             name, text = (
                 decode_or_default(_tool, tool, ToolDefinition()).name,
-                bytes(tool).decode(),
+                bytes(tool).decode("utf-8", "replace"),
             )
             tools.append(AddedText("tools", f"tool {name}", text, server=server_of(name)))
         return SystemPrompt((prompt, *tools))
@@ -229,11 +230,11 @@ class _ClaudeLine(msgspec.Struct, frozen=True):
     )
 
 
-_record = msgspec.json.Decoder(_Record)
-_memory_files = msgspec.json.Decoder(list[_MemoryFile])
-_tool = msgspec.json.Decoder(ToolDefinition)
-_task = msgspec.json.Decoder(_Task)
-_line = msgspec.json.Decoder(_ClaudeLine)
+_record = JsonDecoder(_Record)
+_memory_files = JsonDecoder(list[_MemoryFile])
+_tool = JsonDecoder(ToolDefinition)
+_task = JsonDecoder(_Task)
+_line = JsonDecoder(_ClaudeLine)
 
 
 class ClaudeContent:

@@ -10,8 +10,6 @@ import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-import msgspec
-
 from brimline.agents.claude.long_context import (
     COMMAND_OUTPUT,
     RESOLVED_KEY,
@@ -20,6 +18,7 @@ from brimline.agents.claude.long_context import (
 from brimline.agents.claude.records import TRANSCRIPT_KINDS, Kind
 from brimline.agents.claude.transcript import TranscriptParser
 from brimline.events import AnyEvent, Call, Unmetered
+from brimline.foreign_json import JsonDecoder, recover_objects
 from brimline.transcripts.chunks import CHUNK_BYTES, Chunks
 from brimline.transcripts.line_filter import FASTEST_LINE_FILTER, LineFilter, LineRun
 from brimline.transcripts.lines import (
@@ -27,7 +26,6 @@ from brimline.transcripts.lines import (
     Lines,
     is_padding,
     open_transcript,
-    recover_objects,
 )
 from brimline.transcripts.source import MALFORMED, START, Cursor, Tally
 
@@ -45,7 +43,7 @@ RECORDS_PER_PLACE, MAX_SAMPLED_BYTES = 5, 2 << 10
 # With more unknown or malformed records than these in the samples, every record is read.
 MAX_SAMPLED_UNREAD, MAX_UNREAD_SHARE = 2, 0.05
 
-_kind = msgspec.json.Decoder(Kind)
+_kind = JsonDecoder(Kind)
 
 # A filter serves one reader at a time, and several threads may read. Creating one costs more than
 # reading a small file.

@@ -14,6 +14,7 @@ from brimline.agents.claude.capabilities import (
 from brimline.agents.claude.status_line import read_status_line
 from brimline.agents.hook_adapter import EVENTS, HookAdapter, HookRequest
 from brimline.agents.hook_payloads import NO_VALUE, HookInput, StatusLineReport, text_size
+from brimline.foreign_json import JsonDecoder
 from brimline.observations import Observation, ObservationKind, Reply
 from brimline.transcripts.source import MALFORMED, Transcript
 
@@ -40,8 +41,8 @@ class ClaudeInput(HookInput, frozen=True):
     tool_calls: msgspec.Raw = NO_VALUE
 
 
-_hook = msgspec.json.Decoder(ClaudeInput)
-_batch = msgspec.json.Decoder(tuple[_BatchCall, ...])
+_hook = JsonDecoder(ClaudeInput)
+_batch = JsonDecoder(tuple[_BatchCall, ...])
 
 
 class ClaudeHooks(HookAdapter):
@@ -121,7 +122,7 @@ def _subagent_transcript(hook_input: HookInput, agent: str) -> Transcript | None
 def observe_status_line(
     request: HookRequest, at: float, late: bool = False
 ) -> tuple[Observation, StatusLineReport]:
-    """Return what a status line reports; raises msgspec.DecodeError if it names no session."""
+    """Return what a status line reports; raises MalformedJson if it names no session."""
     report = read_status_line(request.body)
     status = report.input
     usage = status.context_window.current_usage

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from typing import BinaryIO
 
-import msgspec
-
 from brimline.agents.claude import paths
 from brimline.agents.claude.fast_reader import FastReader, TailReader, read_every_record
 from brimline.agents.claude.records import STREAM_KINDS, TRANSCRIPT_KINDS, ClaudeHead
 from brimline.agents.claude.stream import ClaudeStreamParser
 from brimline.agents.claude.transcript import TranscriptParser
+from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import (
     MALFORMED,
@@ -33,7 +32,7 @@ SHARED_KINDS = frozenset({"assistant", "system", "user"})  # kinds that other cl
 UNMARKED_TRANSCRIPT = Lookalike("transcript", "its records have no `userType`")
 UNMARKED_STREAM = Lookalike("stream", "no `init` in its first lines has a `claude_code_version`")
 
-_head = msgspec.json.Decoder(ClaudeHead)
+_head = JsonDecoder(ClaudeHead)
 
 
 class Claude:

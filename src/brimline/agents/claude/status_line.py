@@ -5,32 +5,31 @@ The line must be drawn whatever the client writes: clients reported an epoch tim
 so that Brimline uses what it knows from elsewhere, and is named.
 """
 
-import json
 from typing import Any, TypeVar, cast
 
 import msgspec
 
 from brimline.agents.hook_payloads import ContextWindow, StatusInput, StatusLineReport
+from brimline.errors import MalformedJson, UnexpectedJson
+from brimline.foreign_json import JsonDecoder, decode_lenient
 
 # The client's percentage is rounded; further from its own tokens it is of something else.
 MAX_DEVIATION_PERCENT = 2.0
 
-_decoder = msgspec.json.Decoder(StatusInput)
+_decoder = JsonDecoder(StatusInput)
 _T = TypeVar("_T", bound=msgspec.Struct)
 
 
 def read_status_line(body: bytes) -> StatusLineReport:
-    """Read a status line's input; raises msgspec.DecodeError if it names no session."""
+    """Read a status line's input; raises MalformedJson if it names no session."""
     invalid = dict[str, Any]()
     try:
         status = _decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except MalformedJson:
         fields = _decode_object(body)
         status = _valid_fields(StatusInput, fields, invalid)
         if not fields.get("session_id") or "session_id" in invalid:
-            raise msgspec.ValidationError(
-                "expected a status line's input with a `session_id`"
-            ) from None
+            raise UnexpectedJson("expected a status line's input with a `session_id`") from None
     wrong = _describe_invalid(invalid) or _disagreement(status.context_window)
     project = status.workspace.project_dir or status.cwd
     return StatusLineReport(status, wrong, project, _was_called(status))
@@ -51,12 +50,9 @@ def _was_called(status: StatusInput) -> bool:
 
 def _decode_object(body: bytes) -> dict[str, Any]:
     """Decode a JSON object, also one with NaN in it."""
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise msgspec.DecodeError("expected JSON") from error
+    value = decode_lenient(body)
     if not isinstance(value, dict):
-        raise msgspec.ValidationError(f"expected an object: got {type(value).__name__}")
+        raise UnexpectedJson(f"expected an object: got {type(value).__name__}")
     return cast("dict[str, Any]", value)
 
 

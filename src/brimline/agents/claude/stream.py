@@ -6,6 +6,7 @@ import msgspec
 
 from brimline.agents.claude.records import STREAM_KINDS, ClaudeStreamLine, Kind
 from brimline.agents.claude.transcript import compacted
+from brimline.errors import UnexpectedJson
 from brimline.events import (
     MAIN,
     AnyEvent,
@@ -15,6 +16,7 @@ from brimline.events import (
     Spent,
     WindowReported,
 )
+from brimline.foreign_json import JsonDecoder, decode_json
 from brimline.providers.anthropic import (
     MESSAGES,
     MessageStream,
@@ -29,8 +31,8 @@ from brimline.transcripts.source import parse_time
 from brimline.usage import Usage
 from brimline.windows import normalize_model, requested_id
 
-_line = msgspec.json.Decoder(ClaudeStreamLine)
-_kind = msgspec.json.Decoder(Kind)
+_line = JsonDecoder(ClaudeStreamLine)
+_kind = JsonDecoder(Kind)
 
 READ = frozenset({"assistant", "stream_event", "result"})
 READ_SYSTEM = frozenset({"init", "compact_boundary", "status"})
@@ -58,7 +60,7 @@ class ClaudeStreamParser:
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
         try:
             line = _line.decode(record)
-        except msgspec.ValidationError:
+        except UnexpectedJson:
             kind = _check_unread(record)
             if kind.subtype == "task_notification":  # its `usage` is not a message's
                 return self._end_subagent(kind.tool_use_id)
@@ -98,7 +100,7 @@ class ClaudeStreamParser:
         if not bytes(line.event):
             return ()
         stream = self._streams.setdefault(_thread(line), MessageStream())
-        message = stream.feed(msgspec.json.decode(line.event))
+        message = stream.feed(decode_json(line.event, object))
         return self._calls(line, message) if message else ()
 
     def _calls(

@@ -18,6 +18,7 @@ from brimline.agents.claude.records import (
     Kind,
     TitleRecord,
 )
+from brimline.errors import UnexpectedJson
 from brimline.events import (
     MAIN,
     AnyEvent,
@@ -29,13 +30,14 @@ from brimline.events import (
     Unmetered,
     WindowReported,
 )
+from brimline.foreign_json import JsonDecoder
 from brimline.providers.anthropic import other_passes, service_tier_of, spent_on, usage_of
 from brimline.transcripts.source import parse_time
 from brimline.windows import LONG_WINDOW, requested_id
 
-_record = msgspec.json.Decoder(ClaudeRecord)
-_kind = msgspec.json.Decoder(Kind)
-_title = msgspec.json.Decoder(TitleRecord)
+_record = JsonDecoder(ClaudeRecord)
+_kind = JsonDecoder(Kind)
+_title = JsonDecoder(TitleRecord)
 
 # The user's own title counts, else the model's; `summary` is that of versions before 2.1.91.
 TITLE_RANKS = {"summary": 1, "ai-title": 2, "custom-title": 3}
@@ -94,7 +96,7 @@ class TranscriptParser:
     def _record(self, record: bytes | memoryview) -> Sequence[AnyEvent] | None:
         try:
             line = _record.decode(record)
-        except msgspec.ValidationError:
+        except UnexpectedJson:
             self.kind = ""
             return _check_unread(record)
         self.kind = line.type

@@ -35,6 +35,8 @@ from brimline.agents.content import (
     server_of,
     text_of,
 )
+from brimline.errors import MalformedJson
+from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
 
 COMMANDS = frozenset({"exec_command", "local_shell", "shell", "shell_command", "container.exec"})
@@ -163,18 +165,18 @@ class _CodexLine(msgspec.Struct, frozen=True):
     error: ErrorMessage = ErrorMessage()
 
 
-_record = msgspec.json.Decoder(CodexLine)
-_item = msgspec.json.Decoder(_Item)
-_compacted = msgspec.json.Decoder(_Compacted)
-_parts = msgspec.json.Decoder(str | list[TextPart] | None)
-_passthrough = msgspec.json.Decoder(_Passthrough | None)
-_tool = msgspec.json.Decoder(ToolDefinition)
-_plan = msgspec.json.Decoder(_Plan)
-_wrapped = msgspec.json.Decoder(_WrappedOutput)
-_wait = msgspec.json.Decoder(_Wait)
-_part = msgspec.json.Decoder(TextPart)
-_string = msgspec.json.Decoder(str)
-_line = msgspec.json.Decoder(_CodexLine)
+_record = JsonDecoder(CodexLine)
+_item = JsonDecoder(_Item)
+_compacted = JsonDecoder(_Compacted)
+_parts = JsonDecoder(str | list[TextPart] | None)
+_passthrough = JsonDecoder(_Passthrough | None)
+_tool = JsonDecoder(ToolDefinition)
+_plan = JsonDecoder(_Plan)
+_wrapped = JsonDecoder(_WrappedOutput)
+_wait = JsonDecoder(_Wait)
+_part = JsonDecoder(TextPart)
+_string = JsonDecoder(str)
+_line = JsonDecoder(_CodexLine)
 
 
 class CodexContent:
@@ -256,7 +258,9 @@ def _read_item(item: _Item, at: float | None) -> Iterator[Piece]:
         case "tool_search_output":  # each is a tool, or all tools of an MCP server (0.166)
             for tool in item.tools:
                 name = _tool.decode(tool).name
-                yield AddedText("tools", name, bytes(tool).decode(), at, server_of(name))
+                yield AddedText(
+                    "tools", name, bytes(tool).decode("utf-8", "replace"), at, server_of(name)
+                )
         case "reasoning":
             yield Reasoning("\n".join(filter(None, map(text_of, (item.summary, item.content)))), at)
         case "compaction" | "context_compaction" | "compaction_summary":
@@ -402,7 +406,7 @@ def _unwrap(text: str) -> str:
         return text
     try:
         wrapped = _wrapped.decode(text)
-    except msgspec.DecodeError:
+    except MalformedJson:
         return text
     return f"{bytes(wrapped.metadata).decode('utf-8', 'replace')}\nOutput:\n{wrapped.output}"
 

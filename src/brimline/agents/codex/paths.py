@@ -2,6 +2,7 @@
 
 import glob
 import os
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents.codex.records import CodexLine, HistoryBase, Meta
+from brimline.errors import MalformedJson
+from brimline.foreign_json import decode_json
 from brimline.regular_file import open_regular_file, read_regular_file
 from brimline.transcripts.source import Places, Transcript, files_below, transcript_from_entry
 from brimline.windows import ClientSettings
@@ -16,6 +19,7 @@ from brimline.windows import ClientSettings
 GRANTED_PERCENT = 95  # of the configured window
 MAX_HEADER_BYTES = 1 << 20
 FOLDERS = ("sessions", "archived_sessions")
+_THREAD = re.compile(r"/rollout-[\dT-]{20}([\w-]+)\.jsonl$")
 
 
 def home(places: Places) -> Path:
@@ -49,8 +53,8 @@ def find_earlier(path: str) -> EarlierFile | None:
     """Find the file that a rollout continues; None if there is none, or if it is gone."""
     try:
         meta = _read_header(path)
-        base = msgspec.json.decode(meta.history_base, type=HistoryBase | None)
-    except (OSError, msgspec.DecodeError):
+        base: HistoryBase | None = decode_json(meta.history_base, HistoryBase | None)
+    except (OSError, MalformedJson):
         return None
     found = _find_rollout(base.thread_id, path) if base is not None else None
     if base is None or found is None or found == path:
@@ -72,8 +76,11 @@ def _find_rollout(thread: str, known_path: str) -> str | None:
 def _with_header(rollout: Transcript) -> Transcript:
     try:
         meta = _read_header(rollout.path)
-    except (OSError, msgspec.DecodeError):
+    except OSError:
         return rollout
+    except MalformedJson:  # the name has the thread, which is the session unless it is a subagent's
+        named = _THREAD.search(rollout.path)
+        return msgspec.structs.replace(rollout, session=named[1] if named else None)
     return msgspec.structs.replace(
         rollout, session=meta.session, thread=meta.thread, project=meta.cwd
     )
@@ -83,10 +90,10 @@ def _with_header(rollout: Transcript) -> Transcript:
 def _read_header(path: str) -> Meta:
     """The first record of a rollout, which never changes; only it names the session."""
     with os.fdopen(open_regular_file(path), "rb") as file:
-        line = msgspec.json.decode(file.readline(MAX_HEADER_BYTES), type=CodexLine)
+        line = decode_json(file.readline(MAX_HEADER_BYTES), CodexLine)
     if line.type is None and line.id is not None:
         return Meta(id=line.id)
-    return msgspec.json.decode(line.payload, type=Meta)
+    return decode_json(line.payload, Meta)
 
 
 class _Profile(msgspec.Struct, frozen=True):

@@ -10,7 +10,8 @@ from brimline.agents.codex import paths
 from brimline.agents.codex.records import CodexLine
 from brimline.agents.codex.stream import CodexStreamParser
 from brimline.agents.codex.transcript import RolloutParser
-from brimline.errors import UnreadableTranscript
+from brimline.errors import MalformedJson, UnreadableTranscript
+from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import START, Cursor, Form, Reader, ReadMode, Record, Transcript
 
@@ -30,8 +31,8 @@ class _Head(msgspec.Struct, frozen=True):
     git: msgspec.Raw = _ABSENT
 
 
-_head = msgspec.json.Decoder(_Head)
-_line = msgspec.json.Decoder(CodexLine)
+_head = JsonDecoder(_Head)
+_line = JsonDecoder(CodexLine)
 
 
 class Codex:
@@ -66,7 +67,7 @@ class Codex:
         for line in head.split(b"\n"):
             try:
                 return _form(_head.decode(line))
-            except msgspec.DecodeError:
+            except MalformedJson:
                 continue
         is_cut = b"\n" not in head and b'"type":"session_meta","payload":{' in head[:256]
         return "transcript" if is_cut else None

@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
 from brimline.agents.codex.records import QUIET_LINES, CodexTokens, Printed
 from brimline.errors import InvalidUsage
 from brimline.events import AnyEvent, SessionSeen, Spent
+from brimline.foreign_json import JsonDecoder
 from brimline.usage import ZERO, Usage
 
-_printed = msgspec.json.Decoder(Printed)
-_tokens = msgspec.json.Decoder(CodexTokens)
+_printed = JsonDecoder(Printed)
+_tokens = JsonDecoder(CodexTokens)
 
 
 class CodexStreamParser:

@@ -30,6 +30,7 @@ from brimline.events import (
     Unmetered,
     WindowReported,
 )
+from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
 from brimline.usage import Usage
 
@@ -39,14 +40,14 @@ MAX_TURNS = 64  # turns that a rollback can go back
 
 Events: TypeAlias = Sequence[AnyEvent]
 
-_line = msgspec.json.Decoder(CodexLine)
-_meta = msgspec.json.Decoder(Meta)
-_context = msgspec.json.Decoder(Context)
-_record = msgspec.json.Decoder(CodexRecord)
-_compaction = msgspec.json.Decoder(CompactionItem)
-_kind = msgspec.json.Decoder(EventKind)
-_event = msgspec.json.Decoder(EventMessage)
-_rolled_back = msgspec.json.Decoder(RolledBack)
+_line = JsonDecoder(CodexLine)
+_meta = JsonDecoder(Meta)
+_context = JsonDecoder(Context)
+_record = JsonDecoder(CodexRecord)
+_compaction = JsonDecoder(CompactionItem)
+_kind = JsonDecoder(EventKind)
+_event = JsonDecoder(EventMessage)
+_rolled_back = JsonDecoder(RolledBack)
 
 
 class Memory(msgspec.Struct, omit_defaults=True):

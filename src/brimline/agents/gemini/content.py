@@ -28,6 +28,7 @@ from brimline.agents.content import (
 )
 from brimline.agents.gemini.records import GeminiMessage
 from brimline.agents.gemini.transcript import digest_summary, find_summary, usage_of
+from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
 
 TOOLS = ToolNames(
@@ -142,12 +143,12 @@ class _GeminiLine(msgspec.Struct, frozen=True):
     error: ErrorMessage | None = None
 
 
-_record = msgspec.json.Decoder(_ChatRecord)
-_content: "msgspec.json.Decoder[str | list[_ContentPart | str] | _ContentPart | None]" = (
-    msgspec.json.Decoder(str | list[_ContentPart | str] | _ContentPart | None)
+_record = JsonDecoder(_ChatRecord)
+_content: "JsonDecoder[str | list[_ContentPart | str] | _ContentPart | None]" = JsonDecoder(
+    str | list[_ContentPart | str] | _ContentPart | None
 )
-_output = msgspec.json.Decoder(_Output)
-_line = msgspec.json.Decoder(_GeminiLine)
+_output = JsonDecoder(_Output)
+_line = JsonDecoder(_GeminiLine)
 
 
 class GeminiContent:

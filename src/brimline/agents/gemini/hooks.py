@@ -11,6 +11,7 @@ import msgspec
 
 from brimline.agents.hook_adapter import HookAdapter, HookRequest
 from brimline.agents.hook_payloads import NO_VALUE, HookInput, text_size
+from brimline.foreign_json import JsonDecoder
 from brimline.observations import Observation
 from brimline.providers.gemini import generate_usage
 from brimline.transcripts.source import MALFORMED
@@ -56,8 +57,8 @@ class GeminiInput(HookInput, frozen=True):
     llm_response: _ModelResponse = _ModelResponse()
 
 
-_hook = msgspec.json.Decoder(GeminiInput)
-_tool_response = msgspec.json.Decoder(_ToolResponse)
+_hook = JsonDecoder(GeminiInput)
+_tool_response = JsonDecoder(_ToolResponse)
 
 
 class GeminiHooks(HookAdapter):

@@ -10,7 +10,13 @@ import msgspec
 from brimline.events import MAIN
 from brimline.regular_file import read_regular_file
 from brimline.transcripts.client_settings import read_settings
-from brimline.transcripts.source import Places, Transcript, read_session_id, transcript_from_entry
+from brimline.transcripts.source import (
+    Places,
+    Transcript,
+    read_session_id,
+    to_text,
+    transcript_from_entry,
+)
 from brimline.windows import ClientSettings
 
 SYSTEM_SETTINGS = (
@@ -61,7 +67,7 @@ def whose(path: str) -> tuple[str | None, str]:
     above, session = os.path.split(folder)
     if os.path.basename(above) != "chats":
         return read_session_id(path), MAIN
-    return session, os.path.splitext(name)[0]
+    return to_text(session), to_text(os.path.splitext(name)[0])
 
 
 def _entries(folder: Path) -> "list[os.DirEntry[str]]":

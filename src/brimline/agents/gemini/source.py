@@ -12,6 +12,7 @@ from brimline.agents.gemini.records import GeminiHead
 from brimline.agents.gemini.stream import GeminiStreamParser
 from brimline.agents.gemini.transcript import ChatParser
 from brimline.events import Call
+from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.document import DocumentReader, read_whole
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import (
@@ -35,9 +36,9 @@ class _Identified(msgspec.Struct, frozen=True):
     id: str
 
 
-_head = msgspec.json.Decoder(GeminiHead)
-_document = msgspec.json.Decoder(_Document)
-_identified = msgspec.json.Decoder(_Identified)
+_head = JsonDecoder(GeminiHead)
+_document = JsonDecoder(_Document)
+_identified = JsonDecoder(_Identified)
 _chat = re.compile(rb'\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"projectHash"\s*:\s*"')
 
 

@@ -22,10 +22,11 @@ from brimline.events import (
     Trimmed,
     Unmetered,
 )
+from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
 from brimline.usage import Usage, from_subset
 
-_record = msgspec.json.Decoder(GeminiRecord)
+_record = JsonDecoder(GeminiRecord)
 
 # The reply that Gemini CLI adds after the summary of a compression.
 ACKNOWLEDGED = b'"Got it. Thanks for the additional context!"'

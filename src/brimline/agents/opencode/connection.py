@@ -57,13 +57,15 @@ def ask(path: str, query: Callable[[sqlite3.Connection], T]) -> T:
             if not _is_transient(error) and before == _file_state(path):
                 break
             continue
+        except UnicodeDecodeError as error:  # Python decodes SQLite's error, which quotes the file
+            raise UnreadableTranscript(path, "damaged") from error
         if mode in (LOCKED, LOG_AND_INDEX) or before == _file_state(path):
             return result
     raise _unreadable(path, failure) from failure
 
 
 def _query(path: str, mode: str, query: Callable[[sqlite3.Connection], T]) -> T:
-    uri = f"file:{quote(os.path.abspath(path))}?{mode}"
+    uri = f"file:{quote(os.fsencode(os.path.abspath(path)))}?{mode}"
     with closing(
         sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
     ) as opened:

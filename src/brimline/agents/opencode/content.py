@@ -22,6 +22,8 @@ from brimline.agents.content import (
     ToolResult,
     UserText,
 )
+from brimline.foreign_json import JsonDecoder
+from brimline.transcripts.source import parse_time
 
 TOOLS = ToolNames(
     commands=frozenset({"bash"}),
@@ -80,7 +82,7 @@ class _ToolState(msgspec.Struct, frozen=True):
 
     @property
     def ended_at(self) -> float | None:
-        return self.time.end / 1_000 if self.time and self.time.end is not None else None
+        return parse_time(self.time.end) if self.time else None
 
 
 class _Part(_Attachment, frozen=True):
@@ -125,9 +127,9 @@ class _OpencodeLine(msgspec.Struct, frozen=True):
     error: _OpencodeError = _OpencodeError()
 
 
-_entry = msgspec.json.Decoder(_OpencodeEntry)
-_text = msgspec.json.Decoder(str | None)
-_line = msgspec.json.Decoder(_OpencodeLine)
+_entry = JsonDecoder(_OpencodeEntry)
+_text = JsonDecoder(str | None)
+_line = JsonDecoder(_OpencodeLine)
 
 
 class OpencodeContent:

@@ -8,17 +8,13 @@ import msgspec
 from brimline.agents.opencode.records import OpencodeMessage, Part
 from brimline.agents.opencode.transcript import SessionParser
 from brimline.events import AnyEvent, Call, Compacted, Trimmed
+from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.source import MALFORMED
 
 NOTHING = b"{}"  # a record with events and without content
 
-_message = msgspec.json.Decoder(OpencodeMessage)
-_part = msgspec.json.Decoder(Part)
-
-
-def without_blanks(data: bytes) -> bytes:
-    """Return JSON as the model gets it; files are indented. Raises msgspec.DecodeError."""
-    return msgspec.json.format(data, indent=-1)
+_message = JsonDecoder(OpencodeMessage)
+_part = JsonDecoder(Part)
 
 
 class StoredPart(msgspec.Struct, frozen=True, gc=False):

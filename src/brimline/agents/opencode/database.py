@@ -6,13 +6,12 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias, TypeVar
 
-import msgspec
-
 from brimline.agents.opencode.connection import ask
 from brimline.agents.opencode.conversation import StoredMessage, StoredPart
 from brimline.agents.opencode.incremental import Row
 from brimline.agents.opencode.records import Part, Revert, SessionInfo, Times
 from brimline.errors import UnreadableTranscript
+from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.source import MALFORMED
 
 PAGE = 500  # messages, or parts, per query
@@ -25,8 +24,8 @@ OPTIONAL = ("parent_id", "directory", "title", "version", "revert", "time_create
 
 T = TypeVar("T")
 
-_part = msgspec.json.Decoder(Part)
-_revert = msgspec.json.Decoder(Revert)
+_part = JsonDecoder(Part)
+_revert = JsonDecoder(Revert)
 
 MESSAGES = """
     SELECT id, time_created, time_updated, data FROM message
@@ -139,7 +138,7 @@ def _sessions(opened: sqlite3.Connection, where: str, *values: str) -> Iterator[
         )
 
 
-def _decode_or_none(decoder: "msgspec.json.Decoder[T]", data: object) -> T | None:
+def _decode_or_none(decoder: "JsonDecoder[T]", data: object) -> T | None:
     try:
         return decoder.decode(data) if isinstance(data, bytes) else None
     except MALFORMED:

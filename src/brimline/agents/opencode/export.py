@@ -12,15 +12,15 @@ from brimline.agents.opencode.conversation import (
     Conversation,
     StoredMessage,
     StoredPart,
-    without_blanks,
 )
 from brimline.agents.opencode.records import Export, OpencodeEntry
 from brimline.agents.opencode.transcript import SessionParser
 from brimline.events import AnyEvent
+from brimline.foreign_json import JsonDecoder, compact_json
 from brimline.transcripts.source import MALFORMED, Tally
 
-_export = msgspec.json.Decoder(Export)
-_entry = msgspec.json.Decoder(OpencodeEntry)
+_export = JsonDecoder(Export)
+_entry = JsonDecoder(OpencodeEntry)
 
 
 class _RawEntry(msgspec.Struct, frozen=True):
@@ -32,8 +32,8 @@ class _Identified(msgspec.Struct, frozen=True):
     id: str | None = None
 
 
-_raw_entry = msgspec.json.Decoder(_RawEntry)
-_identified = msgspec.json.Decoder(_Identified)
+_raw_entry = JsonDecoder(_RawEntry)
+_identified = JsonDecoder(_Identified)
 
 
 def parse_export(parser: SessionParser, data: bytes, tally: Tally) -> Iterator[AnyEvent]:
@@ -45,7 +45,7 @@ def parse_export(parser: SessionParser, data: bytes, tally: Tally) -> Iterator[A
 def read_records(parser: SessionParser, data: bytes) -> Iterator[tuple[bytes, Sequence[AnyEvent]]]:
     """Yield the records of an export with their events; none if it is malformed."""
     try:
-        export = _export.decode(without_blanks(data))
+        export = _export.decode(compact_json(data))
     except MALFORMED:
         return
     yield NOTHING, parser.session(export.info)

@@ -11,19 +11,18 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
-
-from brimline.agents.opencode.conversation import StoredMessage, StoredPart, without_blanks
+from brimline.agents.opencode.conversation import StoredMessage, StoredPart
 from brimline.agents.opencode.incremental import Row
 from brimline.agents.opencode.records import Part, SessionInfo
 from brimline.errors import UnreadableTranscript
+from brimline.foreign_json import JsonDecoder, compact_json
 from brimline.regular_file import read_regular_file
 from brimline.transcripts.source import MALFORMED
 
 MAX_MESSAGE_BYTES = 32 << 20  # a larger message counts as malformed and is never held
 
-_info = msgspec.json.Decoder(SessionInfo)
-_part = msgspec.json.Decoder(Part)
+_info = JsonDecoder(SessionInfo)
+_part = JsonDecoder(Part)
 
 
 class FolderHistory:
@@ -74,7 +73,7 @@ class FolderHistory:
         """Yield the parts in the order of their names, which is that of their creation."""
         for entry in sorted(json_files(self._parts / message), key=lambda entry: entry.name):
             with suppress(OSError, *MALFORMED):
-                data = without_blanks(read_regular_file(entry.path, MAX_MESSAGE_BYTES))
+                data = compact_json(read_regular_file(entry.path, MAX_MESSAGE_BYTES))
                 yield StoredPart(entry.name.removesuffix(".json"), data)
 
 

@@ -9,15 +9,15 @@ import msgspec
 from brimline.agents.opencode.database import sessions
 from brimline.agents.opencode.json_storage import MAX_MESSAGE_BYTES, json_files, message_folders
 from brimline.agents.opencode.records import SessionInfo
-from brimline.agents.opencode.transcript import seconds
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
+from brimline.foreign_json import JsonDecoder
 from brimline.regular_file import read_regular_file
 from brimline.transcripts.client_settings import read_settings
-from brimline.transcripts.source import MALFORMED, Places, Transcript
+from brimline.transcripts.source import MALFORMED, Places, Transcript, parse_time
 from brimline.windows import ClientSettings
 
-_info = msgspec.json.Decoder(SessionInfo)
+_info = JsonDecoder(SessionInfo)
 
 CONFIG_NAMES = ("opencode.json", "opencode.jsonc")
 MEMORY_NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
@@ -73,7 +73,7 @@ def _in_database(path: Path) -> Iterator[Transcript]:
         yield Transcript(agent="opencode", path=str(path), modified=_modified(path), size=0)
         return
     for info in infos.values():
-        modified = seconds(info.time.updated) or _modified(path)
+        modified = parse_time(info.time.updated) or _modified(path)
         yield _transcript(path, modified, info, infos)
 
 

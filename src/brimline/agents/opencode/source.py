@@ -6,8 +6,6 @@ from functools import partial
 from io import BufferedReader, RawIOBase
 from typing import BinaryIO, cast
 
-import msgspec
-
 from brimline.agents.opencode import paths
 from brimline.agents.opencode.database import DatabaseHistory, sessions
 from brimline.agents.opencode.export import parse_export, read_records
@@ -18,6 +16,7 @@ from brimline.agents.opencode.stream import OpencodeStreamParser
 from brimline.agents.opencode.transcript import SessionParser
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
+from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.document import DocumentReader, read_whole
 from brimline.transcripts.lines import open_transcript
 from brimline.transcripts.source import (
@@ -39,7 +38,7 @@ OTHER_TABLES = Lookalike(
 )
 
 _table = re.compile(rb"(?i)\bCREATE TABLE (?:IF NOT EXISTS )?[`\"'\[]?(\w+)")
-_head = msgspec.json.Decoder(OpencodeHead)
+_head = JsonDecoder(OpencodeHead)
 _export = re.compile(rb'\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:\s*"ses_')
 _session = re.compile(rb'\s*\{\s*"id"\s*:\s*"ses_[^"]*"\s*,')
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
 from brimline.agents.opencode.records import STREAM_KINDS, OpencodeStreamLine, StreamPart
-from brimline.agents.opencode.transcript import seconds, usage_of
+from brimline.agents.opencode.transcript import usage_of
 from brimline.events import AnyEvent, Call, Compacted, Ended, SessionSeen, compaction_thread
+from brimline.foreign_json import JsonDecoder
+from brimline.transcripts.source import parse_time
 
-_line = msgspec.json.Decoder(OpencodeStreamLine)
-_part = msgspec.json.Decoder(StreamPart)
+_line = JsonDecoder(OpencodeStreamLine)
+_part = JsonDecoder(StreamPart)
 
 
 class OpencodeStreamParser:
@@ -32,9 +32,9 @@ class OpencodeStreamParser:
             return None
         events: Sequence[AnyEvent] = ()
         if line.type == "step_finish":
-            events = self._finish_step(_part.decode(line.part), seconds(line.timestamp))
+            events = self._finish_step(_part.decode(line.part), parse_time(line.timestamp))
         elif line.type == "text":
-            events = self._text(_part.decode(line.part), seconds(line.timestamp))
+            events = self._text(_part.decode(line.part), parse_time(line.timestamp))
         if line.session is None or line.session == self._session:
             return events
         self._session = line.session

@@ -17,6 +17,7 @@ from brimline.events import (
     Unmetered,
     compaction_thread,
 )
+from brimline.transcripts.source import parse_time
 from brimline.usage import Usage
 
 CHATGPT_PLAN = "chatgpt"  # our name of its provider `openai` with a ChatGPT plan
@@ -56,7 +57,7 @@ class SessionParser:
             return ()
         known.is_reported, known.title = True, title
         seen = SessionSeen(
-            at=seconds(info.time.created),
+            at=parse_time(info.time.created),
             session=self._session or info.id,
             agent="opencode",
             project=info.directory,
@@ -78,7 +79,7 @@ class SessionParser:
         thread = compaction_thread(self.thread) if message.compacts else self.thread
         calls = _calls(id, message, parts, thread, self._version)
         if message.tokens is None and message.finish is not None:
-            return (Unmetered(at=seconds(message.time.completed)),)
+            return (Unmetered(at=parse_time(message.time.completed)),)
         return (*calls, *self._compacted(id, message, thread))
 
     def asked(self, id: str, parts: Iterable[Part]) -> None:
@@ -91,7 +92,7 @@ class SessionParser:
         if not message.compacted or id in self._carry.compacted:
             return ()
         self._carry.compacted.append(id)
-        at = seconds(message.time.completed or message.time.created)
+        at = parse_time(message.time.completed or message.time.created)
         request = self._requests.pop(message.parent or "", None)
         trigger: Trigger | None = None
         if request is not None:
@@ -110,7 +111,7 @@ def _calls(
     steps = [part for part in parts if part.type == "step-finish"]
     ids = [id, *(step.id or id for step in steps[1:])]
     billed = [(step.tokens, step.cost) for step in steps] or [(message.tokens, message.cost)]
-    at = seconds(message.time.completed or message.time.created)
+    at = parse_time(message.time.completed or message.time.created)
     provider = CHATGPT_PLAN if _is_by_plan(message) else message.provider
     return [
         Call(
@@ -165,7 +166,3 @@ def _is_reasoning_in_output(tokens: OpencodeTokens, version: str | None) -> bool
         return tokens.total == others
     numbers = re.match(r"(\d+)\.(\d+)", version or "")
     return numbers is not None and (int(numbers[1]), int(numbers[2])) < DISJOINT_SINCE
-
-
-def seconds(milliseconds: float | None) -> float | None:
-    return None if milliseconds is None else milliseconds / 1000

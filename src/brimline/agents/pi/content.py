@@ -25,6 +25,7 @@ from brimline.agents.content import (
     images_in,
     text_of,
 )
+from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
 
 TOOLS = ToolNames(
@@ -107,11 +108,11 @@ class _PiLine(msgspec.Struct, frozen=True):
     result: _Result | str | None = None
 
 
-_entry = msgspec.json.Decoder(_PiEntry)
-_message = msgspec.json.Decoder(_PiMessage)
-_blocks = msgspec.json.Decoder(str | list[_Block])
-_tool = msgspec.json.Decoder(ToolDefinition)
-_line = msgspec.json.Decoder(_PiLine)
+_entry = JsonDecoder(_PiEntry)
+_message = JsonDecoder(_PiMessage)
+_blocks = JsonDecoder(str | list[_Block])
+_tool = JsonDecoder(ToolDefinition)
+_line = JsonDecoder(_PiLine)
 
 
 class PiContent:
@@ -129,7 +130,7 @@ class PiContent:
     def read_record(self, record: bytes) -> Iterator[Piece]:
         self._records += 1
         entry = _entry.decode(record)
-        at = parse_time(entry.timestamp) if isinstance(entry.timestamp, str) else None
+        at = parse_time(entry.timestamp)
         if entry.id is not None:
             self._places[entry.id] = self._records
         yield Location(entry.cwd)
@@ -200,7 +201,9 @@ def _system_prompt(message: _PiMessage, at: float | None) -> Iterator[Piece]:
         yield AddedText("memory", path, text, at)
     texts = [text for name, text in message.sections.items() if name != MEMORY_SECTION]
     tools = (
-        AddedText("tools", f"tool {_tool.decode(tool).name}", bytes(tool).decode())
+        AddedText(
+            "tools", f"tool {_tool.decode(tool).name}", bytes(tool).decode("utf-8", "replace")
+        )
         for tool in message.tools_added
     )
     yield SystemPrompt((AddedText("tools", "system prompt", "\n".join(texts)), *tools))

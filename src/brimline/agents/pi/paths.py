@@ -6,7 +6,13 @@ from pathlib import Path
 import msgspec
 
 from brimline.transcripts.client_settings import read_settings
-from brimline.transcripts.source import Places, Transcript, files_below, transcript_from_entry
+from brimline.transcripts.source import (
+    Places,
+    Transcript,
+    files_below,
+    to_text,
+    transcript_from_entry,
+)
 from brimline.windows import ClientSettings
 
 MEMORY_FILES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")  # of a folder the first counts
@@ -81,7 +87,7 @@ def transcripts(places: Places) -> Iterator[Transcript]:
     for folder in folders(places):
         for entry in files_below(str(folder), ".jsonl"):
             if transcript := transcript_from_entry("pi", entry):
-                _, _, session = entry.name.removesuffix(".jsonl").partition("_")
+                _, _, session = to_text(entry.name).removesuffix(".jsonl").partition("_")
                 yield msgspec.structs.replace(transcript, session=session or None)
 
 

@@ -10,7 +10,9 @@ from brimline.agents.pi import paths
 from brimline.agents.pi.records import LINES
 from brimline.agents.pi.stream import PiStreamParser
 from brimline.agents.pi.transcript import SessionParser
+from brimline.errors import MalformedJson
 from brimline.events import MAIN
+from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import (
     START,
@@ -40,7 +42,7 @@ class _Header(msgspec.Struct, frozen=True, rename="camel"):
         return self.model_id is not None if self.version is None else self.version > 0
 
 
-_header = msgspec.json.Decoder(_Header)
+_header = JsonDecoder(_Header)
 
 
 class Pi:
@@ -86,7 +88,7 @@ def _header_in(line: bytes) -> _Header | None:
         return None
     try:
         return _header.decode(line)
-    except msgspec.DecodeError:
+    except MalformedJson:
         return None
 
 

@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from typing import TypeAlias
 
-import msgspec
-
 from brimline.agents.pi.records import QUIET_LINES, PiMessage, PiTokens, Printed, Result
-from brimline.agents.pi.transcript import moment
 from brimline.events import AnyEvent, Call, Compacted, Compacting, SessionSeen, Spent, Trigger
+from brimline.foreign_json import JsonDecoder
+from brimline.transcripts.source import parse_time
 
 Events: TypeAlias = Sequence[AnyEvent]
 
-_printed = msgspec.json.Decoder(Printed)
-_result = msgspec.json.Decoder(Result | None)
+_printed = JsonDecoder(Printed)
+_result = JsonDecoder(Result | None)
 
 
 class PiStreamParser:
@@ -71,7 +70,7 @@ def _call(reply: PiMessage, tokens: PiTokens | None, *, final: bool) -> Events:
         return ()
     return (
         Call(
-            at=moment(reply.timestamp),
+            at=parse_time(reply.timestamp),
             id=name,
             usage=tokens.usage(),
             model=reply.model,
@@ -83,7 +82,7 @@ def _call(reply: PiMessage, tokens: PiTokens | None, *, final: bool) -> Events:
 
 
 def _session(line: Printed) -> Events:
-    at, project = moment(line.timestamp), line.cwd
+    at, project = parse_time(line.timestamp), line.cwd
     return (
         SessionSeen(at=at, session=line.id, agent="pi", project=project, records_compactions=True),
     )

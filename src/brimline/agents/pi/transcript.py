@@ -16,12 +16,13 @@ from brimline.events import (
     Trimmed,
     Unmetered,
 )
+from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
 
 Events: TypeAlias = Sequence[AnyEvent]
 
-_entry = msgspec.json.Decoder(PiEntry)
-_tokens = msgspec.json.Decoder(PiTokens | None)
+_entry = JsonDecoder(PiEntry)
+_tokens = JsonDecoder(PiTokens | None)
 
 
 class Tree(msgspec.Struct, omit_defaults=True):
@@ -50,7 +51,7 @@ class Tree(msgspec.Struct, omit_defaults=True):
             return ()
         self.last = 0 if parent is None else self.nodes[parent]
         self.cut = parent in self.cuts
-        at = moment(entry.timestamp)
+        at = parse_time(entry.timestamp)
         back = Rewound(at=at, to=self.calls[self.last - 1] if self.last else None)
         return (back, Trimmed(at=at)) if self.cut else (back,)
 
@@ -107,7 +108,7 @@ class SessionParser:
         self._memory.session = entry.id
         return (
             SessionSeen(
-                at=moment(entry.timestamp),
+                at=parse_time(entry.timestamp),
                 session=entry.id,
                 agent="pi",
                 project=entry.cwd,
@@ -127,26 +128,19 @@ class SessionParser:
         memory.tree.keep(entry)
 
 
-def moment(timestamp: str | float | None) -> float | None:
-    """Return a time in seconds: entries have ISO texts, messages milliseconds."""
-    if timestamp is None or isinstance(timestamp, str):
-        return parse_time(timestamp)
-    return timestamp / 1000
-
-
 def _message(entry: PiEntry, memory: Memory) -> Events:
     message = entry.message
     if not isinstance(message, PiMessage) or message.role != "assistant":
         return ()
     if message.usage is None:
-        return (Unmetered(at=moment(entry.timestamp)),)
+        return (Unmetered(at=parse_time(entry.timestamp)),)
     if message.usage.blank:
         return ()
     place = f"{memory.session}#{entry.id or memory.entries}"
     usage = message.usage.usage()
     return (
         Call(
-            at=moment(entry.timestamp),
+            at=parse_time(entry.timestamp),
             id=message.call or place,
             usage=usage,
             model=message.model,
@@ -162,13 +156,13 @@ def _spent(entry: PiEntry, memory: Memory) -> Events:
     if tokens is None or tokens.blank:
         return ()
     model = entry.model or memory.model
-    at = moment(entry.timestamp)
+    at = parse_time(entry.timestamp)
     copied_id = f"{entry.id}@{at}" if entry.id else None  # the same in a fork's file
     return (Spent(at=at, usage=tokens.usage(), model=model, id=copied_id, cost=tokens.dollars),)
 
 
 def _compacted(entry: PiEntry, memory: Memory) -> Events:
-    done = Compacted(at=moment(entry.timestamp), before=entry.tokens_before)
+    done = Compacted(at=parse_time(entry.timestamp), before=entry.tokens_before)
     return (*_spent(entry, memory), done)
 
 
@@ -176,12 +170,12 @@ def _edited(entry: PiEntry, memory: Memory) -> Events:
     """Something was removed; before a retry it is the failed reply, which held nothing."""
     if entry.target_id is not None and entry.target_id == memory.failed:
         return ()
-    return (Trimmed(at=moment(entry.timestamp)),)
+    return (Trimmed(at=parse_time(entry.timestamp)),)
 
 
 def _titled(entry: PiEntry, memory: Memory) -> Events:
     title = entry.name or entry.title
-    return (SessionSeen(at=moment(entry.timestamp), title=title),) if title else ()
+    return (SessionSeen(at=parse_time(entry.timestamp), title=title),) if title else ()
 
 
 _HANDLERS: dict[str, Callable[[PiEntry, Memory], Events]] = {

@@ -16,7 +16,9 @@ from brimline.agents.telemetry import (
     get_count,
     get_text,
 )
+from brimline.errors import MalformedJson
 from brimline.events import MAIN, Call, Compacted, WindowReported
+from brimline.foreign_json import decode_json
 from brimline.usage import MAX_TOKENS, from_subset
 
 SERVICE = "qwen-code"  # also the name of its scope
@@ -53,8 +55,8 @@ class QwenTelemetry(TelemetryReader):
     def read_span(self, span: Span) -> Sequence[TelemetryEvent]:
         session, usage = (get_text(span.attributes, name) for name in ("session.id", CONTEXT_USAGE))
         try:
-            window = msgspec.json.decode(usage, type=ContextUsage).window_size_tokens
-        except msgspec.DecodeError:
+            window = decode_json(usage, ContextUsage).window_size_tokens
+        except MalformedJson:
             return ()
         if not session or not 0 < window <= MAX_TOKENS:
             return ()

@@ -8,7 +8,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from brimline.errors import BrimlineError
+from brimline.errors import BrimlineError, MalformedJson
+from brimline.foreign_json import decode_json
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.schemas import Problem
 from brimline.server.retry import is_transient
@@ -56,8 +57,8 @@ def json_response(value: object, status: int = 200) -> Response:
 async def read_body(request: Request, kind: type[BodyT]) -> BodyT:
     """Decode the body of a request; raises RequestRefused."""
     try:
-        return msgspec.json.decode(await request.body(), type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return decode_json(await request.body(), kind)
+    except MalformedJson as error:
         raise RequestRefused(422, str(error)) from error
 
 

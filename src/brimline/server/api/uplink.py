@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from brimline.errors import MalformedJson
+from brimline.foreign_json import JsonDecoder
 from brimline.inbox import PENDING_STATES, Message, before_handed_out, with_expiry
 from brimline.policy.signals import SignalKind
 from brimline.server.api.openapi import Endpoint
@@ -50,7 +52,7 @@ MAX_MESSAGES_BYTES = 1 << 20
 KINDS: dict[str, SignalKind] = {kind: kind for kind in get_args(SignalKind)}
 INVALID_ID = "the id of a session, agent or machine is empty or too long"
 
-_batches = msgspec.json.Decoder(UplinkBatch)
+_batches = JsonDecoder(UplinkBatch)
 
 
 class UplinkRoutes:
@@ -242,5 +244,5 @@ def _first_that_fit(messages: list[Message], now: float) -> list[Message]:
 def _decode(body: bytes) -> UplinkBatch:
     try:
         return _batches.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except MalformedJson as error:
         raise RequestRefused(422, str(error)) from error

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from brimline.errors import BrimlineError
+from brimline.errors import BrimlineError, MalformedJson
+from brimline.foreign_json import decode_json
 from brimline.http_client import REQUEST_TIMEOUT_S, HttpClient, HttpFailed
 from brimline.server.retry import RateLimitedLog, growing_pauses
 
@@ -75,8 +76,8 @@ class Collector:
     def _log_rejections(self, body: bytes) -> None:
         """Log that a collector took only a part: what it rejected must not be sent again."""
         try:
-            partial_success = msgspec.json.decode(body, type=_CollectorReply).partial_success
-        except msgspec.MsgspecError:  # empty, or protobuf
+            partial_success = decode_json(body, _CollectorReply).partial_success
+        except MalformedJson:  # empty, or protobuf
             return
         if partial_success is not None and partial_success.error_message:
             problem = HttpFailed(partial_success.error_message)

@@ -40,7 +40,6 @@ CLIENT_GAVE_UP_S = 3.0  # no client waits for an answer this long after its star
 
 MAX_SPAWNERS = 4_096  # sessions whose spawner is remembered; others are looked up again
 
-DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, BrimlineError)
 
 SUBAGENT_FILE_WAIT_S = 0.1  # a hook waits this long for its subagent's file
 
@@ -91,7 +90,7 @@ class HookDispatcher:
                 self.request_count -= 1
                 raise
             LOGGER.warning("cannot store a %s of %s: %s", request.kind, request.agent, error)
-        except DECODE_ERRORS:
+        except BrimlineError:
             pass
         except TimeoutError as error:
             LOGGER.warning("dropped a %s of %s: %s", request.kind, request.agent, error)
@@ -109,7 +108,7 @@ class HookDispatcher:
         """Mark as delivered what a receipt from the spool names; raises StoreFailed."""
         try:
             await self._monitor.mark_delivered(decode_receipt(request.body))
-        except DECODE_ERRORS as error:
+        except BrimlineError as error:
             if isinstance(error, StoreFailed) and is_transient(error):
                 raise
             self.malformed += 1

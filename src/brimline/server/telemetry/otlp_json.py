@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 
 from brimline.agents.telemetry import Attributes, ScopeTelemetry
+from brimline.errors import MalformedJson
+from brimline.foreign_json import JsonDecoder
 from brimline.server.api.schemas import Problem
 from brimline.server.telemetry.encoding import OtlpSignal, Rejected
 from brimline.server.telemetry.records import RecordReader
@@ -107,9 +109,9 @@ class ExportResult(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     partial_success: PartialSuccess | None = None
 
 
-_decoders: dict[OtlpSignal, msgspec.json.Decoder[Any]] = {
-    "logs": msgspec.json.Decoder(ExportLogs),
-    "traces": msgspec.json.Decoder(ExportTraces),
+_decoders: dict[OtlpSignal, JsonDecoder[Any]] = {
+    "logs": JsonDecoder(ExportLogs),
+    "traces": JsonDecoder(ExportTraces),
 }
 
 
@@ -117,8 +119,8 @@ def decode_request(signal: OtlpSignal, body: bytes) -> Sequence[ScopeTelemetry]:
     """Return the records in a request; raises ValueError."""
     try:
         return _reader.read(signal, _decoders[signal].decode(body))
-    except RecursionError as error:
-        raise ValueError("the JSON is nested too deeply") from error
+    except MalformedJson as error:
+        raise ValueError(error.reason) from error
 
 
 def _fields(attributes: list[_Attribute]) -> Attributes:

@@ -1,0 +1,114 @@
+"""JSON that other programs wrote: transcripts, settings, hooks, requests, replies of servers.
+
+Only this module decodes it, so that every way in which that fails is known in one place. What
+Brimline wrote itself, such as its state files, is decoded with msgspec directly.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Generic, TypeVar, overload
+
+import msgspec
+
+from brimline.errors import MalformedJson, UnexpectedJson
+
+T = TypeVar("T")
+
+# Bytes between records; a crash can leave NUL bytes at the end of a file.
+PADDING = b" \t\r\n\0"
+
+
+# Those of msgspec and UnicodeDecodeError are ValueErrors.
+FAILURES = (ValueError, RecursionError)
+
+
+def _describe(error: Exception) -> MalformedJson:
+    match error:
+        case msgspec.ValidationError():
+            return UnexpectedJson(str(error))
+        case UnicodeDecodeError():
+            return MalformedJson(f"not UTF-8: byte 0x{error.object[error.start]:02x} in a text")
+        case RecursionError():
+            return MalformedJson("nested too deeply")
+        case _:
+            return MalformedJson(str(error))
+
+
+class JsonDecoder(Generic[T]):
+    """Decodes JSON into one type; raises MalformedJson and nothing else."""
+
+    @overload
+    def __init__(self, kind: type[T]) -> None: ...
+    @overload
+    def __init__(self: "JsonDecoder[Any]", kind: Any) -> None: ...  # a union
+    def __init__(self, kind: Any) -> None:
+        self._decode = msgspec.json.Decoder(kind).decode
+
+    def decode(self, data: "bytes | memoryview | msgspec.Raw | str") -> T:
+        try:
+            return self._decode(data)
+        except FAILURES as error:
+            raise _describe(error) from error
+
+
+@overload
+def decode_json(data: "bytes | memoryview | msgspec.Raw | str", kind: type[T]) -> T: ...
+@overload
+def decode_json(data: "bytes | memoryview | msgspec.Raw | str", kind: Any) -> Any: ...
+def decode_json(data: "bytes | memoryview | msgspec.Raw | str", kind: Any) -> Any:
+    """Decode JSON once; raises MalformedJson."""
+    return JsonDecoder(kind).decode(data)
+
+
+def compact_json(data: bytes) -> bytes:
+    """Return JSON without blanks between its values; raises MalformedJson."""
+    try:
+        return msgspec.json.format(data, indent=-1)
+    except FAILURES as error:
+        raise _describe(error) from error
+
+
+@cache
+def _standard_library() -> "tuple[Callable[[str, int], tuple[Any, int]], Callable[..., str]]":
+    import json  # only for broken JSON: it takes time to import
+
+    return json.JSONDecoder().raw_decode, json.dumps
+
+
+def decode_lenient(data: bytes) -> Any:
+    """Decode JSON as Python does, which accepts NaN; raises MalformedJson."""
+    decode, _ = _standard_library()
+    try:
+        text = data.decode("utf-8").strip(" \t\r\n")
+        value, end = decode(text, 0)
+        if end < len(text):
+            raise ValueError("more than one JSON value")
+    except FAILURES as error:
+        raise _describe(error) from error
+    return value
+
+
+def recover_objects(line: bytes) -> list[bytes]:
+    """Return the JSON objects in a line that is not one.
+
+    They may be glued or padded, and have bad UTF-8, or half a character as an escape.
+    """
+    decode, encode = _standard_library()
+    text = line.strip(PADDING).decode("utf-8", "replace")
+    objects: list[bytes] = []
+    place = 0
+    while place < len(text):
+        try:
+            value, end = decode(text, place)
+            found = text[place:end]
+            if "\\ud" in found.lower():
+                found = encode(value, ensure_ascii=False)
+        except FAILURES:
+            return []
+        if not isinstance(value, dict):
+            return []
+        objects.append(found.encode("utf-8", "replace"))
+        place = end
+        while place < len(text) and text[place] in " \t\r\n\0":
+            place += 1
+    return objects
