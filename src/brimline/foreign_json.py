@@ -6,13 +6,14 @@ Brimline wrote itself, such as its state files, is decoded with msgspec directly
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 import msgspec
 
 from brimline.errors import MalformedJson, UnexpectedJson
 
 T = TypeVar("T")
+JsonData: TypeAlias = bytes | memoryview | msgspec.Raw | str
 
 # Bytes between records; a crash can leave NUL bytes at the end of a file.
 PADDING = b" \t\r\n\0"
@@ -44,18 +45,25 @@ class JsonDecoder(Generic[T]):
     def __init__(self, kind: Any) -> None:
         self._decode = msgspec.json.Decoder(kind).decode
 
-    def decode(self, data: "bytes | memoryview | msgspec.Raw | str") -> T:
+    def decode(self, data: JsonData) -> T:
         try:
             return self._decode(data)
         except FAILURES as error:
             raise _describe(error) from error
 
+    def decode_or_none(self, data: JsonData) -> T | None:
+        """Decode JSON; None if that fails."""
+        try:
+            return self.decode(data)
+        except MalformedJson:
+            return None
+
 
 @overload
-def decode_json(data: "bytes | memoryview | msgspec.Raw | str", kind: type[T]) -> T: ...
+def decode_json(data: JsonData, kind: type[T]) -> T: ...
 @overload
-def decode_json(data: "bytes | memoryview | msgspec.Raw | str", kind: Any) -> Any: ...
-def decode_json(data: "bytes | memoryview | msgspec.Raw | str", kind: Any) -> Any:
+def decode_json(data: JsonData, kind: Any) -> Any: ...
+def decode_json(data: JsonData, kind: Any) -> Any:
     """Decode JSON once; raises MalformedJson."""
     return JsonDecoder(kind).decode(data)
 

@@ -161,7 +161,7 @@ def damage_database(path: Path, chance: random.Random) -> None:
         for _ in range(chance.randint(1, 3)):
             table = chance.choice(("message", "part", "session"))
             columns = [row[1].decode() for row in database.execute(f"PRAGMA table_info({table})")]
-            column = "data" if "data" in columns else chance.choice(columns)
+            column = chance.choice([*columns, *["data"] * 20] if "data" in columns else columns)
             rows = database.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
             row, value = chance.choice(rows)
             changed = b"\n".join(chance.choice(DAMAGES)(_to_bytes(value), chance))
@@ -198,12 +198,12 @@ def write_damaged(home: Path, seed: int, number: int) -> tuple[Recording, Path]:
     return recording, path
 
 
-def run_command(*arguments: str) -> str:
-    """Run a command in this process and return its output; raises what the command raises."""
-    output = io.StringIO()
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
-        main(arguments)
-    return output.getvalue()
+def run_command(*arguments: str) -> tuple[int, str, str]:
+    """Run a command in this process; return its code, output and errors."""
+    output, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        code = main(arguments)
+    return code, output.getvalue(), errors.getvalue()
 
 
 class Fuzzer:
@@ -225,7 +225,9 @@ class Fuzzer:
             recording, path = write_damaged(home, self._seed, number)
             name = f"--seed {self._seed} --first {number} ({recording.agent} {recording.name})"
             for command in EACH:
-                self._measure(name, *command, str(path))
+                self._measure(
+                    name, *command, str(path), names=path.name if path.name.isascii() else ""
+                )
             self.files += 1
         name = f"--seed {self._seed} --first {numbers[0]} --files {len(numbers)}"
         for command in ALL:
@@ -236,17 +238,20 @@ class Fuzzer:
 
     def _healthy_rows(self) -> list[dict[str, Any]]:
         try:
-            rows = msgspec.json.decode(run_command("status", "--all", "--json"))
+            rows = msgspec.json.decode(run_command("status", "--all", "--json")[1])
         except Exception as error:  # noqa: BLE001 - any is a failure
             self.failures.append(f"status --json: {error!r}")
             return []
         healthy = (row for row in rows if _HEALTHY_ID.search(row["session_id"]))
         return [row | {"age_seconds": None} for row in healthy]
 
-    def _measure(self, name: str, *command: str, files: int = 1) -> None:
+    def _measure(self, name: str, *command: str, files: int = 1, names: str = "") -> None:
+        """Run a command; if it fails, its error has to name the file by `names`."""
         started = time.process_time()
         try:
-            run_command(*command)
+            code, _, errors = run_command(*command)
+            if code and names not in errors:
+                self.failures.append(f"{name}: {command[0]} does not name the file: {errors}")
         except Exception:  # noqa: BLE001 - any is a failure
             last_lines = "\n".join(traceback.format_exc().splitlines()[-7:])
             self.failures.append(f"{name}: {command[0]}:\n{last_lines}")

@@ -10,7 +10,6 @@ from typing import Literal, Protocol, TypeAlias, TypeVar, cast
 import msgspec
 
 from brimline.agents import get_agent
-from brimline.errors import MalformedJson
 from brimline.foreign_json import JsonDecoder, decode_json, recover_objects
 from brimline.transcripts.source import MALFORMED
 from brimline.usage import Usage
@@ -106,7 +105,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     @property
     def summary(self) -> str:
         """The command, or the first text among the arguments, on one line."""
-        values = decode_or_default(_object, self.arguments, {}).values()
+        values = (_object.decode_or_none(self.arguments) or {}).values()
         text = self.command or next((value for value in values if isinstance(value, str)), "")
         return " ".join(text.split())
 
@@ -400,17 +399,7 @@ _object = JsonDecoder(dict[str, object])
 
 def decode_arguments(data: msgspec.Raw | str) -> ToolArguments:
     """Decode a tool's arguments; empty ones if they are malformed."""
-    return decode_or_default(_arguments, data, ToolArguments())
-
-
-def decode_or_default(
-    decoder: "JsonDecoder[DecodedT]", data: msgspec.Raw | str, default: DecodedT
-) -> DecodedT:
-    """Decode JSON, or return the default if it is malformed."""
-    try:
-        return decoder.decode(data)
-    except MalformedJson:
-        return default
+    return _arguments.decode_or_none(data) or ToolArguments()
 
 
 def text_of(content: msgspec.Raw) -> str:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from brimline.errors import MalformedJson
-from brimline.foreign_json import decode_json
+from brimline.foreign_json import JsonDecoder
 
 EMPTY = msgspec.Raw(b"")
 
@@ -68,10 +67,8 @@ class ResultLine(msgspec.Struct, frozen=True):
 
 def line_type(line: bytes) -> str:
     """Return the kind of a line; empty if it is not of the format."""
-    try:
-        return decode_json(line, LineType).type
-    except MalformedJson:
-        return ""
+    decoded = JsonDecoder(LineType).decode_or_none(line)
+    return decoded.type if decoded else ""
 
 
 def pending_servers(servers: Sequence[McpServer]) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from brimline.errors import MalformedJson, NotRunning
-from brimline.foreign_json import decode_json
+from brimline.errors import NotRunning
+from brimline.foreign_json import JsonDecoder
 from brimline.server.peer_credentials import check_own_peer
 
 TIMEOUT_S = 10.0
@@ -28,10 +28,8 @@ class DaemonResponse(msgspec.Struct, frozen=True):
         """The error if the request was refused, else None."""
         if self.status < 400:
             return None
-        try:
-            return decode_json(self.body, _Problem).error
-        except MalformedJson:
-            return f"HTTP {self.status}"
+        problem = JsonDecoder(_Problem).decode_or_none(self.body)
+        return problem.error if problem else f"HTTP {self.status}"
 
 
 class _Problem(msgspec.Struct, frozen=True):

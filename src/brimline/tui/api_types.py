@@ -12,7 +12,7 @@ import msgspec
 
 from brimline.errors import MalformedJson
 from brimline.events import MAIN
-from brimline.foreign_json import decode_json
+from brimline.foreign_json import JsonDecoder, decode_json
 from brimline.inbox import Message
 from brimline.policy.levels import Fullness
 from brimline.server.api.session_change import apply_change
@@ -272,10 +272,5 @@ def decode_timeline(data: bytes, messages: bytes) -> Timeline:
 
 
 def _decode_each(items: Iterable[msgspec.Raw], kind: type[ItemT]) -> list[ItemT]:
-    decoded: list[ItemT] = []
-    for item in items:
-        try:
-            decoded.append(decode_json(item, kind))
-        except MalformedJson:
-            continue
-    return decoded
+    decoded = map(JsonDecoder(kind).decode_or_none, items)
+    return [item for item in decoded if item is not None]

@@ -8,7 +8,7 @@ import msgspec
 
 from brimline.bounded_reads import SHARED_READS
 from brimline.errors import BrimlineError, MalformedJson
-from brimline.foreign_json import JsonDecoder, decode_json
+from brimline.foreign_json import JsonDecoder
 from brimline.http_client import HttpClient, HttpFailed, HttpReply
 from brimline.network_settings import UplinkSettings
 from brimline.uplink.protocol import PATH, ServerProblem, UplinkBatch, UplinkReply
@@ -115,8 +115,4 @@ def read_reply(reply: HttpReply, machine: str) -> UplinkReply:
 
 
 def _is_problem(body: bytes) -> bool:
-    try:
-        decode_json(body, ServerProblem)
-    except MalformedJson:
-        return False
-    return True
+    return JsonDecoder(ServerProblem).decode_or_none(body) is not None

@@ -31,7 +31,6 @@ from brimline.agents.content import (
     ToolResult,
     UserText,
     count_images,
-    decode_or_default,
     joined_text,
     server_of,
     strings_in,
@@ -146,7 +145,7 @@ class _Attachment(msgspec.Struct, frozen=True, rename="camel"):
         tools: list[AddedText] = []
         for tool in self.tools:
             name, text = (
-                decode_or_default(_tool, tool, ToolDefinition()).name,
+                (_tool.decode_or_none(tool) or ToolDefinition()).name,
                 bytes(tool).decode("utf-8", "replace"),
             )
             tools.append(AddedText("tools", f"tool {name}", text, server=server_of(name)))
@@ -155,7 +154,7 @@ class _Attachment(msgspec.Struct, frozen=True, rename="camel"):
     def added(self, at: float | None) -> Iterator[AddedText]:
         """Yield what of it the model reads, without the words that the client puts around it."""
         if self.type == "instructions":  # since 2.1.325
-            for file in decode_or_default(_memory_files, self.files, []):
+            for file in _memory_files.decode_or_none(self.files) or []:
                 yield AddedText("memory", file.path, file.content, at)
             return
         by = ATTACHED_BY.get(self.type, "client")
@@ -325,7 +324,7 @@ class ClaudeContent:
             yield from TOOLS.read_call(block.name, block.id, block.input, at)
             return
         yield ToolCall(block.name, block.id, "todo", arguments=block.input, at=at)
-        task = decode_or_default(_task, block.input, _Task())
+        task = _task.decode_or_none(block.input) or _Task()
         if block.name == "TaskCreate":
             self._new_tasks[block.id] = task.subject or ""
         elif block.name == "TaskUpdate":

@@ -11,7 +11,6 @@ from brimline.agents.claude.transcript import TranscriptParser
 from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import (
-    MALFORMED,
     START,
     Cursor,
     Form,
@@ -68,10 +67,8 @@ class Claude:
         """By the first line with a mark; Qwen Code, Cursor and Amp write lines of this shape."""
         lookalike: Lookalike | None = None
         for line in head.split(b"\n"):
-            try:
-                match = _match(_head.decode(line))
-            except MALFORMED:
-                continue
+            first = _head.decode_or_none(line)
+            match = _match(first) if first else None
             if match is QWEN_STREAM or (match and not isinstance(match, Lookalike)):
                 return match
             lookalike = lookalike or match

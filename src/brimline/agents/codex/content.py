@@ -31,11 +31,9 @@ from brimline.agents.content import (
     ToolResult,
     UserText,
     decode_arguments,
-    decode_or_default,
     server_of,
     text_of,
 )
-from brimline.errors import MalformedJson
 from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
 
@@ -348,17 +346,17 @@ def _tool_call(item: _Item, at: float | None) -> Iterator[Piece]:
         tool = f"{item.namespace.removesuffix('__')}__{tool}"
     command, files, job = "", (), ""
     if tool == "update_plan":
-        plan = decode_or_default(_plan, arguments, _Plan())
+        plan = _plan.decode_or_none(arguments) or _Plan()
         yield TodoList(tuple(step.todo() for step in plan.plan))
         yield PlanText(plan.explanation or "")
         kind = "todo"
     elif tool in WAITS:
-        wait = decode_or_default(_wait, arguments, _Wait())
+        wait = _wait.decode_or_none(arguments) or _Wait()
         kind, job = "wait", str(wait.session_id or wait.cell_id)
     elif tool == "exec":
         kind = "command"
         commands = _SCRIPT_COMMAND.findall(item.input)
-        command = "; ".join(decode_or_default(_string, text, "") for text in commands)
+        command = "; ".join(_string.decode_or_none(text) or "" for text in commands)
         files = _patched_files(item.input)
     elif tool == "apply_patch":
         files = _patched_files(arguments)
@@ -404,9 +402,8 @@ def _unwrap(text: str) -> str:
     """A tool's output; in 2025 it was a text within a JSON text."""
     if not text.startswith('{"output"'):
         return text
-    try:
-        wrapped = _wrapped.decode(text)
-    except MalformedJson:
+    wrapped = _wrapped.decode_or_none(text)
+    if wrapped is None:
         return text
     return f"{bytes(wrapped.metadata).decode('utf-8', 'replace')}\nOutput:\n{wrapped.output}"
 

@@ -10,7 +10,7 @@ from brimline.agents.codex import paths
 from brimline.agents.codex.records import CodexLine
 from brimline.agents.codex.stream import CodexStreamParser
 from brimline.agents.codex.transcript import RolloutParser
-from brimline.errors import MalformedJson, UnreadableTranscript
+from brimline.errors import UnreadableTranscript
 from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import START, Cursor, Form, Reader, ReadMode, Record, Transcript
@@ -65,10 +65,8 @@ class Codex:
     def recognise(self, head: bytes) -> Form | None:
         """By the first complete line; a rollout's may be longer than the head."""
         for line in head.split(b"\n"):
-            try:
-                return _form(_head.decode(line))
-            except MalformedJson:
-                continue
+            if first := _head.decode_or_none(line):
+                return _form(first)
         is_cut = b"\n" not in head and b'"type":"session_meta","payload":{' in head[:256]
         return "transcript" if is_cut else None
 

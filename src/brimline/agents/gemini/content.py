@@ -23,7 +23,6 @@ from brimline.agents.content import (
     ToolNames,
     ToolResult,
     UserText,
-    decode_or_default,
     text_of,
 )
 from brimline.agents.gemini.records import GeminiMessage
@@ -73,7 +72,7 @@ class _Function(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        answer = decode_or_default(_output, self.response, _Output())
+        answer = _output.decode_or_none(self.response) or _Output()
         return answer.output or answer.error or ""
 
 

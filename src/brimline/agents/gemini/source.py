@@ -104,7 +104,8 @@ def _split_document(parser: ChatParser, data: bytes) -> Iterator[tuple[bytes, Ev
     calls = {event.id: event for event in events if isinstance(event, Call)}
     yield b"{}", tuple(event for event in events if not isinstance(event, Call))
     for message in messages:
-        call = calls.pop(_identified.decode(message).id, None)
+        identified = _identified.decode_or_none(message)
+        call = calls.pop(identified.id, None) if identified else None
         yield bytes(message), () if call is None else (call,)
 
 
@@ -121,10 +122,7 @@ def _is_document(file: BufferedReader) -> bool:
 
 
 def _is_init(line: bytes) -> bool:
-    try:
-        first = _head.decode(line)
-    except MALFORMED:
-        return False
+    first = _head.decode_or_none(line) or GeminiHead()
     return first.type == "init" and first.session_id is not None and first.model is not None
 
 

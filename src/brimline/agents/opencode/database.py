@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
 from brimline.agents.opencode.connection import ask
 from brimline.agents.opencode.conversation import StoredMessage, StoredPart
@@ -12,24 +12,24 @@ from brimline.agents.opencode.incremental import Row
 from brimline.agents.opencode.records import Part, Revert, SessionInfo, Times
 from brimline.errors import UnreadableTranscript
 from brimline.foreign_json import JsonDecoder
-from brimline.transcripts.source import MALFORMED
 
 PAGE = 500  # messages, or parts, per query
 
 BEGINNING = (-1, "")  # the place before the first message
 
-Page: TypeAlias = list[tuple[int, Row]]  # messages with the times of their creation
+# Where a message stands: the time of its creation and its id, as the database has them. Decoded,
+# damaged ones would sort elsewhere, and reading on from there would never end.
+Place: TypeAlias = tuple[object, ...]
+Page: TypeAlias = list[tuple[Place, Row]]
 
 OPTIONAL = ("parent_id", "directory", "title", "version", "revert", "time_created", "time_updated")
-
-T = TypeVar("T")
 
 _part = JsonDecoder(Part)
 _revert = JsonDecoder(Revert)
 
 MESSAGES = """
     SELECT id, time_created, time_updated, data FROM message
-    WHERE session_id = ? AND time_updated >= ? AND (time_created, id) > (?, ?)
+    WHERE session_id = ? AND time_updated >= ? AND (time_created, id) > (?, CAST(? AS TEXT))
     ORDER BY time_created, id LIMIT ?
 """
 
@@ -38,7 +38,8 @@ PARTS = """
     SELECT message.time_created, message.id, ifnull(part.id, ''), message.data, part.data
     FROM message LEFT JOIN part ON part.message_id = message.id
     WHERE message.session_id = ?
-        AND (message.time_created, message.id, ifnull(part.id, '')) > (?, ?, ?)
+        AND (message.time_created, message.id, ifnull(part.id, ''))
+            > (?, CAST(? AS TEXT), CAST(? AS TEXT))
     ORDER BY message.time_created, message.id, part.id LIMIT ?
 """
 
@@ -57,17 +58,16 @@ def sessions(path: str) -> list[SessionInfo]:
 
 def read_parts(path: str, session: str) -> Iterator[PartRow]:
     """Yield the parts of a session's messages, in order; raises UnreadableTranscript."""
-    place: tuple[object, ...] = (*BEGINNING, "")
+    place: Place = (*BEGINNING, "")
     while page := ask(path, lambda opened, at=place: _query_parts(opened, session, at)):
         for _, message, id, data, part in page:
             stored = StoredPart(_text(id), part) if isinstance(part, bytes) else None
             yield PartRow(_text(message) or "", _bytes(data), stored)
-        created, *ids = page[-1][:3]
-        place = (created, *map(_text, ids))
+        place = page[-1][:3]
 
 
 def _query_parts(
-    opened: sqlite3.Connection, session: str, place: tuple[object, ...]
+    opened: sqlite3.Connection, session: str, place: Place
 ) -> list[tuple[object, ...]]:
     return opened.execute(PARTS, (session, *place, PAGE)).fetchall()
 
@@ -93,7 +93,7 @@ class DatabaseHistory:
     def parts(self, message: str) -> list[Part]:
         select = "SELECT data FROM part WHERE message_id = ?"
         rows = ask(self._path, lambda opened: opened.execute(select, (message,)).fetchall())
-        return [part for (data,) in rows if (part := _decode_or_none(_part, data)) is not None]
+        return [part for (data,) in rows if (part := _part.decode_or_none(_bytes(data)))]
 
     def messages(self) -> Iterator[StoredMessage]:
         rows = read_parts(self._path, self._session)
@@ -109,15 +109,13 @@ class DatabaseHistory:
             yield from (row for _, row in page)
             if len(page) < PAGE:
                 return
-            place = page[-1][0], page[-1][1].id
+            place, _ = page[-1]
             page = ask(self._path, lambda opened, at=place: self._page(opened, since, at))
 
-    def _page(
-        self, opened: sqlite3.Connection, since: int, place: tuple[int, str] = BEGINNING
-    ) -> Page:
+    def _page(self, opened: sqlite3.Connection, since: int, place: Place = BEGINNING) -> Page:
         rows = opened.execute(MESSAGES, (self._session, since, *place, PAGE)).fetchall()
         return [
-            (_number(created), Row(_text(id) or "", _number(updated), _bytes(data)))
+            ((created, id), Row(_text(id) or "", _number(updated), _bytes(data)))
             for id, created, updated, data in rows
         ]
 
@@ -134,15 +132,8 @@ def _sessions(opened: sqlite3.Connection, where: str, *values: str) -> Iterator[
             title=_text(title),
             version=_text(version),
             time=Times(created=_float(created), updated=_float(updated)),
-            revert=_decode_or_none(_revert, revert),
+            revert=_revert.decode_or_none(_bytes(revert)),
         )
-
-
-def _decode_or_none(decoder: "JsonDecoder[T]", data: object) -> T | None:
-    try:
-        return decoder.decode(data) if isinstance(data, bytes) else None
-    except MALFORMED:
-        return None
 
 
 def _text(value: object) -> str | None:

@@ -59,11 +59,8 @@ class FolderHistory:
                     yield Row(entry.name.removesuffix(".json"), updated, data)
 
     def parts(self, message: str) -> list[Part]:
-        parts: list[Part] = []
-        for stored in self._stored_parts(message):
-            with suppress(*MALFORMED):
-                parts.append(_part.decode(stored.data))
-        return parts
+        decoded = (_part.decode_or_none(stored.data) for stored in self._stored_parts(message))
+        return [part for part in decoded if part is not None]
 
     def messages(self) -> Iterator[StoredMessage]:
         for row in self._rows(0):

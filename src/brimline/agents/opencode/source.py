@@ -20,7 +20,6 @@ from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.document import DocumentReader, read_whole
 from brimline.transcripts.lines import open_transcript
 from brimline.transcripts.source import (
-    MALFORMED,
     START,
     Cursor,
     Form,
@@ -111,10 +110,7 @@ def _may_have_own_tables(head: bytes) -> bool:
 
 
 def _is_line(line: bytes) -> bool:
-    try:
-        first = _head.decode(line)
-    except MALFORMED:
-        return False
+    first = _head.decode_or_none(line) or OpencodeHead()
     return first.type in STREAM_KINDS and (first.session or "").startswith("ses_")
 
 

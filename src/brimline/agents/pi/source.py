@@ -10,7 +10,6 @@ from brimline.agents.pi import paths
 from brimline.agents.pi.records import LINES
 from brimline.agents.pi.stream import PiStreamParser
 from brimline.agents.pi.transcript import SessionParser
-from brimline.errors import MalformedJson
 from brimline.events import MAIN
 from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.lines import JsonLines, open_transcript
@@ -84,12 +83,7 @@ class Pi:
 
 
 def _header_in(line: bytes) -> _Header | None:
-    if _kind(line) != "session":
-        return None
-    try:
-        return _header.decode(line)
-    except MalformedJson:
-        return None
+    return _header.decode_or_none(line) if _kind(line) == "session" else None
 
 
 def _form(rest: bytes) -> Form:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from brimline.errors import BrimlineError, MalformedJson
-from brimline.foreign_json import decode_json
+from brimline.errors import BrimlineError
+from brimline.foreign_json import JsonDecoder
 from brimline.http_client import REQUEST_TIMEOUT_S, HttpClient, HttpFailed
 from brimline.server.retry import RateLimitedLog, growing_pauses
 
@@ -75,10 +75,8 @@ class Collector:
 
     def _log_rejections(self, body: bytes) -> None:
         """Log that a collector took only a part: what it rejected must not be sent again."""
-        try:
-            partial_success = decode_json(body, _CollectorReply).partial_success
-        except MalformedJson:  # empty, or protobuf
-            return
+        reply = JsonDecoder(_CollectorReply).decode_or_none(body)  # it may be empty, or protobuf
+        partial_success = reply.partial_success if reply else None
         if partial_success is not None and partial_success.error_message:
             problem = HttpFailed(partial_success.error_message)
             self._log.warn(f"{self._name}: the collector rejected a part", problem)
