@@ -113,6 +113,36 @@ def test_csv_leaves_unknown_values_empty(month: User) -> None:
     assert float(rows[0]["cost"]) > 0
 
 
+# What a terminal interprets: ESC, BEL, DEL, CSI as one character, and marks that reorder text.
+CONTROLS = "\x1b\x07\x7f\x9b\u061c\u200e\u200f\u202a\u202e\u2066\u2069\U000e0001"
+
+
+@pytest.fixture
+def hostile(user: User) -> User:
+    """A user with a session whose model and folder have control characters."""
+    fields: dict[str, Any] = {"model": f"=evil{CONTROLS}\tm", "cwd": f"/srv/{CONTROLS}פרויקט"}
+    user.session("s1", user.call("m1", 9_000, **fields))
+    return user
+
+
+@pytest.mark.parametrize("by", ["model", "project"])
+def test_csv_and_json_write_no_control_characters(hostile: User, by: str) -> None:
+    for option in ("--csv", "--json"):
+        for completed in (hostile.on_terminal, hostile.run):
+            lines = completed("report", option, "--by", by).out.splitlines()
+            assert all(line.isprintable() for line in lines), lines
+
+
+def test_json_keeps_the_value_of_a_name_with_control_characters(hostile: User) -> None:
+    (line,) = hostile.run("report", "--json", "--by", "project").json["lines"]
+    assert line["key"] == f"/srv/{CONTROLS}פרויקט"
+
+
+def test_csv_has_no_formulas(hostile: User) -> None:
+    (row,) = csv.DictReader(io.StringIO(hostile.run("report", "--csv", "--by", "model").out))
+    assert row["model"].startswith("'=evil")
+
+
 def written(user: User, id: str, tokens: int, age: float, **fields: Any) -> dict[str, Any]:
     """A call that wrote all its tokens to the cache, and read none."""
     record = user.call(id, tokens, age, **fields)

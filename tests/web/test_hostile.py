@@ -114,6 +114,23 @@ def test_hostile_address_is_harmless(story: Story, screen: Screen) -> None:
     check_unharmed(screen)
 
 
+def test_text_is_shown_in_its_own_order(story: Story, screen: Screen) -> None:
+    """A name cannot reverse the text after it: U+202E shows "gpj.exe" as "exe.jpg"."""
+    seen = {"type": "SessionSeen", "version": "1\u202e2"}
+    story.report("s1", seen, call("c1", 120_000, model="a\u202eb"), project="/p/\u2067gpj.exe")
+    story.daemon.post("/v1/sessions/s1/messages", {"text": "one\u202etwo"})
+    screen.open("#/session/s1")
+    page = screen.page
+    shows_text(page, '[aria-labelledby="facts"]', "a\ufffdb", "1\ufffd2", "/p/\ufffdgpj.exe")
+    shows_text(page, ".messages", "one\ufffdtwo")
+    screen.go("#/")
+    story.report("s1", call("c2", 130_000, model="c\u202ed"))  # as a change of the open page
+    shows_text(page, ".row", "c\ufffdd")
+    assert (
+        screen.evaluate("/[\\u202a-\\u202e\\u2066-\\u2069]/.test(document.body.innerHTML)") is False
+    )
+
+
 def test_content_policy_stops_injected_script(story: Story, screen: Screen) -> None:
     """Shows that the checks above can fail."""
     screen.open()

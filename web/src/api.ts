@@ -26,6 +26,14 @@ export class RequestFailed extends Error {
   }
 }
 
+/** The characters that change the order in which the text after them is shown. */
+const ORDER_CONTROLS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Decode what the daemon sent. Others wrote the texts in it: each is shown in its own order. */
+export function decode(json: string): unknown {
+  return JSON.parse(json.replace(ORDER_CONTROLS, "\ufffd"));
+}
+
 async function request<T>(path: string, init: RequestInit = {}): Promise<T> {
   const answer = await fetch(path, { cache: "no-store", ...init }).catch(() => {
     throw new RequestFailed(0, "The daemon does not answer.", "Start it with `brimline serve`.");
@@ -33,11 +41,14 @@ async function request<T>(path: string, init: RequestInit = {}): Promise<T> {
   // The secret was replaced or the cookie expired: "/" then explains how to sign in.
   if (answer.status === 401) location.replace("/");
   if (!answer.ok) throw await failureOf(answer);
-  return (answer.status === 204 ? undefined : await answer.json()) as T;
+  return (answer.status === 204 ? undefined : decode(await answer.text())) as T;
 }
 
 async function failureOf(answer: Response): Promise<RequestFailed> {
-  const body: unknown = await answer.json().catch(() => null);
+  const body = await answer
+    .text()
+    .then(decode)
+    .catch(() => null);
   const text = textOf(body, "error") ?? `The daemon answered ${answer.status}.`;
   return new RequestFailed(answer.status, text, textOf(body, "hint"));
 }

@@ -87,10 +87,10 @@ export class SessionEventSource {
     stream.onopen = () => this.opened();
     stream.onerror = () => this.failed(stream);
     stream.addEventListener("session", (event: MessageEvent<string>) => {
-      this.buffer.put(JSON.parse(event.data) as SessionView);
+      this.buffer.put(api.decode(event.data) as SessionView);
     });
     stream.addEventListener("change", (event: MessageEvent<string>) => {
-      void this.buffer.applyChange(JSON.parse(event.data) as SessionChange);
+      void this.buffer.applyChange(api.decode(event.data) as SessionChange);
     });
   }
 

@@ -10,7 +10,14 @@ from typing import TextIO
 import msgspec
 
 from brimline.settings import Settings, cache_dir, state_dir
-from brimline.terminal.text import Cell, Column, draw_in_ascii, format_table, strip_control
+from brimline.terminal.text import (
+    Cell,
+    Column,
+    draw_in_ascii,
+    escape_control,
+    format_table,
+    strip_control,
+)
 from brimline.transcripts.source import Places
 
 
@@ -89,7 +96,7 @@ def uses_utf8(env: Mapping[str, str], out: TextIO) -> bool:
 
 
 def as_json(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+    return escape_control(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()) + "\n"
 
 
 def emit_json(value: object) -> None:

@@ -7,7 +7,7 @@ import msgspec
 
 from brimline.cli.context import Context, print_table
 from brimline.cli.fleet_server import decode_answer, get_from_server
-from brimline.terminal.text import Cell, Column, strip_control
+from brimline.terminal.text import Cell, Column, escape_control, strip_control
 
 DEFAULT_ENTRIES = 20
 MAX_ENTRIES = 1_000  # of one answer of the server
@@ -48,7 +48,7 @@ def show_audit(context: Context, options: argparse.Namespace) -> int:
     """Print the last entries, the newest first."""
     body = get_from_server(context, options, f"/v1/audit?limit={options.limit or DEFAULT_ENTRIES}")
     if options.json:
-        print(body.decode("utf-8", "replace"))
+        print(escape_control(body.decode("utf-8", "replace")))
         return 0
     entries = decode_answer(body, list[SentEntry])
     if entries:

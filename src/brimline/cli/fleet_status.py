@@ -9,7 +9,7 @@ import msgspec
 from brimline.cli.context import Context, print_table
 from brimline.cli.fleet_server import decode_answer, get_from_server
 from brimline.store.fleet import FleetGrouping
-from brimline.terminal.text import Cell, Column, count_of, strip_control
+from brimline.terminal.text import Cell, Column, count_of, escape_control, strip_control
 from brimline.usage import format_percent
 
 GROUPINGS: tuple[str, ...] = get_args(FleetGrouping)
@@ -60,7 +60,7 @@ def show_status(context: Context, options: argparse.Namespace) -> int:
     query = urlencode({"by": options.by or "team", "since": options.since or "1h"})
     body = get_from_server(context, options, f"/v1/fleet?{query}")
     if options.json:
-        print(body.decode("utf-8", "replace"))
+        print(escape_control(body.decode("utf-8", "replace")))
         return 0
     status = decode_answer(body, FleetStatus)
     groups = [(_name(group, status.by), group) for group in status.groups]

@@ -121,8 +121,16 @@ def _csv(report: Report, is_about_misses: bool) -> str:
     writer.writerow((report.by, *fields[1:]))
     for line in report.lines:
         for flat in _miss_records(line) if is_about_misses else [_record(line)]:
-            writer.writerow(["" if flat[name] is None else flat[name] for name in fields])
+            writer.writerow([_csv_value(flat[name]) for name in fields])
     return out.getvalue()
+
+
+def _csv_value(value: object) -> object:
+    """Return a value for a CSV cell, which a terminal or a spreadsheet shows as it is."""
+    if not isinstance(value, str):
+        return "" if value is None else value
+    # A spreadsheet would compute a text that begins like a formula.
+    return strip_control(f"'{value}" if value.startswith(("=", "+", "-", "@")) else value)
 
 
 def _record(line: ReportLine) -> dict[str, object]:

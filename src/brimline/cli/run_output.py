@@ -22,7 +22,7 @@ from brimline.monitor.rules import Rules
 from brimline.run.iteration import RunPlan
 from brimline.run.result import IterationResult
 from brimline.run.run_state import RunState
-from brimline.terminal.text import strip_control
+from brimline.terminal.text import escape_control, strip_control
 from brimline.tracker import Reading
 from brimline.usage import context_line
 
@@ -147,4 +147,5 @@ def _make_writer(context: Context, chosen: str) -> StreamWriter:
 def print_json(result: IterationResult) -> None:
     """Print a result as one line of JSON; the reader may have gone."""
     with contextlib.suppress(BrokenPipeError):
-        write_all(1, msgspec.json.encode(result) + b"\n")
+        text = escape_control(msgspec.json.encode(result).decode())
+        write_all(1, f"{text}\n".encode())

@@ -1,6 +1,7 @@
 """Text for a terminal: colours, bars, ages, and columns that fit."""
 
 import os
+import re
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +33,23 @@ def colourize(text: str, how: Shade, colour: bool) -> str:
 def strip_control(text: str) -> str:
     """Replace everything that a terminal would interpret."""
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def escape_control(json_text: str) -> str:
+    """Escape what a terminal would interpret in JSON; its values stay the same.
+
+    JSON itself requires that only of U+0000 to U+001F: not of U+009B, which is `ESC [`, and not of
+    U+202E, which reverses the text after it.
+    """
+    return re.sub(r"[^\n -~]", _escape, json_text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    if character.isprintable():
+        return character
+    units = character.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
 def cell_width(text: str) -> int:
