@@ -286,6 +286,14 @@ def test_link_sets_a_cookie_once_and_redirects_to_a_clean_address(daemon: Runnin
 
 
 @pytest.mark.slow
+def test_head_does_not_use_a_link_up(daemon: Running) -> None:
+    path = daemon.link.partition(f":{daemon.port}")[2]
+    code, headers, _ = request(daemon, path, method="HEAD")
+    assert (code, headers["set-cookie"]) == (303, None)
+    assert request(daemon, path)[1]["set-cookie"]
+
+
+@pytest.mark.slow
 def test_cookie_is_valid_after_a_restart(daemon: Running) -> None:
     _, headers, _ = request(daemon, daemon.link.partition(f":{daemon.port}")[2])
     cookie = headers["set-cookie"].partition(";")[0]

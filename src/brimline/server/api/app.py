@@ -180,6 +180,9 @@ def check_unix_only(request: Request, endpoint: Endpoint) -> None:
 async def _open_page(access: AccessControl, request: Request) -> Response:
     """Give a browser our cookie; one that has it already may use an old link."""
     headers = {"cache-control": "no-store", "referrer-policy": "no-referrer"}
+    # What previews or scans links asks by HEAD, which has no effect (RFC 9110, 9.2.1).
+    if request.method == "HEAD":
+        return RedirectResponse("/", 303, headers)
     if access.links.redeem(request.query_params.get("code", "")):
         headers["set-cookie"] = access.cookie()
     elif not access.has_cookie(request.headers.get("cookie", "").encode("latin-1")):
