@@ -122,8 +122,20 @@ def test_each_scope_opens_its_own_routes_only(fleet: Fleet, acme: str, scope: Ac
         if reply.status == 403:
             assert f"lacks the scope '{endpoint.needed_scope}'" in reply.json["error"]
             refused.add(named(endpoint))
-    expected = {named(each) for each in FLEET_ENDPOINTS if each.needed_scope != scope}
-    assert refused == expected
+    others = [each for each in FLEET_ENDPOINTS if each.needed_scope not in (scope, "any")]
+    assert refused == {named(each) for each in others}
+
+
+@pytest.mark.parametrize("scope", ALL_SCOPES)
+def test_token_of_any_scope_may_ask_whose_it_is(fleet: Fleet, scope: AccessScope) -> None:
+    reply = fleet.ask("GET", "/v1/identity", fleet.token("acme", scope, name=f"only {scope}"))
+    assert reply.json == {
+        "organisation": "acme",
+        "actor": f"only {scope}",
+        "scopes": [scope],
+        "can_sign_out": False,
+    }
+    assert fleet.ask("GET", "/v1/identity").status == 401
 
 
 def test_server_has_no_route_that_belongs_to_one_machine(fleet: Fleet, acme: str) -> None:

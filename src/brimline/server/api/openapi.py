@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from brimline._version import __version__
 from brimline.server.api.identity import AccessScope
 from brimline.server.api.schemas import Problem
+
+NeededScope: TypeAlias = AccessScope | Literal["any"]
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -17,7 +19,8 @@ class Endpoint(msgspec.Struct, frozen=True):
     With `needs_session` the handler gets the session's row, and an unknown session is a 404; with
     `may_be_missing` the handler decides about the 404. `unix_only` routes read a file of the user,
     type into a terminal or stop the daemon. `events` are the types of a stream's events by name.
-    `scope` is what a token needs on a fleet's server: by default `read` for GET, else `act`.
+    `scope` is what a token needs on a fleet's server: by default `read` for GET, else `act`;
+    `any` if every valid token may use it.
     """
 
     method: str
@@ -33,10 +36,10 @@ class Endpoint(msgspec.Struct, frozen=True):
     media: str = "application/json"
     query: tuple[str, ...] = ()
     events: Mapping[str, Any] = {}
-    scope: AccessScope | None = None
+    scope: NeededScope | None = None
 
     @property
-    def needed_scope(self) -> AccessScope:
+    def needed_scope(self) -> NeededScope:
         return self.scope or ("read" if self.method == "GET" else "act")
 
 
@@ -61,7 +64,8 @@ FLEET_SECURITY: SecuritySchemes = {
     "token": {
         "type": "http",
         "scheme": "bearer",
-        "description": "A token of `brimline token create`; `x-scope` is the scope that it needs.",
+        "description": "A token of `brimline token create`; `x-scope` is the scope that it needs, "
+        "`any` if each will do.",
     },
     "cookie": {
         "type": "apiKey",

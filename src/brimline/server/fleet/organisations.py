@@ -52,7 +52,8 @@ class Caller(msgspec.Struct, frozen=True):
 class ServerRoutes:
     endpoints = (
         Endpoint("GET", "/v1/daemon", "status", "Get the server's status.", DaemonStatus),
-        Endpoint("GET", "/v1/identity", "identity", "Get who this token or cookie is.", Caller),
+        Endpoint("GET", "/v1/identity", "identity", "Get who this token or cookie is.", Caller,
+                 scope="any"),
     )  # fmt: skip
 
     def __init__(self, status: Callable[[], DaemonStatus]) -> None:
@@ -199,7 +200,7 @@ class Organisations:
 def check_scope(request: Request, endpoint: Endpoint) -> None:
     """Refuse a request whose token or user lacks the scope of its endpoint."""
     identity, needed = find_identity(request.scope), endpoint.needed_scope
-    if identity is None or needed not in identity.scopes:
+    if identity is None or needed not in {*identity.scopes, "any"}:
         who = identity.actor if identity else "unknown"
         hint = f"Use a token with it: `brimline token create --scope {needed}`."
         raise RequestRefused(403, f"{who} lacks the scope {needed!r}", hint)
