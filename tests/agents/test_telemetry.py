@@ -25,6 +25,14 @@ CLAUDE: dict[str, Any] = {
     "output_tokens": 7,
     "query_source": "sdk",
 }
+COMPACTION_OF_CLAUDE: dict[str, Any] = {
+    "event.name": "compaction",
+    "session.id": "s1",
+    "event.timestamp": "t",
+    "trigger": "auto",
+    "success": "true",
+    "pre_tokens": "121681",
+}
 CODEX: dict[str, Any] = {
     "event.name": "codex.sse_event",
     "event.kind": "response.completed",
@@ -123,11 +131,9 @@ def test_call_outside_the_threads_only_costs_tokens() -> None:
 
 
 def test_compaction_of_claude_code_counts_if_it_succeeded() -> None:
-    fields = {"event.name": "compaction", "session.id": "s1", "event.timestamp": "t"}
-    fields |= {"trigger": "auto", "success": "true", "pre_tokens": "121681"}
     expected = Compacted(at=5.0, trigger="auto", before=121_681)
-    assert event_of("claude", fields) == expected
-    assert read("claude", fields | {"success": "false"}) == []
+    assert event_of("claude", COMPACTION_OF_CLAUDE) == expected
+    assert read("claude", COMPACTION_OF_CLAUDE | {"success": "false"}) == []
 
 
 def test_call_of_codex_has_its_counts_as_text() -> None:
@@ -146,17 +152,58 @@ def test_thoughts_of_gemini_are_output() -> None:
     ("agent", "fields"),
     [
         ("claude", CLAUDE | {"event.name": "tool_result"}),
-        ("claude", CLAUDE | {"session.id": ""}),
         ("codex", CODEX | {"event.kind": "response.created"}),
         ("codex", CODEX | {"event.name": "codex.api_request"}),
         ("codex", {name: CODEX[name] for name in CODEX if not name.endswith("token_count")}),
         ("qwen", QWEN | {"event.name": "qwen-code.api_request"}),
-        ("qwen", QWEN | {"session.id": ""}),
         ("gemini", GEMINI | {"event.name": "gemini_cli.api_request"}),
     ],
 )
 def test_other_records_are_no_calls(agent: str, fields: dict[str, Any]) -> None:
     assert read(agent, fields) == []
+
+
+def without(record: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name not in names}
+
+
+@pytest.mark.parametrize(
+    ("agent", "fields", "missing"),
+    [
+        ("claude", without(CLAUDE, "session.id"), "session.id"),
+        ("claude", without(CLAUDE, "request_id"), "event.timestamp"),
+        ("claude", COMPACTION_OF_CLAUDE | {"session.id": ""}, "session.id"),
+        ("claude", without(COMPACTION_OF_CLAUDE, "event.timestamp"), "event.timestamp"),
+        ("codex", without(CODEX, "conversation.id"), "conversation.id"),
+        ("codex", without(CODEX, "event.timestamp"), "event.timestamp"),
+        ("gemini", without(GEMINI, "session.id"), "session.id"),
+        ("gemini", without(GEMINI, "event.timestamp"), "event.timestamp"),
+        ("qwen", without(QWEN, "session.id"), "session.id"),
+        ("qwen", without(QWEN, "event.timestamp", "response_id"), "event.timestamp"),
+    ],
+)
+def test_call_that_cannot_be_identified_is_refused(
+    agent: str, fields: dict[str, Any], missing: str
+) -> None:
+    """It was dropped, and its sender got no answer about it."""
+    with pytest.raises(InvalidUsage, match=f"'{missing}' must be an? .*: it is missing"):
+        READERS[agent].read_log(LogRecord(fields))
+
+
+def test_call_of_claude_code_without_a_request_id_is_known_by_its_time_and_tokens() -> None:
+    """A gateway may leave the id out; the same record, sent again, is the same call."""
+    fields = without(CLAUDE, "request_id") | {"event.timestamp": "2026-11-17T08:28:21.830Z"}
+    others = (
+        {"event.timestamp": "2026-11-17T08:28:21.831Z"},
+        {"event.sequence": 7},
+        {"agent_id": "a2"},
+        {"input_tokens": 5},
+        {"output_tokens": 8},
+    )
+    records = [fields, fields, *(fields | each for each in others)]
+    ids = [READERS["claude"].read_log(LogRecord(each))[0].id for each in records]
+    assert ids[0] == ids[1]
+    assert len({*ids}) == 1 + len(others)
 
 
 @pytest.mark.parametrize("value", ["many", "", -1, 1.5, True, float("nan"), "9" * 5_000])

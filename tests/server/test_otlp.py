@@ -199,6 +199,24 @@ def test_rejected_log_records_are_counted_in_the_answer(receiver: Receiver) -> N
     assert receiver.calls() == [("req_1", 100_010)]
 
 
+@pytest.mark.parametrize("media", [JSON, PROTOBUF])
+def test_call_without_a_request_id_counts_once(receiver: Receiver, media: str) -> None:
+    fields = {name: value for name, value in API_REQUEST.items() if name != "request_id"}
+    exported = export_logs(fields, fields | {"output_tokens": 501})
+    body = json.dumps(exported).encode() if media == JSON else pack_logs(exported)
+    for _ in range(2):
+        assert receiver.send("/v1/logs", body, media) == (200, b"{}" if media == JSON else b"")
+    assert [sent for _, sent in receiver.calls()] == [100_010, 100_010]
+
+
+def test_call_without_a_session_is_rejected_with_the_reason(receiver: Receiver) -> None:
+    exported = export_logs(API_REQUEST | {"session.id": ""}, API_REQUEST)
+    partial = receiver.send_json("/v1/logs", exported)["partialSuccess"]
+    assert partial["rejectedLogRecords"] == 1
+    assert "'session.id' must be an id: it is missing" in partial["errorMessage"]
+    assert len(receiver.calls()) == 1
+
+
 def test_user_team_and_host_come_from_the_resource(receiver: Receiver) -> None:
     more = {"user.id": "hash", "user.email": "a@example.org"}
     owner = {**RESOURCE, "host.name": "laptop", "department": "core"}

@@ -2,8 +2,14 @@
 
 from collections.abc import Sequence
 
-from brimline.agents.telemetry import Attributes, Span, TelemetryEvent, TelemetryReader, get_text
-from brimline.errors import InvalidUsage
+from brimline.agents.telemetry import (
+    Attributes,
+    Span,
+    TelemetryEvent,
+    TelemetryReader,
+    get_id,
+    get_text,
+)
 from brimline.events import MAIN, Call
 from brimline.providers.opentelemetry import (
     ASKED_MODEL,
@@ -39,10 +45,8 @@ def read_call(span: Span, thread: str = MAIN) -> TelemetryEvent:
     Two spans of one call, by a framework and by a provider's SDK, have the same response id.
     """
     fields = span.attributes
-    session, id = get_text(fields, CONVERSATION), get_text(fields, RESPONSE_ID) or span.id
-    if not session or not id:
-        name = RESPONSE_ID if session else CONVERSATION
-        raise InvalidUsage(name, None, "the id of a conversation or a response")
+    session = get_id(fields, CONVERSATION)
+    id = get_text(fields, RESPONSE_ID) or span.id or get_id(fields, RESPONSE_ID)
     call = Call(
         at=span.at,
         id=id,

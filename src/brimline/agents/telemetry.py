@@ -14,7 +14,7 @@ from brimline.usage import MAX_TOKENS
 
 Attributes: TypeAlias = Mapping[str, str | int | float | bool]
 
-EVENT_NAME = "event.name"
+EVENT_NAME, EVENT_TIMESTAMP = "event.name", "event.timestamp"
 MAX_DIGITS = len(str(MAX_TOKENS))
 
 
@@ -59,8 +59,8 @@ class TelemetryEvent(msgspec.Struct, frozen=True):
 class TelemetryReader:
     """Reads the records of one agent's client; only figures and names are taken.
 
-    A record of another kind has no events. The record of a call raises InvalidUsage if its session
-    or a count is missing, or a count is no number.
+    A record of another kind has no events. The record of a call or a compaction raises InvalidUsage
+    if its session, what identifies it or a count is missing, or a count is no number.
     """
 
     reports_version = True  # whether the resource's `service.version` is the client's
@@ -82,6 +82,22 @@ class TelemetryReader:
 def get_text(fields: Attributes, *names: str) -> str:
     """Return the first of these attributes that is there as text, empty if none is."""
     return next((str(fields[name]) for name in names if fields.get(name)), "")
+
+
+def get_id(fields: Attributes, name: str) -> str:
+    """Return the attribute that identifies a session or a record; raises InvalidUsage."""
+    if id := get_text(fields, name):
+        return id
+    raise InvalidUsage(name, None, "an id")
+
+
+def get_time(record: LogRecord) -> str:
+    """Return the time that stands for the id of a record without one; raises InvalidUsage."""
+    if time := get_text(record.attributes, EVENT_TIMESTAMP):
+        return time
+    if record.at is None:
+        raise InvalidUsage(EVENT_TIMESTAMP, None, "a time")
+    return str(record.at)
 
 
 def get_count(fields: Attributes, name: str, default: int | None = None) -> int:

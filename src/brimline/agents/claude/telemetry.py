@@ -12,7 +12,9 @@ from brimline.agents.telemetry import (
     TelemetryEvent,
     TelemetryReader,
     get_count,
+    get_id,
     get_text,
+    get_time,
 )
 from brimline.events import MAIN, AnyEvent, Call, Compacted, Spent, Trigger, compaction_thread
 from brimline.usage import Usage
@@ -32,18 +34,28 @@ class ClaudeTelemetry(TelemetryReader):
 
     def read_log(self, record: LogRecord) -> Sequence[TelemetryEvent]:
         fields = record.attributes
-        session, id = get_text(fields, "session.id"), get_text(fields, "request_id")
-        if session and id and fields.get(EVENT_NAME) == API_REQUEST:
-            return [TelemetryEvent(id, session, _read_call(id, fields, record.at))]
-        if session and fields.get(EVENT_NAME) == COMPACTION and fields.get("success") == "true":
-            id = f"compaction {get_text(fields, 'event.timestamp')}"
-            return [TelemetryEvent(id, session, _read_compaction(fields, record.at))]
-        return ()
+        if fields.get(EVENT_NAME) == API_REQUEST:
+            usage = _usage(fields)
+            id = get_text(fields, "request_id") or _make_id(record, usage)
+            event: AnyEvent = _read_call(id, fields, record.at, usage)
+        elif fields.get(EVENT_NAME) == COMPACTION and fields.get("success") == "true":
+            id = f"compaction {get_time(record)}"
+            event = _read_compaction(fields, record.at)
+        else:
+            return ()
+        return [TelemetryEvent(id, get_id(fields, "session.id"), event)]
 
 
-def _read_call(id: str, fields: Attributes, at: float | None) -> AnyEvent:
+def _make_id(record: LogRecord, usage: Usage) -> str:
+    """Return an id for a call to a gateway or provider that sends no request id."""
+    marks = (get_text(record.attributes, name) for name in ("event.sequence", "agent_id"))
+    counts = usage.input, usage.cache_read, usage.cache_write, usage.output
+    return " ".join((get_time(record), *marks, *map(str, counts)))
+
+
+def _read_call(id: str, fields: Attributes, at: float | None, usage: Usage) -> AnyEvent:
     """A call of a thread; others, as for a title, only cost tokens."""
-    model, usage = get_text(fields, "model") or None, _usage(fields)
+    model = get_text(fields, "model") or None
     source = get_text(fields, "query_source")
     thread: str | None = None
     if source.startswith(MAIN_SOURCES):

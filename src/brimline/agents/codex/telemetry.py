@@ -8,7 +8,9 @@ from brimline.agents.telemetry import (
     TelemetryEvent,
     TelemetryReader,
     get_count,
+    get_id,
     get_text,
+    get_time,
 )
 from brimline.events import Call
 from brimline.usage import from_subset
@@ -30,9 +32,9 @@ class CodexTelemetry(TelemetryReader):
         """
         fields = record.attributes
         is_answer = fields.get(EVENT_NAME) == ANSWER_EVENT and fields.get("event.kind") == COMPLETED
-        session, id = get_text(fields, "conversation.id"), get_text(fields, "event.timestamp")
-        if not is_answer or INPUT not in fields or not session or not id:
+        if not is_answer or INPUT not in fields:
             return ()
+        session, id = get_id(fields, "conversation.id"), get_time(record)
         usage = from_subset(
             get_count(fields, INPUT),
             get_count(fields, "cached_token_count", 0),

@@ -9,7 +9,9 @@ from brimline.agents.telemetry import (
     TelemetryEvent,
     TelemetryReader,
     get_count,
+    get_id,
     get_text,
+    get_time,
 )
 from brimline.events import AnyEvent, Call, Compacted, Spent
 from brimline.usage import from_subset
@@ -29,14 +31,12 @@ class GeminiTelemetry(TelemetryReader):
     def read_log(self, record: LogRecord) -> Sequence[TelemetryEvent]:
         """A record has no id: its time in milliseconds stands for it."""
         fields = record.attributes
-        session, id = get_text(fields, "session.id"), get_text(fields, "event.timestamp")
-        if not session or not id:
+        if fields.get(EVENT_NAME) not in (API_RESPONSE, CHAT_COMPRESSION):
             return ()
+        session, id = get_id(fields, "session.id"), get_time(record)
         if fields.get(EVENT_NAME) == API_RESPONSE:
             return [TelemetryEvent(id, session, _read_call(id, fields, record.at))]
-        if fields.get(EVENT_NAME) == CHAT_COMPRESSION:
-            return read_compression(id, session, record)
-        return ()
+        return read_compression(id, session, record)
 
 
 def read_compression(id: str, session: str, record: LogRecord) -> Sequence[TelemetryEvent]:

@@ -14,7 +14,9 @@ from brimline.agents.telemetry import (
     TelemetryEvent,
     TelemetryReader,
     get_count,
+    get_id,
     get_text,
+    get_time,
 )
 from brimline.errors import MalformedJson
 from brimline.events import MAIN, Call, Compacted, WindowReported
@@ -39,18 +41,15 @@ class QwenTelemetry(TelemetryReader):
 
     def read_log(self, record: LogRecord) -> Sequence[TelemetryEvent]:
         fields = record.attributes
-        session, time = get_text(fields, "session.id"), get_text(fields, "event.timestamp")
-        if not session or not time:
+        if fields.get(EVENT_NAME) not in (API_RESPONSE, CHAT_COMPRESSION):
             return ()
+        session = get_id(fields, "session.id")
         if fields.get(EVENT_NAME) == API_RESPONSE:
-            id = get_text(fields, "response_id") or time
+            id = get_text(fields, "response_id") or get_time(record)
             return [TelemetryEvent(id, session, _read_call(id, record))]
-        if fields.get(EVENT_NAME) == CHAT_COMPRESSION:
-            # `tokens_after` is 0 in real records: it says nothing.
-            before = get_count(fields, "tokens_before")
-            event = Compacted(at=record.at, before=before)
-            return [TelemetryEvent(f"compression {time}", session, event)]
-        return ()
+        # `tokens_after` is 0 in real records: it says nothing.
+        event = Compacted(at=record.at, before=get_count(fields, "tokens_before"))
+        return [TelemetryEvent(f"compression {get_time(record)}", session, event)]
 
     def read_span(self, span: Span) -> Sequence[TelemetryEvent]:
         session, usage = (get_text(span.attributes, name) for name in ("session.id", CONTEXT_USAGE))
