@@ -33,7 +33,7 @@ class Message(msgspec.Struct, frozen=True):
     """A text for a session, as its agent gets it.
 
     A level's text belongs to a cycle, and is cancelled at its end.
-    `order` is its place in the queue. `handed_at` is when it was last handed to a hook.
+    `order` is its place in the queue. `handed_at` is the time of the hook that last got it.
     `blocks_stop`: it may keep a turn from ending, for which its sender has to ask.
     """
 

@@ -244,6 +244,45 @@ def test_message_is_requeued_when_its_hook_failed(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
+def test_message_of_a_hook_that_got_no_answer_is_not_marked_as_repeated(tmp_path: Path) -> None:
+    """Its client has spooled the hook; one of another hook may have been printed."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.call(110_000)
+        unanswered = agent.observation("prompt")
+        first = await agent.monitor.observe(unanswered)
+        agent.new_monitor()  # the daemon was killed
+        other = msgspec.structs.replace(unanswered, at=unanswered.at + 0.001)
+        await agent.monitor.requeue_unanswered(other)
+        assert (await agent.observe("prompt")).context is None
+        await agent.monitor.requeue_unanswered(unanswered)
+        again = await agent.monitor.observe(agent.observation("prompt"))
+        assert again.context == first.context
+        await agent.monitor.mark_delivered(again)
+        await agent.monitor.requeue_unanswered(unanswered)
+        assert (await agent.observe("prompt")).context is None
+
+    asyncio.run(go())
+
+
+def test_mark_stays_if_the_second_copy_was_not_printed(tmp_path: Path) -> None:
+    """The first copy may have been."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.call(110_000)
+        first = await agent.monitor.observe(agent.observation("prompt"))
+        agent.time += 60
+        second = agent.observation("prompt")
+        assert SENT_AGAIN in ((await agent.monitor.observe(second)).context or "")
+        await agent.monitor.requeue_unanswered(second)
+        third = await agent.observe("prompt")
+        assert third.context == f"{SENT_AGAIN}\n{first.context}"
+
+    asyncio.run(go())
+
+
 def test_unacknowledged_message_is_sent_again_and_marked_so(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 
 from brimline.agents.hook_adapter import RequestKind
 from brimline.hooks.client.autostart import LOG_NAME
+from brimline.inbox import DELIVERY_LEASE_S
+from brimline.monitor.hook_reply import SENT_AGAIN
 from reserved_port import ReservedPort
 
 from .running import Running
@@ -322,15 +325,19 @@ def test_invalid_utf8_and_endless_nesting_are_counted_without_a_traceback(
     assert "Traceback" not in stop_and_read_log(daemon)
 
 
-def test_message_of_a_hook_that_died_goes_to_the_next(daemon: Running) -> None:
+def test_message_of_a_hook_that_died_goes_to_the_next_and_is_marked_so(daemon: Running) -> None:
     daemon.hook(status_input(120_000), "statusline")
     prompt = json.dumps(hook_input("UserPromptSubmit")).encode()
     first = daemon.ask(prompt, passed_on=False)
     assert "60%" in first
+    now = time.time()
     daemon.until(
-        f"/v1/sessions/{SESSION}/messages", lambda messages: messages[0]["state"] == "queued"
+        f"/v1/sessions/{SESSION}/messages",
+        lambda messages: messages[0]["handed_at"] <= now - DELIVERY_LEASE_S,
     )
-    assert daemon.ask(prompt) == first
+    again = daemon.ask(prompt)
+    assert SENT_AGAIN in again  # it may have printed the message
+    assert again.replace(json.dumps(f"{SENT_AGAIN}\n")[1:-1], "") == first
     assert daemon.ask(prompt) == ""
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import socket
 import sqlite3
@@ -15,11 +16,12 @@ from typing import Any
 import pytest
 
 from brimline.agents.hook_adapter import HookRequest
+from brimline.inbox import DELIVERY_LEASE_S
 from brimline.monitor.hook_reply import SENT_AGAIN
 from brimline.server.hooks.hook_socket import ACK
 from brimline.testing.hook_frames import encode_request, parse_reply_parts
 from hooks.agent import TRIES, Agent, ClientResult, compile_client, compiled_client, python_client
-from hooks.daemon import Behaviour
+from hooks.daemon import Behaviour, client_pid
 from hooks.daemon import Daemon as Interposed
 
 from .running import MAX_WAIT_S, Running
@@ -70,13 +72,24 @@ def killed_after_the_print(daemon: Running) -> Behaviour:
     return behave
 
 
-def killed_before_the_print(daemon: Running) -> Behaviour:
-    """The daemon is killed after it handed the messages out; the client gets no reply."""
+def killed_before_the_print(
+    daemon: Running, is_daemon_killed: bool, is_client_killed: bool
+) -> Behaviour:
+    """The daemon or the client is killed after the messages were handed out; nothing is printed.
+
+    The client is stopped meanwhile: else it might give up first. One that did has disconnected.
+    """
 
     def behave(connection: socket.socket, request: HookRequest) -> bool:
-        to_daemon, _ = reply_of(daemon, request)
-        daemon.kill()
-        to_daemon.close()
+        os.kill(client_pid(request), signal.SIGSTOP)
+        if not select.select([connection], [], [], 0)[0]:
+            to_daemon, _ = reply_of(daemon, request)
+            if is_client_killed:
+                os.kill(client_pid(request), signal.SIGKILL)
+            if is_daemon_killed:
+                daemon.kill()
+            to_daemon.close()
+        os.kill(client_pid(request), signal.SIGCONT)
         return False
 
     return behave
@@ -116,15 +129,40 @@ def test_printed_message_is_not_repeated_after_a_kill(daemon: Running, agent: Ag
     assert daemon.get("/v1/daemon")["malformed"] == 0
 
 
-def test_unprinted_message_is_repeated_once_and_marked_so(daemon: Running, agent: Agent) -> None:
+def test_unprinted_message_is_sent_at_once_and_not_marked_as_repeated(
+    daemon: Running, agent: Agent
+) -> None:
+    """The client got no reply, and so has spooled its hook."""
     queue_messages(daemon)
-    with Interposed(agent.socket, killed_before_the_print(daemon)):
-        result = agent.run(PROMPT)
-    assert (result.code, result.stdout) == (0, b"")
-    with closing(sqlite3.connect(daemon.state / "brimline.db")) as database:
-        database.execute("UPDATE messages SET handed_at = handed_at - 60")  # the lease is over
-        database.commit()
+    with Interposed(agent.socket, killed_before_the_print(daemon, True, False)):
+        for _ in range(TRIES):
+            result = agent.run(PROMPT)
+            assert (result.code, result.stdout) == (0, b"")
+            if daemon.process is None:
+                break
     daemon.start()
+    assert message_states(daemon) == {"queued"}
+    text = context_of(daemon.ask(PROMPT))
+    assert SENT_AGAIN not in text
+    assert all(text.count(each) == 1 for each in TEXTS)
+    assert daemon.ask(PROMPT) == ""
+
+
+@pytest.mark.parametrize("is_daemon_killed", [True, False])
+def test_message_of_a_killed_client_is_repeated_once_and_marked_so(
+    daemon: Running, agent: Agent, is_daemon_killed: bool
+) -> None:
+    """It may have printed it: it has left neither an acknowledgement nor anything in the spool."""
+    queue_messages(daemon)
+    with Interposed(agent.socket, killed_before_the_print(daemon, is_daemon_killed, True)):
+        assert any(agent.run(PROMPT).code == -signal.SIGKILL for _ in range(TRIES))
+    if is_daemon_killed:
+        with closing(sqlite3.connect(daemon.state / "brimline.db")) as database:
+            database.execute("UPDATE messages SET handed_at = handed_at - 60")  # the lease is over
+            database.commit()
+        daemon.start()
+    lease_over = time.time() - DELIVERY_LEASE_S
+    daemon.until(MESSAGES, lambda messages: all(m["handed_at"] <= lease_over for m in messages))
     assert message_states(daemon) == {"handed"}
     again = context_of(daemon.ask(PROMPT))
     assert again.count(SENT_AGAIN) == len(TEXTS)

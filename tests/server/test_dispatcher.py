@@ -40,7 +40,12 @@ def make_dispatcher(
     observe: Callable[[Observation], Awaitable[Reply]], now: float = 0.0, max_spawners: int = 100
 ) -> HookDispatcher:
     """Make a dispatcher whose monitor is the given function."""
-    return dispatcher_of(SimpleNamespace(observe=observe, now=lambda: now), max_spawners)
+
+    async def requeue(observation: Observation) -> None:
+        """There are no messages."""
+
+    monitor = SimpleNamespace(observe=observe, requeue_unanswered=requeue, now=lambda: now)
+    return dispatcher_of(monitor, max_spawners)
 
 
 def dispatcher_of(monitor: object, max_spawners: int = 100) -> HookDispatcher:

@@ -56,7 +56,7 @@ class HookReplies:
             reply = await self._handoff_reply(session)
         taken = utf16_length(reply.context + SEPARATOR) if reply.context else 0
         messages = await self.hand_out(
-            session, moment, observation.thread, MAX_CONTEXT_CHARS - taken
+            session, moment, observation.thread, MAX_CONTEXT_CHARS - taken, observation.at
         )
         if not messages:
             return reply
@@ -80,9 +80,11 @@ class HookReplies:
         moment: Moment,
         thread: str = MAIN,
         room: int = MAX_CONTEXT_CHARS,
+        hook_at: float | None = None,
     ) -> list[Message] | None:
         """Mark the messages that are due as handed out, and return those that no one else got.
 
+        `hook_at` is the time of the hook that gets them, by which they are found if it got none.
         Returns None if another monitor has changed the session.
         """
         state = session.state
@@ -93,9 +95,10 @@ class HookReplies:
         due = deliverable(undelivered, moment, now, state.compacting, thread)
         if moment == "stop":
             due = [message for message in due if self._may_block_stop(message, session)]
-        texts = [_marked_if_repeated(self.refresh_message(session, m)) for m in due]
+        texts = [_marked_if_repeated(m, self.refresh_message(session, m).text) for m in due]
         batch = take_that_fit(texts, room)
-        marks = [MarkMessage(m.id, "handed", (m.state,), now, m.handed_at, m.text) for m in batch]
+        at = now if hook_at is None else hook_at
+        marks = [MarkMessage(m.id, "handed", (m.state,), at, m.handed_at, m.text) for m in batch]
         won = await session.write(self._store, marks) if marks else []
         if won is None:
             return None
@@ -121,8 +124,12 @@ class HookReplies:
         return msgspec.structs.replace(message, text=writer.level_text())
 
 
-def _marked_if_repeated(message: Message) -> Message:
-    """Add a note to a message that was handed out before without an acknowledgement."""
-    text = message.text.removeprefix(f"{SENT_AGAIN}\n")  # stored when it was handed out before
-    is_repeated = message.state == "handed"
-    return msgspec.structs.replace(message, text=f"{SENT_AGAIN}\n{text}" if is_repeated else text)
+def _marked_if_repeated(message: Message, text: str) -> Message:
+    """Return a message with a text, and a note if an earlier copy may have reached the agent.
+
+    The stored text has the note if the copy before the last one may have.
+    """
+    note = f"{SENT_AGAIN}\n"
+    is_repeated = message.state == "handed" or message.text.startswith(note)
+    text = text.removeprefix(note)
+    return msgspec.structs.replace(message, text=note + text if is_repeated else text)

@@ -9,6 +9,7 @@ from brimline.forecast import CallsLeft
 from brimline.handoff import Document
 from brimline.inbox import (
     BRIMLINE,
+    DELIVERY_LEASE_S,
     MESSAGE_LIFETIME_S,
     PENDING_STATES,
     Message,
@@ -19,7 +20,7 @@ from brimline.inbox import (
 from brimline.monitor.clear_handover import record_continuation
 from brimline.monitor.environment import MonitorEnvironment
 from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
-from brimline.monitor.hook_reply import HookReplies
+from brimline.monitor.hook_reply import MOMENTS, HookReplies
 from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState, calls_left_of
@@ -259,6 +260,30 @@ class Monitor:
         """Queue the messages of a reply again that did not reach the agent."""
         now = self._clock()
         marks = [MarkMessage(id, "queued", ("handed",), now) for id in reply.message_ids]
+        if marks:
+            await self._store.write(marks)
+
+    async def requeue_unanswered(self, observation: Observation) -> None:
+        """Queue the messages again that were handed to a hook, because its client has spooled it.
+
+        A client spools a hook only if it got no whole answer, and so has printed nothing.
+        """
+        if observation.kind not in MOMENTS:
+            return
+        pending, now = await self._store.pending_messages(observation.session), self._clock()
+        times = observation.at, observation.at - DELIVERY_LEASE_S
+        handed = [message for message in pending if message.handed_at in times]
+        marks = [MarkMessage(m.id, "queued", ("handed",), now, m.handed_at) for m in handed]
+        if marks:
+            await self._store.write(marks)
+
+    async def end_lease(self, reply: Reply, hook_at: float) -> None:
+        """Let the next hook get the messages of a reply again, marked as sent again.
+
+        They were handed to the hook of that time. Its client has gone, and may have printed them.
+        """
+        at = hook_at - DELIVERY_LEASE_S
+        marks = [MarkMessage(id, "handed", ("handed",), at, hook_at) for id in reply.message_ids]
         if marks:
             await self._store.write(marks)
 

@@ -27,11 +27,15 @@ LOGGER = logging.getLogger("brimline.server")
 
 
 class Answer(NamedTuple):
-    """What goes to the hook's standard output; with `wants_ack`, its delivery is acknowledged."""
+    """What goes to the hook's standard output; with `wants_ack`, its delivery is acknowledged.
+
+    `hook_at` is the time of the hook.
+    """
 
     text: bytes
     reply: Reply = EMPTY_REPLY
     wants_ack: bool = False
+    hook_at: float = 0.0
 
 
 NO_ANSWER = Answer(b"")
@@ -99,8 +103,11 @@ class HookDispatcher:
         self.malformed += 1
         return NO_ANSWER
 
-    async def acknowledge(self, answer: Answer, passed_on: bool) -> None:
-        """Record whether the client passed the answer on; raises StoreFailed."""
+    async def acknowledge(self, answer: Answer, passed_on: bool | None) -> None:
+        """Record whether the client passed the answer on, None if unknown; raises StoreFailed."""
+        if passed_on is None:
+            await self._monitor.end_lease(answer.reply, answer.hook_at)
+            return
         record = self._monitor.mark_delivered if passed_on else self._monitor.requeue
         await record(answer.reply)
 
@@ -127,13 +134,16 @@ class HookDispatcher:
         await self._parents.refresh(observation.project)
         placed_observation = self._with_context(observation, request)
         reply = await self._monitor.observe(placed_observation)
+        if late:
+            await self._monitor.requeue_unanswered(placed_observation)
         if self._clearing.has_requests:
             await self._clearing.observe(placed_observation)
         if reply in (EMPTY_REPLY, DUPLICATE):
             return NO_ANSWER
         wants_ack = bool(reply.message_ids) or reply.handoff_id is not None
         hooks = get_agent(request.agent).hooks
-        return Answer(hooks.encode_reply(observation.hook_event, reply), reply, wants_ack)
+        text = hooks.encode_reply(observation.hook_event, reply)
+        return Answer(text, reply, wants_ack, observation.at)
 
     async def _handle_status_line(self, request: HookRequest, late: bool) -> Answer:
         observation, report = get_agent(request.agent).status_line(request, request.at, late)

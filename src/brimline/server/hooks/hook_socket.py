@@ -157,12 +157,14 @@ class HookSocket:
         except InvalidFrame as error:
             self._log.warn(f"cannot answer a {request.kind} of {request.agent}", error)
             reply = b""
-        acknowledged = bool(reply) and await self._send(reply, answer.wants_ack, reader, writer)
-        if not (acknowledged and wants_receipt):
+        is_printed: bool | None = False
+        if reply and not reader.at_eof():  # else the client has given up
+            is_printed = await self._send(reply, answer.wants_ack, reader, writer)
+        if not (is_printed and wants_receipt):
             writer.close()
         if answer.wants_ack:
-            await record_delivery(self._dispatcher, answer, acknowledged, self._log)
-        if acknowledged and wants_receipt:
+            await record_delivery(self._dispatcher, answer, is_printed, self._log)
+        if is_printed and wants_receipt:
             writer.write(ACK)
 
     async def _send(
@@ -171,15 +173,18 @@ class HookSocket:
         wants_ack: bool,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-    ) -> bool:
-        """Send a reply; return whether the client acknowledged it, if that is wanted."""
+    ) -> bool | None:
+        """Send a reply; return True if the client acknowledged that it printed it.
+
+        None if that is unknown: a client that was killed may have printed it.
+        """
         try:
             async with asyncio.timeout(self._client_wait_s):
                 writer.write(reply)
                 await writer.drain()
-                return wants_ack and await reader.read(READ_BYTES) == ACK
+                return (wants_ack and await reader.read(READ_BYTES) == ACK) or None
         except (OSError, TimeoutError):
-            return False
+            return None
 
 
 def _has_given_up(request: HookRequest, connection: socket.socket) -> bool:
@@ -198,7 +203,7 @@ def _has_given_up(request: HookRequest, connection: socket.socket) -> bool:
 
 
 async def record_delivery(
-    dispatcher: HookDispatcher, answer: Answer, acknowledged: bool, log: RateLimitedLog
+    dispatcher: HookDispatcher, answer: Answer, acknowledged: bool | None, log: RateLimitedLog
 ) -> None:
     """Store whether a client passed an answer on, as soon as the store can.
 
