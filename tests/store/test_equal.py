@@ -34,6 +34,7 @@ from brimline.store.base import (
     PutThread,
     QueueMessage,
     RecordSignal,
+    SetReceive,
     Store,
     UseHandoff,
     Write,
@@ -73,6 +74,7 @@ SESSIONS = st.builds(
     ended_at=maybe(TIMES),
     problem=maybe(TEXTS),
     machine=maybe(NAMES),
+    receive=maybe(TEXTS),
 )
 THREADS = st.builds(
     ThreadRow,
@@ -157,6 +159,7 @@ WRITES: st.SearchStrategy[Write] = st.one_of(
     st.builds(EventKeys, KEYS, TIMES),
     st.builds(ExpectRevision, NAMES, SMALL),
     st.builds(ClaimSession, NAMES, NAMES),
+    st.builds(SetReceive, NAMES, TEXTS),
     st.builds(PutCursor, NAMES, SMALL),
     st.builds(ForgetSessions, st.sampled_from([0.5, 2.0])),
 )

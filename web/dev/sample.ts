@@ -126,6 +126,7 @@ export function sample(at: number, now: number): SessionView {
       user: null,
       team: null,
       machine: null,
+      receive: null,
     },
     threads: [
       main,

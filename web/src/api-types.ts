@@ -54,6 +54,12 @@ export interface components {
             sent_bytes: number;
             /** @default 0 */
             received: number;
+            /** @default off */
+            receive: string;
+            /** @default 0 */
+            refused: number;
+            /** @default null */
+            refusal: string | null;
         };
         Problem: {
             error: string;
@@ -186,6 +192,8 @@ export interface components {
             team: string | null;
             /** @default null */
             machine: string | null;
+            /** @default null */
+            receive: string | null;
         };
         ThreadView: {
             session: string;
@@ -477,6 +485,7 @@ export interface components {
             user?: string | null;
             team?: string | null;
             machine?: string | null;
+            receive?: string | null;
         };
         ThreadViewChange: {
             session?: string;

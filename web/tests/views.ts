@@ -64,6 +64,7 @@ export function view(
       user: null,
       team: null,
       machine: null,
+      receive: null,
       ...session,
     },
     threads,

@@ -140,6 +140,16 @@ class ClaimSession(msgspec.Struct, frozen=True):
     machine: str
 
 
+class SetReceive(msgspec.Struct, frozen=True):
+    """Store for all sessions that a machine reports what it accepts from the server.
+
+    Has no effect if all have it.
+    """
+
+    machine: str
+    receive: str
+
+
 class ForgetSessions(msgspec.Struct, frozen=True):
     """Delete every session that was last seen before a time, with all that belongs to it."""
 
@@ -162,6 +172,7 @@ Write: TypeAlias = (
     | PutCursor
     | ExpectRevision
     | ClaimSession
+    | SetReceive
     | ForgetSessions
 )
 

@@ -23,6 +23,7 @@ from brimline.store.base import (
     PutThread,
     QueueMessage,
     RecordSignal,
+    SetReceive,
     UseHandoff,
     Write,
     apply_in_order,
@@ -180,6 +181,9 @@ class MemoryStore:
                 return is_expected and self._advance_revision(session)
             case ClaimSession(session, machine):
                 return self._claim(session, machine)
+            case SetReceive(machine, receive):
+                rows = [row for row in self._sessions.values() if row.machine == machine]
+                return sum(self._put_session(replace(row, receive=receive)) for row in rows) > 0
             case ForgetSessions(before):
                 return self._forget(before)
 

@@ -23,7 +23,7 @@ class SessionRow(msgspec.Struct, frozen=True):
     why its figures may be missing; it is empty if there is none. `manager_id` is the
     id that an orchestrator has for it. On a fleet's server, `machine` is the installation whose
     daemon reports it, None if its client's telemetry does; `user` and `team` are those of that
-    machine or of the telemetry.
+    machine or of the telemetry. `receive` is what the machine accepts from the server.
     """
 
     id: str
@@ -44,6 +44,7 @@ class SessionRow(msgspec.Struct, frozen=True):
     user: str | None = None
     team: str | None = None
     machine: str | None = None
+    receive: str | None = None
 
     @property
     def has_ended(self) -> bool:

@@ -23,6 +23,7 @@ from brimline.store.base import (
     PutThread,
     QueueMessage,
     RecordSignal,
+    SetReceive,
     UseHandoff,
     Write,
 )
@@ -274,6 +275,8 @@ def _row_operation(number: int, write: Write) -> Operation | None:
     match write:
         case PutSession(row):
             return sql.PUT_SESSION, (*sql.SESSIONS.values(row), number)
+        case SetReceive(machine, receive):
+            return sql.SET_RECEIVE, (machine, receive, number)
         case PutThread(row):
             return sql.PUT_THREAD, (*sql.THREADS.values(row), number)
         case PutCompaction(row):
@@ -296,8 +299,8 @@ def _table_order(operation: Operation) -> int:
         sql.PUT_SESSION, sql.PUT_THREAD, sql.PUT_COMPACTION, sql.INSERT_SIGNAL, sql.PUT_HANDOFF,
         sql.PUT_CURSOR,
     )  # fmt: skip
-    statement = sql.PUT_HANDOFF if operation[0] is sql.USE_HANDOFF else operation[0]
-    return tables.index(statement)
+    same_table = {sql.USE_HANDOFF: sql.PUT_HANDOFF, sql.SET_RECEIVE: sql.PUT_SESSION}
+    return tables.index(same_table.get(operation[0], operation[0]))
 
 
 def _message_operations(number: int, write: Write, has_effect: bool) -> list[Operation]:

@@ -326,8 +326,10 @@ _SECOND: Step = (
     ),
 )
 
+_THIRD: Step = (f"ALTER TABLE sessions ADD COLUMN receive {_TEXT}",)
+
 # Each step migrates to the next version; version 0 is an empty database.
-MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND)
+MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND, _THIRD)
 
 
 # The oldest version whose Brimline works with the newest schema: during an upgrade replicas of both

@@ -172,6 +172,11 @@ CLAIM_SESSION = (
 
 SET_MACHINE = "UPDATE sessions SET machine = $3 WHERE organisation = $1 AND id = $2"
 
+# Returns a row for each session of the machine that had another value.
+SET_RECEIVE = """UPDATE sessions SET receive = $3
+WHERE organisation = $1 AND machine = $2 AND receive IS DISTINCT FROM $3
+RETURNING $4::int AS number, id AS session"""
+
 OLD_SESSIONS = "SELECT id FROM sessions WHERE organisation = $1 AND seen_at < $2"
 
 # What belongs to forgotten sessions, but calls.

@@ -20,6 +20,7 @@ from brimline.store.base import (
     PutThread,
     QueueMessage,
     RecordSignal,
+    SetReceive,
     UseHandoff,
     Write,
     apply_in_order,
@@ -88,6 +89,8 @@ class WriteApplier:
                 return self._execute(sql.EXPECT_REVISION, (session, revision))
             case ClaimSession(session, machine):
                 return self._claim(session, machine)
+            case SetReceive():
+                return self._set_receive(write)
             case ForgetSessions(before):
                 return self._forget(before)
 
@@ -146,6 +149,14 @@ class WriteApplier:
             self._connection.execute(statement, (session,))
         self._connection.execute(sql.SET_MACHINE, (machine, session))
         return self._note_change(session)
+
+    def _set_receive(self, write: SetReceive) -> bool:
+        values = (write.machine, write.receive)
+        rows = self._connection.execute(sql.SESSIONS_WITH_OTHER_RECEIVE, values).fetchall()
+        for (id,) in rows:
+            self._connection.execute(sql.SET_RECEIVE, (write.receive, id))
+            self._note_change(id)
+        return bool(rows)
 
     def _forget(self, before: float) -> bool:
         old = self._connection.execute(sql.OLD_SESSIONS, (before,)).fetchall()

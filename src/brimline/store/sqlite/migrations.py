@@ -286,10 +286,12 @@ _TWELFTH: Step = (
     "ALTER TABLE threads ADD COLUMN calls_left INTEGER",
 )
 
+_THIRTEENTH: Step = ("ALTER TABLE sessions ADD COLUMN receive TEXT",)
+
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (
     _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH,
-    _ELEVENTH, _TWELFTH,
+    _ELEVENTH, _TWELFTH, _THIRTEENTH,
 )  # fmt: skip
 
 

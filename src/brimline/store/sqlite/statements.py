@@ -115,6 +115,9 @@ CLAIM_SESSION = (
 
 SET_MACHINE = "UPDATE sessions SET machine = ? WHERE id = ?"
 
+SESSIONS_WITH_OTHER_RECEIVE = "SELECT id FROM sessions WHERE machine = ? AND receive IS NOT ?"
+SET_RECEIVE = "UPDATE sessions SET receive = ? WHERE id = ?"
+
 # Forget the sessions that were last seen before a time: what belongs to them goes first.
 FORGET_SESSIONS = (
     *(table.forget for table in SESSION_TABLES),

@@ -13,6 +13,7 @@ from brimline.store.base import (
     PutSession,
     PutThread,
     RecordSignal,
+    SetReceive,
     Store,
     UseHandoff,
 )
@@ -43,11 +44,28 @@ async def new_store_is_empty(store: Store) -> None:
 async def session_is_stored_with_all_fields(store: Store) -> None:
     """Every field of a session is stored, any text unchanged."""
     fields = ("h", "/p", "m", "1.0", TEXT, "/t", "other", 99.5, "next", 98.5, TEXT, "sm-1")
-    fields = (*fields, "ada", "tools", "m-1")
+    fields = (*fields, "ada", "tools", "m-1", "all")
     row = SessionRow(TEXT, "codex", 1.25, *fields)
     assert await store.write([PutSession(row)]) == [True]
     assert await store.session(TEXT) == row
     assert await store.sessions() == [row]
+
+
+@check
+async def sessions_of_a_machine_get_what_it_accepts(store: Store) -> None:
+    """Those of other machines do not, and each that changes is among the changes."""
+    machines = {"a": "m1", "b": "m1", "c": "m2", "d": None}
+    await store.write(
+        [PutSession(SessionRow(id, "claude", 1.0, machine=each)) for id, each in machines.items()]
+    )
+    await store.write([PutSession(SessionRow("b", "claude", 1.0, receive="all"))])
+    (mark, _) = (await store.changes())[-1]
+    assert await store.write([SetReceive("m1", "all"), SetReceive("m3", "all")]) == [True, False]
+    receive = {row.id: row.receive for row in await store.sessions()}
+    assert receive == {"a": "all", "b": "all", "c": None, "d": None}
+    assert [id for _, id in await store.changes(mark)] == ["a"]
+    assert await store.write([SetReceive("m1", "all"), SetReceive("m1", "off")]) == [False, True]
+    assert sorted(id for _, id in await store.changes(mark)) == ["a", "b"]
 
 
 @check
