@@ -334,6 +334,13 @@ def test_database_that_is_not_postgresql_is_refused_without_its_password(
     assert "secret" not in str(raised.value)
 
 
+def test_unknown_value_of_uplink_receive_is_refused(tmp_path: Path) -> None:
+    there = Workspace(tmp_path)
+    there.user('[uplink]\nreceive = "messages"\n')
+    with pytest.raises(InvalidSettings, match=r"uplink\.receive"):
+        there.load()
+
+
 @pytest.mark.parametrize("url", ["https://fleet", "http://localhost:9/base", "http://[::1]:9"])
 def test_uplink_url_is_encrypted_or_on_this_machine(tmp_path: Path, url: str) -> None:
     assert Workspace(tmp_path).load(env={"BRIMLINE_UPLINK_URL": url}).uplink.url == url

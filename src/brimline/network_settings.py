@@ -9,6 +9,7 @@ import msgspec
 from brimline.loopback import is_loopback
 
 ProjectNames: TypeAlias = Literal["name", "hash"]
+Receive: TypeAlias = Literal["off", "handoffs", "all"]
 SettingProblem: TypeAlias = tuple[str, str]  # the field, such as `uplink.url`, and what is wrong
 
 
@@ -18,6 +19,7 @@ class UplinkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `token` is its token of scope ingest, or `token_file` a file with it. `user` is by default the
     name of the account, and not sent if empty. A project is sent as the last part of its path or,
     with `projects = "hash"`, as a hash of the path; a session's title only with `titles`.
+    `receive` is what the server may send to agents here: nothing, handoffs, or messages too.
     """
 
     url: str | None = None
@@ -27,6 +29,7 @@ class UplinkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     user: str | None = None
     projects: ProjectNames = "name"
     titles: bool = False
+    receive: Receive = "off"
 
 
 class TelemetrySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,6 +59,12 @@ class FleetSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     proxy_scopes: tuple[Literal["read", "act"], ...] = ("read", "act")
     requests_per_minute: int = 12_000
     bytes_per_minute: int = 256 << 20
+
+
+def describe_receive(receive: Receive) -> str:
+    """Return what agents get from the server, in words."""
+    accepted = {"off": "nothing", "handoffs": "handoffs", "all": "messages and handoffs"}
+    return f'receives {accepted[receive]} (uplink.receive = "{receive}")'
 
 
 def uplink_problems(uplink: UplinkSettings) -> Iterator[SettingProblem]:

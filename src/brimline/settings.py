@@ -73,11 +73,12 @@ class StopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `last_level` lets the message of the last level do it too, in interactive sessions. `headless`
     lets messages do it in headless runs such as `claude -p`: the run takes another turn, and its
-    result is the answer to the message.
+    result is the answer to the message. `from_servers` lets messages of a fleet's server do it.
     """
 
     last_level: bool = False
     headless: bool = False
+    from_servers: bool = False
 
 
 class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -35,6 +35,7 @@ class RecordingCollector:
         self.received: list[Received] = []
         self.attempts: list[int] = []
         self.waiting = 0
+        self.reply = reply
         self.gate = threading.Event()
         self.gate.set()
         left = list(statuses)
@@ -59,9 +60,9 @@ class RecordingCollector:
                 self.send_response(status)
                 self.send_header("Location", "/elsewhere")
                 self.send_header("Retry-After", "0")
-                self.send_header("Content-Length", str(len(reply)))
+                self.send_header("Content-Length", str(len(collector.reply)))
                 self.end_headers()
-                self.wfile.write(reply)
+                self.wfile.write(collector.reply)
 
             def log_message(self, format: str, *args: object) -> None:
                 """Say nothing."""

@@ -91,6 +91,17 @@ def test_each_agent_is_listed_with_its_file_change_and_result(user: User) -> Non
     assert not any("Codex" in line for line in lines)
 
 
+def test_what_the_uplink_receives_is_shown_by_the_users_own_settings(user: User) -> None:
+    assert "The uplink" not in user.run()[1]
+    config = user.home / ".config/brimline/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('[uplink]\nurl = "https://fleet.example.com"\n')
+    Path(".brimline.toml").write_text('[uplink]\nreceive = "all"\n')
+    for options in ({}, {"dry_run": True}):
+        assert 'The uplink receives nothing (uplink.receive = "off").' in user.run(**options)[1]
+    assert "The uplink" not in user.run(remove=True)[1]
+
+
 def test_tested_versions_are_named_and_a_newer_client_is_warned_about_once(
     user: User, capsys: pytest.CaptureFixture[str]
 ) -> None:

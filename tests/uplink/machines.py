@@ -72,10 +72,12 @@ class Machine:
         self.sender = FakeSender(UplinkRoutes(server, lambda: self.now))
         self.restart()
 
-    def restart(self, url: str = URL, settings: UplinkSettings | None = None) -> None:
+    def restart(
+        self, url: str = URL, settings: UplinkSettings | None = None, receive: str = "all"
+    ) -> None:
         """Forget what is in memory only."""
         outbox = Outbox(self.store, settings or UplinkSettings(), url)
-        about = UplinkBatch(self.name, host="host", user="ada", team="web")
+        about = UplinkBatch(self.name, "host", user="ada", team="web", receive=receive)
         self.uplink = Uplink(url, about, self.store, outbox, self.sender, lambda: self.now,
                              first_pause_s=0.02)  # fmt: skip
 

@@ -11,13 +11,11 @@ import pytest
 from msgspec.structs import replace
 
 from brimline.inbox import (
-    BRIMLINE,
     DELIVERY_LEASE_S,
-    MAX_CONTEXT_CHARS,
     PENDING_STATES,
     Message,
 )
-from brimline.server.api.uplink import DOCUMENT_LIFETIME_S, UplinkRoutes
+from brimline.server.api.uplink import UplinkRoutes
 from brimline.store.base import (
     ClaimSession,
     MarkMessage,
@@ -33,9 +31,9 @@ from brimline.store.memory import MemoryStore
 from brimline.store.rows import HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.uplink.exchange import POLL_INTERVAL_S
 from brimline.uplink.outbox import RECENT_S, TELEMETRY_HOLD_S
-from brimline.uplink.protocol import UplinkBatch, UplinkMessage, UplinkReply, UplinkSession
+from brimline.uplink.protocol import DOCUMENT_LIFETIME_S, UplinkBatch, UplinkSession
 from brimline.uplink.sender import UplinkFailed
-from brimline.uplink.server_messages import message_writes
+from brimline.uplink.server_messages import MAX_BODY_CHARS
 
 from .machines import Machine, call_row, use_machine
 
@@ -52,7 +50,7 @@ def test_session_at_the_server_equals_that_of_the_machine(path: Path) -> None:
         await machine.store.write([RecordSignal(signal)])
         await machine.uplink.exchange()
         row = SessionRow("s", "claude", machine.now, "host", "shop", user="ada", team="web",
-                         machine="m1")  # fmt: skip
+                         machine="m1", receive="all")  # fmt: skip
         assert await machine.server.sessions() == [row]
         assert await machine.server.threads() == await machine.store.threads()
         assert await machine.server.calls("s") == await machine.store.calls("s")
@@ -270,18 +268,24 @@ def test_reply_fits_into_what_a_machine_reads(path: Path) -> None:
     """JSON writes a control character in 6 bytes; a reply that is cut off would come for ever."""
 
     async def use(machine: Machine) -> None:
-        await machine.call(1)
+        sessions = ["a", "b", "c"]
+        for session in sessions:
+            await machine.call(1, session=session)
         await machine.uplink.exchange()
-        text, sender = "\x01" * MAX_CONTEXT_CHARS, "b" * 50_000  # a token's name has no limit
-        sent = [Message(f"m{n}", "s", text, machine.now, sender=sender) for n in range(60)]
-        document = HandoffRow("d", "s", machine.now, "d.md", "00", "\x01" * (256 << 10), "a", 0, 1)
+        text, sender = "\x01" * MAX_BODY_CHARS, "b" * 50_000  # a token's name has no limit
+        sent = [
+            Message(f"{session}{n}", session, text, machine.now, sender=sender)
+            for session in sessions
+            for n in range(20)
+        ]
+        document = HandoffRow("d", "a", machine.now, "d.md", "00", '"' * (256 << 10), "a", 0, 1)
         await machine.server.write([*map(QueueMessage, sent), PutHandoff(document)])
         for number in range(2, 12):
-            await machine.call(number)
+            await machine.call(number, session="a")
             await machine.uplink.exchange()
-        received = await machine.store.messages("s")
+        received = await machine.store.messages()
         assert [each.id for each in received] == [f"fleet-{each.id}" for each in sent]
-        assert len(await machine.store.handoffs("s")) == 1
+        assert len(await machine.store.handoffs("a")) == 1
 
     use_machine(path, use)
 
@@ -294,8 +298,9 @@ def test_message_of_the_server_is_queued_once_and_its_delivery_reported(path: Pa
         machine.now += POLL_INTERVAL_S
         await machine.uplink.exchange()
         (queued,) = await machine.store.pending_messages("s")
-        assert (queued.id, queued.sender, queued.expires) == ("fleet-hello", "boss",
-                                                               machine.now + 70)  # fmt: skip
+        assert (queued.id, queued.sender) == ("fleet-hello", "boss via localhost")
+        assert queued.text == "[message from boss via localhost] hello"
+        assert queued.expires == machine.now + 70
         assert await machine.server_states() == {"hello": "handed"}
         machine.now += 60  # the lease is over, but the machine holds it
         await machine.uplink.exchange()
@@ -406,7 +411,8 @@ def test_message_follows_a_session_that_moves_to_another_machine(path: Path) -> 
         await machine.call(2)
         await machine.uplink.exchange()
         await machine.uplink.exchange()  # the message has changed the session
-        taken_over = UplinkBatch("m2", sessions=[UplinkSession("s", "claude", machine.now)])
+        session = UplinkSession("s", "claude", machine.now)
+        taken_over = UplinkBatch("m2", sessions=[session], receive="all")
         machine.now += 31
         reply = await machine.sender.routes.take(taken_over)
         assert [each.id for each in reply.messages] == ["hello"]
@@ -427,17 +433,6 @@ def test_levels_of_the_server_are_not_sent_to_a_machine(path: Path) -> None:
         await machine.call(1)
         await machine.uplink.exchange()
         assert await machine.local_states() == {}
-
-    use_machine(path, use)
-
-
-def test_message_that_no_client_takes_or_that_poses_as_brimline_is_not_trusted(path: Path) -> None:
-    async def use(machine: Machine) -> None:
-        long = UplinkMessage("long", "s", "x" * (MAX_CONTEXT_CHARS + 1), "boss")
-        posing = UplinkMessage("posing", "s", "text", BRIMLINE)
-        await machine.store.write(message_writes(UplinkReply([long, posing]), machine.now))
-        (queued,) = await machine.store.messages()
-        assert (queued.id, queued.sender, queued.expires) == ("fleet-posing", "user", None)
 
     use_machine(path, use)
 
@@ -463,8 +458,9 @@ def test_document_of_the_server_is_stored_once_and_its_use_reported(path: Path) 
         await machine.call(3)
         await machine.uplink.exchange()
         (stored,) = await machine.store.handoffs("s")
-        assert (stored.id, stored.path, stored.text) == ("fleet-d", "plan.md", "Go on")
-        assert (stored.author, stored.cycle, stored.calls) == ("boss", 0, 3)
+        assert (stored.id, stored.text) == ("fleet-d", "Go on")
+        assert stored.path == "received from localhost: plan.md"
+        assert (stored.author, stored.cycle, stored.calls) == ("boss via localhost", 0, 3)
         machine.restart()
         machine.now += 1
         for number in (4, 5):

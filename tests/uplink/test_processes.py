@@ -25,11 +25,13 @@ EVENTS, SESSIONS = 2_000, 4
 class LinkedDaemon(Running):
     """A daemon whose user has set an uplink."""
 
-    def __init__(self, folder: Path, url: str, token: str) -> None:
+    def __init__(self, folder: Path, url: str, token: str, receive: str = "all") -> None:
         super().__init__(folder)
         settings = self.home / ".config" / "brimline" / "config.toml"
         settings.parent.mkdir(parents=True)
-        settings.write_text(f'[uplink]\nurl = "{url}"\ntoken = "{token}"\nteam = "web"\n')
+        settings.write_text(
+            f'[uplink]\nurl = "{url}"\ntoken = "{token}"\nteam = "web"\nreceive = "{receive}"\n'
+        )
 
     def prompt(self, session: str) -> str:
         """Send a prompt's hook; return what the agent gets."""
@@ -149,7 +151,7 @@ def test_message_of_the_server_reaches_its_agent_and_no_other(
         replies = daemons[1].prompt("agent-1")
         assert "Please stop" not in daemons[0].prompt("agent-0")
         time.sleep(0.2)
-    assert "message from test" in replies
+    assert "[message from test via 127.0.0.1] Please stop" in replies
     daemons[1].show_status("agent-1", 30_000)
     (message,) = fleet.until(
         "/v1/sessions/agent-1/messages", lambda reply: reply[0]["state"] == "delivered"
@@ -173,7 +175,8 @@ def test_document_of_the_server_is_injected_after_a_compaction(
     ):
         reply = daemon.hook({"session_id": session, "hook_event_name": name, **more})
     assert "Continue with the tests" in reply
-    assert "Written by test" in reply
+    assert "Written by test via 127.0.0.1" in reply
+    assert "Received from 127.0.0.1: handoff.md" in reply
     fleet.until(
         f"/v1/sessions/{session}/handoff", lambda reply: reply["handoffs"][0]["used_at"] is not None
     )

@@ -16,10 +16,11 @@ from brimline.cli.client_versions import find_version, take_warnings
 from brimline.cli.context import Context, emit_json, print_problems
 from brimline.cli.setup_diff import Shown, apply_change, change_lines, describe_change
 from brimline.errors import InvalidSettings
+from brimline.network_settings import describe_receive
 from brimline.server.port_file import read_port
 from brimline.server.secret import derive_token, read_secret
 from brimline.server.sockets import HOST
-from brimline.settings import PROJECT_FILE, user_file
+from brimline.settings import PROJECT_FILE, load, user_file
 from brimline.setup import parent
 from brimline.setup.install import SetupOptions
 from brimline.setup.installed import find_installed, remove_unused_launcher
@@ -152,6 +153,10 @@ def _print(context: Context, options: argparse.Namespace, changes: list[Shown]) 
         print("\n".join(change_lines(context, one)), end="\n\n")
     if not changes:
         print(GONE)
+    # Those of the daemon: a project's file does not apply to it.
+    uplink = load(context.places.env, context.places.home, Path("/")).uplink
+    if uplink.url is not None and not options.remove:
+        print(f"The uplink {describe_receive(uplink.receive)}.")
     if options.dry_run:
         print(DRY)
     elif options.remove:

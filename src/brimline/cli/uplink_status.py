@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from brimline.cli.doctor_checks import RESTART, Check, DaemonReport
-from brimline.network_settings import UplinkSettings
+from brimline.network_settings import UplinkSettings, describe_receive
 from brimline.terminal.text import count_of, format_age
 
 KEPT = "Nothing is lost: the daemon sends it when the server takes it."
@@ -12,6 +12,14 @@ KEPT = "Nothing is lost: the daemon sends it when the server takes it."
 
 def describe_uplink(uplink: dict[str, Any]) -> str:
     """Return the state of an uplink in a line, without the server's address."""
+    # A daemon of an earlier version reports nothing about it, and receives all.
+    parts = [_describe_reports(uplink), describe_receive(uplink.get("receive", "all"))]
+    if uplink.get("refused"):
+        parts.append(f"{uplink['refused']:,} refused, the last: {uplink['refusal']}")
+    return "; ".join(parts)
+
+
+def _describe_reports(uplink: dict[str, Any]) -> str:
     lag = f"{count_of(uplink['behind'], 'session')} behind for {format_age(uplink['lag_s'])}"
     if problem := uplink["problem"]:
         return f"{problem}; {lag}" if uplink["behind"] else problem

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import stat
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +13,8 @@ from brimline.errors import InvalidHandoff
 from brimline.transcripts.source import to_text
 
 MAX_DOCUMENT_BYTES = 256 << 10
+CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # no tab, no line break
+RECEIVED_FROM = "received from"
 
 # Do not follow a link, and do not block on a pipe.
 OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -68,10 +71,23 @@ def read_document(path: str | Path, *, owner: int | None = None) -> Document:
 def receive_document(text: str, name: str, at: float) -> Document:
     """Return a document that was received as text; raises InvalidHandoff."""
     _check_text(text, name)
+    if (match := CONTROL_CHARACTER.search(text)) is not None:
+        reason = f"control character U+{ord(match[0]):04X} at position {match.start()}"
+        raise InvalidHandoff(name, reason, ENCODING_HINT)
     document = Document.of(text, name, at)
     if document.size > MAX_DOCUMENT_BYTES:
         raise InvalidHandoff(name, f"too large: {document.size:,} bytes", SIZE_HINT)
     return document
+
+
+def received_from(server: str, name: str) -> str:
+    """Return what a document from a server has as its path: where it came from, and its name."""
+    return f"{RECEIVED_FROM} {server}: {name or 'handoff.md'}"
+
+
+def describe_origin(path: str) -> str:
+    """Return where a document is from, in words; the path of a file is absolute."""
+    return path if path.startswith(RECEIVED_FROM) else f"read from {path}"
 
 
 def _open(path: str | Path, shown: str) -> int:

@@ -155,7 +155,9 @@ class Daemon:
         hooks.open()
         delivery = tmux.message_delivery(monitor)
         encoded = SessionCache(store, views)
-        self._uplink = create_uplink(self._settings.uplink, opened, store, self.state)
+        self._uplink = create_uplink(
+            self._settings.uplink, self._settings.stop, opened, store, self.state
+        )
         output = TelemetryOutput(self._settings.telemetry, opened)
         sessions = SessionRoutes(store, monitor, views, encoded, tmux.clearer, delivery.wake)
         application = self._application(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from brimline._version import __version__
 from brimline.network_settings import UplinkSettings
+from brimline.settings import StopSettings
 from brimline.store.base import Store
 from brimline.store.sqlite import SqliteStore
 from brimline.uplink.exchange import Uplink
@@ -19,7 +20,7 @@ LOGGER = logging.getLogger("brimline.uplink")
 
 
 def create_uplink(
-    settings: UplinkSettings, opened: Store, store: Store, state: Path
+    settings: UplinkSettings, stop: StopSettings, opened: Store, store: Store, state: Path
 ) -> Uplink | None:
     """Return the uplink, None if none is set; `store` is how the daemon writes to `opened`."""
     if settings.url is None:
@@ -33,10 +34,12 @@ def create_uplink(
         version=__version__,
         user=_user_name(settings),
         team=settings.team,
+        receive=settings.receive,
     )
     url = settings.url.rstrip("/")
     outbox = Outbox(opened, settings, url)
-    return Uplink(url, about, store, outbox, UplinkSender(settings, url))
+    sender = UplinkSender(settings, url)
+    return Uplink(url, about, store, outbox, sender, may_block_stop=stop.from_servers)
 
 
 def _user_name(settings: UplinkSettings) -> str | None:

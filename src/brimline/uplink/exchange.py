@@ -6,15 +6,15 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from brimline.events import MAIN
 from brimline.store.base import Store
 from brimline.uplink.outbox import Outbox, SessionPart
 from brimline.uplink.protocol import UplinkBatch, UplinkReply
-from brimline.uplink.sender import UplinkFailed
-from brimline.uplink.server_messages import document_write, find_held, message_writes
+from brimline.uplink.sender import UplinkFailed, clean_line
+from brimline.uplink.server_messages import Receiver, find_held
 from brimline.uplink.status import UplinkStatus
 
 LOGGER = logging.getLogger("brimline.uplink")
@@ -47,18 +47,23 @@ class Uplink:
         sender: BatchSender,
         clock: Callable[[], float] = time.time,
         first_pause_s: float = FIRST_PAUSE_S,
+        may_block_stop: bool = False,
     ) -> None:
-        """`about` is a batch without sessions: who this machine is."""
+        """`about` is a batch without sessions: who this machine is, and what it accepts.
+
+        `may_block_stop`: a message of the server may keep a turn from ending.
+        """
         self._url, self._about = url, about
         self._store, self._outbox, self._sender, self._clock = store, outbox, sender, clock
         self._first_pause_s = first_pause_s
         self._max_rows = MAX_ROWS
-        self._documents: set[str] = set()
+        host = urlsplit(url).hostname or "unknown"
+        self._receiver = Receiver(store, about.receive, host, may_block_stop)
         self._problem: str | None = None
         self._last_success_at: float | None = None
         self._behind = 0
         self._behind_since: float | None = None
-        self._batches = self._failures = self._calls = self._received = 0
+        self._batches = self._failures = self._calls = 0
 
     def status(self) -> UplinkStatus:
         since = self._behind_since
@@ -72,12 +77,16 @@ class Uplink:
             failures=self._failures,
             calls=self._calls,
             sent_bytes=self._sender.sent_bytes,
-            received=self._received,
+            received=self._receiver.received,
+            receive=self._about.receive,
+            refused=self._receiver.refused,
+            refusal=self._receiver.refusal,
         )
 
     async def run(self) -> None:
         """Exchange forever; what fails is tried again after a pause that grows."""
         try:
+            await self._receiver.cancel_unaccepted(self._clock())
             await self._run()
         finally:
             self._sender.close()
@@ -127,10 +136,13 @@ class Uplink:
             sessions=[part.outgoing for part in parts],
             delivered=[id for part in parts for id in part.delivered],
             held=find_held(await self._store.pending_messages()),
-            documents=sorted(self._documents),
+            documents=sorted(self._receiver.documents),
+            refused=list(self._receiver.refused_ids),
+            is_first=self._last_success_at is None,
         )
         reply = await self._sender.send(batch)
-        await self._store_received(reply)
+        self._receiver.refused_ids.clear()
+        await self._receiver.store_reply(reply, self._clock())
         self._outbox.acknowledge(parts)
         self._behind -= sum(part.is_last for part in parts)
         for part in parts:
@@ -156,20 +168,8 @@ class Uplink:
 
     def _skip(self, part: SessionPart, reason: str) -> None:
         text = "the fleet's server refuses session %s until it changes again: %s"
-        LOGGER.warning(text, part.session.id, reason)
+        LOGGER.warning(text, clean_line(part.session.id), clean_line(reason))
         self._outbox.skip(part)
-
-    async def _store_received(self, reply: UplinkReply) -> None:
-        """Store messages and documents by their ids: what comes a second time has no effect."""
-        now = self._clock()
-        writes = message_writes(reply, now)
-        for document in reply.documents:
-            threads = await self._store.threads(document.session)
-            main = next((row for row in threads if row.thread == MAIN), None)
-            writes.append(document_write(document, main, now))
-        if writes:
-            self._received += sum(await self._store.write(writes))
-        self._documents.update(document.id for document in reply.documents)
 
     def note_failure(self, error: UplinkFailed) -> None:
         """Log a problem once, until there is another one or none."""

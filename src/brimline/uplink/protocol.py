@@ -14,6 +14,13 @@ PATH = "/v1/uplink"
 
 # A daemon sends up to 2,000 rows. 150,000 sessions in one request took 400 MB of a server's memory.
 MAX_ITEMS = msgspec.Meta(max_length=10_000)
+DOCUMENT_LIFETIME_S = 24 * 3_600.0  # one that no machine has fetched by then stays at the server
+# Of texts that a server sends to a machine: in a reply, and pending for a session or a machine. Of
+# documents, which stay pending until a compaction: in DOCUMENT_LIFETIME_S.
+MAX_REPLY_MESSAGES, MAX_SESSION_PENDING, MAX_MACHINE_PENDING = 100, 20, 200
+# Of the messages in a reply, as JSON; the rest comes with the next one. With a document, of which
+# JSON may make twice as much, a reply is within MAX_REPLY_BYTES of the machine's HTTP client.
+MAX_MESSAGES_BYTES = 1 << 20
 # Longer than any name or title; each viewer gets it with each view of its session.
 Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=4_000)]
 
@@ -70,7 +77,9 @@ class UplinkBatch(msgspec.Struct, frozen=True, omit_defaults=True):
     """Sessions that changed. `machine` is the random id of the installation.
 
     `delivered` are the server's messages that reached an agent, `held` those that wait on the
-    machine, and `documents` the server's documents that are there: they are not sent again.
+    machine, `refused` those that it does not accept, and `documents` the server's documents that it
+    has or does not accept: none of them is sent again. `receive` is what it accepts; `is_first` if
+    the daemon has sent no batch before.
     """
 
     machine: str
@@ -82,10 +91,13 @@ class UplinkBatch(msgspec.Struct, frozen=True, omit_defaults=True):
     delivered: Annotated[list[str], MAX_ITEMS] = []
     held: Annotated[list[str], MAX_ITEMS] = []
     documents: Annotated[list[str], MAX_ITEMS] = []
+    refused: Annotated[list[str], MAX_ITEMS] = []
+    receive: Name = "off"
+    is_first: bool = False
 
 
 class UplinkMessage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A message that a person sent to a session; the text names the sender.
+    """A message that a person sent to a session; the machine labels it with the sender.
 
     Clocks differ, so that its expiry is a number of seconds from now.
     """
@@ -122,6 +134,7 @@ class UplinkReply(msgspec.Struct, frozen=True, omit_defaults=True):
     `cancelled` are messages that the machine holds and must not deliver any more. `refused` are
     sessions that the server could not store, with the reason: they need not be sent again.
     `machine` is that of the batch: the answer of anything but a fleet's server does not have it.
+    `dropped` is set by the machine: how many messages and documents were too large to decode.
     """
 
     messages: list[UplinkMessage] = []
@@ -129,3 +142,4 @@ class UplinkReply(msgspec.Struct, frozen=True, omit_defaults=True):
     cancelled: list[str] = []
     refused: dict[str, str] = {}
     machine: str = ""
+    dropped: int = 0

@@ -5,13 +5,21 @@ import gzip
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from brimline.bounded_reads import SHARED_READS
 from brimline.errors import BrimlineError, MalformedJson
-from brimline.foreign_json import JsonDecoder
-from brimline.http_client import HttpClient, HttpFailed, HttpReply
+from brimline.foreign_json import JsonDecoder, decode_json
+from brimline.http_client import MAX_REPLY_BYTES, HttpClient, HttpFailed, HttpReply
 from brimline.network_settings import UplinkSettings
-from brimline.uplink.protocol import PATH, ServerProblem, UplinkBatch, UplinkReply
+from brimline.terminal.text import strip_control, truncate
+from brimline.uplink.protocol import (
+    MAX_MESSAGES_BYTES,
+    PATH,
+    ServerProblem,
+    UplinkBatch,
+    UplinkReply,
+)
 from brimline.uplink.token_file import read_token_file
 
 EXCHANGE_TIMEOUT_S = 30.0
@@ -27,7 +35,31 @@ REFUSALS = {
 }
 REFUSED_STATUSES = (400, 413, 422)  # a row is invalid, or the batch is too large
 
+# A server sends no larger ones.
+MAX_PART_BYTES = {
+    "messages": MAX_MESSAGES_BYTES,
+    "documents": 1 << 20,
+    "cancelled": 1 << 16,
+    "refused": 1 << 18,
+}
+MAX_LINE_CHARS = 300  # of a text for a log or a status
+
 _replies = JsonDecoder(UplinkReply)
+
+
+class _RawReply(msgspec.Struct, frozen=True):
+    """A reply whose parts are not decoded yet."""
+
+    messages: msgspec.Raw = msgspec.Raw(b"[]")
+    documents: msgspec.Raw = msgspec.Raw(b"[]")
+    cancelled: msgspec.Raw = msgspec.Raw(b"[]")
+    refused: msgspec.Raw = msgspec.Raw(b"{}")
+    machine: str = ""
+
+
+def clean_line(text: str) -> str:
+    """Return a text that a server may have written as one line of bounded length."""
+    return truncate(strip_control(text[: 2 * MAX_LINE_CHARS]), MAX_LINE_CHARS)
 
 
 class UplinkFailed(BrimlineError):
@@ -43,7 +75,7 @@ class UplinkFailed(BrimlineError):
         is_refused: bool = False,
         is_too_large: bool = False,
     ) -> None:
-        super().__init__(reason)
+        super().__init__(clean_line(reason))
         self.retry_after_s = retry_after_s
         self.is_refused, self.is_too_large = is_refused, is_too_large
 
@@ -105,13 +137,25 @@ def read_reply(reply: HttpReply, machine: str) -> UplinkReply:
             is_refused=status in REFUSED_STATUSES and _is_problem(reply.body),
             is_too_large=status == 413,
         )
+    if len(reply.body) >= MAX_REPLY_BYTES:
+        raise UplinkFailed(f"the server's reply has {MAX_REPLY_BYTES >> 20} MiB or more")
     try:
-        decoded = _replies.decode(reply.body)
+        decoded = _decode(reply.body)
     except MalformedJson as error:
         raise UplinkFailed(f"the server's reply cannot be read: {error}") from error
     if decoded.machine != machine:
         raise UplinkFailed("the reply is not that of a fleet's server: check uplink.url")
     return decoded
+
+
+def _decode(body: bytes) -> UplinkReply:
+    """Decode a reply without the parts that are too large: they would delay hooks."""
+    raw = decode_json(body, _RawReply)
+    parts: dict[str, msgspec.Raw] = {name: getattr(raw, name) for name in MAX_PART_BYTES}
+    large = {name for name, part in parts.items() if len(part) > MAX_PART_BYTES[name]}
+    small = {name: part for name, part in parts.items() if name not in large}
+    reply = _replies.decode(msgspec.json.encode({**small, "machine": raw.machine}))
+    return replace(reply, dropped=sum(bytes(parts[name]).count(b'"session"') for name in large))
 
 
 def _is_problem(body: bytes) -> bool:

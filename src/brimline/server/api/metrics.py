@@ -127,6 +127,9 @@ def _uplink_metrics(uplink: UplinkStatus | None) -> list[Metric]:
         _single(
             "uplink_received_total", "Messages and documents from the server.", status.received
         ),
+        _single(
+            "uplink_refused_total", "Messages and documents that were refused.", status.refused
+        ),
     ]
     return metrics if uplink else [metric._replace(samples=[]) for metric in metrics]
 

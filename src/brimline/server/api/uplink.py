@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import get_args
 
@@ -12,7 +13,7 @@ from starlette.responses import Response
 
 from brimline.errors import MalformedJson
 from brimline.foreign_json import JsonDecoder
-from brimline.inbox import PENDING_STATES, Message, before_handed_out, with_expiry
+from brimline.inbox import PENDING_STATES, Message, before_handed_out, sign_text, with_expiry
 from brimline.policy.signals import SignalKind
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import RequestRefused, json_response, plausible_time
@@ -28,6 +29,7 @@ from brimline.store.base import (
     PutSession,
     PutThread,
     RecordSignal,
+    SetReceive,
     Store,
     UseHandoff,
     Write,
@@ -35,6 +37,11 @@ from brimline.store.base import (
 from brimline.store.failures import StoreFailed
 from brimline.store.rows import HandoffRow, SessionRow, SignalRow
 from brimline.uplink.protocol import (
+    DOCUMENT_LIFETIME_S,
+    MAX_MACHINE_PENDING,
+    MAX_MESSAGES_BYTES,
+    MAX_REPLY_MESSAGES,
+    MAX_SESSION_PENDING,
     PATH,
     UplinkBatch,
     UplinkDocument,
@@ -44,11 +51,8 @@ from brimline.uplink.protocol import (
     UplinkSession,
     UplinkSignal,
 )
+from brimline.uplink.server_messages import accepts_handoffs, accepts_messages
 
-DOCUMENT_LIFETIME_S = 24 * 3_600.0  # a document that no machine has fetched by then stays here
-# Of the messages in a reply; the rest comes with the next one. With a document of 256 KiB, of which
-# JSON may make 6 times as much, a reply is within MAX_REPLY_BYTES of the machine's HTTP client.
-MAX_MESSAGES_BYTES = 1 << 20
 KINDS: dict[str, SignalKind] = {kind: kind for kind in get_args(SignalKind)}
 INVALID_ID = "the id of a session, agent or machine is empty or too long"
 
@@ -77,15 +81,19 @@ class UplinkRoutes:
         """
         now = self._clock()
         refused = await self._store_sessions(batch, now)
-        if batch.delivered:
-            await self._store.write(
-                [MarkMessage(id, "delivered", PENDING_STATES, now) for id in batch.delivered]
-            )
+        writes: list[Write] = [
+            *(MarkMessage(id, "delivered", PENDING_STATES, now) for id in batch.delivered),
+            *(MarkMessage(id, "cancelled", PENDING_STATES, now) for id in batch.refused),
+        ]
+        if batch.is_first:  # the setting changes with a restart: sessions that ended get it too
+            writes.append(SetReceive(batch.machine, batch.receive))
+        if writes:
+            await self._store.write(writes)
         stored, handoffs = await self._store.machine_deliveries(
             batch.machine, now - DOCUMENT_LIFETIME_S
         )
         messages, cancelled = await self._take_messages(stored, batch, now)
-        documents = _new_documents(handoffs, batch)
+        documents = _new_documents(handoffs, batch) if accepts_handoffs(batch.receive) else []
         return UplinkReply(messages, documents, cancelled, refused, batch.machine)
 
     async def _store_sessions(self, batch: UplinkBatch, now: float) -> dict[str, str]:
@@ -118,8 +126,8 @@ class UplinkRoutes:
         """Hand out the messages that people sent to the machine's sessions.
 
         They are handed out again after a time, unless the machine reports that it holds them; until
-        then no later message of the same session is. Also return which of those it holds are no
-        longer pending.
+        then no later message of the same session is. No more are handed out than the machine holds
+        at a time. Also return which of those it holds are no longer pending.
         """
         pending = [each for each in stored if with_expiry(each, now).state in PENDING_STATES]
         held, waiting = set(batch.held), {each.id for each in pending}
@@ -127,8 +135,16 @@ class UplinkRoutes:
         for each in pending:
             if each.id not in held:
                 lines.setdefault(each.session, []).append(each)
-        due = [m for line in lines.values() for m in before_handed_out(line, now)]
-        due = _first_that_fit(due, now)
+        holding = Counter(each.session for each in pending if each.id in held)
+        due = [
+            message
+            for session, line in lines.items()
+            for message in before_handed_out(line, now)[
+                : max(0, MAX_SESSION_PENDING - holding[session])
+            ]
+        ]
+        room = min(MAX_REPLY_MESSAGES, max(0, MAX_MACHINE_PENDING - holding.total()))
+        due = _first_that_fit(due[:room] if accepts_messages(batch.receive) else [], now)
         marks = [MarkMessage(each.id, "handed", (each.state,), now, each.handed_at) for each in due]
         won = await self._store.write(marks)
         # Another request has handed out some: later ones of the session must not come before them.
@@ -163,6 +179,7 @@ def session_writes(session: UplinkSession, batch: UplinkBatch, now: float) -> It
             user=batch.user,
             team=batch.team,
             machine=batch.machine,
+            receive=batch.receive,
         )
     )
     yield from (PutThread(replace(row, session=id)) for row in session.threads)
@@ -215,7 +232,7 @@ def _message(message: Message, now: float) -> UplinkMessage:
     return UplinkMessage(
         id=message.id,
         session=message.session,
-        text=message.text,
+        text=message.text.removeprefix(sign_text("", message.sender)),  # the machine labels it
         sender=message.sender,
         urgency=message.urgency,
         blocks_stop=message.blocks_stop,
