@@ -180,6 +180,8 @@ def test_guide_leads_from_nothing_to_a_page_with_two_machines(
         )
         agents = {view["session"]["agent"]: view["session"] for view in views}
         assert agents["claude"]["team"] == "core"
+        assert [agents[name]["receive"] for name in ("claude", "codex")] == ["all", "off"]
+        assert '(uplink.receive = "all")' in ada.run("brimline serve --status")
         assert agents.keys() == {"claude", "codex"}
         assert all("/" not in session["project"] for session in agents.values())
     finally:

@@ -80,18 +80,18 @@ def test_audit_lists_who_sent_what_the_last_first(server: Server, user: User) ->
     token = server.readable.read_text()
     sent = [
         server.process.request("POST", f"/v1/sessions/{session}/messages", token, {"text": "Hi."})
-        for session in ("s0", "s2")
+        for session in ("s0", "s4")
     ]
     assert [each.status for each in sent] == [201, 201], sent
     shown = user.run(*asked, COLUMNS="120")
     times, rows = zip(*((line[:19], line[19:].split()) for line in shown.lines[1:]), strict=True)
     assert list(rows) == [
-        ["Ada", "message", "s2", sent[1].json["id"]],
+        ["Ada", "message", "s4", sent[1].json["id"]],
         ["Ada", "message", "s0", sent[0].json["id"]],
     ]
     assert all(datetime.fromisoformat(time) for time in times)
     assert len(user.run(*asked, "--limit", "1").lines) == 2
-    assert [entry["session"] for entry in user.run(*asked, "--json").json] == ["s2", "s0"]
+    assert [entry["session"] for entry in user.run(*asked, "--json").json] == ["s4", "s0"]
 
 
 def test_audit_says_why_there_is_none(server: Server, user: User) -> None:

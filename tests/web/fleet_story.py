@@ -55,6 +55,7 @@ def _session_writes(number: int, percent: float, now: float, draw: random.Random
         user=f"user-{number % 23}",
         team=TEAMS[draw.choice((0, 0, 0, 1, 1, 2, 3, 4))],
         machine=None if number == 1 else f"m{number % 7}",
+        receive="off" if number == 2 else "all",
     )
     thread = ThreadRow(
         id, "main", 1, 1, "transcript", "measured",

@@ -100,6 +100,8 @@ def test_fleet_page_shows_groups_and_asks_for_a_handoff(screen: Screen, tmp_path
     assert len(screen.order()) < 100  # only those near the screen are drawn
     requests = screen.find("needs-handoff").locator("li")
     expect(requests.nth(1)).to_contain_text("telemetry only")
+    expect(requests.nth(2)).to_contain_text("accepts no messages")
+    assert [requests.nth(number).get_by_role("button").count() for number in (1, 2)] == [0, 0]
     requests.nth(0).get_by_role("button").click()
     expect(requests.nth(0).locator("output")).to_have_text("Asked.")
     requests.nth(0).get_by_role("link").click()

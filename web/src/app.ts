@@ -34,9 +34,16 @@ export const mayAct = computed(
   () => !isFleet.value || caller.value?.scopes.includes("act") === true,
 );
 
-/** Whether messages can reach a session: those that only telemetry reports get none. */
-export function isReachable({ session }: SessionView): boolean {
-  return mayAct.value && (!isFleet.value || session.machine !== null);
+/** Why no message can reach a session of a fleet's server; null if one can. */
+export function unreachableReason({ session }: SessionView): string | null {
+  if (!isFleet.value) return null;
+  if (session.machine === null) return "telemetry only";
+  return session.receive === "all" ? null : "accepts no messages";
+}
+
+/** Whether messages may be sent to a session, and can reach it. */
+export function isReachable(view: SessionView): boolean {
+  return mayAct.value && unreachableReason(view) === null;
 }
 
 /** Start the page of a fleet's server: it shows the fleet unless the address names another view. */

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { caller, eventSource, isReachable, mayAct } from "../src/app";
+import { caller, eventSource, isReachable, mayAct, unreachableReason } from "../src/app";
 import { routeOf } from "../src/state/route";
 import { view } from "./views";
 
@@ -40,5 +40,9 @@ test("at a fleet's server only the scope act may send, and only to sessions of a
   caller.value = { ...caller.value, scopes: ["act", "read"] };
   expect(mayAct.value).toBe(true);
   expect(isReachable(view({ machine: null }))).toBe(false);
-  expect(isReachable(view({ machine: "m1" }))).toBe(true);
+  expect(isReachable(view({ machine: "m1", receive: "all" }))).toBe(true);
+  for (const receive of [null, "off", "handoffs"]) {
+    expect(isReachable(view({ machine: "m1", receive }))).toBe(false);
+    expect(unreachableReason(view({ machine: "m1", receive }))).toBe("accepts no messages");
+  }
 });

@@ -53,6 +53,8 @@ BODIES: dict[str, Any] = {
         "machine": "m1",
         "sessions": [{"id": SESSION, "agent": "claude", "seen_at": 1.0, "version": "of globex"}],
         "delivered": [MESSAGE],
+        "refused": [MESSAGE],
+        "is_first": True,
     },
 }
 
@@ -62,7 +64,9 @@ def acme(fleet: Fleet) -> str:
     """The token of an organisation that has a session with everything that a session can have."""
     token = fleet.token("acme", name=f"token-{SECRET}")
     assert fleet.ask("POST", "/v1/events", token, call_event(f"call-{SECRET}")).status == 200
-    row = SessionRow(SESSION, "claude", time.time(), machine="m1", project=f"/project-{SECRET}")
+    row = SessionRow(
+        SESSION, "claude", time.time(), machine="m1", project=f"/project-{SECRET}", receive="all"
+    )
     handoff = HandoffRow(
         f"handoff-{SECRET}", SESSION, 1.0, "h.md", "0", f"text-{SECRET}", "agent", 0, 1
     )
@@ -306,7 +310,7 @@ def test_session_that_no_machine_reports_gets_no_messages(fleet: Fleet) -> None:
     assert fleet.ask("GET", "/v1/audit", token).json == []
 
 
-@pytest.mark.parametrize("text", ["", " \n", "a\0b", "x" * (256 << 10) + "y"])
+@pytest.mark.parametrize("text", ["", " \n", "a\0b", "a\x1b[2Jb", "x" * (256 << 10) + "y"])
 def test_handoff_that_no_agent_could_read_is_refused(fleet: Fleet, acme: str, text: str) -> None:
     reply = fleet.ask("POST", f"/v1/sessions/{SESSION}/handoff", acme, {"text": text})
     assert reply.status == 422
@@ -381,14 +385,103 @@ def test_session_that_is_not_recent_leaves_the_cache_of_a_server() -> None:
 
 def test_machine_gets_what_people_send_to_its_session(fleet: Fleet) -> None:
     token = fleet.token("sent", name="Ada")
-    batch = {"machine": "m1", "sessions": [{"id": "s", "agent": "claude", "seen_at": time.time()}]}
-    assert fleet.ask("POST", "/v1/uplink", token, batch).status == 200
+    report(fleet, token, "all")
     message = fleet.ask("POST", "/v1/sessions/s/messages", token, {"text": "Stop"}).json["id"]
     fleet.ask("POST", "/v1/sessions/s/handoff", token, {"text": "# Go on"})
-    reply = fleet.ask("POST", "/v1/uplink", token, {"machine": "m1"}).json
-    assert [(each["id"], each["sender"]) for each in reply["messages"]] == [(message, "Ada")]
+    reply = fleet.ask("POST", "/v1/uplink", token, {"machine": "m1", "receive": "all"}).json
+    sent = [(each["id"], each["sender"], each["text"]) for each in reply["messages"]]
+    assert sent == [(message, "Ada", "Stop")]  # the machine labels it
     assert [(each["text"], each["author"]) for each in reply["documents"]] == [("# Go on", "Ada")]
     assert "documents" not in fleet.ask("POST", "/v1/uplink", token, {"machine": "m2"}).json
+
+
+def report(fleet: Fleet, token: str, receive: str, is_first: bool = False) -> None:
+    """Send a batch of a machine with a session."""
+    session = {"id": "s", "agent": "claude", "seen_at": time.time()}
+    batch = {"machine": "m1", "sessions": [session], "receive": receive, "is_first": is_first}
+    assert fleet.ask("POST", "/v1/uplink", token, batch).status == 200
+
+
+@pytest.mark.parametrize(
+    ("receive", "statuses"),
+    [("off", (409, 409)), ("handoffs", (409, 201)), ("all", (201, 201)), ("later", (409, 409))],
+)
+def test_what_a_machine_does_not_accept_is_refused_at_once(
+    fleet: Fleet, receive: str, statuses: tuple[int, int]
+) -> None:
+    token = fleet.token(f"receive {receive}")
+    report(fleet, token, receive)
+    view = fleet.ask("GET", "/v1/sessions/s", token).json
+    assert view["session"]["receive"] == receive  # by which the page offers a button
+    replies = [
+        fleet.ask("POST", f"/v1/sessions/s/{path}", token, {"text": "hi"})
+        for path in ("messages", "handoff")
+    ]
+    assert tuple(reply.status for reply in replies) == statuses
+    for reply, noun in zip(replies, ("messages", "handoffs"), strict=True):
+        if reply.status == 409:
+            assert reply.json["error"] == f"the machine of s accepts no {noun}"
+            assert "receive" in reply.json["hint"]
+    assert len(fleet.ask("GET", "/v1/audit", token).json) == statuses.count(201)
+
+
+def test_machine_of_an_earlier_version_is_taken_to_accept_nothing(fleet: Fleet) -> None:
+    token = fleet.token("earlier version")
+    session = {"id": "s", "agent": "claude", "seen_at": time.time()}
+    batch = {"machine": "m1", "sessions": [session]}
+    assert fleet.ask("POST", "/v1/uplink", token, batch).status == 200
+    assert fleet.ask("POST", "/v1/sessions/s/messages", token, {"text": "hi"}).status == 409
+
+
+def test_setting_that_changes_with_a_restart_holds_for_all_sessions_on_all_replicas(
+    fleet: Fleet,
+) -> None:
+    token, other = fleet.token("restarted"), fleet.create_app(Settings())
+    report(fleet, token, "all")
+    first = {"machine": "m1", "is_first": True}  # without the session, which has not changed
+    assert fleet.ask("POST", "/v1/uplink", token, first).status == 200
+    for app in (fleet.app, other):
+        reply = fleet.ask("POST", "/v1/sessions/s/messages", token, {"text": "hi"}, app=app)
+        assert reply.status == 409
+
+
+def test_no_more_messages_are_queued_and_sent_than_a_machine_holds(fleet: Fleet) -> None:
+    token = fleet.token("many")
+    sessions = [{"id": f"s{n}", "agent": "claude", "seen_at": time.time()} for n in range(11)]
+    batch = {"machine": "m1", "sessions": sessions, "receive": "all"}
+    assert fleet.ask("POST", "/v1/uplink", token, batch).status == 200
+
+    def send(session: int, text: str = "hi") -> FleetReply:
+        return fleet.ask("POST", f"/v1/sessions/s{session}/messages", token, {"text": text})
+
+    assert {send(0).status for _ in range(20)} == {201}
+    refused = send(0)
+    assert refused.status == 409
+    assert "session s0 has 20 pending messages" in refused.json["error"]
+    assert {send(number).status for number in range(1, 10) for _ in range(20)} == {201}
+    refused = send(10)
+    assert refused.status == 409
+    assert "the machine of s10 has 200 pending messages" in refused.json["error"]
+    poll = {"machine": "m1", "receive": "all"}
+    replies = [fleet.ask("POST", "/v1/uplink", token, poll).json for _ in range(3)]
+    assert [len(each.get("messages", [])) for each in replies] == [100, 100, 0]
+    ids = [message["id"] for message in replies[0]["messages"]]
+    assert fleet.ask("POST", "/v1/uplink", token, poll | {"refused": ids}).status == 200
+    states = [each["state"] for each in fleet.ask("GET", "/v1/sessions/s0/messages", token).json]
+    assert states == ["cancelled"] * 20
+    assert send(0).status == 201
+    assert send(1, "x" * 8_700).status == 413
+    assert send(1, "\n.\n" * 2_000).status == 413  # each line is quoted
+
+
+def test_handoffs_within_a_day_are_limited(fleet: Fleet) -> None:
+    token = fleet.token("many documents")
+    report(fleet, token, "handoffs")
+    replies = [
+        fleet.ask("POST", "/v1/sessions/s/handoff", token, {"text": f"# {number}"}).status
+        for number in range(21)
+    ]
+    assert replies == [201] * 20 + [409]
 
 
 def test_no_proxy_keeps_a_reply_for_others(fleet: Fleet, acme: str) -> None:

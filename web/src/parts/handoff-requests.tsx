@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import * as api from "../api";
 import type { SessionView } from "../api-types";
-import { isReachable, sessionName } from "../app";
+import { isReachable, sessionName, unreachableReason } from "../app";
 import { count, occupancy, plural } from "../format";
 import { LEVEL_TEXTS, levelOf, mainThread } from "../reading";
 import { sessionHash } from "../state/route";
@@ -52,7 +52,8 @@ export function HandoffRequests({ sessions, amount }: Props) {
 }
 
 function RequestItem({ view }: { view: SessionView }) {
-  const { id, agent, user, team, host, machine } = view.session;
+  const { id, agent, user, team, host } = view.session;
+  const reason = unreachableReason(view);
   const main = mainThread(view);
   const level = levelOf(main);
   return (
@@ -74,9 +75,9 @@ function RequestItem({ view }: { view: SessionView }) {
       </span>
       <HandoffBadge handoff={view.handoff} />
       {isReachable(view) && <RequestButton id={id} />}
-      {machine === null && (
-        <span class="quiet request-act" title="its machine has no uplink to this server">
-          telemetry only
+      {reason !== null && (
+        <span class="quiet request-act" title="its machine needs an uplink with receive = all">
+          {reason}
         </span>
       )}
     </li>

@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import * as api from "../api";
 import type { Message, SessionView, Timeline } from "../api-types";
-import { isReachable } from "../app";
+import { isReachable, unreachableReason } from "../app";
 import { moment, shortPercent } from "../format";
 import { now } from "../state/clock";
 import { Checkbox } from "./inputs";
@@ -15,11 +15,13 @@ interface Props {
 }
 
 export function Messages({ view, timeline, changed }: Props) {
+  const reason = unreachableReason(view);
   const messages = [...(timeline?.messages ?? [])].sort((a, b) => b.at - a.at);
   return (
     <section class="panel" aria-labelledby="messages">
       <h2 id="messages">Messages</h2>
       {isReachable(view) && <SendForm id={view.session.id} changed={changed} />}
+      {reason !== null && <p class="quiet">No message can be sent: {reason}.</p>}
       <ul class="messages" data-testid="messages">
         {messages.map((message) => (
           <MessageItem key={message.id} message={message} changed={changed} />

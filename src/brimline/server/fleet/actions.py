@@ -1,7 +1,9 @@
 """What people send to agents through a fleet's server; the audit log has it before it is sent."""
 
+import math
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable
 
 import msgspec
@@ -9,20 +11,40 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.handoff.document import receive_document
+from brimline.inbox import PENDING_STATES, utf16_length, with_expiry
 from brimline.monitor.monitor import Monitor
 from brimline.server.api.identity import Identity, find_identity
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import RequestRefused, json_response, read_body
 from brimline.server.api.schemas import Cancelled, NewHandoffText, NewMessage, Sent
-from brimline.server.api.sessions import SESSION_PATH, find_message, read_message
+from brimline.server.api.sessions import (
+    SESSION_PATH,
+    TOO_LONG_HINT,
+    find_message,
+    read_message,
+)
 from brimline.store.base import Store
 from brimline.store.postgres.audit import AuditLog, AuditRow
 from brimline.store.rows import HandoffRow, SessionRow
+from brimline.uplink.protocol import (
+    DOCUMENT_LIFETIME_S,
+    MAX_MACHINE_PENDING,
+    MAX_SESSION_PENDING,
+)
+from brimline.uplink.server_messages import (
+    MAX_BODY_CHARS,
+    accepts_handoffs,
+    accepts_messages,
+    quote_text,
+)
 
 ID_BYTES = 16
 MAX_ENTRIES = 1_000
 DEFAULT_ENTRIES = 100
 MAX_DIGITS = 18  # fits into an integer of the database
+
+RECEIVE_HINT = "Its user can set `[uplink] receive` there, and restart the daemon."
+PENDING = "pending messages: send it when the agent has read some, or cancel some"
 
 NOT_TYPED = "a server cannot type into a pane"
 NO_MACHINE_HINT = (
@@ -72,7 +94,7 @@ class ActionRoutes:
     async def send(self, request: Request, row: SessionRow) -> Response:
         """Queue a message; its sender is who sent the request, whatever the body says."""
         new, id = await read_message(request), secrets.token_hex(ID_BYTES)
-        _check_machine(row)
+        await self._check_message(row, new.text)
         sender = await self._record(request, "message", row.id, id)
         urgency = "urgent" if new.urgent else "sequential"
         await self._monitor.send(row.id, new.text, urgency, sender.actor, new.blocks_stop, id)
@@ -86,7 +108,7 @@ class ActionRoutes:
     async def hand_over(self, request: Request, row: SessionRow) -> Response:
         new = await read_body(request, NewHandoffText)
         document = receive_document(new.text, new.name, self._clock())
-        _check_machine(row)
+        await self._check_handoff(row)
         sender = await self._record(request, "handoff", row.id, document.sha256)
         return json_response(await self._monitor.hand_over(row.id, document, sender.actor), 201)
 
@@ -97,6 +119,30 @@ class ActionRoutes:
             organisation, min(limit, MAX_ENTRIES), _read_number(request, "before")
         )
         return json_response(msgspec.convert(rows, list[AuditEntry], from_attributes=True))
+
+    async def _check_message(self, row: SessionRow, text: str) -> None:
+        """Raise RequestRefused if the session's machine would refuse a message."""
+        machine = _machine_of(row, "messages", accepts_messages(row.receive))
+        if (size := utf16_length(quote_text(text))) > MAX_BODY_CHARS:
+            problem = f"the message has {size:,} characters, at most {MAX_BODY_CHARS:,} are allowed"
+            raise RequestRefused(413, problem, TOO_LONG_HINT)
+        stored, _ = await self._store.machine_deliveries(machine, math.inf)
+        pending = [with_expiry(each, self._clock()) for each in stored]
+        counts = Counter(each.session for each in pending if each.state in PENDING_STATES)
+        if counts[row.id] >= MAX_SESSION_PENDING:
+            raise RequestRefused(409, f"session {row.id} has {MAX_SESSION_PENDING} {PENDING}")
+        if counts.total() >= MAX_MACHINE_PENDING:
+            raise RequestRefused(
+                409, f"the machine of {row.id} has {MAX_MACHINE_PENDING} {PENDING}"
+            )
+
+    async def _check_handoff(self, row: SessionRow) -> None:
+        """Raise RequestRefused if the session's machine would refuse a document."""
+        _machine_of(row, "handoffs", accepts_handoffs(row.receive))
+        since, rows = self._clock() - DOCUMENT_LIFETIME_S, await self._store.handoffs(row.id)
+        if sum(bool(each.text) and each.at > since for each in rows) >= MAX_SESSION_PENDING:
+            problem = f"session {row.id} got {MAX_SESSION_PENDING} handoffs within a day"
+            raise RequestRefused(409, problem, "Send the next one later.")
 
     async def _record(self, request: Request, action: str, session: str, subject: str) -> Identity:
         """Write an entry about the sender of a request, and return the sender."""
@@ -114,9 +160,12 @@ def _identity(request: Request) -> Identity:
     return identity
 
 
-def _check_machine(row: SessionRow) -> None:
+def _machine_of(row: SessionRow, what: str, is_accepted: bool) -> str:
     if row.machine is None:
         raise RequestRefused(409, f"no machine delivers to session {row.id}", NO_MACHINE_HINT)
+    if not is_accepted:
+        raise RequestRefused(409, f"the machine of {row.id} accepts no {what}", RECEIVE_HINT)
+    return row.machine
 
 
 def _read_number(request: Request, name: str) -> int | None:
