@@ -1,8 +1,13 @@
-"""A day without the server: how long all of a machine's calls take to arrive when it is back."""
+"""A day without the server: how long all of a machine's calls take to arrive when it is back.
+
+And hooks while a hostile server offers messages with each reply, beside those of a quiet one.
+"""
 
 import argparse
 import asyncio
+import json
 import socket
+import statistics
 import sys
 import tempfile
 import time
@@ -19,10 +24,12 @@ from brimline.store.rows import CallRow, SessionRow, ThreadRow  # noqa: E402
 from brimline.store.sqlite import SqliteStore  # noqa: E402
 from fleet_server import FleetProcess, new_token  # noqa: E402
 from postgres_server import execute, local_server  # noqa: E402
+from server.otlp_collector import recording_collector  # noqa: E402
 from uplink.test_processes import LinkedDaemon  # noqa: E402
 
 MAX_WAIT_S = 600.0
 DAY_S = 86_400.0
+MACHINE = "0" * 32
 
 
 def main(arguments: list[str]) -> int:
@@ -32,7 +39,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--away", type=float, default=45.0, help="seconds that the daemon runs without it"
     )
+    about = "messages that a hostile server offers with each reply (0: not measured)"
+    parser.add_argument("--offered", type=int, default=30_000, help=about)
+    parser.add_argument("--rounds", type=int, default=1_500, help="hooks of each daemon")
     options = parser.parse_args(arguments)
+    if options.offered:
+        with tempfile.TemporaryDirectory() as folder:
+            measure_hooks(Path(folder), options.offered, options.rounds)
     with tempfile.TemporaryDirectory() as folder, local_server() as postgres:
         measure(Path(folder), postgres.url, options.calls, options.sessions, options.away)
     return 0
@@ -70,6 +83,46 @@ def measure(folder: Path, database: str, calls: int, sessions: int, away_s: floa
         daemon.close()
         if server is not None:
             server.close()
+
+
+def measure_hooks(folder: Path, offered: int, rounds: int) -> None:
+    """Print how long a daemon takes for a hook with a hostile server, and with a quiet one."""
+    message = {"session": "s", "text": "Stop now", "sender": "boss"}
+    flood = [{"id": str(number), **message} for number in range(offered)]
+    replies = [
+        json.dumps({"machine": MACHINE, "messages": messages}).encode() for messages in ([], flood)
+    ]
+    with (
+        recording_collector(reply=replies[0]) as quiet,
+        recording_collector(reply=replies[1]) as hostile,
+    ):
+        daemons = [
+            LinkedDaemon(folder / name, server.address, "brim_x")
+            for name, server in (("quiet", quiet), ("hostile", hostile))
+        ]
+        taken_s: list[list[float]] = [[], []]
+        try:
+            for daemon in daemons:
+                daemon.state.mkdir(mode=0o700, parents=True)
+                (daemon.state / "machine").write_text(MACHINE)
+                daemon.start()
+            for number in range(rounds):
+                for daemon, times in zip(daemons, taken_s, strict=True):
+                    daemon.show_status("s", 1_000 + number)  # a change: batches go on
+                    began = time.perf_counter()
+                    daemon.prompt("s")
+                    times.append(time.perf_counter() - began)
+            refused = daemons[1].get("/v1/daemon")["uplink"]["refused"]
+        finally:
+            for daemon in daemons:
+                daemon.close()
+    print(f"{len(hostile.received)} replies with {offered:,} messages each; {refused:,} refused")
+    for name, place in (("median", 50), ("p99", 99)):
+        values = [statistics.quantiles(times, n=100)[place - 1] * 1e3 for times in taken_s]
+        print(
+            f"hook, {name}: {values[0]:.2f} ms with a quiet server, {values[1]:.2f} ms with this "
+            f"one: {values[1] / values[0]:.2f} x"
+        )
 
 
 async def _fill(path: Path, calls: int, sessions: int) -> None:
