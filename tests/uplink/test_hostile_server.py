@@ -430,8 +430,9 @@ def test_agent_of_a_real_daemon_is_protected(tmp_path: Path) -> None:
         (daemon.state / "machine").write_text(MACHINE)
         daemon.start()
         try:
+            # Of the first reply everything is refused: there is no session yet.
+            daemon.until("/v1/daemon", lambda status: status["uplink"]["refused"] > 9_000)
             daemon.prompt("s")
-            daemon.until("/v1/daemon", lambda status: status["uplink"]["refused"])
             daemon.show_status("s", 20_000)
             daemon.until("/v1/daemon", lambda status: status["uplink"]["received"] == 20)
             hook = {"session_id": "s", "hook_event_name": "Stop", "stop_hook_active": False}
