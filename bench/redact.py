@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from brimline.handoff import redact
+from brimline.redaction import redact
 
 ROOT = Path(__file__).parent.parent
 TEXT_CHARS = 256 << 10

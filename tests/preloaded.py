@@ -29,7 +29,7 @@ COMMANDS = (
 MODULES = [
     *(f"brimline.cli.{name}" for name in COMMANDS),
     *(f"brimline.agents.{name}.source" for name in agent_names()),
-    "brimline.handoff.secret_search",
+    "brimline.redaction.search",
     "preloaded",
 ]
 # Fills a cache of the inspect module: coverage, when it starts, would fill it in each fork (20 ms).

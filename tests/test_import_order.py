@@ -22,6 +22,7 @@ ORDER = (
     "bounded_dict",
     "bounded_reads",
     "loopback",
+    "redaction",
     "usage",
     "terminal",
     "windows",

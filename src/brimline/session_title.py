@@ -27,7 +27,8 @@ def _first_prompt(transcript: Transcript) -> str | None:
     """Return the first words of what the user wrote first, without credentials."""
     # Imported here: it takes 30 ms, and the sessions of most commands have a title already.
     from brimline.agents.content import UserText, read_content
-    from brimline.handoff import iter_records, redact
+    from brimline.handoff import iter_records
+    from brimline.redaction import redact
 
     records = _head(iter_records(transcript.path, transcript.session))
     try:

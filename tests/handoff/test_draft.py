@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from brimline.agents import agent_names
 from brimline.errors import UnknownAgent
-from brimline.handoff import MAX_DRAFT_TOKENS, draft_handoff, files_changed_since, redact
+from brimline.handoff import MAX_DRAFT_TOKENS, draft_handoff, files_changed_since
 from brimline.handoff.digest import MAX_TEXT_BYTES, digest_transcript, shorten
+from brimline.redaction import redact
 from brimline.usage import estimate
 from hypothesis_examples import examples
 

@@ -7,8 +7,8 @@ import pytest
 
 from brimline.handoff import draft_handoff, iter_records
 from brimline.handoff.digest import MAX_OUTPUT_BYTES, strip_noise
+from redaction.canaries import Canary, canaries, leaked
 
-from .canaries import Canary, canaries, leaked
 from .records import (
     FIXTURES,
     codex_call,

@@ -1,4 +1,4 @@
-"""Handoff documents: read, drafted from a transcript, redacted, and rendered for a new context."""
+"""Handoff documents: read, drafted from a transcript, and rendered for a new context."""
 
 from brimline.handoff.document import MAX_DOCUMENT_BYTES, Document, read_document
 from brimline.handoff.draft import MAX_DRAFT_TOKENS, draft_handoff, files_changed_since
@@ -9,7 +9,6 @@ from brimline.handoff.freshness import (
     compute_freshness,
 )
 from brimline.handoff.records import iter_records
-from brimline.handoff.redact import redact
 from brimline.handoff.render import render_handoff
 
 __all__ = [
@@ -24,6 +23,5 @@ __all__ = [
     "files_changed_since",
     "iter_records",
     "read_document",
-    "redact",
     "render_handoff",
 ]

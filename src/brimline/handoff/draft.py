@@ -15,8 +15,8 @@ from brimline.handoff.digest import (
     digest_transcript,
     strip_noise,
 )
-from brimline.handoff.redact import redact
 from brimline.handoff.truncate import UTF8
+from brimline.redaction import redact
 from brimline.usage import BYTES_PER_TOKEN
 
 MAX_DRAFT_TOKENS = 2_000  # by estimate

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import brimline
-from brimline.handoff.secret_formats import OWN_RULES
-from brimline.handoff.secret_rules import (
+from brimline.redaction.formats import OWN_RULES
+from brimline.redaction.rules import (
     LONG_WORD_CHARS,
     SECRET_WORD_CHARS,
     WINDOW_CHARS,

@@ -27,6 +27,7 @@ _DIGIT = re.compile(r"\d")
 _REST_OF_WORD = re.compile(r"[\w+/=~-]*(?:\.[\w+/=~-]+)*")
 _AROUND = " \t\r\n\"'`:"
 
+MASK = "***"
 Span = tuple[int, int]
 
 

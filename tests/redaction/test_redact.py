@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.handoff import redact
+from brimline.redaction import redact
 
 from .canaries import FORMS, canaries, leaked
 
@@ -211,8 +211,8 @@ def test_letter_with_a_longer_lower_case_does_not_move_the_mask() -> None:
 
 
 def test_rules_are_loaded_when_needed() -> None:
-    code = "import sys, brimline.handoff; print([m for m in sys.modules if 'secret' in m])"
+    code = "import sys, brimline.redaction; print([m for m in sys.modules if 'redaction' in m])"
     completed = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert "brimline.handoff.secret" not in completed.stdout
+    assert "redaction.search" not in completed.stdout

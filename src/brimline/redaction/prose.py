@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from brimline.handoff.secret_assignments import is_key_of_secret, is_random
-from brimline.handoff.secret_rules import SearchedText, Span
+from brimline.redaction.assignments import is_key_of_secret, is_random
+from brimline.redaction.rules import SearchedText, Span
 
 _NAME = r"(?:password|passwd|passphrase|passcode|pwd?|token|secret(?: key)?|credentials?|key)"
 _WHOSE = r"(?:\s(?:for|of|on|to|in)\s[^\n.,;:!?]{1,60}?)?"

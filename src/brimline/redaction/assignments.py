@@ -5,8 +5,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from brimline.handoff.redact import MASK
-from brimline.handoff.secret_rules import Span
+from brimline.redaction.names import NAME_WORDS
+from brimline.redaction.rules import MASK, Span
 
 MAX_VALUE_CHARS = 8192  # limit of the search for a closing quote
 
@@ -18,9 +18,6 @@ MIN_ENTROPY_BITS = 3.5  # per character. Random values of 20 characters or more 
 
 # The mean length of what looks like words in a random value; names in code have longer ones.
 MAX_RUN_CHARS = 3.6
-
-# Every name of a secret contains one of these.
-NAME_WORDS = ("pass", "pw", "secret", "token", "credential", "key")
 
 _KEY_KIND = re.compile(
     r"(?:api|access|account|private|secret|signing|encryption|master|deploy|client|service|auth|app"

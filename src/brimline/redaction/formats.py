@@ -2,7 +2,7 @@
 
 import re
 
-from brimline.handoff.secret_rules import SecretRule
+from brimline.redaction.rules import SecretRule
 
 # Follows most prefixes; the digit excludes names with the same prefix.
 _RANDOM = r"(?=[A-Za-z_.=-]{0,80}[0-9])[A-Za-z0-9_.=-]{16,1024}"

@@ -3,15 +3,21 @@
 import re
 from collections.abc import Iterator
 
-from brimline.handoff.secret_assignments import (
+from brimline.redaction.assignments import (
     find_named_values,
     find_names,
     find_option_values,
     find_random_values,
 )
-from brimline.handoff.secret_formats import OWN_RULES
-from brimline.handoff.secret_prose import find_prose_secrets
-from brimline.handoff.secret_rules import SearchedText, Span, load_imported_rules, merge_spans
+from brimline.redaction.formats import OWN_RULES
+from brimline.redaction.prose import find_prose_secrets
+from brimline.redaction.rules import (
+    MASK,
+    SearchedText,
+    Span,
+    load_imported_rules,
+    merge_spans,
+)
 
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -22,6 +28,16 @@ _KEY_PART = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/=]{16,}\Z")
 
 # Blocks of shorter lines are words, not keys.
 MIN_KEY_LINE_CHARS = 32
+
+
+def mask_secrets(text: str) -> str:
+    """Replace the credentials in a text by a mask."""
+    parts: list[str] = []
+    place = 0
+    for start, end in find_secrets(text):
+        parts += (text[place:start], MASK)
+        place = end
+    return "".join((*parts, text[place:]))
 
 
 def find_secrets(text: str) -> list[Span]:

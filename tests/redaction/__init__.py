@@ -1,0 +1,1 @@
+"""The redaction of what leaves a transcript's content."""
