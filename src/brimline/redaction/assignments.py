@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from brimline.redaction.names import NAME_WORDS
+from brimline.redaction.names import JOINED_NAMES, NAME_WORDS, SPACED_NAMES
 from brimline.redaction.rules import MASK, Span
 
 MAX_VALUE_CHARS = 8192  # limit of the search for a closing quote
@@ -25,10 +25,10 @@ _KEY_KIND = re.compile(
 )
 _NAMED = re.compile(
     r"(?P<name>pass(?:word|wd|phrase|code)?|pwd?|secret(?:[ _-]?key(?:[ _-]?base)?)?|token"
-    r"|credentials?|key)(?:[_-]?\d{1,3})?(?P<close>(?:\\?['\"`])?\]?)"
-    r"(?P<before>[ \t]{0,9})"
-    r"(?P<sign>:=|=>|:[ ]?[a-z_&][\w<>\[\].|?&]{0,40}[ ]=(?=[ ]?['\"`])|[:=])(?![:=])"
-    r"(?P<after>[ \t]{0,9}(?:\r?\n[ \t]{0,80}(?=['\"]))?)"
+    rf"|credentials?|key|{SPACED_NAMES}|{JOINED_NAMES})(?:[_-]?\d{{1,3}})?"
+    r"(?P<close>(?:\\?['\"`])?\]?)(?P<before>[ \t\xa0\u202f]{0,9})"
+    r"(?P<sign>:=|=>|:[ ]?[a-z_&][\w<>\[\].|?&]{0,40}[ ]=(?=[ ]?['\"`])|[:=：＝])(?![:=])"
+    r"(?P<after>[ \t\xa0\u202f\u3000]{0,9}(?:\r?\n[ \t]{0,80}(?=['\"]))?)"
 )
 _OPTION = re.compile(
     r"--(?:[a-z0-9]{1,20}-){0,3}(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|credentials?"
@@ -40,6 +40,8 @@ _WORD = re.compile(r"[^\s:=(\[{<>|&'\"`]\S{0,256}")
 _DIGIT = re.compile(r"\d")
 _LETTERS = re.compile(r"\w")
 _REST = re.compile(r"[^\s'\"`]*")
+# What follows a value in languages without spaces between words.
+_JOINED_LETTERS = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff01-\uff65]")
 _LINE_END = re.compile(r"[ \t\r]{0,9}(?:[#\n]|\Z)")
 _BLOCK = re.compile(r"[|>][+-]?[ \t]{0,9}\r?\n((?:[ \t]{1,80}\S[^\n]{0,4096}(?:\n|\Z)){1,100})")
 
@@ -137,8 +139,10 @@ def _single_word(text: str, name: str, place: int, match: re.Match[str]) -> Span
     word = _WORD.match(text, place)
     if not word:
         return None
-    value = word[0].rstrip(",;)'\"" if "=" in match["sign"] else ",;:)]}'\"`")
-    last = _LINE_END.match(text, word.end()) is not None
+    joined = None if name.isascii() else _JOINED_LETTERS.search(word[0])
+    whole = word[0][: joined.start()] if joined else word[0]
+    value = whole.rstrip(",;)'\"" if "=" in match["sign"] else ",;:)]}'\"`")
+    last = joined or _LINE_END.match(text, word.end()) is not None
     if not last and not _DIGIT.search(value):
         return None
     span = _unless_harmless(text, name, place, place + len(value))

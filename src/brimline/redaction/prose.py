@@ -1,19 +1,28 @@
-"""Find passwords in English sentences: "the password is hunter2"."""
+"""Find passwords in sentences: "the password is hunter2", "la contraseña es hunter2"."""
 
 import re
 from collections.abc import Iterator
 
 from brimline.redaction.assignments import is_key_of_secret, is_random
+from brimline.redaction.names import JOINED_NAMES, SPACED_NAMES
 from brimline.redaction.rules import SearchedText, Span
 
-_NAME = r"(?:password|passwd|passphrase|passcode|pwd?|token|secret(?: key)?|credentials?|key)"
-_WHOSE = r"(?:\s(?:for|of|on|to|in)\s[^\n.,;:!?]{1,60}?)?"
+_ENGLISH = r"password|passwd|passphrase|passcode|pwd?|token|secret(?: key)?|credentials?|key"
+_NAME = rf"(?:{_ENGLISH}|{SPACED_NAMES}|clave)"
+_WHOSE = (
+    r"(?:\s(?:for|of|on|to|in|del?|d[aou]s?|des|pour|para|für|vo[mn]|van|voor|от|для|к)"
+    r"\s[^\n.,;:!?]{1,60}?)?"
+)
+_IS = (
+    r"(?:is|was|are|will be|should be|must be|es|era|será|est|sera|était|ist|war|lautet|é|foi"
+    r"|это|теперь|(?<=пароль\s)[—–-])"
+)
 _VALUE = r"(?P<value>\"[^\"\n]{1,200}\"|'[^'\n]{1,200}'|`[^`\n]{1,200}`|\S{1,500})"
 
 LOOK_BACK_CHARS = 120  # how much of a sentence before the name is searched
 
 _AFTER_NAME = re.compile(
-    rf"(?P<name>{_NAME})\b{_WHOSE}\s(?:is|was|are|will be|should be|must be)(?::\s?|\s)"
+    rf"(?P<name>{_NAME})\b{_WHOSE}\s{_IS}(?:\s?:\s?|\s)"
     rf"(?:now\s|still\s|just\s)?(?:(?:set|changed|reset|updated|rotated)\sto\s)?{_VALUE}",
     re.IGNORECASE,
 )
@@ -22,22 +31,31 @@ _ADJACENT = re.compile(
     rf"\*{{0,2}}[ \t]?[:|>→=-]{{0,2}}\*{{0,2}}[ \t]{{1,4}}{_VALUE}",
     re.IGNORECASE,
 )
+_AFTER_JOINED_NAME = re.compile(
+    rf"(?P<name>{JOINED_NAMES})\s?(?:是|为|為|は|が|を|은|는|이|가|을|를|改[成为為]|设[成为置]为?)"
+    rf"[:：]?\s?[「『“\"'`]?(?P<value>[!-~]{{1,500}})"
+)
 # A word that is no name: digits within letters, or signs.
 _STRONG = re.compile(
     r"(?=\S*[A-Za-z])(?=\S*\d)(?=\S*(?:\d[A-Za-z]|[!@#$%^&*]))[\w!@#$%^&*+=~-]{8,500}\Z"
 )
 
-_CHANGED = re.compile(rf"(?P<name>{_NAME})\b{_WHOSE}\sto\s{_VALUE}", re.IGNORECASE)
+_CHANGED = re.compile(
+    rf"(?P<name>{_NAME})\b{_WHOSE}\s(?:to|a|en|à|auf|para|на)\s{_VALUE}", re.IGNORECASE
+)
 _CHANGES = re.compile(
-    r"\b(?:set|chang|reset|updat|rotat)\w{0,4}\s(?:[\w']{1,30}\s){0,4}\Z", re.IGNORECASE
+    r"\b(?:set|chang|reset|updat|rotat|cambi|änder|mud|смен)\w{0,4}\s(?:[\w']{1,30}\s){0,4}\Z",
+    re.IGNORECASE,
 )
 _GIVEN = re.compile(rf"(?P<name>{_NAME})\s{_VALUE}", re.IGNORECASE)
 _GIVES = re.compile(r"\b(?:with|using|and)\s(?:the\s)?\Z", re.IGNORECASE)
 _USED = re.compile(
-    rf"\b(?:use|used|using|try|enter|type|with)\s{_VALUE}\s(?:as|for)\s(?:(?:the|my|your|our|its|a)\s)?"
+    rf"\b(?:use|used|using|try|enter|type|with|usa|utilise|verwende|используй)\s{_VALUE}"
+    r"\s(?:as|for|como|comme|als|как)\s(?:(?:the|my|your|our|its|a|la|le|mot de)\s)?"
     rf"(?:\w{{1,30}}\s)?(?P<name>{_NAME})\b(?=[.,;:!?)]|\s(?:for|to|on|in|and|when)\b|\s{{0,9}}\Z)",
     re.IGNORECASE,
 )
+_USES = (" as ", " for ", " como ", " comme ", " als ", " как ")
 _LOGIN = re.compile(
     r"\b(?:log(?:ged)?[ -]?in|sign(?:ed)?[ -]?in|credentials|creds)"
     r"(?:\s(?:with|as|using|are|is|to be))?:?\s(?P<user>[^\s/:]{1,100})"
@@ -84,7 +102,7 @@ def find_prose_secrets(searched: SearchedText, places: list[int]) -> Iterator[Sp
 
 
 def _sentences(text: str, place: int) -> Iterator[re.Match[str]]:
-    if match := _AFTER_NAME.match(text, place):
+    if match := _AFTER_NAME.match(text, place) or _AFTER_JOINED_NAME.match(text, place):
         yield match
     start = max(0, place - LOOK_BACK_CHARS)
     start = max(start, text.rfind("\n", start, place) + 1)
@@ -92,7 +110,7 @@ def _sentences(text: str, place: int) -> Iterator[re.Match[str]]:
         yield match
     if (match := _GIVEN.match(text, place)) and _GIVES.search(text, start, place):
         yield match
-    if text.find(" as ", start, place) >= 0 or text.find(" for ", start, place) >= 0:
+    if any(text.find(word, start, place) >= 0 for word in _USES):
         end = text.find("\n", place, place + LOOK_BACK_CHARS)
         yield from _USED.finditer(text, start, place + LOOK_BACK_CHARS if end < 0 else end)
 
@@ -124,7 +142,8 @@ def _secret_word(text: str, match: re.Match[str], name: str) -> Span | None:
     if not bare or bare.startswith("***"):
         return None
     if _has_odd_character(bare, name) or (
-        name.startswith("pass")
+        re.fullmatch(_ENGLISH, name)
+        and name.startswith("pass")
         and _END_OF_SENTENCE.match(text, start + len(bare))
         and _is_unusual(bare)
     ):
@@ -136,7 +155,7 @@ def _may_be_quoted(value: str, name: str) -> bool:
     """Return whether a quoted value looks like a secret, and not like quoted code."""
     if value.startswith("***") or " " in value or value.lower() in _ORDINARY:
         return False
-    return (name.startswith("pass") and value.isalnum()) or _has_odd_character(value, name)
+    return (_is_password(name) and value.isalnum()) or _has_odd_character(value, name)
 
 
 def _is_unusual(word: str) -> bool:
@@ -151,7 +170,11 @@ def _has_odd_character(word: str, name: str) -> bool:
     if not any(map(str.isdigit, word)) and not any(sign in word for sign in "!#$%^&*?"):
         return False
     if word.isdigit():
-        return len(word) >= 4 and name.startswith("pass")
+        return len(word) >= 4 and _is_password(name)
     if any(sign in word for sign in "/\\()[]{}<>=`") or word.startswith(("$", "-", "#", "%")):
         return False
-    return any(map(str.isalpha, word)) and len(word) >= (4 if name.startswith("pass") else 8)
+    return any(map(str.isalpha, word)) and len(word) >= (4 if _is_password(name) else 8)
+
+
+def _is_password(name: str) -> bool:
+    return not name.startswith(("pw", "token", "secret", "credential", "key", "clave"))
