@@ -7,7 +7,7 @@ import msgspec
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
 from brimline.tracker import Session
-from brimline.tracker.title import MAX_READ_CHARS, shorten_title
+from brimline.tracker.title import shorten_title
 from brimline.transcripts.source import Transcript
 
 HEAD_BYTES = 256 << 10  # a first prompt that begins later is not looked for
@@ -24,17 +24,16 @@ def with_title(session: Session, transcript: Transcript, read_from: int = 0) -> 
 
 
 def _first_prompt(transcript: Transcript) -> str | None:
-    """Return the first words of what the user wrote first, without credentials."""
+    """Return the first words of what the user wrote first."""
     # Imported here: it takes 30 ms, and the sessions of most commands have a title already.
     from brimline.agents.content import UserText, read_content
     from brimline.handoff import iter_records
-    from brimline.redaction import redact
 
     records = _head(iter_records(transcript.path, transcript.session))
     try:
         for piece in read_content(records, transcript.agent):
             if isinstance(piece, UserText):
-                title = shorten_title(redact(piece.text[:MAX_READ_CHARS]))
+                title = shorten_title(piece.text)
                 if title is not None:
                     return title
     except (UnreadableTranscript, OSError):

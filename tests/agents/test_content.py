@@ -203,10 +203,16 @@ def test_string_content_is_a_reply() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "summary"),
-    [({"n": 1, "command": "a\n  b"}, "a b"), ({"n": 1}, ""), ("text", ""), (None, "")],
+    [
+        ({"n": 1, "command": "a\n  b"}, "a\n  b"),
+        ({"apiKey": "opensesame", "user": "me"}, "me"),
+        ({"n": 1}, ""),
+        ("text", ""),
+        (None, ""),
+    ],
 )
 def test_tool_call_summary_is_first_text(arguments: object, summary: str) -> None:
-    """A call is summed up by its first text argument, on one line."""
+    """A call is summed up by its first text argument whose name is not that of a secret."""
     line = {"type": "tool_use", "tool_name": "t", "parameters": arguments}
     assert shown("gemini", packed(line)) == [("tool", "t", summary)]
 

@@ -130,3 +130,35 @@ def test_session_without_a_call(user: User, tmp_path: Path) -> None:
     empty.write_text(json.dumps(record))
     completed = user.run("explain", str(empty))
     assert (completed.code, "no model call in it" in completed.err) == (2, True)
+
+
+SECRET = "s3cr3tW0rd"
+
+
+@pytest.fixture
+def with_secret(user: User) -> User:
+    """A user whose agent ran a command with a password."""
+    user.session(
+        "s1",
+        user.record("user", 300, message={"role": "user", "content": "Log in."}),
+        tool_use(user, "m1", 290, 20_000, "Bash", command=f"login --password {SECRET} now"),
+        tool_result(user, "m1", 280, NOTES),
+        user.call("m2", 24_560, 270),
+    )
+    return user
+
+
+def test_secrets_are_shown_on_a_terminal_if_asked_for(with_secret: User) -> None:
+    shown = with_secret.on_terminal("explain", "s1")
+    assert SECRET not in shown.out
+    assert "login --password *** now" in without_colour(shown.out)
+    for options in ((), ("--json",)):
+        unmasked = with_secret.on_terminal("explain", "s1", "--show-secrets", *options)
+        assert f"login --password {SECRET} now" in without_colour(unmasked.out)
+
+
+def test_secrets_are_not_written_to_a_pipe(with_secret: User) -> None:
+    for options in ((), ("--json",)):
+        completed = with_secret.run("explain", "s1", "--show-secrets", *options)
+        assert (completed.code, completed.out) == (2, "")
+        assert "--show-secrets: the output must be a terminal" in completed.err

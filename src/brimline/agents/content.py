@@ -11,6 +11,7 @@ import msgspec
 
 from brimline.agents import get_agent
 from brimline.foreign_json import JsonDecoder, decode_json, recover_objects
+from brimline.redaction.names import is_secret_name
 from brimline.transcripts.source import MALFORMED
 from brimline.usage import Usage
 
@@ -104,10 +105,12 @@ class ToolCall(msgspec.Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """The command, or the first text among the arguments, on one line."""
-        values = (_object.decode_or_none(self.arguments) or {}).values()
-        text = self.command or next((value for value in values if isinstance(value, str)), "")
-        return " ".join(text.split())
+        """The command, or the first text among the arguments that is no secret by its name."""
+        if self.command:
+            return self.command
+        arguments = (_object.decode_or_none(self.arguments) or {}).items()
+        texts = (each for name, each in arguments if not is_secret_name(name))
+        return next((each for each in texts if isinstance(each, str)), "")
 
 
 class ToolResult(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from brimline.cli.arguments import add_agent, add_flag, add_json
 from brimline.cli.context import Context, emit_json, uses_utf8
 from brimline.cli.inspect import describe_context, read_thread
 from brimline.cli.session_choice import find_files
+from brimline.errors import InvalidSettings
 from brimline.events import MAIN
 from brimline.ledger.explain import Explained, ExplainedThread, NamedTokens, explain
 from brimline.ledger.reader import SessionLedger
@@ -49,14 +50,17 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("target", nargs="?", metavar="PATH|SESSION", help=help_text)
     add_agent(to)
     add_flag(to, "--series", "with --json: what each call sent, by category")
+    add_flag(to, "--show-secrets", "show what looks like a credential, on a terminal only")
     add_json(to, "a bar and tables")
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
     if options.agent is not None:
         get_agent(options.agent)
+    if options.show_secrets and not sys.stdout.isatty():
+        raise InvalidSettings("argument", "--show-secrets", "the output must be a terminal")
     ledgers = read_ledgers(_files(context, options), context.places)
-    explained = explain(ledgers, options.series)
+    explained = explain(ledgers, options.series, options.show_secrets)
     if options.json:
         emit_json(explained)
         return 0

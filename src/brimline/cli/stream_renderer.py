@@ -13,7 +13,10 @@ from brimline.agents.content import (
     read_stream_line,
 )
 from brimline.cli.progress_bar import write_all
+from brimline.redaction import redact, truncate_words
 from brimline.terminal.text import colourize, strip_control, truncate
+
+MAX_SUMMARY_CHARS = 4_000  # of a tool call: the line of a terminal shows less
 
 _PIECE = re.compile(rb"[^\n]*\n|[^\n]+")
 
@@ -56,7 +59,7 @@ class Discard:
 
 
 class TextRenderer:
-    """Renders replies, tool calls and errors as text.
+    """Renders replies, tool calls and errors as text; replies pass through as the agent wrote them.
 
     A line that begins like a JSON object is held back until it is complete; others pass through at
     once, as do JSON lines that are not an agent's.
@@ -116,11 +119,13 @@ class TextRenderer:
                     self._end_reply()
             case ToolCall():
                 self._end_reply()
-                line = strip_control(f"› {piece.tool}  {piece.summary}".rstrip())
+                summary = " ".join(redact(truncate_words(piece.summary, MAX_SUMMARY_CHARS)).split())
+                line = strip_control(f"› {piece.tool}  {summary}".rstrip())
                 self._write_text(colourize(truncate(line, self._width), "dim", self._colour) + "\n")
             case ErrorText(text):
                 self._end_reply()
-                self._write_text(colourize(f"! {_clean_lines(text)}", "high", self._colour) + "\n")
+                shown = f"! {_clean_lines(redact(text))}"
+                self._write_text(colourize(shown, "high", self._colour) + "\n")
             case _:
                 pass
 

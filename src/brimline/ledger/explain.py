@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import msgspec
 
@@ -9,9 +10,10 @@ from brimline.agents import capabilities_of
 from brimline.cache_misses import CacheMiss, find_misses
 from brimline.events import MAIN
 from brimline.ledger.accounts import Balance, Entry
-from brimline.ledger.parts import CATEGORIES
+from brimline.ledger.parts import CATEGORIES, Mask, first_words
 from brimline.ledger.reader import SessionLedger, ThreadLedger
 from brimline.ledger.waste import Waste, find_waste
+from brimline.redaction import redact
 from brimline.tracker import Session, Thread
 
 
@@ -108,37 +110,47 @@ class Explained(msgspec.Struct, frozen=True):
     threads: list[ExplainedThread]
 
 
-def explain(ledgers: Sequence[SessionLedger], series: bool = False) -> Explained:
-    """Explain a session by the ledgers of its transcripts, the main thread's first."""
+def explain(
+    ledgers: Sequence[SessionLedger], series: bool = False, show_secrets: bool = False
+) -> Explained:
+    """Explain a session by the ledgers of its transcripts, the main thread's first.
+
+    Names are redacted, unless `show_secrets`.
+    """
+    mask: Mask = str if show_secrets else cache(redact)  # most names are of several entries
     ordered = sorted(ledgers, key=lambda each: MAIN not in each.session.threads)
     session = ordered[0].session
     threads = {
-        ledger.thread: _explain_thread(ledger, each.session, series)
+        ledger.thread: _explain_thread(ledger, each.session, series, mask)
         for each in ordered
         for ledger in each.threads
     }
     return Explained(session.agent, session.id, CATEGORIES, list(threads.values()))
 
 
-def _explain_thread(ledger: ThreadLedger, session: Session, series: bool) -> ExplainedThread:
+def _explain_thread(
+    ledger: ThreadLedger, session: Session, series: bool, mask: Mask
+) -> ExplainedThread:
     thread = session.threads[ledger.thread]
     unrecorded = capabilities_of(session.agent).unrecorded_content if ledger.entries else {}
     return ExplainedThread(
         thread=ledger.thread,
         model=thread.model,
         sent=ledger.sent,
-        categories=_categories(ledger.entries, unrecorded),
+        categories=_categories(ledger.entries, unrecorded, mask),
         unexplained=ledger.unexplained,
-        tool_results=_tool_tokens(ledger.entries),
-        waste=find_waste(ledger.entries, ledger.steps),
+        tool_results=_tool_tokens(ledger.entries, mask),
+        waste=find_waste(ledger.entries, ledger.steps, mask),
         misses=find_misses(thread),
         pending=ledger.pending,
         cycles=_cycles(ledger, thread),
-        series=_series(ledger) if series else msgspec.UNSET,
+        series=_series(ledger, mask) if series else msgspec.UNSET,
     )
 
 
-def _categories(entries: Sequence[Entry], unrecorded: Mapping[str, str]) -> list[ExplainedCategory]:
+def _categories(
+    entries: Sequence[Entry], unrecorded: Mapping[str, str], mask: Mask
+) -> list[ExplainedCategory]:
     categories: list[ExplainedCategory] = []
     for name in CATEGORIES:
         mine = [entry for entry in entries if entry.part.category == name]
@@ -146,23 +158,24 @@ def _categories(entries: Sequence[Entry], unrecorded: Mapping[str, str]) -> list
         tokens = sum(entry.tokens for entry in mine)
         note = None if mine else unrecorded.get(name)
         if mine or note:
-            pieces = [_piece(entry) for entry in mine]
+            pieces = [_piece(entry, mask) for entry in mine]
             categories.append(ExplainedCategory(name, tokens, pieces, note))
     return categories
 
 
-def _piece(entry: Entry) -> ExplainedPiece:
-    part = entry.part
-    what = part.what if part.is_recorded else f"{part.what} (not recorded)"
+def _piece(entry: Entry, mask: Mask) -> ExplainedPiece:
+    part, name = entry.part, entry.part.name(mask)
+    what = name if part.is_recorded else f"{name} (not recorded)"
     return ExplainedPiece(what, entry.call, entry.tokens, part.record)
 
 
-def _tool_tokens(entries: Sequence[Entry]) -> ToolTokens:
+def _tool_tokens(entries: Sequence[Entry], mask: Mask) -> ToolTokens:
     counts = [Counter[str]() for _ in range(4)]
     for entry in entries:
         part = entry.part
         if part.category in ("tool results", "subagent results"):
-            names = (part.tool, part.server, part.file, part.command)
+            command = first_words(mask(part.command))
+            names = (mask(part.tool), mask(part.server), mask(part.file), command)
             for count, name in zip(counts, names, strict=True):
                 count[name] += entry.tokens
     return ToolTokens(*(_named(count) for count in counts))
@@ -189,7 +202,7 @@ def _cycle(number: int, calls: int, last: Balance) -> ExplainedCycle:
     return ExplainedCycle(number, calls, last.sent, named, last.unexplained)
 
 
-def _series(ledger: ThreadLedger) -> list[ExplainedCall]:
+def _series(ledger: ThreadLedger, mask: Mask) -> list[ExplainedCall]:
     return [
         ExplainedCall(
             call=step.call.id,
@@ -197,7 +210,7 @@ def _series(ledger: ThreadLedger) -> list[ExplainedCall]:
             sent=balance.sent,
             categories=balance.categories,
             unexplained=balance.unexplained,
-            tools=[part.tool for part in step.outputs if part.category == "tool calls"],
+            tools=[mask(part.tool) for part in step.outputs if part.category == "tool calls"],
         )
         for step, balance in zip(ledger.steps, ledger.balances, strict=True)
     ]

@@ -1,6 +1,6 @@
 """The parts of a context: what came in, how large it is, what it is called."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal, TypeAlias, get_args
 
 import msgspec
@@ -21,6 +21,7 @@ from brimline.agents.content import (
     server_of,
 )
 from brimline.bounded_dict import BoundedDict
+from brimline.redaction import redact, truncate_words
 
 Category: TypeAlias = Literal[
     "system and tools",
@@ -40,6 +41,9 @@ OUTPUTS = frozenset[Category]({"agent's words", "reasoning", "tool calls"})
 
 MAX_OPEN_CALLS = 1_000  # tool calls that may still get a result
 MAX_NAME_CHARS = 120
+MAX_EXCERPT_CHARS = 480  # more than is shown, so that a credential is not cut before redaction
+
+Mask: TypeAlias = Callable[[str], str]  # redacts a text, or leaves it as it is
 
 _CATEGORY_OF_ADDED: dict[AddedBy, Category] = {
     "client": "injected context",
@@ -54,7 +58,8 @@ _CATEGORY_OF_ADDED: dict[AddedBy, Category] = {
 class ContextPart(msgspec.Struct, frozen=True, gc=False):
     """One piece of content in a context.
 
-    `what` is its name for people: a file, a command, a tool, a hook, the first words of a text.
+    `what` says what it is: a file, a command, a tool, a hook, the first words of a text. Its texts
+    are those of the transcript: what is shown of them passes a `Mask`.
     `size` is its length in UTF-8 bytes, `record` the number of its record in the transcript.
     `content` is equal for results with the same text. If it is not `is_recorded`, the transcript
     has no text of it: it takes what the other parts of its call cannot account for.
@@ -73,6 +78,11 @@ class ContextPart(msgspec.Struct, frozen=True, gc=False):
     arguments: int = 0
     content: int = 0
     is_recorded: bool = True
+
+    def name(self, mask: Mask = redact) -> str:
+        """Return its name for people; that of a file is not cut."""
+        name = mask(self.what)
+        return name if self.file else first_words(name, len(self.tool) + 1 + MAX_NAME_CHARS)
 
     @property
     def is_output(self) -> bool:
@@ -106,9 +116,9 @@ class PartReader:
             case ToolCall():
                 return self._call(piece, record)
             case ReplyText(text) if text:
-                return (ContextPart("agent's words", _first_words(text), size_of(text), record),)
+                return (ContextPart("agent's words", _excerpt(text), size_of(text), record),)
             case UserText(text) if text:
-                return (ContextPart("user words", _first_words(text), size_of(text), record),)
+                return (ContextPart("user words", _excerpt(text), size_of(text), record),)
             case Reasoning(text):
                 return (ContextPart("reasoning", "reasoning", size_of(text), record),)
             case AddedText() if piece.text:
@@ -162,7 +172,8 @@ class PartReader:
 
 def _added_part(added: AddedText, record: int) -> ContextPart:
     category, size = _CATEGORY_OF_ADDED[added.by], size_of(added.text)
-    return ContextPart(category, added.name, size, record, server=added.server)
+    file = added.name if added.by in ("memory", "user") else ""
+    return ContextPart(category, added.name, size, record, server=added.server, file=file)
 
 
 UNKNOWN_CALL = ContextPart("tool calls", "unknown tool", 0, tool="unknown tool")
@@ -172,8 +183,8 @@ def _tool_part(call: ToolCall, record: int) -> ContextPart:
     arguments = call.arguments
     data = bytes(arguments) if isinstance(arguments, msgspec.Raw) else arguments.encode()
     file = call.files[0] if call.files else ""
-    command = _first_words(call.command)
-    name = file or command or _first_words(call.summary)
+    command = _excerpt(call.command)
+    name = file or command or _excerpt(call.summary)
     return ContextPart(
         category="tool calls",
         what=f"{call.tool} {name}" if name else call.tool,
@@ -193,5 +204,10 @@ def size_of(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def _first_words(text: str) -> str:
-    return " ".join(text[: 4 * MAX_NAME_CHARS].split())[:MAX_NAME_CHARS]
+def _excerpt(text: str) -> str:
+    return truncate_words(text, MAX_EXCERPT_CHARS)
+
+
+def first_words(text: str, most_chars: int = MAX_NAME_CHARS) -> str:
+    """Return the beginning of a text on one line."""
+    return " ".join(text.split())[:most_chars]

@@ -139,8 +139,9 @@ def read_ledger(transcript: Transcript, places: Places | None = None) -> Session
 def _memory_parts(agent: Agent, places: Places | None, project: str | None) -> list[ContextPart]:
     parts: list[ContextPart] = []
     for path in agent.memory_files(places, project) if places else ():
+        file = to_text(path)
         with suppress(OSError):
-            parts.append(ContextPart("memory files", to_text(path), os.stat(path).st_size))
+            parts.append(ContextPart("memory files", file, os.stat(path).st_size, file=file))
     return parts
 
 

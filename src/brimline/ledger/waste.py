@@ -7,8 +7,10 @@ import msgspec
 
 from brimline.events import Call
 from brimline.ledger.accounts import Entry
+from brimline.ledger.parts import Mask
 from brimline.ledger.steps import Step
 from brimline.prices import MILLION, day_of, find_price, tier_of
+from brimline.redaction import redact
 from brimline.usage import format_tokens
 
 WasteKind: TypeAlias = Literal[
@@ -54,7 +56,7 @@ class Waste(msgspec.Struct, frozen=True):
     advice: str
 
 
-def find_waste(entries: Sequence[Entry], steps: Sequence[Step]) -> list[Waste]:
+def find_waste(entries: Sequence[Entry], steps: Sequence[Step], mask: Mask = redact) -> list[Waste]:
     """Return what is wasted in a context now, the largest first; no entry counts twice."""
     costs = _CarryingCosts(steps)
     found: list[Waste] = []
@@ -70,22 +72,22 @@ def find_waste(entries: Sequence[Entry], steps: Sequence[Step]) -> list[Waste]:
         found.append(Waste(kind, what, tokens, costs.of(fresh), times, advice))
 
     for kind, group in _repeats(entries):
-        add(kind, group[0].part.what, group[1:], len(group))
+        add(kind, group[0].part.name(mask), group[1:], len(group))
     for group in _groups(_stale_reads(entries, steps), lambda entry: entry.part.file).values():
-        add("stale read", group[0].part.what, group, len(group))
+        add("stale read", group[0].part.name(mask), group, len(group))
     called = {part.server for step in steps for part in step.outputs if part.server}
     for server, group in _groups(entries, lambda entry: entry.part.server).items():
         listed = [entry for entry in group if entry.part.category == "system and tools"]
         if server and _plain(str(server)) not in map(_plain, called):
-            add("MCP tools never called", str(server), listed)
+            add("MCP tools never called", mask(str(server)), listed)
     for entry in entries:
         if entry.part.category == "memory files" and entry.tokens >= MIN_LARGE_TOKENS:
-            add("large memory file", entry.part.what, [entry])
+            add("large memory file", entry.part.name(mask), [entry])
     results = (entry for entry in entries if entry.part.category == "tool results")
     large = sorted(results, key=lambda entry: entry.tokens, reverse=True)[:MAX_LARGE_RESULTS]
     for entry in large:
         if entry.tokens >= MIN_LARGE_TOKENS:
-            add("large result", entry.part.what, [entry])
+            add("large result", entry.part.name(mask), [entry])
     return sorted(found, key=lambda waste: waste.tokens, reverse=True)
 
 

@@ -7,3 +7,14 @@ def redact(text: str) -> str:
     from brimline.redaction.search import mask_secrets
 
     return mask_secrets(text)
+
+
+def truncate_words(text: str, most_chars: int) -> str:
+    """Return the beginning of a text that is to be redacted, without a word that is cut.
+
+    Half a credential would not be recognised.
+    """
+    if len(text) <= most_chars:
+        return text
+    words = text[:most_chars].rsplit(maxsplit=1)
+    return words[0] if words else ""

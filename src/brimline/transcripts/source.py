@@ -13,6 +13,7 @@ import msgspec
 
 from brimline.errors import InvalidUsage, MalformedJson
 from brimline.events import MAIN, AnyEvent
+from brimline.redaction import redact
 from brimline.regular_file import open_regular_file
 from brimline.windows import ClientSettings
 
@@ -111,7 +112,7 @@ class Tally(msgspec.Struct):
     def add_malformed(self, place: str) -> None:
         self.malformed += 1
         if len(self.places) < MAX_PLACES:
-            self.places.append(place)
+            self.places.append(redact(place))  # errors of the decoder quote values
 
     def add(self, other: "Tally") -> None:
         self.records += other.records
