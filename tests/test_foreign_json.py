@@ -27,7 +27,7 @@ OWN = {
     "agents/pi/transcript.py": "the parser's state between two reads",
     "baselines/cache.py": "the cache of baselines",
     "cli/context.py": "what was encoded just before",
-    "handoff/secret_rules.py": "a file of the package",
+    "redaction/rules.py": "a file of the package",
     "observe/tracker.py": "what Tracker.state() returned",
     "policy/compaction.py": "what CompactionPolicy.state() returned",
     "server/api/session_cache.py": "a view that was encoded just before",
