@@ -107,6 +107,16 @@ def test_daemon_inherits_the_variables_of_the_user_but_not_of_the_session(
 
 
 @LINUX
+def test_hook_whose_input_is_late_starts_the_daemon(waiting_agent: Agent) -> None:
+    reader, writer = os.pipe()
+    result = waiting_agent.run(reader, "start")
+    os.close(reader)
+    os.close(writer)
+    assert (result.code, result.stdout, result.stderr) == (0, b"", b"")
+    assert len(recorded_starts(waiting_agent.folder)) == 1
+
+
+@LINUX
 def test_stale_socket_does_not_prevent_the_start(waiting_agent: Agent) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(waiting_agent.socket))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from brimline.agents.hook_adapter import HookRequest
 from brimline.hooks.client import offline
-from brimline.hooks.spool import Batch, take, take_dropped
+from brimline.hooks.spool import Batch, take, take_dropped, take_late
 from brimline.testing.hook_frames import encode_request
 
 bodies = st.binary() | st.sampled_from(
@@ -155,7 +155,7 @@ def test_loss_counter_that_is_no_regular_file_is_moved_aside(
     make(tmp_path / "spool.dropped")
     assert take_dropped(tmp_path) == 0
     assert len(list(tmp_path.glob("spool.dropped.aside-*"))) == 1
-    assert offline.count_dropped(str(tmp_path / "spool.dropped"))
+    assert offline.count_event(str(tmp_path / "spool.dropped"))
     assert take_dropped(tmp_path) == 1
 
 
@@ -189,11 +189,19 @@ def test_lost_events_are_counted_since_the_last_time_and_logged(
 ) -> None:
     for count in (3, 1):
         for _ in range(count):
-            assert offline.count_dropped(str(tmp_path / "spool.dropped"))
+            assert offline.count_event(str(tmp_path / "spool.dropped"))
         assert take_dropped(tmp_path) == count
         assert f"{count} hook events were lost" in caplog.text
     assert take_dropped(tmp_path) == 0
     assert os.listdir(tmp_path) == []
+
+
+def test_late_input_is_counted_since_the_last_time(tmp_path: Path) -> None:
+    for count in (2, 1):
+        for _ in range(count):
+            assert offline.count_event(str(tmp_path / "spool.late"))
+        assert take_late(tmp_path) == count
+    assert (take_late(tmp_path), take_dropped(tmp_path)) == (0, 0)
 
 
 # What a crash leaves.

@@ -89,19 +89,29 @@ def take(folder: Path) -> Batch | None:
 
 def take_dropped(folder: Path) -> int:
     """Return and log how many events clients could not spool since the last call."""
-    path = folder / f"{NAME}.dropped"
+    dropped = _take_count(folder / f"{NAME}.dropped")
+    if dropped:
+        log.warning("%d hook events were lost: the spool was full or not writable", dropped)
+    return dropped
+
+
+def take_late(folder: Path) -> int:
+    """Return how often a client's input did not come in time since the last call."""
+    return _take_count(folder / f"{NAME}.late")
+
+
+def _take_count(path: Path) -> int:
+    """Return the size of a file that clients append to, and remove it."""
     try:
         if not _is_file(path):
             return 0
         taken = path.replace(path.with_name(f"{path.name}.{os.getpid()}"))
-        dropped = taken.stat().st_size
+        count = taken.stat().st_size
         taken.unlink()
     except OSError as error:
         _warn_once(str(path), error.strerror)
         return 0
-    if dropped:
-        log.warning("%d hook events were lost: the spool was full or not writable", dropped)
-    return dropped
+    return count
 
 
 def _is_file(path: Path) -> bool:

@@ -27,8 +27,11 @@
 #include "spool.h"
 #include "tables.h"
 
-/* Deadlines since the start: of stdin, the answer, its confirmation, the spool's lock, the exit. */
-enum { STDIN_MS = 80, ANSWER_MS = 120, CONFIRM_MS = 190, SPOOL_MS = 230, EXIT_MS = 240 };
+/* Deadlines since the start: of stdin's end, after which a whole JSON object is enough; of that; of
+ * the answer, and the answer to an input that came after END_MS; of the answer's confirmation, the
+ * spool's lock, the exit. */
+enum { END_MS = 80, STDIN_MS = 190, ANSWER_MS = 120, LATE_ANSWER_MS = 200 };
+enum { CONFIRM_MS = 210, SPOOL_MS = 230, EXIT_MS = 240 };
 
 /* The shortest wait for the spool's lock, even if this process got too little CPU time. */
 enum { MIN_LOCK_WAIT_MS = 50 };
@@ -49,8 +52,10 @@ static struct timespec started;
 static char id[64];
 static char request[HEAD + BODY], reply[LINE + 2 * REPLY];
 static char *const body = request + HEAD;
+static char reduced[MAX_REDUCED_BYTES];
 static volatile size_t body_size;
-static volatile sig_atomic_t is_body_read;
+static volatile sig_atomic_t is_body_read, is_late;
+static int answer_ms = ANSWER_MS;
 static struct iovec receipt;
 static volatile sig_atomic_t unsaved = EVENT;
 static volatile sig_atomic_t is_daemon_off;
@@ -89,14 +94,30 @@ static int read_more(void) {
     return got > 0;
 }
 
-/* Reads stdin to its end or deadline; data that is ready is read even if it is late. Data beyond
- * the limit is read and dropped: an agent may fail if its pipe is not read. */
+/* Whether what came is a whole JSON object. Only what ends with a brace is parsed: a long input may
+ * come in many pieces. */
+static int is_object(void) {
+    size_t end = body_size;
+    while (end && memchr(" \t\n\r", body[end - 1], 4))
+        end--;
+    return end && body[end - 1] == '}' && reduce_body(body, body_size, reduced);
+}
+
+/* Reads stdin to its end, or to a whole object, the limit or the deadline; data that is ready is
+ * read even then. Data beyond the limit is read and dropped until END_MS: an agent may fail if its
+ * pipe is not read. */
 static void read_body(void) {
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-    while (!is_body_read && (body_size < BODY || ms_left(STDIN_MS)) &&
-           poll(&input, 1, ms_left(STDIN_MS)) > 0)
-        if (!read_more())
-            is_body_read = 1;
+    int has_ended = 0;
+    if (is_body_read)
+        return;
+    while (!has_ended && (body_size < BODY || ms_left(END_MS)) &&
+           (poll(&input, 1, ms_left(END_MS)) > 0 ||
+            (!is_object() && poll(&input, 1, ms_left(STDIN_MS)) > 0)))
+        has_ended = !read_more();
+    is_late = !has_ended && body_size < BODY && !is_object();
+    if (!ms_left(END_MS))
+        answer_ms = LATE_ANSWER_MS;
     is_body_read = 1;
 }
 
@@ -172,15 +193,21 @@ static int write_all(int fd, const char *from, size_t size) {
 }
 
 /* Appends the event to the spool, without the parts that the daemon does not read, such as prompts
- * and tool output; a body that is not a JSON object is left out, and counted by the daemon. */
+ * and tool output; a body that is not a JSON object is left out, and counted by the daemon. An input
+ * that did not come in time is only counted. */
 static void save_event(void) {
-    static char header[HEAD], reduced[MAX_REDUCED_BYTES], line[MAX_STATUS_BYTES];
+    static char header[HEAD], line[MAX_STATUS_BYTES];
     read_body();
     const size_t size = reduce_body(body, body_size, reduced);
     const char *const state = is_daemon_off ? "daemon off" : "no answer from the daemon";
     if (strcmp(kind(), "statusline") == 0)
-        write_all(STDOUT_FILENO, line, short_status(reduced, size, state, line));
-    append(header, put_header(header), reduced, size);
+        write_all(STDOUT_FILENO, line,
+                  is_late ? (size_t)snprintf(line, sizeof line, "ctx unknown\n")
+                          : short_status(reduced, size, state, line));
+    if (is_late)
+        count_event(arguments[SPOOL], "late");
+    else
+        append(header, put_header(header), reduced, size);
     if (is_daemon_off && (is_kind("start") || is_restart()))
         launch_daemon(arguments[PYTHON], arguments[CLIENT], arguments[SPOOL], is_restart());
 }
@@ -226,7 +253,7 @@ static void prepare(void) {
 
 /* Limits the next send or connect to the answer's deadline; 0 if that has passed. */
 static int set_timeout(int fd) {
-    const int ms = ms_left(ANSWER_MS);
+    const int ms = ms_left(answer_ms);
     const struct timeval time = {.tv_usec = ms * 1000};
     return ms && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time) == 0;
 }
@@ -309,7 +336,7 @@ static int read_line(const char *line, size_t *text, size_t *receipt_size) {
  * the request, which takes both of them longer than a `poll`. */
 static ssize_t receive_more(int fd, char *into, size_t size) {
     struct pollfd input = {.fd = fd, .events = POLLIN};
-    return poll(&input, 1, ms_left(ANSWER_MS)) > 0 ? recv(fd, into, size, 0) : -1;
+    return poll(&input, 1, ms_left(answer_ms)) > 0 ? recv(fd, into, size, 0) : -1;
 }
 
 /* Receives the answer; returns its text and size, NULL if none comes. */
@@ -367,7 +394,7 @@ int main(int count, char **values) {
     const int fd = connect_daemon(arguments[SOCKET]);
     is_daemon_off = fd < 0 && (errno == ENOENT || errno == ECONNREFUSED);
     read_body();
-    const int is_sent = fd >= 0 && send_all(fd, frame_request(), body + body_size);
+    const int is_sent = fd >= 0 && !is_late && send_all(fd, frame_request(), body + body_size);
     const char *const answer = is_sent ? receive_answer(fd, &size) : NULL;
     if (answer)
         deliver(fd, answer, size);

@@ -12,6 +12,7 @@ and the daemon may have received it. Then, `start` and `hook-restart` mean that 
 becomes the daemon; `brimline-hook` (client.c) runs it.
 
 Without an answer the event is appended to the spool, and a status line shows what stdin contains.
+If stdin does not come in time, a status line shows `ctx unknown`, and the event is counted.
 The exit code is always 0, within a quarter of a second.
 
 The client uses only C modules of the interpreter: any other import takes longer than all the rest.
@@ -50,21 +51,28 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] == ["--start"]:
         load_part("autostart")["become_daemon"](arguments[1])
         return
-    event = load_part("exchange")["exchange"](arguments)
+    event = load_part("exchange")["exchange"](arguments, reduce_body)
     if event.receipt or event.kind == "delivered":
         load_part("offline")["save"](event, "delivered", event.receipt or event.body)
     elif not event.answered:
         handle_offline(event)
 
 
+def reduce_body(body: bytes) -> bytes:
+    return load_part("payload")["reduce_body"](body)
+
+
 def handle_offline(event: "HookEvent") -> None:
     """Print a short status line, spool the event, and start the daemon if this kind may."""
-    payload = load_part("payload")
+    payload, offline = load_part("payload"), load_part("offline")
     reduced = payload["reduce_body"](event.body)
     if event.kind == "statusline":
         state = "daemon off" if event.no_daemon else "no answer from the daemon"
-        event.print(payload["short_status"](reduced, state))
-    load_part("offline")["save"](event, event.kind, reduced)
+        event.print(b"ctx unknown\n" if event.is_late else payload["short_status"](reduced, state))
+    if event.is_late:
+        offline["count_event"](f"{event.spool}.late")
+    else:
+        offline["save"](event, event.kind, reduced)
     if event.starts and event.no_daemon:
         load_part("autostart")["start_daemon"](event.spool, event.is_restart)
 

@@ -12,16 +12,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
     from _socket import socket
+    from collections.abc import Callable
 else:
     import _signal
 
 # Since the start of this process.
-STDIN_DEADLINE_S = 0.080
+END_DEADLINE_S = 0.080  # of stdin's end; after that a whole JSON object is enough
+STDIN_DEADLINE_S = 0.190
 ANSWER_DEADLINE_S = 0.120
-CONFIRM_DEADLINE_S = 0.190
+LATE_ANSWER_DEADLINE_S = 0.200  # to an input that came after END_DEADLINE_S
+CONFIRM_DEADLINE_S = 0.210
 SPOOL_DEADLINE_S = 0.230
 EXIT_DEADLINE_S = 0.240
 MIN_TIME_S = 0.100  # for the remaining steps, however late it is
+MIN_LOCK_WAIT_S = 0.050
 
 MAX_LINE_BYTES, MAX_EVENT_BYTES, MAX_REPLY_BYTES, MAX_VALUE_BYTES = 64, 4 << 20, 1 << 20, 1000
 
@@ -57,11 +61,13 @@ class HookEvent:
     """An event of the agent, its destination, and its deadlines.
 
     `starts`: it may start the daemon, a session's start at any time, others as a restart
-    (`is_restart`). `no_daemon`: none runs, not even a slow one. `answered`: the daemon
-    has answered. `receipt`: that of the printed answer, until the daemon has confirmed it.
+    (`is_restart`). `no_daemon`: none runs, not even a slow one. `is_late`: its input did not come
+    in time; None until that was read. `answered`: the daemon has answered. `receipt`: that of the
+    printed answer, until the daemon has confirmed it.
     """
 
-    def __init__(self, arguments: list[str]) -> None:
+    def __init__(self, arguments: list[str], reduce_body: "Callable[[bytes], bytes]") -> None:
+        self._reduce_body = reduce_body
         self.from_extension = arguments[0] == "--no-daemon"
         self.id = arguments[1] if self.from_extension else f"{time.time_ns()}-{posix.getpid()}"
         details = arguments[2:] if self.from_extension else arguments
@@ -71,7 +77,9 @@ class HookEvent:
         self.kind = "hook" if self.kind == "start" else self.kind.removesuffix(RESTART)
         self.no_daemon = self.from_extension
         self.chunks: list[bytes] = []
-        self.is_read = False
+        self.has_ended = False
+        self.is_late: bool | None = None
+        self.answer_deadline_s = ANSWER_DEADLINE_S
         self.answered = False
         self.receipt = b""
         self._started = time.monotonic() - self._elapsed_before()
@@ -91,14 +99,20 @@ class HookEvent:
     def body(self) -> bytes:
         return b"".join(self.chunks)[:MAX_EVENT_BYTES]
 
+    def is_object(self) -> bool:
+        """Return whether the body is a whole JSON object.
+
+        Only what ends with a brace is parsed: a long input may come in many pieces.
+        """
+        return self.body.rstrip().endswith(b"}") and bool(self._reduce_body(self.body))
+
     @property
     def spool_wait_s(self) -> float:
         """How long to wait for the spool's lock.
 
         A process that got too little CPU time waits longer: the lock's holder got too little too.
         """
-        left = self.seconds_left(SPOOL_DEADLINE_S)
-        return left if left >= MIN_TIME_S else SPOOL_DEADLINE_S
+        return max(MIN_LOCK_WAIT_S, self.seconds_left(SPOOL_DEADLINE_S))
 
     def record(self, kind: str, body: bytes) -> bytes:
         """Return a frame about this event, for the daemon or the spool."""
@@ -121,14 +135,14 @@ class HookEvent:
         return not rest
 
 
-def exchange(arguments: list[str]) -> HookEvent:
+def exchange(arguments: list[str], reduce_body: "Callable[[bytes], bytes]") -> HookEvent:
     """Send the event to the daemon, print its answer, and return the event."""
-    event = HookEvent(arguments)
+    event = HookEvent(arguments, reduce_body)
     try:
         prepare(event)
         connection = None if event.from_extension else connect(event)
         read_body(event)
-        if connection:
+        if connection and not event.is_late:
             send_and_print(connection, event)
     except TimeUp:
         pass
@@ -158,20 +172,27 @@ def raise_time_up(number: int, frame: object) -> None:
 
 
 def read_body(event: HookEvent) -> None:
-    """Read stdin to its end or deadline; data that is ready is read even if it is late.
+    """Read stdin to its end, or to a whole object, the limit or the deadline, unless that is done.
 
-    Data beyond the limit is read and dropped: an agent may fail if its pipe is not read.
+    Data that is ready is read even then. Data beyond the limit is read and dropped until
+    END_DEADLINE_S: an agent may fail if its pipe is not read.
     """
+    if event.is_late is not None:
+        return
     # An extension writes everything and closes stdin, but may do so after this process started.
     until = SPOOL_DEADLINE_S if event.from_extension else STDIN_DEADLINE_S
     ready = select.poll()
     ready.register(0, select.POLLIN)
     size = sum(map(len, event.chunks))
-    while not event.is_read and (size < MAX_EVENT_BYTES or event.seconds_left(until)):
-        if not ready.poll(event.seconds_left(until) * 1000):
+    while not event.has_ended and (size < MAX_EVENT_BYTES or event.seconds_left(END_DEADLINE_S)):
+        if not ready.poll(event.seconds_left(END_DEADLINE_S) * 1000) and (
+            event.is_object() or not ready.poll(event.seconds_left(until) * 1000)
+        ):
             break
         size += read_chunk(event, size < MAX_EVENT_BYTES)
-    event.is_read = True
+    if not event.seconds_left(END_DEADLINE_S):
+        event.answer_deadline_s = LATE_ANSWER_DEADLINE_S
+    event.is_late = not (event.has_ended or size >= MAX_EVENT_BYTES or event.is_object())
 
 
 def read_chunk(event: HookEvent, is_kept: bool) -> int:
@@ -183,7 +204,7 @@ def read_chunk(event: HookEvent, is_kept: bool) -> int:
         chunk = b""
     if is_kept:
         event.chunks.append(chunk)
-    event.is_read = not chunk
+    event.has_ended = not chunk
     release_alarm()
     return len(chunk)
 
@@ -236,7 +257,7 @@ def connect_in_time(connection: "socket", event: HookEvent) -> None:
 
 def set_timeout(connection: "socket", event: HookEvent) -> None:
     """Limit the next call to the answer's deadline; raises TimeoutError if that has passed."""
-    left = event.seconds_left(ANSWER_DEADLINE_S)
+    left = event.seconds_left(event.answer_deadline_s)
     if not left:
         raise TimeoutError
     connection.settimeout(left)

@@ -27,7 +27,7 @@ def save(event: "HookEvent", kind: str, body: bytes) -> None:
     except OSError:
         is_saved = False
     if not is_saved:
-        count_dropped(f"{event.spool}.dropped")
+        count_event(f"{event.spool}.dropped")
 
 
 def append_to_spool(path: str, request: bytes, wait_s: float = LOCK_WAIT_S) -> bool:
@@ -106,9 +106,9 @@ def append(file: int, request: bytes) -> bool:
     return False
 
 
-def count_dropped(path: str) -> bool:
-    """Add a byte to a file whose size is the number of dropped events."""
+def count_event(path: str) -> bool:
+    """Add a byte to a file whose size is the number of dropped or late events."""
     try:
-        return posix.write(posix.open(path, posix.O_WRONLY | FLAGS, 0o600), b".") > 0
+        return posix.write(open_spool(path), b".") > 0
     except OSError:
         return False

@@ -102,9 +102,9 @@ static int write_record(int file, const struct iovec *parts, int count) {
     return 0;
 }
 
-static void count_dropped(const char *path) {
+void count_event(const char *path, const char *fate) {
     char name[PATH_MAX];
-    if (snprintf(name, sizeof name, "%s.dropped", path) >= (int)sizeof name)
+    if (snprintf(name, sizeof name, "%s.%s", path, fate) >= (int)sizeof name)
         return;
     const int file = open_private(name, O_WRONLY | O_APPEND);
     if (file >= 0 && write(file, ".", 1) < 0) { /* nothing else can be done */
@@ -115,6 +115,6 @@ static void count_dropped(const char *path) {
 void append_record(const char *path, const struct iovec *parts, int count, int wait_ms) {
     const int file = open_locked(path, wait_ms);
     if (file < 0 || !write_record(file, parts, count))
-        count_dropped(path);
+        count_event(path, "dropped");
     close(file);
 }

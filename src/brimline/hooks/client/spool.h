@@ -9,6 +9,9 @@
  * A record that cannot be appended is counted in the file `path`.dropped. */
 void append_record(const char *path, const struct iovec *parts, int count, int wait_ms);
 
+/* Counts an event in the file `path`.`fate`, by a byte: its size is the number of events. */
+void count_event(const char *path, const char *fate);
+
 /* Opens a file of the state folder for this user alone, and creates the folders above it;
  * returns the descriptor, -1 if that is not possible. */
 int open_private(const char *path, int flags);
