@@ -467,8 +467,16 @@ def test_observation_from_the_future_reports_a_wrong_clock() -> None:
 def test_other_daemon_version_and_lost_events_are_reported() -> None:
     checks = {check.name: check for check in daemon(status_with(version="0.0.1", dropped=3), NOW)}
     assert not checks["daemon"].well
-    assert (checks["losses"].well, checks["losses"].finding) == (False, "0 malformed, 3 dropped")
-    assert checks["losses"].hint == FULL
+    assert (checks["losses"].well, checks["losses"].hint) == (False, FULL)
+    assert checks["losses"].finding == "0 malformed, 3 dropped, 0 came late"
+
+
+def test_late_input_is_reported_with_and_without_a_daemon(tmp_path: Path) -> None:
+    checks = {check.name: check for check in daemon(status_with(late=1_200), NOW)}
+    assert checks["losses"].well
+    assert checks["losses"].finding == "0 malformed, 0 dropped, 1,200 came late"
+    (tmp_path / "spool.late").write_bytes(b"..")
+    assert (spool(tmp_path).well, spool(tmp_path).finding) == (True, "empty, 2 inputs came late")
 
 
 def test_unwritable_or_full_store_is_reported_with_a_hint(tmp_path: Path) -> None:

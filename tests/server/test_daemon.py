@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import stat
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from brimline.inbox import DELIVERY_LEASE_S
 from brimline.monitor.hook_reply import SENT_AGAIN
 from reserved_port import ReservedPort
 
-from .running import Running
+from .running import MAX_WAIT_S, Running
 
 pytestmark = pytest.mark.slow
 
@@ -323,6 +324,17 @@ def test_invalid_utf8_and_endless_nesting_are_counted_without_a_traceback(
     assert status == 422
     assert daemon.get("/v1/daemon")["malformed"] == 1
     assert "Traceback" not in stop_and_read_log(daemon)
+
+
+def test_late_hook_input_is_counted_apart_and_reported(daemon: Running) -> None:
+    with subprocess.Popen(daemon.hook_command("hook"), stdin=subprocess.PIPE) as late:
+        assert late.wait(MAX_WAIT_S) == 0
+    status = daemon.until("/v1/daemon", lambda status: status["late"])
+    assert (status["late"], status["malformed"], status["heard"]) == (1, 0, 0)
+    counts = "0 malformed, 0 dropped, 1 came late"
+    assert counts in daemon.command("serve", "--status").stdout
+    assert counts in daemon.command("doctor").stdout
+    assert "brimline_hooks_late_total 1\n" in daemon.get_text("/metrics")[1]
 
 
 def test_message_of_a_hook_that_died_goes_to_the_next_and_is_marked_so(daemon: Running) -> None:

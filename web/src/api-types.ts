@@ -15,6 +15,8 @@ export interface components {
             heard: number;
             malformed: number;
             dropped: number;
+            /** @default 0 */
+            late: number;
             /** @default false */
             demo: boolean;
             /** @default {} */

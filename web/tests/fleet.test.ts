@@ -11,6 +11,7 @@ const DAEMON = {
   heard: 0,
   malformed: 0,
   dropped: 0,
+  late: 0,
   demo: false,
   hooks: {},
   problems: [],

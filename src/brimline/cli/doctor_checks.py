@@ -257,8 +257,13 @@ def daemon(report: DaemonReport, now: float, is_needed: bool = True) -> Iterator
     hint = f"It is a different version. {RESTART}"
     line = f"{status['version']}, for {format_age(now - status['since'])}, at {status['address']}"
     yield Check("daemon", status["version"] == __version__, line, hint)
-    lost = f"{status['malformed']:,} malformed, {status['dropped']:,} dropped"
-    yield Check("losses", not status["dropped"], lost, FULL)
+    yield Check("losses", not status["dropped"], describe_losses(status), FULL)
+
+
+def describe_losses(status: dict[str, Any]) -> str:
+    """Return how many hooks the daemon could not use; an older daemon has no `late`."""
+    late = status.get("late", 0)
+    return f"{status['malformed']:,} malformed, {status['dropped']:,} dropped, {late:,} came late"
 
 
 def events(report: DaemonReport, now: float) -> Iterator[Check]:
@@ -302,9 +307,10 @@ def store_problems(state: Path, now: float) -> Iterator[Check]:
 def spool(state: Path, is_read: bool = True) -> Check:
     """Check that no event was lost, and that none is left by a daemon that reads them."""
     size = sum(_size(state / name) for name in ("spool", "spool.taking"))
-    lost = _size(state / "spool.dropped")
+    lost, late = (_size(state / f"spool.{fate}") for fate in ("dropped", "late"))
     finding = f"{_amount(size)} waiting for the daemon" if size else "empty"
     finding += f", {count_of(lost, 'event')} lost" if lost else ""
+    finding += f", {count_of(late, 'input')} came late" if late else ""
     hint = "`brimline serve --background` reads it."
     optional = bool(size) and not lost and not is_read
     return Check("spool", optional or not (size or lost), finding, hint, optional)

@@ -13,6 +13,7 @@ from brimline.cli import background
 from brimline.cli.arguments import add_flag
 from brimline.cli.context import Context, emit_json
 from brimline.cli.daemon_requests import request
+from brimline.cli.doctor_checks import describe_losses
 from brimline.cli.open import PRINTED
 from brimline.cli.store_problems import print_store_problems
 from brimline.cli.uplink_status import describe_uplink
@@ -205,8 +206,8 @@ def _status(context: Context, as_json: bool) -> int:
     since = format_age(context.now - daemon["since"])
     print(f"running since {since}, process {daemon['pid']}, version {daemon['version']}")
     print(f"at {daemon['address']}; {daemon['heard']:,} hooks and status lines received")
-    if daemon["malformed"] or daemon["dropped"]:
-        print(f"{daemon['malformed']:,} malformed, {daemon['dropped']:,} dropped")
+    if any(daemon.get(loss) for loss in ("malformed", "dropped", "late")):
+        print(describe_losses(daemon))
     if uplink := daemon.get("uplink"):
         print(f"uplink to {uplink['url']}: {describe_uplink(uplink)}")
     return 0

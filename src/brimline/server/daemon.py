@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from brimline._version import __version__
 from brimline.folder_safety import make_private_folder
 from brimline.hooks.client.autostart import STOPPED_MARK
-from brimline.hooks.spool import take, take_dropped
+from brimline.hooks.spool import take, take_dropped, take_late
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
@@ -90,7 +90,7 @@ class Daemon:
         self._places, self._settings, self._port = places, settings, port
         self.state = state_dir(places.env, places.home)
         self._since = time.time()
-        self._dropped = 0
+        self._dropped = self._late = 0
         self._http: uvicorn.Server | None = None
         self._links = PageLinks()
         self._uplink: Uplink | None = None
@@ -249,6 +249,7 @@ class Daemon:
             heard=dispatcher.request_count,
             malformed=dispatcher.malformed,
             dropped=self._dropped,
+            late=self._late,
             hooks=dispatcher.last_contact,
             problems=open_problems(self.state, time.time()),
             uplink=self._uplink.status() if self._uplink else None,
@@ -298,6 +299,7 @@ class Daemon:
             dispatcher.malformed += batch.skipped
             batch.finish()
         self._dropped += take_dropped(self.state)
+        self._late += take_late(self.state)
 
     async def _stop_when_unreachable(self, *checks: Callable[[], bool]) -> None:
         """Stop when a socket was removed, so that another daemon can be started."""

@@ -107,8 +107,9 @@ function Footer() {
   );
 }
 
-function eventCounts({ heard, malformed, dropped }: DaemonStatus): string {
-  return `${count(heard)} events, ${count(malformed)} malformed, ${count(dropped)} dropped`;
+function eventCounts({ heard, malformed, dropped, late }: DaemonStatus): string {
+  const lost = `${count(malformed)} malformed, ${count(dropped)} dropped, ${count(late)} came late`;
+  return `${count(heard)} events, ${lost}`;
 }
 
 function SignedIn() {

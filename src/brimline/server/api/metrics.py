@@ -100,6 +100,7 @@ class MetricsRoutes:
             _single("hooks_total", "Hooks and status lines received.", status.heard),
             _single("hooks_malformed_total", "Hooks that could not be read.", status.malformed),
             _single("hooks_dropped_total", "Hooks lost by a full spool.", status.dropped),
+            _single("hooks_late_total", "Hooks whose input came too late.", status.late),
             _single("store_writes_pending", "Store writes under way.", counts.pending_writes),
             _durations("store_read_seconds", "Time of a store query.", counts.reads),
             _durations("store_write_seconds", "Time of a store write.", counts.writes),

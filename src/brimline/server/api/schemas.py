@@ -22,6 +22,7 @@ class Health(msgspec.Struct, frozen=True):
 class DaemonStatus(msgspec.Struct, frozen=True):
     """The status of a running daemon; `demo` is set if it shows recorded sessions.
 
+    `late` counts hooks and status lines that ended because their input did not come in time.
     `hooks` is the time of the last hook or status line of each agent since the daemon started.
     `problems` are recent problems with the store's file. `uplink` is None without one. `fleet` is
     set by a fleet's server, which has no local files.
@@ -34,6 +35,7 @@ class DaemonStatus(msgspec.Struct, frozen=True):
     heard: int
     malformed: int
     dropped: int
+    late: int = 0
     demo: bool = False
     hooks: dict[str, float] = {}
     problems: list[StoreProblem] = []
