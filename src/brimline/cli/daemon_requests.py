@@ -31,6 +31,12 @@ def request(
     return daemon.request(context.state, method, path, body, timeout_s)
 
 
+def describe_losses(status: dict[str, Any]) -> str:
+    """Return how many hooks the daemon could not use; an older daemon has no `late`."""
+    late = status.get("late", 0)
+    return f"{status['malformed']:,} malformed, {status['dropped']:,} dropped, {late:,} came late"
+
+
 def resolve_session(context: Context, name: str | None) -> SessionRef:
     """Return the session that is meant, by `choose_session`.
 

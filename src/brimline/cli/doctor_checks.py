@@ -13,6 +13,7 @@ from brimline._version import __version__
 from brimline.agents import get_agent
 from brimline.agents.hook_command import Program
 from brimline.cli.context import Context
+from brimline.cli.daemon_requests import describe_losses
 from brimline.cli.windows import describe_bound
 from brimline.settings import seconds
 from brimline.setup.installed import InstalledHooks, LineState
@@ -258,12 +259,6 @@ def daemon(report: DaemonReport, now: float, is_needed: bool = True) -> Iterator
     line = f"{status['version']}, for {format_age(now - status['since'])}, at {status['address']}"
     yield Check("daemon", status["version"] == __version__, line, hint)
     yield Check("losses", not status["dropped"], describe_losses(status), FULL)
-
-
-def describe_losses(status: dict[str, Any]) -> str:
-    """Return how many hooks the daemon could not use; an older daemon has no `late`."""
-    late = status.get("late", 0)
-    return f"{status['malformed']:,} malformed, {status['dropped']:,} dropped, {late:,} came late"
 
 
 def events(report: DaemonReport, now: float) -> Iterator[Check]:

@@ -12,8 +12,7 @@ from typing import Any
 from brimline.cli import background
 from brimline.cli.arguments import add_flag
 from brimline.cli.context import Context, emit_json
-from brimline.cli.daemon_requests import request
-from brimline.cli.doctor_checks import describe_losses
+from brimline.cli.daemon_requests import describe_losses, request
 from brimline.cli.open import PRINTED
 from brimline.cli.store_problems import print_store_problems
 from brimline.cli.uplink_status import describe_uplink
