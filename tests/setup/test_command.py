@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -248,6 +249,18 @@ def test_removal_includes_agents_that_are_not_installed(user: User) -> None:
     assert not hooks.exists()
     _, again = user.json(remove=True)
     assert not any(change["written"] for change in again)
+
+
+def test_second_removal_finishes_one_that_was_killed(user: User) -> None:
+    """The agent's file and folder were gone already, its entry in the manifest was not."""
+    user.run(agents=["codex"])
+    shutil.rmtree(user.home / ".codex")
+    code, out = user.run(remove=True)
+    assert code == 0
+    assert "Codex" in out
+    assert list((user.home / ".local/state/brimline").iterdir()) == []
+    assert not (user.home / ".codex").exists()
+    assert "Codex" not in user.run(remove=True)[1]
 
 
 def test_removal_without_agents_succeeds(user: User) -> None:

@@ -60,7 +60,7 @@ def test_removal_restores_the_file_byte_for_byte(machine: Machine, text: str) ->
     machine.remove()
     assert (path.read_bytes(), path.stat().st_mode & 0o777) == (text.encode("utf-8"), 0o640)
     assert machine.folder_names() == ["settings.json"]
-    assert json.loads((machine.options.state / "setup.json").read_text()) == {"files": {}}
+    assert list(machine.options.state.iterdir()) == []
 
 
 @examples(25)
@@ -103,6 +103,15 @@ def test_removal_deletes_the_file_and_folder_that_setup_created(
     assert machine.folder_names(agent) == [machine.file(agent).name]
     machine.remove(agent)
     assert list(machine.places.home.iterdir()) == []
+
+
+def test_manifest_stays_until_the_last_file_is_removed(machine: Machine) -> None:
+    for agent in ("claude", "pi"):
+        machine.set_up(agent)
+    machine.remove("claude")
+    assert list(load_manifest(machine.options.state)) == [str(machine.file("pi"))]
+    machine.remove("pi")
+    assert list(machine.options.state.iterdir()) == []
 
 
 def test_removal_keeps_folders_that_existed_or_hold_other_files(machine: Machine) -> None:

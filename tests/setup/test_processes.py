@@ -13,7 +13,7 @@ import pytest
 from brimline.agents import get_agent
 from brimline.jsonc import parse
 from brimline.setup.entries import has_our_entries
-from brimline.setup.manifest import find_status_line
+from brimline.setup.manifest import MANIFEST_NAME, find_status_line
 
 from .machine import FILES, Machine
 
@@ -79,6 +79,7 @@ def test_concurrent_setup_and_removal_keep_the_users_status_line(tmp_path: Path)
     machine.remove()
     assert machine.file().read_text() == TEXT
     assert machine.folder_names() == ["settings.json"]
+    assert not (machine.options.state / MANIFEST_NAME).exists()
 
 
 def test_concurrent_removal_leaves_no_hook_without_its_launcher(tmp_path: Path) -> None:
@@ -120,5 +121,7 @@ def test_killed_setup_leaves_the_old_or_new_file_and_can_be_repeated(
         parse(text, get_agent("claude").install_spec.dialect, "f")
     )
     machine.set_up()
-    machine.remove()
+    for agent in ("claude", "codex", "gemini"):
+        machine.remove(agent)
     assert (path.read_text(), machine.folder_names()) == (TEXT, ["settings.json"])
+    assert list(machine.options.state.iterdir()) == []

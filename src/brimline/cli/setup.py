@@ -101,11 +101,11 @@ def _agents(context: Context, options: argparse.Namespace) -> list[str]:
 def _leftover_agents(
     context: Context, options: argparse.Namespace, present: list[str]
 ) -> Iterator[str]:
-    """Yield agents that are no longer installed but still have our hooks."""
+    """Yield agents that are no longer installed but still have files or entries of ours."""
     setup = setup_options(context, options)
     for agent in agent_names():
-        installed = find_installed(agent, context.places, setup, options.scope)
-        if agent not in present and installed.events:
+        changes = plan([agent], context.places, setup)
+        if agent not in present and any(change.pending for change in changes):
             yield agent
 
 

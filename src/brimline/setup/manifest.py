@@ -66,11 +66,13 @@ def load_manifest(state: Path) -> Mapping[str, ManifestEntry]:
 
 
 def save_entry(state: Path, path: Path, entry: ManifestEntry | None) -> None:
-    """Replace the entry of a file; None removes it."""
+    """Replace the entry of a file; None removes it, and the manifest with its last entry."""
 
-    def edit(before: bytes | None) -> bytes:
+    def edit(before: bytes | None) -> bytes | None:
         files = {**_decode(state / MANIFEST_NAME, before), str(path): entry}
         remaining = {path: item for path, item in files.items() if item is not None}
+        if not remaining:
+            return None
         return msgspec.json.format(msgspec.json.encode(_Manifest(remaining)), indent=2)
 
     with lock_shared_file(state / MANIFEST_NAME, private=True) as file:
