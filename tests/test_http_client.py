@@ -111,6 +111,56 @@ def test_server_without_a_usable_reply_fails(reply: bytes | None, problem: str) 
     use_client(lambda number, request: reply, use)
 
 
+def closing(reply: bytes) -> bytes:
+    """Have the server close the connection after a reply."""
+    return reply.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Len",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n0123456789",
+        b"HTTP/1.0 200 OK\r\nContent-Length: 100\r\n\r\n0123456789",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n5\r\n012",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n3\r\n012\r\n",
+    ],
+)
+def test_truncated_reply_fails_and_its_post_is_not_repeated(part: bytes) -> None:
+    """The server has processed the post, also one on a connection that was open already."""
+    seen: list[int] = []
+
+    def serve(number: int, request: bytes) -> bytes:
+        seen.append(number)
+        return OK if len(seen) == 1 else closing(part)
+
+    async def use(client: HttpClient) -> None:
+        await client.post(b"", {})
+        with pytest.raises(HttpFailed, match="before the end of its reply"):
+            await client.post(b"", {})
+
+    use_client(serve, use)
+    assert seen == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nto the e",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\nto the e\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nto the e",
+        b"HTTP/1.0 200 OK\r\nX-One: 1\r\n\r\nto the e",
+    ],
+)
+def test_whole_reply_on_a_connection_that_is_closed_succeeds(reply: bytes) -> None:
+    async def use(client: HttpClient) -> None:
+        assert (await client.post(b"", {})).body == b"to the e"
+
+    use_client(lambda number, request: closing(reply), use)
+
+
 def test_long_reply_is_cut_off() -> None:
     async def use(client: HttpClient) -> None:
         reply = await client.post(b"", {})

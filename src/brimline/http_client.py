@@ -164,9 +164,16 @@ class _ReplyReader:
             raise HttpFailed(f"the head of the reply has more than {MAX_HEAD_BYTES:,} bytes")
 
     def at_end(self) -> HttpReply:
-        """Return the reply of a server that ends it by closing the connection."""
-        if not self._has_head:
+        """Return the reply of a server that ends it by closing the connection.
+
+        Raises ConnectionError if there is none. HttpFailed is a part of one: the server has
+        processed the request, which must not be sent again.
+        """
+        if not self._read_bytes:
             raise ConnectionResetError("the server closed the connection")
+        is_chunked = self._headers.get("transfer-encoding", "").lower().endswith("chunked")
+        if not self._has_head or is_chunked or "content-length" in self._headers:
+            raise HttpFailed("the server closed the connection before the end of its reply")
         return self.reply
 
     @property
