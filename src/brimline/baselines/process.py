@@ -90,19 +90,19 @@ class ClientProcess:
             self._in.close()
 
     def lines(self) -> Iterator[bytes]:
-        """Yield lines as they come; raises ClientTimeout."""
+        """Yield lines as they come, without those that are too long; raises ClientTimeout."""
         rest = bytearray()
         with selectors.DefaultSelector() as selector:
             selector.register(self._out, selectors.EVENT_READ)
             while piece := self._read_chunk(selector):
                 *whole, last = piece.split(b"\n")
                 for line in whole:
-                    yield bytes(rest) + line
+                    if len(rest) + len(line) <= MAX_LINE_BYTES:
+                        yield bytes(rest) + line
                     rest.clear()
                 rest += last
-                if len(rest) > MAX_LINE_BYTES:
-                    rest.clear()
-        if rest:
+                del rest[MAX_LINE_BYTES + 1 :]  # too long by one byte until the line's end
+        if 0 < len(rest) <= MAX_LINE_BYTES:
             yield bytes(rest)
 
     def _read_chunk(self, selector: selectors.BaseSelector) -> bytes:
