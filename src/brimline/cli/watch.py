@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 
 import msgspec
@@ -51,7 +52,7 @@ def _watch(
     context: Context, options: argparse.Namespace, files: TranscriptFiles, look: ListOptions
 ) -> int:
     from brimline.daemon_client.stream import DaemonClient
-    from brimline.tui.app import WatchApp
+    from brimline.tui.app import TerminalApp
     from brimline.tui.provider import SessionProvider
     from brimline.tui.session_list import SessionList
 
@@ -62,8 +63,10 @@ def _watch(
     socket = socket_path(context.state, os.getuid(), "http")
     daemon = None if options.files else DaemonClient(socket)
     span = None if options.all else seconds(context.settings.since)
-    app = WatchApp(SessionProvider(daemon, files), SessionList(look, span, context.colour))
+    app = TerminalApp(SessionProvider(daemon, files), SessionList(look, span, context.colour))
     app.run()
+    if app.end_signal is not None:
+        signal.raise_signal(app.end_signal)
     return app.return_code or 0
 
 

@@ -281,7 +281,7 @@ def delay_interrupt() -> Generator[None, None, None]:
 def _reset_signals() -> None:
     """In a worker: end silently at Ctrl-C, and write nothing to the parent's event loop."""
     signal.set_wakeup_fd(-1)
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
 

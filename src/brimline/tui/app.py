@@ -1,8 +1,12 @@
 """The Textual application: it follows its provider, and redraws when something changed."""
 
 import asyncio
+import os
 import signal
+import threading
 import time
+from contextlib import suppress
+from types import FrameType
 from typing import ClassVar
 
 from textual import events, on
@@ -17,6 +21,8 @@ from brimline.tui.widgets import PromptInput
 
 MIN_REDRAW_INTERVAL_S = 0.2
 MAX_REDRAW_INTERVAL_S = 1.0  # without changes, for the ages
+MAX_EXIT_S = 2.0  # after a signal: a terminal that takes no output blocks Textual for ever
+RESUME_DELAY_S = 0.1  # shells continue a stopped job just before or after a signal that ends it
 
 STYLE = """
 Screen { layout: vertical; layers: all instead; background: ansi_default; color: ansi_default; }
@@ -55,9 +61,6 @@ class WatchApp(App[None]):
         self._drawn_at = 0.0
 
     def on_mount(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self.exit)
         self.push_screen(OverviewScreen(self._sessions))
         self.run_worker(self._follow())
         self.set_interval(MIN_REDRAW_INTERVAL_S, self._tick)
@@ -87,3 +90,53 @@ class WatchApp(App[None]):
     def action_help(self) -> None:
         if not isinstance(self.screen, HelpScreen):
             self.push_screen(HelpScreen(self._sessions))
+
+
+class TerminalApp(WatchApp):
+    """`brimline watch` on a real terminal: it also ends by a signal, and with its terminal.
+
+    `end_signal` is the signal that ended it.
+    """
+
+    end_signal: int | None = None
+
+    def on_load(self) -> None:
+        """Handle signals, before Textual changes the terminal."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self.call_after_refresh, self.exit)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._end)  # not of the loop, which Textual may block
+
+    def on_mount(self) -> None:
+        self.set_interval(MIN_REDRAW_INTERVAL_S, self._check_terminal)
+        resume, loop = signal.getsignal(signal.SIGCONT), asyncio.get_running_loop()
+        if callable(resume):  # Textual's, which stops a background job
+            loop.add_signal_handler(
+                signal.SIGCONT, loop.call_later, RESUME_DELAY_S, resume, signal.SIGCONT, None
+            )
+
+    def _check_terminal(self) -> None:
+        """End with a terminal that is not our controlling one: it sends no signal."""
+        if not os.isatty(0):
+            signal.raise_signal(signal.SIGHUP)
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        """Restore the terminal and exit; a second signal, or the time limit, kills the process."""
+        self.end_signal = number
+        signal.signal(number, signal.SIG_DFL)
+        if not _may_use_terminal():
+            signal.raise_signal(number)
+        timer = threading.Timer(MAX_EXIT_S, os.kill, (os.getpid(), number))
+        timer.daemon = True
+        timer.start()
+        with suppress(RuntimeError):  # it is exiting already
+            loop = asyncio.get_running_loop()
+            loop.call_soon_threadsafe(self.call_after_refresh, self.exit)
+
+
+def _may_use_terminal() -> bool:
+    """Return whether the terminal is open, and no other job has it: using it would stop us."""
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:  # it is closed, or not our controlling terminal
+        return os.isatty(0)
