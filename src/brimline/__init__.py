@@ -5,11 +5,9 @@
 Names are imported when they are first used, so that `import brimline` costs next to nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 from brimline._version import __version__
 
+TYPE_CHECKING = False  # as in `typing`, whose import takes longer than all of this
 if TYPE_CHECKING:
     from brimline.agents import source
     from brimline.baselines import Baseline, Category, baseline
@@ -120,6 +118,8 @@ _PACKAGE_OF = {name: package for package, names in _PACKAGES.items() for name in
 def __getattr__(name: str) -> object:
     if name not in _PACKAGE_OF:
         raise AttributeError(f"module 'brimline' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(f"brimline.{_PACKAGE_OF[name]}"), name)
 
 

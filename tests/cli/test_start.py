@@ -1,8 +1,10 @@
 """What every command has in common: start, help, errors and exit codes."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +63,7 @@ def test_version_prints_the_version_only(user: User, flag: str) -> None:
 def test_version_imports_nothing_heavy(user: User) -> None:
     mine = imported(user, "--version")
     assert "brimline.cli" in mine
-    assert not mine & set(HEAVY)
+    assert not mine & {*HEAVY, "typing"}
     assert {name for name in mine if name.startswith("brimline.")} <= {
         "brimline._version",
         "brimline.cli",
@@ -336,6 +338,79 @@ def test_ctrl_c_exits_130_without_a_traceback(user: User) -> None:
     assert completed.code == 130
     assert "Traceback" not in completed.out
     assert "KeyboardInterrupt" not in completed.out
+
+
+# Presses Ctrl-C at the import of a module, or after the command.
+INTERRUPTED = """
+import atexit, os, signal, sys
+
+place = sys.argv.pop(1)
+
+class Press:
+    def find_spec(self, name, path=None, target=None):
+        if name == place:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Press())
+if place == "exit":
+    atexit.register(os.kill, os.getpid(), signal.SIGINT)
+from brimline.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [
+        ("status", "brimline.cli.commands"),
+        ("status", "argparse"),
+        ("status", "msgspec"),
+        ("status", "typing_extensions"),  # by the C code of msgspec, which crashes
+        ("status", "brimline.cli.status"),
+        ("status", "brimline.survey.status"),
+        ("status", "exit"),
+        ("serve", "brimline.server.daemon"),
+        ("serve", "uvicorn"),
+    ],
+)
+def test_ctrl_c_during_an_import_or_at_the_exit_is_silent(
+    user: User, command: str, place: str
+) -> None:
+    completed = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, place, command],
+        capture_output=True, cwd=user.cwd, env=user.env, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert (completed.returncode, completed.stderr) == (-signal.SIGINT, b"")
+
+
+def test_ctrl_c_that_is_ignored_does_not_end_a_command(user: User) -> None:
+    """A shell script has it ignored by what it starts in the background."""
+    completed = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, "msgspec", "status"],
+        capture_output=True, cwd=user.cwd, env=user.env, timeout=PATIENCE_S, check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )  # fmt: skip
+    assert (completed.returncode, completed.stderr) == (0, b"")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [["status"], ["serve", "--port", "any"]], ids=" ".join)
+def test_ctrl_c_at_any_moment_of_the_start_is_silent(user: User, command: list[str]) -> None:
+    """Python prints its own traceback before it has read a line of ours."""
+    user.session("aaa", user.call("m1", 50_000))
+    for number in range(60):
+        process = subprocess.Popen(
+            [sys.executable, "-X", "importtime", "-m", "brimline", *command],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=user.cwd, env=user.env,
+        )  # fmt: skip
+        assert process.stderr is not None
+        while process.stderr.readline().split()[-1:] != [b"brimline.cli"]:
+            assert process.poll() is None
+        time.sleep(0.005 * number)
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=PATIENCE_S)[1]
+        assert process.returncode in (-signal.SIGINT, 130, 0)
+        assert all(line.startswith(b"import time:") for line in errors.splitlines())
 
 
 def test_output_without_unicode_uses_other_characters(user: User) -> None:

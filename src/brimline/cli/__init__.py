@@ -3,8 +3,8 @@
 import errno
 import os
 import sys
-from collections.abc import Sequence
 from io import TextIOWrapper
+from types import FrameType
 
 from brimline._version import __version__
 
@@ -12,11 +12,13 @@ from brimline._version import __version__
 OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run a command and return its exit code: 0, 1 (failed), 2 (wrong usage), 130 (Ctrl-C)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     sys.stdout = sys.stdout or _closed_output()
     try:
+        if argv is None:
+            _handle_interrupts()
         code = _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -31,6 +33,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _handle_interrupts() -> None:
+    """Have Ctrl-C raise KeyboardInterrupt in `main` only, and otherwise end the process at once.
+
+    It also ends an import: one that is interrupted may crash (msgspec 0.22), or print the exception
+    and go on. After `main`, Python prints every exception.
+    """
+    import signal
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+            if frame.f_code is main.__code__:
+                raise KeyboardInterrupt
+            frame = frame.f_back
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it may be ignored
+        signal.signal(signal.SIGINT, handle)
 
 
 def _discard_output() -> None:
