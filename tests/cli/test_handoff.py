@@ -131,6 +131,37 @@ def test_show_and_list_count_calls_and_files_since_the_handoff(
     assert documents["clear"] is None
 
 
+# Prints how often a command opens a file.
+COUNTED = """
+import sys
+from brimline.cli import main
+path, opened = sys.argv.pop(1), []
+sys.addaudithook(lambda name, args: opened.append(1) if name == "open" and args[0] == path else 0)
+main()
+print(len(opened), file=sys.stderr)
+"""
+
+
+def test_list_reads_the_transcript_once_for_all_handoffs(
+    daemon: Running, session: str, tmp_path: Path
+) -> None:
+    transcript, notes = tmp_path / "session.jsonl", tmp_path / "notes.md"
+    records = file_edit(time.time() + 60, "/a.py", "m1")
+    transcript.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    daemon.hook(status(session, transcript), "statusline")
+    for number in range(3):
+        notes.write_text(f"Step {number} is done.")
+        assert daemon.command("handoff", str(notes), "--session", session).returncode == 0
+    words = [str(transcript), "handoff", "--list", "--json", "--session", session]
+    completed = subprocess.run(
+        [sys.executable, "-c", COUNTED, *words],
+        capture_output=True, text=True, env=daemon.environment, check=True,
+    )  # fmt: skip
+    handoffs = json.loads(completed.stdout)["handoffs"]
+    assert [row["freshness"]["files"] for row in handoffs] == [1, 1, 1]
+    assert completed.stderr == "1\n"
+
+
 @pytest.mark.parametrize(
     ("intent", "line"),
     [

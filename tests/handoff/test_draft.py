@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from brimline.agents import agent_names
 from brimline.errors import UnknownAgent
-from brimline.handoff import MAX_DRAFT_TOKENS, draft_handoff, files_changed_since
+from brimline.handoff import (
+    MAX_DRAFT_TOKENS,
+    draft_handoff,
+    files_changed_since,
+    read_changed_files,
+)
 from brimline.handoff.digest import MAX_TEXT_BYTES, digest_transcript, shorten
 from brimline.redaction import redact
 from brimline.usage import estimate
@@ -177,8 +182,9 @@ def test_files_changed_since_a_time_or_at_an_unknown_time_are_returned() -> None
     untimed = tool_result("7", "ok", timestamp=None)
     records = [*SCENE, tool_use("7", "Write", file_path="/untimed"), untimed]
     before = ("/home/dev/project/src/parse.py", "/etc/other.toml", "/untimed")
-    assert files_changed_since(records, "claude", EPOCH - 1) == before
-    assert files_changed_since(records, "claude", EPOCH) == ("/untimed",)
+    changed = read_changed_files(records, "claude")
+    assert files_changed_since(changed, EPOCH - 1) == before
+    assert files_changed_since(changed, EPOCH) == ("/untimed",)
 
 
 def recorded() -> list[Json]:

@@ -31,6 +31,7 @@ from brimline.handoff import (
     compute_freshness,
     files_changed_since,
     iter_records,
+    read_changed_files,
     read_document,
 )
 from brimline.terminal.text import Cell, Column, count_of, format_age, format_table, strip_control
@@ -260,19 +261,24 @@ def _fresh(context: Context, session: str, rows: list[Any]) -> list[Freshness]:
         return []
     view = _view(context, session)
     calls = next((t["calls"] for t in view.get("threads", ()) if t["thread"] == MAIN), None)
-    known = view.get("session", {})
+    changed = _changed_files(view.get("session", {}))
     return [
-        compute_freshness(row["calls"], calls, _files_changed(known, row["at"])) for row in rows
+        compute_freshness(
+            row["calls"],
+            calls,
+            None if changed is None else files_changed_since(changed, row["at"]),
+        )
+        for row in rows
     ]
 
 
-def _files_changed(session: dict[str, Any], at: float) -> tuple[str, ...] | None:
-    """Return the files changed since a time; None if the transcript does not say."""
+def _changed_files(session: dict[str, Any]) -> Mapping[str, float | None] | None:
+    """Return the files that the session changed, and when; None if the transcript does not say."""
     if not session.get("transcript"):
         return None
     try:
         records = iter_records(session["transcript"], session["id"])
-        return files_changed_since(records, session["agent"], at)
+        return read_changed_files(records, session["agent"])
     except (OSError, UnreadableTranscript, UnknownAgent):
         return None
 

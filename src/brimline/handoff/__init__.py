@@ -1,7 +1,12 @@
 """Handoff documents: read, drafted from a transcript, and rendered for a new context."""
 
 from brimline.handoff.document import MAX_DOCUMENT_BYTES, Document, read_document
-from brimline.handoff.draft import MAX_DRAFT_TOKENS, draft_handoff, files_changed_since
+from brimline.handoff.draft import (
+    MAX_DRAFT_TOKENS,
+    draft_handoff,
+    files_changed_since,
+    read_changed_files,
+)
 from brimline.handoff.freshness import (
     MAX_FRESH_CALLS,
     MAX_FRESH_FILES,
@@ -22,6 +27,7 @@ __all__ = [
     "draft_handoff",
     "files_changed_since",
     "iter_records",
+    "read_changed_files",
     "read_document",
     "render_handoff",
 ]

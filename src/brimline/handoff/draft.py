@@ -1,6 +1,6 @@
 """Draft a handoff from a transcript, without a model."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TypeVar
 
@@ -68,13 +68,17 @@ def draft_handoff(
     return _fit_sections(TITLE, list(_sections(digest, agent, where, session)))
 
 
-def files_changed_since(records: Iterable[bytes], agent: str, at: float) -> tuple[str, ...]:
-    """Return the files that an agent's tools changed after a time, or at an unknown time.
+def read_changed_files(records: Iterable[bytes], agent: str) -> Mapping[str, float | None]:
+    """Return the files that an agent's tools changed, and when; None is unknown.
 
     Changes by its shell commands are not known.
     """
-    files = digest_transcript(records, agent).changed_files.items()
-    return tuple(file for file, changed in files if changed is None or changed > at)
+    return digest_transcript(records, agent).changed_files
+
+
+def files_changed_since(changed_files: Mapping[str, float | None], at: float) -> tuple[str, ...]:
+    """Return the files that were changed after a time, or at an unknown time."""
+    return tuple(file for file, changed in changed_files.items() if changed is None or changed > at)
 
 
 def _sections(

@@ -16,6 +16,7 @@ from brimline.handoff import (
     draft_handoff,
     files_changed_since,
     iter_records,
+    read_changed_files,
     render_handoff,
 )
 from brimline.inbox import BRIMLINE
@@ -214,5 +215,6 @@ def _draft_text(state: SessionState, transcript: str) -> str | None:
 def _count_changed_files(state: SessionState, transcript: str, since: float) -> int | None:
     """Return how many files the agent's tools changed since a time; None if unknown."""
     with suppress(OSError, UnreadableTranscript, UnknownAgent):
-        return len(files_changed_since(iter_records(transcript, state.id), state.agent, since))
+        changed = read_changed_files(iter_records(transcript, state.id), state.agent)
+        return len(files_changed_since(changed, since))
     return None
