@@ -27,7 +27,7 @@ class Shell:
         self._capsys = capsys
 
     def run(self, *words: str) -> Ran:
-        code = main(list(words))
+        code = main(words)
         out, err = self._capsys.readouterr()
         return Ran(code, out, err)
 

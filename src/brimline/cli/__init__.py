@@ -12,7 +12,7 @@ from brimline._version import __version__
 OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | tuple[str, ...] | None = None) -> int:
     """Run a command and return its exit code: 0, 1 (failed), 2 (wrong usage), 130 (Ctrl-C)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     sys.stdout = sys.stdout or _closed_output()
