@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from brimline.events import SessionSeen
+from brimline.foreign_json import decode_json
 from brimline.handoff import draft_handoff, iter_records
 from brimline.ledger.explain import explain
 from brimline.network_settings import UplinkSettings
@@ -94,7 +95,7 @@ def test_credential_at_the_end_of_what_is_read_of_a_title_is_not_cut() -> None:
 def test_value_that_a_decoder_quotes_is_redacted() -> None:
     tally = Tally()
     record = b'{"type": "password=hunter2!x"}'
-    tally.read(lambda: (msgspec.json.decode(record, type=SessionSeen),), "record 1")
+    tally.read(lambda: (decode_json(record, SessionSeen),), "record 1")
     assert tally.places == ["record 1: Invalid value 'password=***' - at `$.type`"]
 
 
