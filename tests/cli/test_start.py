@@ -410,7 +410,9 @@ def test_ctrl_c_at_any_moment_of_the_start_is_silent(user: User, command: list[s
         process.send_signal(signal.SIGINT)
         errors = process.communicate(timeout=PATIENCE_S)[1]
         assert process.returncode in (-signal.SIGINT, 130, 0)
-        assert all(line.startswith(b"import time:") for line in errors.splitlines())
+        # The first line may lack its beginning, which `readline` has read ahead.
+        lines = errors.splitlines()[1:]
+        assert [line for line in lines if not line.startswith(b"import time:")] == []
 
 
 def test_output_without_unicode_uses_other_characters(user: User) -> None:
