@@ -143,6 +143,8 @@ def _create(path: Path) -> None:
     try:
         with closing(connect(draft)) as connection:
             migrate(connection, str(path))
+            # Closing does it too, but without an error if the disk is full: half a file is left.
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         draft.rename(path)
     finally:
         for leftover in (draft, *sidecars(draft)):
