@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 import uvicorn
 
-from brimline.server.allocator import use_one_arena
+from brimline.server.allocator import limit_fragmentation
 from brimline.server.fleet.app import FleetApp
 from brimline.server.fleet.listen_address import ListenAddress
 from brimline.server.http_server import (
@@ -38,7 +38,7 @@ class FleetServer:
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Run until stopped; `ready` is called with the server's address."""
-        use_one_arena()
+        limit_fragmentation()
         with self._address.listen() as listening:
             address = msgspec.structs.replace(self._address, port=listening.getsockname()[1])
             database = await open_database(self._database)
