@@ -12,7 +12,7 @@ DIR ?= $(patsubst %/truth.json,%,$(wildcard ../shared/corpus/truth.json))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page run test check quick lint style web types coverage corpus formulas formulas-check catalogue catalogue-check reference fixtures bench wheels clean
+.PHONY: help setup page run test check quick lint style web types coverage corpus formulas formulas-check catalogue catalogue-check reference fixtures bench trust wheels clean
 
 help:  ## List these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -103,7 +103,6 @@ bench: setup  ## Run the benchmarks
 	$(BIN)/python bench/starts.py
 	$(BIN)/python bench/client.py
 	$(BIN)/python bench/store.py
-	$(BIN)/python bench/soak.py
 	$(BIN)/python bench/load.py
 	$(BIN)/python bench/viewers.py
 	$(BIN)/python bench/connections.py
@@ -112,6 +111,9 @@ bench: setup  ## Run the benchmarks
 	$(BIN)/python bench/observe.py
 	$(BIN)/python bench/fleet.py
 	$(BIN)/python bench/uplink.py
+
+trust: setup  ## Run the long tests, or one of them: make trust ROW=kills
+	$(BIN)/python scripts/trust.py $(ROW)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .coverage*
