@@ -12,7 +12,7 @@ import select
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -32,7 +32,8 @@ MAX_TEXT_BYTES = 3_000  # of a call in a transcript
 MAX_PAGE_S = 15.0  # that a dashboard stays open
 POLL_S = 0.2
 SETTLE_S = 2.0  # after which the daemon has closed what its clients have closed
-SAMPLE_EVERY_S = 5.0
+OPENING_S = 3.0  # of load, before descriptors are counted for the first time
+SAMPLE_EVERY_S = 1.0
 REPORT_EVERY_S = 60.0
 WARM_UP = 1 / 3  # of the time: threads, caches and the allocator fill up
 MIN_SLOPE_S = 600.0  # a shorter run shows no slope
@@ -177,23 +178,17 @@ class Samples:
     times: list[float] = field(default_factory=list[float])
     megabytes: list[float] = field(default_factory=list[float])
 
-    def take(self, seconds: float, every: float, report: Callable[[float], None]) -> None:
-        """Sample it for some seconds."""
-        begun = time.monotonic()
-        while (passed := time.monotonic() - begun) < seconds:
-            status = Path(f"/proc/{self.pid}/status").read_text()
-            self.times.append(passed)
-            self.megabytes.append(int(status.partition("VmRSS:")[2].split()[0]) / 1024)
-            report(passed)
-            time.sleep(every)
+    def take(self, at: float) -> None:
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        self.times.append(at)
+        self.megabytes.append(int(status.partition("VmRSS:")[2].split()[0]) / 1024)
 
-    @property
-    def slope_an_hour(self) -> float:
-        """The growth in MB an hour, by a line through all samples."""
-        middle = sum(self.times) / len(self.times)
-        mean = sum(self.megabytes) / len(self.megabytes)
-        spread = sum((at - middle) ** 2 for at in self.times)
-        pairs = zip(self.times, self.megabytes, strict=True)
+    def slope_an_hour(self, since: float) -> float:
+        """The growth in MB an hour, by a line through the samples since a time."""
+        pairs = [pair for pair in zip(self.times, self.megabytes, strict=True) if pair[0] >= since]
+        middle = sum(at for at, _ in pairs) / len(pairs)
+        mean = sum(megabytes for _, megabytes in pairs) / len(pairs)
+        spread = sum((at - middle) ** 2 for at, _ in pairs)
         moved = sum((at - middle) * (megabytes - mean) for at, megabytes in pairs)
         return 3_600 * moved / spread if spread else 0.0
 
@@ -222,47 +217,43 @@ def missing_calls(load: Load) -> list[str]:
 
 
 def soak_daemon(folder: Path, rate: float, seconds: float) -> RowResult:
-    """Run a load of hooks a second; the first third of the time is not measured."""
+    """Run a load of hooks a second; memory is measured after the first third of the time."""
     if not Path("/proc/self/status").exists():
         return RowResult(skipped="there is no /proc here")
     daemon = Running(folder)
     daemon.start()
     try:
         assert daemon.process is not None
-        pid, load, begun = daemon.process.pid, Load(daemon), time.monotonic()
-        last_report = 0.0
-
-        def report(_: float) -> None:
-            nonlocal last_report
-            if (now := time.monotonic()) - last_report > REPORT_EVERY_S:
-                last_report = now
-                megabytes = samples.megabytes[-1]
-                print(f"{now - begun:.0f} s: {load.calls:,} calls, {megabytes:.1f} MB", flush=True)
-
-        samples = Samples(pid)
+        load, samples = Load(daemon), Samples(daemon.process.pid)
         with load.running(rate):
-            samples.take(seconds * WARM_UP, SAMPLE_EVERY_S, report)
-        before = open_descriptors(pid)
-        warm_up_calls, measured_from = load.calls, time.monotonic()
-        samples = Samples(pid)
+            time.sleep(OPENING_S)
+        before, first_calls = open_descriptors(samples.pid), load.calls
         with load.running(rate):
-            samples.take(seconds * (1 - WARM_UP), SAMPLE_EVERY_S, report)
-            real_rate = (load.calls - warm_up_calls) / (time.monotonic() - measured_from)
+            begun, next_report = time.monotonic(), 0.0
+            while (passed := time.monotonic() - begun) < seconds:
+                samples.take(passed)
+                if passed >= next_report:
+                    next_report += REPORT_EVERY_S
+                    megabytes = samples.megabytes[-1]
+                    print(f"{passed:.0f} s: {load.calls:,} calls, {megabytes:.1f} MB", flush=True)
+                time.sleep(SAMPLE_EVERY_S)
+            real_rate = (load.calls - first_calls) / (time.monotonic() - begun)
         missing = missing_calls(load)
-        gained = open_descriptors(pid) - before
+        gained = open_descriptors(samples.pid) - before
     finally:
         daemon.close()
     figures = {
         "minutes": round(seconds / 60, 1),
         "hooks per second": round(real_rate),
+        "percent below the rate": max(0, round(100 - 100 * real_rate / rate)),
         "calls": load.calls,
         "dashboards": load.pages,
         "MB at the end": round(samples.megabytes[-1], 1),
-        "MB per hour": round(samples.slope_an_hour, 2),
+        "MB per hour": round(samples.slope_an_hour(since=seconds * WARM_UP), 2),
         "descriptors gained": gained,
         "sessions with missing calls": len(missing),
     }
     most: dict[str, float] = {"descriptors gained": 0, "sessions with missing calls": 0}
     if seconds >= MIN_SLOPE_S:
-        most["MB per hour"] = 1.0
+        most |= {"percent below the rate": 10, "MB per hour": 1.0}
     return RowResult(figures, most, missing)
