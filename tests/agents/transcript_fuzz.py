@@ -264,8 +264,15 @@ class Fuzzer:
 
 
 def peak_mb() -> float:
-    unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    """Return the most memory that this process had.
+
+    Linux counts in `ru_maxrss` also what the parent had when it started this process.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        (peak,) = re.findall(r"VmHWM:\s*(\d+) kB", status.read_text())
+        return int(peak) / 1_024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
 
 
 def fuzz(
