@@ -471,6 +471,20 @@ def test_other_daemon_version_and_lost_events_are_reported() -> None:
     assert checks["losses"].finding == "0 malformed, 3 dropped, 0 came late"
 
 
+def test_what_agents_receive_is_shown_without_a_daemon_and_by_the_users_own_file(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = user.home / ".config" / "brimline" / "config.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text('[uplink]\nurl = "https://fleet.example.com"\ntoken = "brim_x"\n')
+    project = user.home / "project"
+    project.mkdir()
+    (project / ".brimline.toml").write_text('[uplink]\nreceive = "all"\n')
+    monkeypatch.chdir(project)
+    finding = user.doctor()[1]["uplink"]["told"]
+    assert finding == 'https://fleet.example.com: receives nothing (uplink.receive = "off")'
+
+
 def test_late_input_is_reported_with_and_without_a_daemon(tmp_path: Path) -> None:
     checks = {check.name: check for check in daemon(status_with(late=1_200), NOW)}
     assert checks["losses"].well

@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 from brimline._version import __version__
 from brimline.agents import agents_present, display_name
@@ -33,6 +34,7 @@ from brimline.cli.doctor_checks import (
 from brimline.cli.setup import setup_options
 from brimline.cli.uplink_status import check_uplink
 from brimline.errors import BrimlineError, InvalidSettings, NotRunning
+from brimline.settings import load
 from brimline.setup.install import SetupOptions
 from brimline.setup.installed import InstalledHooks, find_installed
 from brimline.terminal.text import Shade, colourize, strip_control
@@ -86,7 +88,9 @@ def _checks(context: Context) -> Iterator[Check]:
     yield from limits(context, agents)
     yield from daemon(report, context.now, _needs_daemon(context, setup, everywhere))
     yield from events(report, context.now)
-    yield from check_uplink(context.settings.uplink, report)
+    # Those of the daemon: a project's file does not apply to it.
+    own_settings = load(context.places.env, context.places.home, Path("/"))
+    yield from check_uplink(own_settings.uplink, report)
     yield _service(context, setup, report)
     yield _autostart(context, everywhere)
     yield store(setup.state)

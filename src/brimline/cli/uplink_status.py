@@ -36,3 +36,5 @@ def check_uplink(settings: UplinkSettings, report: DaemonReport) -> Iterator[Che
         yield Check("uplink", uplink["problem"] is None, finding, KEPT)
     elif settings.url is not None and report.runs:
         yield Check("uplink", False, "the daemon does not use uplink.url", RESTART)
+    elif settings.url is not None:
+        yield Check("uplink", True, f"{settings.url}: {describe_receive(settings.receive)}")
