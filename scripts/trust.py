@@ -184,12 +184,14 @@ def run(name: str, minutes: float) -> bool:
 def main() -> int:
     """Run the named rows, or all of them; 1 if one fails."""
     parser = argparse.ArgumentParser(description="Run the long tests, or the named rows.")
-    # argparse compares the empty list with the choices, too.
-    parser.add_argument("rows", nargs="*", choices=[[], *ROWS], metavar="ROW")
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"one of {', '.join(ROWS)}")
     help_text = "of the soak and fuzz rows (default: %(default)s)"
     parser.add_argument("--minutes", type=float, default=MAX_MINUTES, metavar="N", help=help_text)
     parser.add_argument("--table", action="store_true", help="print the stored table")
     options = parser.parse_args()
+    for name in options.rows:
+        if name not in ROWS:
+            parser.error(f"argument ROW: invalid choice: {name!r} (choose from {', '.join(ROWS)})")
     if options.table:
         print(table(read_results()), end="")
         return 0

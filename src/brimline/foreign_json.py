@@ -17,8 +17,6 @@ JsonData: TypeAlias = bytes | memoryview | msgspec.Raw | str
 
 # Bytes between records; a crash can leave NUL bytes at the end of a file.
 PADDING = b" \t\r\n\0"
-
-
 # Those of msgspec and UnicodeDecodeError are ValueErrors.
 FAILURES = (ValueError, RecursionError)
 

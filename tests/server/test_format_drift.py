@@ -1,6 +1,7 @@
 """Every surface says that a client's format is not understood, for each agent."""
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,7 @@ def test_damaged_file_hides_others_or_is_not_named(tmp_path: Path, first_line: b
     damaged = recorded.with_name(f"rollout-2026-01-02T03-04-05-{thread}.jsonl")
     _, _, others = recorded.read_bytes().partition(b"\n")
     damaged.write_bytes(first_line + b"\n" + others)
+    os.utime(damaged, (time.time() + 1, time.time() + 1))  # doctor reads an agent's newest file
     daemon.start()
     try:
         end = time.monotonic() + MAX_WAIT_S
@@ -96,6 +98,7 @@ def test_damaged_file_hides_others_or_is_not_named(tmp_path: Path, first_line: b
             rows = [view["session"] for view in daemon.get("/v1/sessions")]
             problems = {row["id"]: row["problem"] for row in rows}
         printed = [daemon.command(name, "--json") for name in ("status", "status", "report")]
+        doctor = daemon.command("doctor").stdout
     finally:
         daemon.close()
     reason = f"{damaged}: 1 record cannot be read (before byte {len(first_line) + 1}: "
@@ -104,6 +107,7 @@ def test_damaged_file_hides_others_or_is_not_named(tmp_path: Path, first_line: b
     for command in printed:
         assert command.returncode == 0
         assert [reason in line for line in command.stderr.splitlines()] == [True]
+    assert doctor.count(reason) == 1
     for status in printed[:2]:
         rows = json.loads(status.stdout)
         assert len(rows) == len(RECORDED) + 1

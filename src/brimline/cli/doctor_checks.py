@@ -243,7 +243,8 @@ def transcript_format(context: Context, agent: str) -> Iterator[Check]:
     )
     if newest is None:
         return
-    problems = load_session(SessionFiles(agent, "", (newest,))).problems
+    loaded = load_session(SessionFiles(agent, "", (newest,)))
+    problems = loaded.problems + loaded.damage
     finding = problems[0] if problems else "its newest transcript is understood"
     yield Check(f"{agent} format", not problems, finding)
 

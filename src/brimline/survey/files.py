@@ -9,7 +9,7 @@ from brimline.agents import agent_names, agents_present, display_name, get_agent
 from brimline.errors import UnknownSession, UnreadableTranscript, UnrecognisedFormat
 from brimline.events import MAIN
 from brimline.session_title import with_title
-from brimline.survey.format_drift import describe_drift, find_drift
+from brimline.survey.format_drift import describe_damage, describe_drift, find_drift
 from brimline.tracker import Session, fold, merge_sessions
 from brimline.transcripts.source import START, Form, Lookalike, Places, Tally, Transcript, to_text
 
@@ -40,11 +40,15 @@ class SessionFiles(msgspec.Struct, frozen=True):
 
 
 class LoadedSession(msgspec.Struct, frozen=True):
-    """A session that was read from the beginning, with counts and problems of the reading."""
+    """A session that was read from the beginning, with counts and problems of the reading.
+
+    `damage` names the files with malformed records, which `tally` counts.
+    """
 
     session: Session
     tally: Tally
     problems: tuple[str, ...] = ()
+    damage: tuple[str, ...] = ()
 
 
 def find_transcripts(places: Places, agents: Iterable[str] = agent_names()) -> list[Transcript]:
@@ -69,6 +73,7 @@ def load_session(files: SessionFiles) -> LoadedSession:
     parts: list[tuple[Transcript, Session]] = []
     tally = Tally()
     problems: list[str] = []
+    damage: list[str] = []
     for transcript in files.transcripts:
         try:
             reader = source(files.agent).read(transcript, START)
@@ -80,9 +85,11 @@ def load_session(files: SessionFiles) -> LoadedSession:
         tally.add(reader.tally)
         if drift := find_drift(transcript, parts[-1][1], reader.tally):
             problems.append(describe_drift(files.agent, [drift]))
+        if damaged := describe_damage(transcript, parts[-1][1], reader.tally):
+            damage.append(damaged)
     session = merge_transcripts(files.agent, parts)
     named = msgspec.structs.replace(session, id=files.session) if files.session else session
-    return LoadedSession(named, tally, tuple(problems))
+    return LoadedSession(named, tally, tuple(problems), tuple(damage))
 
 
 def merge_transcripts(agent: str, parts: Iterable[tuple[Transcript, Session]]) -> Session:

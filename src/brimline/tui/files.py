@@ -40,7 +40,9 @@ class TranscriptFiles(msgspec.Struct, frozen=True):
         loaded = load_session(files)
         session = loaded.session
         threads = tuple(_with_counts(thread, session) for thread in view.threads)
-        row = msgspec.structs.replace(view.session, problem=" ".join(loaded.problems) or None)
+        row = msgspec.structs.replace(
+            view.session, problem=" ".join((*loaded.problems, *loaded.damage)) or None
+        )
         view = msgspec.structs.replace(view, session=row, threads=threads)
         return SessionDetail(view, build_timeline(session))
 
