@@ -57,30 +57,3 @@ def test_threads_share_one_arena() -> None:
 def test_large_blocks_leave_no_gaps_in_the_heap_after_a_larger_one_was_freed() -> None:
     assert mapped_blocks(allocation("default")) < 100
     assert mapped_blocks(allocation("limited")) >= 100
-
-
-HEAP = """
-import ctypes
-from brimline.server.allocator import release_free_pages
-
-def resident_kib():
-    status = open("/proc/self/status").read()
-    return int(status.partition("VmRSS:")[2].split()[0])
-
-library = ctypes.CDLL(None)
-library.malloc.restype = ctypes.c_void_p
-blocks = [library.malloc(ctypes.c_size_t(32 << 10)) for _ in range(1_000)]
-for block in blocks:
-    ctypes.memset(block, 1, 32 << 10)
-for block in blocks[:-1]:
-    library.free(ctypes.c_void_p(block))
-before = resident_kib()
-release_free_pages()
-print(before - resident_kib())
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_free_pages_below_a_used_block_are_returned() -> None:
-    done = subprocess.run([sys.executable, "-c", HEAP], capture_output=True, text=True, check=True)
-    assert int(done.stdout) > 20_000

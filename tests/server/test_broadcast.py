@@ -127,6 +127,28 @@ def test_slow_viewer_gets_whole_views_instead_of_unbounded_frames() -> None:
     asyncio.run(run())
 
 
+def test_frames_that_all_viewers_have_are_not_kept() -> None:
+    async def run() -> None:
+        server, viewers = Server(), [Viewer(), Viewer()]
+
+        def changes() -> list[int]:
+            return [viewer.events.count("change") for viewer in viewers]
+
+        await server.put("a")
+        await server.cache.refresh()
+        tasks = [server.start_viewer(viewer) for viewer in viewers]
+        await wait_until(lambda: all(viewer.views for viewer in viewers))
+        for sent in range(2, 40):
+            await server.put("a", sent=sent)
+            wanted = [sent - 1] * 2
+            await wait_until(lambda wanted=wanted: changes() == wanted)
+            assert server.broadcaster.backlog_bytes == len(viewers[0].frames[-1])
+        server.stopping = True
+        await asyncio.gather(*tasks)
+
+    asyncio.run(run())
+
+
 def test_session_not_seen_for_a_day_is_sent_whole() -> None:
     """Later viewers never got it."""
 

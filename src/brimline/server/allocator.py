@@ -19,10 +19,3 @@ def limit_fragmentation() -> None:
     if set_option is not None:
         set_option(M_ARENA_MAX, 1)
         set_option(M_MMAP_THRESHOLD, MAPPED_BYTES)
-
-
-def release_free_pages() -> None:
-    """Return the free pages of the heap to the system, in about a millisecond."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)

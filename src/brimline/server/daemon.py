@@ -23,7 +23,7 @@ from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
 from brimline.notify.notices import NoticeSender
 from brimline.notify.policy import NoticePolicy
-from brimline.server.allocator import limit_fragmentation, release_free_pages
+from brimline.server.allocator import limit_fragmentation
 from brimline.server.api.access import AccessControl, PageLinks
 from brimline.server.api.app import DaemonRoutes, HookRoutes, create_app
 from brimline.server.api.broadcast import ChangeBroadcaster
@@ -74,7 +74,6 @@ LOGGER = logging.getLogger("brimline.server")
 SPOOL_INTERVAL_S = 1.0
 FORGET_INTERVAL_S = 3_600.0
 SOCKET_CHECK_INTERVAL_S = 1.0
-RELEASE_INTERVAL_S = 60.0
 RECENT_RESTART_S = 60.0
 UNWRITABLE_HINT = (
     "The daemon keeps its state there: make it writable for your user, or set BRIMLINE_STATE_DIR."
@@ -202,7 +201,6 @@ class Daemon:
             "spool reader": partial(self._poll_spool, dispatcher),
             "transcript watcher": TranscriptWatcher(self._places, monitor, since).run,
             "removal of old sessions": partial(self._forget_old_sessions, monitor),
-            "release of memory": self._release_memory,
         }
         if isinstance(store, SqliteStore):
             watch = StoreWatch(store, self._restart)
@@ -318,11 +316,6 @@ class Daemon:
             await monitor.forget(time.time() - seconds(self._settings.daemon.keep))
             monitor.release_idle()
             await asyncio.sleep(FORGET_INTERVAL_S)
-
-    async def _release_memory(self) -> None:
-        while True:
-            await asyncio.sleep(RELEASE_INTERVAL_S)
-            release_free_pages()
 
 
 @contextmanager

@@ -24,8 +24,9 @@ ALIVE = b": alive\n\n"
 class ChangeBroadcaster:
     """One poll of the store and one list of frames for any number of viewers.
 
-    The poll runs only while there are viewers. A viewer that falls behind the backlog gets
-    whole views instead, so nothing is buffered for it.
+    The poll runs only while there are viewers. A frame that all of them have is dropped with the
+    next one. A viewer that falls behind the backlog gets whole views instead, so nothing is
+    buffered for it.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class ChangeBroadcaster:
         self._frames: deque[Frame] = deque()
         self.backlog_bytes = 0
         self._next = 0  # the number of the next frame
-        self._viewers: set[asyncio.Event] = set()
+        self._viewers: dict[asyncio.Event, int] = {}  # the number of the frame that each needs
         self._poll: asyncio.Task[None] | None = None
         self._log = RateLimitedLog()
         cache.publish = self._publish
@@ -54,12 +55,13 @@ class ChangeBroadcaster:
         With mark 0 the views are those of the last day.
         """
         wake, poll = asyncio.Event(), self._running_poll()
-        self._viewers.add(wake)
+        self._viewers[wake] = self._next
         seen_since = 0.0 if after else self._clock() - RECENT_S
         try:
             while not poll.done():
                 await self._cache.turns.take()
                 number, mark = self._next, self._cache.mark
+                self._viewers[wake] = number
                 changed = self._cache.changed_after(after, seen_since)
                 async for piece in in_pieces(self._whole_views(changed), self._cache.turns):
                     yield piece
@@ -68,7 +70,7 @@ class ChangeBroadcaster:
                     yield frame.data
                     after = max(after, frame.mark)
         finally:
-            self._viewers.discard(wake)
+            del self._viewers[wake]
 
     def _whole_views(self, changed: Sequence[tuple[int, str]]) -> Iterator[bytes]:
         """Yield each session as it is now, with the mark of when it was listed.
@@ -94,6 +96,7 @@ class ChangeBroadcaster:
                 return
             yield self._frames[place]
             number += 1
+            self._viewers[wake] = number
 
     def _publish(self, frame: Frame) -> None:
         if not self._viewers:
@@ -101,7 +104,8 @@ class ChangeBroadcaster:
         self._frames.append(frame)
         self._next += 1
         self.backlog_bytes += len(frame.data)
-        while self.backlog_bytes > self._max_backlog_bytes:
+        needed = self._next - min(self._viewers.values())
+        while len(self._frames) > needed or self.backlog_bytes > self._max_backlog_bytes:
             self.backlog_bytes -= len(self._frames.popleft().data)
         self._wake_all()
 
