@@ -27,7 +27,7 @@ from .row import RowResult
 SEED = 1
 SESSIONS, SENDERS, PAGES = 20, 4, 5
 PUSHED_PART = 5  # one in so many sessions has no transcript
-CALLS_OF_CYCLE = 80
+CALLS_OF_CYCLE = 800  # each compaction reads the whole transcript for a draft
 MAX_TEXT_BYTES = 3_000  # of a call in a transcript
 MAX_PAGE_S = 15.0  # that a dashboard stays open
 POLL_S = 0.2
@@ -66,7 +66,7 @@ class HookedSession:
             content = {"trigger": "auto", "preTokens": 180_000}
             self._write("system", subtype="compact_boundary", compactMetadata=content)
             self._hook("SessionStart", source="compact")
-        usage = {"input_tokens": 4, "cache_read_input_tokens": 20_000 + 2_000 * place}
+        usage = {"input_tokens": 4, "cache_read_input_tokens": 20_000 + 200 * place}
         text = "x" * self._rng.randrange(MAX_TEXT_BYTES)
         message = {
             "id": f"{self.id}-{self.calls}",
@@ -100,7 +100,7 @@ class PushedSession:
         place = self.calls % CALLS_OF_CYCLE
         if self.calls and place == 0:
             self._post("compacted", {"type": "Compacted", "at": time.time(), "trigger": "auto"})
-        usage = {"input": 4, "cache_read": 20_000 + 2_000 * place, "cache_write": 0, "output": 9}
+        usage = {"input": 4, "cache_read": 20_000 + 200 * place, "cache_write": 0, "output": 9}
         call = {"type": "Call", "id": f"{self.id}-{self.calls}", "usage": usage}
         self._post("call", {**call, "at": time.time(), "model": "claude-sonnet-4-5"})
         self.calls += 1
