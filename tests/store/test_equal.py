@@ -114,6 +114,8 @@ CALLS = st.builds(
     SMALL,
     maybe(NAMES),
     maybe(TIMES),
+    branch=maybe(NAMES),
+    counted=st.booleans(),
 )
 SIGNALS = st.builds(
     SignalRow,

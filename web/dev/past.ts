@@ -55,6 +55,8 @@ function calls(view: SessionView, now: number): CallRow[] {
       cache_read: Math.max(0, sent - write - 3 - (which % 9)),
       cache_write: write,
       cache_write_1h: 0,
+      branch: null,
+      counted: true,
       output: 120 + ((which * 331) % 1_800),
       cost: null,
       miss_cost: null,

@@ -277,6 +277,10 @@ export interface components {
             cost: number | null;
             /** @default null */
             miss_cost: number | null;
+            /** @default null */
+            branch: string | null;
+            /** @default true */
+            counted: boolean;
         };
         CompactionRow: {
             session: string;

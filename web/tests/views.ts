@@ -92,6 +92,8 @@ export function call(id: string, part: Partial<CallRow> = {}): CallRow {
     cache_read: 10,
     cache_write: 100,
     cache_write_1h: 0,
+    branch: null,
+    counted: true,
     cost: null,
     miss_cost: null,
     output: 1_000,

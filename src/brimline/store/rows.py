@@ -93,7 +93,8 @@ class CallRow(msgspec.Struct, frozen=True):
     """One call, by (session, thread, call). The last copy counts, by its (cycle, seq).
 
     `cost` is in USD, None if no price is known; `miss_cost` is what a cache miss added to it, None
-    if the call is none.
+    if the call is none. `branch` is the project's git branch. `counted`: sums have it as a call; a
+    copy of another session's call is in no sum, and has no cost.
     """
 
     session: str
@@ -110,6 +111,8 @@ class CallRow(msgspec.Struct, frozen=True):
     cache_write_1h: Tokens = 0
     cost: Cost | None = None
     miss_cost: Cost | None = None
+    branch: str | None = None
+    counted: bool = True
 
     @property
     def usage(self) -> Usage:

@@ -328,8 +328,33 @@ _SECOND: Step = (
 
 _THIRD: Step = (f"ALTER TABLE sessions ADD COLUMN receive {_TEXT}",)
 
+_FOURTH: Step = (
+    f"ALTER TABLE calls ADD COLUMN branch {_TEXT}",
+    "ALTER TABLE calls ADD COLUMN counted BOOLEAN NOT NULL DEFAULT TRUE",
+    f"""
+    CREATE TYPE call_row_4 AS (
+        session {_TEXT},
+        thread {_TEXT},
+        call {_TEXT},
+        seq BIGINT,
+        cycle BIGINT,
+        input BIGINT,
+        cache_read BIGINT,
+        cache_write BIGINT,
+        output BIGINT,
+        model {_TEXT},
+        at DOUBLE PRECISION,
+        cache_write_1h BIGINT,
+        cost DOUBLE PRECISION,
+        miss_cost DOUBLE PRECISION,
+        branch {_TEXT},
+        counted BOOLEAN
+    )
+    """,
+)
+
 # Each step migrates to the next version; version 0 is an empty database.
-MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND, _THIRD)
+MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH)
 
 
 # The oldest version whose Brimline works with the newest schema: during an upgrade replicas of both

@@ -58,7 +58,7 @@ def storable(value: Any) -> Any:
 def call_values(row: CallRow) -> tuple[Any, ...]:
     """Return the storable values of a call; looking at each value takes ten times as long."""
     values = CALLS.values(row)
-    has_nul = "\0" in f"{row.session}{row.thread}{row.call}{row.model}"
+    has_nul = "\0" in f"{row.session}{row.thread}{row.call}{row.model}{row.branch}"
     return tuple(map(storable, values)) if has_nul else values
 
 
@@ -85,7 +85,7 @@ DAY_OF_SESSION = "(SELECT day FROM call_days WHERE organisation = $1 AND session
 # first call, `$2`.
 PUT_CALLS = f"""WITH new AS (
     SELECT coalesce(call_days.day, $2::date) AS day, call_days.day IS NULL AS is_first, put.*
-    FROM unnest($3::call_row[]) AS put
+    FROM unnest($3::call_row_4[]) AS put
     LEFT JOIN call_days ON call_days.organisation = $1 AND call_days.session = put.session
 ), first AS (
     INSERT INTO call_days (organisation, session, day)

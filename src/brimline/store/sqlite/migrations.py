@@ -288,10 +288,15 @@ _TWELFTH: Step = (
 
 _THIRTEENTH: Step = ("ALTER TABLE sessions ADD COLUMN receive TEXT",)
 
+_FOURTEENTH: Step = (
+    "ALTER TABLE calls ADD COLUMN branch TEXT",
+    "ALTER TABLE calls ADD COLUMN counted BOOLEAN NOT NULL DEFAULT TRUE",
+)
+
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (
     _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH,
-    _ELEVENTH, _TWELFTH, _THIRTEENTH,
+    _ELEVENTH, _TWELFTH, _THIRTEENTH, _FOURTEENTH,
 )  # fmt: skip
 
 

@@ -29,7 +29,8 @@ class Table(Generic[RowT]):
     def __init__(self, name: str, kind: type[RowT], *assigned: str) -> None:
         self.name, self.kind = name, kind
         self.fields = kind.__struct_fields__
-        self._flags = [field.name for field in msgspec.structs.fields(kind) if field.type is bool]
+        types = [field.type for field in msgspec.structs.fields(kind)]
+        self._flags = [place for place, type in enumerate(types) if type is bool]
         written = [field for field in self.fields if field not in assigned]
         self.values: Callable[[RowT], tuple[Any, ...]] = attrgetter(*written)
         marks = ", ".join("?" * len(written))
@@ -38,12 +39,16 @@ class Table(Generic[RowT]):
         self.forget = f"DELETE FROM {name} WHERE session IN ({OLD_SESSIONS})"
 
     def rows(self, selected: Iterable[tuple[Any, ...]]) -> list[RowT]:
-        rows = [self.kind(*values) for values in selected]
         if not self._flags:
-            return rows
-        # SQLite has no booleans.
-        flags = [{flag: bool(getattr(row, flag)) for flag in self._flags} for row in rows]
-        return [msgspec.structs.replace(row, **each) for row, each in zip(rows, flags, strict=True)]
+            return [self.kind(*values) for values in selected]
+        return [self.kind(*self._with_flags(values)) for values in selected]
+
+    def _with_flags(self, values: Iterable[Any]) -> list[Any]:
+        """Return the values of a row with booleans, which SQLite does not have."""
+        fields = list(values)
+        for place in self._flags:
+            fields[place] = bool(fields[place])
+        return fields
 
 
 SESSIONS = Table("sessions", SessionRow)
