@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.cache_misses import CacheMiss, MissFinder, find_misses
+from brimline.cache_misses import (
+    CAUSES_OF_WORDS,
+    MAX_APART_S,
+    CacheMiss,
+    MissFinder,
+    compute_prompt_cache,
+    find_misses,
+    with_reported_causes,
+)
+from brimline.client_report import PromptCache, ReportedMiss
 from brimline.events import (
     AnyEvent,
     Call,
@@ -340,3 +349,84 @@ def test_calls_one_by_one_give_the_same_misses(tokens_of_calls: list[Tokens]) ->
     finder = MissFinder()
     one_by_one = [miss for each in calls if (miss := finder.add(each))]
     assert one_by_one == find_misses(Thread("main", CallHistory(calls)))
+
+
+# What the client reports.
+
+TWO_MISSES = (WARM, HIT, (10, 20_000, 32_000, 100), (10, 52_000, 500, 100), (10, 0, 53_000, 9))
+
+
+def reported(*reports: tuple[float, str]) -> list[CacheMiss]:
+    """The two misses, at 300 and 500 seconds, with these reports."""
+    found = misses(*TWO_MISSES, idle=100.0)
+    assert [miss.at for miss in found] == [START + 300, START + 500]
+    misses_reported = [ReportedMiss(START + at, tuple(words.split())) for at, words in reports]
+    return with_reported_causes(found, misses_reported)
+
+
+def test_reported_cause_replaces_the_likely_one_of_the_miss_nearest_in_time() -> None:
+    first, second = reported((302, "model_changed effort_changed"))
+    assert (first.cause, first.reported) == ("model switch", "model_changed, effort_changed")
+    assert first.cause_text == "model switch (reported by the client)"
+    assert (second.cause_text, second.reported) == ("tools or instructions changed", None)
+    both = reported((302, "model_changed"), (499, "likely_server_side"))
+    assert [miss.cause for miss in both] == ["model switch", "dropped by the provider"]
+
+
+def test_word_without_a_counterpart_is_kept() -> None:
+    first, _ = reported((300, "moon_phase"))
+    assert (first.cause, first.cause_text) == ("unknown", "moon_phase (reported by the client)")
+    first, _ = reported((300, "moon_phase ttl_expired_1h"))
+    assert first.cause == "idle longer than the cache lives"
+
+
+@pytest.mark.parametrize("report", [(300, "unknown"), (300, ""), (301 - MAX_APART_S * 2, "x")])
+def test_report_without_a_cause_or_far_from_every_miss_changes_nothing(
+    report: tuple[float, str],
+) -> None:
+    assert reported(report) == reported()
+
+
+def test_miss_without_a_time_has_no_reported_cause() -> None:
+    (miss, _) = misses(*TWO_MISSES)
+    timeless = CacheMiss(miss.call, 3, None, 9, None, None, "unknown")
+    assert with_reported_causes([timeless], [ReportedMiss(START, ("x",))]) == [timeless]
+
+
+def test_each_word_of_the_client_has_one_of_our_causes() -> None:
+    assert all(word.islower() for word in CAUSES_OF_WORDS)
+    assert "unknown" not in CAUSES_OF_WORDS.values()
+
+
+# What follows from the calls.
+
+
+def cache_of(*calls: Call) -> PromptCache | None:
+    return compute_prompt_cache(thread_of(calls))
+
+
+def test_cache_expires_after_the_lifetime_of_what_was_written_last() -> None:
+    short = cache_of(call(1, WARM), call(2, HIT))
+    assert short is not None
+    assert (short.origin, short.ttl, short.warm) == ("computed", "5m", True)
+    assert (short.at, short.expires_at) == (START + 20, START + 320)
+    assert short.recache_tokens_if_cold == 51_000
+    long = cache_of(call(1, WARM, written_1h=50_000), call(2, (10, 50_000, 0, 5)))
+    assert long is not None
+    assert (long.ttl, long.expires_at) == ("1h", START + 20 + 3_600)
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [],
+        [call(1, (5_000, 0, 0, 9))],
+        [call(1, WARM), call(2, (5_000, 0, 0, 9))],
+        [call(1, (10, 0, 50_000, 9), model=GPT)],
+        [call(1, (10, 0, 50_000, 9), model=None)],
+        [Call(id="c", usage=Usage(10, 0, 50_000, 9), model=CLAUDE)],
+    ],
+    ids=["no call", "no cache", "left the cache", "no fixed lifetime", "no model", "no time"],
+)
+def test_end_of_the_cache_is_unknown_without_its_lifetime_or_use(calls: list[Call]) -> None:
+    assert cache_of(*calls) is None

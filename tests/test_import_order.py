@@ -24,6 +24,7 @@ ORDER = (
     "loopback",
     "redaction",
     "usage",
+    "client_report",
     "terminal",
     "windows",
     "prices",

@@ -6,11 +6,12 @@ typically five to ten minutes without use, at most an hour (developers.openai.co
 caching"). Gemini: implicit, without a guarantee (ai.google.dev, "Context caching").
 """
 
-from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from brimline.client_report import PromptCache, ReportedMiss
 from brimline.events import Call, is_compaction_thread
 from brimline.prices import MILLION, day_of, find_price, tier_of
 from brimline.tracker import ChangeKind, Thread
@@ -18,6 +19,8 @@ from brimline.usage import Usage
 
 LIFETIME_S = 300.0
 LONG_LIFETIME_S = 3_600.0
+LIFETIME_MODELS = "claude-"  # those of the provider that documents how long its cache lives
+MAX_APART_S = 60.0  # between the time of a call and that of its miss, by the client's report
 
 # What a cache whose writes are reported may leave unread: the smallest prefix that is cached.
 MIN_MISS_TOKENS = 1_024
@@ -38,8 +41,31 @@ Cause: TypeAlias = Literal[
     "resume",
     "effort switch",
     "tools or instructions changed",
+    "fast mode switch",
+    "request options changed",
+    "dropped by the provider",
     "unknown",
 ]
+
+# What Claude Code calls them (2.1.326).
+CAUSES_OF_WORDS: Mapping[str, Cause] = {
+    "ttl_expired_5m": "idle longer than the cache lives",
+    "ttl_expired_1h": "idle longer than the cache lives",
+    "model_changed": "model switch",
+    "effort_changed": "effort switch",
+    "messages_rewritten": "context edit",
+    "system_prompt_changed": "tools or instructions changed",
+    "tools_changed": "tools or instructions changed",
+    "defer_loading_changed": "tools or instructions changed",
+    "fast_mode_changed": "fast mode switch",
+    "auto_mode_changed": "request options changed",
+    "betas_changed": "request options changed",
+    "cache_scope_or_ttl_changed": "request options changed",
+    "extra_body_changed": "request options changed",
+    "overage_changed": "request options changed",
+    "likely_server_side": "dropped by the provider",
+}
+UNKNOWN_WORD = "unknown"
 
 NEW_CYCLE = ("compaction", "clear")
 
@@ -49,6 +75,8 @@ class CacheMiss(msgspec.Struct, frozen=True):
 
     `number` is the call's place in its thread, from 1 on. `cost` is in USD: what the tokens cost
     more than as cache reads; None if no price is known. `idle_s` is the time since the call before.
+    `cause` is the likely one, by the calls; if the client reported the cause, `reported` is that in
+    its own words, and `cause` follows it.
     """
 
     call: str
@@ -58,6 +86,18 @@ class CacheMiss(msgspec.Struct, frozen=True):
     cost: float | None
     idle_s: float | None
     cause: Cause
+    reported: str | None = None
+
+    @property
+    def cause_text(self) -> str:
+        """The cause, and whether the client reported it."""
+        if self.reported is None:
+            return self.cause
+        cause = self.reported if self.cause == "unknown" else self.cause
+        return f"{cause} (reported by the client)"
+
+
+MissT = TypeVar("MissT", bound=CacheMiss)
 
 
 class MissFinder:
@@ -188,6 +228,54 @@ def find_misses(thread: Thread) -> list[CacheMiss]:
         if miss:
             misses.append(miss)
     return misses
+
+
+def with_reported_causes(misses: Iterable[MissT], reported: Sequence[ReportedMiss]) -> list[MissT]:
+    """Return the misses of a main thread with the causes that the client reported.
+
+    A report has only a time, so it is about the miss nearest to it.
+    """
+    found = list(misses)
+    for report in reported:
+        words = [word for word in report.causes if word != UNKNOWN_WORD]
+        apart = [
+            (abs(miss.at - report.at), place)
+            for place, miss in enumerate(found)
+            if miss.at is not None
+        ]
+        nearest = min(apart, default=None)
+        if not words or nearest is None or nearest[0] > MAX_APART_S:
+            continue
+        known = (CAUSES_OF_WORDS[word] for word in words if word in CAUSES_OF_WORDS)
+        found[nearest[1]] = msgspec.structs.replace(
+            found[nearest[1]], cause=next(known, "unknown"), reported=", ".join(words)
+        )
+    return found
+
+
+def compute_prompt_cache(thread: Thread) -> PromptCache | None:
+    """Return when a thread's cache expires, by its last call and the lifetime of what was written.
+
+    None if that is not known: before a cached call, and of providers without a fixed lifetime.
+    """
+    last = thread.calls.last
+    if last is None or last.at is None or LIFETIME_MODELS not in (last.model or ""):
+        return None
+    usage = last.usage
+    written = (call.usage for call in reversed(thread.calls.in_order()) if call.usage.cache_write)
+    write = next(written, None)
+    if write is None or not usage.cache_read + usage.cache_write:
+        return None
+    is_long = write.cache_write_1h > 0
+    return PromptCache(
+        origin="computed",
+        at=last.at,
+        warm=True,
+        caching_observed=True,
+        ttl="1h" if is_long else "5m",
+        expires_at=last.at + (LONG_LIFETIME_S if is_long else LIFETIME_S),
+        recache_tokens_if_cold=usage.cache_read + usage.cache_write,
+    )
 
 
 def prompt_changes(thread: Thread) -> Mapping[int, tuple[Change, str | None]]:

@@ -4,6 +4,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.client_report import Quotas
 from brimline.usage import Tokens, Usage
 
 MAIN = "main"  # the session's own thread; others are subagents
@@ -34,7 +35,8 @@ class SessionSeen(Event, frozen=True):
     """Properties of a session; None leaves a property as it was.
 
     `records_compactions` is whether the source reports compactions; if not, a fall of the occupancy
-    is the only sign. `effort` is how much the model is to think, in the client's words.
+    is the only sign. `effort` is how much the model is to think, in the client's words. `quotas`
+    are those of the account that it uses.
     """
 
     session: str | None = None
@@ -44,6 +46,7 @@ class SessionSeen(Event, frozen=True):
     title: str | None = None
     records_compactions: bool | None = None
     effort: str | None = None
+    quotas: Quotas | None = None
 
 
 class Call(Event, frozen=True):

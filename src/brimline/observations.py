@@ -4,6 +4,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.client_report import PromptCache, Quotas
 from brimline.events import MAIN, AnyEvent, Trigger
 from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
@@ -53,7 +54,8 @@ class Observation(msgspec.Struct, frozen=True):
     that reported it, which the reply repeats. `manager_id` is an orchestrator's id of the session.
     `added_bytes` is the size of the texts that it adds to the next call: a prompt, tools' results.
     `is_telemetry`: the client's OpenTelemetry reports the events, and not what its files contain;
-    `user` and `team` are those of the telemetry.
+    `user` and `team` are those of the telemetry. `quotas` and `prompt_cache` are what a status line
+    reports of them.
     """
 
     id: str
@@ -85,6 +87,8 @@ class Observation(msgspec.Struct, frozen=True):
     is_telemetry: bool = False
     user: str | None = None
     team: str | None = None
+    quotas: Quotas | None = None
+    prompt_cache: PromptCache | None = None
 
 
 class Reply(msgspec.Struct, frozen=True):

@@ -32,7 +32,7 @@ MAX_BAR_COLUMNS, MAX_SEPARATOR_CHARS = 60, 20
 Colour: TypeAlias = Literal["auto", "always", "never"]
 LevelsOf: TypeAlias = Literal["earlier", "window", "limit", "tokens"]
 Tone: TypeAlias = Literal["helpful", "neutral"]
-LinePart: TypeAlias = Literal["context", "left", "calls", "cost", "handoff"]
+LinePart: TypeAlias = Literal["context", "left", "quota", "cache", "calls", "cost", "handoff"]
 NoticeKind: TypeAlias = Literal[
     "level", "any level", "compacting", "compacted", "thrash", "no data", "no window", "disagree"
 ]
@@ -46,7 +46,7 @@ class LineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bright_red, a number of the 256, or `#rrggbb`.
     """
 
-    parts: tuple[LinePart, ...] = ("context", "left", "calls", "cost", "handoff")
+    parts: tuple[LinePart, ...] = ("context", "left", "quota", "calls", "cost", "handoff")
     separator: str = " | "
     bar: int = 10
     calm: str = "green"

@@ -12,6 +12,7 @@ from brimline.agents import source
 from brimline.agents.codex.paths import transcripts
 from brimline.agents.codex.source import SOURCE
 from brimline.agents.codex.transcript import MAX_TURNS, RolloutParser
+from brimline.client_report import Quota, Quotas
 from brimline.errors import InvalidUsage, MalformedJson, UnexpectedJson, UnreadableTranscript
 from brimline.events import (
     AnyEvent,
@@ -301,6 +302,41 @@ def test_new_effort_is_reported_once() -> None:
 def test_token_count_without_info_is_no_call() -> None:
     assert events(event("token_count", info=None)) == []
     assert [type(each) for each in events(event("token_count"))] == [Unmetered]
+
+
+def limit(used: Any, minutes: int, resets_at: Any = SECONDS + 3_600) -> Json:
+    return {"used_percent": used, "window_minutes": minutes, "resets_at": resets_at}
+
+
+def limits(primary: Any = None, secondary: Any = None) -> Json:
+    """A token_count with rate limits alone, as before the first call."""
+    rate_limits = {"limit_id": "codex", "primary": primary, "secondary": secondary}
+    return event("token_count", info=None, rate_limits=rate_limits)
+
+
+def quotas_of(*records: Json) -> list[Quotas | None]:
+    return [each.quotas for each in events(meta(), *records)[1:] if isinstance(each, SessionSeen)]
+
+
+def test_quotas_of_a_plan_are_reported_once_per_change() -> None:
+    five, seven = Quota(100.0, SECONDS + 3_600), Quota(17.0, SECONDS + 3_600)
+    both = limits(limit(100.0, 300), limit(17.0, 10_080))
+    assert quotas_of(both, both, limits(limit(17.0, 10_080)), limits()) == [
+        Quotas(SECONDS, five, seven),
+        Quotas(SECONDS, None, seven),
+    ]
+
+
+@pytest.mark.parametrize(
+    "primary",
+    [None, limit(5, 60), limit("5", 300), limit(-1, 300), limit(5, 300, None), {}, "full", [[]]],
+    ids=str,
+)
+def test_impossible_quota_is_ignored_and_its_call_counts(primary: Any) -> None:
+    known = count(tokens(100, 10), tokens(100, 10))
+    known["payload"]["rate_limits"] = {"primary": primary}
+    assert quotas_of(known) == []
+    assert len(calls(events(meta(), turn("t1"), known))) == 1
 
 
 def test_zero_count_after_a_compaction_gives_its_after() -> None:

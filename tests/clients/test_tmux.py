@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,9 @@ def opened(tmp_path: Path) -> Iterator[Open]:
 def set_up(daemon: TmuxDaemon, opened: Open, tmp_path: Path) -> Callable[..., Interactive]:
     """Opens Claude Code with our hooks, beside the user's own status line."""
 
-    def open_client(scenario: Scenario, without: str | None = None) -> Interactive:
+    def open_client(
+        scenario: Scenario, without: str | None = None, **variables: str
+    ) -> Interactive:
         settings = tmp_path / "claude/home/.claude/settings.json"
         settings.parent.mkdir(parents=True)
         own = {"statusLine": {"type": "command", "command": f"echo '{USER_STATUS_LINE}'"}}
@@ -91,7 +94,7 @@ def set_up(daemon: TmuxDaemon, opened: Open, tmp_path: Path) -> Callable[..., In
             settings.write_text(json.dumps(written))
         # Only the test starts the daemon again after a kill.
         environment = {"BRIMLINE_STATE_DIR": str(daemon.state), "BRIMLINE_AUTOSTART": "0"}
-        return opened("claude", scenario, environment=environment)
+        return opened("claude", scenario, environment=environment | variables)
 
     return open_client
 
@@ -179,6 +182,44 @@ def test_pane_shows_our_status_line_and_the_earlier_one_of_the_user(
         if client.soon(both):
             return
     pytest.fail(f"both lines were never shown\n{client.text}")
+
+
+def test_quotas_cache_and_cause_of_a_miss_are_those_of_the_client(
+    daemon: Running, set_up: Callable[..., Interactive]
+) -> None:
+    """With a login the client reads its quotas from headers of the API."""
+    resets_at = int(time.time()) + 7_200
+    limits = {"status": "allowed", "5h-utilization": "0.62", "5h-reset": str(resets_at)}
+    limits |= {"7d-utilization": "0.41", "7d-reset": str(resets_at + 86_400)}
+    headers = {f"anthropic-ratelimit-unified-{name}": text for name, text in limits.items()}
+    texts = ("One.", "Two.", "Three.")
+    replies = tuple(Reply(text=text, cold=text == "Two.") for text in texts)
+    login = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-dummy"}
+    client = set_up(Scenario(main=replies, headers=headers), **login)
+    for text in texts:
+        client.say("Go.")
+        client.until(lambda text=text: text in client.text, "there is no reply")
+        client.until_composer("claude")
+
+    def is_reported() -> bool:
+        (view,) = sessions(daemon)
+        cache = view["prompt_cache"]
+        return cache is not None and cache["requests"] == len(replies)
+
+    client.until(is_reported, "the last call is not reported")
+    (view,) = sessions(daemon)
+    assert view["quotas"]["five_hour"] == {"used_percentage": 62, "resets_at": resets_at}
+    assert view["quotas"]["seven_day"]["used_percentage"] == 41
+    cache = view["prompt_cache"]
+    timeline = daemon.get(f"/v1/sessions/{view['session']['id']}/timeline")
+    last = timeline["calls"][-1]
+    lifetime_s = 3_600 if last["cache_write_1h"] else 300
+    assert (cache["origin"], cache["warm"]) == ("reported", True)
+    assert abs(cache["expires_at"] - last["at"] - lifetime_s) < 60
+    (miss,) = timeline["misses"]
+    assert (miss["number"], miss["cause"]) == (2, "dropped by the provider")
+    assert miss["reported"] == "likely_server_side"
+    assert "5h 62.0%" in client.text
 
 
 def test_readings_from_before_a_clear_do_not_count(

@@ -55,8 +55,11 @@ NEEDED = {
     "tool_name": "Bash",
     "stop_hook_active": True,
 }
-# Read but not spooled: the conversation, and text that no code uses.
+# Read but not spooled: the conversation, text that no code uses, and what the next status line
+# reports again.
 NOT_SPOOLED = {
+    "rate_limits",
+    "prompt_cache",
     "added_bytes",
     "llm_request",
     "llm_response",

@@ -1,6 +1,7 @@
 """The status line that the daemon renders from a reading."""
 
 import re
+import time
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.agents.hook_payloads import ContextWindow, Cost, StatusInput
+from brimline.client_report import PromptCache, Quota, Quotas, SpendLimit
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting, WindowReported
 from brimline.forecast import CallsLeft
 from brimline.hooks.statusline import RenderOptions, render_line, terminal_columns, wants_colour
@@ -317,3 +319,60 @@ def test_colour_setting_overrides_no_color_and_dumb_terminals(
 def test_invalid_terminal_width_is_unknown(text: str, columns: int | None) -> None:
     assert terminal_columns({"COLUMNS": text}) == columns
     assert terminal_columns({}) is None
+
+
+# Quotas and the cache.
+
+NOON = time.mktime((2026, 11, 17, 12, 0, 0, 0, 0, -1))
+FIVE_HOURS, SEVEN_DAYS = Quota(62.0, NOON + 9_000), Quota(40.0, NOON + 75_600)
+CACHE = PromptCache(warm=True, expires_at=NOON + 300, recache_tokens_if_cold=82_000)
+
+
+NO_QUOTAS, NO_CACHE = Quotas(), PromptCache()
+
+
+def render_report(
+    quotas: Quotas = NO_QUOTAS, cache: PromptCache = NO_CACHE, now: float = NOON, **look: Any
+) -> str:
+    """Render a call of 90K with a forecast, what a client reports, and a cost."""
+    options = RenderOptions(colour=False, now=now, calls_left=CallsLeft(12, 9, 17), **look)
+    status = msgspec.structs.replace(
+        status_input(dollars=1.25), rate_limits=quotas, prompt_cache=cache
+    )
+    return render_line(reading(call(90_000)), status, options)
+
+
+FIRST = "████░░░░░░ 45.0% 90K/200K window | 77K to compaction"
+LAST = "~12 calls left (9-17) | $1.25"
+
+
+def test_line_has_the_quota_of_which_most_is_used() -> None:
+    assert render_report() == f"{FIRST} | {LAST}"
+    both = Quotas(NOON, FIVE_HOURS, SEVEN_DAYS)
+    assert render_report(both) == f"{FIRST} | 5h 62.0%, resets 14:30 | {LAST}"
+    spent = Quotas(NOON, FIVE_HOURS, SEVEN_DAYS, SpendLimit(103.0, NOON + 75_600))
+    assert render_report(spent) == f"{FIRST} | spend 103.0%, resets Wed 09:00 | {LAST}"
+
+
+def test_quota_that_was_reset_is_not_shown() -> None:
+    assert render_report(Quotas(NOON, FIVE_HOURS), now=NOON + 9_000) == f"{FIRST} | {LAST}"
+
+
+def test_quota_fits_80_columns_and_loses_its_reset_before_it_is_dropped() -> None:
+    quotas = Quotas(NOON, FIVE_HOURS)
+    assert render_report(quotas, columns=80) == f"{FIRST} | 5h 62.0%, resets 14:30"
+    assert render_report(quotas, columns=76) == f"{FIRST} | 5h 62.0%"
+    assert render_report(quotas, columns=60) == FIRST
+
+
+def test_line_has_the_cache_if_the_user_chose_it() -> None:
+    line = LineSettings(parts=("cache",))
+    assert "cache" not in render_report(cache=CACHE)
+    assert render_report(cache=CACHE, line=line) == "cache until 12:05"
+    later = NOON + 301
+    assert render_report(cache=CACHE, line=line, now=later) == "cache cold, 82K to write again"
+    assert render_report(cache=CACHE, line=line, now=later, columns=12) == "cache cold"
+    no_count = msgspec.structs.replace(CACHE, recache_tokens_if_cold=None)
+    assert render_report(cache=no_count, line=line, now=later) == "cache cold"
+    for unknown in (PromptCache(), msgspec.structs.replace(CACHE, caching_observed=False)):
+        assert render_report(cache=unknown, line=line) == ""

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from brimline.agents.claude.status_line import read_status_line
 from brimline.agents.hook_payloads import StatusInput
+from brimline.client_report import MissCause, PromptCache, Quota, Quotas, SpendLimit
 from brimline.errors import MalformedJson
+
+Json = dict[str, Any]
 
 COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 anything = st.recursive(
@@ -117,6 +120,109 @@ def test_lone_surrogate_is_no_model_id() -> None:
     assert (status.input.model.id, status.input.model.display_name) == (None, "Sonnet")
 
 
+RESETS_AT = 1_790_003_600
+LIMITS = {
+    "five_hour": {"used_percentage": 62, "resets_at": RESETS_AT},
+    "seven_day": {"used_percentage": 44.5, "resets_at": RESETS_AT},
+    "spend_limit": {
+        "used_percentage": 108,
+        "resets_at": RESETS_AT,
+        "used_usd": 216.0,
+        "limit_usd": 200,
+        "period": "monthly",
+    },
+}
+# As 2.1.326 writes it.
+PROMPT_CACHE: dict[str, Any] = {
+    "warm": True,
+    "caching_observed": True,
+    "ttl": "1h",
+    "expires_at": RESETS_AT,
+    "requests": 4,
+    "misses": 1,
+    "expected_rebuilds": 0,
+    "hit_ratio": 0.75,
+    "cache_write_tokens": 52_000,
+    "miss_recache_tokens": 26_000,
+    "last_miss_at": RESETS_AT - 60,
+    "last_miss_cause": {"causes": ["tools_changed"], "tools_added": 1},
+    "miss_causes": {"tools_changed": 1},
+    "recache_tokens_if_cold": 27_000,
+}
+
+
+def test_quotas_and_cache_are_read() -> None:
+    status = read_status_line(body(CALL, rate_limits=LIMITS, prompt_cache=PROMPT_CACHE)).input
+    limits, cache = status.rate_limits, status.prompt_cache
+    assert limits.five_hour == Quota(62.0, RESETS_AT)
+    assert limits.seven_day == Quota(44.5, RESETS_AT)
+    assert limits.spend_limit == SpendLimit(108.0, RESETS_AT, 216.0, 200.0, "monthly")
+    assert (cache.warm, cache.ttl, cache.expires_at) == (True, "1h", RESETS_AT)
+    assert cache.last_miss_cause == MissCause(("tools_changed",))
+    assert {**msgspec.to_builtins(cache), "last_miss_cause": None} == {
+        **PROMPT_CACHE,
+        "last_miss_cause": None,
+        "origin": "reported",
+        "at": 0.0,
+    }
+
+
+def test_client_without_subscription_or_cache_reports_neither() -> None:
+    nulls: Json = {"rate_limits": None, "prompt_cache": None}
+    for more in ({}, nulls, {"rate_limits": {}}):
+        status = read_status_line(body(CALL, percent=45, **more))
+        assert (status.input.rate_limits, status.wrong) == (Quotas(), None)
+        assert status.input.prompt_cache == PromptCache()
+
+
+def test_null_fields_of_a_cache_are_unknown() -> None:
+    nulls = dict.fromkeys(["expires_at", "hit_ratio", "last_miss_at", "last_miss_cause"])
+    cache = read_status_line(body(CALL, prompt_cache={**PROMPT_CACHE, **nulls})).input.prompt_cache
+    assert (cache.expires_at, cache.last_miss_cause, cache.requests) == (None, None, 4)
+
+
+IMPOSSIBLE: list[Any] = [-1, float("nan"), float("inf"), "62", True, [], {}, 1e300, 10**300]
+
+
+@pytest.mark.parametrize("value", [*IMPOSSIBLE, None, RESETS_AT], ids=str)
+def test_quota_with_an_impossible_percentage_is_dropped_alone(value: Any) -> None:
+    limits = {**LIMITS, "five_hour": {"used_percentage": value, "resets_at": RESETS_AT}}
+    status = read_status_line(body(CALL, percent=45, rate_limits=limits))
+    assert list(status.input.rate_limits.known) == ["7d", "spend"]
+    assert (sent_tokens(status.input), status.wrong) == (90_000, None)
+
+
+@pytest.mark.parametrize("value", [*IMPOSSIBLE, None, 0, 1000 * RESETS_AT], ids=str)
+def test_quota_without_the_time_of_its_reset_is_dropped(value: Any) -> None:
+    limits = {**LIMITS, "seven_day": {"used_percentage": 5, "resets_at": value}}
+    status = read_status_line(body(CALL, percent=45, rate_limits=limits))
+    assert list(status.input.rate_limits.known) == ["5h", "spend"]
+
+
+@pytest.mark.parametrize("field", [*PROMPT_CACHE, "at", "origin"])
+@pytest.mark.parametrize("value", ["\ud800", [[]], {"a": {}}, -1, float("nan")], ids=repr)
+def test_invalid_field_of_a_cache_is_dropped_alone(field: str, value: Any) -> None:
+    data = body(CALL, percent=45, prompt_cache={**PROMPT_CACHE, field: value})
+    status = read_status_line(data)
+    cache = msgspec.to_builtins(status.input.prompt_cache)
+    unchanged = {"requests", "warm", "ttl"} - {field}
+    assert {name: cache[name] for name in unchanged} == {
+        name: PROMPT_CACHE[name] for name in unchanged
+    }
+    no_cause = msgspec.to_builtins(MissCause())
+    assert cache[field] in (None, 0.0, "reported", no_cause)
+    assert (sent_tokens(status.input), status.wrong) == (90_000, None)
+
+
+@pytest.mark.parametrize(
+    "causes", [["x" * 41], ["\u001b[31m"], ["a b"], [""], ["a\n"], ["ok"] * 17, "ok", [5]]
+)
+def test_causes_that_are_no_short_words_are_dropped(causes: Any) -> None:
+    cache = {**PROMPT_CACHE, "last_miss_cause": {"causes": causes}}
+    status = read_status_line(body(CALL, prompt_cache=cache))
+    assert status.input.prompt_cache.last_miss_cause is None
+
+
 @pytest.mark.parametrize(
     "data",
     [b"", b"garbage", b"[1]", b"3", b"NaN", b'{"session_id":5}', b"{}", b"[" * 100_000, b"\xff",
@@ -131,7 +237,8 @@ def test_input_without_a_session_is_rejected(data: bytes) -> None:
 def test_any_figures_give_valid_counts_or_none(
     usage: Any, size: Any, percent: Any, more: Any
 ) -> None:
-    status = read_status_line(body(usage, size, percent, model=more, cost=more))
+    fields = dict.fromkeys(["model", "cost", "rate_limits", "prompt_cache"], more)
+    status = read_status_line(body(usage, size, percent, **fields))
     assert status.input.session_id == "s"
     assert sent_tokens(status.input) is None
     window = status.input.context_window.context_window_size

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from brimline.client_report import PromptCache, Quota, Quotas
 from brimline.handoff.document import Document
 from brimline.monitor.persistence import SEEN_EVERY_S
 from brimline.observations import Pane
@@ -60,6 +61,21 @@ def test_hook_after_a_repeated_status_line_writes_nothing(tmp_path: Path) -> Non
         await agent.status(60_000)
         await agent.observe("tool")
         assert store.writes == 0
+
+    asyncio.run(go())
+
+
+def test_repeated_report_writes_nothing_and_another_is_stored(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent, store = await stored_agent(tmp_path)
+        for resets_at, is_written in ((9_000.0, True), (9_000.0, False), (9_500.0, True)):
+            store.writes = 0
+            quotas = Quotas(agent.time + 1, Quota(50.0, resets_at))
+            cache = PromptCache(at=agent.time + 1, warm=True, expires_at=9_000.0)
+            await agent.observe("status", quotas=quotas, prompt_cache=cache)
+            assert (store.writes > 0) == is_written
+            (row,) = await store.sessions()
+            assert str(resets_at) in (row.client_report or "")
 
     asyncio.run(go())
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.client_report import ClientReport, PromptCache, Quota, Quotas, decode_report
 from brimline.events import AnyEvent, Call, Cleared, Compacted, SessionSeen, WindowReported
 from brimline.observations import Observation, Reply
 from brimline.transcripts.source import Transcript
@@ -204,5 +205,62 @@ def test_forgotten_session_is_stored_and_warned_again_when_it_returns(tmp_path: 
         agent.call(121_000)
         assert "60.5%" in ((await agent.observe("prompt")).context or "")
         assert len(await agent.store.calls("s1")) == 3
+
+    asyncio.run(go())
+
+
+def test_report_of_the_client_survives_a_restart_and_an_older_one_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        now = agent.time + 1
+        quotas = Quotas(now, Quota(50.0, now + 9_000), None)
+        cache = PromptCache(at=now, warm=True, expires_at=now + 300)
+        await agent.observe("status", quotas=quotas, prompt_cache=cache)
+        agent.new_monitor()
+        await agent.observe("tool")
+        older = Quotas(now - 9, Quota(20.0, now + 9_000))
+        late = agent.observation("status", quotas=older, is_late=True)
+        await agent.monitor.observe(msgspec.structs.replace(late, at=now - 9))
+        (row,) = await agent.store.sessions()
+        assert decode_report(row.client_report) == ClientReport(quotas, cache)
+
+    asyncio.run(go())
+
+
+def test_cache_is_computed_after_a_call_that_no_report_followed(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        cache = PromptCache(at=agent.time + 1, warm=True, expires_at=agent.time + 300)
+        await agent.observe("status", prompt_cache=cache)
+        agent.time += 100
+        for is_restarted in (False, True):
+            if is_restarted:
+                agent.new_monitor()
+            else:
+                usage = {"input_tokens": 9, "cache_creation_input_tokens": 60_000}
+                message = {"id": "m", "model": MODEL, "usage": {**usage, "output_tokens": 9}}
+                agent.write_record(type="assistant", timestamp=agent.timestamp(0), message=message)
+            await agent.observe("tool")
+            (row,) = await agent.store.sessions()
+            report = decode_report(row.client_report)
+            (call,) = await agent.store.calls("s1")
+            assert report.prompt_cache is not None
+            assert call.at is not None
+            assert report.prompt_cache.origin == "computed"
+            assert report.prompt_cache.expires_at == call.at + 300
+
+    asyncio.run(go())
+
+
+def test_quotas_that_a_program_reports_are_stored(tmp_path: Path) -> None:
+    async def go() -> None:
+        program = Program(tmp_path)
+        quotas = Quotas(1.0, Quota(50.0, 9_000.0))
+        await program.push(SessionSeen(at=1.0, quotas=quotas), call("c1", 9_000))
+        row = await program.store.session(SESSION)
+        assert row is not None
+        assert decode_report(row.client_report) == ClientReport(quotas)
 
     asyncio.run(go())

@@ -7,6 +7,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.client_report import PromptCache, Quotas
 from brimline.server.api.event_stream import SessionChange
 from brimline.server.api.session_change import Json, apply_change, find_change
 from brimline.server.api.views import NO_HANDOFF, HandoffStatus, SessionView, ThreadView, sample
@@ -57,6 +58,8 @@ VIEWS = st.builds(
     calls_left_range=st.none() | st.lists(TOKENS, min_size=2, max_size=2),
     last_handoff_path=st.none() | st.just("/h.md"),
     resume_command=st.none() | st.just("agent --resume s1"),
+    quotas=st.none() | st.builds(Quotas, st.floats(0, 3)),
+    prompt_cache=st.none() | st.builds(PromptCache, warm=st.booleans()),
 ).map(lambda view: decode(msgspec.json.encode(view)))
 
 
@@ -150,5 +153,7 @@ def example_view(sent: int | None, **fields: Any) -> Json:
         pending_level=None,
     )
     session = SessionRow("s1", "claude", 1.0)
-    view = SessionView(session, [row], [], None, [], NO_HANDOFF, 0, None, None, None, None)
+    view = SessionView(
+        session, [row], [], None, [], NO_HANDOFF, 0, None, None, None, None, None, None
+    )
     return {**decode(msgspec.json.encode(view)), **fields}

@@ -75,6 +75,7 @@ SESSIONS = st.builds(
     problem=maybe(TEXTS),
     machine=maybe(NAMES),
     receive=maybe(TEXTS),
+    client_report=maybe(TEXTS),
 )
 THREADS = st.builds(
     ThreadRow,

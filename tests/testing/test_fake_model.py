@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import time
+import urllib.request
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -52,6 +53,18 @@ def test_answer_has_the_billed_usage(path: str, place: str) -> None:
     assert status == 200
     assert json.loads(text)[place] == billed.raw
     assert json.loads(text).get("id", json.loads(text).get("responseId")) == billed.id
+
+
+def test_answers_have_the_headers_of_the_scenario() -> None:
+    headers = {"anthropic-ratelimit-unified-5h-utilization": "0.62"}
+    with FakeModel(Scenario(headers=headers)) as model:
+        for stream in (False, True):
+            request = urllib.request.Request(
+                f"{model.base_url}/v1/messages",
+                json.dumps({**BODIES["/v1/messages"], "stream": stream}).encode(),
+            )
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                assert headers.items() <= dict(answer.headers).items()
 
 
 def test_anthropic_stream() -> None:

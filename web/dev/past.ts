@@ -106,6 +106,7 @@ export function timelineOf(view: SessionView, now: number): Timeline {
         cost: 0.58,
         idle_s: 4_020,
         cause: "idle longer than the cache lives",
+        reported: "ttl_expired_1h",
         thread: "main",
       },
     ],

@@ -127,6 +127,7 @@ export function sample(at: number, now: number): SessionView {
       team: null,
       machine: null,
       receive: null,
+      client_report: null,
     },
     threads: [
       main,
@@ -148,6 +149,38 @@ export function sample(at: number, now: number): SessionView {
     calls_left_range: percent === null ? null : [2, 25],
     last_handoff_path: null,
     resume_command: null,
+    quotas: at % 5 ? null : sampleQuotas(now),
+    prompt_cache: at % 5 ? null : sampleCache(now, main.sent),
+  };
+}
+
+function sampleQuotas(now: number): SessionView["quotas"] {
+  return {
+    at: now - 40,
+    five_hour: { used_percentage: 62, resets_at: now + 7_200 },
+    seven_day: { used_percentage: 41.5, resets_at: now + 4 * 86_400 },
+    spend_limit: null,
+  };
+}
+
+function sampleCache(now: number, sent: number | null): SessionView["prompt_cache"] {
+  return {
+    origin: "reported",
+    at: now - 40,
+    warm: true,
+    caching_observed: true,
+    ttl: "1h",
+    expires_at: now + 3_560,
+    requests: 40,
+    misses: 1,
+    expected_rebuilds: 0,
+    hit_ratio: 0.914,
+    cache_write_tokens: 210_000,
+    miss_recache_tokens: 48_000,
+    last_miss_at: now - 900,
+    last_miss_cause: { causes: ["tools_changed"] },
+    miss_causes: { tools_changed: 1 },
+    recache_tokens_if_cold: sent,
   };
 }
 

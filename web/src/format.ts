@@ -78,6 +78,12 @@ export function moment(at: number | null, now: number): string {
 
 const MINUTES = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 
+/** A time to the minute: 14:03, with the day if it is not today. */
+export function minute(at: number, now: number): string {
+  const time = clock(at, 60);
+  return isoDay(at) === isoDay(now) ? time : `${clock(at, 86_400)}, ${time}`;
+}
+
 /** A time on an axis with ticks `step` seconds apart: 14:03, 14:03:07 or 14 Nov. */
 export function clock(at: number, step: number): string {
   const then = new Date(at * 1000);

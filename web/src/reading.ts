@@ -1,7 +1,7 @@
 /** The meaning of a reading: level, state and age. Pure. */
 
-import type { CallRow, SessionView, ThreadView } from "./api-types";
-import { duration, occupancy, shortPercent, tokens, UNKNOWN } from "./format";
+import type { CacheMiss, CallRow, PromptCache, Quotas, SessionView, ThreadView } from "./api-types";
+import { duration, minute, occupancy, percent, shortPercent, tokens, UNKNOWN } from "./format";
 
 export type Level = "unknown" | NonNullable<ThreadView["fullness"]>;
 
@@ -107,4 +107,42 @@ export function barText(thread: Occupancy | undefined, limitAt: number | null): 
     parts.push(`message of level ${shortPercent(thread.pending_level)} not delivered yet`);
   }
   return parts.join(", ");
+}
+
+/** The quotas that the client reported: how much is used, and when they reset. After that it is
+ * unknown: the text may be empty. */
+export function quotaText({ five_hour, seven_day, spend_limit }: Quotas, now: number): string {
+  const named = [
+    ["5h", five_hour],
+    ["7d", seven_day],
+    ["spend", spend_limit],
+  ] as const;
+  const parts = named.flatMap(([name, quota]) =>
+    quota && quota.resets_at > now
+      ? [`${name} ${percent(quota.used_percentage)} used, resets ${minute(quota.resets_at, now)}`]
+      : [],
+  );
+  return parts.join("; ");
+}
+
+/** Until when the cache is warm, and what is written again after that. */
+export function cacheText(cache: PromptCache, now: number): string {
+  if (cache.caching_observed === false) return "none: no reply reported cached tokens";
+  if (cache.warm === null || cache.expires_at === null) return UNKNOWN;
+  const isWarm = cache.warm && cache.expires_at > now;
+  const parts = [`${isWarm ? "warm until" : "expired"} ${minute(cache.expires_at, now)}`];
+  if (cache.recache_tokens_if_cold) {
+    const when = isWarm ? "if it expires" : "with the next call";
+    parts.push(`${tokens(cache.recache_tokens_if_cold)} tokens to write again ${when}`);
+  }
+  if (cache.hit_ratio !== null) {
+    parts.push(`${percent(cache.hit_ratio * 100)} of the input read from it`);
+  }
+  return parts.join(", ");
+}
+
+/** The cause of a cache miss, and whether the client reported it. */
+export function causeText({ cause, reported }: Pick<CacheMiss, "cause" | "reported">): string {
+  if (reported === null) return cause;
+  return `${cause === "unknown" ? reported : cause} (reported by the client)`;
 }

@@ -8,6 +8,7 @@ import {
   dollars,
   duration,
   isoDay,
+  minute,
   moment,
   occupancy,
   percent,
@@ -69,6 +70,11 @@ test("a clock that is behind does not give a negative age", () => {
 test("an axis shows times as precisely as its ticks", () => {
   const at = new Date(2026, 10, 14, 9, 5, 7).getTime() / 1000;
   expect([clock(at, 5), clock(at, 60), clock(at, 86_400)]).toEqual(["09:05:07", "09:05", "14 Nov"]);
+});
+
+test("a time to the minute has its day if that is not today", () => {
+  const at = new Date(2026, 10, 14, 9, 5, 7).getTime() / 1000;
+  expect([minute(at, at + 3_600), minute(at, at + 86_400)]).toEqual(["09:05", "14 Nov, 09:05"]);
 });
 
 test("one is singular", () => {

@@ -1,9 +1,12 @@
 import { expect, test } from "vitest";
 import {
   barText,
+  cacheText,
+  causeText,
   isLive,
   isOverWindow,
   levelOf,
+  quotaText,
   secondsSinceFirstCall,
   stateOf,
   stateText,
@@ -63,4 +66,60 @@ test("a session's duration is from its first call with a time to its last event"
   expect(secondsSinceFirstCall(view(), [])).toBeNull();
   expect(secondsSinceFirstCall(view(), [{ at: null }])).toBeNull();
   expect(secondsSinceFirstCall(view(), [{ at: NOW - 5 }, { at: null }, { at: NOW - 90 }])).toBe(90);
+});
+
+const EIGHT = new Date(2026, 10, 14, 8, 0).getTime() / 1000;
+
+test("quotas have what is used and when they reset, and unknown ones are left out", () => {
+  const quotas = { at: EIGHT, five_hour: null, seven_day: null, spend_limit: null };
+  const five_hour = { used_percentage: 62, resets_at: EIGHT + 5_400 };
+  expect(quotaText({ ...quotas, five_hour }, EIGHT)).toBe("5h 62.0% used, resets 09:30");
+  expect(quotaText({ ...quotas, five_hour }, EIGHT + 5_400)).toBe("");
+  const seven_day = { used_percentage: 41.5, resets_at: EIGHT + 86_400 };
+  expect(quotaText({ ...quotas, five_hour, seven_day }, EIGHT)).toBe(
+    "5h 62.0% used, resets 09:30; 7d 41.5% used, resets 15 Nov, 08:00",
+  );
+});
+
+test("a cache is warm, expired, none or unknown", () => {
+  const cache = {
+    origin: "reported" as const,
+    at: EIGHT,
+    warm: true,
+    caching_observed: true,
+    ttl: "1h" as const,
+    expires_at: EIGHT + 3_600,
+    requests: null,
+    misses: null,
+    expected_rebuilds: null,
+    hit_ratio: 0.914,
+    cache_write_tokens: null,
+    miss_recache_tokens: null,
+    last_miss_at: null,
+    last_miss_cause: null,
+    miss_causes: null,
+    recache_tokens_if_cold: 82_000,
+  };
+  expect(cacheText(cache, EIGHT)).toBe(
+    "warm until 09:00, 82K tokens to write again if it expires, 91.4% of the input read from it",
+  );
+  const cold = { ...cache, hit_ratio: null };
+  expect(cacheText(cold, EIGHT + 4_000)).toBe(
+    "expired 09:00, 82K tokens to write again with the next call",
+  );
+  expect(cacheText({ ...cold, warm: false, recache_tokens_if_cold: null }, EIGHT)).toBe(
+    "expired 09:00",
+  );
+  expect(cacheText({ ...cache, caching_observed: false }, EIGHT)).toContain("none");
+  expect(cacheText({ ...cache, expires_at: null }, EIGHT)).toBe("unknown");
+});
+
+test("a cause that the client reported is marked, also one that has no name of ours", () => {
+  expect(causeText({ cause: "model switch", reported: null })).toBe("model switch");
+  expect(causeText({ cause: "model switch", reported: "model_changed" })).toBe(
+    "model switch (reported by the client)",
+  );
+  expect(causeText({ cause: "unknown", reported: "moon_phase" })).toBe(
+    "moon_phase (reported by the client)",
+  );
 });

@@ -169,7 +169,7 @@ test("a compaction reported only by a hook is marked at its time", () => {
   ]);
 });
 
-test("a cache miss is marked at its call, with its cost and likely cause", () => {
+test("a cache miss is marked at its call, with its cost and cause", () => {
   const miss = {
     call: "m2",
     thread: "main",
@@ -179,9 +179,17 @@ test("a cache miss is marked at its call, with its cost and likely cause", () =>
     cost: 0.58,
     idle_s: 4_020,
     cause: "idle longer than the cache lives" as const,
+    reported: "ttl_expired_1h",
   };
   const gone = { ...miss, call: "other" };
-  const plain = { ...miss, call: "a1", thread: "agent", cost: null, idle_s: null };
+  const plain = {
+    ...miss,
+    call: "a1",
+    thread: "agent",
+    cost: null,
+    idle_s: null,
+    reported: null,
+  };
   const told = timeline({
     calls: CALLS.slice(0, 2).concat(CALLS.slice(3)),
     misses: [miss, gone, plain],
@@ -189,7 +197,11 @@ test("a cache miss is marked at its call, with its cost and likely cause", () =>
   const plot = plotOf(told.calls, "calls");
   expect(marksOf(told, plot).map(({ kind, x, text }) => [kind, x, text])).toEqual([
     ["miss", 2, "61K paid again: idle longer than the cache lives"],
-    ["miss", 3, "61K paid again for $0.58 after 1 h: idle longer than the cache lives"],
+    [
+      "miss",
+      3,
+      "61K paid again for $0.58 after 1 h: idle longer than the cache lives (reported by the client)",
+    ],
   ]);
 });
 

@@ -65,6 +65,7 @@ export function view(
       team: null,
       machine: null,
       receive: null,
+      client_report: null,
       ...session,
     },
     threads,
@@ -77,6 +78,8 @@ export function view(
     calls_left_range: null,
     last_handoff_path: null,
     resume_command: null,
+    quotas: null,
+    prompt_cache: null,
     ...part,
   };
 }

@@ -5,6 +5,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
+from brimline.client_report import Dollars, PromptCache, Quotas
 from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.source import MALFORMED
 from brimline.usage import Usage
@@ -15,7 +16,6 @@ Id: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 TokenCount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=MAX_TOKENS)]
 WindowSize: TypeAlias = Annotated[int, msgspec.Meta(gt=0, lt=MAX_TOKENS)]
 Percentage: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=100)]
-Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=1e9)]
 
 
 NO_VALUE = msgspec.Raw()
@@ -117,6 +117,8 @@ class StatusInput(msgspec.Struct, frozen=True):
     context_window: ContextWindow = ContextWindow()
     cost: Cost = Cost()
     workspace: Workspace = Workspace()
+    rate_limits: Quotas = Quotas()
+    prompt_cache: PromptCache = PromptCache()
 
 
 class StatusLineReport(msgspec.Struct, frozen=True):

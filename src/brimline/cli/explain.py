@@ -9,6 +9,7 @@ from brimline.agents import agent_names, display_name, get_agent
 from brimline.cache_misses import CacheMiss
 from brimline.cli.arguments import add_agent, add_flag, add_json
 from brimline.cli.context import Context, emit_json, uses_utf8
+from brimline.cli.daemon_requests import request_reported_misses
 from brimline.cli.inspect import describe_context, read_thread
 from brimline.cli.session_choice import find_files
 from brimline.errors import InvalidSettings
@@ -60,7 +61,8 @@ def run(context: Context, options: argparse.Namespace) -> int:
     if options.show_secrets and not sys.stdout.isatty():
         raise InvalidSettings("argument", "--show-secrets", "the output must be a terminal")
     ledgers = read_ledgers(_files(context, options), context.places)
-    explained = explain(ledgers, options.series, options.show_secrets)
+    reported = request_reported_misses(context, ledgers[0].session.id)
+    explained = explain(ledgers, options.series, options.show_secrets, reported)
     if options.json:
         emit_json(explained)
         return 0
@@ -216,9 +218,8 @@ def _lines_of(context: Context, facts: Sequence[str]) -> list[str]:
 def _describe_miss(miss: CacheMiss) -> str:
     cost = f", {_dollars(miss.cost)}" if miss.cost else ""
     idle = f", {format_age(miss.idle_s)} after the call before" if miss.idle_s else ""
-    return (
-        f"call {miss.number}: {format_tokens(miss.tokens)} tokens again{cost}{idle}: {miss.cause}"
-    )
+    again = f"{format_tokens(miss.tokens)} tokens again{cost}{idle}"
+    return f"call {miss.number}: {again}: {miss.cause_text}"
 
 
 def _clean(text: str, project: str | None) -> str:

@@ -8,11 +8,14 @@ from datetime import UTC, datetime
 import msgspec
 
 from brimline.agents import agent_names, display_name, get_agent, source
+from brimline.cache_misses import compute_prompt_cache
 from brimline.chart import chart
 from brimline.cli.arguments import add_agent, add_flag, add_json
 from brimline.cli.context import Context, emit_json, print_problems
+from brimline.cli.daemon_requests import NO_SESSION_REPORT, SessionReport, request_report
 from brimline.cli.session_choice import find_files
 from brimline.cli.windows import describe_bound
+from brimline.client_report import PromptCache, Quotas
 from brimline.events import MAIN
 from brimline.forecast import PACE_CALLS, CallsLeft, calls_left
 from brimline.formulas import Formulas, audit, percent_error
@@ -20,6 +23,7 @@ from brimline.monitor.rules import Rules
 from brimline.policy.levels import Fullness
 from brimline.survey.files import LoadedSession, load_session
 from brimline.survey.target import is_file_target, load_target
+from brimline.terminal.report_text import describe_cache, describe_quotas
 from brimline.terminal.text import (
     Cell,
     Column,
@@ -91,7 +95,11 @@ class ThreadShown(msgspec.Struct, frozen=True):
 
 
 class Inspected(msgspec.Struct, frozen=True):
-    """What `inspect --json` prints."""
+    """What `inspect --json` prints.
+
+    `quotas` are of the account that the session uses, as its client last reported them to the
+    daemon. `prompt_cache` is that of the main thread.
+    """
 
     agent: str | None
     session_id: str | None
@@ -101,6 +109,8 @@ class Inspected(msgspec.Struct, frozen=True):
     records: int
     skipped: Skipped
     threads: list[ThreadShown]
+    quotas: Quotas | None
+    prompt_cache: PromptCache | None
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
@@ -119,11 +129,22 @@ def run(context: Context, options: argparse.Namespace) -> int:
         get_agent(options.agent)
     folded = _load(context, options.target, options.agent)
     print_problems(folded.problems)
+    report = _report(context, folded.session)
     if options.json:
-        emit_json(shown(context, folded, options.series))
+        emit_json(shown(context, folded, options.series, report))
     else:
-        print("\n".join(_text(context, folded, options)))
+        print("\n".join(_text(context, folded, options, report)))
     return 0
+
+
+def _report(context: Context, session: Session) -> SessionReport:
+    """Return what the daemon knows by the client; else what follows from the session's files."""
+    report, now = request_report(context, session.id), context.now
+    cache = compute_prompt_cache(session.threads.get(MAIN) or Thread(MAIN))
+    return SessionReport(
+        report.quotas or (session.quotas and session.quotas.current(now)),
+        report.prompt_cache or (cache and cache.current(now)),
+    )
 
 
 def _load(context: Context, target: str | None, agent: str | None) -> LoadedSession:
@@ -132,7 +153,12 @@ def _load(context: Context, target: str | None, agent: str | None) -> LoadedSess
     return load_session(find_files(context, target, [agent] if agent else agent_names()))
 
 
-def shown(context: Context, loaded: LoadedSession, series: bool) -> Inspected:
+def shown(
+    context: Context,
+    loaded: LoadedSession,
+    series: bool,
+    report: SessionReport = NO_SESSION_REPORT,
+) -> Inspected:
     session, tally = loaded.session, loaded.tally
     rules = Rules.of_settings(context.settings)
     return Inspected(
@@ -144,6 +170,8 @@ def shown(context: Context, loaded: LoadedSession, series: bool) -> Inspected:
         records=tally.records,
         skipped=Skipped(tally.unknown, tally.malformed),
         threads=[_thread(context, rules, session, t, series) for t in ordered_threads(session)],
+        quotas=report.quotas,
+        prompt_cache=report.prompt_cache,
     )
 
 
@@ -208,7 +236,9 @@ def iso(at: float | None) -> str | None:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _text(context: Context, folded: LoadedSession, options: argparse.Namespace) -> list[str]:
+def _text(
+    context: Context, folded: LoadedSession, options: argparse.Namespace, report: SessionReport
+) -> list[str]:
     session, rules = folded.session, Rules.of_settings(context.settings)
     name = display_name(session.agent or "unknown agent")
     place = shorten_home(session.project, context.places.home) if session.project else None
@@ -218,8 +248,17 @@ def _text(context: Context, folded: LoadedSession, options: argparse.Namespace) 
         lines.append(strip_control(session.title))
     if options.audit or folded.tally.unknown or folded.tally.malformed or not session.threads:
         lines += _counts(folded)
+    lines += _report_lines(context, report)
     for thread in ordered_threads(session):
         lines += ["", *_thread_text(context, rules, session, thread, options)]
+    return lines
+
+
+def _report_lines(context: Context, report: SessionReport) -> list[str]:
+    quotas, cache = report.quotas, report.prompt_cache
+    lines = [f"quota  {describe_quotas(quotas, context.now)}"] if quotas else []
+    if cache and (text := describe_cache(cache, context.now)):
+        lines.append(f"cache  {text}")
     return lines
 
 

@@ -10,9 +10,10 @@ from brimline.forecast import CallsLeft
 from brimline.policy.levels import Fullness
 from brimline.settings import Colour, LinePart, LineSettings
 from brimline.terminal.colours import code
+from brimline.terminal.report_text import format_moment
 from brimline.terminal.text import cell_width, count_of, draw_bar
 from brimline.tracker import Reading
-from brimline.usage import format_occupancy, format_tokens
+from brimline.usage import format_occupancy, format_percent, format_tokens
 
 RESET = "\x1b[0m"
 CORRECTED_MARK = "*"  # the client reports another figure
@@ -23,7 +24,8 @@ class RenderOptions(msgspec.Struct, frozen=True):
 
     `fullness` selects the colour. `columns` is the terminal's width, `calls_left` the forecast,
     `handoff_calls` the calls since the handoff. `client_error` names an impossible figure of the
-    client. `has_call`: the client reported that a call was made.
+    client. `has_call`: the client reported that a call was made. `now` is the time in seconds since
+    the epoch.
     """
 
     line: LineSettings = LineSettings()
@@ -35,6 +37,7 @@ class RenderOptions(msgspec.Struct, frozen=True):
     client_error: str | None = None
     has_call: bool = False
     fullness: Fullness | None = None
+    now: float = 0.0
 
 
 class Part(NamedTuple):
@@ -161,6 +164,29 @@ def _cost(reading: Reading, status: StatusInput, options: RenderOptions) -> Sequ
     return [] if dollars is None or dollars < 0.005 else [_plain(f"${dollars:,.2f}")]
 
 
+def _quota(reading: Reading, status: StatusInput, options: RenderOptions) -> Sequence[Part]:
+    """Return the quota of which most is used: with the time of its reset, without it."""
+    quotas = status.rate_limits.current(options.now)
+    if quotas is None:
+        return []
+    name, quota = max(quotas.known.items(), key=lambda each: each[1].used_percentage)
+    used = f"{name} {format_percent(quota.used_percentage)}"
+    return [_plain(f"{used}, resets {format_moment(quota.resets_at, options.now)}"), _plain(used)]
+
+
+def _cache(reading: Reading, status: StatusInput, options: RenderOptions) -> Sequence[Part]:
+    """Return until when the cache is warm; or that it is cold, and how much is written again."""
+    cache = status.prompt_cache.current(options.now)
+    if cache.warm is None or cache.expires_at is None or cache.caching_observed is False:
+        return []
+    if cache.warm:
+        until = format_moment(cache.expires_at, options.now)
+        return [_plain(f"cache until {until}")]
+    tokens = cache.recache_tokens_if_cold
+    again = f", {format_tokens(tokens)} to write again" if tokens else ""
+    return [_plain(f"cache cold{again}"), _plain("cache cold")]
+
+
 def _handoff(reading: Reading, status: StatusInput, options: RenderOptions) -> Sequence[Part]:
     if options.handoff is None:
         return []
@@ -187,11 +213,11 @@ def _fit(parts: Sequence[Sequence[Part]], separator: str, columns: int | None) -
 
     A line that is too wide loses parts from its end; the last part may become narrower.
     """
-    lines = [
-        _join([variants[0] for variants in parts[:count]], separator)
-        for count in range(len(parts), 1, -1)
+    candidates = [
+        _join([*(variants[0] for variants in parts[: count - 1]), last], separator)
+        for count in range(len(parts), 0, -1)
+        for last in parts[count - 1]
     ]
-    candidates = [*lines, *(parts[0] if parts else ())]
     fitting = (line for line in candidates if columns is None or cell_width(line.text) <= columns)
     return next(fitting, candidates[-1]).shown if candidates else ""
 
@@ -200,6 +226,8 @@ _PARTS: dict[LinePart, Callable[[Reading, StatusInput, RenderOptions], Sequence[
     "context": _context,
     "left": _tokens_left,
     "calls": _calls_left,
+    "quota": _quota,
+    "cache": _cache,
     "cost": _cost,
     "handoff": _handoff,
 }

@@ -7,7 +7,8 @@ from functools import cache
 import msgspec
 
 from brimline.agents import capabilities_of
-from brimline.cache_misses import CacheMiss, find_misses
+from brimline.cache_misses import CacheMiss, find_misses, with_reported_causes
+from brimline.client_report import ReportedMiss
 from brimline.events import MAIN
 from brimline.ledger.accounts import Balance, Entry
 from brimline.ledger.parts import CATEGORIES, Mask, first_words
@@ -111,17 +112,23 @@ class Explained(msgspec.Struct, frozen=True):
 
 
 def explain(
-    ledgers: Sequence[SessionLedger], series: bool = False, show_secrets: bool = False
+    ledgers: Sequence[SessionLedger],
+    series: bool = False,
+    show_secrets: bool = False,
+    reported: Sequence[ReportedMiss] = (),
 ) -> Explained:
     """Explain a session by the ledgers of its transcripts, the main thread's first.
 
-    Names are redacted, unless `show_secrets`.
+    Names are redacted, unless `show_secrets`. `reported` are cache misses of the main thread with
+    causes that the client reported.
     """
     mask: Mask = str if show_secrets else cache(redact)  # most names are of several entries
     ordered = sorted(ledgers, key=lambda each: MAIN not in each.session.threads)
     session = ordered[0].session
     threads = {
-        ledger.thread: _explain_thread(ledger, each.session, series, mask)
+        ledger.thread: _explain_thread(
+            ledger, each.session, series, mask, reported if ledger.thread == MAIN else ()
+        )
         for each in ordered
         for ledger in each.threads
     }
@@ -129,7 +136,11 @@ def explain(
 
 
 def _explain_thread(
-    ledger: ThreadLedger, session: Session, series: bool, mask: Mask
+    ledger: ThreadLedger,
+    session: Session,
+    series: bool,
+    mask: Mask,
+    reported: Sequence[ReportedMiss],
 ) -> ExplainedThread:
     thread = session.threads[ledger.thread]
     unrecorded = capabilities_of(session.agent).unrecorded_content if ledger.entries else {}
@@ -141,7 +152,7 @@ def _explain_thread(
         unexplained=ledger.unexplained,
         tool_results=_tool_tokens(ledger.entries, mask),
         waste=find_waste(ledger.entries, ledger.steps, mask),
-        misses=find_misses(thread),
+        misses=with_reported_causes(find_misses(thread), reported),
         pending=ledger.pending,
         cycles=_cycles(ledger, thread),
         series=_series(ledger, mask) if series else msgspec.UNSET,

@@ -1,7 +1,8 @@
-"""Usage that a client reports itself, by its status line or a hook."""
+"""What a client reports itself, by its status line or a hook: usage, quotas, the prompt cache."""
 
 from typing import get_args
 
+from brimline.client_report import NO_REPORT
 from brimline.events import Call
 from brimline.observations import Observation, UsageSource
 from brimline.policy.sources import AGREED, Comparison, compare
@@ -29,6 +30,7 @@ class ClientReported:
         self.window: int | None = None
         self.comparison: Comparison = AGREED
         self.most_sent = 0
+        self.report = NO_REPORT
         self._model: str | None = None
         self._sent_before: int | None = None  # by the last call under another model
         self._calls = self._cycle = 0
@@ -66,6 +68,13 @@ class ClientReported:
         last = main.current_call if main.cycle == cycle else None
         seen = last.usage.sent if last else None
         self.comparison = compare(self.comparison, observation.usage.sent, seen, observation.at)
+
+    def update_report(self, observation: Observation) -> None:
+        """Apply what a status line reports of quotas and the cache, unless a later one is known."""
+        quotas, cache = observation.quotas, observation.prompt_cache
+        known = self.report.quotas or self.report.prompt_cache
+        if known is None or not _is_older(observation, known.at):
+            self.report = self.report.update(quotas, cache)
 
     def _last_sent(self, main: Thread) -> int | None:
         """Return what the last call sent, as reported or as the transcript has it."""

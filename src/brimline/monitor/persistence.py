@@ -111,6 +111,7 @@ def _session_row(observation: Observation, state: SessionState, host: str | None
         manager_id=state.manager_id,
         user=state.user,
         team=state.team,
+        client_report=state.client_report.encode(),
     )
 
 

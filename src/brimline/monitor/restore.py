@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
+from brimline.client_report import ClientReport, decode_report
 from brimline.events import (
     MAIN,
     AnyEvent,
@@ -17,7 +20,7 @@ from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_history import SignalHistory
 from brimline.policy.levels import figure_of
 from brimline.store.base import Store
-from brimline.store.rows import CallRow, CompactionRow, ThreadRow
+from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
 from brimline.windows import REPORTED
 
 TRIGGERS: dict[str | None, Trigger] = {"auto": "auto", "manual": "manual"}
@@ -35,6 +38,7 @@ async def restore_session(
     state.model, state.version = row.model, row.version
     state.project, state.parent, state.manager_id = row.project, row.parent, row.manager_id
     state.ended_at = row.ended_at if row.has_ended else None
+    state.client.report = _reported(row)
     threads = await store.threads(session)
     for main in (thread for thread in threads if thread.thread == MAIN):
         state.restore(main, row.seen_at)
@@ -49,6 +53,13 @@ async def restore_session(
     else:
         state.files.set_transcript(row.transcript)
     return state, history
+
+
+def _reported(row: SessionRow) -> ClientReport:
+    """Return what the client of a session reported; what was computed is computed again."""
+    report = decode_report(row.client_report)
+    is_reported = report.prompt_cache is not None and report.prompt_cache.origin == "reported"
+    return report if is_reported else msgspec.structs.replace(report, prompt_cache=None)
 
 
 async def _calls_before_clears(store: Store, session: str, main: ThreadRow) -> list[str]:

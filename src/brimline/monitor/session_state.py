@@ -1,7 +1,12 @@
 """The state machine of one session: its files, and what its hooks reported before them."""
 
 from collections.abc import Mapping
+from typing import TypeVar
 
+import msgspec
+
+from brimline.cache_misses import compute_prompt_cache
+from brimline.client_report import ClientReport, PromptCache, Quotas
 from brimline.events import MAIN
 from brimline.forecast import PACE_CALLS, CallsLeft, calls_left
 from brimline.monitor.client_reported import ClientReported
@@ -16,6 +21,7 @@ from brimline.windows import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, O
 SEQ_PER_CALL = 1_000  # more than the observations between two calls
 
 NO_THREAD = Thread(MAIN)
+ReportT = TypeVar("ReportT", Quotas, PromptCache)
 MAX_COMPACTION_S = 300.0  # a client that repeats its figure for longer does not compact
 
 
@@ -197,6 +203,7 @@ class SessionState:
 
         While a client compacts it repeats its last figure, for at most MAX_COMPACTION_S.
         """
+        self.client.update_report(observation)
         self.cycle = max(self.cycle, self._main.cycle)
         unrecorded = self.compacting and self._main.cycle == self._cycle_at_compaction
         if unrecorded and self.client.has_decreased(observation):
@@ -227,6 +234,16 @@ class SessionState:
         return self.files.describe_problem(self.client_version)
 
     @property
+    def client_report(self) -> ClientReport:
+        """What the client reported last; after a later call, the cache's end is computed."""
+        report, computed = self.client.report, compute_prompt_cache(self._main)
+        return msgspec.structs.replace(
+            report,
+            quotas=_latest(report.quotas, self.folded.quotas),
+            prompt_cache=_latest(report.prompt_cache, computed),
+        )
+
+    @property
     def folded(self) -> Session:
         return self.files.session
 
@@ -252,6 +269,7 @@ class SessionState:
             manager_id=self.manager_id,
             host=self.host,
             ended_at=self.ended_at,
+            client_report=client.report,
             pending=self._inputs.estimate(client_call),
         )
 
@@ -311,6 +329,12 @@ class SessionState:
         }
         self._last_snapshot = None  # it holds the threads too
         return released
+
+
+def _latest(reported: ReportT | None, known: ReportT | None) -> ReportT | None:
+    if reported is None or known is None:
+        return known if reported is None else reported
+    return known if known.at > reported.at else reported
 
 
 def calls_left_of(state: SessionState, thread: str, reading: Reading) -> CallsLeft | None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from brimline.client_report import ClientReport
 from brimline.events import MAIN, Call
 from brimline.tracker import Reading, Session, Thread, context_threads, read
 from brimline.windows import ClientSettings, Overrides, is_same_model
@@ -41,6 +42,7 @@ class Snapshot(NamedTuple):
     manager_id: str | None
     host: str | None
     ended_at: float | None
+    client_report: ClientReport
     pending: Mapping[str, int]
 
     def is_same(self, other: "Snapshot | None") -> bool:

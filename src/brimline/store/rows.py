@@ -24,6 +24,7 @@ class SessionRow(msgspec.Struct, frozen=True):
     id that an orchestrator has for it. On a fleet's server, `machine` is the installation whose
     daemon reports it, None if its client's telemetry does; `user` and `team` are those of that
     machine or of the telemetry. `receive` is what the machine accepts from the server.
+    `client_report` is what its client reports of quotas and the prompt cache, as JSON.
     """
 
     id: str
@@ -45,6 +46,7 @@ class SessionRow(msgspec.Struct, frozen=True):
     team: str | None = None
     machine: str | None = None
     receive: str | None = None
+    client_report: str | None = None
 
     @property
     def has_ended(self) -> bool:

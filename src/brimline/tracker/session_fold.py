@@ -95,6 +95,7 @@ class _Draft:
             "title": shorten_title(event.title) if event.title else None,
             "records_compactions": event.records_compactions,
             "effort": event.effort,
+            "quotas": event.quotas,
         }
         self._note_change("resume", self._session.version, event.version)
         self._note_change("effort switch", self._session.effort, event.effort)

@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.client_report import Quotas
 from brimline.events import MAIN, Call, Spent, Trigger, is_compaction_thread
 from brimline.tracker.call_history import CallHistory
 from brimline.usage import ZERO, Usage
@@ -240,7 +241,8 @@ class Session(msgspec.Struct, frozen=True):
     """One conversation of an agent: its threads by name, and windows by model.
 
     `windows` were reported by the client, `observed_windows` follow from other records.
-    `unmetered` counts the replies without usage since the last call.
+    `unmetered` counts the replies without usage since the last call. `quotas` are those of the
+    account that it uses, as its records have them.
     """
 
     agent: str | None = None
@@ -255,6 +257,7 @@ class Session(msgspec.Struct, frozen=True):
     observed_windows: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     unmetered: int = 0
     effort: str | None = None
+    quotas: Quotas | None = None
 
 
 def total(threads: Iterable[Thread]) -> tuple[int, Usage]:

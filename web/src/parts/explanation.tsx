@@ -5,6 +5,7 @@ import { useMemo } from "preact/hooks";
 import type { CacheMiss, ExplainedThread, Explanation, Waste } from "../api-types";
 import { type Slice, slicesOf } from "../explanation/slices";
 import { count, dollars, duration, percent, tokens } from "../format";
+import { causeText } from "../reading";
 import type { SessionDetail } from "../state/session-detail";
 import { CategoryArea } from "./category-area";
 import { Select } from "./inputs";
@@ -199,6 +200,9 @@ const MISS_ADVICE: Record<CacheMiss["cause"], string> = {
   "effort switch": "Another effort makes another prompt. Choose it at the start of a task.",
   "tools or instructions changed":
     "They come first in the prompt. Add tools, MCP servers and memory before you start.",
+  "fast mode switch": "Fast mode makes another prompt. Choose it at the start of a task.",
+  "request options changed": "The client sent other options with the prompt.",
+  "dropped by the provider": "The prompt was the same: the provider had dropped its cache early.",
   unknown: "The cause is not recorded; providers drop caches early at times.",
 };
 
@@ -224,7 +228,7 @@ function MissList({ misses, open }: { misses: CacheMiss[]; open: (call: string) 
               {miss.idle_s !== null && <span> · after {duration(miss.idle_s)}</span>}
             </p>
             <p>
-              <b>{miss.cause}.</b> {isFirstOfCause(shown, at) && MISS_ADVICE[miss.cause]}
+              <b>{causeText(miss)}.</b> {isFirstOfCause(shown, at) && MISS_ADVICE[miss.cause]}
             </p>
           </li>
         ))}

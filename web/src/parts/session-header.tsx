@@ -1,7 +1,7 @@
 /** The header of a session's page, its facts, and its reading with the origin of each figure. */
 
 import type { ComponentChildren } from "preact";
-import type { SessionView, Timeline } from "../api-types";
+import type { PromptCache, SessionView, Timeline } from "../api-types";
 import { isFleet, overviewAddress, sessionName } from "../app";
 import {
   ago,
@@ -16,10 +16,12 @@ import {
   UNKNOWN,
 } from "../format";
 import {
+  cacheText,
   isOverWindow,
   LEVEL_TEXTS,
   levelOf,
   mainThread,
+  quotaText,
   secondsSinceFirstCall,
   stateOf,
   stateText,
@@ -125,14 +127,30 @@ function SessionFigures({ view, timeline }: { view: SessionView; timeline: Timel
   return <KeyFigures figures={figures} testid="key-figures" />;
 }
 
+const CACHE_ORIGINS: Record<PromptCache["origin"], string> = {
+  reported: "reported by the client",
+  computed: "computed from the last call and the cache's lifetime",
+};
+
 /** What the session is. */
 export function SessionFacts({ view }: { view: SessionView }) {
   const { session } = view;
+  const quotas = view.quotas && quotaText(view.quotas, now.value);
   return (
     <section class="panel" aria-labelledby="facts">
       <h2 id="facts">Session</h2>
       <dl class="facts">
         <Fact name="model">{session.model ?? UNKNOWN}</Fact>
+        {view.quotas && quotas && (
+          <Fact name="quota" why={`of the account, reported ${ago(view.quotas.at, now.value)}`}>
+            {quotas}
+          </Fact>
+        )}
+        {view.prompt_cache && (
+          <Fact name="prompt cache" why={CACHE_ORIGINS[view.prompt_cache.origin]}>
+            {cacheText(view.prompt_cache, now.value)}
+          </Fact>
+        )}
         <Fact name="client">{[session.agent, session.version].filter(Boolean).join(" ")}</Fact>
         {session.user && <Fact name="user">{session.user}</Fact>}
         {session.team && <Fact name="team">{session.team}</Fact>}

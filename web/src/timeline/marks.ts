@@ -2,6 +2,7 @@
 
 import type { CompactionRow, HandoffHead, SignalRow, ThreadMiss, Timeline } from "../api-types";
 import { count, dollars, duration, shortPercent, tokens } from "../format";
+import { causeText } from "../reading";
 import type { Placed, Plot } from "./plot";
 
 export type MarkKind =
@@ -149,10 +150,10 @@ function missMarks(timeline: Timeline, plot: Plot): Mark[] {
   }));
 }
 
-function missText({ tokens: missed, cost, idle_s, cause }: ThreadMiss): string {
-  const after = idle_s === null ? "" : ` after ${duration(idle_s)}`;
-  const price = cost === null ? "" : ` for ${dollars(cost)}`;
-  return `${tokens(missed)} paid again${price}${after}: ${cause}`;
+function missText(miss: ThreadMiss): string {
+  const after = miss.idle_s === null ? "" : ` after ${duration(miss.idle_s)}`;
+  const price = miss.cost === null ? "" : ` for ${dollars(miss.cost)}`;
+  return `${tokens(miss.tokens)} paid again${price}${after}: ${causeText(miss)}`;
 }
 
 /** The marks that are closer to a point than to its neighbours. */

@@ -13,7 +13,14 @@ from brimline.agents.claude.capabilities import (
 )
 from brimline.agents.claude.status_line import read_status_line
 from brimline.agents.hook_adapter import EVENTS, HookAdapter, HookRequest
-from brimline.agents.hook_payloads import NO_VALUE, HookInput, StatusLineReport, text_size
+from brimline.agents.hook_payloads import (
+    NO_VALUE,
+    HookInput,
+    StatusInput,
+    StatusLineReport,
+    text_size,
+)
+from brimline.client_report import PromptCache, Quotas
 from brimline.foreign_json import JsonDecoder
 from brimline.observations import Observation, ObservationKind, Reply
 from brimline.transcripts.source import MALFORMED, Transcript
@@ -142,8 +149,23 @@ def observe_status_line(
         is_interactive=_is_interactive(request),
         manager_id=request.env.get(MANAGER_VARIABLE),
         is_late=late,
+        quotas=_quotas(status, at),
+        prompt_cache=_prompt_cache(status, at),
     )
     return observation, report
+
+
+def _quotas(status: StatusInput, at: float) -> Quotas | None:
+    """Return the quotas; a client without a subscription reports none."""
+    limits = status.rate_limits
+    return msgspec.structs.replace(limits, at=at) if limits.known else None
+
+
+def _prompt_cache(status: StatusInput, at: float) -> PromptCache | None:
+    """Return the state of the cache; before the first call, and by 2.1.197, there is none."""
+    if status.prompt_cache == PromptCache():
+        return None
+    return msgspec.structs.replace(status.prompt_cache, at=at, origin="reported")
 
 
 # SessionStart(compact) comes before PostCompact, whose answer the model never sees.

@@ -63,8 +63,13 @@ def _valid_fields(kind: type[_T], values: dict[str, Any], invalid: dict[str, Any
         if field.encode_name not in values:
             continue
         value = values[field.encode_name]
-        if isinstance(value, dict) and isinstance(field.type, type):
-            valid[field.name] = _valid_fields(field.type, cast("dict[str, Any]", value), invalid)
+        kind_of_field: object = field.type
+        if (
+            isinstance(value, dict)
+            and isinstance(kind_of_field, type)
+            and issubclass(kind_of_field, msgspec.Struct)
+        ):
+            valid[field.name] = _valid_fields(kind_of_field, cast("dict[str, Any]", value), invalid)
             continue
         try:
             converted = msgspec.convert(value, field.type)

@@ -2,10 +2,12 @@
 
 import msgspec
 
+from brimline.client_report import EpochSeconds, Quota, Quotas, UsedPercentage
 from brimline.events import MAIN
 from brimline.usage import Usage, from_subset
 
 NULL = msgspec.Raw(b"null")
+FIVE_HOURS_MIN, SEVEN_DAYS_MIN = 300, 10_080
 
 
 class CodexLine(msgspec.Struct, frozen=True, gc=False):
@@ -150,8 +152,30 @@ class Info(msgspec.Struct, frozen=True, gc=False):
     model_context_window: int | None = None
 
 
+class RateLimit(msgspec.Struct, frozen=True, gc=False):
+    """A quota of a ChatGPT plan; `resets_at` is in seconds since the epoch (0.142 and later)."""
+
+    used_percent: UsedPercentage
+    window_minutes: int
+    resets_at: EpochSeconds
+
+
+class RateLimits(msgspec.Struct, frozen=True, gc=False):
+    """What token_count has of quotas; the first may be of five hours or of seven days."""
+
+    primary: RateLimit | None = None
+    secondary: RateLimit | None = None
+
+    def quotas(self, at: float) -> Quotas:
+        limits = [limit for limit in (self.primary, self.secondary) if limit]
+        by_minutes = {
+            each.window_minutes: Quota(each.used_percent, each.resets_at) for each in limits
+        }
+        return Quotas(at, by_minutes.get(FIVE_HOURS_MIN), by_minutes.get(SEVEN_DAYS_MIN))
+
+
 class EventMessage(msgspec.Struct, frozen=True, gc=False):
-    """event_msg: token_count has `info` (or only rate limits), task_started the window.
+    """event_msg: token_count has `info` and `rate_limits`, or one of them, task_started the window.
 
     thread_settings_applied has the model before the first turn_context.
     """
@@ -160,6 +184,7 @@ class EventMessage(msgspec.Struct, frozen=True, gc=False):
     model_context_window: int | None = None
     thread_settings: Context = Context()
     thread_name: str | None = None
+    rate_limits: msgspec.Raw = NULL
 
 
 class RolledBack(msgspec.Struct, frozen=True, gc=False):

@@ -16,8 +16,10 @@ from brimline.agents.codex.records import (
     EventKind,
     EventMessage,
     Meta,
+    RateLimits,
     RolledBack,
 )
+from brimline.client_report import Quota
 from brimline.events import (
     MAIN,
     AnyEvent,
@@ -46,6 +48,7 @@ _context = JsonDecoder(Context)
 _record = JsonDecoder(CodexRecord)
 _compaction = JsonDecoder(CompactionItem)
 _kind = JsonDecoder(EventKind)
+_limits = JsonDecoder(RateLimits)
 _event = JsonDecoder(EventMessage)
 _rolled_back = JsonDecoder(RolledBack)
 
@@ -59,7 +62,7 @@ class Memory(msgspec.Struct, omit_defaults=True):
     and `billed_total` the last token_usage_record. `calls` is the number of the turn's calls, None
     outside a turn; `asked`: it has a message of the user; `turns` has for each such turn the call
     before it. `held` is what the last two calls held. `pending` is a compaction whose estimate may
-    follow.
+    follow. `quotas` are the last ones.
     """
 
     own: str | None = None
@@ -83,6 +86,7 @@ class Memory(msgspec.Struct, omit_defaults=True):
     turns: list[str | None] = msgspec.field(default_factory=list[str | None])
     held: tuple[int, ...] = ()
     pending: Compacted | None = None
+    quotas: dict[str, Quota] = msgspec.field(default_factory=dict[str, Quota])
 
 
 class RolloutParser:
@@ -205,6 +209,20 @@ class RolloutParser:
         return self._call(line, record.response_id or self._id(record.thread_token_usage), usage)
 
     def _counted(self, line: CodexLine, event: EventMessage) -> Events:
+        return (*self._quotas(line, event), *self._usage(line, event))
+
+    def _quotas(self, line: CodexLine, event: EventMessage) -> Events:
+        """Report the quotas if they differ from the last ones; those of an API key are null."""
+        at, limits = parse_time(line.timestamp), _limits.decode_or_none(event.rate_limits)
+        quotas = limits.quotas(at) if limits and at is not None else None
+        if quotas is None or not quotas.known or self._copied(line):
+            return ()
+        if self._memory.quotas == quotas.known:
+            return ()
+        self._memory.quotas = quotas.known
+        return (SessionSeen(at=at, quotas=quotas),)
+
+    def _usage(self, line: CodexLine, event: EventMessage) -> Events:
         info, memory = event.info, self._memory
         if isinstance(info, msgspec.UnsetType):  # null is a provider's that reports no usage
             return (Unmetered(at=parse_time(line.timestamp)),)

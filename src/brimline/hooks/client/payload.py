@@ -18,7 +18,7 @@ MAX_TOKENS = 10**8  # more than any window holds, as agents/hook_payloads.py has
 # Every field that the daemon reads, of all agents and at any depth; none of them is free text.
 # tables.h has the same list for C (scripts/hook_tables.py). Gemini CLI's `llm_request` and
 # `llm_response` are read too, but not spooled: they hold the conversation, and its chat file has
-# the same usage.
+# the same usage. So are `rate_limits` and `prompt_cache`: the next status line has newer ones.
 FIELDS = frozenset((
     "agent_id", "agent_transcript_path", "cache_creation_input_tokens",
     "cache_read_input_tokens", "context_window", "context_window_size", "cost", "current_usage",

@@ -154,7 +154,7 @@ class SessionCache:
             mark=mark,
             seen_at=rows.session.seen_at,
             json=msgspec.json.encode(self._views.build(rows)),
-            expires_at=rows.expires_at,
+            expires_at=rows.expires_at(self._clock()),
             known_calls=self._views.known_calls(id),
         )
         self.encoded += 1

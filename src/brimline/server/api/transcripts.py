@@ -13,6 +13,7 @@ from starlette.responses import Response
 from brimline.agents import agent_names
 from brimline.bounded_dict import BoundedDict
 from brimline.bounded_reads import SHARED_READS, ReadThreads
+from brimline.client_report import ReportedMiss, decode_report
 from brimline.errors import UnknownSession
 from brimline.ledger.explain import Explained, explain
 from brimline.ledger.parts import CATEGORIES
@@ -41,9 +42,13 @@ class Explanation(Explained, frozen=True, kw_only=True):
 
 
 class EncodedExplanation(msgspec.Struct, frozen=True):
-    """An explanation as JSON, with and without the series, of files with these versions."""
+    """An explanation as JSON, with and without the series, of files with these versions.
+
+    `reported` are the cache misses that the client had reported by then.
+    """
 
     versions: tuple[tuple[str, int, float], ...]
+    reported: tuple[ReportedMiss, ...]
     whole: bytes
     without_series: bytes
 
@@ -118,17 +123,19 @@ class TranscriptRoutes:
         if files is None:
             return _encode_problem(row, NO_TRANSCRIPT)
         versions = tuple((each.path, each.size, each.modified) for each in files.transcripts)
-        if known is not None and known.versions == versions:
+        reported = decode_report(row.client_report).misses
+        if known is not None and (known.versions, known.reported) == (versions, reported):
             return known
         try:
-            explained = explain(read_ledgers(files, self._places), series=True)
+            ledgers = read_ledgers(files, self._places)
+            explained = explain(ledgers, series=True, reported=reported)
         except READ_ERRORS as error:
             problem = describe_read_error(files.transcripts[0], error)
             return _encode_problem(row, problem.partition("\n")[0])
         whole = Explanation(row.agent, row.id, explained.category_names, explained.threads)
         threads = [msgspec.structs.replace(each, series=msgspec.UNSET) for each in whole.threads]
         encode, short = msgspec.json.encode, msgspec.structs.replace(whole, threads=threads)
-        return EncodedExplanation(versions, encode(whole), encode(short))
+        return EncodedExplanation(versions, reported, encode(whole), encode(short))
 
     async def draft_handoff(self, request: Request, row: SessionRow) -> Response:
         try:
@@ -149,4 +156,4 @@ class TranscriptRoutes:
 def _encode_problem(row: SessionRow, problem: str) -> EncodedExplanation:
     none = Explanation(row.agent, row.id, CATEGORIES, [], problem=problem)
     encoded = msgspec.json.encode(none)
-    return EncodedExplanation((), encoded, encoded)
+    return EncodedExplanation((), (), encoded, encoded)

@@ -10,7 +10,8 @@ from typing import Literal, NamedTuple, TypeAlias, TypeVar
 import msgspec
 
 from brimline.agents import capabilities_of
-from brimline.cache_misses import CacheMiss, MissFinder
+from brimline.cache_misses import CacheMiss, MissFinder, with_reported_causes
+from brimline.client_report import PromptCache, Quotas, ReportedMiss, decode_report
 from brimline.events import MAIN, Call, is_compaction_thread
 from brimline.handoff import compute_freshness
 from brimline.inbox import Message, with_expiry
@@ -61,7 +62,8 @@ class SessionView(msgspec.Struct, frozen=True):
     the current cycle sent. `calls_left` is a forecast until the limit; the true number is within
     `calls_left_range` 8 times out of 10. `unread` counts the pending messages of people and other
     agents. `last_handoff_path` is the path of its last handoff document. `resume_command` continues
-    the session in a shell; None if its client cannot.
+    the session in a shell; None if its client cannot. `quotas` are those of the account that it
+    uses, as its own client last reported them: the same account may have used more since.
     """
 
     session: SessionRow
@@ -75,6 +77,8 @@ class SessionView(msgspec.Struct, frozen=True):
     calls_left_range: list[int] | None
     last_handoff_path: str | None
     resume_command: str | None
+    quotas: Quotas | None
+    prompt_cache: PromptCache | None
 
 
 class SessionRows(NamedTuple):
@@ -85,11 +89,11 @@ class SessionRows(NamedTuple):
     waiting: Sequence[Message]
     handoffs: Sequence[HandoffRow]
 
-    @property
-    def expires_at(self) -> float | None:
-        """When the view changes without a write, because a message expires."""
+    def expires_at(self, now: float) -> float | None:
+        """When the view changes without a write: a message or the cache expires, a quota resets."""
         expiries = [each.expires for each in self.waiting if each.expires is not None]
-        return min(expiries, default=None)
+        change = decode_report(self.session.client_report).next_change(now)
+        return min(expiries if change is None else [*expiries, change], default=None)
 
 
 class HandoffHead(msgspec.Struct, frozen=True):
@@ -180,6 +184,7 @@ class Views:
         last = handoffs[0] if handoffs else None
         left = self._monitor.calls_left(row.id)
         stored_left = main.calls_left if main else None
+        report = decode_report(row.client_report)
         return SessionView(
             session=_for_view(row),
             threads=thread_views,
@@ -192,6 +197,8 @@ class Views:
             calls_left_range=left and left.range,
             last_handoff_path=(last.path or None) if last and not last.draft else None,
             resume_command=resume_command(row.agent, row.id, row.project),
+            quotas=report.quotas and report.quotas.current(now),
+            prompt_cache=report.prompt_cache and report.prompt_cache.current(now),
         )
 
     async def threads(self, row: SessionRow) -> list[ThreadView]:
@@ -227,6 +234,8 @@ class Views:
         now = self._monitor.now()
         calls = await self._store.calls(session)
         compactions = await self._store.compactions(session)
+        row = await self._store.session(session)
+        reported = decode_report(row.client_report).misses if row else ()
         return Timeline(
             calls=calls,
             compactions=compactions,
@@ -236,7 +245,7 @@ class Views:
                 await self._store.handoffs(session), list[HandoffHead], from_attributes=True
             ),
             cost=_cost_of(calls),
-            misses=_misses_of(calls, compactions),
+            misses=_misses_of(calls, compactions, reported),
         )
 
 
@@ -274,7 +283,11 @@ def _cost_of(calls: Iterable[CallRow]) -> float | None:
     return fsum(known) if known else None
 
 
-def _misses_of(calls: Iterable[CallRow], compactions: Iterable[CompactionRow]) -> list[ThreadMiss]:
+def _misses_of(
+    calls: Iterable[CallRow],
+    compactions: Iterable[CompactionRow],
+    reported: Sequence[ReportedMiss],
+) -> list[ThreadMiss]:
     """Return the cache misses of calls that are sorted by thread."""
     compacted = {(row.thread, row.cycle) for row in compactions}
     misses: list[ThreadMiss] = []
@@ -291,16 +304,23 @@ def _misses_of(calls: Iterable[CallRow], compactions: Iterable[CompactionRow]) -
         if miss := finder.add(call, change):
             misses.append(ThreadMiss(**msgspec.structs.asdict(miss), thread=row.thread))
         before = row
-    return misses
+    # A client reports those of the main thread.
+    main = with_reported_causes((each for each in misses if each.thread == MAIN), reported)
+    by_call = {each.call: each for each in main}
+    return [by_call.get(each.call, each) if each.thread == MAIN else each for each in misses]
 
 
 def _for_view(row: SessionRow) -> SessionRow:
-    """Return a row without an empty problem, and without the end of a session that was resumed."""
+    """Return a row without an empty problem, and without the end of a session that was resumed.
+
+    The view has the client's report as `quotas` and `prompt_cache`.
+    """
     return msgspec.structs.replace(
         row,
         ended_at=row.ended_at if row.has_ended else None,
         became=row.continued_as,
         problem=row.problem or None,
+        client_report=None,
     )
 
 

@@ -33,6 +33,7 @@ class StatusLines:
             handoff_calls=handoff.calls_since,
             client_error=report.wrong,
             has_call=report.called,
+            now=self._monitor.now(),
         )
         ours = render_line(self._monitor.reading(session), client, options)
         place = SessionPlace(project, client.cwd, client.transcript_path)

@@ -353,8 +353,10 @@ _FOURTH: Step = (
     """,
 )
 
+_FIFTH: Step = (f"ALTER TABLE sessions ADD COLUMN client_report {_TEXT}",)
+
 # Each step migrates to the next version; version 0 is an empty database.
-MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH)
+MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
 
 
 # The oldest version whose Brimline works with the newest schema: during an upgrade replicas of both

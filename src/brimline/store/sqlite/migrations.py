@@ -293,10 +293,12 @@ _FOURTEENTH: Step = (
     "ALTER TABLE calls ADD COLUMN counted BOOLEAN NOT NULL DEFAULT TRUE",
 )
 
+_FIFTEENTH: Step = ("ALTER TABLE sessions ADD COLUMN client_report TEXT",)
+
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (
     _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH,
-    _ELEVENTH, _TWELFTH, _THIRTEENTH, _FOURTEENTH,
+    _ELEVENTH, _TWELFTH, _THIRTEENTH, _FOURTEENTH, _FIFTEENTH,
 )  # fmt: skip
 
 

@@ -50,6 +50,11 @@ class Model:
         self._caches: dict[str, PrefixCache] = {}
         self._lock = threading.Lock()
 
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers of every answer, beside those of HTTP."""
+        return self._scenario.headers
+
     def ask(
         self, wire: Wire, body: bytes, path: str, headers: Mapping[str, str]
     ) -> Answered | Failed:

@@ -105,6 +105,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     # OpenAI only: report the tokens newly written to the cache, as its newer models do.
     cache_writes: bool = False
     list_blocks: bool = False  # whether each bill lists the blocks of its prompt
+    headers: dict[str, str] = {}  # of every answer, such as those of rate limits
 
 
 def load(path: Path) -> Scenario:

@@ -162,21 +162,23 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(text)))
-        self._send_request_id(request_id)
+        self._send_api_headers(request_id)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(text)
 
-    def _send_request_id(self, request_id: str) -> None:
-        """Under the names that Anthropic and OpenAI have for it."""
+    def _send_api_headers(self, request_id: str) -> None:
+        """Send the scenario's headers, and the id under the names of Anthropic and OpenAI."""
         for name in ("request-id", "x-request-id"):
             self.send_header(name, request_id)
+        for name, value in self.fake.model.headers.items():
+            self.send_header(name, value)
 
     def _stream(self, events: Iterable[ServerSentEvent], pace: float, request_id: str) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
-        self._send_request_id(request_id)
+        self._send_api_headers(request_id)
         self.end_headers()
         for event in events:
             self.wfile.write(_encode(event))
