@@ -410,7 +410,7 @@ def test_cache_expires_after_the_lifetime_of_what_was_written_last() -> None:
     assert short is not None
     assert (short.origin, short.ttl, short.warm) == ("computed", "5m", True)
     assert (short.at, short.expires_at) == (START + 20, START + 320)
-    assert short.recache_tokens_if_cold == 51_000
+    assert short.recache_tokens_if_cold == 51_010
     long = cache_of(call(1, WARM, written_1h=50_000), call(2, (10, 50_000, 0, 5)))
     assert long is not None
     assert (long.ttl, long.expires_at) == ("1h", START + 20 + 3_600)

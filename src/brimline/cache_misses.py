@@ -47,7 +47,7 @@ Cause: TypeAlias = Literal[
     "unknown",
 ]
 
-# What Claude Code calls them (2.1.326).
+# What Claude Code calls them (2.1.325); its `unknown` is none.
 CAUSES_OF_WORDS: Mapping[str, Cause] = {
     "ttl_expired_5m": "idle longer than the cache lives",
     "ttl_expired_1h": "idle longer than the cache lives",
@@ -63,6 +63,8 @@ CAUSES_OF_WORDS: Mapping[str, Cause] = {
     "cache_scope_or_ttl_changed": "request options changed",
     "extra_body_changed": "request options changed",
     "overage_changed": "request options changed",
+    "thinking_display_changed": "request options changed",
+    "thinking_mode_changed": "request options changed",
     "likely_server_side": "dropped by the provider",
 }
 UNKNOWN_WORD = "unknown"
@@ -274,7 +276,7 @@ def compute_prompt_cache(thread: Thread) -> PromptCache | None:
         caching_observed=True,
         ttl="1h" if is_long else "5m",
         expires_at=last.at + (LONG_LIFETIME_S if is_long else LIFETIME_S),
-        recache_tokens_if_cold=usage.cache_read + usage.cache_write,
+        recache_tokens_if_cold=usage.sent,  # as Claude Code 2.1.325 counts
     )
 
 

@@ -1,6 +1,6 @@
 """What a client reports of its account and of the provider's cache: quotas, the prompt cache.
 
-The fields have the names and units of Claude Code's status line (2.1.326); all times are in seconds
+The fields have the names and units of Claude Code's status line (2.1.325); all times are in seconds
 since the epoch. None is unknown. It is foreign input: a value outside of the bounds is invalid.
 """
 

@@ -192,8 +192,9 @@ def test_quotas_cache_and_cause_of_a_miss_are_those_of_the_client(
     limits = {"status": "allowed", "5h-utilization": "0.62", "5h-reset": str(resets_at)}
     limits |= {"7d-utilization": "0.41", "7d-reset": str(resets_at + 86_400)}
     headers = {f"anthropic-ratelimit-unified-{name}": text for name, text in limits.items()}
-    texts = ("One.", "Two.", "Three.")
-    replies = tuple(Reply(text=text, cold=text == "Two.") for text in texts)
+    texts = ("One.", "Two.", "Three.", "Four.")
+    # It diagnoses a miss if the call before has read from the cache.
+    replies = tuple(Reply(text=text, cold=text == "Three.") for text in texts)
     login = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-dummy"}
     client = set_up(Scenario(main=replies, headers=headers), **login)
     for text in texts:
@@ -216,8 +217,10 @@ def test_quotas_cache_and_cause_of_a_miss_are_those_of_the_client(
     lifetime_s = 3_600 if last["cache_write_1h"] else 300
     assert (cache["origin"], cache["warm"]) == ("reported", True)
     assert abs(cache["expires_at"] - last["at"] - lifetime_s) < 60
+    sent = last["input"] + last["cache_read"] + last["cache_write"]
+    assert cache["recache_tokens_if_cold"] == sent
     (miss,) = timeline["misses"]
-    assert (miss["number"], miss["cause"]) == (2, "dropped by the provider")
+    assert (miss["number"], miss["cause"]) == (3, "dropped by the provider")
     assert miss["reported"] == "likely_server_side"
     assert "5h 62.0%" in client.text
 

@@ -132,7 +132,7 @@ LIMITS = {
         "period": "monthly",
     },
 }
-# As 2.1.326 writes it.
+# As 2.1.325 writes it.
 PROMPT_CACHE: dict[str, Any] = {
     "warm": True,
     "caching_observed": True,
@@ -168,8 +168,8 @@ def test_quotas_and_cache_are_read() -> None:
 
 
 def test_client_without_subscription_or_cache_reports_neither() -> None:
-    nulls: Json = {"rate_limits": None, "prompt_cache": None}
-    for more in ({}, nulls, {"rate_limits": {}}):
+    absent: list[Json] = [{}, {"rate_limits": None, "prompt_cache": None}, {"rate_limits": {}}]
+    for more in absent:
         status = read_status_line(body(CALL, percent=45, **more))
         assert (status.input.rate_limits, status.wrong) == (Quotas(), None)
         assert status.input.prompt_cache == PromptCache()

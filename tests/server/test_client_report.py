@@ -73,7 +73,8 @@ def test_session_without_reports_has_a_computed_cache_and_unknown_quotas(daemon:
     cache = view["prompt_cache"]
     assert (cache["origin"], cache["ttl"]) == ("computed", "5m")
     assert cache["expires_at"] == last["at"] + 300
-    assert cache["recache_tokens_if_cold"] == last["cache_read"] + last["cache_write"]
+    sent = last["input"] + last["cache_read"] + last["cache_write"]
+    assert cache["recache_tokens_if_cold"] == sent
 
 
 def inspect(daemon: Running, *words: str) -> str:

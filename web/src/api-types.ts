@@ -130,7 +130,9 @@ export interface components {
             cost: number | null;
             idle_s: number | null;
             /** @enum {unknown} */
-            cause: "clear" | "compaction" | "context edit" | "effort switch" | "idle longer than the cache lives" | "model switch" | "resume" | "rewind" | "tools or instructions changed" | "unknown";
+            cause: "clear" | "compaction" | "context edit" | "dropped by the provider" | "effort switch" | "fast mode switch" | "idle longer than the cache lives" | "model switch" | "request options changed" | "resume" | "rewind" | "tools or instructions changed" | "unknown";
+            /** @default null */
+            reported: string | null;
         };
         ExplainedCycle: {
             cycle: number;
@@ -159,6 +161,8 @@ export interface components {
             calls_left_range: number[] | null;
             last_handoff_path: string | null;
             resume_command: string | null;
+            quotas: components["schemas"]["Quotas"] | null;
+            prompt_cache: components["schemas"]["PromptCache"] | null;
         };
         SessionRow: {
             id: string;
@@ -196,6 +200,8 @@ export interface components {
             machine: string | null;
             /** @default null */
             receive: string | null;
+            /** @default null */
+            client_report: string | null;
         };
         ThreadView: {
             session: string;
@@ -247,6 +253,73 @@ export interface components {
             path: string | null;
             /** @default null */
             calls_since: number | null;
+        };
+        Quotas: {
+            /** @default 0 */
+            at: number;
+            /** @default null */
+            five_hour: components["schemas"]["Quota"] | null;
+            /** @default null */
+            seven_day: components["schemas"]["Quota"] | null;
+            /** @default null */
+            spend_limit: components["schemas"]["SpendLimit"] | null;
+        };
+        Quota: {
+            used_percentage: number;
+            resets_at: number;
+        };
+        SpendLimit: {
+            used_percentage: number;
+            resets_at: number;
+            /** @default null */
+            used_usd: number | null;
+            /** @default null */
+            limit_usd: number | null;
+            /** @default null */
+            period: ("daily" | "monthly" | "weekly") | null;
+        };
+        PromptCache: {
+            /**
+             * @default reported
+             * @enum {unknown}
+             */
+            origin: "computed" | "reported";
+            /** @default 0 */
+            at: number;
+            /** @default null */
+            warm: boolean | null;
+            /** @default null */
+            caching_observed: boolean | null;
+            /** @default null */
+            ttl: ("1h" | "5m") | null;
+            /** @default null */
+            expires_at: number | null;
+            /** @default null */
+            requests: number | null;
+            /** @default null */
+            misses: number | null;
+            /** @default null */
+            expected_rebuilds: number | null;
+            /** @default null */
+            hit_ratio: number | null;
+            /** @default null */
+            cache_write_tokens: number | null;
+            /** @default null */
+            miss_recache_tokens: number | null;
+            /** @default null */
+            last_miss_at: number | null;
+            /** @default null */
+            last_miss_cause: components["schemas"]["MissCause"] | null;
+            /** @default null */
+            miss_causes: {
+                [key: string]: number;
+            } | null;
+            /** @default null */
+            recache_tokens_if_cold: number | null;
+        };
+        MissCause: {
+            /** @default [] */
+            causes: string[];
         };
         Timeline: {
             calls: components["schemas"]["CallRow"][];
@@ -371,7 +444,9 @@ export interface components {
             cost: number | null;
             idle_s: number | null;
             /** @enum {unknown} */
-            cause: "clear" | "compaction" | "context edit" | "effort switch" | "idle longer than the cache lives" | "model switch" | "resume" | "rewind" | "tools or instructions changed" | "unknown";
+            cause: "clear" | "compaction" | "context edit" | "dropped by the provider" | "effort switch" | "fast mode switch" | "idle longer than the cache lives" | "model switch" | "request options changed" | "resume" | "rewind" | "tools or instructions changed" | "unknown";
+            /** @default null */
+            reported: string | null;
             thread: string;
         };
         HandoffView: {
@@ -470,6 +545,8 @@ export interface components {
             calls_left_range?: number[] | null;
             last_handoff_path?: string | null;
             resume_command?: string | null;
+            quotas?: components["schemas"]["Quotas"] | null;
+            prompt_cache?: components["schemas"]["PromptCache"] | null;
             id: string;
         };
         SessionRowChange: {
@@ -492,6 +569,7 @@ export interface components {
             team?: string | null;
             machine?: string | null;
             receive?: string | null;
+            client_report?: string | null;
         };
         ThreadViewChange: {
             session?: string;
@@ -593,6 +671,11 @@ export type SessionView = components['schemas']['SessionView'];
 export type SessionRow = components['schemas']['SessionRow'];
 export type ThreadView = components['schemas']['ThreadView'];
 export type HandoffStatus = components['schemas']['HandoffStatus'];
+export type Quotas = components['schemas']['Quotas'];
+export type Quota = components['schemas']['Quota'];
+export type SpendLimit = components['schemas']['SpendLimit'];
+export type PromptCache = components['schemas']['PromptCache'];
+export type MissCause = components['schemas']['MissCause'];
 export type Timeline = components['schemas']['Timeline'];
 export type CallRow = components['schemas']['CallRow'];
 export type CompactionRow = components['schemas']['CompactionRow'];
