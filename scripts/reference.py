@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_type_hints
 
 import msgspec
 
@@ -19,6 +20,7 @@ from brimline.cli.doctor_checks import Check
 from brimline.cli.fleet import Snippet
 from brimline.cli.setup_diff import Shown as SetupShown
 from brimline.cli.token import TokenShown
+from brimline.client_report import MissCause, PromptCache, Quota, Quotas, SpendLimit
 from brimline.formulas import Components, Formulas
 from brimline.ledger.explain import (
     Explained,
@@ -51,6 +53,11 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
         inspected.Point,
         Formulas,
         Components,
+        Quotas,
+        Quota,
+        SpendLimit,
+        PromptCache,
+        MissCause,
     ),
     "brimline explain --json": (
         Explained,
@@ -142,9 +149,11 @@ def roff(text: str) -> str:
 def fields(struct: type[msgspec.Struct]) -> Iterator[str]:
     """A struct's fields as the rows of a table."""
     yield "| field | type |\n|---|---|"
+    types = get_type_hints(struct)  # without the bounds of `Annotated`
     for field in msgspec.structs.fields(struct):
-        kind = getattr(field.type, "__name__", None) if isinstance(field.type, type) else None
-        text = re.sub(r"\b(?:\w+\.)+", "", kind or str(field.type))
+        type_of_field = types[field.name]
+        kind = getattr(type_of_field, "__name__", None) if isinstance(type_of_field, type) else None
+        text = re.sub(r"\b(?:\w+\.)+", "", kind or str(type_of_field))
         text = text.replace(" | UnsetType", " (with --series)").replace("|", "\\|")
         yield f"| `{field.encode_name}` | `{text}` |"
 

@@ -44,7 +44,11 @@ def _report_rich(story: Story) -> None:
     calls = [call(f"m{at}", 20_000 + 4_000 * at) for at in range(30)]
     more = [call(f"n{at}", 25_000 + 5_000 * at, model="claude-opus-4-5") for at in range(20)]
     scouts = [call(f"s{at}", 9_000 + at * 30_000, thread=f"agent-scout-{at}") for at in range(6)]
-    events = [{"type": "SessionSeen", "title": title, "version": "2.1.325"}, *calls, packed, *more]
+    now = time.time()
+    quotas: Json = {"at": now, "five_hour": {"used_percentage": 62.0, "resets_at": now + 7_200}}
+    quotas["seven_day"] = {"used_percentage": 41.5, "resets_at": now + 4 * 86_400}
+    seen = {"type": "SessionSeen", "title": title, "version": "2.1.325", "quotas": quotas}
+    events = [seen, *calls, packed, *more]
     story.report(RICH, *_spread([*events, *scouts]), agent="claude", project=project)
     path = story.daemon.folder / "handoff.md"
     path.write_text(DOCUMENT)

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import time
 from urllib.parse import quote
 
 import pytest
@@ -98,6 +99,21 @@ def test_reading_shows_each_figure_and_origin(story: Story, screen: Screen) -> N
     expect(of_limit).to_have_text(f"{main['percent_of_limit']:.1f}%")
     expect(facts.locator('[data-fact="source"]')).to_contain_text("status line, ")
     expect(screen.find("json")).to_contain_text('"percent": 75')
+
+
+def test_quota_and_cache_are_shown_with_their_origin(story: Story, screen: Screen) -> None:
+    at = int(time.time())
+    cache = {"warm": True, "expires_at": at + 3_600, "recache_tokens_if_cold": 82_000}
+    limits = {"five_hour": {"used_percentage": 62, "resets_at": at + 3_600}}
+    sent = {**status_input(90_000), "rate_limits": limits, "prompt_cache": cache}
+    story.daemon.hook(sent, "statusline")
+    screen.open(f"#/session/{SESSION}")
+    quota = screen.page.locator('[data-fact="quota"]')
+    expect(quota).to_contain_text("5h 62.0% used, resets ")
+    expect(quota).to_contain_text("of the account, reported ")
+    shown = screen.page.locator('[data-fact="prompt cache"]')
+    expect(shown).to_contain_text("82K tokens to write again if it expires")
+    expect(shown).to_contain_text("reported by the client")
 
 
 def test_pending_tokens_are_shown_apart_until_a_call_contains_them(
