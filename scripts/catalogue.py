@@ -189,7 +189,10 @@ def tier(price: ModelPrice, since: str, above: int, service_tier: str | None) ->
                 return None
             value = found[billed_as]
         found[unit] = float(value)
-    return Price(since, above, *found.values(), service_tier=service_tier)
+    row = Price(since, above, *found.values(), service_tier=service_tier)
+    # That cached tokens have no price stays visible: what a client recorded is better then.
+    has_cached = getattr(price, "cache_read_mtok", None) is not None
+    return row if has_cached else msgspec.structs.replace(row, cache_read=None)
 
 
 # Loaded by name: a type checker that follows the import reads 1.5 MB of literals.

@@ -2,18 +2,31 @@
 
 from datetime import UTC, date, datetime, timedelta
 
+import msgspec
 import pytest
 from genai_prices import Usage as Billed
 from genai_prices import calc_price
 from genai_prices.types import PriceCalculation
 
-from brimline.prices import compute_cost, find_price, tier_bounds, tier_of, tier_thresholds
+from brimline.events import Call, Spent
+from brimline.prices import (
+    Cost,
+    compute_cost,
+    cost_of,
+    day_of,
+    find_price,
+    price_of,
+    tier_bounds,
+    tier_of,
+    tier_thresholds,
+)
 from brimline.usage import ZERO, Usage
 from brimline.windows import catalogue
 
 PROVIDERS = ("anthropic", "openai", "google", "deepseek", "mistral", "moonshotai", "x-ai", "zai",
              "minimax")  # fmt: skip
 DAYS = ("2025-03-01", "2026-11-15")
+NOON = datetime.fromisoformat("2026-11-15T12:00:00").timestamp()
 
 PRICED = sorted(
     {id for table in (catalogue().exact, catalogue().prefix) for id, row in table.items()
@@ -138,6 +151,37 @@ def test_cost_of_an_unknown_model_is_unknown(model: str | None) -> None:
     assert tier_of(model, Usage(900_000, 0, 0, 1)) == 0
     assert find_price(model, DAYS[-1], 0) is None
     assert compute_cost(model, DAYS[-1], 0, Usage(1, 0, 0, 1)) is None
+
+
+def test_cost_of_the_client_counts_if_cached_tokens_have_no_price() -> None:
+    """The catalogue would bill them as input, which may be ten times as much."""
+    model, usage = "mistral-large-latest", Usage(1_000, 90_000, 0, 100)
+    price = find_price(model, DAYS[-1], 0)
+    assert price is not None
+    assert (price.cache_read, price.cached) == (None, price.input)
+    recorded = Call(at=NOON, id="c", usage=usage, model=model, cost=0.05)
+    assert cost_of(recorded) == Cost(0.05, by_client=True)
+    unrecorded = cost_of(msgspec.structs.replace(recorded, cost=None))
+    assert unrecorded == Cost((91_000 * price.input + 100 * price.output) / 1e6)
+
+
+def test_spending_costs_what_a_call_costs_except_for_the_tier_of_its_sum() -> None:
+    model, usage = "claude-sonnet-4-5", Usage(250_000, 0, 0, 10)
+    call = Call(at=NOON, id="c", usage=usage, model=model, service_tier="fast")
+    spent = Spent(at=NOON, id="c", usage=usage, model=model, service_tier="fast")
+    assert cost_of(spent) == cost_of(call)
+    total = cost_of(msgspec.structs.replace(spent, id=None))  # of prompts of unknown sizes
+    expected = compute_cost(model, day_of(NOON), 0, usage)
+    assert total is not None
+    assert total.dollars == expected
+    assert cost_of(call) != total
+
+
+@pytest.mark.parametrize("cost", [None, 0.5])
+def test_cost_of_an_unknown_model_is_the_clients(cost: float | None) -> None:
+    call = Call(at=NOON, id="c", usage=Usage(1, 0, 0, 1), model="gpt-5.3-codex-spark", cost=cost)
+    assert cost_of(call) == (None if cost is None else Cost(cost, by_client=True))
+    assert price_of(call) is None
 
 
 def test_prompt_at_a_threshold_is_in_the_lower_tier() -> None:

@@ -189,17 +189,23 @@ def test_last_pass_that_is_no_advisors_counts() -> None:
     assert usage_of(msgspec.convert(ADVISED, MessageUsage)) == expected
 
 
+@pytest.mark.parametrize("tier", [None, "fast"])
 @pytest.mark.parametrize("advisor", [None, "claude-fable-5"])
-def test_other_passes_are_billed_by_their_models(advisor: str | None) -> None:
+def test_other_passes_are_billed_by_their_models_and_tiers(
+    advisor: str | None, tier: str | None
+) -> None:
+    """Fast mode is a price of the message's own passes; its advisor has its usual one."""
     passes = [each | ({"model": advisor} if "adv" in each["type"] else {})
               for each in ADVISED["iterations"]]  # fmt: skip
     own, advice = Usage(5, 44_000, 1_000, 300), Usage(60_000, 0, 0, 900)
-    expected = {"m": own, advisor: advice} if advisor else {"m": own + advice}
+    expected = {("m", tier): own, (advisor or "m", None): advice}
+    if advisor is None and tier is None:
+        expected = {("m", None): own + advice}
     answer = {**ADVISED, "iterations": passes}
-    assert other_passes(answer, "m") == expected
-    assert other_passes(msgspec.convert(answer, MessageUsage), "m") == expected
+    assert other_passes(answer, "m", tier) == expected
+    assert other_passes(msgspec.convert(answer, MessageUsage), "m", tier) == expected
     stream = MessageStream()
-    stream.feed(start(MESSAGE, model="m"))
+    stream.feed(start({**MESSAGE, "speed": tier}, model="m"))
     done = stream.feed(delta(output_tokens=700, iterations=passes))
     assert done is not None
     assert done.others == expected

@@ -13,7 +13,7 @@ import msgspec
 
 from brimline.client_report import PromptCache, ReportedMiss
 from brimline.events import Call, is_compaction_thread
-from brimline.prices import MILLION, day_of, find_price, tier_of
+from brimline.prices import MILLION, price_of
 from brimline.tracker import ChangeKind, Thread
 from brimline.usage import Usage
 
@@ -299,13 +299,13 @@ def _cost(call: Call, tokens: int) -> float | None:
     Of what is written, what lives for an hour comes first.
     """
     usage = call.usage
-    price = find_price(call.model, day_of(call.at), tier_of(call.model, usage), call.service_tier)
+    price = price_of(call)
     if price is None:
         return None
     written = min(tokens, usage.cache_write)
     written_1h = min(written, usage.cache_write_1h)
     return (
-        written_1h * (price.cache_write_1h - price.cache_read)
-        + (written - written_1h) * (price.cache_write - price.cache_read)
-        + (tokens - written) * (price.input - price.cache_read)
+        written_1h * (price.cache_write_1h - price.cached)
+        + (written - written_1h) * (price.cache_write - price.cached)
+        + (tokens - written) * (price.input - price.cached)
     ) / MILLION

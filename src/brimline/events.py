@@ -56,7 +56,8 @@ class Call(Event, frozen=True):
     replaces a final one. `asked_for` is the model as the user named it, if that says more than the
     provider's answer. `provider` is the client's name of who served it: windows differ by that.
     `service_tier` is None for the standard one. `cost` is in USD, by the client. `is_compacted`:
-    its prompt begins with a summary, as that of every call after it; None if unknown.
+    its prompt begins with a summary, as that of every call after it; None if unknown. `is_copy`:
+    the session is a fork, and has copied the call of its original under another id.
     """
 
     id: str
@@ -69,19 +70,22 @@ class Call(Event, frozen=True):
     service_tier: str | None = None
     cost: float | None = None
     is_compacted: bool | None = None
+    is_copy: bool = False
 
 
 class Spent(Event, frozen=True):
     """Tokens billed without an occupancy: of passes and calls other than the thread's own.
 
-    With an `id` they are those of one call: a later copy of the same id and model replaces an
-    earlier one. Without it they are of an unknown number of calls. `cost` is in USD, by the client.
+    With an `id` they are those of one call: a later copy of the same id, model and service tier
+    replaces an earlier one. Without it they are of an unknown number of calls. `service_tier` is
+    None for the standard one. `cost` is in USD, by the client.
     """
 
     usage: Usage
     model: str | None = None
     thread: str = MAIN
     id: str | None = None
+    service_tier: str | None = None
     cost: float | None = None
 
 

@@ -1,15 +1,27 @@
-"""The cost of calls by the catalogue's prices. Importing genai-prices would cost 0.3 s."""
+"""The cost of calls: by the catalogue's prices, else by the client.
+
+Importing genai-prices would cost 0.3 s.
+"""
 
 import time
 from bisect import bisect_left
-from functools import cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
+from brimline.events import Call, Spent
 from brimline.usage import Usage
 from brimline.windows import Price, find_model
 
 MILLION = 1_000_000
 UNBOUNDED = 1 << 62
 UNKNOWN_DAY = "unknown"  # after every day: the latest price counts
+
+
+class Cost(NamedTuple):
+    """What calls cost in USD; `by_client` if the client computed it."""
+
+    dollars: float
+    by_client: bool = False
 
 
 def day_of(at: float | None) -> str:
@@ -37,22 +49,60 @@ def tier_of(model: str | None, usage: Usage) -> int:
     return max(0, tier_bounds(model, usage.sent)[0])
 
 
+def cost_of(billed: Call | Spent) -> Cost | None:
+    """Return the cost of a call, or of what was spent beside calls; None if it is unknown.
+
+    Of a spending that is not one call's, the sizes of the prompts are unknown.
+    """
+    usage = billed.usage
+    tier = 0 if billed.id is None else tier_of(billed.model, usage)
+    return find_cost(billed.model, day_of(billed.at), tier, usage, billed.service_tier, billed.cost)
+
+
+def find_cost(
+    model: str | None,
+    day: str,
+    tier: int,
+    usage: Usage,
+    service_tier: str | None = None,
+    client_cost: float | None = None,
+) -> Cost | None:
+    """Return the cost of calls of one model, day and tier; None if it is unknown.
+
+    It is by the catalogue. What the client recorded counts if the catalogue has no price, or none
+    of cached tokens: input may cost ten times as much.
+    """
+    price = find_price(model, day, tier, service_tier)
+    if client_cost is not None and (price is None or price.cache_read is None):
+        return Cost(client_cost, by_client=True)
+    return None if price is None else Cost(_multiply(price, usage))
+
+
 def compute_cost(
     model: str | None, day: str, tier: int, usage: Usage, service_tier: str | None = None
 ) -> float | None:
-    """Return the cost in USD of calls of one day and tier; None if the price is unknown."""
+    """Return the cost in USD of calls by the catalogue alone; None if the price is unknown."""
     price = find_price(model, day, tier, service_tier)
-    if price is None:
-        return None
+    return None if price is None else _multiply(price, usage)
+
+
+def _multiply(price: Price, usage: Usage) -> float:
     return (
         usage.input * price.input
-        + usage.cache_read * price.cache_read
+        + usage.cache_read * price.cached
         + (usage.cache_write - usage.cache_write_1h) * price.cache_write
         + usage.cache_write_1h * price.cache_write_1h
         + usage.output * price.output
     ) / MILLION
 
 
+def price_of(call: Call) -> Price | None:
+    """Return the catalogue's price of a call's tokens; None if it has none."""
+    tier = tier_of(call.model, call.usage)
+    return find_price(call.model, day_of(call.at), tier, call.service_tier)
+
+
+@lru_cache(4096)  # a year of ten models; the names are the clients' own
 def find_price(
     model: str | None, day: str, tier: int, service_tier: str | None = None
 ) -> Price | None:

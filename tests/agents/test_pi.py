@@ -153,6 +153,24 @@ def test_input_cache_and_output_are_disjoint_and_reasoning_is_output() -> None:
 
 
 @pytest.mark.parametrize(
+    ("lifetimes", "kept_1h"),
+    [
+        ({"ephemeral1h": 5_000}, 5_000),
+        ({"ephemeral5m": 64, "ephemeral1h": 9_000}, 5_064),
+        ({"ephemeral5m": 5_064}, 0),
+        (None, 0),
+    ],
+)
+def test_cache_writes_by_lifetime_have_those_for_an_hour(
+    lifetimes: dict[str, int] | None, kept_1h: int
+) -> None:
+    """A fork of Pi records them; without their price a session cost a fifth less."""
+    message = reply(tokens(4, 18, 2_409, 5_064) | {"cttl": lifetimes})
+    (call,) = calls(events(entry("message", "a", None, message=message)))
+    assert call.usage.cache_write_1h == kept_1h
+
+
+@pytest.mark.parametrize(
     ("counts", "reasoning"), [({"reasoningTokens": 2}, 2), ({"reasoning": 6}, None)]
 )
 def test_reasoning_under_either_name_is_at_most_the_output(

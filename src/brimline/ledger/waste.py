@@ -9,7 +9,7 @@ from brimline.events import Call
 from brimline.ledger.accounts import Entry
 from brimline.ledger.parts import Mask
 from brimline.ledger.steps import Step
-from brimline.prices import MILLION, day_of, find_price, tier_of
+from brimline.prices import MILLION, price_of
 from brimline.redaction import redact
 from brimline.usage import format_tokens
 
@@ -164,9 +164,9 @@ class _CarryingCosts:
 def _rates(call: Call) -> tuple[float, float] | None:
     """Return the USD for a token that comes in with a call, and for one that is sent again."""
     usage = call.usage
-    price = find_price(call.model, day_of(call.at), tier_of(call.model, usage), call.service_tier)
+    price = price_of(call)
     if price is None:
         return None
     first = price.cache_write if usage.cache_write else price.input
-    later = price.cache_read if usage.cache_read else first
+    later = price.cached if usage.cache_read else first
     return first / MILLION, later / MILLION

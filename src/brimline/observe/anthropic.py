@@ -4,7 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from brimline.events import AnyEvent, Call, Edited, Trimmed, compaction_thread
 from brimline.observe.memory import StreamMemory
-from brimline.providers.anthropic import find_api_compaction, other_passes, spent_on, usage_of
+from brimline.providers.anthropic import (
+    find_api_compaction,
+    other_passes,
+    service_tier_of,
+    spent_on,
+    usage_of,
+)
 from brimline.providers.rows import get_items, get_path, get_text
 
 NAME = "an Anthropic message or one of its stream events"
@@ -66,13 +72,15 @@ def _message_events(message: object, thread: str) -> Iterator[AnyEvent]:
     yield from _edits(message, reported, name, thread)
     if usage is not None:
         model = get_text(message, "model")
-        yield from spent_on(other_passes(reported, model), name, thread)
+        tier = service_tier_of(reported)
+        yield from spent_on(other_passes(reported, model, tier), name, thread)
         yield Call(
             id=name,
             usage=usage,
             model=model,
             thread=thread,
             final=get_path(message, "stop_reason") is not None,
+            service_tier=tier,
         )
     yield from _unknown_occupancy(reported, thread)
 
@@ -91,6 +99,7 @@ def _streamed_call(event: object, memory: StreamMemory, thread: str) -> list[Any
             model=message.model,
             thread=thread,
             final=message.final,
+            service_tier=message.service_tier,
         ),
     ]
 

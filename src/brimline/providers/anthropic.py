@@ -1,6 +1,7 @@
 """Anthropic Messages: usage of an answer, and of a stream by its SSE events."""
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 import msgspec
 
@@ -88,37 +89,48 @@ def usage_of(reported: object) -> Usage | None:
     return MESSAGES.usage(own[-1]) if own else usage
 
 
-def service_tier_of(reported: MessageUsage) -> str | None:
+def service_tier_of(reported: object) -> str | None:
     """The price variant of a call: fast mode or a service tier; None for the standard one."""
-    if reported.speed == "fast":
+    if isinstance(reported, MessageUsage):  # faster, for bulk reading
+        speed, tier = reported.speed, reported.service_tier
+    else:
+        speed, tier = get_text(reported, "speed"), get_text(reported, "service_tier")
+    if speed == "fast":
         return "fast"
-    return None if reported.service_tier in STANDARD_TIERS else reported.service_tier
+    return None if tier in STANDARD_TIERS else tier
 
 
-def other_passes(reported: object, model: str | None) -> dict[str | None, Usage]:
-    """What was billed in addition to the usage of a message: its other passes, by model.
+PassKey: TypeAlias = tuple[str | None, str | None]  # model and service tier
 
-    The API's own compaction is not among them: `find_api_compaction` has it.
+
+def other_passes(
+    reported: object, model: str | None, service_tier: str | None = None
+) -> dict[PassKey, Usage]:
+    """What was billed in addition to the usage of a message: its other passes.
+
+    The service tier is that of the message's own passes; its advisor is another model's call. The
+    API's own compaction is not among them: `find_api_compaction` has it.
     """
     passes = get_items(reported, "iterations")
     if len(passes) < 2 or usage_of(reported) is None:
         return {}
     own = [each for each in passes if get_path(each, "type") not in OTHER_PASSES]
     advice = [each for each in passes if get_path(each, "type") == ADVICE]
-    usages: dict[str | None, Usage] = {}
-    for each in (*own[:-1], *advice):
-        name = get_text(each, "model") or model
-        usages[name] = usages.get(name, NO_TOKENS) + MESSAGES.usage(each)
+    tiers = [*(service_tier for _ in own[:-1]), *(None for _ in advice)]
+    usages: dict[PassKey, Usage] = {}
+    for each, tier in zip((*own[:-1], *advice), tiers, strict=True):
+        key = get_text(each, "model") or model, tier
+        usages[key] = usages.get(key, NO_TOKENS) + MESSAGES.usage(each)
     return usages
 
 
 def spent_on(
-    usages: Mapping[str | None, Usage], call: str, thread: str, at: float | None = None
+    usages: Mapping[PassKey, Usage], call: str, thread: str, at: float | None = None
 ) -> list[Spent]:
-    """The events of what was billed in addition to a call, by model."""
+    """The events of what was billed in addition to a call."""
     return [
-        Spent(at=at, usage=usage, model=model, thread=thread, id=call)
-        for model, usage in usages.items()
+        Spent(at=at, usage=usage, model=model, thread=thread, id=call, service_tier=tier)
+        for (model, tier), usage in usages.items()
     ]
 
 
@@ -146,7 +158,8 @@ class StreamedMessage(msgspec.Struct, frozen=True):
     model: str | None
     usage: Usage
     final: bool
-    others: dict[str | None, Usage] = msgspec.field(default_factory=dict[str | None, Usage])
+    others: dict[PassKey, Usage] = msgspec.field(default_factory=dict[PassKey, Usage])
+    service_tier: str | None = None
 
 
 class MessageStream:
@@ -173,8 +186,11 @@ class MessageStream:
         if name is None:
             self._message = None
             return None
-        usage = usage_of(get_path(message, "usage"))
-        self._message = StreamedMessage(name, model, usage or ZERO, final=False)
+        reported = get_path(message, "usage")
+        usage = usage_of(reported)
+        self._message = StreamedMessage(
+            name, model, usage or ZERO, final=False, service_tier=service_tier_of(reported)
+        )
         return self._message if usage else None
 
     def _delta(self, reported: object) -> StreamedMessage | None:
@@ -196,7 +212,7 @@ class MessageStream:
         usage = usage_of(answer)
         if usage is None:
             return None
-        others = other_passes(answer, self._message.model)
+        others = other_passes(answer, self._message.model, self._message.service_tier)
         self._message = msgspec.structs.replace(
             self._message, usage=usage, final=True, others=others
         )

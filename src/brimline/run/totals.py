@@ -1,11 +1,12 @@
 """Totals of a run's calls, and their cost by list prices."""
 
 from collections.abc import Iterable
+from math import fsum
 
 import msgspec
 
 from brimline.events import MAIN, Call, Event, Spent
-from brimline.prices import compute_cost, day_of, tier_of
+from brimline.prices import cost_of
 from brimline.tracker import Session, Thread
 from brimline.usage import ZERO, Usage
 
@@ -44,7 +45,7 @@ class RunView(msgspec.Struct, frozen=True):
     def spendings(self) -> list[Spent]:
         """Tokens of this run without an occupancy."""
         threads = self.session.threads.values()
-        spendings = (spent for thread in threads for spent in thread.spendings)
+        spendings = (spent for thread in threads for spent in thread.billed_spendings)
         return [each for each in spendings if is_since(each, self.since)]
 
     def _calls_of_run(self, thread: Thread) -> list[Call]:
@@ -63,18 +64,6 @@ def is_since(event: Event, at: float | None) -> bool:
 
 def list_price(view: RunView) -> float | None:
     """The cost by list prices, else by the client; None without calls, or if one has no price."""
-    prices = [*map(_call_price, view.all_calls), *map(_spent_price, view.spendings)]
-    known = [dollars for dollars in prices if dollars is not None]
-    return sum(known) if known and len(known) == len(prices) else None
-
-
-def _call_price(call: Call) -> float | None:
-    tier = tier_of(call.model, call.usage)
-    dollars = compute_cost(call.model, day_of(call.at), tier, call.usage, call.service_tier)
-    return call.cost if dollars is None else dollars
-
-
-def _spent_price(spent: Spent) -> float | None:
-    tier = 0 if spent.id is None else tier_of(spent.model, spent.usage)
-    dollars = compute_cost(spent.model, day_of(spent.at), tier, spent.usage)
-    return spent.cost if dollars is None else dollars
+    costs = [cost_of(each) for each in (*view.all_calls, *view.spendings)]
+    known = [cost.dollars for cost in costs if cost is not None]
+    return fsum(known) if known and len(known) == len(costs) else None

@@ -38,6 +38,7 @@ class _CallRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     cache_write_1h: int
     service_tier: str | None
     cost: float | None
+    is_copy: bool
 
     def to_call(self) -> Call:
         usage = Usage(
@@ -59,6 +60,7 @@ class _CallRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
             provider=self.provider,
             service_tier=self.service_tier,
             cost=self.cost,
+            is_copy=self.is_copy,
         )
 
 
@@ -107,6 +109,7 @@ def _call_rows(calls: Iterable[Call]) -> list[tuple[object, ...]]:
             usage.cache_write_1h,
             call.service_tier,
             call.cost,
+            call.is_copy,
         )
         for call in calls
         for usage in (call.usage,)

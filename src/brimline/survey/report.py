@@ -9,7 +9,7 @@ import msgspec
 
 from brimline.cache_misses import Cause
 from brimline.events import MAIN
-from brimline.prices import UNKNOWN_DAY, compute_cost
+from brimline.prices import UNKNOWN_DAY, Cost, find_cost
 from brimline.survey.index import TranscriptIndex
 from brimline.survey.summary import FileSummary, MissRow, UsageRow
 from brimline.transcripts.source import Transcript
@@ -38,6 +38,33 @@ class MissTotal(msgspec.Struct, frozen=True):
     calls: int
     tokens: int
     cost: float | None
+
+
+class CostTotal(msgspec.Struct, frozen=True):
+    """What calls cost in dollars, by an estimate; `cost` is None if no price is known.
+
+    `unpriced` counts the calls that are not in it. `client_cost` is the part of it that the clients
+    computed.
+    """
+
+    cost: float | None
+    unpriced: int
+    client_cost: float | None
+
+
+def total_cost(rows: Iterable[UsageRow]) -> CostTotal:
+    priced = [(row, _cost_of_row(row)) for row in rows]
+    costs = [cost for _, cost in priced if cost is not None]
+    by_client = [cost.dollars for cost in costs if cost.by_client]
+    return CostTotal(
+        fsum(cost.dollars for cost in costs) if costs else None,
+        sum(row.calls for row, cost in priced if cost is None),
+        fsum(by_client) if by_client else None,
+    )
+
+
+def _cost_of_row(row: UsageRow) -> Cost | None:
+    return find_cost(row.model, row.day, row.tier, row.usage, row.service_tier, row.client_cost)
 
 
 class ReportLine(msgspec.Struct, frozen=True):
@@ -168,46 +195,42 @@ def week_of(day: str) -> str:
 
 
 class _LineBuilder:
-    """Collects the rows of a line, with their costs by the catalogue."""
+    """Collects the rows of a line."""
 
     def __init__(self) -> None:
         self._items: dict[str, TranscriptSummary] = {}
         self._own_rows: list[UsageRow] = []
-        self._billed: list[tuple[UsageRow, float | None]] = []
+        self._rows: list[UsageRow] = []
         self.misses: list[MissRow] = []
 
     def add(self, item: TranscriptSummary, row: UsageRow) -> None:
         self._items[item.transcript.path + (item.transcript.session or "")] = item
         if item.transcript.thread == MAIN:
             self._own_rows.append(row)
-        dollars = compute_cost(row.model, row.day, row.tier, row.usage, row.service_tier)
-        self._billed.append((row, dollars))
+        self._rows.append(row)
 
     def merge(self, other: "_LineBuilder") -> None:
         self._items |= other._items
         self._own_rows += other._own_rows
-        self._billed += other._billed
+        self._rows += other._rows
         self.misses += other.misses
 
     def build(self, key: str, by: GroupBy) -> ReportLine:
         owners = [i for i in self._items.values() if i.transcript.thread == MAIN]
         peaks = [row.peak_sent for row in self._own_rows if row.peak_sent is not None]
-        by_catalogue = [dollars for _, dollars in self._billed if dollars is not None]
-        without_price = [row for row, dollars in self._billed if dollars is None]
-        by_client = [row.client_cost for row in without_price if row.client_cost is not None]
-        known = [*by_catalogue, *by_client]
+        total = total_cost(self._rows)
         return ReportLine(
             key=key,
             agents=tuple(sorted({i.transcript.agent for i in self._items.values()})),
             sessions=len({i.session for i in self._items.values()}),
-            calls=sum(row.calls for row, _ in self._billed),
+            calls=sum(row.calls for row in self._rows),
             peak_sent=max(peaks, default=None),
             end_sent=owners[0].summary.end_sent if len(owners) == 1 and by == "session" else None,
             compactions=sum(row.compactions for row in self._own_rows),
-            usage=sum((row.usage for row, _ in self._billed), ZERO),
-            cost=fsum(known) if known else None,
-            unpriced=sum(row.calls for row in without_price if row.client_cost is None),
-            client_cost=fsum(by_client) if by_client else None,
+            usage=sum((row.usage for row in self._rows), ZERO),
+            cost=total.cost,
+            unpriced=total.unpriced,
+            client_cost=total.client_cost,
             misses=_total_misses(self.misses),
             miss_causes=_misses_by_cause(self.misses),
         )

@@ -13,14 +13,15 @@ from brimline.prices import UNKNOWN_DAY, day_of, tier_bounds, tier_of
 from brimline.tracker import Session, Thread
 from brimline.usage import Usage
 
-RowKey: TypeAlias = tuple[str, str | None, int, str | None]  # day, model, both price tiers
+# Day, model, both price tiers, and whether the client recorded a cost.
+RowKey: TypeAlias = tuple[str, str | None, int, str | None, bool]
 
 
 class UsageRow(msgspec.Struct, frozen=True, array_like=True):
     """The calls of one day and one model that are billed at one price tier and service tier.
 
     `peak_sent` and `compactions` are those of the file's primary thread. `client_cost` is what the
-    client says that they cost, in USD; None if it does not say so of each.
+    client recorded that they cost, in USD; None if it recorded that of none.
     """
 
     day: str
@@ -105,8 +106,9 @@ def _miss_rows(threads: Iterable[Thread], excluded_ids: frozenset[str]) -> tuple
     groups: dict[tuple[str, str | None, Cause], list[CacheMiss]] = {}
     for thread in threads:
         for miss in find_misses(thread):
-            if miss.call not in excluded_ids:
-                key = (day_of(miss.at), thread.calls[miss.call].model, miss.cause)
+            call = thread.calls[miss.call]
+            if miss.call not in excluded_ids and not call.is_copy:
+                key = (day_of(miss.at), call.model, miss.cause)
                 groups.setdefault(key, []).append(miss)
     return tuple(
         MissRow(*key, len(misses), sum(miss.tokens for miss in misses), _total_cost(misses))
@@ -138,7 +140,7 @@ class _RowBuilder:
             sum([usage.output for usage in usages]),
             cache_write_1h=sum([usage.cache_write_1h for usage in usages]),
         )
-        day, model, tier, service_tier = key
+        day, model, tier, service_tier, _ = key
         return UsageRow(
             day,
             model,
@@ -148,7 +150,7 @@ class _RowBuilder:
             max(self.sent, default=None),
             self.compactions,
             service_tier,
-            fsum(costs) if costs and len(costs) == len(usages) else None,
+            fsum(costs) if costs else None,
         )
 
 
@@ -162,11 +164,11 @@ class _RowsBuilder:
         self._add_calls(self._counted_calls(thread), own)
         if own:
             for compaction in thread.compactions:
-                key = (day_of(compaction.at), compaction.model, 0, None)
+                key = (day_of(compaction.at), compaction.model, 0, None, False)
                 self._builder_for(key).compactions += 1
-        for spent in thread.spendings:
+        for spent in thread.billed_spendings:
             if spent.id is None or spent.id not in self._excluded_ids:
-                self._spendings.append(_row_of_spending(spent, thread))
+                self._spendings.append(_row_of_spending(spent))
 
     def build(self) -> tuple[UsageRow, ...]:
         return (*(group.build(key) for key, group in self._builders.items()), *self._spendings)
@@ -175,34 +177,48 @@ class _RowsBuilder:
         return self._builders.setdefault(key, _RowBuilder())
 
     def _counted_calls(self, thread: Thread) -> Iterable[Call]:
-        calls, without = thread.calls.in_order(), self._excluded_ids
-        return [call for call in calls if call.id not in without] if without else calls
+        without = self._excluded_ids
+        return [
+            call
+            for call in thread.calls.in_order()
+            if not (call.is_copy or (without and call.id in without))
+        ]
 
     def _add_calls(self, calls: Iterable[Call], own: bool) -> None:
         """Add calls to their rows; the next call is mostly in the same row."""
         group, model, service_tier, day = _RowBuilder(), "", None, UNKNOWN_DAY
+        has_cost = False
         first, end, above, up_to = 0.0, 0.0, 0, 0
         for call in calls:
             at, usage = call.at or 0.0, call.usage
             sent = usage.sent
             is_same = call.model == model and call.service_tier == service_tier
+            is_same = is_same and (call.cost is not None) == has_cost
             if not (is_same and first <= at < end and above < sent <= up_to):
                 if not first <= at < end:
                     day, (first, end) = day_of(call.at), day_bounds(at)
                 model, service_tier = call.model, call.service_tier
+                has_cost = call.cost is not None
                 above, up_to = tier_bounds(model, sent)
-                group = self._builder_for((day, model, tier_of(model, usage), service_tier))
+                key = day, model, tier_of(model, usage), service_tier, has_cost
+                group = self._builder_for(key)
             group.calls.append(call)
             if own:
                 group.sent.append(sent)
 
 
-def _row_of_spending(spent: Spent, thread: Thread) -> UsageRow:
+def _row_of_spending(spent: Spent) -> UsageRow:
     """Of a spending that is not one call's, the sizes of the prompts are unknown."""
-    model = spent.model or thread.model
-    tier = 0 if spent.id is None else tier_of(model, spent.usage)
-    day = day_of(thread.at if spent.at is None else spent.at)
-    return UsageRow(day, model, tier, 0, spent.usage, client_cost=spent.cost)
+    tier = 0 if spent.id is None else tier_of(spent.model, spent.usage)
+    return UsageRow(
+        day_of(spent.at),
+        spent.model,
+        tier,
+        0,
+        spent.usage,
+        service_tier=spent.service_tier,
+        client_cost=spent.cost,
+    )
 
 
 def day_bounds(at: float) -> tuple[float, float]:

@@ -9,10 +9,12 @@ from brimline.tracker.state import (
     Compaction,
     PromptChange,
     Session,
+    SpendingKey,
     Thread,
     context_threads,
     main_thread,
     merge_sessions,
+    spending_key,
     total,
 )
 
@@ -25,6 +27,7 @@ __all__ = [
     "Reading",
     "ReadingState",
     "Session",
+    "SpendingKey",
     "Thread",
     "client_shows",
     "context_threads",
@@ -38,5 +41,6 @@ __all__ = [
     "read",
     "refers_to_dropped_call",
     "resolve_context",
+    "spending_key",
     "total",
 ]

@@ -22,7 +22,14 @@ from brimline.events import (
     compaction_thread,
 )
 from brimline.tracker.call_history import CallHistory
-from brimline.tracker.state import ChangeKind, Compaction, PromptChange, Session, Thread
+from brimline.tracker.state import (
+    ChangeKind,
+    Compaction,
+    PromptChange,
+    Session,
+    Thread,
+    spending_key,
+)
 from brimline.tracker.title import shorten_title
 
 SYNTHETIC = "<synthetic>"  # the model of a reply that the client wrote itself: no call
@@ -229,8 +236,8 @@ class _ThreadDraft:
             self._at = event.at
 
     def _spend(self, event: Spent) -> None:
-        key = event.id, event.model
-        before = next((each for each in self._spendings if (each.id, each.model) == key), None)
+        key = spending_key(event)
+        before = next((each for each in self._spendings if spending_key(each) == key), None)
         if before is not None and event.id is None:
             cost = None
             if before.cost is not None and event.cost is not None:

@@ -79,6 +79,14 @@ class DroppedCalls(msgspec.Struct, frozen=True):
 NO_CALLS_DROPPED = DroppedCalls()
 
 
+SpendingKey: TypeAlias = tuple[str | None, str | None, str | None]
+
+
+def spending_key(spent: Spent) -> SpendingKey:
+    """Return what identifies a spending of a thread."""
+    return spent.id, spent.model, spent.service_tier
+
+
 class Thread(msgspec.Struct, frozen=True):
     """One context window: its unique calls in order, its cycles, what it holds now.
 
@@ -91,7 +99,8 @@ class Thread(msgspec.Struct, frozen=True):
     what three calls in a row sent at least in a cycle that ended, by model ("" if unknown: JSON has
     only texts as keys). `fell_from` is what was held before the last call if that sent far less,
     without a record of a compaction. `spendings` are the tokens without an occupancy; those without
-    an id are added up by model. `changes` are those of the prompt that are no new cycle.
+    an id are added up by model and service tier. `changes` are those of the prompt that are no new
+    cycle.
     """
 
     name: str
@@ -165,6 +174,20 @@ class Thread(msgspec.Struct, frozen=True):
     def spent(self) -> Usage:
         """All tokens that were billed without an occupancy."""
         return sum((each.usage for each in self.spendings), ZERO)
+
+    @property
+    def billed_spendings(self) -> tuple[Spent, ...]:
+        """The spendings, with the thread's model and time if they have none of their own."""
+        return tuple(
+            each
+            if each.model is not None and each.at is not None
+            else msgspec.structs.replace(
+                each,
+                model=self.model if each.model is None else each.model,
+                at=self.at if each.at is None else each.at,
+            )
+            for each in self.spendings
+        )
 
     @property
     def total(self) -> Usage:

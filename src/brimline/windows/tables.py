@@ -19,17 +19,23 @@ REVISION_SUFFIX = re.compile(r"(?:-v\d+)?(?::[a-z0-9]+)*$")
 class Price(msgspec.Struct, frozen=True, array_like=True):
     """USD per million tokens, since a day, for calls whose prompt is above a size.
 
-    `service_tier` is None for the standard one.
+    `cache_read` is None if the catalogue has no price of cached tokens. `service_tier` is None for
+    the standard one.
     """
 
     since: str
     above: int
     input: float
-    cache_read: float
+    cache_read: float | None
     cache_write: float
     output: float
     cache_write_1h: float
     service_tier: str | None = None
+
+    @property
+    def cached(self) -> float:
+        """The price of a cached token: that of input if no other is known."""
+        return self.input if self.cache_read is None else self.cache_read
 
 
 class Model(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -87,9 +87,10 @@ class ClaudeStreamParser:
         usage = usage_of(message.usage)
         if usage is None or self._has_better(line, message.id):
             return ()
-        others = other_passes(message.usage, message.model)
-        streamed = StreamedMessage(message.id, message.model, usage, False, others)
-        return self._calls(line, streamed, service_tier_of(message.usage))
+        tier = service_tier_of(message.usage)
+        others = other_passes(message.usage, message.model, tier)
+        streamed = StreamedMessage(message.id, message.model, usage, False, others, tier)
+        return self._calls(line, streamed)
 
     def _has_better(self, line: ClaudeStreamLine, call: str) -> bool:
         """Whether the raw events have reported this call already, with better figures."""
@@ -103,9 +104,7 @@ class ClaudeStreamParser:
         message = stream.feed(decode_json(line.event, object))
         return self._calls(line, message) if message else ()
 
-    def _calls(
-        self, line: ClaudeStreamLine, message: StreamedMessage, service_tier: str | None = None
-    ) -> Sequence[AnyEvent]:
+    def _calls(self, line: ClaudeStreamLine, message: StreamedMessage) -> Sequence[AnyEvent]:
         thread = _thread(line)
         if message.final:
             self._final.add(message.id)
@@ -118,7 +117,7 @@ class ClaudeStreamParser:
             asked_for=None if requested is None else requested_id(requested, message.model),
             thread=thread,
             final=message.final,
-            service_tier=service_tier,
+            service_tier=message.service_tier,
         )
         if thread == MAIN:
             self._turn[call.id] = call

@@ -140,7 +140,7 @@ class TranscriptParser:
         passes = message.usage.iterations
         calls = (call,)
         if passes is not None and len(passes) > 1:
-            others = other_passes(message.usage, message.model)
+            others = other_passes(message.usage, message.model, call.service_tier)
             calls = (*spent_on(others, message.id, thread, call.at), call)
         known = self._carry
         if known.boundary:

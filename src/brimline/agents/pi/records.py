@@ -16,6 +16,12 @@ class PiCost(msgspec.Struct, frozen=True, gc=False):
     total: float | None = None
 
 
+class PiCacheLifetimes(msgspec.Struct, frozen=True, gc=False):
+    """Cache writes by their lifetime, as a fork of Pi records them."""
+
+    ephemeral_1h: int | None = msgspec.field(default=None, name="ephemeral1h")
+
+
 class PiTokens(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Pi's count: disjoint, the reasoning a part of the output. v1 has no totalTokens."""
 
@@ -24,6 +30,7 @@ class PiTokens(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     cache_read: int
     cache_write: int
     cache_write_1h: int = msgspec.field(default=0, name="cacheWrite1h")
+    cttl: PiCacheLifetimes | None = None
     reasoning: int | None = None
     reasoning_tokens: int | None = None
     cost: PiCost | None = None
@@ -43,7 +50,8 @@ class PiTokens(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         reasoning = self.reasoning_tokens if self.reasoning is None else self.reasoning
         if reasoning is not None and reasoning > self.output:
             reasoning = None
-        kept_1h = min(self.cache_write_1h, self.cache_write)
+        kept_1h = self.cache_write_1h or (self.cttl and self.cttl.ephemeral_1h) or 0
+        kept_1h = min(kept_1h, self.cache_write)
         return Usage(self.input, self.cache_read, self.cache_write, self.output, reasoning, kept_1h)
 
 
