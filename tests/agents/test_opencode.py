@@ -241,6 +241,16 @@ def test_window_is_that_of_the_provider(
     assert reading.window.tokens == window
 
 
+def test_messages_from_before_their_session_are_copies_of_a_fork(database: Database) -> None:
+    database.session("ses_2")
+    copied = reply(10, time={"created": 500, "completed": 1_500})
+    database.message("msg_8", copied, "ses_2")
+    database.message("msg_9", reply(20), "ses_2")
+    events, _ = read(database.transcript("ses_2"))
+    copies = {event.id: event.is_copy for event in events if isinstance(event, Call)}
+    assert copies == {"msg_8": True, "msg_9": False}
+
+
 def test_running_or_failed_reply_is_no_call(database: Database) -> None:
     database.message("msg_4", reply(tokens=NOTHING, error={"name": "x"}))
     database.message("msg_5", {"role": "assistant"})

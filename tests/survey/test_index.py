@@ -3,6 +3,8 @@
 import os
 import signal
 import threading
+from collections.abc import Callable, Sequence
+from itertools import permutations
 from pathlib import Path
 
 import psutil
@@ -11,6 +13,7 @@ import pytest
 from brimline.agents import agent_names
 from brimline.errors import WorkerFailed
 from brimline.events import MAIN
+from brimline.server.api.history import read_history
 from brimline.survey import index
 from brimline.survey.index import (
     MAX_WORKERS,
@@ -25,8 +28,10 @@ from brimline.survey.index import (
     usable_cores,
 )
 from brimline.survey.state_file import FILE_NAME
+from brimline.survey.status import survey_sessions
 from brimline.tracker import Thread
 from brimline.transcripts.source import Transcript
+from brimline.windows import NO_OVERRIDES
 
 from .machine import NOON, Machine, call, compaction, overwrite_head, subagent_fields, user_record
 
@@ -225,6 +230,47 @@ def test_call_of_a_fork_counts_once_in_any_order_of_discovery(machine: Machine) 
     assert counted(machine) == [1, 1]
     append(path, call("m3", second=12) + call("m4", second=13))
     assert counted(machine) == [0, 3]
+
+
+def show_status(machine: Machine) -> None:
+    survey_sessions(machine.places, agent_names(), None, NO_OVERRIDES, machine.cache)
+
+
+def count_in_report(machine: Machine) -> list[int]:
+    return counted(machine)
+
+
+def count_in_history(machine: Machine) -> list[int]:
+    items = sorted(read_history(machine.places, machine.cache), key=lambda each: each.session)
+    return [sum(row.calls for row in item.summary.rows) for item in items]
+
+
+@pytest.mark.parametrize(
+    "order",
+    list(permutations([show_status, count_in_report, count_in_history])),
+    ids=lambda order: "-".join(command.__name__ for command in order),
+)
+def test_call_of_a_fork_counts_once_in_any_order_of_commands(
+    machine: Machine, order: Sequence[Callable[[Machine], list[int] | None]]
+) -> None:
+    """A second run reads nothing, and a file that grew is read on: neither changes the owner."""
+    machine.session("a-old", call("m1", second=0), call("m2", second=1))
+    fork = machine.session("b-new", call("m1", second=10), call("m2", second=11))
+    for new_calls in range(3):
+        for _ in range(2):
+            counts = [command(machine) for command in order]
+            assert [each for each in counts if each is not None] == [[2, new_calls]] * 2
+        append(fork, call(f"m{new_calls + 3}", second=20 + new_calls))
+
+
+def test_report_of_one_agent_leaves_the_forks_of_another_to_be_counted(machine: Machine) -> None:
+    machine.session("a-old", call("m1", second=0))
+    machine.session("b-new", call("m1", second=10), call("m2", second=11))
+    show_status(machine)
+    transcript_index = TranscriptIndex.load(machine.cache)
+    transcript_index.dedupe_calls([], ["codex"])
+    transcript_index.save()
+    assert counted(machine) == [1, 1]
 
 
 def test_call_counts_in_the_fork_when_the_original_is_deleted(machine: Machine) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any, get_args
 
 import pytest
@@ -25,7 +26,16 @@ from brimline.tracker import Session, fold
 from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
 
-from .machine import NOON, Machine, call, compaction, subagent_fields, user_record
+from .machine import (
+    NOON,
+    Machine,
+    call,
+    clock,
+    compaction,
+    packed,
+    subagent_fields,
+    user_record,
+)
 
 DAY_S = 86_400
 EVERYTHING = ReportFilter()
@@ -260,9 +270,9 @@ def test_cost_of_the_client_counts_if_no_price_is_known() -> None:
     own, known, free = by_key["my-own"], by_key["claude-opus-5"], by_key["free"]
     assert (own.cost, own.client_cost, own.unpriced) == (0.75, 0.75, 0)
     assert (known.cost, known.client_cost) == (pytest.approx((5_000 + 250) / 1e6), None)
-    assert (free.cost, free.client_cost, free.unpriced) == (None, None, 2)
-    assert whole.total.client_cost == 0.75
-    assert whole.total.cost == pytest.approx(0.75 + (known.cost or 0))
+    assert (free.cost, free.client_cost, free.unpriced) == (0.125, 0.125, 1)
+    assert whole.total.client_cost == 0.875
+    assert whole.total.cost == pytest.approx(0.875 + (known.cost or 0))
 
 
 def test_calls_without_a_price_are_counted_and_their_cost_is_unknown(machine: Machine) -> None:
@@ -285,6 +295,53 @@ def test_report_without_files_has_unknown_totals(machine: Machine) -> None:
     whole = report(machine)
     assert whole.lines == []
     assert (whole.total.calls, whole.total.peak_sent, whole.total.cost) == (0, None, None)
+
+
+def snapshot(second: int) -> bytes:
+    """What Claude Code writes on a terminal before a prompt; a fork begins with all of them."""
+    return packed({"type": "file-history-snapshot", "snapshot": {"timestamp": clock(second)}})
+
+
+def queued(second: int) -> bytes:
+    """What Claude Code writes before a headless prompt."""
+    return packed({"type": "queue-operation", "operation": "enqueue", "timestamp": clock(second)})
+
+
+@pytest.mark.parametrize("begin", [snapshot, queued])
+@pytest.mark.parametrize("is_headless", [True, False])
+def test_fork_with_the_smaller_path_leaves_the_calls_to_its_original(
+    machine: Machine, begin: Callable[[int], bytes], is_headless: bool
+) -> None:
+    """Both have the same first call; a fork was begun after that."""
+    own = [user_record(), call("m1", 50_000), call("m2", 60_000, second=1)]
+    copied = [] if is_headless else [snapshot(0)]
+    machine.session("b-original", *copied, *own, call("m4", 60_000, second=99))
+    machine.session("a-fork", *copied, begin(9), *own, call("m3", 70_000, second=10))
+    by_key = lines(report(machine, "session"))
+    original, fork = by_key["b-original"], by_key["a-fork"]
+    assert (original.calls, original.peak_sent, original.end_sent) == (3, 60_000, 60_000)
+    assert (fork.calls, fork.peak_sent, fork.end_sent) == (1, 70_000, 70_000)
+
+
+def test_of_two_files_that_begin_alike_the_original_has_no_other_calls(machine: Machine) -> None:
+    own = [user_record(), call("m1", 50_000), call("m2", 60_000, second=1)]
+    machine.session("b-original", *own)
+    machine.session("a-fork", *own, call("m3", 70_000, second=10))
+    by_key = lines(report(machine, "session"))
+    assert {key: line.calls for key, line in by_key.items()} == {"a-fork": 1, "b-original": 2}
+
+
+def test_call_that_a_fork_copied_under_another_id_is_in_no_sum() -> None:
+    usage = Usage(1_000, 0, 100_000, 10)
+    calls = [
+        Call(at=NOON + number, id=f"c{number}", usage=usage, model="claude-opus-5", is_copy=is_copy)
+        for number, is_copy in enumerate([True, True, False])
+    ]
+    transcript = Transcript("opencode", "/x.db", 0.0, 0, session="s1")
+    session = fold(Session(), calls)
+    item = TranscriptSummary(transcript, summarise(session))
+    line = build_report([item], "session", EVERYTHING).total
+    assert (line.calls, line.usage.output, line.misses.calls) == (1, 10, 1)
 
 
 def test_fork_adds_only_its_own_calls(machine: Machine) -> None:

@@ -42,13 +42,15 @@ class SessionFiles(msgspec.Struct, frozen=True):
 class LoadedSession(msgspec.Struct, frozen=True):
     """A session that was read from the beginning, with counts and problems of the reading.
 
-    `damage` names the files with malformed records, which `tally` counts.
+    `damage` names the files with malformed records, which `tally` counts. `paths` are its files;
+    none if it is a stream.
     """
 
     session: Session
     tally: Tally
     problems: tuple[str, ...] = ()
     damage: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
 
 
 def find_transcripts(places: Places, agents: Iterable[str] = agent_names()) -> list[Transcript]:
@@ -89,7 +91,8 @@ def load_session(files: SessionFiles) -> LoadedSession:
             damage.append(damaged)
     session = merge_transcripts(files.agent, parts)
     named = msgspec.structs.replace(session, id=files.session) if files.session else session
-    return LoadedSession(named, tally, tuple(problems), tuple(damage))
+    paths = tuple(transcript.path for transcript in files.transcripts)
+    return LoadedSession(named, tally, tuple(problems), tuple(damage), paths)
 
 
 def merge_transcripts(agent: str, parts: Iterable[tuple[Transcript, Session]]) -> Session:

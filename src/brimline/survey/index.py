@@ -14,7 +14,12 @@ from brimline.errors import WorkerFailed
 from brimline.session_title import with_title
 from brimline.survey import state_file
 from brimline.survey.codec import SavedSession, encode_session
-from brimline.survey.files import READ_ERRORS, describe_read_error
+from brimline.survey.files import (
+    READ_ERRORS,
+    LoadedSession,
+    describe_read_error,
+    find_transcripts,
+)
 from brimline.survey.format_drift import (
     DriftedFile,
     describe_damage,
@@ -24,7 +29,14 @@ from brimline.survey.format_drift import (
 from brimline.survey.state_file import State, StateEntry
 from brimline.survey.summary import FileSummary, summarise
 from brimline.tracker import Session, fold
-from brimline.transcripts.source import START, ReadMode, Tally, Transcript
+from brimline.transcripts.source import (
+    START,
+    Places,
+    ReadMode,
+    Tally,
+    Transcript,
+    begun_at,
+)
 
 ONE_PROCESS_MAX_BYTES = 48 << 20  # for less, starting workers costs more than it saves
 TAILS_ABOVE_BYTES = 192 << 20  # with more to read, `status` reads only the ends of new files
@@ -98,23 +110,25 @@ class TranscriptIndex:
         self._drifted.clear()
 
     def dedupe_calls(self, transcripts: Sequence[Transcript], agents: Iterable[str]) -> None:
-        """Count a call that is in two files only once: in the file that had it first.
+        """Count a call that is in two files only once: in the file of the session that made it.
 
         `transcripts` are all of these agents; their other entries are dropped.
         """
         paths = {transcript.path for transcript in transcripts}
         chosen = set(agents)
         entries = self._state.entries
-        deleted = [path for path, e in entries.items() if e.agent in chosen and path not in paths]
-        for path in deleted:
-            del entries[path]
-        if self._changed or deleted:
+        unassigned = self._state.unassigned
+        for path, entry in list(entries.items()):
+            if entry.agent in chosen and path not in paths:
+                unassigned.add(entry.agent)
+                del entries[path]
+        for agent in chosen & unassigned:
+            self._assign_calls([entry for entry in entries.values() if entry.agent == agent])
+            unassigned.remove(agent)
             self._changed = True
-            for agent in chosen:
-                self._assign_calls([entry for entry in entries.values() if entry.agent == agent])
 
     def _assign_calls(self, entries: Iterable[StateEntry]) -> None:
-        ordered = sorted(entries, key=lambda entry: (entry.summary.first or 0, entry.path))
+        ordered = sorted(entries, key=_creation_order)
         ids = [entry.summary.ids.split(b"\n") if entry.summary.ids else [] for entry in ordered]
         candidates = _possibly_shared(ids)
         owned: set[bytes] = set()
@@ -197,8 +211,40 @@ class TranscriptIndex:
             self.problems.append(result.problem)
         if result.entry:
             self._state.entries[result.path] = result.entry
+            self._state.unassigned.add(result.entry.agent)
             self._sessions.pop(result.path, None)
             self._changed = True
+
+
+def find_copied_calls(loaded: LoadedSession, places: Places, cache: Path) -> frozenset[str]:
+    """Return the ids of the calls in a fork that another session on this machine made.
+
+    All files are read only for a fork, whose file was begun after its first call.
+    """
+    session = loaded.session
+    first_calls = [each.first_at for each in session.threads.values() if each.first_at is not None]
+    begun = [at for path in loaded.paths if (at := begun_at(path)) is not None]
+    if not first_calls or not begun or min(begun) <= min(first_calls):
+        return frozenset()
+    agents = [session.agent or ""]
+    transcripts = find_transcripts(places, agents)
+    index = TranscriptIndex.load(cache)
+    index.update(transcripts)
+    index.dedupe_calls(transcripts, agents)
+    index.save()
+    own = {os.path.realpath(path) for path in loaded.paths}
+    summaries = [index.summary(each) for each in transcripts if os.path.realpath(each.path) in own]
+    shared = b"\n".join(each.shared for each in summaries if each and each.shared)
+    return frozenset(shared.decode().split("\n")) - {""}
+
+
+def _creation_order(entry: StateEntry) -> tuple[float, int, str]:
+    """Return the sort key that puts an original before its forks.
+
+    If both were begun with the same records, the original is the one that has no other calls.
+    """
+    begun = entry.summary.first if entry.begun_at is None else entry.begun_at
+    return begun or 0.0, len(entry.summary.ids), entry.path
 
 
 def _possibly_shared(id_lists: Iterable[list[bytes]]) -> set[bytes]:
@@ -301,6 +347,7 @@ def read_transcript(job: ReadJob) -> ReadResult:
     tally.continue_from(saved.tally)
     encoded = encode_session(SavedSession(cursor, session, tally))
     size_and_time = (transcript.size, transcript.modified)
+    begun = before.begun_at if before else begun_at(transcript.path)
     entry = StateEntry(
         transcript.agent,
         transcript.path,
@@ -308,6 +355,7 @@ def read_transcript(job: ReadJob) -> ReadResult:
         size_and_time,
         summarise(session),
         encoded,
+        begun,
         find_drift(transcript, session, tally),
         describe_damage(transcript, session, tally),
     )

@@ -39,7 +39,8 @@ class FileMark(msgspec.Struct, frozen=True, array_like=True):
 class StateEntry(msgspec.Struct, frozen=True, array_like=True):
     """One transcript; `read` is its size and modification time when it was last read.
 
-    `saved` is decoded only if the file grew or its calls are needed.
+    `saved` is decoded only if the file grew or its calls are needed. `begun_at` is when the
+    file was begun, by its records.
     """
 
     agent: str
@@ -48,6 +49,7 @@ class StateEntry(msgspec.Struct, frozen=True, array_like=True):
     read: tuple[int, float]
     summary: FileSummary
     saved: bytes
+    begun_at: float | None
     drift: DriftedFile | None = None
     damage: str | None = None
 
@@ -56,11 +58,15 @@ class StateEntry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class State(msgspec.Struct, array_like=True):
-    """All entries by path, for one version of Brimline and one time zone."""
+    """All entries by path, for one version of Brimline and one time zone.
+
+    `unassigned` are the agents whose entries changed since their calls were assigned to files.
+    """
 
     version: str
     zone: str
     entries: dict[str, StateEntry]
+    unassigned: set[str]
 
 
 _state = msgspec.msgpack.Decoder(State)
@@ -68,7 +74,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def empty() -> State:
-    return State(VERSION, _time_zone(), {})
+    return State(VERSION, _time_zone(), {}, set())
 
 
 def _time_zone() -> str:

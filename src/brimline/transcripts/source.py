@@ -77,6 +77,8 @@ class Cursor(msgspec.Struct, frozen=True):
 
 START = Cursor()
 HEAD_BYTES = 4096  # how much of a file is searched for its session's id
+START_BYTES = 64 << 10  # and for when it was begun, which may stand behind a long prompt
+MESSAGE_KEY = b'"role":'  # in every message of Claude Code and Pi
 
 
 MAX_PLACES = 5
@@ -266,6 +268,27 @@ def read_session_id(path: str) -> str | None:
 
 
 MAX_TIME_S = 253_402_214_400  # the last day of the year 9999: every time zone can show it
+
+
+_TIMESTAMP = re.compile(rb'"timestamp"\s*:\s*"([^"\\]+)"')
+
+
+def begun_at(path: str) -> float | None:
+    """Return when a file was begun, by its records; None if its beginning has no time.
+
+    That is the latest time before its first message, else the first one. A fork copies the records
+    of its original with their times, but what is before the messages has the fork's own time too:
+    the header of Pi, queue operations and snapshots of Claude Code 2.1.325.
+    """
+    try:
+        with os.fdopen(open_regular_file(path), "rb", buffering=0) as file:
+            head = file.read(START_BYTES)
+    except OSError:
+        return None
+    message = head.find(MESSAGE_KEY)
+    before = _TIMESTAMP.findall(head if message < 0 else head[:message])
+    times = [max(before)] if before else _TIMESTAMP.findall(head)[:1]
+    return parse_time(times[0].decode("utf-8", "replace")) if times else None
 
 
 def parse_time(value: str | float | None) -> float | None:

@@ -42,6 +42,7 @@ class SessionParser:
         )
         self._session, self.thread = session, thread
         self._version: str | None = None
+        self._created = 0.0
         self._requests: dict[str, Part] = {}  # compactions by the message that asked for them
 
     def carry(self) -> bytes:
@@ -49,7 +50,7 @@ class SessionParser:
 
     def session(self, info: SessionInfo) -> Sequence[AnyEvent]:
         """Return the session's event if it is new or its title changed; not a subagent's title."""
-        self._version = info.version
+        self._version, self._created = info.version, info.time.created or 0.0
         known, title = self._carry, info.title if self.thread == MAIN else None
         if title is not None and title.startswith(UNTITLED):
             title = None
@@ -77,7 +78,8 @@ class SessionParser:
         if message.role != "assistant":
             return None
         thread = compaction_thread(self.thread) if message.compacts else self.thread
-        calls = _calls(id, message, parts, thread, self._version)
+        is_copy = (message.time.created or self._created) < self._created  # a fork copies all times
+        calls = _calls(id, message, parts, thread, self._version, is_copy)
         if message.tokens is None and message.finish is not None:
             return (Unmetered(at=parse_time(message.time.completed)),)
         return (*calls, *self._compacted(id, message, thread))
@@ -105,7 +107,12 @@ class SessionParser:
 
 
 def _calls(
-    id: str, message: OpencodeMessage, parts: Iterable[Part], thread: str, version: str | None
+    id: str,
+    message: OpencodeMessage,
+    parts: Iterable[Part],
+    thread: str,
+    version: str | None,
+    is_copy: bool,
 ) -> list[Call]:
     """The calls of a message: one, or one for each finished step if they are known."""
     steps = [part for part in parts if part.type == "step-finish"]
@@ -122,6 +129,7 @@ def _calls(
             thread=thread,
             provider=provider,
             cost=cost or None,  # 0: opencode has no price
+            is_copy=is_copy,
         )
         for own, (tokens, cost) in zip(ids, billed, strict=True)
         if (usage := usage_of(tokens, version)) is not None
