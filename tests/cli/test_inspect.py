@@ -17,6 +17,59 @@ FORMULAS = ["latest", "max_cache_read_plus_sums", "sum_cache_creation", "last_in
             "effective"]  # fmt: skip
 
 
+PI = {"type": "session", "version": 3, "id": "p1", "timestamp": "2026-11-14T12:00:00Z", "cwd": "/p"}
+
+
+def test_cost_is_that_of_the_report(inspected: User) -> None:
+    (line,) = inspected.run("report", "--by", "session", "--json").json["lines"]
+    output = inspected.run("inspect", "s1", "--json").json
+    assert (output["cost"], output["client_cost"], output["unpriced"]) == (
+        pytest.approx(line["cost"]),
+        None,
+        0,
+    )
+    assert f"\ncost ${line['cost']:,.2f}\n" in inspected.run("inspect", "s1").out
+
+
+def test_cost_by_the_client_is_marked(user: User, tmp_path: Path) -> None:
+    usage = {"input": 9, "output": 9, "cacheRead": 0, "cacheWrite": 0}
+    costs: list[Json] = [{"cost": {"total": 0.25}}, {}]
+    replies = [
+        {"type": "message", "id": f"e{number}", "message": {
+            "role": "assistant", "model": "gpt-5.3-codex-spark", "timestamp": number,
+            "usage": usage | cost,
+        }}
+        for number, cost in enumerate(costs)
+    ]  # fmt: skip
+    path = tmp_path / "pi.jsonl"
+    path.write_text(
+        "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in (PI, *replies))
+    )
+    output = user.run("inspect", str(path), "--json").json
+    assert (output["cost"], output["client_cost"], output["unpriced"]) == (0.25, 0.25, 1)
+    expected = (
+        "cost $0.25, $0.25 of it by the client: no price is known, "
+        "without 1 call on models without a known price"
+    )
+    assert expected in user.run("inspect", str(path)).out.splitlines()
+
+
+def test_cost_of_a_fork_is_without_the_calls_that_it_copied(user: User) -> None:
+    """Whether the report was made before or not; a copy of the file elsewhere has no original."""
+    queued = user.record("queue-operation", 50)
+    original = user.session("b1", user.call("m1", 9_000, 100))
+    fork = user.session("a1", queued, user.call("m1", 9_000, 100), user.call("m2", 9_500, 40))
+    costs = {name: user.run("inspect", name, "--json").json["cost"] for name in ("a1", "b1")}
+    lines = user.run("report", "--by", "session", "--json").json["lines"]
+    assert costs == pytest.approx({line["key"]: line["cost"] for line in lines})
+    again = {name: user.run("inspect", name, "--json").json["cost"] for name in ("a1", "b1")}
+    assert again == costs
+    assert user.run("inspect", str(fork), "--json").json["cost"] == costs["a1"]
+    original.unlink()
+    alone = user.run("inspect", "a1", "--json").json["cost"]
+    assert alone == pytest.approx(costs["a1"] + costs["b1"])
+
+
 @pytest.fixture
 def inspected(user: User) -> User:
     """A user with a session that compacted, and its subagent."""
@@ -86,6 +139,7 @@ def test_percentage_after_a_compaction_is_null(user: User) -> None:
 
 PEOPLE = """\
 Claude Code  2.1.325  ~/project  session s1
+cost $0.13
 8 records read, 1 of an unknown kind
 
 main  claude-sonnet-4-5  Context: 20.0% (40K/200K)  24.6% of the limit  3 calls  cycle 1

@@ -22,6 +22,9 @@ from brimline.formulas import Formulas, audit, percent_error
 from brimline.monitor.rules import Rules
 from brimline.policy.levels import Fullness
 from brimline.survey.files import LoadedSession, load_session
+from brimline.survey.index import find_copied_calls
+from brimline.survey.report import CostTotal, total_cost
+from brimline.survey.summary import summarise
 from brimline.survey.target import is_file_target, load_target
 from brimline.terminal.report_text import describe_cache, describe_quotas
 from brimline.terminal.text import (
@@ -99,6 +102,9 @@ class Inspected(msgspec.Struct, frozen=True):
 
     `quotas` are of the account that the session uses, as its client last reported them to the
     daemon. `prompt_cache` is that of the main thread.
+    `cost` is an estimate in dollars, without the calls that a fork copied; None if no price is
+    known. `unpriced` counts the calls that are not in it, `client_cost` is the part of it that the
+    client computed, because no price is known.
     """
 
     agent: str | None
@@ -108,6 +114,9 @@ class Inspected(msgspec.Struct, frozen=True):
     version: str | None
     records: int
     skipped: Skipped
+    cost: float | None
+    unpriced: int
+    client_cost: float | None
     threads: list[ThreadShown]
     quotas: Quotas | None
     prompt_cache: PromptCache | None
@@ -161,6 +170,7 @@ def shown(
 ) -> Inspected:
     session, tally = loaded.session, loaded.tally
     rules = Rules.of_settings(context.settings)
+    cost = _cost(context, loaded)
     return Inspected(
         agent=session.agent,
         session_id=session.id,
@@ -169,10 +179,18 @@ def shown(
         version=session.version,
         records=tally.records,
         skipped=Skipped(tally.unknown, tally.malformed),
+        cost=cost.cost,
+        unpriced=cost.unpriced,
+        client_cost=cost.client_cost,
         threads=[_thread(context, rules, session, t, series) for t in ordered_threads(session)],
         quotas=report.quotas,
         prompt_cache=report.prompt_cache,
     )
+
+
+def _cost(context: Context, loaded: LoadedSession) -> CostTotal:
+    copied = find_copied_calls(loaded, context.places, context.cache)
+    return total_cost(summarise(loaded.session, copied).rows)
 
 
 def ordered_threads(session: Session) -> list[Thread]:
@@ -246,6 +264,7 @@ def _text(
     lines = [colourize(strip_control("  ".join(f for f in facts if f)), "bold", context.colour)]
     if session.title:
         lines.append(strip_control(session.title))
+    lines += _cost_text(_cost(context, folded))
     if options.audit or folded.tally.unknown or folded.tally.malformed or not session.threads:
         lines += _counts(folded)
     lines += _report_lines(context, report)
@@ -260,6 +279,17 @@ def _report_lines(context: Context, report: SessionReport) -> list[str]:
     if cache and (text := describe_cache(cache, context.now)):
         lines.append(f"cache  {text}")
     return lines
+
+
+def _cost_text(total: CostTotal) -> list[str]:
+    if total.cost is None:
+        return []
+    text = f"cost ${total.cost:,.2f}"
+    if total.client_cost is not None:
+        text += f", ${total.client_cost:,.2f} of it by the client: no price is known"
+    if total.unpriced:
+        text += f", without {count_of(total.unpriced, 'call')} on models without a known price"
+    return [text]
 
 
 def _counts(folded: LoadedSession) -> list[str]:
