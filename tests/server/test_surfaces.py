@@ -66,8 +66,10 @@ def add_fixtures(home: Path) -> None:
 
 
 def _with_own_ids(text: str, number: int) -> str:
+    """Return text with ids of sessions, calls and entries that no other recording has."""
     own = text.replace("-0000-4000-8000-", f"-{number:04}-4000-8000-")
-    return own.replace("ses_0000", f"ses_{number:04}")
+    own = re.sub(r'"0000([0-9a-f]{4})"', rf'"{number:04}\1"', own)  # Pi's entries
+    return re.sub("(ses_|msg_|fake)0000", rf"\g<1>{number:04}", own)
 
 
 def add_odd_sessions(home: Path) -> None:

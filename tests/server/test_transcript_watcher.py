@@ -217,6 +217,34 @@ def test_old_main_transcript_is_read_if_a_subagent_is_active(tmp_path: Path) -> 
     run_test(go())
 
 
+def test_calls_of_a_fork_belong_to_its_original_though_that_was_written_later(
+    tmp_path: Path,
+) -> None:
+    """The daemon is new, and its first look finds both files."""
+
+    async def go() -> None:
+        home = tmp_path / "home"
+        shutil.copytree(FIXTURES / "claude" / "fork" / "home", home)
+        original, fork = sorted(home.rglob("*.jsonl"))
+        later = fork.stat().st_mtime + 60
+        os.utime(original, (later, later))
+        store = MemoryStore()
+        task = await start_watcher(home, store)
+        counts: dict[str, tuple[int, int]] = {}
+
+        async def both() -> bool:
+            for path in (original, fork):
+                rows = await store.calls(path.stem)
+                counts[path.stem] = len(rows), sum(row.counted for row in rows)
+            return all(count for count, _ in counts.values())
+
+        assert await becomes_true(both)
+        assert counts == {original.stem: (3, 3), fork.stem: (5, 2)}
+        await stop_watcher(task)
+
+    run_test(go())
+
+
 def test_transcript_without_a_call_is_no_session(tmp_path: Path) -> None:
     """`status` does not list it either."""
 

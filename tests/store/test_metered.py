@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from brimline.inbox import Message
@@ -17,7 +18,7 @@ from brimline.store.base import (
 )
 from brimline.store.memory import MemoryStore
 from brimline.store.metered import BUCKETS_S, MAX_SERIES, MeteredStore, WriteCounts
-from brimline.store.rows import CallRow, CompactionRow, SessionRow, SignalRow
+from brimline.store.rows import SPENDINGS, CallRow, CompactionRow, SessionRow, SignalRow
 
 SESSION = PutSession(SessionRow("s1", "claude", 1.0))
 
@@ -53,6 +54,18 @@ def test_calls_and_cache_misses_are_counted_once() -> None:
     assert counts.calls == {"claude": 4}
     assert sum(counts.misses.values()) == 1
     assert counts.missed_tokens["claude"] == pytest.approx(21_000, rel=0.01)
+
+
+def test_copies_of_a_fork_and_spendings_count_as_no_calls() -> None:
+    copies = [call(0, 0, 20_000), call(1, 0, 22_000)]  # the second is a miss of the original
+    spent = CallRow("s1", f"main{SPENDINGS}", "p", 0, 0, 10, 0, 90_000, 5, counted=False)
+    own = msgspec.structs.replace(call(2, 0, 24_000).row, miss_cost=0.25)
+    writes = [PutCall(msgspec.structs.replace(each.row, counted=False)) for each in copies]
+    counts = counts_of([SESSION, *writes, PutCall(spent), PutCall(own)])
+    assert counts.calls == {"claude": 1}
+    assert sum(counts.misses.values()) == 1
+    assert counts.missed_tokens["claude"] == pytest.approx(22_000, rel=0.01)
+    assert counts.missed_cost == {"claude": 0.25}
 
 
 def test_agent_of_a_session_that_is_stored_already_is_known() -> None:

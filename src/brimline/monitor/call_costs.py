@@ -1,11 +1,12 @@
 """What the calls of a thread cost, and what a cache miss added to each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
+from math import fsum
 
 from brimline.cache_misses import MissFinder, prompt_changes
-from brimline.events import Call, is_compaction_thread
-from brimline.prices import compute_cost, day_of, tier_of
+from brimline.events import Call, Spent, is_compaction_thread
+from brimline.prices import cost_of
 from brimline.tracker import Thread
 
 
@@ -22,9 +23,9 @@ class CallCosts:
 
     def costs_from(self, thread: Thread, first: int) -> Iterator[tuple[float | None, float | None]]:
         """Yield cost and miss cost, in USD, of each call in memory from a place on."""
-        calls = thread.calls_from(first)
+        costs = _sum_costs(thread, thread.calls_from(first))
         if is_compaction_thread(thread.name):  # these calls do not continue each other
-            yield from ((_cost_of(call), None) for call in calls)
+            yield from ((cost, None) for cost in costs)
             return
         changes = prompt_changes(thread)
         if not thread.dropped.count <= self._seen <= first:
@@ -36,11 +37,15 @@ class CallCosts:
             miss = finder.add(call, change, thread.calls.get(rewound_to or ""))
             self._seen = place if is_last else place + 1
             if place >= first:
-                yield _cost_of(call), miss.cost if miss else None
+                yield next(costs), miss.cost if miss else None
 
 
-def _cost_of(call: Call) -> float | None:
-    """Return the cost by list prices, else by the client; None if neither is known."""
-    tier = tier_of(call.model, call.usage)
-    dollars = compute_cost(call.model, day_of(call.at), tier, call.usage, call.service_tier)
-    return call.cost if dollars is None else dollars
+def _sum_costs(thread: Thread, calls: Iterable[Call]) -> Iterator[float | None]:
+    """Yield the cost of each call with its other passes, in USD; None if no price is known."""
+    passes: dict[str | None, list[Spent]] = {}
+    for spent in thread.billed_spendings:
+        passes.setdefault(spent.id, []).append(spent)
+    for call in calls:
+        costs = [cost_of(each) for each in (call, *passes.get(call.id, ()))]
+        known = [cost.dollars for cost in costs if cost is not None]
+        yield fsum(known) if known else None

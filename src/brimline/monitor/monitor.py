@@ -403,6 +403,7 @@ class Monitor:
         readings = state.readings(self._rules.overrides, settings)
         if state.replaces_telemetry:
             session.forget_stored()
+        await session.stored.find_copies(self._store, state)
         new_signals = self._signals.find(session, known, observation.at)
         writes = self._new_writes(observation, session, new_signals)
         if not writes and observation.kind != "pushed":

@@ -5,13 +5,14 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from brimline.events import MAIN, Call
+from brimline.events import MAIN, Call, Spent
 from brimline.monitor.call_costs import CallCosts
 from brimline.monitor.session_state import SessionState, calls_left_of
 from brimline.observations import Observation
-from brimline.store.base import PutCall, PutCompaction, PutSession, PutThread, Write
-from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
-from brimline.tracker import Reading, Thread
+from brimline.prices import cost_of
+from brimline.store.base import PutCall, PutCompaction, PutSession, PutThread, Store, Write
+from brimline.store.rows import SPENDINGS, TOTAL_OF, CallRow, CompactionRow, SessionRow, ThreadRow
+from brimline.tracker import Reading, SpendingKey, Thread, spending_key
 
 SEEN_EVERY_S = 10.0  # `seen_at` alone is written again after this
 HOSTNAME = socket.gethostname()
@@ -31,6 +32,23 @@ class StoredRows:
         self._calls: dict[str, tuple[int, Call]] = {}
         self._costs: dict[str, CallCosts] = {}
         self._compactions: dict[tuple[str, int], CompactionRow] = {}
+        self._spendings: dict[tuple[str, SpendingKey], Spent] = {}
+        self._copied: set[str] = set()
+
+    async def find_copies(self, store: Store, state: SessionState) -> None:
+        """Find the calls of threads that are new here which another session made.
+
+        A fork begins with the calls of its original: if its first one is no copy, none is. Calls
+        that a program reported are its own: their ids may be unique in its session only.
+        """
+        if not state.files.has_files:
+            return
+        for name, thread in state.folded.threads.items():
+            if name in self._calls or not thread.calls:
+                continue
+            ids = [*thread.calls, *(each.id for each in thread.spendings if each.id is not None)]
+            if await store.copied_calls(state.id, ids[:1]):
+                self._copied |= await store.copied_calls(state.id, ids)
 
     def pending_writes(
         self, observation: Observation, state: SessionState, readings: Mapping[str, Reading]
@@ -43,6 +61,7 @@ class StoredRows:
             if self._readings.get(name) != reading
         ]
         writes += [PutCall(call) for call in self._new_calls(state)]
+        writes += [PutCall(spending) for spending in self._new_spendings(state)]
         writes += [
             PutCompaction(each)
             for each in _compaction_rows(state)
@@ -56,10 +75,15 @@ class StoredRows:
         self.mark_restored(state)
 
     def mark_restored(self, state: SessionState) -> None:
-        """Note that the store has the calls and compactions of a state."""
+        """Note that the store has the calls, spendings and compactions of a state."""
         for name, thread in state.folded.threads.items():
             if (last := thread.calls.last) is not None:
                 self._calls[name] = thread.call_count, last
+        self._spendings = {
+            (name, spending_key(each)): each
+            for name, thread in state.folded.threads.items()
+            for each in thread.spendings
+        }
         self._compactions = {(row.thread, row.cycle): row for row in _compaction_rows(state)}
 
     def was_seen_lately(self, at: float) -> bool:
@@ -74,6 +98,8 @@ class StoredRows:
         self._readings.pop(thread, None)
         self._calls.pop(thread, None)
         self._costs.pop(thread, None)
+        for key in [key for key in self._spendings if key[0] == thread]:
+            del self._spendings[key]
 
     def _differs(self, row: SessionRow) -> bool:
         known = self._session
@@ -88,8 +114,23 @@ class StoredRows:
             if last is not None and thread.calls.get(last.id) != last:
                 first = first - 1 if last.id in thread.calls else 0
             if first < thread.call_count:
+                self._copied |= {each.id for each in thread.calls_from(first) if each.is_copy}
                 costs = self._costs.setdefault(name, CallCosts())
-                yield from _call_rows(state.id, thread, first, costs)
+                rows = _call_rows(state.id, thread, first, costs)
+                yield from map(self._without_cost_of_copies, rows)
+
+    def _new_spendings(self, state: SessionState) -> Iterator[CallRow]:
+        """Yield what was spent beside calls and is not stored yet; the rest is a part of calls."""
+        for thread in state.folded.threads.values():
+            for each, billed in zip(thread.spendings, thread.billed_spendings, strict=True):
+                known = self._spendings.get((thread.name, spending_key(each)))
+                if each != known and each.id not in thread.calls:
+                    yield self._without_cost_of_copies(_spending_row(state.id, each, billed))
+
+    def _without_cost_of_copies(self, row: CallRow) -> CallRow:
+        if row.call not in self._copied:
+            return row
+        return msgspec.structs.replace(row, cost=None, miss_cost=None, counted=False)
 
 
 def _session_row(observation: Observation, state: SessionState, host: str | None) -> SessionRow:
@@ -164,6 +205,30 @@ def _call_rows(session: str, thread: Thread, first: int, costs: CallCosts) -> It
             cost=cost,
             miss_cost=miss_cost,
         )
+
+
+def _spending_row(session: str, spent: Spent, billed: Spent) -> CallRow:
+    """Return the row of a spending; `billed` has the model and the time of its thread.
+
+    Those without an id are added up by model: their row is written again with each.
+    """
+    cost = cost_of(billed)
+    return CallRow(
+        session=session,
+        thread=f"{spent.thread}{SPENDINGS}",
+        call=f"{TOTAL_OF}{spent.model or ''}" if spent.id is None else spent.id,
+        seq=0,
+        cycle=0,
+        input=spent.usage.input,
+        cache_read=spent.usage.cache_read,
+        cache_write=spent.usage.cache_write,
+        output=spent.usage.output,
+        model=spent.model,
+        at=billed.at,
+        cache_write_1h=spent.usage.cache_write_1h,
+        cost=cost.dollars if cost else None,
+        counted=False,
+    )
 
 
 def _compaction_rows(state: SessionState) -> Iterator[CompactionRow]:

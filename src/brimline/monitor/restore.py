@@ -12,6 +12,7 @@ from brimline.events import (
     Cleared,
     Compacted,
     SessionSeen,
+    Spent,
     Trigger,
     WindowReported,
 )
@@ -20,7 +21,14 @@ from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_history import SignalHistory
 from brimline.policy.levels import figure_of
 from brimline.store.base import Store
-from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
+from brimline.store.rows import (
+    SPENDINGS,
+    TOTAL_OF,
+    CallRow,
+    CompactionRow,
+    SessionRow,
+    ThreadRow,
+)
 from brimline.windows import REPORTED
 
 TRIGGERS: dict[str | None, Trigger] = {"auto": "auto", "manual": "manual"}
@@ -74,7 +82,9 @@ async def _calls_before_clears(store: Store, session: str, main: ThreadRow) -> l
 def _replay_rows(
     calls: Sequence[CallRow], compactions: Sequence[CompactionRow], threads: Sequence[ThreadRow]
 ) -> Iterator[AnyEvent]:
-    """Yield calls, the ends of cycles (also after the last call) and windows as events."""
+    """Yield calls, spendings, the ends of cycles (also after the last call) and windows."""
+    yield from (_spent(row) for row in calls if row.is_spending)
+    calls = [row for row in calls if not row.is_spending]
     by_cycle = {(each.thread, each.cycle): each for each in compactions}
     last_calls = {row.thread: row.call for row in calls}
     models = {row.thread: row.model for row in threads}
@@ -97,6 +107,17 @@ def _replay_rows(
             )
         elif row.window is not None and row.window_why == REPORTED:
             yield WindowReported(tokens=row.window, thread=row.thread)
+
+
+def _spent(row: CallRow) -> Spent:
+    return Spent(
+        at=row.at,
+        id=None if row.call.startswith(TOTAL_OF) else row.call,
+        usage=row.usage,
+        model=row.model,
+        thread=row.thread.removesuffix(SPENDINGS),
+        cost=row.cost,
+    )
 
 
 def _cycle_end(thread: str, row: CompactionRow | None) -> Iterator[AnyEvent]:

@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,15 +18,16 @@ from brimline.monitor.monitor import Monitor
 from brimline.observations import Observation
 from brimline.server.retry import RateLimitedLog, is_transient
 from brimline.survey.files import find_transcripts, group_by_session
-from brimline.transcripts.source import Places, Transcript
+from brimline.transcripts.source import Places, Transcript, begun_at
 
 WATCH_STEP_MS, DEBOUNCE_MS = 100, 400
 FOLDER_CHECK_S = 5.0  # look for new folders: an agent's first session
 POLL_INTERVAL_S = 2.0  # of all folders, if they cannot be watched
 WATCH_RETRY_S = 60.0
 OBSERVE_RETRY_S = 5.0  # after a failure, unless the transcript changes first
+HEAD_WAIT_S = 1.0  # for the beginning of a file, on a file system that may hang
 
-TranscriptKey: TypeAlias = tuple[str, str, str]  # path, session, thread
+TranscriptKey: TypeAlias = tuple[str, str | None, str]  # path, session, thread
 FileVersion: TypeAlias = tuple[int, float]  # size, time of the last write
 
 
@@ -141,8 +143,20 @@ class TranscriptWatcher:
         # `since` without a call of the main thread.
         active = [f for f in group_by_session(transcripts) if f.modified >= self._since]
         transcripts = [transcript for files in active for transcript in files.transcripts]
-        for transcript in sorted(transcripts, key=lambda each: each.modified):
+        new = [each for each in transcripts if self._known.get(_key(each)) != _version(each)]
+        # The first session that has a call owns it: originals come before their forks.
+        begun = [(await self._begun_at(each), each) for each in new]
+        for _, transcript in sorted(begun, key=lambda each: (each[0], each[1].size)):
             await self._observe(transcript)
+
+    async def _begun_at(self, transcript: Transcript) -> float:
+        """Return when a file was begun, else when it was modified."""
+        begun = None
+        if transcript.size:
+            read = partial(begun_at, transcript.path)
+            with suppress(TimeoutError):
+                begun = await self._threads.run(read, HEAD_WAIT_S)
+        return transcript.modified if begun is None else begun
 
     async def _find_transcripts(self, agent: str) -> list[Transcript]:
         """Return an agent's transcripts; none if they cannot be listed now."""
@@ -166,10 +180,7 @@ class TranscriptWatcher:
         session = transcript.session
         if session is None:
             return
-        key, version = (
-            (transcript.path, session, transcript.thread),
-            (transcript.size, transcript.modified),
-        )
+        key, version = _key(transcript), _version(transcript)
         failed, retry_at = self._failed.get(key, (None, 0.0))
         is_postponed = failed == version and time.monotonic() < retry_at
         if self._known.get(key) == version or is_postponed:
@@ -188,6 +199,14 @@ class TranscriptWatcher:
         else:  # observed again when it changes
             self._failed.pop(key, None)
             self._known[key] = version
+
+
+def _key(transcript: Transcript) -> TranscriptKey:
+    return transcript.path, transcript.session, transcript.thread
+
+
+def _version(transcript: Transcript) -> FileVersion:
+    return transcript.size, transcript.modified
 
 
 def _observation(transcript: Transcript, session: str) -> Observation:

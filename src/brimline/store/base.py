@@ -208,6 +208,10 @@ class Store(Protocol):
         """The calls of a session, by thread, in their order."""
         ...
 
+    async def copied_calls(self, session: str, calls: Sequence[str]) -> set[str]:
+        """Which of a session's calls and spendings are in the sums of another session."""
+        ...
+
     async def compactions(self, session: str | None = None) -> list[CompactionRow]:
         """Compactions by session and thread, in their order."""
         ...

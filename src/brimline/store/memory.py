@@ -82,6 +82,11 @@ class MemoryStore:
         rows = [row for row in rows if thread in (None, row.thread)]
         return sorted(rows, key=lambda row: (row.thread, row.cycle, row.seq, row.call))
 
+    async def copied_calls(self, session: str, calls: Sequence[str]) -> set[str]:
+        others = (row for row in self._calls.values() if row.session != session)
+        summed = {row.call for row in others if row.counted or row.cost is not None}
+        return summed.intersection(calls)
+
     async def compactions(self, session: str | None = None) -> list[CompactionRow]:
         rows = [row for row in self._compactions.values() if session in (None, row.session)]
         return sorted(rows, key=lambda row: (row.session, row.thread, row.cycle))

@@ -102,7 +102,8 @@ class WriteCounts:
 
     def add_calls(self, rows: Iterable[CallRow]) -> None:
         """Count calls, and their cache misses; a later copy of a call is not counted."""
-        for thread, calls in groupby(rows, attrgetter("session", "thread")):
+        own = (row for row in rows if not row.is_spending)
+        for thread, calls in groupby(own, attrgetter("session", "thread")):
             finder, last = self._calls.get(thread) or (MissFinder(), (-1, -1))
             agent = bounded(self.calls, self._agents.get(thread[0], UNKNOWN), OTHER)
             for row in calls:
@@ -114,13 +115,15 @@ class WriteCounts:
             self._calls[thread] = finder, last
 
     def _add_call(self, row: CallRow, agent: str, finder: MissFinder, is_new_cycle: bool) -> None:
-        self.calls[agent] += 1
         call = Call(id=row.call, usage=row.usage, model=row.model, at=row.at)
         miss = finder.add(call, "compaction" if is_new_cycle else None)
+        if not row.counted:  # another session made it, and has its miss
+            return
+        self.calls[agent] += 1
         if miss is not None:
             self.misses[agent, miss.cause] += 1  # causes are few
             self.missed_tokens[agent] += miss.tokens
-            self.missed_cost[agent] = self.missed_cost.get(agent, 0.0) + (miss.cost or 0.0)
+            self.missed_cost[agent] = self.missed_cost.get(agent, 0.0) + (row.miss_cost or 0.0)
 
 
 def bounded(counts: Mapping[KeyT, float], key: KeyT, other: KeyT) -> KeyT:
@@ -166,6 +169,9 @@ class MeteredStore:
 
     async def calls(self, session: str, thread: str | None = None) -> list[CallRow]:
         return await self._timed(self._store.calls(session, thread))
+
+    async def copied_calls(self, session: str, calls: Sequence[str]) -> set[str]:
+        return await self._timed(self._store.copied_calls(session, calls))
 
     async def compactions(self, session: str | None = None) -> list[CompactionRow]:
         return await self._timed(self._store.compactions(session))

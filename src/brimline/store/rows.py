@@ -91,12 +91,18 @@ class ThreadRow(msgspec.Struct, frozen=True):
     calls_left: int | None = None
 
 
+SPENDINGS = "/spendings"  # behind the name of a thread: what it spent beside its calls
+TOTAL_OF = "total of "  # before a model: the spendings without an id, added up
+
+
 class CallRow(msgspec.Struct, frozen=True):
     """One call, by (session, thread, call). The last copy counts, by its (cycle, seq).
 
-    `cost` is in USD, None if no price is known; `miss_cost` is what a cache miss added to it, None
-    if the call is none. `branch` is the project's git branch. `counted`: sums have it as a call; a
-    copy of another session's call is in no sum, and has no cost.
+    `cost` is in USD, with the call's other passes, None if no price is known; `miss_cost` is what a
+    cache miss added to it, None if the call is none. `branch` is the project's git branch.
+    `counted`: sums have it as a call; a copy of another session's call is in no sum, and has no
+    cost. What a thread spent beside its calls is in rows of another thread: those have a cost, and
+    are not counted.
     """
 
     session: str
@@ -115,6 +121,11 @@ class CallRow(msgspec.Struct, frozen=True):
     miss_cost: Cost | None = None
     branch: str | None = None
     counted: bool = True
+
+    @property
+    def is_spending(self) -> bool:
+        """Whether it is no call, but what a thread spent beside its calls."""
+        return not self.counted and self.thread.endswith(SPENDINGS)
 
     @property
     def usage(self) -> Usage:

@@ -136,6 +136,7 @@ CREATE INDEX messages_that_wait ON messages (session)
     WHERE state IN ('queued', 'handed')
     ;
 CREATE INDEX handoffs_of_session ON handoffs (session);
+CREATE INDEX calls_by_id ON calls (call);
 DELETE FROM "sqlite_sequence";
 INSERT INTO "sqlite_sequence" VALUES('messages',1);
 INSERT INTO "sqlite_sequence" VALUES('signals',1);

@@ -18,7 +18,6 @@ from brimline.inbox import Message, with_expiry
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.policy.levels import Fullness
-from brimline.prices import compute_cost, day_of, tier_of
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.usage import percent_raw
@@ -116,7 +115,10 @@ class ThreadMiss(CacheMiss, frozen=True, kw_only=True):
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """What happened in a session; `cost` is an estimate in dollars, None if no price is known."""
+    """What happened in a session; `cost` is an estimate in dollars, None if no price is known.
+
+    Copies of another session's calls are in `calls`, and not in `cost`.
+    """
 
     calls: list[CallRow]
     compactions: list[CompactionRow]
@@ -232,7 +234,8 @@ class Views:
 
     async def timeline(self, session: str) -> Timeline:
         now = self._monitor.now()
-        calls = await self._store.calls(session)
+        rows = await self._store.calls(session)
+        calls = [row for row in rows if not row.is_spending]
         compactions = await self._store.compactions(session)
         row = await self._store.session(session)
         reported = decode_report(row.client_report).misses if row else ()
@@ -244,7 +247,7 @@ class Views:
             handoffs=msgspec.convert(
                 await self._store.handoffs(session), list[HandoffHead], from_attributes=True
             ),
-            cost=_cost_of(calls),
+            cost=_sum_costs(rows),
             misses=_misses_of(calls, compactions, reported),
         )
 
@@ -273,13 +276,9 @@ def resume_command(agent: str, session: str, project: str | None) -> str | None:
     return f"cd {shlex.quote(project)} && {resume}" if project and is_folder else resume
 
 
-def _cost_of(calls: Iterable[CallRow]) -> float | None:
-    """Return the cost of the calls whose price is known, in USD."""
-    costs = [
-        compute_cost(call.model, day_of(call.at), tier_of(call.model, usage), usage)
-        for call, usage in ((call, call.usage) for call in calls)
-    ]
-    known = [dollars for dollars in costs if dollars is not None]
+def _sum_costs(rows: Iterable[CallRow]) -> float | None:
+    """Return the cost of the calls and spendings whose price is known, in USD."""
+    known = [row.cost for row in rows if row.cost is not None]
     return fsum(known) if known else None
 
 
@@ -288,7 +287,7 @@ def _misses_of(
     compactions: Iterable[CompactionRow],
     reported: Sequence[ReportedMiss],
 ) -> list[ThreadMiss]:
-    """Return the cache misses of calls that are sorted by thread."""
+    """Return the cache misses of calls that are sorted by thread, but not those of copies."""
     compacted = {(row.thread, row.cycle) for row in compactions}
     misses: list[ThreadMiss] = []
     finder, before = MissFinder(), None
@@ -301,8 +300,9 @@ def _misses_of(
         if row.cycle != before.cycle:
             change = "compaction" if (row.thread, row.cycle - 1) in compacted else "clear"
         call = Call(id=row.call, usage=row.usage, at=row.at, model=row.model, thread=row.thread)
-        if miss := finder.add(call, change):
-            misses.append(ThreadMiss(**msgspec.structs.asdict(miss), thread=row.thread))
+        if (miss := finder.add(call, change)) and row.counted:
+            billed = msgspec.structs.replace(miss, cost=row.miss_cost)
+            misses.append(ThreadMiss(**msgspec.structs.asdict(billed), thread=row.thread))
         before = row
     # A client reports those of the main thread.
     main = with_reported_causes((each for each in misses if each.thread == MAIN), reported)

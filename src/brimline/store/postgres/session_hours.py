@@ -18,7 +18,7 @@ ORDER BY mark LIMIT $3"""
 # sessions, a query took twice as long.
 _SUM = """INSERT INTO session_hours (organisation, session, hour, calls, cost, miss_cost,
     agent, host, project, model, version, "user", team)
-SELECT $1, s.id, floor(c.at / 3600)::bigint, count(*), sum(c.cost),
+SELECT $1, s.id, floor(c.at / 3600)::bigint, count(*) FILTER (WHERE c.counted), sum(c.cost),
     CASE WHEN count(c.cost) > 0 THEN coalesce(sum(c.miss_cost), 0) END,
     s.agent, s.host, s.project, s.model, s.version, s."user", s.team
 FROM unnest($2::text[]) AS changed (session)

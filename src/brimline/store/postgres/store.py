@@ -81,6 +81,11 @@ class PostgresStore:
             return await self._select(query.CALLS, session)
         return await self._select(query.CALLS_OF_THREAD, session, thread)
 
+    async def copied_calls(self, session: str, calls: Sequence[str]) -> set[str]:
+        stored = {sql.storable(call): call for call in calls}
+        records = await self._fetch(query.COPIED_CALLS, sql.storable(session), list(stored))
+        return {stored[record["call"]] for record in records}
+
     async def compactions(self, session: str | None = None) -> list[CompactionRow]:
         return await self._select_of(query.COMPACTIONS, session)
 

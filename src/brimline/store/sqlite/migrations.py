@@ -291,6 +291,7 @@ _THIRTEENTH: Step = ("ALTER TABLE sessions ADD COLUMN receive TEXT",)
 _FOURTEENTH: Step = (
     "ALTER TABLE calls ADD COLUMN branch TEXT",
     "ALTER TABLE calls ADD COLUMN counted BOOLEAN NOT NULL DEFAULT TRUE",
+    "CREATE INDEX calls_by_id ON calls (call)",
 )
 
 _FIFTEENTH: Step = ("ALTER TABLE sessions ADD COLUMN client_report TEXT",)

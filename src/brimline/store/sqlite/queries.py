@@ -97,6 +97,12 @@ def calls_after(connection: sqlite3.Connection, session: str, mark: int) -> list
     return sql.CALLS.rows(connection.execute(_CALLS_AFTER, (session, mark)))
 
 
+def copied_calls(connection: sqlite3.Connection, session: str, calls: Sequence[str]) -> set[str]:
+    text = """SELECT 1 FROM calls
+        WHERE call = ? AND session <> ? AND (counted OR cost IS NOT NULL)"""
+    return {call for call in calls if connection.execute(text, (call, session)).fetchone()}
+
+
 def known_events(connection: sqlite3.Connection, keys: Sequence[str]) -> set[str]:
     text = "SELECT 1 FROM once WHERE key = ?"
     return {key for key in keys if connection.execute(text, (key,)).fetchone()}

@@ -103,6 +103,9 @@ class SqliteStore:
         """
         return await self._read(query.calls_after, session, mark)
 
+    async def copied_calls(self, session: str, calls: Sequence[str]) -> set[str]:
+        return await self._read(query.copied_calls, session, calls)
+
     async def compactions(self, session: str | None = None) -> list[CompactionRow]:
         return await self._read(query.COMPACTIONS, session)
 

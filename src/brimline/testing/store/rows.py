@@ -138,6 +138,19 @@ async def call_is_stored_with_all_fields(store: Store) -> None:
 
 
 @check
+async def copied_calls_are_in_the_sums_of_another_session(store: Store) -> None:
+    """A call of the session itself is no copy, nor is one that another session has copied."""
+    own, copied = call(TEXT, 0), call("copied", 1)
+    copied = msgspec.structs.replace(copied, counted=False)
+    spent = msgspec.structs.replace(copied, call="spent", cost=0.5)
+    await store.write([PutCall(row) for row in (own, copied, spent)])
+    calls = [TEXT, "copied", "spent", "unknown"]
+    assert await store.copied_calls("fork", calls) == {TEXT, "spent"}
+    assert await store.copied_calls("s", calls) == set()
+    assert await store.copied_calls("fork", []) == set()
+
+
+@check
 async def last_copy_of_a_call_counts(store: Store) -> None:
     """A later copy replaces a call; the same again and an earlier one have no effect."""
     copies = [call("c", 1, output=1), call("c", 2, output=80), call("c", 2, output=90)]
