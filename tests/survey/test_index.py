@@ -15,6 +15,7 @@ from brimline.errors import WorkerFailed
 from brimline.events import MAIN
 from brimline.server.api.history import read_history
 from brimline.survey import index
+from brimline.survey.files import find_session, load_session
 from brimline.survey.index import (
     MAX_WORKERS,
     ONE_PROCESS_MAX_BYTES,
@@ -27,13 +28,24 @@ from brimline.survey.index import (
     read_transcript,
     usable_cores,
 )
+from brimline.survey.session_cost import find_copied_calls
 from brimline.survey.state_file import FILE_NAME
 from brimline.survey.status import survey_sessions
 from brimline.tracker import Thread
 from brimline.transcripts.source import Transcript
 from brimline.windows import NO_OVERRIDES
 
-from .machine import NOON, Machine, call, compaction, overwrite_head, subagent_fields, user_record
+from .machine import (
+    NOON,
+    Machine,
+    call,
+    clock,
+    compaction,
+    overwrite_head,
+    packed,
+    subagent_fields,
+    user_record,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -271,6 +283,17 @@ def test_report_of_one_agent_leaves_the_forks_of_another_to_be_counted(machine: 
     transcript_index.dedupe_calls([], ["codex"])
     transcript_index.save()
     assert counted(machine) == [1, 1]
+
+
+def test_calls_in_two_files_of_one_session_are_no_copies(machine: Machine) -> None:
+    """A fork whose file was copied, too: its own call is its own, that of its original is not."""
+    queued = packed({"type": "queue-operation", "timestamp": clock(9)})
+    machine.session("b-old", call("m1", second=0))
+    forked = [queued, call("m1", second=0), call("m2", second=10)]
+    for folder in ("-one", "-two"):
+        machine.session("a-new", *forked, folder=folder)
+    loaded = load_session(find_session(machine.places, "a-new"))
+    assert find_copied_calls(loaded, machine.places, machine.cache) == {"m1"}
 
 
 def test_call_counts_in_the_fork_when_the_original_is_deleted(machine: Machine) -> None:

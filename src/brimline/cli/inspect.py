@@ -22,9 +22,8 @@ from brimline.formulas import Formulas, audit, percent_error
 from brimline.monitor.rules import Rules
 from brimline.policy.levels import Fullness
 from brimline.survey.files import LoadedSession, load_session
-from brimline.survey.index import find_copied_calls
-from brimline.survey.report import CostTotal, total_cost
-from brimline.survey.summary import summarise
+from brimline.survey.report import CostTotal
+from brimline.survey.session_cost import find_session_cost
 from brimline.survey.target import is_file_target, load_target
 from brimline.terminal.report_text import describe_cache, describe_quotas
 from brimline.terminal.text import (
@@ -170,7 +169,7 @@ def shown(
 ) -> Inspected:
     session, tally = loaded.session, loaded.tally
     rules = Rules.of_settings(context.settings)
-    cost = _cost(context, loaded)
+    cost = find_session_cost(loaded, context.places, context.cache)
     return Inspected(
         agent=session.agent,
         session_id=session.id,
@@ -186,11 +185,6 @@ def shown(
         quotas=report.quotas,
         prompt_cache=report.prompt_cache,
     )
-
-
-def _cost(context: Context, loaded: LoadedSession) -> CostTotal:
-    copied = find_copied_calls(loaded, context.places, context.cache)
-    return total_cost(summarise(loaded.session, copied).rows)
 
 
 def ordered_threads(session: Session) -> list[Thread]:
@@ -264,7 +258,7 @@ def _text(
     lines = [colourize(strip_control("  ".join(f for f in facts if f)), "bold", context.colour)]
     if session.title:
         lines.append(strip_control(session.title))
-    lines += _cost_text(_cost(context, folded))
+    lines += _cost_text(find_session_cost(folded, context.places, context.cache))
     if options.audit or folded.tally.unknown or folded.tally.malformed or not session.threads:
         lines += _counts(folded)
     lines += _report_lines(context, report)

@@ -42,14 +42,15 @@ class SessionFiles(msgspec.Struct, frozen=True):
 class LoadedSession(msgspec.Struct, frozen=True):
     """A session that was read from the beginning, with counts and problems of the reading.
 
-    `damage` names the files with malformed records, which `tally` counts. `paths` are its files;
-    none if it is a stream.
+    `damage` names the files with malformed records, which `tally` counts. `parts` are
+    what its files contain, `paths` the files; none if it is a stream.
     """
 
     session: Session
     tally: Tally
     problems: tuple[str, ...] = ()
     damage: tuple[str, ...] = ()
+    parts: tuple[Session, ...] = ()
     paths: tuple[str, ...] = ()
 
 
@@ -92,7 +93,8 @@ def load_session(files: SessionFiles) -> LoadedSession:
     session = merge_transcripts(files.agent, parts)
     named = msgspec.structs.replace(session, id=files.session) if files.session else session
     paths = tuple(transcript.path for transcript in files.transcripts)
-    return LoadedSession(named, tally, tuple(problems), tuple(damage), paths)
+    sessions = tuple(part for _, part in parts)
+    return LoadedSession(named, tally, tuple(problems), tuple(damage), sessions, paths)
 
 
 def merge_transcripts(agent: str, parts: Iterable[tuple[Transcript, Session]]) -> Session:

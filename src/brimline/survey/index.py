@@ -14,12 +14,7 @@ from brimline.errors import WorkerFailed
 from brimline.session_title import with_title
 from brimline.survey import state_file
 from brimline.survey.codec import SavedSession, encode_session
-from brimline.survey.files import (
-    READ_ERRORS,
-    LoadedSession,
-    describe_read_error,
-    find_transcripts,
-)
+from brimline.survey.files import READ_ERRORS, describe_read_error
 from brimline.survey.format_drift import (
     DriftedFile,
     describe_damage,
@@ -31,7 +26,6 @@ from brimline.survey.summary import FileSummary, summarise
 from brimline.tracker import Session, fold
 from brimline.transcripts.source import (
     START,
-    Places,
     ReadMode,
     Tally,
     Transcript,
@@ -214,28 +208,6 @@ class TranscriptIndex:
             self._state.unassigned.add(result.entry.agent)
             self._sessions.pop(result.path, None)
             self._changed = True
-
-
-def find_copied_calls(loaded: LoadedSession, places: Places, cache: Path) -> frozenset[str]:
-    """Return the ids of the calls in a fork that another session on this machine made.
-
-    All files are read only for a fork, whose file was begun after its first call.
-    """
-    session = loaded.session
-    first_calls = [each.first_at for each in session.threads.values() if each.first_at is not None]
-    begun = [at for path in loaded.paths if (at := begun_at(path)) is not None]
-    if not first_calls or not begun or min(begun) <= min(first_calls):
-        return frozenset()
-    agents = [session.agent or ""]
-    transcripts = find_transcripts(places, agents)
-    index = TranscriptIndex.load(cache)
-    index.update(transcripts)
-    index.dedupe_calls(transcripts, agents)
-    index.save()
-    own = {os.path.realpath(path) for path in loaded.paths}
-    summaries = [index.summary(each) for each in transcripts if os.path.realpath(each.path) in own]
-    shared = b"\n".join(each.shared for each in summaries if each and each.shared)
-    return frozenset(shared.decode().split("\n")) - {""}
 
 
 def _creation_order(entry: StateEntry) -> tuple[float, int, str]:

@@ -139,7 +139,7 @@ def _load_stream(file: "_PeekableFile", place: str, agent: str | None) -> Loaded
     session = fold(Session(agent=owner), reader)
     drift = find_drift(Transcript(owner, place, 0.0, 0), session, reader.tally)
     problems = (describe_drift(owner, [drift]),) if drift else ()
-    return LoadedSession(session, reader.tally, problems)
+    return LoadedSession(session, reader.tally, problems, parts=(session,))
 
 
 class _PeekableFile(io.RawIOBase):

@@ -11,10 +11,8 @@ from brimline.settings import Settings, seconds
 from brimline.store.rows import CallRow, CompactionRow, SessionRow
 from brimline.survey.explanation import read_ledgers
 from brimline.survey.files import find_session, load_session
-from brimline.survey.index import find_copied_calls
-from brimline.survey.report import total_cost
+from brimline.survey.session_cost import find_session_cost
 from brimline.survey.status import SessionStatus, ThreadStatus, survey_sessions
-from brimline.survey.summary import summarise
 from brimline.tracker import Session
 from brimline.transcripts.source import Places
 from brimline.tui.api_types import Explanation, SessionDetail, SessionView, ThreadView, Timeline
@@ -47,8 +45,7 @@ class TranscriptFiles(msgspec.Struct, frozen=True):
             view.session, problem=" ".join((*loaded.problems, *loaded.damage)) or None
         )
         view = msgspec.structs.replace(view, session=row, threads=threads)
-        copied = find_copied_calls(loaded, self.places, self.cache)
-        cost = total_cost(summarise(session, copied).rows).cost
+        cost = find_session_cost(loaded, self.places, self.cache).cost
         timeline = msgspec.structs.replace(build_timeline(session), cost=cost)
         return SessionDetail(view, timeline)
 

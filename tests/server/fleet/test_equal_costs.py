@@ -19,6 +19,7 @@ import pytest
 from brimline.agents import agent_names
 from brimline.cli.context import Context
 from brimline.cli.inspect import shown
+from brimline.events import MAIN
 from brimline.network_settings import UplinkSettings
 from brimline.run.totals import RunView, list_price
 from brimline.server.api.uplink import UplinkRoutes
@@ -26,7 +27,8 @@ from brimline.settings import Settings
 from brimline.store.fleet import FillLevels
 from brimline.store.postgres.store import PostgresStore
 from brimline.store.sqlite import SqliteStore
-from brimline.survey.index import find_copied_calls
+from brimline.survey.files import LoadedSession
+from brimline.survey.session_cost import find_copied_calls
 from brimline.survey.target import load_target
 from brimline.transcripts.source import Places
 from brimline.tui.files import TranscriptFiles
@@ -144,7 +146,7 @@ class BilledMachine:
         views = {
             id: RunView(each.session, "transcript")
             for id, each in loaded.items()
-            if not find_copied_calls(each, places, self.context.cache)  # a run of a fork has none
+            if is_one_run(each) and not find_copied_calls(each, places, self.context.cache)
         }
         return known({id: list_price(view) for id, view in views.items()})
 
@@ -153,6 +155,11 @@ class BilledMachine:
         end, expected = time.monotonic() + MAX_WAIT_S, self.reported()
         while self.timelines() != CENT(expected) and time.monotonic() < end:
             time.sleep(0.5)
+
+
+def is_one_run(loaded: LoadedSession) -> bool:
+    """Whether a session is in one file; a resumed one of Gemini CLI is in several."""
+    return sum(MAIN in part.threads for part in loaded.parts) == 1
 
 
 def known(costs: dict[str, float | None]) -> Costs:
@@ -168,9 +175,15 @@ def add_own(home: Path) -> None:
             database.execute("UPDATE session SET time_updated = ?", (int(time.time() * 1_000),))
 
 
+def add_real(home: Path) -> None:
+    add_corpus(home)
+    for path in home.rglob("agent-acompact-*"):
+        path.unlink()  # without its session's own file it is no session, as in `status`
+
+
 HOMES = [
     pytest.param(add_own, id="fixtures"),
-    *([pytest.param(add_corpus, id="corpus")] if CORPUS else []),
+    *([pytest.param(add_real, id="corpus")] if CORPUS else []),
 ]
 
 
