@@ -1,0 +1,58 @@
+"""The cost of one session, and which of its calls are another session's."""
+
+from pathlib import Path
+
+import pytest
+
+from brimline.survey.files import LoadedSession, find_session, load_session
+from brimline.survey.session_cost import find_copied_calls, find_session_cost
+from brimline.tracker import Session
+from brimline.transcripts.source import Tally, begun_at
+
+from .machine import Machine, call, clock, packed, user_record
+
+
+def queued(second: int) -> bytes:
+    return packed({"type": "queue-operation", "timestamp": clock(second)})
+
+
+def test_call_in_two_files_of_a_session_costs_once(machine: Machine) -> None:
+    machine.session("s1", call("m1"), call("m2", second=1), folder="-one")
+    machine.session("s1", call("m2", second=1), call("m3", second=2), folder="-two")
+    machine.session("s2", call("m4"), call("m5"), call("m6"), folder="-other")
+    costs = [
+        find_session_cost(load_session(find_session(machine.places, id)), machine.places,
+                          machine.cache).cost
+        for id in ("s1", "s2")
+    ]  # fmt: skip
+    assert costs[0] == pytest.approx(costs[1])
+
+
+def test_session_without_calls_or_files_has_no_copies(machine: Machine) -> None:
+    machine.session("s1", queued(9), user_record())
+    loaded = load_session(find_session(machine.places, "s1"))
+    streamed = LoadedSession(Session(agent="claude"), Tally())
+    for each in (loaded, streamed):
+        assert find_copied_calls(each, machine.places, machine.cache) == set()
+    assert not machine.cache.exists()
+
+
+@pytest.mark.parametrize(
+    ("lines", "second"),
+    [
+        ([queued(5), user_record(second=1)], 5),
+        ([user_record(second=1), queued(5)], 1),
+        ([packed({"type": "mode"}), packed({"type": "mode"})], None),
+        ([packed({"timestamp": "yesterday"})], None),
+    ],
+)
+def test_file_was_begun_at_the_last_time_before_its_messages(
+    machine: Machine, lines: list[bytes], second: int | None
+) -> None:
+    path = machine.session("s1", *lines)
+    expected = None if second is None else begun_at(str(machine.session("s2", queued(second))))
+    assert begun_at(str(path)) == expected
+
+
+def test_missing_file_was_begun_at_no_time(tmp_path: Path) -> None:
+    assert begun_at(str(tmp_path / "missing.jsonl")) is None
