@@ -19,7 +19,8 @@ def test_claude_runs_without_a_shell(machine: Machine) -> None:
     expected = {"type": "command", "command": "/a b/brimline-hook", "args": words, "timeout": 2}
     assert all(hooks == [expected] for hooks in machine.hooks().values())
     line = "'/a b/brimline-hook' claude statusline"
-    assert machine.settings()["statusLine"] == {"type": "command", "command": line}
+    expected = {"type": "command", "command": line, "refreshInterval": 10}
+    assert machine.settings()["statusLine"] == expected
 
 
 def test_codex_and_gemini_get_one_shell_command(machine: Machine) -> None:

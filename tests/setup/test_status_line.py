@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from brimline.agents import get_agent
+from brimline.agents.claude.setup import REFRESH_INTERVAL_S
 from brimline.errors import InvalidSettings
 from brimline.setup.install import SettingsFile
 from brimline.setup.installed import find_installed
@@ -35,7 +36,8 @@ def test_setup_replaces_only_the_command_of_the_status_line(machine: Machine) ->
     machine.write(OWN)
     machine.set_up()
     status_line = machine.settings()["statusLine"]
-    assert (list(status_line), status_line["padding"]) == (["padding", "type", "command"], 2)
+    assert list(status_line) == ["padding", "type", "command", "refreshInterval"]
+    assert status_line["padding"] == 2
     assert "claude statusline" in status_line["command"]
     assert user_command(machine) == "~/line A"
 
@@ -104,9 +106,53 @@ def test_status_line_set_after_setup_becomes_the_users(machine: Machine) -> None
     settings["statusLine"]["command"] = "newer"
     path.write_text(json.dumps(settings))
     machine.remove()
-    assert machine.settings()["statusLine"]["command"] == "newer"
+    left = {"padding": 2, "type": "command", "command": "newer"}
+    assert machine.settings()["statusLine"] == left
     machine.set_up()
     assert user_command(machine) == "newer"
+
+
+def test_line_is_drawn_again_after_a_time_until_the_removal(machine: Machine) -> None:
+    path = machine.write('{"a": 1}')
+    machine.set_up()
+    assert machine.settings()["statusLine"]["refreshInterval"] == REFRESH_INTERVAL_S
+    path.write_text(path.read_text().replace('"a": 1', '"a": 2'))
+    machine.set_up()  # again
+    machine.remove()
+    assert path.read_text() == '{"a": 2}'
+
+
+@pytest.mark.parametrize("interval", [3, REFRESH_INTERVAL_S])
+def test_interval_of_the_user_stays(machine: Machine, interval: int) -> None:
+    own = OWN.replace('"padding": 2', f'"refreshInterval": {interval}')
+    path = machine.write(own)
+    machine.set_up()
+    assert machine.settings()["statusLine"]["refreshInterval"] == interval
+    path.write_text(path.read_text().replace("}\n}", '},\n  "a": 1\n}'))
+    machine.set_up()
+    machine.remove()
+    assert machine.settings()["statusLine"] == json.loads(own)["statusLine"]
+
+
+def test_interval_that_the_user_changes_after_setup_stays(machine: Machine) -> None:
+    path = machine.write(OWN)
+    machine.set_up()
+    path.write_text(path.read_text().replace(str(REFRESH_INTERVAL_S), "2"))
+    machine.set_up()
+    machine.remove()
+    assert machine.settings()["statusLine"]["refreshInterval"] == 2
+
+
+def test_line_of_an_earlier_version_gets_the_interval(machine: Machine) -> None:
+    path = machine.write(OWN)
+    machine.set_up()
+    settings = machine.settings()
+    del settings["statusLine"]["refreshInterval"]
+    path.write_text(json.dumps(settings))
+    machine.set_up()
+    assert machine.settings()["statusLine"]["refreshInterval"] == REFRESH_INTERVAL_S
+    machine.remove()
+    assert machine.settings()["statusLine"] == json.loads(OWN)["statusLine"]
 
 
 def test_removed_status_line_does_not_come_back(machine: Machine) -> None:

@@ -64,8 +64,9 @@ class InstallSpec(msgspec.Struct, frozen=True):
     `user_file` is the user's file; `project_file` is below a project. If a project also has a
     `local_file`, of this user alone, that takes precedence and setup writes there. With
     `is_extension` the whole file is ours: the client has extensions and no settings for hooks. For
-    `http_events` the client can post to an address. `min_version` is the first version that accepts
-    what we write. `next_step` is what the user must do after the installation.
+    `http_events` the client can post to an address. After `refresh_interval_s` the client draws its
+    status line again by itself. `min_version` is the first version that accepts what we write.
+    `next_step` is what the user must do after the installation.
     """
 
     agent: str
@@ -79,6 +80,7 @@ class InstallSpec(msgspec.Struct, frozen=True):
     is_extension: bool = False
     http_events: Sequence[str] = ()
     has_status_line: bool = False
+    refresh_interval_s: int = 0
     min_version: tuple[int, ...] = ()
     next_step: str | None = None
 

@@ -14,6 +14,7 @@ from brimline.jsonc import Document, Json, JsonPath, Value, insert, remove, repl
 
 HOOKS = "hooks"
 STATUS_LINE = "statusLine"
+INTERVAL = (STATUS_LINE, "refreshInterval")
 
 
 class ReplacedStatusLine(msgspec.Struct, frozen=True):
@@ -117,8 +118,24 @@ def set_status_line(document: Document, command: str) -> tuple[Document, Replace
     return replace(document, (STATUS_LINE, "command"), to_json(command)), own
 
 
-def restore_status_line(document: Document, own: ReplacedStatusLine | None) -> Document:
-    """Replace our status line, if there is one, by the user's own."""
+def set_refresh_interval(document: Document, seconds: int) -> tuple[Document, bool]:
+    """Have the status line drawn again after a time; return whether the user had set none."""
+    if document.find(INTERVAL) is not None:
+        return document, False
+    return insert(document, INTERVAL, seconds), True
+
+
+def has_refresh_interval(document: Document, seconds: int | None) -> bool:
+    value = document.find(INTERVAL)
+    return value is not None and value.to_python() == seconds
+
+
+def restore_status_line(
+    document: Document, own: ReplacedStatusLine | None, interval: int | None = None
+) -> Document:
+    """Replace our status line, if there is one, by the user's own, and remove our interval."""
+    if has_refresh_interval(document, interval):
+        document = remove(document, INTERVAL)
     if not has_our_status_line(document):
         return document
     if own is None or own.raw is None:

@@ -12,13 +12,16 @@ from brimline.agents.install_spec import START_EVENT, InstallSpec, Scope, Wanted
 from brimline.errors import InvalidSettings
 from brimline.jsonc import BYTE_ORDER_MARK, WHITESPACE, Dialect, Document, parse
 from brimline.setup.entries import (
+    INTERVAL,
     ReplacedStatusLine,
     find_user_status_line,
     has_our_entries,
     has_our_status_line,
+    has_refresh_interval,
     installed_hooks,
     restore_status_line,
     set_hooks,
+    set_refresh_interval,
     set_status_line,
 )
 from brimline.setup.manifest import (
@@ -147,7 +150,8 @@ def _install(file: SettingsFile, before: bytes | None) -> FileChange:
     if file.spec.has_status_line:
         changed, own = _set_status_line(file, document, changed, autostart)
         mode = previous.status_line.mode if previous and previous.status_line else "append"
-        status_line = StatusLine(own, file.options.mode or mode)
+        changed, interval = _set_interval(file, document, changed)
+        status_line = StatusLine(own, file.options.mode or mode, interval)
     after = _encode(changed)
     # With both hashes the backup can be restored: nothing else has changed the file.
     original_hash = written_hash = None
@@ -208,12 +212,26 @@ def _set_status_line(
     return changed, own
 
 
+def _set_interval(
+    file: SettingsFile, document: Document, changed: Document
+) -> tuple[Document, int | None]:
+    """Add an interval unless the user has set one; return it if it is ours, also from earlier."""
+    seconds = file.spec.refresh_interval_s
+    changed, is_ours = set_refresh_interval(changed, seconds)
+    if not is_ours and has_our_status_line(document):
+        recorded = _recorded_interval(file)
+        is_ours = has_refresh_interval(changed, recorded)
+        seconds = recorded or seconds
+    return changed, seconds if is_ours else None
+
+
 def _uninstall(file: SettingsFile, before: bytes) -> bytes:
     document = parse_settings(file.path, file.spec.dialect, before)
     if not has_our_entries(document):
         return before
     without_hooks = set_hooks(document, (), _read_backup(file))
-    return _encode(restore_status_line(without_hooks, _recorded_status_line(file)))
+    own, interval = _recorded_status_line(file), _recorded_interval(file)
+    return _encode(restore_status_line(without_hooks, own, interval))
 
 
 def _recorded_status_line(file: SettingsFile) -> ReplacedStatusLine | None:
@@ -222,6 +240,15 @@ def _recorded_status_line(file: SettingsFile) -> ReplacedStatusLine | None:
         return entry.status_line.own if entry.status_line else None
     backup = _read_backup(file)
     return find_user_status_line(backup) if backup else None
+
+
+def _recorded_interval(file: SettingsFile) -> int | None:
+    """Return the interval that we added, from the manifest; without it, if the backup has none."""
+    if entry := file.entry:
+        return entry.status_line.interval if entry.status_line else None
+    backup = _read_backup(file)
+    is_users = backup is None or backup.find(INTERVAL) is not None
+    return None if is_users else file.spec.refresh_interval_s
 
 
 def _read_backup(file: SettingsFile) -> Document | None:

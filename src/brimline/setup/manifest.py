@@ -23,10 +23,14 @@ MANIFEST_NAME = "setup.json"
 
 
 class StatusLine(msgspec.Struct, frozen=True):
-    """The user's own status line, if any, and the position of ours."""
+    """The user's own status line, if any, the position of ours, and the interval that we added.
+
+    `interval` is in seconds; None if the user has set one.
+    """
 
     own: ReplacedStatusLine | None
     mode: LinePosition
+    interval: int | None = None
 
 
 class ManifestEntry(msgspec.Struct, frozen=True):

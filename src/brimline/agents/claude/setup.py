@@ -24,6 +24,9 @@ EVENTS = (
     "PostCompact",
     "SessionEnd",
 )
+# A line that was drawn while the daemon started or did not answer in time is drawn again.
+REFRESH_INTERVAL_S = 10
+
 COMMAND_ONLY_EVENTS = ("SessionStart",)  # events for which the client runs no HTTP hook
 
 
@@ -47,6 +50,7 @@ INSTALL_SPEC = InstallSpec(
     disable_setting=DisableSetting(("disableAllHooks",), off=True),
     http_events=[event for event in EVENTS if event not in COMMAND_ONLY_EVENTS],
     has_status_line=True,
+    refresh_interval_s=REFRESH_INTERVAL_S,
     min_version=(2, 1, 139),
     next_step="Open sessions may need a restart.",
 )
