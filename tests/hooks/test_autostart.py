@@ -1,5 +1,6 @@
 """A hook or status line without a daemon starts one, detached from the agent."""
 
+import fcntl
 import os
 import socket
 import sys
@@ -25,7 +26,7 @@ from .recording_daemon import (
     recorded_starts,
     waiting_command,
 )
-from .test_client_unanswered import fill_backlog
+from .test_client_unanswered import FIGURE, LINE, fill_backlog
 
 HOOK = b'{"session_id":"s","hook_event_name":"SessionStart","source":"startup"}'
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets us wait for orphans")
@@ -168,6 +169,49 @@ def test_restart_is_not_put_off_by_a_start_or_by_a_clock_that_was_set_back(
     set_last_restart(waiting_agent, time.time() + 3_600)
     waiting_agent.run(HOOK, "hook-restart")
     assert len(recorded_starts(waiting_agent.folder)) == 3
+
+
+@LINUX
+def test_status_line_says_that_the_daemon_starts(
+    direct: Agent, waiting_agent: Agent, tmp_path: Path
+) -> None:
+    """Also if the hook of the session's start has started it; one that died is off."""
+
+    def state() -> bytes:
+        line = direct.run(LINE, "statusline-restart").stdout
+        return line.removeprefix(FIGURE).removesuffix(b"\n")
+
+    stay = tmp_path / "stay"
+    stay.touch()
+    replace(direct, env={STAY: str(stay)}).run(HOOK, "start")
+    wait_until(lambda: recorded_starts(direct.folder) != [])
+    assert [state(), state()] == [b"daemon starting"] * 2
+    assert direct.run(LINE, "statusline").stdout == FIGURE + b"daemon off\n"
+    assert len(recorded_starts(direct.folder)) == 1
+    stay.unlink()
+    with (direct.folder / autostart.START_LOCK).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    started = waiting_agent.run(LINE, "statusline-restart")  # until that one has ended
+    assert started.stdout == FIGURE + b"daemon starting\n"
+    assert len(recorded_starts(direct.folder)) == 2
+    assert state() == b"daemon off"
+    off = replace(direct, env={"BRIMLINE_AUTOSTART": "0"})
+    assert off.run(LINE, "statusline-restart").stdout == FIGURE + b"daemon off\n"
+
+
+@pytest.mark.parametrize("kind", ["start", "statusline-restart"])
+def test_daemon_is_not_started_in_a_folder_that_cannot_be_created(direct: Agent, kind: str) -> None:
+    (direct.folder / "file").touch()
+    lost = replace(direct, folder=direct.folder / "file" / "state")
+    line = FIGURE + b"daemon off\n" if kind == "statusline-restart" else b""
+    assert lost.run(LINE, kind).stdout == line
+
+
+@LINUX
+def test_first_hook_creates_the_state_folder_and_starts_the_daemon(waiting_agent: Agent) -> None:
+    fresh = replace(waiting_agent, folder=waiting_agent.folder / "new" / "state")
+    fresh.run(HOOK, "start")
+    single_start(fresh)
 
 
 @LINUX

@@ -45,16 +45,25 @@ PREFIXES = (b"BRIMLINE_", b"LC_", b"XDG_")
 SESSION_NAMES = (b"BRIMLINE_PARENT", b"BRIMLINE_SESSION")
 
 
-def start_daemon(spool: str, is_restart: bool) -> None:
-    """Start a daemon for the state folder of a spool, unless disabled or already starting."""
-    if posix.environ.get(AUTOSTART_VARIABLE) == b"0" or not take_start_lock(spool):
-        return
+def start_daemon(spool: str, is_restart: bool) -> bool:
+    """Start a daemon for the state folder of a spool, unless disabled or already starting.
+
+    Returns whether one is starting now.
+    """
+    if posix.environ.get(AUTOSTART_VARIABLE) == b"0":
+        return False
+    try:
+        take_start_lock(spool)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
     if is_restart and not take_restart(state_folder(spool)):
-        return
+        return False
     child = posix.fork()
     if child:
         posix.waitpid(child, 0)
-        return
+        return True
     try:
         posix.setsid()
         if not posix.fork():
@@ -63,19 +72,15 @@ def start_daemon(spool: str, is_restart: bool) -> None:
         leave(0)
 
 
-def take_start_lock(spool: str) -> bool:
-    """Take the start lock, on START_LOCK_FD; return False if another process has it."""
+def take_start_lock(spool: str) -> None:
+    """Take the start lock, on START_LOCK_FD; BlockingIOError if another process has it."""
     path = f"{state_folder(spool)}/{START_LOCK}"
-    try:
-        file = posix.open(path, posix.O_RDWR | posix.O_CREAT | posix.O_NOFOLLOW, 0o600)
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
+    file = posix.open(path, posix.O_RDWR | posix.O_CREAT | posix.O_NOFOLLOW, 0o600)
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     if file != START_LOCK_FD:
         posix.dup2(file, START_LOCK_FD)
         posix.close(file)
     posix.set_inheritable(START_LOCK_FD, True)
-    return True
 
 
 def take_restart(state: str) -> bool:

@@ -199,7 +199,10 @@ static void save_event(void) {
     static char header[HEAD], line[MAX_STATUS_BYTES];
     read_body();
     const size_t size = reduce_body(body, body_size, reduced);
-    const char *const state = is_daemon_off ? "daemon off" : "no answer from the daemon";
+    const char *state = is_daemon_off ? "daemon off" : "no answer from the daemon";
+    if (is_daemon_off && (is_kind("start") || is_restart()) &&
+        launch_daemon(arguments[PYTHON], arguments[CLIENT], arguments[SPOOL], is_restart()))
+        state = "daemon starting";
     if (strcmp(kind(), "statusline") == 0)
         write_all(STDOUT_FILENO, line,
                   is_late ? (size_t)snprintf(line, sizeof line, "ctx unknown\n")
@@ -208,8 +211,6 @@ static void save_event(void) {
         count_event(arguments[SPOOL], "late");
     else
         append(header, put_header(header), reduced, size);
-    if (is_daemon_off && (is_kind("start") || is_restart()))
-        launch_daemon(arguments[PYTHON], arguments[CLIENT], arguments[SPOOL], is_restart());
 }
 
 /* Appends the receipt to the spool: the daemon then does not hand out again what was printed. */

@@ -63,18 +63,27 @@ def reduce_body(body: bytes) -> bytes:
 
 
 def handle_offline(event: "HookEvent") -> None:
-    """Print a short status line, spool the event, and start the daemon if this kind may."""
+    """Start the daemon if this kind may, print a short status line, and spool the event."""
     payload, offline = load_part("payload"), load_part("offline")
     reduced = payload["reduce_body"](event.body)
+    state = "daemon off" if event.no_daemon else "no answer from the daemon"
+    if event.starts and event.no_daemon and start_daemon(event, offline):
+        state = "daemon starting"
     if event.kind == "statusline":
-        state = "daemon off" if event.no_daemon else "no answer from the daemon"
         event.print(b"ctx unknown\n" if event.is_late else payload["short_status"](reduced, state))
     if event.is_late:
         offline["count_event"](f"{event.spool}.late")
     else:
         offline["save"](event, event.kind, reduced)
-    if event.starts and event.no_daemon:
-        load_part("autostart")["start_daemon"](event.spool, event.is_restart)
+
+
+def start_daemon(event: "HookEvent", offline: "dict[str, Any]") -> bool:
+    """Start the daemon; return whether one is starting now."""
+    try:
+        offline["make_folder"](event.spool.rpartition("/")[0])
+    except OSError:
+        return False
+    return load_part("autostart")["start_daemon"](event.spool, event.is_restart)
 
 
 if __name__ == "__main__":

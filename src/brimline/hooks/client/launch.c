@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "launch.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -28,15 +29,18 @@ static int put_path(char path[PATH_MAX], const char *spool, const char *name) {
     return snprintf(path, PATH_MAX, "%.*s/%s", size, spool, name) < PATH_MAX;
 }
 
-/* Takes the lock of whoever starts the daemon; -1 if another process has it. The daemon inherits
- * it and holds it until it ends, so one daemon is started however many hooks run at once. */
-static int take_start_lock(const char *spool) {
+/* Takes the lock of whoever starts the daemon; -1 if that fails, and `is_taken` is set if another
+ * process has it. The daemon inherits it and holds it until it ends, so one daemon is started however
+ * many hooks run at once. */
+static int take_start_lock(const char *spool, int *is_taken) {
     char path[PATH_MAX];
+    *is_taken = 0;
     if (!put_path(path, spool, START_LOCK))
         return -1;
     const int file = open_private(path, O_RDWR);
     if (file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0)
         return file;
+    *is_taken = file >= 0 && errno == EWOULDBLOCK;
     close(file);
     return -1;
 }
@@ -67,16 +71,17 @@ static void become_daemon(char *python, char *client, char *spool, int lock) {
     execv(python, command);
 }
 
-void launch_daemon(char *python, char *client, char *spool, int is_restart) {
+int launch_daemon(char *python, char *client, char *spool, int is_restart) {
     const char *const setting = getenv("BRIMLINE_AUTOSTART");
+    int is_starting;
     if (setting && !strcmp(setting, "0"))
-        return;
-    const int lock = take_start_lock(spool);
+        return 0;
+    const int lock = take_start_lock(spool, &is_starting);
     if (lock < 0)
-        return;
+        return is_starting;
     if (is_restart && !take_restart(spool, lock)) {
         close(lock);
-        return;
+        return 0;
     }
     const pid_t child = fork();
     if (child == 0) {
@@ -88,4 +93,5 @@ void launch_daemon(char *python, char *client, char *spool, int is_restart) {
     if (child > 0)
         waitpid(child, NULL, 0);
     close(lock);
+    return child > 0;
 }
