@@ -351,7 +351,41 @@ def test_limit_that_a_fresh_session_has_reached_is_reported(user: User) -> None:
     assert not check["well"]
     assert check["told"].startswith("session 11111111: 9,000 (configured): ")
     assert check["told"].endswith("; unreachable: the context began with 22,000 tokens")
-    assert check["hint"]
+    assert check["hint"] == (
+        "Change `autoCompactWindow` in Claude Code's settings.json, or "
+        "CLAUDE_CODE_AUTO_COMPACT_WINDOW in its environment."
+    )
+    own = msgspec.structs.replace(user.context.settings, limits={"claude": 8_000})
+    user.context = msgspec.structs.replace(user.context, settings=own)
+    check = user.doctor()[1]["claude limit"]
+    assert (check["well"], check["told"].partition(":")[2][:12]) == (False, " 8,000 (set)")
+    assert check["hint"].endswith(f"under `[limits]` in {user.home}/.config/brimline/config.toml.")
+
+
+def test_limit_that_one_session_learned_is_no_problem(user: User) -> None:
+    """Three automatic compactions near 100,000, where the client's rule says 167,000."""
+    written(user, NOW)
+    base = {"sessionId": "s1", "version": "2.1.325"}
+    lines: list[dict[str, Any]] = []
+    for number, held in enumerate((100_000, 100_500, 101_000, 20_000)):
+        stamp = f"2027-01-15T07:5{number}:00Z"
+        usage = {"input_tokens": held, "output_tokens": 5}
+        message = {"id": stamp, "model": "claude-sonnet-4-5", "usage": usage}
+        lines.append({**base, "type": "assistant", "timestamp": stamp, "message": message})
+        compaction = {"trigger": "auto", "preTokens": held}
+        lines.append({**base, "type": "system", "subtype": "compact_boundary",
+                      "timestamp": stamp, "compactMetadata": compaction})  # fmt: skip
+    transcript = next(user.home.glob(".claude/projects/p/*.jsonl"))
+    transcript.write_text("".join(json.dumps(line) + "\n" for line in lines[:-1]))
+    os.utime(transcript, (NOW, NOW))
+    code, checks = user.doctor()
+    check = checks["claude limit"]
+    assert (code, check["well"], check["optional"]) == (0, True, True)
+    assert "(learned): the last 3 automatic compactions seen" in check["told"]
+    config = f"{user.home}/.config/brimline/config.toml"
+    assert check["hint"] == (
+        f'If it is wrong, add `"claude/claude-sonnet-4-5" = TOKENS` under `[limits]` in {config}.'
+    )
 
 
 def test_hooks_posted_to_another_port_fail_only_if_a_daemon_runs(user: User) -> None:

@@ -47,6 +47,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     # Environment variables, by role.
     location_variables: tuple[str, ...] = ()  # move the client's files
     settings_variables: tuple[str, ...] = ()  # change the client's window or compaction
+    limit_setting: str = "its settings"  # what moves the point at which the client compacts
     session_id_variables: tuple[str, ...] = ()  # the session's id, for commands the agent runs
     # The session's id, for all processes below the client; the first that is set counts.
     spawn_variables: tuple[str, ...] = ()

@@ -10,18 +10,19 @@ from typing import Any
 import msgspec
 
 from brimline._version import __version__
-from brimline.agents import get_agent
+from brimline.agents import capabilities_of, get_agent
 from brimline.agents.hook_command import Program
 from brimline.cli.context import Context
 from brimline.cli.daemon_requests import describe_losses
 from brimline.cli.windows import describe_bound
-from brimline.settings import seconds
+from brimline.settings import seconds, user_file
 from brimline.setup.installed import InstalledHooks, LineState
 from brimline.setup.launcher import is_current, is_gone, read_launcher
 from brimline.store.problems import open_problems
 from brimline.survey.files import SessionFiles, load_session
-from brimline.survey.status import survey_sessions
+from brimline.survey.status import SessionStatus, survey_sessions
 from brimline.terminal.text import count_of, format_age
+from brimline.windows import Limit
 
 # An event that is further in the future than this shows a wrong clock.
 MAX_CLOCK_SKEW_S = 60.0
@@ -231,9 +232,27 @@ def limits(context: Context, agents: Sequence[str]) -> Iterator[Check]:
     for session in survey.sessions:
         limit = session.main.reading.limit
         if limit is not None and limit.warning is not None:
-            finding = f"session {session.session[:8]}: {describe_bound(limit)}"
-            hint = f"Change it where it is set; `brimline inspect {session.session}` shows more."
-            yield Check(f"{session.agent} limit", False, finding, hint)
+            yield _limit_check(context, session, limit)
+
+
+def _limit_check(context: Context, session: SessionStatus, limit: Limit) -> Check:
+    """Report what speaks against a limit.
+
+    It is a problem only if the user set one that no session can keep. Compactions of one session at
+    another point may have had their reasons.
+    """
+    agent, model = session.agent, session.main.model
+    name, finding = f"{agent} limit", f"session {session.session[:8]}: {describe_bound(limit)}"
+    table = f"`[limits]` in {user_file(context.places.env, context.places.home)}"
+    change = {
+        "set": f"Raise or remove the limit of this model or agent under {table}.",
+        "configured": f"Change {capabilities_of(agent).limit_setting}.",
+    }
+    known = f'If it is wrong, add `"{agent}/{model}" = TOKENS` under {table}.'
+    hint = change.get(limit.origin, known)
+    if limit.is_unreachable and limit.origin in change:
+        return Check(name, False, finding, hint)
+    return not_set_up(name, finding, hint)
 
 
 def transcript_format(context: Context, agent: str) -> Iterator[Check]:

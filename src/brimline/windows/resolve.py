@@ -25,6 +25,7 @@ LimitOrigin: TypeAlias = Literal[
 ]
 REPORTED = "reported by the client"
 EVIDENCE = "proved by other records of the session"
+UNREACHABLE = "unreachable"  # how the warning about a limit that is too low begins
 # This many automatic compactions in a row, this close to each other, replace a rule. Codex's are up
 # to a quarter below its rule, Claude Code's within 1 %.
 CONSISTENT_COMPACTIONS, CONSISTENT_WITHIN = 3, 0.02
@@ -49,6 +50,11 @@ class Limit(msgspec.Struct, frozen=True):
     origin: LimitOrigin
     why: str
     warning: str | None = None
+
+    @property
+    def is_unreachable(self) -> bool:
+        """Whether the context began above it."""
+        return self.warning is not None and self.warning.startswith(UNREACHABLE)
 
     @property
     def explanation(self) -> str:
@@ -219,7 +225,7 @@ def _resolve_limit(
 
 def _limit_warning(limit: Limit, known: ResolveContext) -> str | None:
     if known.first_sent is not None and limit.tokens <= known.first_sent:
-        return f"unreachable: the context began with {known.first_sent:,} tokens"
+        return f"{UNREACHABLE}: the context began with {known.first_sent:,} tokens"
     last = _agreeing_compactions(known)
     has_drifted = last and abs(max(last) - limit.tokens) > CONSISTENT_WITHIN * limit.tokens
     if not has_drifted or limit.origin not in ("configured", "known"):
@@ -238,8 +244,11 @@ def _configured_tokens(known: ResolveContext, window: Window | None) -> Limit | 
     settings = known.settings
     if settings.limit is None or settings.auto_compact is False:
         return None
-    tokens = min(settings.limit, window.tokens) if window else settings.limit
-    return Limit(tokens, "configured", f"set in {settings.place}")
+    why = f"set in {settings.place}"
+    if window and window.tokens < settings.limit:
+        more = f"{settings.limit:,} {why}, more than the window: the window"
+        return Limit(window.tokens, "configured", more)
+    return Limit(settings.limit, "configured", why)
 
 
 def _configured_limit(known: ResolveContext, window: Window) -> Limit | None:
@@ -247,17 +256,19 @@ def _configured_limit(known: ResolveContext, window: Window) -> Limit | None:
     why = f"set in {settings.place}"
     if settings.auto_compact is False:
         return Limit(window.tokens, "off", f"auto-compaction is off, {why}: the window")
-    row = _limit_row(known.agent, known.provider, known.model, known.version)
     base = _value_for_model(settings.auto_compact_windows, known.model)
-    if row and (base or settings.part):
-        size = min(base or window.tokens, window.tokens)
-        tokens = row.tokens(size, _max_output(known))
+    # A window that the user set is enforced for every model (Claude Code 2.1.325); a share only
+    # lowers a limit that is enforced.
+    row = _limit_row(known.agent, known.provider, known.model, known.version, bool(base))
+    if row and row.enforced and (base or settings.part):
+        tokens = row.tokens(min(base or window.tokens, window.tokens), _max_output(known))
+        how = [row.how, *([f"window {base:,} {why}"] if base else [])]
+        if base and base > window.tokens:
+            how.append(f"of which the model has {window.tokens:,}")
         if settings.part:
             tokens = min(tokens, int((tokens + row.margin) * settings.part))
-            how = f"{row.how}, or at {settings.part:.0%} before that"
-        else:
-            how = row.how
-        return Limit(tokens, "configured", f"{how}, window {base or size:,} {why}")
+            how += [f"or at {settings.part:.0%} before that", *([] if base else [why])]
+        return Limit(tokens, "configured", ", ".join(how))
     if settings.reserve is not None:
         return Limit(
             window.tokens - settings.reserve,
@@ -345,11 +356,19 @@ def _window_row(
 
 @cache
 def _limit_row(
-    agent: str | None, provider: str | None, model: str | None, version: str | None
+    agent: str | None,
+    provider: str | None,
+    model: str | None,
+    version: str | None,
+    enforced_only: bool = False,
 ) -> ClientLimit | None:
     """The row of its limits; rows of the prompt's cap only if that is known, and then first."""
     capped = _input_cap(model) is not None
-    rows = (row for row in clients().limits if capped or row.of == "window")
+    rows = (
+        row
+        for row in clients().limits
+        if (capped or row.of == "window") and (row.enforced or not enforced_only)
+    )
     capped_first = sorted(rows, key=lambda row: row.of != "input")
     return _best_row(capped_first, agent, provider, model, version)
 

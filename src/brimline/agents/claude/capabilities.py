@@ -25,6 +25,10 @@ CAPABILITIES = Capabilities(
     tested_version="2.1.325",
     home_folders=(".claude", ".config/claude"),
     location_variables=("CLAUDE_CONFIG_DIR",),
+    limit_setting=(
+        "`autoCompactWindow` in Claude Code's settings.json, or CLAUDE_CODE_AUTO_COMPACT_WINDOW in "
+        "its environment"
+    ),
     settings_variables=(
         "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
         "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",

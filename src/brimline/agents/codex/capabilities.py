@@ -8,6 +8,7 @@ CAPABILITIES = Capabilities(
     tested_version="0.166.0",
     home_folders=(".codex",),
     location_variables=("CODEX_HOME",),
+    limit_setting="`model_auto_compact_token_limit` in Codex's config.toml",
     settings_variables=("CODEX_HOME",),
     session_id_variables=("CODEX_SESSION_ID", "CODEX_THREAD_ID"),
     spawn_variables=("CODEX_SESSION_ID", "CODEX_THREAD_ID"),  # older versions have only the last

@@ -8,6 +8,7 @@ CAPABILITIES = Capabilities(
     tested_version="0.61.0",
     home_folders=(".gemini",),
     location_variables=("GEMINI_CLI_HOME",),
+    limit_setting="`model.compressionThreshold` in Gemini CLI's settings.json",
     settings_variables=("GEMINI_CLI_HOME",),
     spawn_variables=("GEMINI_SESSION_ID",),  # for hooks; the commands of its tools get no id
     marker_variables=("GEMINI_CLI",),

@@ -7,6 +7,7 @@ CAPABILITIES = Capabilities(
     tested_version="1.18.18",
     home_folders=(".local/share/opencode",),
     location_variables=("XDG_DATA_HOME", "OPENCODE_DB"),
+    limit_setting="`limit.input` of the model in opencode.json",
     settings_variables=("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_DISABLE_AUTOCOMPACT"),
     session_id_variables=("OPENCODE_SESSION_ID",),
     spawn_variables=("OPENCODE_SESSION_ID",),

@@ -7,6 +7,7 @@ CAPABILITIES = Capabilities(
     tested_version="0.87.1",
     home_folders=(".pi",),
     location_variables=("PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR"),
+    limit_setting="`compaction.reserveTokens` in Pi's settings.json",
     settings_variables=("PI_CODING_AGENT_DIR",),
     session_id_variables=("PI_SESSION_ID",),
     spawn_variables=("PI_SESSION_ID",),
