@@ -36,7 +36,16 @@ LinePart: TypeAlias = Literal["context", "left", "quota", "cache", "calls", "cos
 NoticeKind: TypeAlias = Literal[
     "level", "any level", "compacting", "compacted", "thrash", "no data", "no window", "disagree"
 ]
-Text: TypeAlias = Literal["warning", "critical", "subagent", "parent", "compacted", "thrash"]
+Text: TypeAlias = Literal[
+    "warning",
+    "critical",
+    "subagent_warning",
+    "subagent",
+    "parent",
+    "compacted",
+    "thrash",
+    "ended",
+]
 
 
 class LineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -20,14 +20,18 @@ MODEL = "claude-sonnet-4-5"
 
 
 class RecordingEnvironment(MonitorEnvironment):
-    """Records signals; the test sets since when hooks are installed."""
+    """Records signals; the test sets since when hooks are installed, and whether they deliver."""
 
     def __init__(self) -> None:
         self.since: float | None = None
+        self.is_reachable = True
         self.signals: list[SignalRow] = []
 
     def hooks_installed_at(self, agent: str, project: str | None) -> float | None:
         return self.since
+
+    async def can_deliver(self, agent: str, project: str | None, is_document: bool) -> bool:
+        return self.is_reachable
 
     def on_signal(self, signal: SignalRow, state: SessionState) -> None:
         self.signals.append(signal)

@@ -585,6 +585,43 @@ def test_window_of_the_status_line_decides_the_percentage(tmp_path: Path) -> Non
     asyncio.run(go())
 
 
+def test_late_hook_from_before_a_compaction_does_not_end_it(tmp_path: Path) -> None:
+    """A tool's hook that was not answered in time comes from the spool, after PreCompact."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.call(90_000)
+        await agent.observe("prompt")
+        agent.call(150_000)
+        unanswered = agent.observation("tool", is_late=True)
+        await agent.observe("compacting")
+        await agent.monitor.observe(unanswered)
+        assert agent.reading() == (150_000, "compacting", 0)
+        assert await agent.store.messages() == []
+        await agent.monitor.observe(agent.observation("tool", is_late=True))  # it was called off
+        assert agent.reading() == (150_000, "measured", 0)
+
+    asyncio.run(go())
+
+
+def test_message_that_the_agent_got_is_delivered_though_its_cycle_has_ended(
+    tmp_path: Path,
+) -> None:
+    """The hook's receipt comes from the spool after the compaction."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.call(150_000)
+        reply = await agent.monitor.observe(agent.observation("tool"))
+        await agent.observe("compacting")
+        await agent.observe("compacted")
+        assert [message.state for message in await agent.store.messages()] == ["cancelled"]
+        await agent.monitor.mark_delivered(reply)
+        assert [message.state for message in await agent.store.messages()] == ["delivered"]
+
+    asyncio.run(go())
+
+
 # Parents.
 
 
@@ -596,7 +633,9 @@ def test_parent_gets_the_levels_and_compactions_of_its_child(tmp_path: Path) -> 
         await agent.observe("tool")
         await agent.observe("compacting")
         await agent.observe("compacted")
-        texts = [m.text for m in await agent.store.messages("p1")]
+        messages = await agent.store.messages("p1")
+        assert {(m.urgency, m.sender) for m in messages} == {("urgent", "s1")}
+        texts = [m.text for m in messages]
         assert len(texts) == 2
         assert "s1" in texts[0]
         assert "75%" in texts[0]
@@ -682,7 +721,56 @@ def test_parent_does_not_hear_that_a_child_is_running_which_has_ended(tmp_path: 
         await agent.observe("stopped")
         assert [m.state for m in await agent.store.messages("p1")] == ["cancelled", *["queued"] * 2]
         await agent.observe("ended")
-        assert [m.state for m in await agent.store.messages("p1")] == ["cancelled"] * 3
+        *running, ended = await agent.store.messages("p1")
+        assert [m.state for m in running] == ["cancelled"] * 3
+        assert ended.text == "[brimline] Agent s1 in /project has ended (context: 75%)."
+        assert (ended.state, ended.urgency) == ("queued", "urgent")
+
+    asyncio.run(go())
+
+
+def test_parent_in_a_tool_loop_hears_of_each_end_of_its_child_once(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.parent = "p1"
+        agent.call(30_000)
+        for _ in range(2):  # it is resumed once
+            await agent.observe("prompt")
+            await agent.observe("ended")
+            await agent.observe("wrote")
+            await agent.observe("ended")
+        agent.session, agent.parent = "p1", None
+        agent.path = tmp_path / "parent.jsonl"
+        context = (await agent.observe("tool")).context or ""
+        assert context.count("[brimline] Agent s1 in /project has ended") == 2
+        assert (await agent.observe("tool")).context is None
+
+    asyncio.run(go())
+
+
+def test_parent_does_not_hear_that_a_cleared_child_has_ended(tmp_path: Path) -> None:
+    """Claude Code reports the end of the old session before the start of the new one."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.parent = "p1"
+        agent.call(30_000)
+        await agent.observe("tool")
+        await agent.observe("ended")
+        await agent.monitor.record_clear("s1", "s2", agent.time + 1)
+        assert [m.state for m in await agent.store.messages("p1")] == ["cancelled"]
+
+    asyncio.run(go())
+
+
+def test_session_without_a_parent_ends_without_a_message(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.call(30_000)
+        await agent.observe("tool")
+        await agent.observe("ended")
+        await agent.monitor.record_clear("s1", "s2", agent.time + 1)
+        assert await agent.store.messages() == []
 
     asyncio.run(go())
 
@@ -698,7 +786,8 @@ def test_parent_does_not_hear_of_what_is_read_when_its_child_has_ended(tmp_path:
         agent.call(150_000)
         await agent.observe("ended")
         assert [s.kind for s in await agent.store.signals("s1")] == ["compacted", "level"]
-        assert await agent.store.messages("p1") == []
+        (message,) = await agent.store.messages("p1")
+        assert "has ended" in message.text
 
     asyncio.run(go())
 

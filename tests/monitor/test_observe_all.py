@@ -69,7 +69,7 @@ def test_calls_that_reach_several_levels_fire_the_highest_one() -> None:
         calls = [call(1, 60_000), call(2, 104_000), call(3, 135_000)]
         await fleet.monitors[0].observe_all(observations(fleet, *calls))
         assert await fired_levels(fleet) == [65.0]
-        assert len(await fleet.store.pending_messages("s")) == 1
+        assert len(await fleet.monitors[0].take_messages("s")) == 1
 
     asyncio.run(run())
 

@@ -25,9 +25,26 @@ async def message_states(agent: Agent) -> list[str]:
     return [message.state for message in await agent.store.messages("s1")]
 
 
+def test_only_the_last_level_asks_a_subagent_for_its_results(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        await agent.observe("started")
+        for sent in (110_000, 140_000):
+            await push_call(agent, sent)
+        first, last = [message.text for message in await agent.store.messages("s1")]
+        assert (first.startswith("[brimline] Your context is at 55%"), "results" in first) == (
+            True,
+            False,
+        )
+        assert last.endswith("Finish your work and report your results.")
+
+    asyncio.run(go())
+
+
 def test_end_of_a_subagent_cancels_its_messages_but_not_the_session(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
+        await agent.observe("started")
         await push_call(agent, 140_000)
         assert await message_states(agent) == ["queued"]
         await agent.observe("ended", thread=SUBAGENT)
@@ -43,7 +60,8 @@ def test_level_reached_at_the_end_of_a_subagent_is_cancelled(tmp_path: Path) -> 
     async def go() -> None:
         agent = Agent(tmp_path)
         await agent.monitor.send("s1", "hello")
-        call = Call(id="last", usage=Usage(140_000, 0, 0, 1), model=MODEL, thread=SUBAGENT)
+        usage, at = Usage(140_000, 0, 0, 1), agent.time
+        call = Call(id="last", usage=usage, model=MODEL, thread=SUBAGENT, at=at)
         await agent.observe("ended", thread=SUBAGENT, events=(call,))
         assert sorted(await message_states(agent)) == ["cancelled", "queued"]
         assert [signal.level for signal in agent.environment.signals] == [65.0]

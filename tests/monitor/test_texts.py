@@ -85,6 +85,8 @@ def test_advice_depends_on_the_level_and_the_thread() -> None:
     assert "Consider writing a handoff" in texts.level_text(at[50.0], LEVELS)
     assert "Write a handoff document now" in texts.level_text(at[65.0], LEVELS)
     assert "report your results" in texts.level_text(at[65.0], LEVELS, thread="agent-1")
+    informed = texts.level_text(at[50.0], LEVELS, thread="agent-1")
+    assert informed == level_text(reading())
 
 
 def test_handoff_command_names_the_session_only_when_the_agent_cannot_tell_it() -> None:

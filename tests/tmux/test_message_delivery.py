@@ -1,6 +1,7 @@
 """Messages for agents without hooks: typed once, and only into their pane."""
 
 import asyncio
+import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ import pytest
 
 from brimline.inbox import Message, Urgency
 from brimline.observations import Pane
+from brimline.server.local_environment import LocalEnvironment
 from brimline.store.base import MarkMessage, PutSession, QueueMessage, Write
 from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore
@@ -18,6 +20,7 @@ from brimline.store.rows import SessionRow
 from brimline.tmux.message_delivery import NO_PANE, NOT_RUNNING, MessageDelivery
 from brimline.tmux.pane_search import find_pane, runs_in_pane
 from brimline.tmux.typist import Typist
+from brimline.transcripts.source import Places
 
 from .conftest import FakeClient
 from .terminal import Terminal
@@ -281,7 +284,7 @@ def test_pane_is_found_by_folder_and_program_unless_two_match(tmp_path: Path) ->
     command = [program(tmp_path / "bin", "pi"), "600"]
     terminal = Terminal(command, project)
     try:
-        user = 12345
+        user = os.getuid()
         env = {"TMUX_TMPDIR": str(tmp_path)}
         place = tmp_path / f"tmux-{user}" / "default"
         place.parent.mkdir()
@@ -297,6 +300,17 @@ def test_pane_is_found_by_folder_and_program_unless_two_match(tmp_path: Path) ->
         assert find_pane("opencode", str(project), env, user) is None
         assert find_pane("pi", str(tmp_path), env, user) is None
         assert find_pane("pi", None, env, user) is None
+        environment = LocalEnvironment(
+            Places(tmp_path, env), tmp_path / "state", lambda signal, state: None, lambda _: False
+        )
+
+        def can_deliver(agent: str, is_document: bool = False) -> bool:
+            return asyncio.run(environment.can_deliver(agent, str(project), is_document))
+
+        assert can_deliver("pi")
+        assert not can_deliver("pi", is_document=True)
+        assert not can_deliver("opencode")
+        assert not can_deliver("my-agent")
         terminal.tmux("new-window", "-c", str(project), "--", *command)
         terminal.until(lambda: find() is None)
     finally:

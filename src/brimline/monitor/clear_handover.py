@@ -1,6 +1,7 @@
 """Moves pending messages from a cleared session to the session that continues it."""
 
 from brimline.inbox import is_pending
+from brimline.monitor.signal_writes import end_message_id
 from brimline.store.base import MarkMessage, MoveMessage, PutSession, Store, Write
 from brimline.store.rows import SessionRow
 
@@ -18,10 +19,18 @@ async def record_continuation(
     if row is not None and row.became != other:
         at = max(at, row.seen_at)
         cleared = SessionRow(row.id, row.agent, row.seen_at, became=other, became_at=at)
-        await store.write([PutSession(cleared)])
+        await store.write([PutSession(cleared), *_cancel_end_message(row, now)])
     elif row is not None and row.continued_as is None:
         return
     await forward_messages(store, session, other, now)
+
+
+def _cancel_end_message(row: SessionRow, now: float) -> list[Write]:
+    """Cancel the message to a parent that a session has ended, as clients report of a clear."""
+    if row.parent is None or row.ended_at is None:
+        return []
+    id = end_message_id(row.parent, row.id, row.ended_at)
+    return [MarkMessage(id, "cancelled", ("queued",), now)]
 
 
 async def forward_messages(store: Store, session: str, to: str, now: float) -> None:

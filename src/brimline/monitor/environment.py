@@ -24,6 +24,10 @@ class MonitorEnvironment:
         """Return when hooks were installed for an agent; None if they are not."""
         return None
 
+    async def can_deliver(self, agent: str, project: str | None, is_document: bool) -> bool:
+        """Return whether hooks, or a pane for messages, reach an agent in a project."""
+        return False
+
     def is_muted(self, session: str) -> bool:
         """Return whether no messages may be given to a session now."""
         return False

@@ -22,7 +22,7 @@ from brimline.monitor.rules import Rules
 from brimline.monitor.signal_writes import SignalWriter
 from brimline.observations import EMPTY_REPLY, Observation, Reply
 from brimline.policy.signals import Signal
-from brimline.store.base import MarkMessage, Store
+from brimline.store.base import MarkMessage, QueueMessage, Store
 
 SENT_AGAIN = "(Sent again: the first copy may not have reached you.)"
 
@@ -88,6 +88,8 @@ class HookReplies:
         Returns None if another monitor has changed the session.
         """
         state = session.state
+        if not await self._queue_withheld_level(session, thread):
+            return None
         pending, now = await self._store.pending_messages(state.id), self._clock()
         if session.revision is not None:
             pending = before_handed_out(pending, now, thread)
@@ -103,6 +105,25 @@ class HookReplies:
         if won is None:
             return None
         return [m for m, is_ours in zip(batch, won, strict=True) if is_ours]
+
+    async def _queue_withheld_level(self, session: MonitoredSession, thread: str) -> bool:
+        """Queue the message of the present level if none was, as nothing could deliver it then.
+
+        One that was queued before stays as it is: its id is the same. Returns False if another
+        monitor has changed the session.
+        """
+        if thread in session.served_threads:
+            return True
+        session.served_threads.add(thread)
+        reading, history = session.state.last_readings.get(thread), session.signals
+        if reading is None:
+            return True
+        arm = history.rearm_count(thread, reading.cycle)
+        fired = [level for level, of in history.fired_levels(thread, reading.cycle) if of == arm]
+        signal = Signal("level", reading.cycle, max(fired, default=0.0))
+        writer = SignalWriter(session, self._rules, thread, signal, self._clock())
+        writes = [QueueMessage(message) for message in writer.level_message()] if fired else []
+        return not writes or await session.write(self._store, writes) is not None
 
     def _may_block_stop(self, message: Message, session: MonitoredSession) -> bool:
         """Return whether a message may keep this session's turn from ending.

@@ -13,6 +13,7 @@ from brimline.inbox import (
     MESSAGE_LIFETIME_S,
     PENDING_STATES,
     Message,
+    MessageState,
     Urgency,
     is_pending,
     sign_text,
@@ -22,11 +23,13 @@ from brimline.monitor.environment import MonitorEnvironment
 from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
 from brimline.monitor.hook_reply import MOMENTS, HookReplies
 from brimline.monitor.monitored_session import MonitoredSession
+from brimline.monitor.reachability import describe_unreachable
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState, calls_left_of
 from brimline.monitor.session_table import MAX_ATTEMPTS, SessionTable, contended
 from brimline.monitor.signal_finder import SignalFinder
 from brimline.monitor.signal_writes import hash_id
+from brimline.monitor.snapshot import PROGRAM, TELEMETRY
 from brimline.observations import DUPLICATE, EMPTY_REPLY, WITHOUT_REPLY, Observation, Reply
 from brimline.policy.levels import Fullness, figure_of
 from brimline.policy.signals import Signal
@@ -78,7 +81,7 @@ class Monitor:
         self._rules = rules or Rules()
         self._environment = environment or MonitorEnvironment()
         self._sessions = SessionTable(store, self._rules, shared)
-        self._signals = SignalFinder(self._rules, self._environment)
+        self._signals = SignalFinder(self._rules, self._environment, clock())
         self._kept_calls = kept_calls
         self._handoffs = HandoffRecovery(store, clock)
         self._replies = HookReplies(store, clock, self._rules, self._handoffs)
@@ -244,9 +247,9 @@ class Monitor:
         A receipt may come late: the messages may be queued or handed out again by then.
         """
         now = self._clock()
-        writes: list[Write] = [
-            MarkMessage(id, "delivered", PENDING_STATES, now) for id in reply.message_ids
-        ]
+        # Also if its cycle has ended meanwhile: the agent has it.
+        since: tuple[MessageState, ...] = (*PENDING_STATES, "cancelled")
+        writes: list[Write] = [MarkMessage(id, "delivered", since, now) for id in reply.message_ids]
         self._replies.delivered.update(reply.message_ids)
         if reply.handoff_id is not None:
             writes.append(UseHandoff(reply.handoff_id, now))
@@ -313,6 +316,37 @@ class Monitor:
         await self._store.write([QueueMessage(message)])
         return id
 
+    async def delivery_problem(self, session: str, is_document: bool = False) -> str | None:
+        """Return why nothing will deliver a message or a document, and how to change that.
+
+        None if something will, or if the session is unknown or another machine's.
+        """
+        row = await self._store.session(session)
+        if row is None or row.machine not in (None, LOCAL_MACHINE):
+            return None
+        if row.continued_as is not None:
+            return await self.delivery_problem(row.continued_as, is_document)
+        known = self._sessions.get(session)
+        state = known.state if known else SessionState(row.agent, session)
+        threads = await self._store.threads(session)
+        source = next((each.source for each in threads if each.thread == MAIN), state.source)
+        was_reached = not is_document and any(
+            each.state == "delivered" for each in await self._store.messages(session)
+        )
+        if was_reached or await self._is_reachable(state, source, row.project, is_document):
+            return None
+        return describe_unreachable(row.agent, source, session, is_document)
+
+    async def _is_reachable(
+        self, state: SessionState, source: str, project: str | None, is_document: bool = False
+    ) -> bool:
+        """Return whether something delivers messages, or documents, to a session."""
+        if state.has_hooks or (state.takes_messages and not is_document):
+            return True
+        if source in (PROGRAM, TELEMETRY):
+            return False
+        return await self._environment.can_deliver(state.agent, project, is_document)
+
     async def take_messages(self, session: str) -> list[Message]:
         """Hand out the messages that are due to a program that asks for them.
 
@@ -324,6 +358,7 @@ class Monitor:
                 return []
             for _ in range(MAX_ATTEMPTS):
                 known = await self._sessions.load_stored(session, row.agent)
+                known.state.takes_messages = True
                 self._readings_of(known.state)  # a level message has the present figures
                 messages = await self._replies.hand_out(known, "turn")
                 if messages is not None:
@@ -405,6 +440,8 @@ class Monitor:
             session.forget_stored()
         await session.stored.find_copies(self._store, state)
         new_signals = self._signals.find(session, known, observation.at)
+        if any(each.kind == "level" for signals in new_signals.values() for each in signals):
+            session.is_reachable = await self._is_reachable(state, state.source, state.project)
         writes = self._new_writes(observation, session, new_signals)
         if not writes and observation.kind != "pushed":
             session.mark_saved(snapshot)

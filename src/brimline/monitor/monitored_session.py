@@ -15,6 +15,8 @@ class MonitoredSession:
 
     `handoff_pending`: a document is to be re-injected. `is_clean`: all is stored. `revision` is the
     stored one when it was restored or last written, None if no other monitor writes it.
+    `is_reachable`: something delivered messages when a level last fired; if not, no message was
+    queued. `served_threads` have asked for their messages since.
     """
 
     def __init__(
@@ -30,6 +32,8 @@ class MonitoredSession:
         self.handoff_pending = signals.handoff_pending
         self._saved: Snapshot | None = None
         self.is_clean = False
+        self.is_reachable = False
+        self.served_threads: set[str] = set()
 
     async def write(self, store: Store, writes: Sequence[Write]) -> list[bool] | None:
         """Write what was decided by this state; None if another monitor has changed the session.

@@ -13,12 +13,21 @@ from brimline.monitor.client_reported import ClientReported
 from brimline.monitor.pending_inputs import PendingInputs
 from brimline.monitor.snapshot import PROGRAM, TELEMETRY, TRANSCRIPT, Snapshot
 from brimline.monitor.transcript_follower import SessionFiles
-from brimline.observations import WITHOUT_REPLY, EnvironmentVariables, Observation, Pane
+from brimline.observations import (
+    WITHOUT_REPLY,
+    EnvironmentVariables,
+    Observation,
+    ObservationKind,
+    Pane,
+)
 from brimline.store.rows import ThreadRow
 from brimline.tracker import Reading, Session, Thread
 from brimline.windows import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, Overrides
 
 SEQ_PER_CALL = 1_000  # more than the observations between two calls
+
+# A turn is under way, or a program makes calls.
+ACTIVE_KINDS: frozenset[ObservationKind] = frozenset({"prompt", "tool", "stopped", "pushed"})
 
 NO_THREAD = Thread(MAIN)
 ReportT = TypeVar("ReportT", Quotas, PromptCache)
@@ -30,7 +39,8 @@ class SessionState:
 
     `cycle` is the main thread's as stored. While the transcript does not contain the last
     compaction yet, what is held is unknown. `_first_seen_at` is set until the session has records
-    of its own.
+    of its own. `has_hooks`, `takes_messages`, `is_active`: since it is in memory, a hook of it came
+    that can deliver messages, its program took some, a turn of it was under way.
     """
 
     def __init__(self, agent: str, session: str) -> None:
@@ -47,6 +57,7 @@ class SessionState:
         self.machine: str | None = None  # whose daemon reports it to a fleet's server
         self.pane: Pane | None = None
         self.ended_at: float | None = None
+        self.has_just_ended = False  # by the last observation
         self.host: str | None = None
         self.user: str | None = None
         self.team: str | None = None
@@ -56,6 +67,7 @@ class SessionState:
         self._last_snapshot: Snapshot | None = None
         self.client = ClientReported()
         self.calls_without_hook = 0
+        self.has_hooks = self.takes_messages = self.is_active = False
         self.files = SessionFiles(agent)
         self._inputs = PendingInputs()
         self._is_pushed = self.is_telemetry = self.replaces_telemetry = False
@@ -91,6 +103,10 @@ class SessionState:
             self._inputs.add(observation.thread, observation.at, observation.added_bytes)
         self._inputs.update(self.folded.threads)
         new_calls = max(0, self.calls - calls)  # after a restart the files may be still to be read
+        is_hook = observation.kind not in (*WITHOUT_REPLY, "status")
+        self.has_hooks = self.has_hooks or is_hook
+        is_turn = observation.kind in ACTIVE_KINDS and not observation.is_late
+        self.is_active = self.is_active or is_turn
         from_hook = observation.transcript is not None or observation.kind not in WITHOUT_REPLY
         # A client with telemetry alone may be on a machine without hooks.
         is_silent = not from_hook and not observation.is_telemetry
@@ -126,7 +142,9 @@ class SessionState:
                     self.files.add_clear()
             case "status" if not self._is_stale(observation):
                 self._apply_status(observation)
-            case "prompt" | "tool" | "stopped" | "started":
+            case "prompt" | "tool" | "stopped" | "started" if not self._is_before_compaction(
+                observation
+            ):
                 self.compacting = False
             case "wrote" | "pushed" if self.calls > self._calls_at_compaction:
                 self.compacting = False
@@ -162,7 +180,9 @@ class SessionState:
 
     def _update_liveness(self, observation: Observation, called: bool) -> None:
         """Update `ended_at`: a hook or a call revives a session, a subagent's end does not."""
-        if (observation.kind == "ended" and observation.thread == MAIN) or self._main.ended:
+        has_ended = (observation.kind == "ended" and observation.thread == MAIN) or self._main.ended
+        self.has_just_ended = has_ended and self.ended_at is None
+        if has_ended:
             self.ended_at = observation.at
         elif called or observation.kind not in (*WITHOUT_REPLY, "ended"):
             self.ended_at = None
@@ -184,6 +204,14 @@ class SessionState:
     def _is_stale(self, observation: Observation) -> bool:
         """Return whether a late observation is older than the transcript."""
         return observation.is_late and (self._main.at or 0.0) > observation.at
+
+    def _is_before_compaction(self, observation: Observation) -> bool:
+        """Return whether a late hook is older than the compaction that is under way.
+
+        A hook that the daemon did not answer in time comes from the spool up to a second later. If
+        it ended the compaction, a level would fire during it, and be cancelled at its end.
+        """
+        return observation.is_late and observation.at < self._compacting_at
 
     def _end_cycle(self, observation: Observation) -> None:
         """End a cycle once, however often its compaction is reported, before or after its record.
@@ -258,7 +286,7 @@ class SessionState:
             model=self.model,
             cycle=self.cycle,
             compacting=self.compacting,
-            source=self._source,
+            source=self.source,
             client_call=client_call,
             client_source=client.source,
             client_window=client.window,
@@ -271,10 +299,12 @@ class SessionState:
             ended_at=self.ended_at,
             client_report=client.report,
             pending=self._inputs.estimate(client_call),
+            is_active=self.is_active,
         )
 
     @property
-    def _source(self) -> str:
+    def source(self) -> str:
+        """Where its events come from: TRANSCRIPT, PROGRAM or TELEMETRY."""
         if self.files.has_files or not (self._is_pushed or self.is_telemetry):
             return TRANSCRIPT
         return TELEMETRY if self.is_telemetry else PROGRAM

@@ -17,10 +17,13 @@ from brimline.tracker import Reading
 
 
 class SignalFinder:
-    """Finds the new signals of sessions, and their writes."""
+    """Finds the new signals of sessions, and their writes.
 
-    def __init__(self, rules: Rules, environment: MonitorEnvironment) -> None:
-        self._rules, self._environment = rules, environment
+    No level fires for a session that had no call since a time: its user may not continue it.
+    """
+
+    def __init__(self, rules: Rules, environment: MonitorEnvironment, since: float) -> None:
+        self._rules, self._environment, self._since = rules, environment, since
 
     def find(
         self, session: MonitoredSession, known: Mapping[str, Reading], at: float
@@ -40,7 +43,12 @@ class SignalFinder:
         expected = expect_next_call(reading) if early else reading
         fired = history.fired(thread, reading.cycle, figure_of(expected, of))
         cleared = thread == MAIN and state.cleared
-        new_signals = decide(known, reading, levels, fired, of, cleared, early)
+        is_active = state.is_active or (reading.at or 0.0) >= self._since
+        new_signals = [
+            each
+            for each in decide(known, reading, levels, fired, of, cleared, early)
+            if is_active or each.kind != "level"
+        ]
         if thread == MAIN:
             new_signals = [
                 each
@@ -78,5 +86,6 @@ class SignalFinder:
         """Return the writes when a session has ended."""
         cycles = range(max(0, session.state.cycle - MAX_CYCLES), session.state.cycle + 1)
         ends = (Signal("compacted", cycle) for cycle in cycles)
-        writers = (SignalWriter(session, self._rules, MAIN, each, at) for each in ends)
-        return [write for writer in writers for write in writer.ended_writes()]
+        writers = [SignalWriter(session, self._rules, MAIN, each, at) for each in ends]
+        writes = [write for writer in writers for write in writer.ended_writes()]
+        return [*writes, *(writers[-1].end_messages() if session.state.has_just_ended else ())]

@@ -20,7 +20,7 @@ from brimline.policy.signals import (
     is_thrashing,
 )
 from brimline.settings import Text
-from brimline.store.base import CancelMessages, MarkMessage, RecordSignal, Write
+from brimline.store.base import CancelMessages, MarkMessage, QueueMessage, RecordSignal, Write
 from brimline.store.rows import SignalRow
 from brimline.tracker import Reading
 
@@ -28,6 +28,11 @@ from brimline.tracker import Reading
 def hash_id(*parts: str) -> str:
     """Return an id that is the same for the same parts."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def end_message_id(parent: str, session: str, ended_at: float) -> str:
+    """Return the id of the message to a parent that a session has ended."""
+    return hash_id(parent, session, "ended", repr(ended_at))
 
 
 class SignalWriter(msgspec.Struct, frozen=True):
@@ -125,6 +130,14 @@ class SignalWriter(msgspec.Struct, frozen=True):
             MarkMessage(compacted, "cancelled", ("queued",), self.at),
         ]
 
+    def end_messages(self) -> list[Write]:
+        """Return the message to the parent that the agent has ended."""
+        parent = self._state.parent
+        if parent is None:
+            return []
+        id = end_message_id(parent, self._state.id, self.at)
+        return [QueueMessage(each) for each in self._message_to(parent, id, self._text("ended"))]
+
     def _cancel_parent_messages(self) -> list[Write]:
         """Cancel the messages to the parent about levels of the cycle that has ended."""
         parent = self._state.parent
@@ -144,27 +157,36 @@ class SignalWriter(msgspec.Struct, frozen=True):
         return [RecordSignal(row, self._parent_message(text, row))]
 
     def _level_messages(self, row: SignalRow) -> tuple[Message, ...]:
-        is_main, is_last = self.thread == MAIN, row.level == self._levels[-1]
-        if not is_main and not capabilities_of(self._state.agent).answers_subagent_hooks:
-            return ()
-        message = Message(
-            id=hash_id(
-                row.session, row.thread, str(row.cycle), f"{row.level:g}", *_id_part(row.arm)
-            ),
-            session=row.session,
-            text=self.level_text(),
-            at=self.at,
-            urgency="urgent" if is_last or not is_main else "sequential",
-            thread=row.thread,
-            cycle=row.cycle,
-            level=row.level,
-            expires=self.at + MESSAGE_LIFETIME_S,
-            blocks_stop=is_last and is_main and self.rules.stop.last_level,
-        )
-        own = (message,) if message.text else ()
-        if not is_last or not is_main:
+        own = self.level_message() if self.session.is_reachable else ()
+        if self.thread != MAIN or not self._is_last_level:
             return own
         return (*own, *self._running_message("parent", row))
+
+    @property
+    def _is_last_level(self) -> bool:
+        return self.signal.level in self._levels[-1:]
+
+    def level_message(self) -> tuple[Message, ...]:
+        """Return the message of a level to its thread, by an id of its own; none without a text."""
+        session, is_main = self._state.id, self.thread == MAIN
+        if not is_main and not capabilities_of(self._state.agent).answers_subagent_hooks:
+            return ()
+        cycle, level = self.signal.cycle, self.signal.level
+        message = Message(
+            id=hash_id(
+                session, self.thread, str(cycle), f"{level:g}", *_id_part(self._rearm_count)
+            ),
+            session=session,
+            text=self.level_text(),
+            at=self.at,
+            urgency="urgent" if self._is_last_level or not is_main else "sequential",
+            thread=self.thread,
+            cycle=cycle,
+            level=level,
+            expires=self.at + MESSAGE_LIFETIME_S,
+            blocks_stop=self._is_last_level and is_main and self.rules.stop.last_level,
+        )
+        return (message,) if message.text else ()
 
     def _running_message(self, name: Text, row: SignalRow) -> tuple[Message, ...]:
         """Return a message to the parent that says that the agent is running; none if it ended."""
@@ -173,11 +195,20 @@ class SignalWriter(msgspec.Struct, frozen=True):
 
     def _parent_message(self, text: str, row: SignalRow) -> tuple[Message, ...]:
         parent = self._state.parent
-        if parent is None or parent == row.session or not text:
+        if parent is None:
             return ()
         id = self._parent_message_id(parent, row.kind, row.level, row.arm)
+        return self._message_to(parent, id, text)
+
+    def _message_to(self, parent: str, id: str, text: str) -> tuple[Message, ...]:
+        """Return an urgent message: a parent that waits for its child runs tools all the time."""
+        child = self._state.id
+        if parent == child or not text:
+            return ()
         expires = self.at + MESSAGE_LIFETIME_S
-        return (Message(id, parent, text, self.at, sender=row.session, expires=expires),)
+        return (
+            Message(id, parent, text, self.at, urgency="urgent", sender=child, expires=expires),
+        )
 
     def _parent_message_id(self, parent: str, kind: SignalKind, level: float, arm: int) -> str:
         """Return the id of a message to the parent, so that it gets each one once."""

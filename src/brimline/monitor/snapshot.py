@@ -21,7 +21,8 @@ class Snapshot(NamedTuple):
     `source` is where its events come from: TRANSCRIPT, PROGRAM or TELEMETRY.
     `client_call` is a call that the client reported and the transcript does not contain yet;
     `client_most_sent` is the most that it reported a call of this model to have sent. `pending` are
-    the tokens by thread that came in since the last call, as an estimate.
+    the tokens by thread that came in since the last call, as an estimate. `is_active`: a turn was
+    under way since the session is in memory, so that its levels may fire.
     """
 
     session: Session
@@ -44,6 +45,7 @@ class Snapshot(NamedTuple):
     ended_at: float | None
     client_report: ClientReport
     pending: Mapping[str, int]
+    is_active: bool
 
     def is_same(self, other: "Snapshot | None") -> bool:
         """Return whether nothing changed; the folded session is then the very same object."""

@@ -33,6 +33,7 @@ TEXTS: Mapping[Text, str] = {
         f"{STATUS} Write a handoff document now (the task, what is done, what is open, where to "
         f"look) and run {HANDOFF}; then continue."
     ),
+    "subagent_warning": STATUS,  # most subagents end before their last level
     "subagent": f"{STATUS} Finish your work and report your results.",
     "parent": (
         "[brimline] The context of agent {agent}{place} is at {percent}. "
@@ -46,6 +47,7 @@ TEXTS: Mapping[Text, str] = {
         "[brimline] Agent {agent}{place} was compacted {compactions} times in ten minutes. "
         "Its input does not fit into its context."
     ),
+    "ended": "[brimline] Agent {agent}{place} has ended (context: {percent}).",
 }
 
 FIELDS: tuple[str, ...] = (
@@ -104,9 +106,14 @@ class Texts(msgspec.Struct, frozen=True):
     def level_text(
         self, figures: TemplateValues, levels: Sequence[float], thread: str = MAIN
     ) -> str:
-        """Return the text for a level: the last one requests a handoff, others suggest it."""
+        """Return the text for a level: the last one requests a handoff, others suggest it.
+
+        A subagent has no handoff: the last level requests its results.
+        """
         last = bool(levels) and figures.level == levels[-1]
-        name: Text = "subagent" if thread != MAIN else "critical" if last else "warning"
+        name: Text = "critical" if last else "warning"
+        if thread != MAIN:
+            name = "subagent" if last else "subagent_warning"
         ours = STATUS if self.neutral else TEXTS[name]
         return self.own.get(name, ours).format_map(figures.fields())
 

@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 from brimline.agents import agent_names, source
-from brimline.bounded_reads import CachedReads
+from brimline.bounded_reads import SHARED_READS, CachedReads
 from brimline.errors import InvalidSettings
 from brimline.hooks.client import exchange
 from brimline.monitor.environment import MonitorEnvironment
@@ -15,8 +17,11 @@ from brimline.observations import EnvironmentVariables
 from brimline.settings import load as load_settings
 from brimline.setup.manifest import MANIFEST_NAME, load_manifest
 from brimline.store.rows import SignalRow
+from brimline.tmux.pane_search import find_pane
 from brimline.transcripts.source import Places
 from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings
+
+CHANNEL_WAIT_S = 1.0  # for tmux, to find the pane of an agent without hooks
 
 ParentSessions: TypeAlias = CachedReads[str | None, str | None]  # by project
 
@@ -38,6 +43,7 @@ class LocalEnvironment(MonitorEnvironment):
         on_signal: Callable[[SignalRow, SessionState], None],
         suppresses: Callable[[str], bool],
     ) -> None:
+        self._places, self._state = places, state
         self._on_signal, self._suppresses = on_signal, suppresses
         self._settings = CachedReads(_settings_reader(places), NO_CLIENT_SETTINGS)
         self._hooked: CachedReads[_HooksKey, float | None] = CachedReads(
@@ -60,12 +66,32 @@ class LocalEnvironment(MonitorEnvironment):
     def hooks_installed_at(self, agent: str, project: str | None) -> float | None:
         return self._hooked.get((agent, project))
 
+    async def can_deliver(self, agent: str, project: str | None, is_document: bool) -> bool:
+        """Look at the files now: `brimline setup` may just have run. True if that takes too long.
+
+        Messages can also be typed into a pane.
+        """
+        read = partial(_can_deliver, self._places, self._state, agent, project, is_document)
+        with suppress(TimeoutError):
+            return await SHARED_READS.run(read, CHANNEL_WAIT_S)
+        return True
+
     def is_muted(self, session: str) -> bool:
         """Whether a session is being cleared, and its messages have to wait."""
         return self._suppresses(session)
 
     def on_signal(self, signal: SignalRow, state: SessionState) -> None:
         self._on_signal(signal, state)
+
+
+def _can_deliver(
+    places: Places, state: Path, agent: str, project: str | None, is_document: bool
+) -> bool:
+    if agent not in agent_names():
+        return False
+    if hooks_installed_at(state, agent, project) is not None:
+        return True
+    return not is_document and find_pane(agent, project, places.env, os.getuid()) is not None
 
 
 def parent_sessions(places: Places) -> ParentSessions:
