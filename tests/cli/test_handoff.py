@@ -20,6 +20,10 @@ from tmux.terminal import Terminal
 from .terminal import Json, User, cells, iso
 
 SESSION = "11111111-1111-4111-8111-111111111111"
+NO_HOOKS = (
+    "No hooks of Brimline are installed for Claude Code. `brimline setup claude` installs them. "
+    "Open sessions may need a restart."
+)
 PROMPT = "and continue from where you left off."
 
 
@@ -110,6 +114,7 @@ def test_show_and_list_count_calls_and_files_since_the_handoff(
     transcript.write_text("")
     notes.write_text("The parser is half done.")
     daemon.hook(status(session, transcript), "statusline")
+    daemon.hook({"session_id": session, "hook_event_name": "SessionStart", "source": "startup"})
     none = daemon.command("handoff", "--list", "--session", session)
     assert none.stdout == "no handoff yet\n", none.stderr
     assert daemon.command("handoff", str(notes), "--session", session).returncode == 0
@@ -131,6 +136,27 @@ def test_show_and_list_count_calls_and_files_since_the_handoff(
     assert documents["clear"] is None
 
 
+def test_document_for_a_session_without_hooks_is_saved_and_says_that_nothing_delivers_it(
+    daemon: Running, session: str, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.md").write_text("Go on.")
+    words = ("handoff", str(tmp_path / "notes.md"), "--session", session)
+    daemon.hook(status(session, tmp_path / "session.jsonl"), "statusline")
+    saved = daemon.command(*words)
+    assert (saved.returncode, saved.stdout.splitlines()) == (
+        1,
+        [
+            f"Saved 6 characters for session {session[:8]}, but nothing will deliver them.",
+            NO_HOOKS,
+        ],
+    )
+    saved = daemon.command(*words, "--json")
+    assert (saved.returncode, json.loads(saved.stdout)["undeliverable"] is None) == (1, False)
+    daemon.hook({"session_id": session, "hook_event_name": "SessionStart", "source": "startup"})
+    saved = daemon.command(*words, "--json")
+    assert (saved.returncode, json.loads(saved.stdout)["undeliverable"]) == (0, None)
+
+
 # Prints how often a command opens a file.
 COUNTED = """
 import sys
@@ -149,6 +175,7 @@ def test_list_reads_the_transcript_once_for_all_handoffs(
     records = file_edit(time.time() + 60, "/a.py", "m1")
     transcript.write_text("".join(f"{json.dumps(record)}\n" for record in records))
     daemon.hook(status(session, transcript), "statusline")
+    daemon.hook({"session_id": session, "hook_event_name": "SessionStart", "source": "startup"})
     for number in range(3):
         notes.write_text(f"Step {number} is done.")
         assert daemon.command("handoff", str(notes), "--session", session).returncode == 0

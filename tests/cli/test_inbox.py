@@ -14,11 +14,16 @@ import pytest
 
 from brimline.server.sockets import LOCK_NAME, hold_instance_lock
 from brimline.settings import socket_path
+from server.filled_session import write_filled_session
 from server.running import Running
 
 from .terminal import PATIENCE_S, User, cells
 
 SESSION = "11111111-1111-4111-8111-111111111111"
+NO_HOOKS = (
+    "No hooks of Brimline are installed for Claude Code. `brimline setup claude` installs them. "
+    "Open sessions may need a restart."
+)
 QUEUED = "queued for {id}: delivered with the next prompt"
 
 
@@ -92,6 +97,41 @@ def test_send_says_when_a_message_arrives(
     daemon.hook({"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"})
     sent = daemon.command("send", SESSION[:8], "hello", *words)
     assert sent.stdout.splitlines() == [line.format(id=SESSION) for line in lines]
+
+
+def test_send_to_a_session_without_hooks_says_that_nothing_delivers_it(daemon: Running) -> None:
+    """The message stays queued, and is delivered when hooks are installed."""
+    write_filled_session(daemon.home, SESSION)
+    daemon.until("/v1/sessions", bool)
+    sent = daemon.command("send", SESSION[:8], "hello")
+    assert (sent.returncode, sent.stdout.splitlines()) == (
+        1,
+        [
+            f"queued for {SESSION}: but nothing will deliver it",
+            NO_HOOKS,
+        ],
+    )
+    sent = daemon.command("send", SESSION[:8], "hello", "--json")
+    assert (sent.returncode, "setup claude" in json.loads(sent.stdout)["undeliverable"]) == (
+        1,
+        True,
+    )
+    assert daemon.command("setup", "claude").returncode == 0
+    sent = daemon.command("send", SESSION[:8], "hello")
+    assert (sent.returncode, sent.stdout) == (0, QUEUED.format(id=SESSION) + "\n")
+    hook = {"session_id": SESSION, "hook_event_name": "UserPromptSubmit"}
+    assert daemon.hook(hook).count("] hello") == 3
+
+
+def test_send_to_a_program_says_what_it_has_to_call(daemon: Running) -> None:
+    usage = {"input": 9, "cache_read": 0, "cache_write": 0, "output": 1}
+    event = {"type": "Call", "id": "c1", "usage": usage}
+    new = {"id": "e1", "session": "my-session", "agent": "my-agent", "event": event}
+    daemon.post("/v1/events", {"events": [new]})
+    sent = daemon.command("send", "my-session", "hello")
+    assert (sent.returncode, "DaemonSession.messages()" in sent.stdout) == (1, True)
+    daemon.post("/v1/sessions/my-session/messages/take", None)
+    assert daemon.command("send", "my-session", "hello").returncode == 0
 
 
 def test_wake_of_an_agent_that_has_ended_keeps_the_message(daemon: Running) -> None:

@@ -329,7 +329,8 @@ def test_messages_are_sent_and_cancelled(story: Story, screen: Screen) -> None:
     form.get_by_label("Send a message to this agent").fill(text)
     form.get_by_label("urgent").check()
     form.get_by_role("button", name="Send").click()
-    expect(form).to_contain_text("Queued.")
+    undelivered = "Queued, but nothing will deliver it. Its program takes no messages."
+    expect(form).to_contain_text(undelivered)
     expect(form.get_by_label("Send a message to this agent")).to_have_value("")
     (message,) = story.daemon.get("/v1/sessions/one/messages")
     signed = f"[message from user] {text}"
@@ -343,6 +344,10 @@ def test_messages_are_sent_and_cancelled(story: Story, screen: Screen) -> None:
     expect(screen.find("unread")).to_have_count(0)
     (message,) = story.daemon.get("/v1/sessions/one/messages")
     assert message["state"] == "cancelled"
+    story.daemon.post("/v1/sessions/one/messages/take", None)  # now it does
+    form.get_by_label("Send a message to this agent").fill(text)
+    form.get_by_role("button", name="Send").click()
+    expect(form).to_contain_text("Queued.")
 
 
 def test_handoff_is_shown_as_text(story: Story, screen: Screen) -> None:

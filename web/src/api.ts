@@ -83,13 +83,14 @@ export async function handoffs(id: string): Promise<HandoffRow[]> {
   return (await request<{ handoffs: HandoffRow[] }>(sessionPath(id, "handoff"))).handoffs;
 }
 
-export async function send(id: string, text: string, urgent: boolean): Promise<string> {
-  const sent = await request<{ id: string }>(sessionPath(id, "messages"), {
+/** Queue a message; returns why nothing will deliver it, null if something will. */
+export async function send(id: string, text: string, urgent: boolean): Promise<string | null> {
+  const sent = await request<{ undeliverable: string | null }>(sessionPath(id, "messages"), {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ text, urgent }),
   });
-  return sent.id;
+  return sent.undeliverable;
 }
 
 export async function cancel(id: string, message: string): Promise<void> {

@@ -162,7 +162,7 @@ def _hand_over(context: Context, session: SessionRef, options: argparse.Namespac
         emit_json(handoff)
     else:
         print("\n".join(_saved_lines(session, handoff, options.clear)))
-    return 0
+    return 1 if handoff.get("undeliverable") else 0
 
 
 def _saved_lines(session: SessionRef, handoff: Any, clear: bool) -> list[str]:
@@ -175,6 +175,8 @@ def _saved_lines(session: SessionRef, handoff: Any, clear: bool) -> list[str]:
     saved = f"Saved {len(handoff['text']):,} characters for session {short}"
     if not session.known:
         return [saved, TO_COME]
+    if undeliverable := handoff.get("undeliverable"):  # an older daemon does not know
+        return [f"{saved}, but nothing will deliver them.", strip_control(undeliverable)]
     return [
         f"{saved}. They are re-injected",
         "after the next compaction. Continue your work.",

@@ -28,6 +28,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
+    """Queue a message, or type it; the exit code is 1 if nothing will deliver it."""
     session = resolve_session(context, options.session)
     own = find_current_session(context.places.env)
     sender = own.session if own else None
@@ -40,9 +41,10 @@ def run(context: Context, options: argparse.Namespace) -> int:
     }
     path = session_path(session.id, "/messages")
     message = request(context, "POST", path, body, WAKE_TIMEOUT_S if options.wake else TIMEOUT_S)
+    undeliverable = message.get("undeliverable")  # an older daemon does not know
     if options.json:
         emit_json(message)
-        return 0
+        return 1 if undeliverable else 0
     if message["typed"]:
         print(f"typed into the pane of {strip_control(session.id)}")
         return 0
@@ -51,10 +53,13 @@ def run(context: Context, options: argparse.Namespace) -> int:
     arrival = "the next prompt or tool result" if options.urgent else "the next prompt"
     if options.block_stop:
         arrival += ", or before the turn of an interactive session ends"
-    print(f"queued for {strip_control(session.id)}: delivered with {arrival}")
+    fate = "but nothing will deliver it" if undeliverable else f"delivered with {arrival}"
+    print(f"queued for {strip_control(session.id)}: {fate}")
+    if undeliverable:
+        print(strip_control(undeliverable))
     if note := _note(session):
         print(note)
-    return 0
+    return 1 if undeliverable else 0
 
 
 def _note(session: SessionRef) -> str | None:

@@ -89,8 +89,7 @@ function RequestButton({ id }: { id: string }) {
   const ask = async () => {
     result.value = "...";
     try {
-      await api.send(id, REQUEST, true);
-      result.value = "Asked.";
+      result.value = (await api.send(id, REQUEST, true)) ?? "Asked.";
     } catch (error) {
       if (!(error instanceof api.RequestFailed)) throw error;
       result.value = error.message;

@@ -38,8 +38,11 @@ function SendForm({ id, changed }: { id: string; changed: () => void }) {
   const submit = async (event: Event) => {
     event.preventDefault();
     if (!text.value.trim()) return;
-    result.value = await attempt(() => api.send(id, text.value, urgent.value), "Queued.");
-    if (result.value === "Queued.") text.value = "";
+    result.value = await attempt(async () => {
+      const problem = await api.send(id, text.value, urgent.value);
+      text.value = "";
+      return problem === null ? "Queued." : `Queued, but nothing will deliver it. ${problem}`;
+    });
     changed();
   };
   return (
@@ -74,7 +77,10 @@ function SendForm({ id, changed }: { id: string; changed: () => void }) {
 function MessageItem({ message, changed }: { message: Message; changed: () => void }) {
   const error = useSignal("");
   const cancel = async () => {
-    error.value = await attempt(() => api.cancel(message.session, message.id), "");
+    error.value = await attempt(async () => {
+      await api.cancel(message.session, message.id);
+      return "";
+    });
     changed();
   };
   const about =
@@ -101,11 +107,10 @@ function MessageItem({ message, changed }: { message: Message; changed: () => vo
   );
 }
 
-/** Run an action; returns `done`, or why it failed. */
-async function attempt(act: () => Promise<unknown>, done: string): Promise<string> {
+/** Run an action; returns its result, or why it failed. */
+async function attempt(act: () => Promise<string>): Promise<string> {
   try {
-    await act();
-    return done;
+    return await act();
   } catch (error) {
     if (error instanceof api.RequestFailed)
       return [error.message, error.hint].filter(Boolean).join(" ");

@@ -7,6 +7,7 @@ import msgspec
 from brimline.events import AnyEvent
 from brimline.observations import Pane
 from brimline.store.problems import StoreProblem
+from brimline.store.rows import HandoffRow
 from brimline.uplink.status import UplinkStatus
 
 MAX_EVENTS = 1_000  # in one request
@@ -52,12 +53,14 @@ class PageLink(msgspec.Struct, frozen=True):
 class Sent(msgspec.Struct, frozen=True):
     """A message that was queued; `typed` into the agent's pane if `wake` asked for it.
 
-    `not_typed` says why it was not.
+    `not_typed` says why it was not. `undeliverable` says why nothing will deliver it, and how to
+    change that: the message stays queued until it expires.
     """
 
     id: str
     typed: bool = False
     not_typed: str | None = None
+    undeliverable: str | None = None
 
 
 class Cancelled(msgspec.Struct, frozen=True):
@@ -104,6 +107,12 @@ class NewHandoffText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     text: str
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_CHARS)] = "handoff.md"
+
+
+class SavedHandoff(HandoffRow, frozen=True, kw_only=True):
+    """A saved handoff; `undeliverable` says why nothing will deliver it, and how to change that."""
+
+    undeliverable: str | None = None
 
 
 class NewClear(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

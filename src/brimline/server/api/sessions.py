@@ -40,6 +40,7 @@ from brimline.server.api.schemas import (
     NewEvents,
     NewHandoff,
     NewMessage,
+    SavedHandoff,
     Sent,
     Taken,
 )
@@ -47,7 +48,7 @@ from brimline.server.api.session_cache import RECENT_S, SessionCache, in_pieces
 from brimline.server.api.session_order import handle_by_session
 from brimline.server.api.views import HandoffView, SessionView, ThreadView, Timeline, Views
 from brimline.store.base import Store
-from brimline.store.rows import HandoffRow, SessionRow
+from brimline.store.rows import SessionRow
 from brimline.tmux.clear import SessionClearer
 from brimline.tmux.clear_requests import ClearRequest
 from brimline.usage import Usage
@@ -84,7 +85,7 @@ class SessionRoutes:
         Endpoint("GET", f"{SESSION_PATH}/handoff", "handoffs", "List a session's handoffs.",
                  HandoffView, may_be_missing=True),
         Endpoint("POST", f"{SESSION_PATH}/handoff", "hand_over", "Save a handoff document.",
-                 HandoffRow, NewHandoff, 201, unix_only=True),
+                 SavedHandoff, NewHandoff, 201, unix_only=True),
         Endpoint("POST", f"{SESSION_PATH}/clear", "clear",
                  "Clear a session and continue it from a document.", ClearRequest, NewClear, 201,
                  needs_session=True, unix_only=True),
@@ -159,11 +160,13 @@ class SessionRoutes:
         urgency = "urgent" if new.urgent else "sequential"
         session = _session_id(request)
         id = await self._monitor.send(session, new.text, urgency, new.sender, new.blocks_stop)
-        if not new.wake or self._wake is None:
-            return json_response(Sent(id), 201)
-        is_clearing = self._clearer is not None and self._clearer.holds_messages(session)
-        why_not = CLEARING if is_clearing else await self._wake(session, id)
-        return json_response(Sent(id, why_not is None, why_not), 201)
+        is_typed, why_not = False, None
+        if new.wake and self._wake is not None:
+            is_clearing = self._clearer is not None and self._clearer.holds_messages(session)
+            why_not = CLEARING if is_clearing else await self._wake(session, id)
+            is_typed = why_not is None
+        problem = None if is_typed else await self._monitor.delivery_problem(session)
+        return json_response(Sent(id, is_typed, why_not, problem), 201)
 
     async def cancel(self, request: Request) -> Response:
         message = await find_message(self._store, request)
@@ -191,8 +194,11 @@ class SessionRoutes:
     async def hand_over(self, request: Request) -> Response:
         new = await read_body(request, NewHandoff)
         document = await self._read_document(new.path)
-        row = await self._monitor.hand_over(_session_id(request), document, new.author)
-        return json_response(row, 201)
+        session = _session_id(request)
+        row = await self._monitor.hand_over(session, document, new.author)
+        problem = await self._monitor.delivery_problem(session, is_document=True)
+        saved = SavedHandoff(**msgspec.structs.asdict(row), undeliverable=problem)
+        return json_response(saved, 201)
 
     async def clear(self, request: Request, row: SessionRow) -> Response:
         """Clear a session in its pane when its turn ends, and continue from a document."""
