@@ -20,7 +20,7 @@ MAX_READ_THREADS = 32
 # If every thread has been in its present read for longer than this, new reads are refused.
 HUNG_AFTER_S = 1.0
 
-READ_WAIT_S = 0.05  # a hook waits this long for settings; its client gives up after 0.12 s
+READ_WAIT_S = 0.05  # a hook waits this long for settings; its client gives up after 0.2 s
 
 FRESH_S = 60.0
 MAX_CACHED_KEYS = 256

@@ -14,6 +14,7 @@ import pytest
 
 from brimline.observations import Pane
 from brimline.tmux.clear_requests import ClearRequest, save_request
+from server.filled_session import write_filled_session
 from server.running import Running
 from tmux.terminal import Terminal
 
@@ -114,7 +115,6 @@ def test_show_and_list_count_calls_and_files_since_the_handoff(
     transcript.write_text("")
     notes.write_text("The parser is half done.")
     daemon.hook(status(session, transcript), "statusline")
-    daemon.hook({"session_id": session, "hook_event_name": "SessionStart", "source": "startup"})
     none = daemon.command("handoff", "--list", "--session", session)
     assert none.stdout == "no handoff yet\n", none.stderr
     assert daemon.command("handoff", str(notes), "--session", session).returncode == 0
@@ -141,7 +141,8 @@ def test_document_for_a_session_without_hooks_is_saved_and_says_that_nothing_del
 ) -> None:
     (tmp_path / "notes.md").write_text("Go on.")
     words = ("handoff", str(tmp_path / "notes.md"), "--session", session)
-    daemon.hook(status(session, tmp_path / "session.jsonl"), "statusline")
+    write_filled_session(daemon.home, session)
+    daemon.until("/v1/sessions", lambda views: session in {view["session"]["id"] for view in views})
     saved = daemon.command(*words)
     assert (saved.returncode, saved.stdout.splitlines()) == (
         1,
@@ -175,7 +176,6 @@ def test_list_reads_the_transcript_once_for_all_handoffs(
     records = file_edit(time.time() + 60, "/a.py", "m1")
     transcript.write_text("".join(f"{json.dumps(record)}\n" for record in records))
     daemon.hook(status(session, transcript), "statusline")
-    daemon.hook({"session_id": session, "hook_event_name": "SessionStart", "source": "startup"})
     for number in range(3):
         notes.write_text(f"Step {number} is done.")
         assert daemon.command("handoff", str(notes), "--session", session).returncode == 0

@@ -59,7 +59,6 @@ def test_level_of_a_session_without_hooks_is_a_signal_and_no_message(tmp_path: P
         agent = UnreachableAgent(tmp_path)
         agent.call(150_000)
         await agent.observe("wrote")
-        await agent.status(150_000)
         assert (await agent.levels(), await agent.message_states()) == ([65.0], [])
 
     asyncio.run(go())
@@ -196,7 +195,6 @@ def test_sender_reads_that_nothing_delivers_until_a_hook_came_or_messages_were_t
         assert await problem("s1") is None  # a session to come
         agent.call(20_000)
         await agent.observe("wrote")
-        await agent.status(20_000)
         assert "`brimline setup claude`" in (await problem("s1") or "")
         agent.environment.is_reachable = True
         assert (await problem("s1"), await problem("s1", is_document=True)) == (None, None)

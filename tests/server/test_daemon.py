@@ -495,7 +495,7 @@ def test_spooled_events_are_processed_in_order_at_start(daemon: Running) -> None
     timeline = daemon.until(
         f"/v1/sessions/{SESSION}/timeline", lambda timeline: timeline["signals"]
     )
-    assert [s["kind"] for s in timeline["signals"]] == ["level", "compacting", "compacted"]
+    assert [s["kind"] for s in timeline["signals"]] == ["compacting", "compacted"]
     (thread,) = daemon.get(f"/v1/sessions/{SESSION}/context")
     assert (thread["cycle"], thread["state"], thread["sent"]) == (1, "unknown", None)
     assert not (daemon.state / "spool").exists()

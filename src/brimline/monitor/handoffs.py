@@ -28,7 +28,7 @@ from brimline.store.rows import HandoffRow
 
 LOGGER = logging.getLogger("brimline.monitor")
 
-READY_WAIT_S = 0.05  # a hook waits this long for a draft; its client gives up after 0.12 s
+READY_WAIT_S = 0.1  # a hook waits this long for a draft; its client gives up after 0.2 s
 
 DRAFT_THREADS = 2
 DRAFT_WAIT_S = 60.0  # a draft that takes longer is given up: its transcript hangs

@@ -39,8 +39,8 @@ class SessionState:
 
     `cycle` is the main thread's as stored. While the transcript does not contain the last
     compaction yet, what is held is unknown. `_first_seen_at` is set until the session has records
-    of its own. `has_hooks`, `takes_messages`, `is_active`: since it is in memory, a hook of it came
-    that can deliver messages, its program took some, a turn of it was under way.
+    of its own. `has_hooks`, `takes_messages`, `is_active`: since it is in memory, a hook or status
+    line of it came, its program took messages, a turn of it was under way.
     """
 
     def __init__(self, agent: str, session: str) -> None:
@@ -103,8 +103,8 @@ class SessionState:
             self._inputs.add(observation.thread, observation.at, observation.added_bytes)
         self._inputs.update(self.folded.threads)
         new_calls = max(0, self.calls - calls)  # after a restart the files may be still to be read
-        is_hook = observation.kind not in (*WITHOUT_REPLY, "status")
-        self.has_hooks = self.has_hooks or is_hook
+        # Setup installs the status line together with the hooks.
+        self.has_hooks = self.has_hooks or observation.kind not in WITHOUT_REPLY
         is_turn = observation.kind in ACTIVE_KINDS and not observation.is_late
         self.is_active = self.is_active or is_turn
         from_hook = observation.transcript is not None or observation.kind not in WITHOUT_REPLY

@@ -17,10 +17,13 @@ async function reportEvent(event) {
   } catch (error) {
     const starts = CONFIG.autostart && NO_DAEMON.includes(error.code)
     const startKind = event.hook_event_name === "SessionStart" ? "start" : "hook-restart"
-    await spool(id, body, starts ? startKind : "hook")
+    const spooled = spool(id, body, starts ? startKind : "hook")
+    await Promise.race([spooled, wait(CONFIG.spoolWaitMs)]) // it goes on without the agent
     return undefined
   }
 }
+
+const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** Returns the daemon's answer; rejects if none comes in time, or if another user listens. */
 function requestDaemon(id, body) {

@@ -14,6 +14,7 @@ from brimline.agents.install_spec import InstallSpec
 from brimline.errors import InvalidSettings
 from brimline.hooks.client.exchange import (
     ANSWER_DEADLINE_S,
+    EXIT_DEADLINE_S,
     MAX_LINE_BYTES,
     MAX_REPLY_BYTES,
     MAX_VALUE_BYTES,
@@ -39,6 +40,7 @@ def extension_source(spec: InstallSpec, program: Program, autostart: bool) -> by
         "launcher": program.launcher,
         "autostart": autostart,
         "answerTimeoutMs": round(1000 * ANSWER_DEADLINE_S),
+        "spoolWaitMs": round(1000 * (EXIT_DEADLINE_S - ANSWER_DEADLINE_S)),
         "timeoutMs": 1000 * HOOK_TIMEOUT_S,
         "variables": [name.decode() for name in PASSED_VARIABLES],
         "maxLineBytes": MAX_LINE_BYTES,

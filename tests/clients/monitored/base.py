@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -111,6 +114,27 @@ class MonitoredClient(ABC):
             return self.run_with_autostart(
                 scenario, *arguments, BRIMLINE_AUTOSTART="0", **environment
             )
+
+    @contextmanager
+    def slow_daemon(self, stall_s: float, work_s: float) -> Generator[None]:
+        """Suspend the daemon again and again, each time for `stall_s` after `work_s`."""
+        over = threading.Event()
+        assert self.daemon.process is not None
+        pid = self.daemon.process.pid
+
+        def stall() -> None:
+            while not over.wait(work_s):
+                os.kill(pid, signal.SIGSTOP)
+                time.sleep(stall_s)
+                os.kill(pid, signal.SIGCONT)
+
+        thread = threading.Thread(target=stall)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join(MAX_WAIT_S)
 
     @contextmanager
     def _daemon_requests(self) -> Generator[None]:

@@ -28,9 +28,8 @@
 #include "tables.h"
 
 /* Deadlines since the start: of stdin's end, after which a whole JSON object is enough; of that; of
- * the answer, and the answer to an input that came after END_MS; of the answer's confirmation, the
- * spool's lock, the exit. */
-enum { END_MS = 80, STDIN_MS = 190, ANSWER_MS = 120, LATE_ANSWER_MS = 200 };
+ * the answer, its confirmation, the spool's lock, the exit. */
+enum { END_MS = 80, STDIN_MS = 190, ANSWER_MS = 200 };
 enum { CONFIRM_MS = 210, SPOOL_MS = 230, EXIT_MS = 240 };
 
 /* The shortest wait for the spool's lock, even if this process got too little CPU time. */
@@ -55,7 +54,6 @@ static char *const body = request + HEAD;
 static char reduced[MAX_REDUCED_BYTES];
 static volatile size_t body_size;
 static volatile sig_atomic_t is_body_read, is_late;
-static int answer_ms = ANSWER_MS;
 static struct iovec receipt;
 static volatile sig_atomic_t unsaved = EVENT;
 static volatile sig_atomic_t is_daemon_off;
@@ -116,8 +114,6 @@ static void read_body(void) {
             (!is_object() && poll(&input, 1, ms_left(STDIN_MS)) > 0)))
         has_ended = !read_more();
     is_late = !has_ended && body_size < BODY && !is_object();
-    if (!ms_left(END_MS))
-        answer_ms = LATE_ANSWER_MS;
     is_body_read = 1;
 }
 
@@ -254,7 +250,7 @@ static void prepare(void) {
 
 /* Limits the next send or connect to the answer's deadline; 0 if that has passed. */
 static int set_timeout(int fd) {
-    const int ms = ms_left(answer_ms);
+    const int ms = ms_left(ANSWER_MS);
     const struct timeval time = {.tv_usec = ms * 1000};
     return ms && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time) == 0;
 }
@@ -337,7 +333,7 @@ static int read_line(const char *line, size_t *text, size_t *receipt_size) {
  * the request, which takes both of them longer than a `poll`. */
 static ssize_t receive_more(int fd, char *into, size_t size) {
     struct pollfd input = {.fd = fd, .events = POLLIN};
-    return poll(&input, 1, ms_left(answer_ms)) > 0 ? recv(fd, into, size, 0) : -1;
+    return poll(&input, 1, ms_left(ANSWER_MS)) > 0 ? recv(fd, into, size, 0) : -1;
 }
 
 /* Receives the answer; returns its text and size, NULL if none comes. */

@@ -19,8 +19,7 @@ else:
 # Since the start of this process.
 END_DEADLINE_S = 0.080  # of stdin's end; after that a whole JSON object is enough
 STDIN_DEADLINE_S = 0.190
-ANSWER_DEADLINE_S = 0.120
-LATE_ANSWER_DEADLINE_S = 0.200  # to an input that came after END_DEADLINE_S
+ANSWER_DEADLINE_S = 0.200
 CONFIRM_DEADLINE_S = 0.210
 SPOOL_DEADLINE_S = 0.230
 EXIT_DEADLINE_S = 0.240
@@ -79,7 +78,6 @@ class HookEvent:
         self.chunks: list[bytes] = []
         self.has_ended = False
         self.is_late: bool | None = None
-        self.answer_deadline_s = ANSWER_DEADLINE_S
         self.answered = False
         self.receipt = b""
         self._started = time.monotonic() - self._elapsed_before()
@@ -190,8 +188,6 @@ def read_body(event: HookEvent) -> None:
         ):
             break
         size += read_chunk(event, size < MAX_EVENT_BYTES)
-    if not event.seconds_left(END_DEADLINE_S):
-        event.answer_deadline_s = LATE_ANSWER_DEADLINE_S
     event.is_late = not (event.has_ended or size >= MAX_EVENT_BYTES or event.is_object())
 
 
@@ -257,7 +253,7 @@ def connect_in_time(connection: "socket", event: HookEvent) -> None:
 
 def set_timeout(connection: "socket", event: HookEvent) -> None:
     """Limit the next call to the answer's deadline; raises TimeoutError if that has passed."""
-    left = event.seconds_left(event.answer_deadline_s)
+    left = event.seconds_left(ANSWER_DEADLINE_S)
     if not left:
         raise TimeoutError
     connection.settimeout(left)
