@@ -92,6 +92,26 @@ def test_compacting_raises_another_error(data: bytes) -> None:
     assert compact_json(b'{ "x": [1,\n 2] }') == b'{"x":[1,2]}'
 
 
+MARK = b"\xef\xbb\xbf"
+
+
+def test_byte_order_mark_hides_what_follows_it() -> None:
+    """Some editors and shells put it before a text."""
+    for data in (MARK + b'{"x":1}', memoryview(MARK + b'{"x":1}')):
+        assert JsonDecoder(Point).decode(data) == Point(1)
+    assert compact_json(MARK + b'{ "x": 1 }\0\0') == b'{"x":1}'
+    assert decode_lenient(MARK + b'{"x": 1}') == {"x": 1}
+    assert recover_objects(MARK + b'{"x":1}' + MARK + b'{"x":2}') == [b'{"x":1}', b'{"x":2}']
+
+
+@pytest.mark.parametrize("data", [MARK, MARK + b"{", b"{\0", b"\0", b'{"x":1}' + MARK])
+def test_byte_order_mark_makes_malformed_json_valid(data: bytes) -> None:
+    with pytest.raises(MalformedJson):
+        decode_json(data, Point)
+    with pytest.raises(MalformedJson):
+        compact_json(data)
+
+
 def test_half_a_character_hides_its_record() -> None:
     """JavaScript writes such an escape if it cuts a text between the halves of an emoji."""
     (record,) = recover_objects(b'{"x":1,"name":"caf\xc3\xa9 \\uD83D"}')

@@ -15,8 +15,11 @@ from brimline.errors import MalformedJson, UnexpectedJson
 T = TypeVar("T")
 JsonData: TypeAlias = bytes | memoryview | msgspec.Raw | str
 
+# Some editors and shells put it before a text.
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Bytes between records; a crash can leave NUL bytes at the end of a file.
-PADDING = b" \t\r\n\0"
+PADDING = b" \t\r\n\0" + BYTE_ORDER_MARK
+_PADDING_TEXT = PADDING.decode()
 # Those of msgspec and UnicodeDecodeError are ValueErrors.
 FAILURES = (ValueError, RecursionError)
 
@@ -33,6 +36,17 @@ def _describe(error: Exception) -> MalformedJson:
             return MalformedJson(str(error))
 
 
+def _decode_stripped(decode: Callable[[Any], T], data: JsonData, error: Exception) -> T:
+    """Decode again without a byte order mark and NULs, if there are any; raises MalformedJson."""
+    view = memoryview(b"" if isinstance(data, str) else data)
+    if bytes(view[:3]) != BYTE_ORDER_MARK and bytes(view[-1:]) != b"\0":
+        raise _describe(error) from error
+    try:
+        return decode(bytes(view).strip(PADDING))
+    except FAILURES as other_error:
+        raise _describe(other_error) from other_error
+
+
 class JsonDecoder(Generic[T]):
     """Decodes JSON into one type; raises MalformedJson and nothing else."""
 
@@ -47,7 +61,7 @@ class JsonDecoder(Generic[T]):
         try:
             return self._decode(data)
         except FAILURES as error:
-            raise _describe(error) from error
+            return _decode_stripped(self._decode, data, error)
 
     def decode_or_none(self, data: JsonData) -> T | None:
         """Decode JSON; None if that fails."""
@@ -66,12 +80,16 @@ def decode_json(data: JsonData, kind: Any) -> Any:
     return JsonDecoder(kind).decode(data)
 
 
+def _format_compact(data: bytes) -> bytes:
+    return msgspec.json.format(data, indent=-1)
+
+
 def compact_json(data: bytes) -> bytes:
     """Return JSON without blanks between its values; raises MalformedJson."""
     try:
-        return msgspec.json.format(data, indent=-1)
+        return _format_compact(data)
     except FAILURES as error:
-        raise _describe(error) from error
+        return _decode_stripped(_format_compact, data, error)
 
 
 @cache
@@ -85,7 +103,7 @@ def decode_lenient(data: bytes) -> Any:
     """Decode JSON as Python does, which accepts NaN; raises MalformedJson."""
     decode, _ = _standard_library()
     try:
-        text = data.decode("utf-8").strip(" \t\r\n")
+        text = data.decode("utf-8-sig").strip(" \t\r\n")
         value, end = decode(text, 0)
         if end < len(text):
             raise ValueError("more than one JSON value")
@@ -100,7 +118,7 @@ def recover_objects(line: bytes) -> list[bytes]:
     They may be glued or padded, and have bad UTF-8, or half a character as an escape.
     """
     decode, encode = _standard_library()
-    text = line.strip(PADDING).decode("utf-8", "replace")
+    text = line.decode("utf-8", "replace").strip(_PADDING_TEXT)
     objects: list[bytes] = []
     place = 0
     while place < len(text):
@@ -115,6 +133,6 @@ def recover_objects(line: bytes) -> list[bytes]:
             return []
         objects.append(found.encode("utf-8", "replace"))
         place = end
-        while place < len(text) and text[place] in " \t\r\n\0":
+        while place < len(text) and text[place] in _PADDING_TEXT:
             place += 1
     return objects

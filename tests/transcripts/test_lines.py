@@ -79,6 +79,27 @@ def line(n: int) -> bytes:
     return b'{"n":%d}\n' % n
 
 
+MARK = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_byte_order_mark_moves_no_offset(end: bytes) -> None:
+    """A file that begins with a mark and grows is read on from where the last read ended."""
+    data = MARK + line(1) + line(2).removesuffix(b"\n") + end
+    found = reader(data)
+    assert numbers(found) == [1, 2]
+    assert (found.tally.records, found.tally.malformed) == (2, 0)
+    assert found.cursor == Cursor(len(data), b"2")
+    grown = data.removesuffix(b"\n") + b"\n" + line(3)
+    assert numbers(reader(grown, found.cursor)) == [3]
+
+
+def test_byte_order_mark_alone_is_no_record() -> None:
+    found = reader(MARK)
+    assert numbers(found) == []
+    assert (found.tally.records, found.cursor.offset) == (0, len(MARK))
+
+
 def test_lines() -> None:
     """Every line is a record, in order, and the cursor is the end."""
     data = line(1) + line(2) + line(3)

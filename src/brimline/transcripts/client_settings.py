@@ -17,14 +17,12 @@ _COMMENTS = (
     rb'((?:[^"/]++|' + _STRING + rb"|/(?![/*]))++)|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/)?"
 )
 _COMMAS = rb'((?:[^",]++|' + _STRING + rb"|,(?!\s*[}\]]))++)|,"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 T = TypeVar("T")
 
 
 def strip_comments(data: bytes) -> bytes:
     """Remove the comments and trailing commas that people may write into settings."""
-    data = data.removeprefix(_BYTE_ORDER_MARK)
     for pattern in (_COMMENTS, _COMMAS):  # compiled at first use: most settings are strict JSON
         data = b"".join(re.findall(pattern, data, re.DOTALL))
     return data
