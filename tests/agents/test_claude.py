@@ -17,7 +17,7 @@ from brimline.agents.claude.records import TRANSCRIPT_KINDS
 from brimline.agents.claude.source import SOURCE
 from brimline.agents.claude.transcript import TranscriptParser
 from brimline.errors import UnreadableTranscript
-from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Trimmed
+from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Trimmed, Unmetered
 from brimline.providers.anthropic import MESSAGES, MessageUsage, usage_of
 from brimline.tracker import Session, Thread, fold, read
 from brimline.transcripts.lines import JsonLines
@@ -168,12 +168,54 @@ def test_synthetic_reply_with_counts_is_no_call() -> None:
     ).calls.keys() == {"m1"}
 
 
-@pytest.mark.parametrize("message", [None, {"id": None}, {"usage": None}], ids=str)
-def test_record_without_message_id_or_usage_is_no_call(message: Json | None) -> None:
-    bad = assistant("m1", message=message or {})
-    if message is None:
-        bad["message"] = None
-    assert not any(isinstance(each, Call) for each in events(bad))
+NO_COUNTS = {"input_tokens": None, "output_tokens": None}
+
+
+@pytest.mark.parametrize("message", [{"usage": None}, {"usage": NO_COUNTS}], ids=str)
+def test_reply_without_usage_is_unmetered(message: Json) -> None:
+    bad = assistant("m1", message=message)
+    assert [type(each) for each in events(bad)] == [Unmetered]
+    assert events(assistant("m1", message=message | {"model": "<synthetic>"})) == []
+
+
+def test_record_without_a_message_is_no_call() -> None:
+    assert events(record("assistant", message=None)) == []
+
+
+def test_counts_of_the_cache_may_be_null() -> None:
+    """By the API's reference, null means that the cache was not used."""
+    usage = {"input_tokens": 900, "output_tokens": 5, "cache_read_input_tokens": None,
+             "cache_creation_input_tokens": None,
+             "cache_creation": {"ephemeral_1h_input_tokens": None}}  # fmt: skip
+    (call,) = events(assistant("m1", message={"usage": usage}))
+    assert isinstance(call, Call)
+    assert call.usage == Usage(900, 0, 0, 5)
+
+
+def unnamed(uuid: str | None, parent: str, id: str | None = None, **fields: Any) -> Json:
+    """A record of a call without a message id."""
+    return assistant("", uuid=uuid, parentUuid=parent, message={"id": id}, **fields)
+
+
+@pytest.mark.parametrize("id", [None, ""], ids=["null", "empty"])
+def test_call_without_message_id_has_the_request_s(id: str | None) -> None:
+    records = [unnamed("u1", "u0", id, requestId="r1"), unnamed("u2", "u1", id, requestId="r1"),
+               unnamed("u4", "u3", id, requestId="r2")]  # fmt: skip
+    assert thread(*records).calls.keys() == {"r1", "r2"}
+
+
+def test_call_without_any_id_has_that_of_its_first_record() -> None:
+    """Its records are a chain; the next call's follow a tool result."""
+    records = [unnamed("u1", "u0"), unnamed("u2", "u1"), unnamed("u3", "u2"), unnamed("u5", "u4")]
+    assert thread(*records).calls.keys() == {"u1", "u5"}
+    parser = TranscriptParser()
+    parser.feed(lines(records[:1]))
+    later = TranscriptParser(parser.carry()).feed(lines(records[1:2])) or ()
+    assert [each.id for each in later if isinstance(each, Call)] == ["u1"]
+
+
+def test_reply_without_any_id_is_unmetered() -> None:
+    assert [type(each) for each in events(unnamed(None, "u0"))] == [Unmetered]
 
 
 def test_last_pass_that_is_no_advisor_s_counts() -> None:
@@ -468,7 +510,6 @@ def test_unknown_kind_is_counted_and_skipped(extra: Json) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "complaint"),
     [
-        ("input_tokens", None, "got `null`"),
         ("input_tokens", -1, "got -1"),
         ("input_tokens", "5", "got `str`"),
         ("output_tokens", 5.0, "got `float`"),

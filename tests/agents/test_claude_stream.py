@@ -332,9 +332,36 @@ def test_synthetic_reply_is_no_call() -> None:
     assert events(line("assistant", message=message, context_usage={"total_tokens": 9})) == []
 
 
-@pytest.mark.parametrize("message", [None, {}, {"id": "m"}, {"usage": usage(50)}], ids=str)
-def test_line_without_message_id_or_usage_is_no_call(message: Json | None) -> None:
+NO_COUNTS = {"input_tokens": None, "output_tokens": None}
+
+
+@pytest.mark.parametrize("message", [None, {}, {"id": "m"}, {"usage": NO_COUNTS}], ids=str)
+def test_line_without_message_or_usage_is_no_call(message: Json | None) -> None:
     assert events(line("assistant", message=message)) == []
+
+
+def test_result_with_null_counts_adds_nothing() -> None:
+    read_events = events(assistant("m1", 50), line("result", usage=NO_COUNTS))
+    assert not any(isinstance(each, Spent) for each in read_events)
+
+
+@pytest.mark.parametrize(
+    ("fields", "ids"),
+    [
+        ([{"request_id": "r1"}, {"request_id": "r1"}, {"request_id": "r2"}], ["r1", "r2"]),
+        ([{"uuid": "u1"}, {"uuid": "u2"}, {"uuid": "u3"}], ["u1", "u3"]),
+        (3 * [{"uuid": None}], ["main@50", "main@90"]),
+    ],
+)
+def test_call_without_message_id_is_counted_once(fields: list[Json], ids: list[str]) -> None:
+    """The lines of one call have the same usage."""
+    sent = (50, 50, 90)
+    read_events = events(*(
+        line("assistant", message={"model": "m", "usage": usage(each)}, **more)
+        for each, more in zip(sent, fields, strict=True)
+    ))  # fmt: skip
+    calls = [each.id for each in read_events if isinstance(each, Call)]
+    assert list(dict.fromkeys(calls)) == ids
 
 
 @pytest.mark.parametrize("kind", sorted(STREAM_KINDS - {"assistant", "system", "result"}))

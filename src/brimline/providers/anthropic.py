@@ -30,7 +30,7 @@ OTHER_PASSES = frozenset({ADVICE, COMPACTION})
 class CacheCreation(msgspec.Struct, frozen=True, gc=False):
     """Cache writes by their lifetime."""
 
-    ephemeral_1h_input_tokens: int = 0
+    ephemeral_1h_input_tokens: int | None = 0
 
 
 class CallPass(msgspec.Struct, frozen=True, gc=False):
@@ -38,24 +38,32 @@ class CallPass(msgspec.Struct, frozen=True, gc=False):
 
     input_tokens: int
     output_tokens: int
-    cache_read_input_tokens: int = 0
-    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int | None = 0
+    cache_creation_input_tokens: int | None = 0
     cache_creation: CacheCreation | None = None
     type: str | None = None
     model: str | None = None
 
 
 class MessageUsage(msgspec.Struct, frozen=True, gc=False):
-    """The `usage` of a message, typed for bulk reading."""
+    """The `usage` of a message, typed for bulk reading.
 
-    input_tokens: int
-    output_tokens: int
-    cache_read_input_tokens: int = 0
-    cache_creation_input_tokens: int = 0
+    By the API's reference, null counts of the cache mean that it was not used.
+    """
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_input_tokens: int | None = 0
+    cache_creation_input_tokens: int | None = 0
     cache_creation: CacheCreation | None = None
     iterations: tuple[CallPass, ...] | None = None
     speed: str | None = None
     service_tier: str | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it has counts; some proxies put null in their place."""
+        return self.input_tokens is not None and self.output_tokens is not None
 
 
 STANDARD_TIERS = frozenset({None, "standard"})
@@ -63,20 +71,22 @@ NO_TOKENS = Usage(0, 0, 0, 0)
 
 
 def usage_of(reported: object) -> Usage | None:
-    """The usage of a message; None if it is all zero, because the message was no call.
+    """The usage of a message; None if it is unknown, or all zero because it was no call.
 
     With several passes the top level is their sum, so the thread's last own pass counts. Zeros at
     the top level with passes below are an old message that was written again: no call.
     """
     if isinstance(reported, MessageUsage):  # faster than MESSAGES, for bulk reading
-        written, creation = reported.cache_creation_input_tokens, reported.cache_creation
+        if reported.input_tokens is None or reported.output_tokens is None:
+            return None
+        written, creation = reported.cache_creation_input_tokens or 0, reported.cache_creation
         usage = Usage(
             reported.input_tokens,
-            reported.cache_read_input_tokens,
+            reported.cache_read_input_tokens or 0,
             written,
             reported.output_tokens,
             None,
-            0 if creation is None else min(creation.ephemeral_1h_input_tokens, written),
+            0 if creation is None else min(creation.ephemeral_1h_input_tokens or 0, written),
         )
         passes = reported.iterations
     else:
@@ -183,7 +193,7 @@ class MessageStream:
 
     def _start(self, message: object) -> StreamedMessage | None:
         name, model = get_text(message, "id"), get_text(message, "model")
-        if name is None:
+        if not name:
             self._message = None
             return None
         reported = get_path(message, "usage")

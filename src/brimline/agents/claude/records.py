@@ -41,6 +41,7 @@ class ClaudeRecord(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     agent_id: str | None = None
     timestamp: str | None = None
     session_id: str | None = None
+    request_id: str | None = None
     cwd: str | None = None
     version: str | None = None
     requested_model: str | None = None
@@ -76,6 +77,8 @@ class ClaudeStreamLine(msgspec.Struct, frozen=True):
     subtype: str | None = None
     session_id: str | None = None
     parent_tool_use_id: str | None = None
+    uuid: str | None = None
+    request_id: str | None = None
     timestamp: str | None = None
     cwd: str | None = None
     model: str | None = None

@@ -52,6 +52,7 @@ class ClaudeStreamParser:
         self._turn: dict[str, Call] = {}
         self._of_subagents: dict[str, Call] = {}  # the last call of each that is running
         self._final: set[str] = set()
+        self._unnamed: dict[str, tuple[Usage, str]] = {}  # the last call without id, by thread
         self._is_foreign = False  # of Qwen Code, whose usage is counted in another way
 
     def carry(self) -> bytes:
@@ -82,15 +83,24 @@ class ClaudeStreamParser:
 
     def _assistant(self, line: ClaudeStreamLine) -> Sequence[AnyEvent]:
         message = line.message
-        if message is None or message.usage is None or message.id is None:
+        if message is None or message.usage is None or (usage := usage_of(message.usage)) is None:
             return ()
-        usage = usage_of(message.usage)
-        if usage is None or self._has_better(line, message.id):
+        id = message.id or line.request_id or self._make_id(line, usage)
+        if self._has_better(line, id):
             return ()
         tier = service_tier_of(message.usage)
         others = other_passes(message.usage, message.model, tier)
-        streamed = StreamedMessage(message.id, message.model, usage, False, others, tier)
+        streamed = StreamedMessage(id, message.model, usage, False, others, tier)
         return self._calls(line, streamed)
+
+    def _make_id(self, line: ClaudeStreamLine, usage: Usage) -> str:
+        """Return an id for a call without one: that of its first line; its lines have one usage."""
+        thread = _thread(line)
+        last = self._unnamed.get(thread)
+        if last is None or last[0] != usage:
+            last = (usage, line.uuid or f"{thread}@{usage.sent}")
+            self._unnamed[thread] = last
+        return last[1]
 
     def _has_better(self, line: ClaudeStreamLine, call: str) -> bool:
         """Whether the raw events have reported this call already, with better figures."""
@@ -160,7 +170,8 @@ class ClaudeStreamParser:
             self._final.add(last.id)
             yield last
         reported = sum(call.usage.output for call in turn)
-        missing = max(0, line.usage.output_tokens - reported) if line.usage is not None else 0
+        total = line.usage.output_tokens if line.usage is not None else None
+        missing = 0 if total is None else max(0, total - reported)
         partial = [call for call in turn if not call.final]
         of_call = missing if len(partial) == 1 else 0
         for call in partial:

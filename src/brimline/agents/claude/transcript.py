@@ -50,7 +50,8 @@ class ClaudeCarry(msgspec.Struct):
     `boundary`: the threads of which the last record was a compaction's boundary, not yet its
     summary. `roots`: the first record of each sidechain inside the main file, by uuid.
     `proved`: the models that have a window of 1M; `hinted`: those that a commit trailer names so.
-    `title`: the last one, with the rank of its kind.
+    `title`: the last one, with the rank of its kind. `unnamed`: the last record of a call without
+    an id, and the id that the call got.
     """
 
     session: str | None = None
@@ -61,6 +62,7 @@ class ClaudeCarry(msgspec.Struct):
     proved: set[str] = msgspec.field(default_factory=set[str])
     hinted: set[str] = msgspec.field(default_factory=set[str])
     title: tuple[int, str] = (0, "")
+    unnamed: tuple[str, str] | None = None
 
 
 class TranscriptParser:
@@ -120,17 +122,18 @@ class TranscriptParser:
 
     def _assistant(self, line: ClaudeRecord, thread: str) -> Sequence[AnyEvent]:
         message = line.message
-        if message is None or message.usage is None or message.id is None:
-            if message is None or message.model in (None, SYNTHETIC):
-                return ()
-            return (*self._seen(line), Unmetered(at=parse_time(line.timestamp)))
+        if message is None or message.usage is None or not message.usage.is_known:
+            return self._unmetered(line)
         usage = usage_of(message.usage)
         if usage is None:
             return ()
+        id = message.id or self._make_id(line)
+        if id is None:
+            return self._unmetered(line)
         requested = line.requested_model
         call = Call(
             at=parse_time(line.timestamp),
-            id=message.id,
+            id=id,
             usage=usage,
             model=message.model,
             asked_for=None if requested is None else requested_id(requested, message.model),
@@ -141,7 +144,7 @@ class TranscriptParser:
         calls = (call,)
         if passes is not None and len(passes) > 1:
             others = other_passes(message.usage, message.model, call.service_tier)
-            calls = (*spent_on(others, message.id, thread, call.at), call)
+            calls = (*spent_on(others, id, thread, call.at), call)
         known = self._carry
         if known.boundary:
             known.boundary.discard(thread)
@@ -150,6 +153,23 @@ class TranscriptParser:
         if self._is_known(line):
             return calls
         return (*self._seen(line), *calls)
+
+    def _unmetered(self, line: ClaudeRecord) -> Sequence[AnyEvent]:
+        if line.message is None or line.message.model in (None, SYNTHETIC):
+            return ()
+        return (*self._seen(line), Unmetered(at=parse_time(line.timestamp)))
+
+    def _make_id(self, line: ClaudeRecord) -> str | None:
+        """Return an id for a call without one: its request's, else that of its first record.
+
+        The records of one reply are a chain; between those of two there is a user's.
+        """
+        if line.request_id or line.uuid is None:
+            return line.request_id
+        last = self._carry.unnamed
+        id = last[1] if last is not None and last[0] == line.parent_uuid else line.uuid
+        self._carry.unnamed = (line.uuid, id)
+        return id
 
     def _summary(self, line: ClaudeRecord, thread: str) -> Sequence[AnyEvent]:
         if thread in self._carry.boundary:
