@@ -212,6 +212,50 @@ def test_copies_with_tool_results_between_are_one_call(path: Path, copies: int) 
     assert [c.usage.output for c in main_thread(session).calls.values()] == [copies, 10]
 
 
+def unnamed(tick: int, parent: int, sent: int = 20_000, **message: Any) -> bytes:
+    """A line of a call without a message id; its reply calls a tool, which has one."""
+    reply = assistant("", usage(3, sent - 603, 600), tick, parentUuid=f"u{parent}")
+    tool: Json = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}
+    reply["message"] |= {"id": None, "content": [tool], **message}
+    return encode_line(reply)
+
+
+@pytest.mark.parametrize("id", [None, ""], ids=["null", "empty"])
+def test_copies_of_a_call_without_an_id_are_one_call(path: Path, id: str | None) -> None:
+    lines = [user("go"), unnamed(1, 0, id=id), unnamed(2, 1, id=id), user("x", 3)]
+    lines += [unnamed(4, 3, 21_000, id=id), unnamed(5, 4, 21_000, id=id, content=[])]
+    session = check_same(path, join_lines(lines))
+    assert list(main_thread(session).calls) == ["u1", "u4"]
+
+
+def test_replies_with_null_counts_are_unmetered(path: Path) -> None:
+    counts = {"input_tokens": None, "output_tokens": None}
+    nulls = [unnamed(tick, tick - 1, id="m2", usage=counts) for tick in (2, 3)]
+    session = check_same(path, join_lines([call("m1", tick=1), *nulls, user("x", 4)]))
+    assert (list(main_thread(session).calls), session.unmetered) == (["m1"], 2)
+
+
+@pytest.mark.parametrize("separators", [(", ", ": "), (",", " : "), (" , ", " :")], ids=str)
+def test_blanks_around_colons_hide_a_title_or_a_window(
+    path: Path, separators: tuple[str, str]
+) -> None:
+    """As in a file that another program has written again."""
+    lines = [
+        call("m1"),
+        encode_line({"type": "ai-title", "aiTitle": "A title", "sessionId": "s1"}),
+        encode_line(record("user", 1, toolUseResult={"resolvedModel": "claude-sonnet-4-5[1m]"})),
+        call("m2", 21_000, tick=2),
+        summary(3),
+    ]
+    spaced = (json.dumps(json.loads(line), separators=separators).encode() for line in lines)
+    session = check_same(path, join_lines(spaced))
+    assert (session.title, list(main_thread(session).calls)) == ("A title", ["m1", "m2"])
+    assert session.observed_windows == {"claude-sonnet-4-5": 1_000_000}
+    assert len(main_thread(session).compactions) == 1
+    tail = read_session(TailReader(str(path)))
+    assert figures(tail) == figures(session)
+
+
 def test_late_copy_changes_the_output_but_not_the_context(path: Path) -> None:
     lines = [call("m1"), call("m2", 22_000), call("m1", output=99), user("x")]
     session = check_same(path, join_lines(lines))

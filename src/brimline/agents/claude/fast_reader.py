@@ -3,10 +3,12 @@
 Only lines that hold a call's usage, a compaction, a title or evidence of a long window are decoded,
 and of the copies of a call only the last. The events are those of `read_every_record`, which the
 tests compare with; replies without usage that a call follows may be left out. Of other records
-only a sample is looked at.
+only a sample is looked at. A file that another program has written again, with blanks around its
+colons, is read as a whole.
 """
 
 import os
+import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -34,9 +36,11 @@ BOUNDARY = b'compact_boundary"'
 SUMMARY = b'"isCompactSummary":'
 # The start of each title record but `{"type":"`, which every record has; the best title is last.
 TITLES = (b'summary","summary":"', b'ai-title","aiTitle":"', b'custom-title","customTitle":"')
-NEEDLES = (USAGE, BOUNDARY, SUMMARY, *TITLES, RESOLVED_KEY, COMMAND_OUTPUT, TRAILER_END)
+NEEDLES = (USAGE, BOUNDARY, SUMMARY, *TITLES, RESOLVED_KEY + b":", COMMAND_OUTPUT, TRAILER_END)
 ID_KEY = b'"id":"'  # precedes a message's id
 REPLY = b'"assistant"'  # in every reply, with or without usage
+
+_SPACED = re.compile(rb'\{(?:\s|"[^"\n]*"(?:\s|:\s))')  # how a record begins that is not compact
 
 # A sample of the records' kinds is looked at: of all records it would take 1 s per GB.
 RECORDS_PER_PLACE, MAX_SAMPLED_BYTES = 5, 2 << 10
@@ -74,7 +78,7 @@ class FastReader:
         self._line_filter = line_filter
         self._parser = TranscriptParser(cursor.carry)
         self._events: list[AnyEvent] = []
-        self._sampled = self._unread = self._selected = 0
+        self._sampled = self._unread = self._selected = self._spaced = 0
         self.cursor = cursor
         self.tally = Tally()
 
@@ -97,7 +101,7 @@ class FastReader:
         rest_bytes = self._read_rest(chunks.rest)
         if self._parser.inline:
             return self._reread(self._carry_at_start())
-        if self._unread > max(MAX_SAMPLED_UNREAD, MAX_UNREAD_SHARE * self._sampled):
+        if self._spaced or self._unread > max(MAX_SAMPLED_UNREAD, MAX_UNREAD_SHARE * self._sampled):
             return self._reread(self._start.carry)
         self.tally.records += self._sampled + self._selected
         for _ in range(chunks.too_long):
@@ -116,6 +120,7 @@ class FastReader:
                 if stop < 0:
                     return
                 self._sampled += 1
+                self._spaced += _SPACED.match(data, line) is not None
                 if stop - line <= MAX_SAMPLED_BYTES:
                     self._unread += not self._is_known_kind(view[line:stop])
                 line = stop + 1
@@ -218,7 +223,7 @@ def _ends_with_call(events: Sequence[AnyEvent], data: bytearray, id_offset: int)
 
 
 class TailReader:
-    """Reads the last call of a transcript and what follows it.
+    """Reads the last call of a transcript and what follows it; all of it if it is not compact.
 
     It searches backwards, in growing pieces, for a call that is not a sidechain's.
     """
@@ -237,12 +242,20 @@ class TailReader:
                 file.seek(start)
                 data = file.read(size - start)
                 lines = data if start == 0 else data[data.find(b"\n") + 1 :]
+                if _SPACED.match(lines):
+                    return self._read_all()
                 events = _events_from_last_call(lines, self.tally)
                 if events:
                     return iter([*_last_title(lines), *events])
                 if start == 0 or tail_bytes >= MAX_TAIL_BYTES:
                     return _unmetered(lines, self.tally)
                 tail_bytes *= 4
+
+    def _read_all(self) -> Iterator[AnyEvent]:
+        reader = read_every_record(self._path)
+        events = list(reader)
+        self.tally = reader.tally
+        return iter(events)
 
 
 def _events_from_last_call(data: bytes, tally: Tally) -> list[AnyEvent]:

@@ -11,11 +11,11 @@ from functools import cache
 from brimline.windows import ResolveContext, Window, clients, limit_of
 
 # One of these is in each record with evidence; long ones, so that the line filter stays fast.
-RESOLVED_KEY = b'"resolvedModel":"'
+RESOLVED_KEY = b'"resolvedModel"'
 COMMAND_OUTPUT = b"<local-command-stdout>"
 TRAILER_END = b"(1M context) <noreply@"
 
-_RESOLVED = re.compile(rb'"resolvedModel":"([^"\\]+)\[1m\]"')
+_RESOLVED = re.compile(rb'"resolvedModel"\s*:\s*"([^"\\]+)\[1m\]"')
 _PRINTED = re.compile(
     rb"<local-command-stdout>(?:Kept model as|Set model to) (?:\\u001b\[1m)?"
     rb"(?:Default \()?([A-Z][a-z]+ [0-9.]+) \(1M context\)"
