@@ -1,5 +1,8 @@
 """Reading the child's output while it passes through."""
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,6 +36,19 @@ def test_session_equals_fold_of_stream(path: object) -> None:
     parser = source(agent).stream()
     events = [event for line in data.splitlines() for event in parser.feed(line) or ()]
     assert read_stream(data, agent).session == fold(Session(agent=agent), events)
+
+
+@pytest.mark.parametrize("separators", [(", ", ": "), (" ,", " : ")], ids=str)
+@pytest.mark.parametrize("path", STREAMS, ids=lambda p: f"{p.parts[-3]}-{p.parts[-2]}-{p.stem}")
+def test_blanks_in_the_json_hide_an_outcome(path: Path, separators: tuple[str, str]) -> None:
+    """A stream that went through another program may have them, and a byte order mark."""
+    data, agent = path.read_bytes(), path.parts[-3]
+    records = [json.loads(line) for line in data.splitlines() if line.startswith(b"{")]
+    texts = [json.dumps(each, separators=separators, ensure_ascii=False) for each in records]
+    spaced = read_stream("\ufeff{}\n".format("\n".join(texts)).encode())
+    compact = read_stream(data, agent)
+    assert (spaced.agent, spaced.session) == (agent, compact.session)
+    assert spaced.outcome == compact.outcome
 
 
 @pytest.mark.parametrize("agent", agent_names())

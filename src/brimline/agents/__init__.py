@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from brimline.errors import UnknownAgent
+from brimline.foreign_json import PADDING
 
 if TYPE_CHECKING:
     from brimline.agents.capabilities import Capabilities
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from brimline.agents.install_spec import InstallSpec
     from brimline.agents.managed_settings import ManagedSettings
     from brimline.agents.telemetry import TelemetryReader
-    from brimline.transcripts.source import Places, Source, Transcript
+    from brimline.transcripts.source import Form, Lookalike, Places, Source, Transcript
 
 
 class Agent:
@@ -38,6 +39,10 @@ class Agent:
     def source(self) -> "Source":
         """The events in its transcripts and streams."""
         return self._part("source").SOURCE
+
+    def recognise(self, head: bytes) -> "Form | Lookalike | None":
+        """Return what a file or stream that begins like this is; None if not this agent's."""
+        return self.source.recognise(head.lstrip(PADDING))
 
     def memory_files(self, places: "Places", project: str | None) -> list[str]:
         """The memory files that its client puts into every prompt without recording them."""

@@ -264,7 +264,10 @@ class ContentReader(Protocol):
 
     @property
     def outcome_marks(self) -> tuple[bytes, ...]:
-        """Every stream line that yields a RunOutcome contains one of these."""
+        """Every stream line that yields a RunOutcome contains one of these.
+
+        They are single values: another serializer may put blanks around a colon.
+        """
         ...
 
     def read_record(self, record: bytes) -> Iterator[Piece]:

@@ -159,4 +159,4 @@ class StreamReader:
 
 def detect_stream(head: bytes, agents: Sequence[str] = agent_names()) -> str | None:
     """The agent whose stream begins like this."""
-    return next((one for one in agents if source(one).recognise(head) == "stream"), None)
+    return next((one for one in agents if get_agent(one).recognise(head) == "stream"), None)

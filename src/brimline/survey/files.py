@@ -145,7 +145,7 @@ def detect_agent(head: bytes, place: str) -> tuple[str, Form]:
     """
     resembles: str | None = None
     for agent in agent_names():
-        match = source(agent).recognise(head)
+        match = get_agent(agent).recognise(head)
         if isinstance(match, Lookalike):
             resembles = f"{display_name(agent)}'s {match.form}, but {match.doubt}"
         elif match is not None:

@@ -245,7 +245,7 @@ class ClaudeContent:
         b'{"type":"user",',
         b'{"type":"stream_event","event":{"type":"content_block_',
     )
-    outcome_marks = (b'"type":"result"',)
+    outcome_marks = (b'"result"',)
 
     def __init__(self, is_subagent: bool = False) -> None:
         self._is_subagent = is_subagent

@@ -160,7 +160,7 @@ class GeminiContent:
     usage_follows_reply = False
     resends_reasoning = False
     silent_prefixes = ()
-    outcome_marks = (b'"type":"result"',)
+    outcome_marks = (b'"result"',)
 
     def __init__(self) -> None:
         self._in_reply = False

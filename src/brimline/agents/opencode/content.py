@@ -138,7 +138,7 @@ class OpencodeContent:
     usage_follows_reply = False
     resends_reasoning = True
     silent_prefixes = ()
-    outcome_marks = (b'"type":"step_finish"', b'"type":"error"')
+    outcome_marks = (b'"step_finish"', b'"error"')
 
     def read_record(self, record: bytes) -> Iterator[Piece]:
         entry = _entry.decode(record)

@@ -121,7 +121,7 @@ class PiContent:
     usage_follows_reply = False
     resends_reasoning = True
     silent_prefixes = (b'{"type":"tool_execution_', b'{"type":"turn_', b'{"type":"agent_')
-    outcome_marks = (b'"type":"message_end"', b'"type":"compaction_end"')
+    outcome_marks = (b'"message_end"', b'"compaction_end"')
 
     def __init__(self) -> None:
         self._records = 0
