@@ -1,5 +1,6 @@
-"""Pi: sessions, `--mode json`, paths and settings."""
+"""Pi: sessions, `--mode json` and `--mode rpc`, paths and settings."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from brimline.events import (
     MAIN,
     AnyEvent,
     Call,
+    Cleared,
     Compacted,
     Compacting,
     Rewound,
@@ -25,6 +27,7 @@ from brimline.events import (
     Spent,
     Trimmed,
     Unmetered,
+    WindowReported,
 )
 from brimline.tracker import Session, fold, read
 from brimline.transcripts.source import Lookalike, Parser, Places, Source, Transcript
@@ -400,6 +403,50 @@ def test_transcript_with_another_name_has_the_session_of_its_content(tmp_path: P
 V1_HEADER = header(version=None, provider="anthropic", modelId="claude-sonnet-4-5")
 
 
+def encode_lines(*records: Json) -> bytes:
+    return b"".join(msgspec.json.encode(each) + b"\n" for each in records)
+
+
+V1_USER: Json = {"type": "message", "timestamp": AT, "message": {"role": "user", "content": "x"}}
+V1_REPLY: Json = {"type": "message", "timestamp": AT, "message": reply(tokens(5, 1))}
+V1_CHANGE: Json = {"type": "model_change", "timestamp": AT, "provider": "p", "modelId": "m"}
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        # as its first releases wrote it, then without the system prompt, then with the model apart
+        [header(version=None, systemPrompt="x", model="p/m", thinkingLevel="off"), V1_USER],
+        [header(version=None, provider="p", modelId="m", thinkingLevel="off"), V1_USER],
+        [header(version=None), V1_CHANGE, V1_USER],
+        [header(version=None, branchedFrom="/x.jsonl"), V1_USER, V1_REPLY],
+    ],
+)
+def test_session_of_the_first_version_is_recognised(records: list[Json]) -> None:
+    assert SOURCE.recognise(encode_lines(*records)) == "transcript"
+    spaced = "".join(json.dumps(each, sort_keys=True) + "\n" for each in records)
+    assert SOURCE.recognise(spaced.encode()) == "transcript"
+
+
+RPC_REPLY: Json = {"id": 1, "type": "response", "command": "prompt", "success": True}
+
+
+@pytest.mark.parametrize(
+    ("records", "form"),
+    [
+        ([RPC_REPLY], "stream"),
+        ([{"type": "extension_ui_request", "id": "u"}, RPC_REPLY], "stream"),
+        ([{"type": "agent_start"}, {"type": "turn_start"}], None),
+        ([{"type": "agent_start"}, {"type": "message_end", "message": V1_REPLY["message"]}],
+         "stream"),
+        ([RPC_REPLY | {"request_seq": 1}], None),  # of a debug adapter
+        ([{"type": "response", "id": "r1"}], None),
+    ],
+)  # fmt: skip
+def test_rpc_output_is_recognised_without_a_header(records: list[Json], form: str | None) -> None:
+    assert SOURCE.recognise(encode_lines(*records)) == form
+
+
 @pytest.mark.parametrize(
     ("head", "form"),
     [
@@ -425,7 +472,10 @@ def test_second_line_separates_a_session_from_a_stream(head: bytes, form: str | 
 def test_header_of_another_version_is_only_alike(version: int | None) -> None:
     """Pi counts its versions from 1; before, it had no number but named the model."""
     match = SOURCE.recognise(msgspec.json.encode(header(version=version)) + b'\n{"type":"user"}')
-    assert match == Lookalike("transcript", f"its header has version {version}")
+    assert isinstance(match, Lookalike)
+    assert (match.form, match.is_foreign) == ("transcript", False)
+    no_version = "its header has no version, and no line names a model"
+    assert match.doubt == (no_version if version is None else "its header has version 0")
 
 
 def read_settings(tmp_path: Path, **files: str) -> ClientSettings:
@@ -569,6 +619,39 @@ def test_stream_gives_session_and_title() -> None:
         ("s1", "/home/me/x", None),
         (None, None, "A name"),
     ]
+
+
+def respond(command: str, **fields: Any) -> Json:
+    return {"type": "response", "command": command, "success": True, **fields}
+
+
+def test_rpc_state_gives_session_title_and_window() -> None:
+    model = {"id": "m", "provider": "p", "contextWindow": 200_000}
+    state = {"sessionId": "s1", "sessionName": "A name", "model": model}
+    seen = SessionSeen(session="s1", agent="pi", title="A name", records_compactions=True)
+    window = WindowReported(tokens=200_000, model="m")
+    assert feed(SOURCE.stream(), [respond("get_state", data=state)]) == [seen, window]
+    assert feed(SOURCE.stream(), [respond("get_state", data=state | {"model": None})]) == [seen]
+    refused = {"type": "response", "command": "get_state", "success": False, "error": "x"}
+    assert feed(SOURCE.stream(), [refused]) == []
+
+
+def test_rpc_command_that_leaves_the_session_clears_the_context() -> None:
+    done, cancelled = {"cancelled": False}, {"cancelled": True}
+    commands = ("new_session", "switch_session", "fork")
+    assert [feed(SOURCE.stream(), [respond(each, data=done)]) for each in commands] == [
+        [Cleared()],
+        [Cleared()],
+        [Trimmed()],
+    ]
+    assert feed(SOURCE.stream(), [respond("new_session")]) == [Cleared()]
+    assert feed(SOURCE.stream(), [respond(each, data=cancelled) for each in commands]) == []
+    assert feed(SOURCE.stream(), [respond("get_messages", data={"messages": []})]) == []
+
+
+def test_compaction_has_another_name_in_older_streams() -> None:
+    older = [each | {"type": f"auto_{each['type']}"} for each in STREAM[-3:-1]]
+    assert feed(SOURCE.stream(), older) == feed(SOURCE.stream(), STREAM[-3:-1])
 
 
 def test_unknown_line_is_none_and_wrong_values_raise() -> None:

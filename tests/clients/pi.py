@@ -1,8 +1,9 @@
-"""Pi: `pi --mode json`."""
+"""Pi: `pi --mode json`, or `pi --mode rpc` with a program that drives it."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,11 +18,30 @@ SETTINGS = {"compaction": {"enabled": True, "reserveTokens": 16_384, "keepRecent
 COST = {"input": 3, "output": 15, "cacheRead": 0.3, "cacheWrite": 3.75}
 
 
+DRIVER = """
+import json, subprocess, sys
+*command, prompt = sys.argv[1:]
+pi = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def send(**command):
+    pi.stdin.write(json.dumps(command).encode() + b"\\n")
+    pi.stdin.flush()
+send(id="state", type="get_state")
+send(id="turn", type="prompt", message=prompt)
+for line in pi.stdout:
+    sys.stdout.buffer.write(line)
+    sys.stdout.flush()
+    if json.loads(line)["type"] == "agent_settled":
+        pi.stdin.close()
+sys.exit(pi.wait())
+"""  # asks for the state, runs one turn, and passes on what Pi prints
+
+
 def run_pi(
     scenario: Scenario,
     folder: Path,
     prompt: str,
     *arguments: str,
+    mode: str = "json",
     api: str = "anthropic-messages",
     window: int = WINDOW,
     images: bool = False,
@@ -37,7 +57,9 @@ def run_pi(
     models.with_name("settings.json").write_text(json.dumps(SETTINGS), encoding="utf-8")
     template = place.root / "models.json"
     template.write_text(json.dumps(_models(api, window, images)), encoding="utf-8")
-    command = [require("pi"), "--mode", "json", "--provider", "fake", "--model", MODEL]
+    command = [require("pi"), "--mode", mode, "--provider", "fake", "--model", MODEL]
+    if mode == "rpc":
+        command[:0] = [sys.executable, "-c", DRIVER]
     return run_client(
         "pi",
         [*command, *arguments, prompt],

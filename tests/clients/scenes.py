@@ -190,8 +190,14 @@ def _long(command: str) -> Reply:
     return pi.bash(f"{command}; seq 1 200")
 
 
-def _pi(scenario: Scenario, *, api: str = "anthropic-messages", window: int = pi.WINDOW) -> Scene:
-    return lambda folder: (pi.run_pi(scenario, folder, "Go.", api=api, window=window),)
+def _pi(
+    scenario: Scenario,
+    *,
+    mode: str = "json",
+    api: str = "anthropic-messages",
+    window: int = pi.WINDOW,
+) -> Scene:
+    return lambda folder: (pi.run_pi(scenario, folder, "Go.", mode=mode, api=api, window=window),)
 
 
 def _pi_thrice(folder: Path) -> tuple[ClientRun, ...]:
@@ -206,6 +212,7 @@ def _pi_thrice(folder: Path) -> tuple[ClientRun, ...]:
 
 PI: dict[str, Scene] = {
     "tool-loop": _pi(loop(pi.bash)),
+    "rpc": _pi(loop(pi.bash), mode="rpc"),
     "responses": _pi(loop(pi.bash), api="openai-responses"),
     "chat": _pi(loop(pi.bash), api="openai-completions"),
     "auto-compact": _pi(steps(_long, 6, PI_FULL), window=PI_WINDOW),

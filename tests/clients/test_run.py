@@ -25,7 +25,7 @@ pytestmark = pytest.mark.clients
 SCENES = {
     "claude": ("tool-loop", "partial", "subagent-background", "auto-compact", "resume"),
     "codex": ("tool-loop", "subagent", "auto-compact", "resume", "too-long"),
-    "pi": ("tool-loop", "auto-compact", "continue"),
+    "pi": ("tool-loop", "rpc", "auto-compact", "continue"),
     "gemini": ("tool-loop", "subagent"),
     "opencode": ("tool-loop", "subagent"),
 }

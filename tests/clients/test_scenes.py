@@ -42,6 +42,7 @@ EXPECTED: dict[str, dict[str, list[str]]] = {
     },
     "pi": {
         "tool-loop": [M, M, M],
+        "rpc": [M, M, M],
         "responses": [M, M, M],
         "chat": [M, M, M],
         "auto-compact": [M, M, M, M, C, M, M, M],

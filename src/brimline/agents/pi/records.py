@@ -1,4 +1,4 @@
-"""The entries of a Pi session and the lines of `--mode json`: the parts that have figures."""
+"""The entries of a session, and the lines of `--mode json` and `--mode rpc`, with figures."""
 
 import msgspec
 
@@ -113,10 +113,13 @@ class Result(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Printed(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A line of `--mode json`."""
+    """A line of `--mode json` or `--mode rpc`.
+
+    A response has `command` and `data`, and the `id` that the caller chose.
+    """
 
     type: str
-    id: str | None = None
+    id: str | int | float | None = None
     cwd: str | None = None
     timestamp: str | int | float | None = None
     message: PiMessage | str | None = None
@@ -124,6 +127,30 @@ class Printed(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     reason: str | None = None
     result: msgspec.Raw = NULL
     name: str | None = None
+    command: str | None = None
+    success: bool | None = None
+    data: msgspec.Raw = NULL
+
+
+class PiModel(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A model in a response."""
+
+    id: str | None = None
+    context_window: int | None = None
+
+
+class PiState(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The data of the response to `get_state`."""
+
+    session_id: str | None = None
+    session_name: str | None = None
+    model: PiModel | None = None
+
+
+class Cancelled(msgspec.Struct, frozen=True, gc=False):
+    """The data of the response to a command that an extension may cancel."""
+
+    cancelled: bool = False
 
 
 # Entries without figures.
@@ -154,7 +181,6 @@ QUIET_LINES = frozenset(
         "extension_error",
         "extension_ui_request",
         "queue_update",
-        "response",
         "summarization_retry_attempt_start",
         "summarization_retry_finished",
         "summarization_retry_scheduled",
@@ -169,10 +195,13 @@ QUIET_LINES = frozenset(
 
 # Every line of the stream but its header.
 LINES = QUIET_LINES | {
+    "auto_compaction_end",
+    "auto_compaction_start",
     "compaction_end",
     "compaction_start",
     "message_end",
     "message_start",
     "message_update",
+    "response",
     "session_info_changed",
 }

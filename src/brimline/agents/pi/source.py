@@ -1,13 +1,12 @@
 """Pi."""
 
-import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
 import msgspec
 
 from brimline.agents.pi import paths
-from brimline.agents.pi.records import LINES
+from brimline.agents.pi.records import LINES, PiMessage
 from brimline.agents.pi.stream import PiStreamParser
 from brimline.agents.pi.transcript import SessionParser
 from brimline.events import MAIN
@@ -24,24 +23,50 @@ from brimline.transcripts.source import (
     Transcript,
 )
 
-_KIND = re.compile(rb'\s*\{"type":"([a-z_]+)"')
 
+class _Head(msgspec.Struct, frozen=True, rename="camel"):
+    """One of the first lines, to recognise the agent."""
 
-class _Header(msgspec.Struct, frozen=True, rename="camel"):
-    """A session's header; the first version had no number, but the model."""
-
-    id: str
-    cwd: str
-    timestamp: str
+    type: str
+    id: object = None
+    cwd: str | None = None
+    timestamp: object = None
     version: int | None = None
     model_id: str | None = None
+    thinking_level: str | None = None
+    command: str | None = None
+    success: bool | None = None
+    request_seq: object = msgspec.field(default=None, name="request_seq")
+    message: PiMessage | str | None = None
 
     @property
-    def is_own(self) -> bool:
-        return self.model_id is not None if self.version is None else self.version > 0
+    def is_header(self) -> bool:
+        has_texts = isinstance(self.id, str) and isinstance(self.timestamp, str)
+        return self.type == "session" and self.cwd is not None and has_texts
+
+    @property
+    def has_usage(self) -> bool:
+        """Whether it is a message with Pi's counts."""
+        return isinstance(self.message, PiMessage) and self.message.usage is not None
+
+    @property
+    def has_settings(self) -> bool:
+        """Whether it sets model or thinking level, as the first version did in header or entry."""
+        return self.model_id is not None or self.thinking_level is not None
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether `--mode rpc` printed it, which has no header.
+
+        Debug adapters reply to commands alike, but number the requests.
+        """
+        if self.type == "response":
+            is_reply = None not in (self.command, self.success)
+            return is_reply and self.request_seq is None
+        return self.type in LINES and self.has_usage
 
 
-_header = JsonDecoder(_Header)
+_head = JsonDecoder(_Head)
 
 
 class Pi:
@@ -58,8 +83,9 @@ class Pi:
         file = open_transcript(transcript.path, cursor.offset)
         return JsonLines(file, SessionParser(cursor.carry), cursor)
 
-    def records(self, transcript: Transcript) -> Iterator[Record]:
-        for data, events in JsonLines(open_transcript(transcript.path), SessionParser()).records():
+    def records(self, transcript: Transcript, file: BinaryIO | None = None) -> Iterator[Record]:
+        file = file or open_transcript(transcript.path)
+        for data, events in JsonLines(file, SessionParser()).records():
             yield Record(data, events, MAIN)
 
     def parse(self, file: BinaryIO) -> Reader:
@@ -69,31 +95,33 @@ class Pi:
         return PiStreamParser()
 
     def recognise(self, head: bytes) -> Form | Lookalike | None:
-        """By the header, which both have, and the line after it."""
+        """By the header and the line after it; the output of `--mode rpc` has no header."""
         line, _, rest = head.partition(b"\n")
-        if _kind(line) == "title":
+        header = _head.decode_or_none(line)
+        if header is not None and header.type == "title":
             line, _, rest = rest.partition(b"\n")
-        header = _header_in(line)
-        if header is None:
-            return None
+            header = _head.decode_or_none(line)
+        if header is None or not header.is_header:
+            return "stream" if any(line.is_printed for line in _decode_lines(head)) else None
         form = _form(rest)
-        if header.is_own:
+        if header.version is not None:
+            doubt = f"its header has version {header.version}"
+            return form if header.version > 0 else Lookalike(form, doubt)
+        # The first version has no number.
+        if any(line.has_settings or line.has_usage for line in (header, *_decode_lines(rest))):
             return form
-        return Lookalike(form, f"its header has version {header.version}")
+        return Lookalike(form, "its header has no version, and no line names a model")
 
 
-def _header_in(line: bytes) -> _Header | None:
-    return _header.decode_or_none(line) if _kind(line) == "session" else None
+def _decode_lines(head: bytes) -> Iterator[_Head]:
+    return filter(None, map(_head.decode_or_none, head.split(b"\n")))
 
 
 def _form(rest: bytes) -> Form:
     """A header alone is a stream's: a session is written with its first reply."""
-    return "stream" if not rest.strip() or _kind(rest) in LINES else "transcript"
-
-
-def _kind(line: bytes) -> str | None:
-    match = _KIND.match(line)
-    return match[1].decode() if match else None
+    first = next(_decode_lines(rest.lstrip().partition(b"\n")[0]), None)
+    is_printed = first is not None and first.type in LINES
+    return "stream" if is_printed or not rest.strip() else "transcript"
 
 
 SOURCE = Pi()

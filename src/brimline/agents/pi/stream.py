@@ -1,10 +1,29 @@
-"""The events of `pi --mode json`."""
+"""The events of `pi --mode json` and `pi --mode rpc`."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from brimline.agents.pi.records import QUIET_LINES, PiMessage, PiTokens, Printed, Result
-from brimline.events import AnyEvent, Call, Compacted, Compacting, SessionSeen, Spent, Trigger
+from brimline.agents.pi.records import (
+    QUIET_LINES,
+    Cancelled,
+    PiMessage,
+    PiState,
+    PiTokens,
+    Printed,
+    Result,
+)
+from brimline.events import (
+    AnyEvent,
+    Call,
+    Cleared,
+    Compacted,
+    Compacting,
+    SessionSeen,
+    Spent,
+    Trigger,
+    Trimmed,
+    WindowReported,
+)
 from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
 
@@ -12,6 +31,8 @@ Events: TypeAlias = Sequence[AnyEvent]
 
 _printed = JsonDecoder(Printed)
 _result = JsonDecoder(Result | None)
+_state = JsonDecoder(PiState | None)
+_cancelled = JsonDecoder(Cancelled | None)
 
 
 class PiStreamParser:
@@ -35,12 +56,14 @@ class PiStreamParser:
                 return self._partial_reply(_reply(line) or self._reply, line.usage)
             case "message_end":
                 return self._end_reply(_reply(line))
-            case "compaction_start":
+            case "compaction_start" | "auto_compaction_start":  # the latter in older versions
                 return (Compacting(trigger=_trigger(line.reason)),)
-            case "compaction_end":
+            case "compaction_end" | "auto_compaction_end":
                 return _compacted(line)
             case "session_info_changed":
                 return (SessionSeen(title=line.name),) if line.name else ()
+            case "response":
+                return _response(line) if line.success else ()
             case _:
                 return () if line.type in QUIET_LINES else None
 
@@ -82,9 +105,14 @@ def _call(reply: PiMessage, tokens: PiTokens | None, *, final: bool) -> Events:
 
 
 def _session(line: Printed) -> Events:
-    at, project = parse_time(line.timestamp), line.cwd
     return (
-        SessionSeen(at=at, session=line.id, agent="pi", project=project, records_compactions=True),
+        SessionSeen(
+            at=parse_time(line.timestamp),
+            session=line.id if isinstance(line.id, str) else None,
+            agent="pi",
+            project=line.cwd,
+            records_compactions=True,
+        ),
     )
 
 
@@ -102,6 +130,34 @@ def _compacted(line: Printed) -> Events:
     if tokens is None or tokens.blank:
         return (done,)
     return (Spent(usage=tokens.usage(), cost=tokens.dollars), done)
+
+
+def _response(line: Printed) -> Events:
+    """The reply to a command of `--mode rpc`, which prints no header."""
+    match line.command:
+        case "get_state":
+            return _seen_state(_state.decode(line.data) or PiState())
+        case "new_session" | "switch_session" if not _is_cancelled(line):
+            return (Cleared(),)
+        case "fork" if not _is_cancelled(line):
+            return (Trimmed(),)
+        case _:
+            return ()
+
+
+def _is_cancelled(line: Printed) -> bool:
+    data = _cancelled.decode(line.data)
+    return data is not None and data.cancelled
+
+
+def _seen_state(state: PiState) -> Events:
+    seen = SessionSeen(
+        session=state.session_id, agent="pi", title=state.session_name, records_compactions=True
+    )
+    model = state.model
+    if model is None or model.id is None or model.context_window is None:
+        return (seen,)
+    return (seen, WindowReported(tokens=model.context_window, model=model.id))
 
 
 def _trigger(reason: str | None) -> Trigger | None:
