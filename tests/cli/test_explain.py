@@ -114,14 +114,32 @@ def test_context_after_a_compaction_is_unknown(user: User) -> None:
     assert "unknown until the next reply" in user.run("explain", "s1").out
 
 
+def test_transcript_on_standard_input_is_explained(explained: User) -> None:
+    path = explained.projects / "-p" / "s1.jsonl"
+    (main,) = explained.run("explain", "-", "--json", stdin=path.read_bytes()).json["threads"]
+    assert main == explained.run("explain", str(path), "--json").json["threads"][0]
+    shown = explained.run("explain", "-", stdin=b"\xef\xbb\xbf" + path.read_bytes())
+    assert (shown.code, shown.err) == (0, "")
+    assert "Largest pieces" in shown.out
+
+
+def test_standard_input_without_a_call_is_an_error(user: User) -> None:
+    record = user.record("user", message={"role": "user", "content": "Hi."})
+    completed = user.run("explain", "-", stdin=json.dumps(record).encode())
+    assert completed.code == 2
+    assert "standard input: no model call in it" in completed.err
+    assert "standard input" in user.run("explain", "-").err
+
+
 def test_stream_is_refused(user: User, tmp_path: Path) -> None:
     line = '{"type":"system","subtype":"init","session_id":"s","claude_code_version":"2.1.325"}\n'
     stream = tmp_path / "stream.jsonl"
     stream.write_text(line)
-    completed = user.run("explain", str(stream))
-    assert completed.code == 2
-    assert "it is a client's stream" in completed.err
-    assert "`brimline inspect` reads streams." in completed.err
+    for target, stdin in ((str(stream), b""), ("-", line.encode())):
+        completed = user.run("explain", target, stdin=stdin)
+        assert completed.code == 2
+        assert "it is a client's stream: prompts, added texts or the usage of" in completed.err
+        assert "`brimline inspect` reads streams." in completed.err
 
 
 def test_session_without_a_call(user: User, tmp_path: Path) -> None:

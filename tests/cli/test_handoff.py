@@ -90,6 +90,34 @@ def test_draft_is_printed_or_written_from_the_transcript_alone(user: User) -> No
     assert (output["session"], output["agent"], output["text"]) == ("s1", "claude", completed.out)
 
 
+def test_draft_of_a_file_equals_that_of_its_session(user: User) -> None:
+    """The file may be anywhere, and on standard input; what looks like a credential is masked."""
+    prompt = user_prompt(user, "Fix the parser. password=hunter2hunter2")
+    path = user.session("s1", prompt, user.call("m1", 1_000))
+    by_session = user.run("handoff", "--draft", "s1").out
+    assert "password=***" in by_session
+    assert user.run("handoff", "--draft", str(path)).out == by_session
+    copied = user.cwd / "copy.jsonl"
+    copied.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    by_copy = user.run("handoff", "--draft", "copy.jsonl", "--json").json
+    assert (by_copy["agent"], by_copy["transcript"]) == ("claude", "copy.jsonl")
+    piped = user.run("handoff", "--draft", "-", stdin=copied.read_bytes())
+    assert (piped.code, piped.err) == (0, "")
+    for text in (by_copy["text"], piped.out):
+        assert text.partition("## Session")[0] == by_session.partition("## Session")[0]
+    assert "- transcript: standard input" in piped.out
+
+
+def test_draft_of_a_stream_or_an_unknown_file_is_an_error(user: User) -> None:
+    line = b'{"type":"system","subtype":"init","session_id":"s","claude_code_version":"2.1.325"}'
+    streamed = user.run("handoff", "--draft", "-", stdin=line)
+    assert (streamed.code, "it is a client's stream" in streamed.err) == (2, True)
+    (user.cwd / "notes.md").write_text("Notes.")
+    unknown = user.run("handoff", "--draft", "notes.md")
+    assert (unknown.code, "notes.md" in unknown.err) == (2, True)
+    assert "no such file" in user.run("handoff", "--draft", "none/s1.jsonl").err
+
+
 def test_draft_inside_an_agent_is_of_its_own_session(user: User) -> None:
     user.session("s1", user_prompt(user, "Fix the parser."))
     assert "Fix the parser." in user.run("handoff", "--draft", CLAUDE_CODE_SESSION_ID="s1").out

@@ -115,6 +115,23 @@ def test_gemini_document_is_digested_unless_it_is_truncated(tmp_path: Path) -> N
     assert list(iter_records(str(path))) == []
 
 
+def test_older_storage_of_opencode_is_drafted(tmp_path: Path) -> None:
+    """Before 1.2 each message and each part was a file; one may begin with a byte order mark."""
+    files: dict[str, object] = {
+        "session/project/ses_1.json": {"id": "ses_1", "time": {}},
+        "message/ses_1/msg_1.json": {"role": "user", "id": "msg_1"},
+        "message/ses_1/msg_2.json": {"role": "assistant", "id": "msg_2"},
+        "part/msg_1/prt_1.json": {"type": "text", "text": "Go."},
+        "part/msg_2/prt_1.json": {"type": "text", "text": "Done."},
+    }
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("\ufeff" + json.dumps(content, indent=2))
+    own = str(tmp_path / "session/project/ses_1.json")
+    notes = digest_transcript(iter_records(own), "opencode")
+    assert (notes.first_prompt, notes.last_reply) == ("Go.", "Done.")
+
+
 def test_opencode_tools_are_digested() -> None:
     completed = {"status": "completed", "input": {"filePath": "/a"}, "time": {"end": 5_000}}
     failed = {"status": "completed", "input": {"command": "make"}, "metadata": {"exit": 2}}

@@ -105,6 +105,17 @@ def test_link_to_a_session_includes_its_subagents(machine: Machine, tmp_path: Pa
     assert set(calls(resolve(machine, link))) == {MAIN, "a1"}
 
 
+def test_file_in_an_agent_s_folder_is_that_agent_s(machine: Machine, tmp_path: Path) -> None:
+    """As in a report, also if its first lines are lost or not enough to recognise it."""
+    damaged = user_record("x" * HEAD_BYTES)[100:] + call("m1")
+    path = machine.session("s1", damaged)
+    assert calls(resolve(machine, path)) == {MAIN: ["m1"]}
+    assert calls(resolve(machine, machine.session("s2"))) == {}
+    (tmp_path / "x.jsonl").write_bytes(damaged)
+    with pytest.raises(UnrecognisedFormat):
+        resolve(machine, tmp_path / "x.jsonl")
+
+
 def test_subagent_file_has_its_own_thread_only(machine: Machine) -> None:
     machine.session("s1", call("m1"))
     path = machine.subagent("s1", "a1", call("m2", **subagent_fields("a1")))

@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
+from typing import BinaryIO
 
 from brimline.agents import agent_names, display_name, get_agent
 from brimline.cache_misses import CacheMiss
@@ -18,7 +19,7 @@ from brimline.ledger.explain import Explained, ExplainedThread, NamedTokens, exp
 from brimline.ledger.reader import SessionLedger
 from brimline.survey.explanation import read_ledgers
 from brimline.survey.files import SessionFiles
-from brimline.survey.target import files_of_path, is_file_target
+from brimline.survey.target import files_of_target, is_file_target
 from brimline.terminal.stacked_bar import (
     UNEXPLAINED,
     category_segment,
@@ -47,8 +48,11 @@ MAX_LINES = 10  # of waste, of misses
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
-    help_text = "a transcript, or a session's id or title (default: this or the latest session)"
-    to.add_argument("target", nargs="?", metavar="PATH|SESSION", help=help_text)
+    help_text = (
+        "a transcript, a session's id or title, "
+        "or - for stdin (default: this or the latest session)"
+    )
+    to.add_argument("target", nargs="?", metavar="PATH|SESSION|-", help=help_text)
     add_agent(to)
     add_flag(to, "--series", "with --json: what each call sent, by category")
     add_flag(to, "--show-secrets", "show what looks like a credential, on a terminal only")
@@ -60,7 +64,8 @@ def run(context: Context, options: argparse.Namespace) -> int:
         get_agent(options.agent)
     if options.show_secrets and not sys.stdout.isatty():
         raise InvalidSettings("argument", "--show-secrets", "the output must be a terminal")
-    ledgers = read_ledgers(_files(context, options), context.places)
+    files, file = _files(context, options)
+    ledgers = read_ledgers(files, context.places, file)
     reported = request_reported_misses(context, ledgers[0].session.id)
     explained = explain(ledgers, options.series, options.show_secrets, reported)
     if options.json:
@@ -71,11 +76,11 @@ def run(context: Context, options: argparse.Namespace) -> int:
     return 0
 
 
-def _files(context: Context, options: argparse.Namespace) -> SessionFiles:
+def _files(context: Context, options: argparse.Namespace) -> tuple[SessionFiles, BinaryIO | None]:
     target, agent = options.target, options.agent
     if target is not None and is_file_target(target):
-        return files_of_path(target, context.places, agent)
-    return find_files(context, target, [agent] if agent else agent_names())
+        return files_of_target(target, context.places, sys.stdin.buffer, agent)
+    return find_files(context, target, [agent] if agent else agent_names()), None
 
 
 def _text(

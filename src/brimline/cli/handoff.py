@@ -59,7 +59,7 @@ COLUMNS = (
 # Written by hand: argparse never breaks a group of arguments, however narrow the terminal.
 USAGE = """brimline handoff PATH [--clear | --spawn] [OPTIONS]
        brimline handoff [--show | --list] [OPTIONS]
-       brimline handoff --draft [SESSION] [OPTIONS]"""
+       brimline handoff --draft [SESSION|FILE|-] [OPTIONS]"""
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
@@ -84,8 +84,8 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
         type=check_session,
         nargs="?",
         const=OWN_SESSION,
-        metavar="SESSION",
-        help="write a draft from the transcript, without a model",
+        metavar="SESSION|FILE|-",
+        help="write a draft from a transcript, without a model",
     )
     to.add_argument("--output", metavar="FILE", help="with --draft: write it to FILE")
     help_text = "with --spawn, --clear or --draft: the agent"

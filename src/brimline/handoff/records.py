@@ -8,11 +8,11 @@ import msgspec
 
 from brimline.agents.opencode.conversation import StoredMessage
 from brimline.agents.opencode.database import read_parts
+from brimline.agents.opencode.json_storage import FolderHistory
 from brimline.agents.opencode.source import SQLITE
 from brimline.foreign_json import JsonDecoder
 from brimline.transcripts.document import read_whole
 from brimline.transcripts.lines import Lines, open_transcript
-from brimline.transcripts.source import MALFORMED
 
 MAX_WHOLE_FILE_BYTES = 64 << 20  # of a larger file only the beginning and the end are read
 HEAD_BYTES = 4 << 20  # of the beginning, with the first user message
@@ -21,7 +21,7 @@ CHUNK_BYTES = 64 << 10
 
 
 class _Document(msgspec.Struct, frozen=True):
-    messages: list[msgspec.Raw]
+    messages: list[msgspec.Raw] | None = None
 
 
 _document = JsonDecoder(_Document)
@@ -31,7 +31,8 @@ def iter_records(path: str, session: str | None = None) -> Iterator[bytes]:
     """Yield a transcript's records, one JSON object each; of a database, those of one session.
 
     Reads files of lines (Claude Code, Codex, Pi, Gemini CLI), documents with `messages` (older
-    chats of Gemini CLI, exports of opencode), and opencode's database. Raises UnreadableTranscript.
+    chats of Gemini CLI, exports of opencode), and opencode's database and older storage. Raises
+    UnreadableTranscript.
     """
     with open_transcript(path) as file:
         head = file.read(len(SQLITE))
@@ -39,7 +40,7 @@ def iter_records(path: str, session: str | None = None) -> Iterator[bytes]:
         if head == SQLITE:
             yield from _read_database(path, session or "")
         elif path.endswith(".json"):
-            yield from _read_messages(read_whole(path, file))
+            yield from _read_messages(path, read_whole(path, file))
         else:
             yield from _read_lines(file)
 
@@ -64,13 +65,16 @@ def _read_tail(file: BinaryIO, size: int) -> Iterator[bytes]:
     yield lines.rest
 
 
-def _read_messages(data: bytes) -> Iterator[bytes]:
-    """Yield the messages of a document; none if it is malformed."""
-    try:
-        messages = _document.decode(data).messages
-    except MALFORMED:
+def _read_messages(path: str, data: bytes) -> Iterator[bytes]:
+    """Yield the messages of a document, or those that opencode stored in other files."""
+    document = _document.decode_or_none(data)
+    if document is None:
         return
-    yield from map(bytes, messages)
+    if document.messages is not None:
+        yield from map(bytes, document.messages)
+        return
+    for message in FolderHistory(path).messages():
+        yield message.encode()
 
 
 def _read_database(path: str, session: str) -> Iterator[bytes]:

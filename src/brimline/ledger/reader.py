@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from typing import BinaryIO
 
 import msgspec
 
@@ -90,10 +91,13 @@ class _ThreadReader:
         )
 
 
-def read_ledger(transcript: Transcript, places: Places | None = None) -> SessionLedger:
+def read_ledger(
+    transcript: Transcript, places: Places | None = None, file: BinaryIO | None = None
+) -> SessionLedger:
     """Read a transcript; raises UnreadableTranscript.
 
-    With `places`, memory files that the client does not record are looked for there.
+    With `places`, memory files that the client does not record are looked for there. `file` is
+    read if the transcript has no path.
     """
     agent = get_agent(transcript.agent)
     events: list[AnyEvent] = []
@@ -106,7 +110,7 @@ def read_ledger(transcript: Transcript, places: Places | None = None) -> Session
         return readers[thread]
 
     number = 0
-    for record in agent.source.records(transcript):
+    for record in agent.source.records(transcript, file):
         if record.events:
             for thread, event in _by_thread(record.events):
                 reader_of(thread).add_event(event)

@@ -1,14 +1,21 @@
 """The ledgers of a session, by its files."""
 
+from typing import BinaryIO
+
 from brimline.errors import UnreadableTranscript
 from brimline.ledger.reader import SessionLedger, read_ledger
 from brimline.survey.files import SessionFiles
 from brimline.transcripts.source import Places
 
 
-def read_ledgers(files: SessionFiles, places: Places) -> list[SessionLedger]:
-    """Return the ledger of each transcript with a call; raises UnreadableTranscript if none has."""
-    ledgers = [read_ledger(transcript, places) for transcript in files.transcripts]
+def read_ledgers(
+    files: SessionFiles, places: Places, file: BinaryIO | None = None
+) -> list[SessionLedger]:
+    """Return the ledger of each transcript with a call; raises UnreadableTranscript if none has.
+
+    `file` is read if the transcript has no path.
+    """
+    ledgers = [read_ledger(transcript, places, file) for transcript in files.transcripts]
     found = [each for each in ledgers if each.threads]
     if not found:
         path = files.transcripts[0].path

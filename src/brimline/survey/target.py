@@ -3,10 +3,11 @@
 import io
 import os
 import stat
+from collections.abc import Iterable
 from typing import Any, BinaryIO, cast
 
 from brimline.agents import agent_names, display_name, get_agent, source
-from brimline.errors import UnreadableTranscript
+from brimline.errors import UnreadableTranscript, UnrecognisedFormat
 from brimline.events import MAIN
 from brimline.survey.files import (
     HEAD_BYTES,
@@ -14,6 +15,7 @@ from brimline.survey.files import (
     SessionFiles,
     detect_agent,
     find_session,
+    find_transcripts,
     load_session,
 )
 from brimline.survey.format_drift import describe_drift, find_drift
@@ -22,6 +24,7 @@ from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import Form, Lookalike, Places, Reader, Transcript
 
 STDIN = "-"
+STDIN_NAME = "standard input"
 LIST_HINT = "`brimline status --all` lists the sessions on this machine."
 
 
@@ -44,7 +47,7 @@ def load_target(
 
 def _load(target: str, places: Places, stdin: BinaryIO, agent: str | None) -> LoadedSession:
     if target == STDIN:
-        return _load_stream(_PeekableFile(stdin), "standard input", agent)
+        return _load_stream(_PeekableFile(stdin), STDIN_NAME, agent)
     if os.path.lexists(target):
         return _load_file(target, places, agent)
     if os.sep in target:
@@ -57,28 +60,71 @@ def files_of_path(path: str, places: Places, agent: str | None = None) -> Sessio
 
     Raises UnreadableTranscript, also for a client's stream.
     """
-    owner, form = _detect_file(path, agent)
-    if form == "stream":
-        hint = "`brimline inspect` reads streams."
-        raise UnreadableTranscript(path, "it is a client's stream, not a transcript", hint)
+    owner, form = _detect_file(path, places, agent)
+    _require_transcript(path, form)
     return _session_files(owner, path, places)
 
 
-def _detect_file(path: str, agent: str | None) -> tuple[str, Form]:
+def files_of_target(
+    target: str, places: Places, stdin: BinaryIO, agent: str | None = None
+) -> tuple[SessionFiles, BinaryIO | None]:
+    """Return the transcripts of a path or of standard input, and the file of the latter.
+
+    Raises UnreadableTranscript, also for a client's stream.
+    """
+    if target != STDIN:
+        return files_of_path(target, places, agent), None
+    file = _PeekableFile(stdin)
+    owner, form = _detect(file.peek(HEAD_BYTES), STDIN_NAME, agent)
+    _require_transcript(STDIN_NAME, form)
+    transcript = Transcript(owner, STDIN_NAME, 0.0, 0)
+    return SessionFiles(owner, "", (transcript,)), cast("BinaryIO", file)
+
+
+def _require_transcript(place: str, form: Form) -> None:
+    if form == "stream":
+        reason = (
+            "it is a client's stream: prompts, added texts or the usage of each call are not in it"
+        )
+        hint = "Pass the session's transcript or id; `brimline inspect` reads streams."
+        raise UnreadableTranscript(place, reason, hint)
+
+
+def _detect_file(path: str, places: Places, agent: str | None) -> tuple[str, Form]:
+    """A file in an agent's folder is that agent's, also if its first lines are damaged."""
     _require_regular_file(path)
     with open_transcript(path) as file:
         head = file.read(HEAD_BYTES)
-    return _detect(head, path, agent)
+    try:
+        return _detect(head, path, agent)
+    except UnrecognisedFormat:
+        listed = _find_listed(path, find_transcripts(places))
+        if not listed:
+            raise
+        return listed[0].agent, "transcript"
+
+
+def _find_listed(path: str, transcripts: Iterable[Transcript]) -> list[Transcript]:
+    """Return those of the listed transcripts that are in this file."""
+    real_path = os.path.realpath(path)
+    return [each for each in transcripts if os.path.realpath(each.path) == real_path]
 
 
 def _session_files(owner: str, path: str, places: Places) -> SessionFiles:
-    status = os.stat(path)
-    transcript = Transcript(owner, path, status.st_mtime, status.st_size)
-    return SessionFiles(owner, "", (transcript, *_subagents(transcript, places)))
+    """Return a file with those of its subagents if it is in its agent's own folder."""
+    every = list(get_agent(owner).transcripts(places))
+    listed = _find_listed(path, every)
+    if len(listed) != 1 or listed[0].session is None:
+        status = os.stat(path)
+        return SessionFiles(owner, "", (Transcript(owner, path, status.st_mtime, status.st_size),))
+    own, session = listed[0], listed[0].session
+    is_main = own.thread == MAIN
+    others = [t for t in every if is_main and t.session == session and t.thread != MAIN]
+    return SessionFiles(owner, session, (own, *others))
 
 
 def _load_file(path: str, places: Places, agent: str | None) -> LoadedSession:
-    owner, form = _detect_file(path, agent)
+    owner, form = _detect_file(path, places, agent)
     if form == "stream":
         return _load_stream(_PeekableFile(open_transcript(path)), path, owner)
     folded = load_session(_session_files(owner, path, places))
@@ -99,7 +145,7 @@ def _require_regular_file(path: str) -> None:
         raise UnreadableTranscript(path, "it is a directory", "Name a transcript file inside it.")
     if not stat.S_ISREG(mode):
         raise UnreadableTranscript(
-            path, "it is not a regular file", "Pipe it to `brimline inspect -`."
+            path, "it is not a regular file", "Pipe it to the command, and pass - as its path."
         )
 
 
@@ -107,23 +153,13 @@ def _detect(head: bytes, place: str, agent: str | None) -> tuple[str, Form]:
     """Return whose file or stream it is, and which of the two; `agent` is the user's word."""
     if agent is None:
         return detect_agent(head, place)
-    match = source(agent).recognise(head)
+    match = get_agent(agent).recognise(head)
     if not isinstance(match, Lookalike):
         return agent, match or "transcript"
     if match.is_foreign:
         reason = f"it resembles {display_name(agent)}'s {match.form}, but {match.doubt}"
         raise UnreadableTranscript(place, reason, "Brimline does not read this client.")
     return agent, match.form
-
-
-def _subagents(transcript: Transcript, places: Places) -> list[Transcript]:
-    """Return the subagents' files if the transcript is in its agent's own folder."""
-    every = list(get_agent(transcript.agent).transcripts(places))
-    mine = os.path.realpath(transcript.path)
-    here = [t for t in every if os.path.realpath(t.path) == mine]
-    if len(here) != 1 or here[0].session is None or here[0].thread != MAIN:
-        return []
-    return [other for other in every if other.session == here[0].session and other.thread != MAIN]
 
 
 def _load_stream(file: "_PeekableFile", place: str, agent: str | None) -> LoadedSession:

@@ -196,10 +196,11 @@ class Source(Protocol):
         """
         ...
 
-    def records(self, transcript: Transcript) -> Iterator[Record]:
+    def records(self, transcript: Transcript, file: BinaryIO | None = None) -> Iterator[Record]:
         """Yield each record that can be read; the events are those of `read`, in the same order.
 
-        Those of a file that it continues come first.
+        Those of a file that it continues come first. `file` is a transcript without a path, such
+        as standard input: then `transcript` only names it.
         """
         ...
 
@@ -214,7 +215,7 @@ class Source(Protocol):
     def recognise(self, head: bytes) -> Form | Lookalike | None:
         """Return what a file or stream that begins like this is; None if not this agent's.
 
-        Only a mark that no other client writes makes it the agent's own.
+        `head` begins with text. Only a mark that no other client writes makes it the agent's own.
         """
         ...
 

@@ -51,9 +51,10 @@ class Claude:
             return TailReader(transcript.path)
         return read_every_record(transcript.path, cursor)
 
-    def records(self, transcript: Transcript) -> Iterator[Record]:
+    def records(self, transcript: Transcript, file: BinaryIO | None = None) -> Iterator[Record]:
         parser = TranscriptParser()
-        for data, events in JsonLines(open_transcript(transcript.path), parser).records():
+        file = file or open_transcript(transcript.path)
+        for data, events in JsonLines(file, parser).records():
             has_content = parser.kind in CONTENT_KINDS
             yield Record(data if has_content else b"", events, parser.thread)
 

@@ -1,5 +1,6 @@
 """Codex."""
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import BinaryIO
@@ -17,6 +18,7 @@ from brimline.transcripts.source import START, Cursor, Form, Reader, ReadMode, R
 
 _ROLLOUT = frozenset({"session_meta", "turn_context", "event_msg", "response_item", "compacted"})
 
+_CUT_HEADER = re.compile(rb'"type"\s*:\s*"session_meta"\s*,\s*"payload"\s*:\s*\{')
 _ABSENT = msgspec.Raw()
 MAX_FORKS = 16  # of forks of forks, this many files are read
 
@@ -49,9 +51,10 @@ class Codex:
         file = open_transcript(transcript.path, cursor.offset)
         return JsonLines(file, RolloutParser(cursor.carry), cursor)
 
-    def records(self, transcript: Transcript) -> Iterator[Record]:
-        file = open_transcript(transcript.path)
-        yield from _read_earlier(transcript.path, MAX_FORKS)
+    def records(self, transcript: Transcript, file: BinaryIO | None = None) -> Iterator[Record]:
+        if file is None:
+            file = open_transcript(transcript.path)
+            yield from _read_earlier(transcript.path, MAX_FORKS)
         parser = RolloutParser()
         for data, events in JsonLines(file, parser).records():
             yield Record(data, events, parser.thread)
@@ -67,7 +70,7 @@ class Codex:
         for line in head.split(b"\n"):
             if first := _head.decode_or_none(line):
                 return _form(first)
-        is_cut = b"\n" not in head and b'"type":"session_meta","payload":{' in head[:256]
+        is_cut = b"\n" not in head and _CUT_HEADER.search(head[:256]) is not None
         return "transcript" if is_cut else None
 
 

@@ -12,7 +12,7 @@ from brimline.agents.gemini.records import GeminiHead
 from brimline.agents.gemini.stream import GeminiStreamParser
 from brimline.agents.gemini.transcript import ChatParser
 from brimline.events import Call
-from brimline.foreign_json import JsonDecoder
+from brimline.foreign_json import PADDING, JsonDecoder
 from brimline.transcripts.document import DocumentReader, read_whole
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import (
@@ -39,7 +39,8 @@ class _Identified(msgspec.Struct, frozen=True):
 _head = JsonDecoder(GeminiHead)
 _document = JsonDecoder(_Document)
 _identified = JsonDecoder(_Identified)
-_chat = re.compile(rb'\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"projectHash"\s*:\s*"')
+_first_values = re.compile(rb"\{[^{}\[\]]*")  # of the first object, up to a nested one
+CHAT_KEYS = (b'"sessionId"', b'"projectHash"')
 
 
 class Gemini:
@@ -59,13 +60,13 @@ class Gemini:
         file.seek(cursor.offset)
         return JsonLines(file, _parser(transcript, cursor.carry), cursor)
 
-    def records(self, transcript: Transcript) -> Iterator[Record]:
-        path, file = transcript.path, _buffered(open_transcript(transcript.path))
-        parser = _parser(transcript)
-        if path.endswith(".json") or _is_document(file):
-            records = _split_document(parser, read_whole(path, file))
+    def records(self, transcript: Transcript, file: BinaryIO | None = None) -> Iterator[Record]:
+        path, parser = transcript.path, _parser(transcript)
+        buffered = _buffered(file or open_transcript(path))
+        if path.endswith(".json") or _is_document(buffered):
+            records = _split_document(parser, read_whole(path, buffered))
         else:
-            records = JsonLines(file, parser).records()
+            records = JsonLines(buffered, parser).records()
         for data, events in records:
             yield Record(data, events, parser.thread)
 
@@ -80,7 +81,8 @@ class Gemini:
 
     def recognise(self, head: bytes) -> Form | None:
         """A chat begins with its session and its project's hash, a stream with its `init`."""
-        if _chat.match(head):
+        values = _first_values.match(head)
+        if values and all(key in values[0] for key in CHAT_KEYS):
             return "transcript"
         return "stream" if any(_is_init(line) for line in head.split(b"\n")[:8]) else None
 
@@ -118,7 +120,7 @@ def _document_reader(
 
 def _is_document(file: BufferedReader) -> bool:
     """Whether the first line only opens an object, as in pretty-printed JSON."""
-    return file.peek(2)[:2] in (b"{\n", b"{\r")
+    return file.peek(8)[:8].lstrip(PADDING)[:2] in (b"{\n", b"{\r")
 
 
 def _is_init(line: bytes) -> bool:

@@ -15,7 +15,7 @@ from brimline.agents.opencode.conversation import StoredMessage, StoredPart
 from brimline.agents.opencode.incremental import Row
 from brimline.agents.opencode.records import Part, SessionInfo
 from brimline.errors import UnreadableTranscript
-from brimline.foreign_json import JsonDecoder, compact_json
+from brimline.foreign_json import BYTE_ORDER_MARK, JsonDecoder, compact_json
 from brimline.regular_file import read_regular_file
 from brimline.transcripts.source import MALFORMED
 
@@ -56,6 +56,7 @@ class FolderHistory:
                 if updated >= since:
                     is_small = status.st_size <= MAX_MESSAGE_BYTES
                     data = read_regular_file(entry.path, MAX_MESSAGE_BYTES) if is_small else b""
+                    data = data.removeprefix(BYTE_ORDER_MARK)  # it becomes a part of a record
                     yield Row(entry.name.removesuffix(".json"), updated, data)
 
     def parts(self, message: str) -> list[Part]:

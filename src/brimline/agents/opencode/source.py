@@ -16,10 +16,11 @@ from brimline.agents.opencode.stream import OpencodeStreamParser
 from brimline.agents.opencode.transcript import SessionParser
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
-from brimline.foreign_json import JsonDecoder
+from brimline.foreign_json import PADDING, JsonDecoder
 from brimline.transcripts.document import DocumentReader, read_whole
 from brimline.transcripts.lines import open_transcript
 from brimline.transcripts.source import (
+    HEAD_BYTES,
     START,
     Cursor,
     Form,
@@ -38,8 +39,8 @@ OTHER_TABLES = Lookalike(
 
 _table = re.compile(rb"(?i)\bCREATE TABLE (?:IF NOT EXISTS )?[`\"'\[]?(\w+)")
 _head = JsonDecoder(OpencodeHead)
-_export = re.compile(rb'\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:\s*"ses_')
-_session = re.compile(rb'\s*\{\s*"id"\s*:\s*"ses_[^"]*"\s*,')
+_export = re.compile(rb'\s*\{\s*"info"\s*:\s*\{[^{}]*"id"\s*:\s*"ses_')
+_session = re.compile(rb'\s*\{[^{}]*"id"\s*:\s*"ses_[^"]*"\s*,')
 
 
 class Opencode:
@@ -59,26 +60,20 @@ class Opencode:
         parse = partial(parse_export, SessionParser(b"", session, thread))
         return DocumentReader(path, open_transcript(path), parse, cursor)
 
-    def records(self, transcript: Transcript) -> Iterator[Record]:
+    def records(self, transcript: Transcript, file: BinaryIO | None = None) -> Iterator[Record]:
         path, session, thread = transcript.path, transcript.session, transcript.thread
-        if history := _find_history(transcript):
+        if file is None and (history := _find_history(transcript)):
             records = SessionReader(history, START, session, thread).records()
         else:
-            document = read_whole(path, open_transcript(path))
+            document = read_whole(path, _document_file(file) if file else open_transcript(path))
             records = read_records(SessionParser(b"", session, thread), document)
         for data, events in records:
             yield Record(data, events, thread)
 
     def parse(self, file: BinaryIO) -> Reader:
-        """Return a reader of an export; a database cannot be read from a stream."""
-        peekable = BufferedReader(cast("RawIOBase", file))
-        if peekable.peek(len(SQLITE)).startswith(SQLITE):
-            peekable.close()
-            raise UnreadableTranscript(
-                "the transcript", "it is an opencode database", "Pass the path of the database."
-            )
+        """Return a reader of an export."""
         parse = partial(parse_export, SessionParser())
-        return DocumentReader("the transcript", peekable, parse)
+        return DocumentReader("the transcript", _document_file(file), parse)
 
     def stream(self) -> OpencodeStreamParser:
         return OpencodeStreamParser()
@@ -92,11 +87,22 @@ class Opencode:
         return "stream" if any(_is_line(line) for line in head.split(b"\n")[:8]) else None
 
 
+def _document_file(file: BinaryIO) -> BinaryIO:
+    """Return a file without a path, which must be an export; raises UnreadableTranscript."""
+    peekable = BufferedReader(cast("RawIOBase", file))
+    if peekable.peek(len(SQLITE)).startswith(SQLITE):
+        peekable.close()
+        raise UnreadableTranscript(
+            "the transcript", "it is an opencode database", "Pass the path of the database."
+        )
+    return peekable
+
+
 def _find_history(transcript: Transcript) -> History | None:
     """Return where the messages of a session are stored; None if the file is an export."""
     path = transcript.path
     with open_transcript(path) as file:
-        head = file.read(64)
+        head = file.read(HEAD_BYTES).lstrip(PADDING)
     if head.startswith(SQLITE) or (not head and path.endswith(".db")):
         own = transcript.session if transcript.thread == MAIN else transcript.thread
         return DatabaseHistory(path, own or _only_session(path))
