@@ -39,7 +39,8 @@ def _describe(error: Exception) -> MalformedJson:
 def _decode_stripped(decode: Callable[[Any], T], data: JsonData, error: Exception) -> T:
     """Decode again without a byte order mark and NULs, if there are any; raises MalformedJson."""
     view = memoryview(b"" if isinstance(data, str) else data)
-    if bytes(view[:3]) != BYTE_ORDER_MARK and bytes(view[-1:]) != b"\0":
+    is_padded = bytes(view[:3]).startswith((BYTE_ORDER_MARK, b"\0")) or bytes(view[-1:]) == b"\0"
+    if not is_padded:
         raise _describe(error) from error
     try:
         return decode(bytes(view).strip(PADDING))

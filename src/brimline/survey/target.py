@@ -25,6 +25,7 @@ from brimline.transcripts.source import Form, Lookalike, Places, Reader, Transcr
 
 STDIN = "-"
 STDIN_NAME = "standard input"
+MAX_HEAD_BYTES = 4 << 20  # the longest line seen had 1.4 MB
 LIST_HINT = "`brimline status --all` lists the sessions on this machine."
 
 
@@ -75,7 +76,7 @@ def files_of_target(
     if target != STDIN:
         return files_of_path(target, places, agent), None
     file = _PeekableFile(stdin)
-    owner, form = _detect(file.peek(HEAD_BYTES), STDIN_NAME, agent)
+    owner, form = _detect(file.peek(), STDIN_NAME, agent)
     _require_transcript(STDIN_NAME, form)
     transcript = Transcript(owner, STDIN_NAME, 0.0, 0)
     return SessionFiles(owner, "", (transcript,)), cast("BinaryIO", file)
@@ -93,8 +94,8 @@ def _require_transcript(place: str, form: Form) -> None:
 def _detect_file(path: str, places: Places, agent: str | None) -> tuple[str, Form]:
     """A file in an agent's folder is that agent's, also if its first lines are damaged."""
     _require_regular_file(path)
-    with open_transcript(path) as file:
-        head = file.read(HEAD_BYTES)
+    with _PeekableFile(open_transcript(path)) as file:
+        head = file.peek()
     try:
         return _detect(head, path, agent)
     except UnrecognisedFormat:
@@ -163,7 +164,7 @@ def _detect(head: bytes, place: str, agent: str | None) -> tuple[str, Form]:
 
 
 def _load_stream(file: "_PeekableFile", place: str, agent: str | None) -> LoadedSession:
-    head = file.peek(HEAD_BYTES)
+    head = file.peek()
     owner, form = _detect(head, place, agent)
     agent_source = source(owner)
     readable = cast("BinaryIO", file)
@@ -188,11 +189,19 @@ class _PeekableFile(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def peek(self, size: int) -> bytes:
-        """Return up to `size` first bytes; later reads start with them again."""
-        while len(self._head) < size and (chunk := self._file.read(size - len(self._head))):
+    def peek(self) -> bytes:
+        """Return the first line, up to MAX_HEAD_BYTES, and what follows it, up to HEAD_BYTES.
+
+        Later reads start with it again.
+        """
+        while self._may_need_more and (chunk := self._file.read(HEAD_BYTES)):
             self._head += chunk
         return self._head
+
+    @property
+    def _may_need_more(self) -> bool:
+        size = len(self._head)
+        return size < HEAD_BYTES or (size < MAX_HEAD_BYTES and b"\n" not in self._head)
 
     def readinto(self, into: Any, /) -> int:
         view = memoryview(into).cast("B")

@@ -66,10 +66,10 @@ class Codex:
         return CodexStreamParser()
 
     def recognise(self, head: bytes) -> Form | None:
-        """By the first complete line; a rollout's may be longer than the head."""
+        """By the first line with its marks; a rollout's may be longer than the head."""
         for line in head.split(b"\n"):
-            if first := _head.decode_or_none(line):
-                return _form(first)
+            if (first := _head.decode_or_none(line)) and (form := _form(first)):
+                return form
         is_cut = b"\n" not in head and _CUT_HEADER.search(head[:256]) is not None
         return "transcript" if is_cut else None
 

@@ -81,10 +81,10 @@ class Gemini:
 
     def recognise(self, head: bytes) -> Form | None:
         """A chat begins with its session and its project's hash, a stream with its `init`."""
-        values = _first_values.match(head)
-        if values and all(key in values[0] for key in CHAT_KEYS):
+        lines = head.split(b"\n")[:8]
+        if _is_header(head) or any(map(_is_header, lines)):
             return "transcript"
-        return "stream" if any(_is_init(line) for line in head.split(b"\n")[:8]) else None
+        return "stream" if any(map(_is_init, lines)) else None
 
 
 def _buffered(file: BinaryIO) -> BufferedReader:
@@ -120,7 +120,13 @@ def _document_reader(
 
 def _is_document(file: BufferedReader) -> bool:
     """Whether the first line only opens an object, as in pretty-printed JSON."""
-    return file.peek(8)[:8].lstrip(PADDING)[:2] in (b"{\n", b"{\r")
+    return file.peek(64)[:64].lstrip(PADDING)[:2] in (b"{\n", b"{\r")
+
+
+def _is_header(text: bytes) -> bool:
+    """Whether a chat's header, or an older chat, begins like this."""
+    values = _first_values.match(text)
+    return values is not None and all(key in values[0] for key in CHAT_KEYS)
 
 
 def _is_init(line: bytes) -> bool:

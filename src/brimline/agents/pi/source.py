@@ -95,33 +95,34 @@ class Pi:
         return PiStreamParser()
 
     def recognise(self, head: bytes) -> Form | Lookalike | None:
-        """By the header and the line after it; the output of `--mode rpc` has no header."""
-        line, _, rest = head.partition(b"\n")
-        header = _head.decode_or_none(line)
-        if header is not None and header.type == "title":
-            line, _, rest = rest.partition(b"\n")
-            header = _head.decode_or_none(line)
-        if header is None or not header.is_header:
-            return "stream" if any(line.is_printed for line in _decode_lines(head)) else None
-        form = _form(rest)
-        if header.version is not None:
-            doubt = f"its header has version {header.version}"
-            return form if header.version > 0 else Lookalike(form, doubt)
-        # The first version has no number.
-        if any(line.has_settings or line.has_usage for line in (header, *_decode_lines(rest))):
-            return form
-        return Lookalike(form, "its header has no version, and no line names a model")
+        """By the header and the line after it, else by a message with Pi's counts.
+
+        The output of `--mode rpc` has no header, and that of a session may be lost.
+        """
+        lines = head.split(b"\n")
+        for place, line in enumerate(map(_head.decode_or_none, lines), 1):
+            if line is not None and line.is_header:
+                return _match(line, lines[place:])
+            if line is not None and line.is_printed:
+                return "stream"
+            if line is not None and line.type == "message" and line.has_usage:
+                return "transcript"
+        return None
 
 
-def _decode_lines(head: bytes) -> Iterator[_Head]:
-    return filter(None, map(_head.decode_or_none, head.split(b"\n")))
-
-
-def _form(rest: bytes) -> Form:
+def _match(header: _Head, others: list[bytes]) -> Form | Lookalike:
     """A header alone is a stream's: a session is written with its first reply."""
-    first = next(_decode_lines(rest.lstrip().partition(b"\n")[0]), None)
-    is_printed = first is not None and first.type in LINES
-    return "stream" if is_printed or not rest.strip() else "transcript"
+    written = [line for line in others if line.strip()]
+    lines = [_head.decode_or_none(line) for line in written]
+    is_printed = not lines or (lines[0] is not None and lines[0].type in LINES)
+    form: Form = "stream" if is_printed else "transcript"
+    if header.version is not None:
+        doubt = f"its header has version {header.version}"
+        return form if header.version > 0 else Lookalike(form, doubt)
+    # The first version has no number.
+    if any(line.has_settings or line.has_usage for line in (header, *filter(None, lines))):
+        return form
+    return Lookalike(form, "its header has no version, and no line names a model")
 
 
 SOURCE = Pi()
