@@ -2,7 +2,7 @@
 
 import pytest
 
-from brimline.events import MAIN, AnyEvent, Call, Compacted
+from brimline.events import MAIN, AnyEvent, Call, Compacted, WindowReported
 from brimline.monitor.client_reported import MAX_REORDER_S, ClientReported
 from brimline.observations import Observation
 from brimline.store.rows import ThreadRow
@@ -176,3 +176,37 @@ def test_report_of_a_new_cycle_is_compared_with_no_call_of_the_old_one() -> None
     for count in range(5):
         client.update(report(20_000 + count, 500.0 + 60 * count), MODEL, compacted, 1)
     assert client.comparison.disagree
+
+
+def test_report_before_a_restart_counts_until_the_file_has_another_call() -> None:
+    """After a rewind only the client's report is right, until the next call."""
+    client = ClientReported()
+    row = ThreadRow("s", MAIN, 0, 1, "status line", "measured", at=50.0, sent=60_000, calls=2)
+    client.restore(row, MODEL)
+    read = [call("c1", 60_000), call("c2", 90_000)]
+    pending = client.pending_call(thread_of(*read), 0)
+    assert pending is not None
+    assert pending.usage.sent == 60_000
+    assert client.pending_call(thread_of(*read, call("c3", 61_000)), 0) is None
+
+
+def test_window_reported_before_a_restart_holds_for_its_model_if_no_file_has_one() -> None:
+    client = ClientReported()
+    row = ThreadRow("s", MAIN, 0, 1, "transcript", "measured", window=640_000, model=MODEL,
+                    window_origin="reported")  # fmt: skip
+    client.restore(row, MODEL)
+    assert client.window_for(thread_of(call("c1", 100))) == 640_000
+    other = Call(id="c2", usage=Usage(100, 0, 0, 0), model=OTHER)
+    assert client.window_for(thread_of(call("c1", 100), other)) is None
+    recorded = thread_of(call("c1", 100), WindowReported(tokens=100_000))
+    assert client.window_for(recorded) is None
+    client.update(report(100, window=200_000), MODEL, NO_CALLS, 0)
+    assert client.window_for(NO_CALLS) == 200_000
+
+
+def test_window_that_the_client_did_not_report_is_not_restored_as_its_own() -> None:
+    client = ClientReported()
+    row = ThreadRow("s", MAIN, 0, 1, "transcript", "measured", window=640_000, model=MODEL,
+                    window_origin="catalogue")  # fmt: skip
+    client.restore(row, MODEL)
+    assert client.window_for(NO_CALLS) is None

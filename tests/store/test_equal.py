@@ -76,6 +76,7 @@ SESSIONS = st.builds(
     machine=maybe(NAMES),
     receive=maybe(TEXTS),
     client_report=maybe(TEXTS),
+    env=maybe(TEXTS),
 )
 THREADS = st.builds(
     ThreadRow,
@@ -89,6 +90,8 @@ THREADS = st.builds(
     limit=maybe(COUNTS),
     percent=maybe(FLOATS),
     model=maybe(TEXTS),
+    window_origin=maybe(TEXTS),
+    limit_origin=maybe(TEXTS),
 )
 COMPACTIONS = st.builds(
     CompactionRow,

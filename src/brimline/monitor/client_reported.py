@@ -34,15 +34,19 @@ class ClientReported:
         self._model: str | None = None
         self._sent_before: int | None = None  # by the last call under another model
         self._calls = self._cycle = 0
+        self._stored_window: tuple[int, str | None] | None = None  # with its model
 
     def restore(self, row: ThreadRow, model: str | None) -> None:
         """Restore from a stored row what no file contains."""
+        if row.window is not None and row.window_origin == "reported":
+            self._stored_window = row.window, row.model
         source = next((each for each in get_args(UsageSource) if each == row.source), None)
         if row.sent is None or source is None:
             return
         usage = Usage(row.sent, 0, 0, max(0, (row.held or 0) - row.sent))
         self.call = Call(at=row.at, id=CALL_ID, usage=usage, model=model)
         self.source, self.window, self._cycle = source, row.window, row.cycle
+        self._calls = row.calls
         self._model = model
         if row.window is None or row.sent <= row.window:
             self.most_sent = row.sent
@@ -75,6 +79,16 @@ class ClientReported:
         known = self.report.quotas or self.report.prompt_cache
         if known is None or not _is_older(observation, known.at):
             self.report = self.report.update(quotas, cache)
+
+    def window_for(self, main: Thread) -> int | None:
+        """Return the window that the client reported; None if the thread's files are to be used.
+
+        What it reported before a restart holds for the same model, and if no file reports one.
+        """
+        if self.window is not None or self._stored_window is None or main.window is not None:
+            return self.window
+        window, model = self._stored_window
+        return window if is_same_model(main.model, model) else None
 
     def _last_sent(self, main: Thread) -> int | None:
         """Return what the last call sent, as reported or as the transcript has it."""

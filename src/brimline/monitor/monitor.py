@@ -24,6 +24,7 @@ from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
 from brimline.monitor.hook_reply import MOMENTS, HookReplies
 from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.reachability import describe_unreachable
+from brimline.monitor.restore import replay_lost_calls
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState, calls_left_of
 from brimline.monitor.session_table import MAX_ATTEMPTS, SessionTable, contended
@@ -175,6 +176,8 @@ class Monitor:
         state.cleared = False
         for observation in observations:
             await state.apply(observation)
+            if state.has_lost_calls:
+                await self._recover_calls(session, observation)
         await self._refresh(state)
         is_first_write = state.is_new and observations[-1].kind == "wrote"
         if is_first_write and not context_threads(state.folded) and not state.problem:
@@ -183,6 +186,14 @@ class Monitor:
         if outcome == "stored":
             state.is_new = False
         return outcome
+
+    async def _recover_calls(self, session: MonitoredSession, observation: Observation) -> None:
+        """Fold the stored calls that a file has lost, then the file again."""
+        lost = await replay_lost_calls(self._store, session.state)
+        if lost:
+            session.state.files.restore_calls(lost)
+            session.stored.mark_restored(session.state)
+            await session.state.files.catch_up(observation.file)
 
     async def _reply_to(self, observation: Observation, session: MonitoredSession) -> Reply:
         state = session.state

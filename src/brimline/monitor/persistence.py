@@ -8,7 +8,7 @@ import msgspec
 from brimline.events import MAIN, Call, Spent
 from brimline.monitor.call_costs import CallCosts
 from brimline.monitor.session_state import SessionState, calls_left_of
-from brimline.observations import Observation
+from brimline.observations import EnvironmentVariables, Observation
 from brimline.prices import cost_of
 from brimline.store.base import PutCall, PutCompaction, PutSession, PutThread, Store, Write
 from brimline.store.rows import SPENDINGS, TOTAL_OF, CallRow, CompactionRow, SessionRow, ThreadRow
@@ -153,7 +153,12 @@ def _session_row(observation: Observation, state: SessionState, host: str | None
         user=state.user,
         team=state.team,
         client_report=state.client_report.encode(),
+        env=encode_variables(state.env),
     )
+
+
+def encode_variables(env: EnvironmentVariables | None) -> str | None:
+    return None if env is None else msgspec.json.encode(dict(env)).decode()
 
 
 def _thread_row(state: SessionState, name: str, reading: Reading) -> ThreadRow:
@@ -181,6 +186,8 @@ def _thread_row(state: SessionState, name: str, reading: Reading) -> ThreadRow:
         model=thread.model if thread else None,
         pending=reading.pending,
         calls_left=left and left.calls,
+        window_origin=reading.window.origin if reading.window else None,
+        limit_origin=reading.limit.origin if reading.limit else None,
     )
 
 

@@ -47,6 +47,8 @@ async def restore_session(
     state.project, state.parent, state.manager_id = row.project, row.parent, row.manager_id
     state.ended_at = row.ended_at if row.has_ended else None
     state.client.report = _reported(row)
+    if row.env is not None:
+        state.env = tuple(msgspec.json.decode(row.env, type=dict[str, str]).items())
     threads = await store.threads(session)
     for main in (thread for thread in threads if thread.thread == MAIN):
         state.restore(main, row.seen_at)
@@ -57,7 +59,7 @@ async def restore_session(
     if row.transcript is None:  # no file has its events: they are replayed from the store
         calls, compactions = await store.calls(session), await store.compactions(session)
         state.files.add_events([SessionSeen(version=row.version, title=row.title)])
-        state.files.add_events(_replay_rows(calls, compactions, threads))
+        state.files.add_events(replay_rows(calls, compactions, threads))
     else:
         state.files.set_transcript(row.transcript)
     return state, history
@@ -79,7 +81,29 @@ async def _calls_before_clears(store: Store, session: str, main: ThreadRow) -> l
     return [last_calls[cycle] for cycle in cycles if cycle in last_calls]
 
 
-def _replay_rows(
+async def replay_lost_calls(store: Store, state: SessionState) -> list[AnyEvent]:
+    """Return the main thread's stored events before the first call of its file.
+
+    After its transcript was moved away, a client writes a new one, without the calls until then. A
+    file that begins with the first stored call is right: the client has removed others.
+    """
+    rows, first = await store.calls(state.id, MAIN), state.files.first_call
+    ids = [row.call for row in rows]
+    if first is not None:
+        rows = rows[: ids.index(first) if first in ids else len(ids)]
+    moved = {id for thread in state.folded.threads.values() for id in thread.calls}
+    rows = [row for row in rows if row.call not in moved]  # the call of a compaction leaves it
+    if not rows:
+        return []
+    threads = [] if first is not None else await store.threads(state.id)
+    compactions = await store.compactions(state.id)
+    mains = [each for each in threads if each.thread == MAIN]
+    ended = [each for each in compactions if each.thread == MAIN]
+    seen = SessionSeen(records_compactions=state.folded.records_compactions or None)
+    return [seen, *replay_rows(rows, ended, mains)]
+
+
+def replay_rows(
     calls: Sequence[CallRow], compactions: Sequence[CompactionRow], threads: Sequence[ThreadRow]
 ) -> Iterator[AnyEvent]:
     """Yield calls, spendings, the ends of cycles (also after the last call) and windows."""
@@ -104,6 +128,7 @@ def _replay_rows(
                 model=row.model,
                 asked_for=asked_for,
                 thread=row.thread,
+                cost=row.cost,
             )
         elif row.window is not None and row.window_why == REPORTED:
             yield WindowReported(tokens=row.window, thread=row.thread)

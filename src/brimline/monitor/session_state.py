@@ -40,7 +40,8 @@ class SessionState:
     `cycle` is the main thread's as stored. While the transcript does not contain the last
     compaction yet, what is held is unknown. `_first_seen_at` is set until the session has records
     of its own. `has_hooks`, `takes_messages`, `is_active`: since it is in memory, a hook or status
-    line of it came, its program took messages, a turn of it was under way.
+    line of it came, its program took messages, a turn of it was under way. `has_lost_calls`: its
+    file has fewer calls than were known.
     """
 
     def __init__(self, agent: str, session: str) -> None:
@@ -68,6 +69,7 @@ class SessionState:
         self.client = ClientReported()
         self.calls_without_hook = 0
         self.has_hooks = self.takes_messages = self.is_active = False
+        self.has_lost_calls = False
         self.files = SessionFiles(agent)
         self._inputs = PendingInputs()
         self._is_pushed = self.is_telemetry = self.replaces_telemetry = False
@@ -89,16 +91,18 @@ class SessionState:
         elif (self._main.at or 0.0) >= (self._first_seen_at or 0.0):
             self._first_seen_at = None  # what was inherited is read
         self._update_description(observation)
-        if observation.transcript:
-            self.files.set_transcript(observation.transcript)
         if self.is_telemetry and (observation.transcript or observation.file):
             self._drop_telemetry()
-        self.is_telemetry = self.is_telemetry or observation.is_telemetry
         calls, cycle = self.calls or self._stored_calls, self.cycle
+        if observation.transcript:
+            self.files.set_transcript(observation.transcript)
+        self.is_telemetry = self.is_telemetry or observation.is_telemetry
         self._is_pushed = self._is_pushed or observation.kind == "pushed"
         if observation.events:
             self.files.add_events(observation.events)
         await self.files.catch_up(observation.file)
+        is_read = self.files.has_files and not self.files.is_behind
+        self.has_lost_calls = is_read and self.calls < calls
         if observation.added_bytes:
             self._inputs.add(observation.thread, observation.at, observation.added_bytes)
         self._inputs.update(self.folded.threads)
@@ -289,7 +293,7 @@ class SessionState:
             source=self.source,
             client_call=client_call,
             client_source=client.source,
-            client_window=client.window,
+            client_window=client.window_for(self._main),
             client_most_sent=client.most_sent,
             cleared=self.cleared,
             project=self._folder,

@@ -188,6 +188,10 @@ class TranscriptFollower:
             cleared_after=before.cleared_after | {call},
         )
 
+    def restart_from(self, session: Session) -> None:
+        """Read the whole file again, after what a session has."""
+        self._progress = Progress(session, cleared_after=self._progress.cleared_after)
+
     def is_idle(self, before: float) -> bool:
         """Return whether it is a subagent's file that was last written before a time."""
         written_at = self._transcript.modified
@@ -232,15 +236,36 @@ class SessionFiles:
 
     def add_clear(self) -> None:
         """Fold a clear of the main thread after its last call: no file records it."""
-        main = self.session.threads[MAIN]
-        followers = self._followers.values()
-        own = next((each for each in followers if each.session.threads.get(MAIN) is main), None)
+        main, own = self.session.threads[MAIN], self._main_follower
         if own is None:
             self.add_events([Cleared()])
         elif main.calls.last is not None:
             self._cleared_after |= {main.calls.last.id}
             own.add_clear(main.calls.last.id)
             self._session = None
+
+    @property
+    def _main_follower(self) -> TranscriptFollower | None:
+        """The file that has the main thread; None if its events were pushed."""
+        main = self.session.threads.get(MAIN)
+        followers = self._followers.values()
+        return next((f for f in followers if main and f.session.threads.get(MAIN) is main), None)
+
+    @property
+    def first_call(self) -> str | None:
+        """The id of the first call in the file of the main thread, if that was just read."""
+        own = self._main_follower
+        calls = own.session.threads[MAIN].calls.values() if own else ()
+        return next((call.id for call in calls), None)
+
+    def restore_calls(self, events: Iterable[AnyEvent]) -> None:
+        """Fold events before those of the main thread's file, which has lost them."""
+        own = self._main_follower or self._followers.get((self.transcript or "", ""))
+        if own is None:
+            self.add_events(events)
+            return
+        own.restart_from(fold(Session(agent=self._agent), events))
+        self._session = None
 
     def set_transcript(self, path: str) -> None:
         """Set the path of the session's own transcript; a previous one is no longer followed."""

@@ -24,7 +24,8 @@ class SessionRow(msgspec.Struct, frozen=True):
     id that an orchestrator has for it. On a fleet's server, `machine` is the installation whose
     daemon reports it, None if its client's telemetry does; `user` and `team` are those of that
     machine or of the telemetry. `receive` is what the machine accepts from the server.
-    `client_report` is what its client reports of quotas and the prompt cache, as JSON.
+    `client_report` is what its client reports of quotas and the prompt cache, as JSON. `env` are
+    the client's variables that its limit depends on, as a JSON object; it stays on its machine.
     """
 
     id: str
@@ -47,6 +48,7 @@ class SessionRow(msgspec.Struct, frozen=True):
     machine: str | None = None
     receive: str | None = None
     client_report: str | None = None
+    env: str | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -89,6 +91,8 @@ class ThreadRow(msgspec.Struct, frozen=True):
     model: str | None = None
     pending: int | None = None
     calls_left: int | None = None
+    window_origin: str | None = None
+    limit_origin: str | None = None
 
 
 SPENDINGS = "/spendings"  # behind the name of a thread: what it spent beside its calls

@@ -47,7 +47,8 @@ def describe_session(row: SessionRow, settings: UplinkSettings) -> UplinkSession
 
 def describe_threads(rows: Iterable[ThreadRow]) -> list[ThreadRow]:
     """Return threads without the reasons of window and limit, which name settings files."""
-    return [replace(row, window_why=None, limit_why=None) for row in rows]
+    hidden = dict.fromkeys(("window_why", "window_origin", "limit_why", "limit_origin"))
+    return [replace(row, **hidden) for row in rows]
 
 
 def describe_signal(row: SignalRow) -> UplinkSignal:

@@ -313,10 +313,12 @@ def _misses_of(
 def _for_view(row: SessionRow) -> SessionRow:
     """Return a row without an empty problem, and without the end of a session that was resumed.
 
-    The view has the client's report as `quotas` and `prompt_cache`.
+    The view has the client's report as `quotas` and `prompt_cache`; its variables are for the
+    monitor alone.
     """
     return msgspec.structs.replace(
         row,
+        env=None,
         ended_at=row.ended_at if row.has_ended else None,
         became=row.continued_as,
         problem=row.problem or None,

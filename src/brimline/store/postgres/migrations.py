@@ -355,8 +355,14 @@ _FOURTH: Step = (
 
 _FIFTH: Step = (f"ALTER TABLE sessions ADD COLUMN client_report {_TEXT}",)
 
+_SIXTH: Step = (
+    f"ALTER TABLE sessions ADD COLUMN env {_TEXT}",
+    f"ALTER TABLE threads ADD COLUMN window_origin {_TEXT}",
+    f"ALTER TABLE threads ADD COLUMN limit_origin {_TEXT}",
+)
+
 # Each step migrates to the next version; version 0 is an empty database.
-MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
+MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH)
 
 
 # The oldest version whose Brimline works with the newest schema: during an upgrade replicas of both

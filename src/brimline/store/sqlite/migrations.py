@@ -296,10 +296,16 @@ _FOURTEENTH: Step = (
 
 _FIFTEENTH: Step = ("ALTER TABLE sessions ADD COLUMN client_report TEXT",)
 
+_SIXTEENTH: Step = (
+    "ALTER TABLE sessions ADD COLUMN env TEXT",
+    "ALTER TABLE threads ADD COLUMN window_origin TEXT",
+    "ALTER TABLE threads ADD COLUMN limit_origin TEXT",
+)
+
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (
     _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH,
-    _ELEVENTH, _TWELFTH, _THIRTEENTH, _FOURTEENTH, _FIFTEENTH,
+    _ELEVENTH, _TWELFTH, _THIRTEENTH, _FOURTEENTH, _FIFTEENTH, _SIXTEENTH,
 )  # fmt: skip
 
 
