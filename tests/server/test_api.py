@@ -168,7 +168,7 @@ def test_sessions_can_be_limited_to_a_span(daemon: Running) -> None:
     assert daemon.refused("/v1/sessions?since=long")[0] == 422
 
 
-def test_history_has_days_and_sessions_of_transcripts_and_observed_limits(daemon: Running) -> None:
+def test_history_has_sessions_without_a_transcript_and_observed_limits(daemon: Running) -> None:
     events = [call_event(1)]
     compacted = {"type": "Compacted", "trigger": "auto", "before": 150_000, "at": time.time()}
     events.append({**call_event(2), "event": compacted})
@@ -176,7 +176,12 @@ def test_history_has_days_and_sessions_of_transcripts_and_observed_limits(daemon
     events.append({**call_event(3), "event": overflow})
     daemon.post("/v1/events", {"events": events})
     history = daemon.get("/v1/history")
-    assert (history["days"], history["sessions"]) == ([], [])
+    assert [(day["sessions"], day["calls"], day["compactions"]) for day in history["days"]] == [
+        (1, 1, 2)
+    ]
+    (session,) = history["sessions"]
+    assert (session["session"], session["agent"], session["calls"]) == ("sdk-1", "my-agent", 1)
+    assert history["total"]["cost"] == session["cost"] > 0
     (limit,) = history["limits"]
     assert (limit["agent"], limit["model"], limit["auto"]) == ("my-agent", MODEL, 2)
     assert limit["lowest"] == limit["median"] == limit["highest"] == 150_000

@@ -68,7 +68,9 @@ export function threadRow(
     held,
     window,
     window_why: "reported by the client",
+    window_origin: "reported",
     limit,
+    limit_origin: "known",
     limit_why: "known: auto-compact window - min(max output, 20,000) - 13,000",
     percent: percent === null ? null : Math.min(100, Math.round(percent * 10) / 10),
     percent_raw: percent === null ? null : Math.round(percent * 10) / 10,
@@ -128,6 +130,7 @@ export function sample(at: number, now: number): SessionView {
       machine: null,
       receive: null,
       client_report: null,
+      env: null,
     },
     threads: [
       main,

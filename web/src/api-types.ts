@@ -202,6 +202,7 @@ export interface components {
             receive: string | null;
             /** @default null */
             client_report: string | null;
+            env: string | null;
         };
         ThreadView: {
             session: string;
@@ -240,6 +241,10 @@ export interface components {
             pending: number | null;
             /** @default null */
             calls_left: number | null;
+            /** @default null */
+            window_origin: string | null;
+            /** @default null */
+            limit_origin: string | null;
             levels: number[];
             fullness: ("high" | "limit" | "low" | "medium") | null;
             pending_level: number | null;
@@ -531,6 +536,65 @@ export interface components {
             cost: number | null;
             misses: components["schemas"]["MissTotal"];
         };
+        TranscriptSummary: {
+            transcript: components["schemas"]["Transcript"];
+            summary: components["schemas"]["FileSummary"];
+        };
+        Transcript: {
+            agent: string;
+            path: string;
+            modified: number;
+            size: number;
+            /** @default null */
+            session: string | null;
+            /** @default main */
+            thread: string;
+            /** @default null */
+            project: string | null;
+        };
+        FileSummary: [
+            string | null,
+            string | null,
+            string | null,
+            string | null,
+            number | null,
+            number | null,
+            number | null,
+            components["schemas"]["UsageRow"][],
+            string,
+            string,
+            string | null,
+            components["schemas"]["MissRow"][]
+        ];
+        UsageRow: [
+            string,
+            string | null,
+            number,
+            number,
+            components["schemas"]["Usage"],
+            number | null,
+            number,
+            string | null,
+            number | null
+        ];
+        Usage: {
+            input: number;
+            cache_read: number;
+            cache_write: number;
+            output: number;
+            /** @default null */
+            reasoning: number | null;
+            /** @default 0 */
+            cache_write_1h: number;
+        };
+        MissRow: [
+            string,
+            string | null,
+            "clear" | "compaction" | "context edit" | "effort switch" | "idle longer than the cache lives" | "model switch" | "resume" | "rewind" | "tools or instructions changed" | "unknown",
+            number,
+            number,
+            number | null
+        ];
         SessionChange: {
             session?: components["schemas"]["SessionRowChange"];
             threads?: {
@@ -570,6 +634,7 @@ export interface components {
             machine?: string | null;
             receive?: string | null;
             client_report?: string | null;
+            env?: string | null;
         };
         ThreadViewChange: {
             session?: string;
@@ -593,6 +658,8 @@ export interface components {
             model?: string | null;
             pending?: number | null;
             calls_left?: number | null;
+            window_origin?: string | null;
+            limit_origin?: string | null;
             levels?: number[];
             fullness?: ("high" | "limit" | "low" | "medium") | null;
             pending_level?: number | null;
@@ -692,6 +759,12 @@ export type MissTotal = components['schemas']['MissTotal'];
 export type LearnedLimit = components['schemas']['LearnedLimit'];
 export type PastSession = components['schemas']['PastSession'];
 export type Split = components['schemas']['Split'];
+export type TranscriptSummary = components['schemas']['TranscriptSummary'];
+export type Transcript = components['schemas']['Transcript'];
+export type FileSummary = components['schemas']['FileSummary'];
+export type UsageRow = components['schemas']['UsageRow'];
+export type Usage = components['schemas']['Usage'];
+export type MissRow = components['schemas']['MissRow'];
 export type SessionChange = components['schemas']['SessionChange'];
 export type SessionRowChange = components['schemas']['SessionRowChange'];
 export type ThreadViewChange = components['schemas']['ThreadViewChange'];

@@ -88,7 +88,7 @@ class Demo:
             DaemonRoutes(self.status, self.stop, access),
             DemoTranscripts(store),
             SessionRoutes(store, player.monitor, views, cache, None, clock=clock),
-            HistoryRoutes(store, player.items, clock),
+            HistoryRoutes(store, player.items, player.session_ids, clock),
             StreamRoutes(cache, ChangeBroadcaster(cache, self._stopping, clock)),
         ]
         return create_app(store, parts, access)

@@ -127,6 +127,10 @@ class Player:
             ),
         )
 
+    def session_ids(self) -> set[str]:
+        """Return the ids of all sessions, which the history has by `items`."""
+        return {step.session.id for step in self._steps}
+
     def items(self) -> list[TranscriptSummary]:
         """Return the summary of every session, for the history."""
         sessions = {step.session for step in self._steps}

@@ -28,7 +28,7 @@ from brimline.server.api.access import AccessControl, PageLinks
 from brimline.server.api.app import DaemonRoutes, HookRoutes, create_app
 from brimline.server.api.broadcast import ChangeBroadcaster
 from brimline.server.api.event_stream import StreamRoutes
-from brimline.server.api.history import HistoryRoutes, read_history
+from brimline.server.api.history import HistoryRoutes, find_recorded, read_history
 from brimline.server.api.ingest_meter import IngestCounts, IngestMeter, ingest_paths
 from brimline.server.api.legacy_endpoints import LEGACY_PATHS, LegacyRoutes
 from brimline.server.api.metrics import MetricsRoutes
@@ -225,7 +225,11 @@ class Daemon:
             MetricsRoutes(store, partial(self._status, dispatcher), ingest, output),
             TranscriptRoutes(monitor, self._places),
             sessions,
-            HistoryRoutes(store, partial(read_history, self._places, cache)),
+            HistoryRoutes(
+                store,
+                partial(read_history, self._places, cache),
+                partial(find_recorded, self._places),
+            ),
             StreamRoutes(encoded, ChangeBroadcaster(encoded, self._stopping)),
             TelemetryRoutes(store, monitor, output.forwarder),
             LegacyRoutes(store, monitor),

@@ -7,6 +7,8 @@ from brimline.ledger.reader import SessionLedger, read_ledger
 from brimline.survey.files import SessionFiles
 from brimline.transcripts.source import Places
 
+NO_TRANSCRIPT = "this session has no transcript on this machine"
+
 
 def read_ledgers(
     files: SessionFiles, places: Places, file: BinaryIO | None = None

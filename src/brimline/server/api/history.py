@@ -15,6 +15,7 @@ from brimline.events import MAIN
 from brimline.prices import day_of
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import json_response, read_since
+from brimline.server.api.stored_summaries import StoredSummaries
 from brimline.store.base import Store
 from brimline.store.rows import CompactionRow, SessionRow
 from brimline.survey.files import find_transcripts
@@ -102,7 +103,7 @@ class LearnedLimit(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """Usage from the transcripts, and limits observed at compactions.
+    """Usage from transcripts and of sessions without one, and limits observed at compactions.
 
     `projects`, `models` and `agents` are sorted by cost, the highest first.
     """
@@ -117,20 +118,29 @@ class History(msgspec.Struct, frozen=True):
 
 
 class HistoryRoutes:
-    """The route of the history; `read` reads the transcripts in a thread."""
+    """The routes of the history.
+
+    `read` reads the transcripts, `find_recorded` returns the sessions that have one; both run in a
+    thread.
+    """
 
     endpoints = (
         Endpoint("GET", "/v1/history", "history",
                  "Get usage by day and session, and observed limits.", History, query=("since",)),
+        Endpoint("GET", "/v1/history/stored", "stored",
+                 "Get the usage of sessions without a transcript.", list[TranscriptSummary]),
     )  # fmt: skip
 
     def __init__(
         self,
         store: Store,
         read: Callable[[], list[TranscriptSummary]],
+        find_recorded: Callable[[], set[str]],
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._read, self._clock = store, read, clock
+        self._find_recorded = find_recorded
+        self._stored = StoredSummaries(store)
         self._lock = asyncio.Lock()
         self._read_at = 0.0
         self._transcripts: list[TranscriptSummary] = []
@@ -141,7 +151,8 @@ class HistoryRoutes:
             if self._clock() - self._read_at > MAX_AGE_S:
                 self._transcripts = await asyncio.to_thread(self._read)
                 self._read_at = self._clock()
-        transcripts = self._transcripts
+        recorded = {item.session for item in self._transcripts}
+        transcripts = [*self._transcripts, *await self._stored.read(recorded)]
         by_day = build_report(transcripts, "day", chosen)
         days = [_day(line) for line in by_day.lines]
         sessions = _sessions(transcripts, build_report(transcripts, "session", chosen).lines)
@@ -152,6 +163,15 @@ class HistoryRoutes:
         )
         total = _split(by_day.total)
         return json_response(History(days, limits, sessions, total, projects, models, agents))
+
+    async def stored(self, request: Request) -> Response:
+        recorded = await asyncio.to_thread(self._find_recorded)
+        return json_response(await self._stored.read(recorded))
+
+
+def find_recorded(places: Places) -> set[str]:
+    """Return the sessions that have a transcript on this machine."""
+    return {each.session for each in find_transcripts(places) if each.session is not None}
 
 
 def read_history(places: Places, cache: Path) -> list[TranscriptSummary]:

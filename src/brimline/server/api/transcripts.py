@@ -22,7 +22,7 @@ from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import RETRY_HINT, RequestRefused, json_response, read_flag
 from brimline.server.api.sessions import SESSION_PATH
 from brimline.store.rows import HandoffRow, SessionRow
-from brimline.survey.explanation import read_ledgers
+from brimline.survey.explanation import NO_TRANSCRIPT, read_ledgers
 from brimline.survey.files import READ_ERRORS, SessionFiles, describe_read_error, find_session
 from brimline.transcripts.source import Places, Transcript
 
@@ -31,8 +31,6 @@ EXPLANATION_WAIT_S = 30.0  # a 100 MB transcript takes 1 to 4 s
 EXPLANATION_THREADS = 1
 MAX_CACHED_EXPLANATIONS = 4
 MAX_CACHED_BYTES = 4 << 20  # of one explanation with its series; that of 5,000 calls has 1 MB
-
-NO_TRANSCRIPT = "this session has no transcript on this machine"
 
 
 class Explanation(Explained, frozen=True, kw_only=True):

@@ -1,0 +1,52 @@
+"""The usage of sessions that only the store has.
+
+Programs and telemetry report them, or their transcripts were removed since.
+"""
+
+from collections.abc import Set
+
+import msgspec
+
+from brimline.monitor.restore import replay_rows
+from brimline.server.api.fair_share import TimeSlice
+from brimline.store.base import Store
+from brimline.store.rows import SessionRow
+from brimline.survey.report import TranscriptSummary
+from brimline.survey.summary import summarise
+from brimline.tracker import Session, fold
+from brimline.transcripts.source import Transcript
+
+
+class StoredSummaries:
+    """Totals by session; they are computed again only after their session changed."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[str, tuple[int, TranscriptSummary]] = {}
+
+    async def read(self, recorded: Set[str]) -> list[TranscriptSummary]:
+        """Return the totals of all sessions but those that have a transcript."""
+        marks = {id: mark for mark, id in await self._store.changes() if id not in recorded}
+        known = {id: each for id, each in self._known.items() if marks.get(id) == each[0]}
+        time_slice = TimeSlice()
+        for id in marks.keys() - known.keys():
+            row = await self._store.session(id)
+            if row is not None:
+                known[id] = marks[id], await self._summarise(row)
+            await time_slice.pause_if_over()
+        self._known = known
+        return [summary for _, summary in known.values() if summary.summary.rows]
+
+    async def _summarise(self, row: SessionRow) -> TranscriptSummary:
+        calls = await self._store.calls(row.id)
+        compactions = await self._store.compactions(row.id)
+        threads = await self._store.threads(row.id)
+        session = Session(
+            agent=row.agent, id=row.id, project=row.project, version=row.version, title=row.title
+        )
+        folded = fold(session, replay_rows(calls, compactions, threads))
+        summary = summarise(folded, frozenset(each.call for each in calls if not each.counted))
+        return TranscriptSummary(
+            Transcript(row.agent, "", row.seen_at, 0, session=row.id),
+            msgspec.structs.replace(summary, ids=b"", shared=b""),
+        )
