@@ -46,6 +46,16 @@ export function lastSeenAt(view: SessionView): number {
   return Math.max(view.session.seen_at, ...view.threads.map((thread) => thread.at ?? 0));
 }
 
+/** The time of the last call of the main thread, else when the session was last seen. */
+export function lastCallAt(view: SessionView): number {
+  return mainThread(view)?.at ?? view.session.seen_at;
+}
+
+/** The time of the last call of any thread, else when the session was last seen. */
+export function lastActiveAt(view: SessionView): number {
+  return Math.max(0, ...view.threads.map((thread) => thread.at ?? 0)) || view.session.seen_at;
+}
+
 /** The seconds from the first call to the last event of a session; null if no call has a time. */
 export function secondsSinceFirstCall(
   view: SessionView,
@@ -59,9 +69,9 @@ export function isLive(view: SessionView, now: number): boolean {
   return view.session.ended_at === null && now - lastSeenAt(view) < LIVE_FOR_S;
 }
 
-/** Whether a session is at work: it did not end, and had an event within the last hour. */
+/** Whether a session is at work: it did not end, and had a call within the last hour. */
 export function isActive(view: SessionView, now: number): boolean {
-  return view.session.ended_at === null && now - lastSeenAt(view) <= STALE_AFTER_S;
+  return view.session.ended_at === null && now - lastActiveAt(view) <= STALE_AFTER_S;
 }
 
 /** Whether a session reached its last level or its limit. */
@@ -73,14 +83,14 @@ export function isNearLimit(view: SessionView): boolean {
 /** The state to show: the API's, or "ended" or "stale". */
 export function stateOf(view: SessionView, now: number): string {
   if (view.session.ended_at !== null) return "ended";
-  if (now - lastSeenAt(view) > STALE_AFTER_S) return "stale";
+  if (now - lastActiveAt(view) > STALE_AFTER_S) return "stale";
   return mainThread(view)?.state ?? "unknown";
 }
 
 /** The text of the state. */
 export function stateText(view: SessionView, now: number): string {
   const state = stateOf(view, now);
-  if (state === "stale") return `stale, ${duration(now - lastSeenAt(view))}`;
+  if (state === "stale") return `stale, ${duration(now - lastCallAt(view))}`;
   if (state !== "unknown") return state;
   if (view.session.problem) return "unreadable";
   const main = mainThread(view);

@@ -5,6 +5,8 @@ import {
   causeText,
   isLive,
   isOverWindow,
+  lastActiveAt,
+  lastCallAt,
   levelOf,
   quotaText,
   secondsSinceFirstCall,
@@ -44,6 +46,15 @@ test("a session is stale after an hour without events", () => {
   expect(stateText(old, NOW)).toBe("stale, 2 h");
   const subagent = threadRow({ thread: "agent-1", at: NOW - 10 });
   expect(stateOf({ ...old, threads: [...old.threads, subagent] }, NOW)).toBe("measured");
+});
+
+test("a session's age is that of its main thread's last call, else since it was last seen", () => {
+  const called = threadRow({ at: NOW - 600 });
+  const subagent = threadRow({ thread: "agent-1", at: NOW - 10 });
+  expect(lastCallAt(view({ seen_at: NOW }, [called, subagent]))).toBe(NOW - 600);
+  expect(lastCallAt(view({ seen_at: NOW - 5 }, [threadRow({ at: null })]))).toBe(NOW - 5);
+  expect(lastActiveAt(view({ seen_at: NOW }, [called, subagent]))).toBe(NOW - 10);
+  expect(lastActiveAt(view({ seen_at: NOW - 5 }, []))).toBe(NOW - 5);
 });
 
 test("an unknown state says whether the first reply or the next one is missing", () => {

@@ -8,7 +8,7 @@ import { ago, countRange, occupancy, plural, shortPercent, tokens } from "../for
 import {
   isOverWindow,
   LEVEL_TEXTS,
-  lastSeenAt,
+  lastCallAt,
   levelOf,
   limitPercent,
   mainThread,
@@ -142,7 +142,7 @@ function State({ view }: { view: SessionView }) {
     stateText(sessionStore.get(view.session.id)?.value ?? view, now.value),
   );
   const age = useComputed(() =>
-    ago(lastSeenAt(sessionStore.get(view.session.id)?.value ?? view), now.value),
+    ago(lastCallAt(sessionStore.get(view.session.id)?.value ?? view), now.value),
   );
   return (
     <span class="state" data-state={state} data-testid="state">

@@ -1,7 +1,7 @@
 /** Filter and order of the session list. Pure. */
 
 import type { SessionView } from "../api-types";
-import { isActive, isLive, lastSeenAt, mainThread } from "../reading";
+import { isActive, isLive, lastCallAt, mainThread } from "../reading";
 
 export type Sort = "fullest" | "limit" | "latest" | "project" | "agent";
 
@@ -65,7 +65,7 @@ const COMPARATORS: Record<Sort, Comparator> = {
   fullest: (a, b) => compareDescending(mainThread(a)?.percent_raw, mainThread(b)?.percent_raw),
   limit: (a, b) =>
     compareDescending(mainThread(a)?.percent_of_limit, mainThread(b)?.percent_of_limit),
-  latest: (a, b) => lastSeenAt(b) - lastSeenAt(a),
+  latest: (a, b) => lastCallAt(b) - lastCallAt(a),
   project: (a, b) => compareText(a.session.project ?? "", b.session.project ?? ""),
   agent: (a, b) => compareText(a.session.agent, b.session.agent),
 };
