@@ -17,13 +17,14 @@ from brimline.cli import inspect as inspected
 from brimline.cli import status as shown
 from brimline.cli.commands import ABOUT, actions_of, create_parser, parsers_of
 from brimline.cli.doctor_checks import Check
+from brimline.cli.explain import ExplainedSession
 from brimline.cli.fleet import Snippet
+from brimline.cli.report import PrintedReport
 from brimline.cli.setup_diff import Shown as SetupShown
 from brimline.cli.token import TokenShown
 from brimline.client_report import MissCause, PromptCache, Quota, Quotas, SpendLimit
 from brimline.formulas import Components, Formulas
 from brimline.ledger.explain import (
-    Explained,
     ExplainedCall,
     ExplainedCategory,
     ExplainedCycle,
@@ -37,7 +38,7 @@ from brimline.run.loop_peaks import HatStats, LoopStats
 from brimline.run.result import IterationResult
 from brimline.server.api.fleet import FleetGroup, FleetView
 from brimline.server.fleet.actions import AuditEntry
-from brimline.survey.report import Report, ReportLine
+from brimline.survey.report import ReportLine
 from brimline.tracker import Reading
 from brimline.usage import Usage
 from brimline.windows import Limit, Window
@@ -60,7 +61,7 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
         MissCause,
     ),
     "brimline explain --json": (
-        Explained,
+        ExplainedSession,
         ExplainedThread,
         ExplainedCategory,
         ExplainedPiece,
@@ -72,7 +73,7 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
         ExplainedCall,
     ),
     "brimline status --json": (shown.Shown,),
-    "brimline report --json": (Report, ReportLine, Usage),
+    "brimline report --json": (PrintedReport, ReportLine, Usage),
     "brimline run --render json": (IterationResult, Reading),
     "brimline run --summary --json": (LoopStats, HatStats),
     "brimline baseline --json": (Baseline, Category),

@@ -74,7 +74,7 @@ def test_table_fits_80_columns_and_uses_200(month: User, columns: int) -> None:
 
 def test_json_has_the_figures_of_the_table(month: User) -> None:
     output = month.run("report", "--json").json
-    assert list(output) == ["by", "lines", "total"]
+    assert list(output) == ["by", "lines", "total", "source"]
     assert output["by"] == "day"
     assert all(list(line) == LINE for line in (*output["lines"], output["total"]))
     first = output["lines"][0]

@@ -15,6 +15,7 @@ KEYS = [
     "agent", "session_id", "thread", "title", "project", "model", "sent", "held", "percent",
     "percent_raw", "percent_of_limit", "window", "limit", "client_shows", "fullness", "state",
     "cycle", "source", "at", "age_seconds",
+    "answered_by",
 ]  # fmt: skip
 
 TABLES = {

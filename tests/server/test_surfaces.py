@@ -6,6 +6,7 @@
 import json
 import os
 import re
+import signal
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ from brimline.usage import format_occupancy, format_tokens
 from survey.machine import call, subagent_fields, user_record
 
 from .running import MAX_WAIT_S, Running
+from .test_telemetry import logs
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +41,7 @@ Figures = dict[Key, Json]
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 COLOURS = {"low": "32", "medium": "33", "high": "31", "limit": "1;31", None: "2"}
+ALONE = "figures are from files alone"
 CORPUS = os.environ.get("BRIMLINE_CORPUS")
 DAY_S = 86_400.0
 READING = (
@@ -145,11 +148,26 @@ class Surfaces:
         )
         self._context = Context(self._places, Settings(), width=100, colour=False, now=time.time())
 
-    def status(self) -> Figures:
-        result = self.daemon.command("status", "--json")
+    def text(self, *words: str) -> str:
+        """What a command prints once the daemon has answered it in time."""
+        end = time.monotonic() + MAX_WAIT_S
+        while ALONE in (result := self.daemon.command(*words)).stderr:
+            assert time.monotonic() < end, result.stderr
         assert result.returncode == 0, result.stderr
-        rows = [_flat(row) for row in json.loads(result.stdout)]
+        return result.stdout
+
+    def command(self, *words: str) -> Any:
+        return json.loads(self.text(*words, "--json"))
+
+    def status(self) -> Figures:
+        rows = [_flat(row) for row in self.command("status")]
         return {(row["agent"], row["session_id"], row["thread"]): row for row in rows}
+
+    def inspect_command(self, agent: str, session: str) -> Figures:
+        inspected = self.command("inspect", session)
+        assert inspected["source"] == "daemon"
+        threads = [_flat(thread) for thread in inspected["threads"]]
+        return {(agent, session, thread["thread"]): thread for thread in threads}
 
     def status_colours(self) -> Figures:
         """The colour of each bar that `status` prints; its lines have the order of its JSON."""
@@ -162,9 +180,10 @@ class Surfaces:
             for row, [code] in zip(rows, codes[1:-1], strict=True)
         }
 
-    def status_line(self, session: str) -> Json:
+    def status_line(self, session: str, *, env: Json | None = None, **fields: Any) -> Json:
         """What the status line of a session shows; it has no line of its own for a subagent."""
-        line = self.daemon.hook({"session_id": session}, "statusline", COLUMNS="300")
+        status = {"session_id": session, **fields}
+        line = self.daemon.hook(status, "statusline", COLUMNS="300", **(env or {}))
         figures = re.match(r"(?:\x1b\[(\d+)m[█░]+\x1b\[0m )?(\S+%!?) (\S+) window", line)
         names = ("colour", "percent", "tokens")
         return dict(zip(names, figures.groups(), strict=True)) if figures else {}
@@ -285,3 +304,172 @@ def test_every_surface_has_the_same_figures_before_and_after_a_restart(
     stopped.start()
     assert differences(before, surfaces.api()) == []
     assert check_agreement(surfaces).keys() == before.keys()
+
+
+class Known:
+    """Sessions of which the daemon knows more than their files have."""
+
+    def __init__(self, surfaces: Surfaces) -> None:
+        self.surfaces, self.daemon = surfaces, surfaces.daemon
+        self.folder = self.daemon.home / ".claude" / "projects" / "-known"
+
+    def write(self, session: str, *sents: int, model: str = "claude-sonnet-4-5") -> Path:
+        path = self.folder / f"{session}.jsonl"
+        lines = [
+            call(f"{session}-{sent}", sent, second=number, model=model, sessionId=session)
+            for number, sent in enumerate(sents)
+        ]
+        _write(path, b"".join(lines))
+        return path
+
+    def add_sessions(self) -> None:
+        """Add each case: by transcripts with hooks, by telemetry, by a program."""
+        self.write("short", 174_000, model="claude-opus-5")
+        self.write("uncompacted", 183_000)
+        self.write("reported", 159_000, model="model-x")
+        self.write("rewound", 60_000, 90_000)
+        moved = self.write("moved", *range(20_000, 34_000, 1_000))
+        self.daemon.until("/v1/sessions", lambda views: len(views) == 5)
+        self.show_status_lines()
+        self.daemon.hook({"session_id": "moved", "transcript_path": str(moved), "prompt": "x",
+                          "hook_event_name": "UserPromptSubmit"})  # fmt: skip
+        moved.rename(self.daemon.folder / "moved.jsonl")
+        self.write("moved", 34_000)
+        self.daemon.until("/v1/sessions/moved", lambda view: view["threads"][0]["sent"] == 34_000)
+        self.daemon.post("/v1/logs", logs("by-telemetry"))
+        self.daemon.post("/v1/events", {"events": [pushed("by-program")]})
+
+    def show_status_lines(self) -> dict[str, Json]:
+        line = self.surfaces.status_line
+        return {
+            "short": line("short", env={"CLAUDE_CODE_DISABLE_1M_CONTEXT": "1"}),
+            "uncompacted": line("uncompacted", env={"DISABLE_AUTO_COMPACT": "1"}),
+            "reported": line("reported", context_window={"context_window_size": 640_000}),
+            "rewound": line("rewound", context_window=self._usage(60_000)),
+        }
+
+    def _usage(self, sent: int) -> Json:
+        return {"context_window_size": 200_000, "current_usage": usage_of(sent)}
+
+    def check(self) -> Figures:
+        """Compare what the commands and the API have; return it."""
+        status, api = self.surfaces.status(), self.surfaces.settled_api()
+        assert differences(status, api, (*READING, "project", "cycle")) == []
+        for key in status:
+            whole = self.surfaces.inspect_command(*key[:2])
+            assert differences({key: status[key]}, whole, (*INSPECTED, "sent", "held")) == []
+            assert whole[key]["calls"] == api[key]["calls"]
+        return status
+
+    def check_report(self) -> None:
+        history = self.daemon.get("/v1/history?since=all")
+        report = self.surfaces.command("report", "--by", "session")
+        assert report["source"] == "daemon"
+        lines = {line["key"]: (line["calls"], line["cost"]) for line in report["lines"]}
+        assert {"by-telemetry", "by-program"} <= lines.keys()
+        assert lines == {row["session"]: (row["calls"], row["cost"]) for row in history["sessions"]}
+
+
+def usage_of(sent: int) -> Json:
+    """What the client's status line reports of its last call."""
+    names = ("output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    return {"input_tokens": sent, **dict.fromkeys(names, 0)}
+
+
+def pushed(session: str) -> Json:
+    usage = {"input": 50_000, "cache_read": 0, "cache_write": 0, "output": 10}
+    event = {"type": "Call", "id": "c1", "usage": usage, "model": "claude-sonnet-4-5",
+             "at": time.time()}  # fmt: skip
+    return {"id": "e1", "agent": "my-agent", "session": session, "event": event}
+
+
+def _figures(figures: Figures) -> dict[str, Json]:
+    return {session: row for (_, session, thread), row in figures.items() if thread == MAIN}
+
+
+def test_commands_show_what_only_the_daemon_knows_before_and_after_a_restart(
+    stopped: Running,
+) -> None:
+    stopped.start()
+    known = Known(Surfaces(stopped))
+    known.add_sessions()
+    before = known.check()
+    known.check_report()
+    shown = _figures(before)
+    assert (shown["short"]["window"], shown["short"]["fullness"]) == (200_000, "limit")
+    assert shown["uncompacted"]["limit"] == 200_000
+    assert shown["uncompacted"]["percent_of_limit"] == 91.5
+    assert (shown["reported"]["window"], shown["reported"]["percent"]) == (640_000, 24.8)
+    assert (shown["rewound"]["sent"], shown["rewound"]["source"]) == (60_000, "status line")
+    assert shown["by-telemetry"]["sent"] == 100_010
+    assert (shown["by-program"]["sent"], shown["by-program"]["agent"]) == (50_000, "my-agent")
+    assert {row["answered_by"] for row in before.values()} == {"daemon"}
+    assert stopped.get("/v1/sessions/moved")["threads"][0]["calls"] == 15
+    assert stopped.stop() == 0
+    stopped.start()
+    known.check_report()  # in another order
+    assert differences(before, known.check()) == []
+    for session, line in known.show_status_lines().items():
+        row = shown[session]
+        assert line["percent"] == format_occupancy(row["percent_raw"])
+        assert line["tokens"] == f"{format_tokens(row['sent'])}/{format_tokens(row['window'])}"
+    assert differences(before, known.check()) == []
+
+
+def test_files_alone_are_shown_with_a_note_if_the_daemon_does_not_answer(stopped: Running) -> None:
+    stopped.start()
+    known = Known(Surfaces(stopped))
+    path = known.write("short", 174_000, model="claude-opus-5")
+    known.show_status_lines()
+    stopped.until("/v1/sessions/short", lambda view: view["threads"][0]["window"] == 200_000)
+    assert stopped.process is not None
+    stopped.process.send_signal(signal.SIGSTOP)
+    try:
+        for words in (("status",), ("report",), ("inspect", "short"), ("explain", "short")):
+            result = stopped.command(*words, "--json")
+            assert result.returncode == 0, result.stderr
+            assert result.stderr.count("\n") == 1
+            assert ALONE in result.stderr
+            printed = json.loads(result.stdout)
+            if words == ("status",):
+                (row,) = printed
+                assert (row["answered_by"], row["window"]["tokens"]) == ("files", 1_000_000)
+            else:
+                assert printed["source"] == "files"
+    finally:
+        stopped.process.send_signal(signal.SIGCONT)
+    assert stopped.stop() == 0
+    without = stopped.command("inspect", str(path), "--json")
+    assert (without.stderr, json.loads(without.stdout)["source"]) == ("", "files")
+
+
+def test_session_that_only_its_status_line_has_reported_is_shown(stopped: Running) -> None:
+    stopped.start()
+    surfaces = Surfaces(stopped)
+    usage = {"context_window_size": 200_000, "current_usage": usage_of(40_000)}
+    assert surfaces.status_line("new", context_window=usage)["tokens"] == "40K/200K"
+    (row,) = surfaces.status().values()
+    assert (row["sent"], row["percent"]) == (40_000, 20.0)
+    (thread,) = surfaces.inspect_command("claude", "new").values()
+    assert (thread["sent"], thread["calls"]) == (40_000, 0)
+    assert "Context: 20.0% (40K/200K)" in surfaces.text("inspect", "new")
+
+
+def test_session_without_a_transcript_is_inspected_and_its_content_unknown(
+    stopped: Running,
+) -> None:
+    stopped.start()
+    stopped.post("/v1/events", {"events": [pushed("by-program")]})
+    surfaces = Surfaces(stopped)
+    explained = surfaces.command("explain", "by-program")
+    assert (explained["threads"], explained["source"]) == ([], "daemon")
+    assert explained["problem"] == "this session has no transcript on this machine"
+    text = surfaces.text("explain", "by-pro")
+    assert "Context: 25.0% (50K/200K)" in text
+    assert "What fills it is unknown: this session has no transcript" in text
+    inspected = surfaces.command("inspect", "by-program", "--series")
+    assert [point["sent"] for point in inspected["threads"][0]["series"]] == [50_000]
+    assert "Context: 25.0% (50K/200K)" in surfaces.text("inspect", "by-program")
+    assert stopped.command("inspect", "by-program", "--agent", "claude").returncode != 0
+    assert surfaces.command("status", "--agent", "claude") == []
+    assert surfaces.command("report", "--agent", "claude")["lines"] == []

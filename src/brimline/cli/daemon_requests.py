@@ -7,22 +7,12 @@ import msgspec
 
 from brimline.cli.context import Context
 from brimline.cli.session_choice import SessionEntry, choose_session
-from brimline.client_report import PromptCache, Quotas, ReportedMiss
+from brimline.client_report import ReportedMiss
 from brimline.daemon_client import request as daemon
 from brimline.errors import InvalidRequest, NotRunning, UnknownSession
 from brimline.store.rows import SessionRow
 
 REPORT_TIMEOUT_S = 0.25  # for figures that only add to an output
-
-
-class SessionReport(msgspec.Struct, frozen=True):
-    """What the daemon knows of a session by reports of its client; None is unknown."""
-
-    quotas: Quotas | None = None
-    prompt_cache: PromptCache | None = None
-
-
-NO_SESSION_REPORT = SessionReport()
 
 
 class _Miss(msgspec.Struct, frozen=True):
@@ -54,30 +44,18 @@ def request(
     return daemon.request(context.state, method, path, body, timeout_s)
 
 
-def request_report(context: Context, session: str | None) -> SessionReport:
-    """Return what a session's client reported; nothing without a daemon that knows the session."""
-    with suppress(NotRunning, InvalidRequest, msgspec.ValidationError):
-        return msgspec.convert(_request_part(context, session), SessionReport)
-    return NO_SESSION_REPORT
-
-
-def request_reported_misses(context: Context, session: str | None) -> list[ReportedMiss]:
+def request_reported_misses(context: Context, session: str) -> list[ReportedMiss]:
     """Return the cache misses of a session whose causes its client reported."""
     with suppress(NotRunning, InvalidRequest, msgspec.ValidationError):
-        timeline = msgspec.convert(_request_part(context, session, "/timeline"), _Misses)
+        path = daemon.session_path(session, "/timeline")
+        answer = request(context, "GET", path, timeout_s=REPORT_TIMEOUT_S)
+        timeline = msgspec.convert(answer, _Misses)
         return [
             ReportedMiss(miss.at, tuple(miss.reported.split(", ")))
             for miss in timeline.misses
             if miss.at is not None and miss.reported
         ]
     return []
-
-
-def _request_part(context: Context, session: str | None, part: str = "") -> Any:
-    if session is None:
-        return {}
-    path = daemon.session_path(session, part)
-    return request(context, "GET", path, timeout_s=REPORT_TIMEOUT_S)
 
 
 def describe_losses(status: dict[str, Any]) -> str:

@@ -2,22 +2,24 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import BinaryIO
 
-from brimline.agents import agent_names, display_name, get_agent
+from brimline.agents import display_name, get_agent
 from brimline.cache_misses import CacheMiss
 from brimline.cli.arguments import add_agent, add_flag, add_json
 from brimline.cli.context import Context, emit_json, uses_utf8
 from brimline.cli.daemon_requests import request_reported_misses
+from brimline.cli.daemon_sessions import AnswerSource, KnownSession
 from brimline.cli.inspect import describe_context, read_thread
-from brimline.cli.session_choice import find_files
+from brimline.cli.session_choice import find_session
 from brimline.errors import InvalidSettings
 from brimline.events import MAIN
 from brimline.ledger.explain import Explained, ExplainedThread, NamedTokens, explain
+from brimline.ledger.parts import CATEGORIES
 from brimline.ledger.reader import SessionLedger
-from brimline.survey.explanation import read_ledgers
+from brimline.survey.explanation import NO_TRANSCRIPT, read_ledgers
 from brimline.survey.files import SessionFiles
 from brimline.survey.target import files_of_target, is_file_target
 from brimline.terminal.stacked_bar import (
@@ -47,6 +49,16 @@ MAX_NAMES = 5  # of tools, servers, files and commands
 MAX_LINES = 10  # of waste, of misses
 
 
+class ExplainedSession(Explained, frozen=True, kw_only=True):
+    """What `explain --json` prints.
+
+    `source` is `daemon` if it knows the session; `problem` says why there are no threads.
+    """
+
+    source: AnswerSource
+    problem: str | None
+
+
 def add_arguments(to: argparse.ArgumentParser) -> None:
     help_text = (
         "a transcript, a session's id or title, "
@@ -64,30 +76,82 @@ def run(context: Context, options: argparse.Namespace) -> int:
         get_agent(options.agent)
     if options.show_secrets and not sys.stdout.isatty():
         raise InvalidSettings("argument", "--show-secrets", "the output must be a terminal")
-    files, file = _files(context, options)
+    files, file, known = _find(context, options)
+    if files is None:
+        assert known is not None
+        return _explain_stored(context, options, known)
     ledgers = read_ledgers(files, context.places, file)
-    reported = request_reported_misses(context, ledgers[0].session.id)
+    reported = request_reported_misses(context, known.session.id) if known else []
     explained = explain(ledgers, options.series, options.show_secrets, reported)
     if options.json:
-        emit_json(explained)
-        return 0
-    text = "\n".join(_text(context, ledgers, explained))
-    print(text if uses_utf8(context.places.env, sys.stdout) else draw_in_ascii(text))
+        emit_json(_printed(explained, known))
+    else:
+        _print(context, _text(context, ledgers, explained, known))
     return 0
 
 
-def _files(context: Context, options: argparse.Namespace) -> tuple[SessionFiles, BinaryIO | None]:
+def _find(
+    context: Context, options: argparse.Namespace
+) -> tuple[SessionFiles | None, BinaryIO | None, KnownSession | None]:
+    """Return the files of the session that is meant or standard input, and what the daemon has."""
     target, agent = options.target, options.agent
     if target is not None and is_file_target(target):
-        return files_of_target(target, context.places, sys.stdin.buffer, agent)
-    return find_files(context, target, [agent] if agent else agent_names()), None
+        return *files_of_target(target, context.places, sys.stdin.buffer, agent), None
+    files, known = find_session(context, target, agent)
+    return files, None, known
+
+
+def _printed(
+    explained: Explained, known: KnownSession | None, problem: str | None = None
+) -> ExplainedSession:
+    return ExplainedSession(
+        explained.agent,
+        explained.session_id,
+        explained.category_names,
+        explained.threads,
+        source="daemon" if known else "files",
+        problem=problem,
+    )
+
+
+def _explain_stored(context: Context, options: argparse.Namespace, known: KnownSession) -> int:
+    """Report of a session without a transcript what the daemon has: its figures."""
+    row = known.session
+    if options.json:
+        nothing = Explained(row.agent, row.id, CATEGORIES, [])
+        emit_json(_printed(nothing, known, NO_TRANSCRIPT))
+        return 0
+    lines = [*_head(context, known.without_calls()), ""]
+    for thread in known.threads:
+        now = describe_context(thread.reading(row.agent)) or "unknown until the next reply"
+        lines += _lines_of(context, [thread.thread, thread.model or "unknown model", now])
+    lines += wrap(f"What fills it is unknown: {NO_TRANSCRIPT}.", context.width)
+    _print(context, lines)
+    return 0
+
+
+def _print(context: Context, lines: Iterable[str]) -> None:
+    text = "\n".join(lines)
+    print(text if uses_utf8(context.places.env, sys.stdout) else draw_in_ascii(text))
 
 
 def _text(
-    context: Context, ledgers: Sequence[SessionLedger], explained: Explained
+    context: Context,
+    ledgers: Sequence[SessionLedger],
+    explained: Explained,
+    known: KnownSession | None,
 ) -> Iterator[str]:
     sessions = {name: each.session for each in ledgers for name in each.session.threads}
-    main = sessions.get(MAIN) or ledgers[0].session
+    yield from _head(context, sessions.get(MAIN) or ledgers[0].session)
+    first, *others = sorted(explained.threads, key=lambda thread: thread.thread != MAIN)
+    yield ""
+    yield from _thread(context, sessions[first.thread], first, known)
+    if others:
+        yield from ("", "Subagents")
+        yield from _subagents(context, others)
+
+
+def _head(context: Context, main: Session) -> Iterator[str]:
     place = shorten_home(main.project, context.places.home) if main.project else None
     facts = [display_name(main.agent or "unknown agent"), main.version, place]
     facts.append(f"session {main.id}" if main.id else None)
@@ -95,16 +159,12 @@ def _text(
         yield colourize(line, "bold", context.colour)
     if main.title:
         yield truncate(strip_control(main.title), context.width)
-    first, *others = sorted(explained.threads, key=lambda thread: thread.thread != MAIN)
-    yield ""
-    yield from _thread(context, sessions[first.thread], first)
-    if others:
-        yield from ("", "Subagents")
-        yield from _subagents(context, others)
 
 
-def _thread(context: Context, session: Session, thread: ExplainedThread) -> Iterator[str]:
-    reading = read_thread(context, session, session.threads[thread.thread])
+def _thread(
+    context: Context, session: Session, thread: ExplainedThread, known: KnownSession | None
+) -> Iterator[str]:
+    reading = read_thread(context, session, session.threads[thread.thread], known)
     now = describe_context(reading) or "unknown until the next reply"
     yield from _lines_of(context, [thread.thread, thread.model or "unknown model", now])
     if thread.sent is not None:

@@ -12,8 +12,13 @@ from brimline.cache_misses import compute_prompt_cache
 from brimline.chart import chart
 from brimline.cli.arguments import add_agent, add_flag, add_json
 from brimline.cli.context import Context, emit_json, print_problems
-from brimline.cli.daemon_requests import NO_SESSION_REPORT, SessionReport, request_report
-from brimline.cli.session_choice import find_files
+from brimline.cli.daemon_sessions import (
+    AnswerSource,
+    KnownSession,
+    has_lost_calls,
+    load_stored_session,
+)
+from brimline.cli.session_choice import find_session
 from brimline.cli.windows import describe_bound
 from brimline.client_report import PromptCache, Quotas
 from brimline.events import MAIN
@@ -37,7 +42,7 @@ from brimline.terminal.text import (
 )
 from brimline.tracker import Compaction, Reading, Session, Thread, read
 from brimline.usage import format_occupancy, format_percent, format_tokens, percent_raw
-from brimline.windows import Limit, Window
+from brimline.windows import NO_CLIENT_SETTINGS, Limit, Window
 
 
 class Skipped(msgspec.Struct, frozen=True):
@@ -99,11 +104,11 @@ class ThreadShown(msgspec.Struct, frozen=True):
 class Inspected(msgspec.Struct, frozen=True):
     """What `inspect --json` prints.
 
-    `quotas` are of the account that the session uses, as its client last reported them to the
-    daemon. `prompt_cache` is that of the main thread.
     `cost` is an estimate in dollars, without the calls that a fork copied; None if no price is
     known. `unpriced` counts the calls that are not in it, `client_cost` is the part of it that the
-    client computed, because no price is known.
+    client computed, because no price is known. `quotas` are of the account that the session uses,
+    as its client last reported them. `prompt_cache` is that of the main thread. `source` is
+    `daemon` if windows, limits and what is held now are as the daemon has them.
     """
 
     agent: str | None
@@ -119,6 +124,7 @@ class Inspected(msgspec.Struct, frozen=True):
     threads: list[ThreadShown]
     quotas: Quotas | None
     prompt_cache: PromptCache | None
+    source: AnswerSource
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
@@ -135,37 +141,31 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 def run(context: Context, options: argparse.Namespace) -> int:
     if options.agent is not None:
         get_agent(options.agent)
-    folded = _load(context, options.target, options.agent)
+    folded, known = _load(context, options.target, options.agent)
     print_problems(folded.problems)
-    report = _report(context, folded.session)
     if options.json:
-        emit_json(shown(context, folded, options.series, report))
+        emit_json(shown(context, folded, options.series, known))
     else:
-        print("\n".join(_text(context, folded, options, report)))
+        print("\n".join(_text(context, folded, known, options)))
     return 0
 
 
-def _report(context: Context, session: Session) -> SessionReport:
-    """Return what the daemon knows by the client; else what follows from the session's files."""
-    report, now = request_report(context, session.id), context.now
-    cache = compute_prompt_cache(session.threads.get(MAIN) or Thread(MAIN))
-    return SessionReport(
-        report.quotas or (session.quotas and session.quotas.current(now)),
-        report.prompt_cache or (cache and cache.current(now)),
-    )
-
-
-def _load(context: Context, target: str | None, agent: str | None) -> LoadedSession:
+def _load(
+    context: Context, target: str | None, agent: str | None
+) -> tuple[LoadedSession, KnownSession | None]:
+    """Load a session by its files, or what the daemon has stored if that is more."""
     if target is not None and is_file_target(target):
-        return load_target(target, context.places, sys.stdin.buffer, agent)
-    return load_session(find_files(context, target, [agent] if agent else agent_names()))
+        return load_target(target, context.places, sys.stdin.buffer, agent), None
+    files, known = find_session(context, target, agent)
+    loaded = load_session(files) if files else None
+    if known is not None and (loaded is None or has_lost_calls(loaded.session, known)):
+        return load_stored_session(context, known), known
+    assert loaded is not None
+    return loaded, known
 
 
 def shown(
-    context: Context,
-    loaded: LoadedSession,
-    series: bool,
-    report: SessionReport = NO_SESSION_REPORT,
+    context: Context, loaded: LoadedSession, series: bool, known: KnownSession | None = None
 ) -> Inspected:
     session, tally = loaded.session, loaded.tally
     rules = Rules.of_settings(context.settings)
@@ -181,9 +181,12 @@ def shown(
         cost=cost.cost,
         unpriced=cost.unpriced,
         client_cost=cost.client_cost,
-        threads=[_thread(context, rules, session, t, series) for t in ordered_threads(session)],
-        quotas=report.quotas,
-        prompt_cache=report.prompt_cache,
+        threads=[
+            _thread(context, rules, session, t, series, known) for t in ordered_threads(session)
+        ],
+        quotas=_quotas(context, session, known),
+        prompt_cache=_prompt_cache(context, session, known),
+        source="daemon" if known else "files",
     )
 
 
@@ -192,18 +195,26 @@ def ordered_threads(session: Session) -> list[Thread]:
     return sorted(session.threads.values(), key=lambda thread: thread.name != MAIN)
 
 
-def read_thread(context: Context, session: Session, thread: Thread) -> Reading:
-    overrides = context.settings.overrides
-    if session.agent is None:
-        return read(session, thread, "transcript", overrides)
-    client_settings = source(session.agent).settings(context.places, session.project)
-    return read(session, thread, "transcript", overrides, client_settings)
+def read_thread(
+    context: Context, session: Session, thread: Thread, known: KnownSession | None = None
+) -> Reading:
+    """Return the reading of a thread by its file, or as the daemon has it."""
+    client_settings = NO_CLIENT_SETTINGS
+    if session.agent in agent_names():
+        client_settings = source(session.agent).settings(context.places, session.project)
+    reading = read(session, thread, "transcript", context.settings.overrides, client_settings)
+    return known.merge(thread.name, thread.model, reading) if known else reading
 
 
 def _thread(
-    context: Context, rules: Rules, session: Session, thread: Thread, series: bool
+    context: Context,
+    rules: Rules,
+    session: Session,
+    thread: Thread,
+    series: bool,
+    known: KnownSession | None,
 ) -> ThreadShown:
-    reading = read_thread(context, session, thread)
+    reading = read_thread(context, session, thread, known)
     last = thread.last
     left = _calls_left(thread, reading)
     return ThreadShown(
@@ -219,7 +230,7 @@ def _thread(
         percent_of_limit=reading.percent_of_limit,
         window=reading.window,
         limit=reading.limit,
-        cycle=thread.cycle,
+        cycle=reading.cycle,
         state=reading.state,
         client_shows=reading.client_shows,
         fullness=_fullness(rules, session, thread, reading),
@@ -249,7 +260,10 @@ def iso(at: float | None) -> str | None:
 
 
 def _text(
-    context: Context, folded: LoadedSession, options: argparse.Namespace, report: SessionReport
+    context: Context,
+    folded: LoadedSession,
+    known: KnownSession | None,
+    options: argparse.Namespace,
 ) -> list[str]:
     session, rules = folded.session, Rules.of_settings(context.settings)
     name = display_name(session.agent or "unknown agent")
@@ -261,14 +275,32 @@ def _text(
     lines += _cost_text(find_session_cost(folded, context.places, context.cache))
     if options.audit or folded.tally.unknown or folded.tally.malformed or not session.threads:
         lines += _counts(folded)
-    lines += _report_lines(context, report)
+    lines += _report_lines(context, session, known)
     for thread in ordered_threads(session):
-        lines += ["", *_thread_text(context, rules, session, thread, options)]
+        reading = read_thread(context, session, thread, known)
+        lines += ["", *_thread_text(context, rules, session, thread, reading, options)]
     return lines
 
 
-def _report_lines(context: Context, report: SessionReport) -> list[str]:
-    quotas, cache = report.quotas, report.prompt_cache
+def _quotas(context: Context, session: Session, known: KnownSession | None) -> Quotas | None:
+    """Return the quotas as the daemon has them, else by the session's files."""
+    if known is not None and known.quotas is not None:
+        return known.quotas
+    return session.quotas and session.quotas.current(context.now)
+
+
+def _prompt_cache(
+    context: Context, session: Session, known: KnownSession | None
+) -> PromptCache | None:
+    """Return the cache as the daemon has it, else what follows from the last call."""
+    if known is not None and known.prompt_cache is not None:
+        return known.prompt_cache
+    cache = compute_prompt_cache(session.threads.get(MAIN) or Thread(MAIN))
+    return cache and cache.current(context.now)
+
+
+def _report_lines(context: Context, session: Session, known: KnownSession | None) -> list[str]:
+    quotas, cache = _quotas(context, session, known), _prompt_cache(context, session, known)
     lines = [f"quota  {describe_quotas(quotas, context.now)}"] if quotas else []
     if cache and (text := describe_cache(cache, context.now)):
         lines.append(f"cache  {text}")
@@ -299,15 +331,20 @@ def _counts(folded: LoadedSession) -> list[str]:
 
 
 def _thread_text(
-    context: Context, rules: Rules, session: Session, thread: Thread, options: argparse.Namespace
+    context: Context,
+    rules: Rules,
+    session: Session,
+    thread: Thread,
+    reading: Reading,
+    options: argparse.Namespace,
 ) -> list[str]:
-    reading = read_thread(context, session, thread)
-    if not thread.calls:
+    if not thread.calls and reading.sent is None:
         tokens = format_tokens(thread.spent.held)
         return [f"{strip_control(thread.name)}: no call; {tokens} tokens in all"]
     shade = _fullness(rules, session, thread, reading) or "none"
     lines = [colourize(_headline(thread, reading), shade, context.colour)]
-    lines += draw_chart(context, rules, session, thread, reading)
+    if thread.calls:  # else only the client's status line has reported it
+        lines += draw_chart(context, rules, session, thread, reading)
     lines += _origins(reading)
     lines += _compactions(thread)
     if options.audit:
@@ -324,7 +361,7 @@ def _headline(thread: Thread, reading: Reading) -> str:
         parts.append(f"{format_percent(reading.percent_of_limit)} of the limit")
     if (left := _calls_left(thread, reading)) and left.calls:
         parts.append(f"about {left}")
-    parts += [count_of(len(thread.calls), "call"), f"cycle {thread.cycle}"]
+    parts += [count_of(len(thread.calls), "call"), f"cycle {reading.cycle}"]
     if reading.percent_raw is not None and reading.percent_raw > 100:
         parts.append("WARNING: more than the window")
     return "  ".join(parts)

@@ -12,6 +12,7 @@ import msgspec
 from brimline.agents import agent_names, display_name
 from brimline.cli.arguments import add_agent, chosen_agents
 from brimline.cli.context import Context, as_json, print_problems
+from brimline.cli.daemon_sessions import AnswerSource, DaemonQuestion
 from brimline.cli.progress_bar import clock
 from brimline.prices import day_of
 from brimline.settings import seconds
@@ -24,6 +25,7 @@ from brimline.survey.report import (
     ReportFilter,
     ReportLine,
     SortBy,
+    TranscriptSummary,
     build_report,
     summaries,
 )
@@ -46,6 +48,12 @@ FIELDS = (
 )
 
 MISS_FIELDS = ("key", "agents", "cause", "misses", "tokens", "cost")
+
+
+class PrintedReport(Report, frozen=True, kw_only=True):
+    """What `report --json` prints; `source` is `daemon` if it has the sessions without files."""
+
+    source: AnswerSource
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
@@ -77,14 +85,24 @@ def run(context: Context, options: argparse.Namespace) -> int:
         last_day=_day(context, "until", options.last_day),
         project=options.project,
     )
+    question = DaemonQuestion(context, "/v1/history/stored")
     transcripts = find_transcripts(context.places, agents)
     index = TranscriptIndex.load(context.cache)
     index.update(transcripts, progress=_progress())
     index.dedupe_calls(transcripts, agents)
     index.save()
     print_problems(index.problems)
-    report = build_report(summaries(index, transcripts), options.by, selection, options.sort)
-    sys.stdout.write(_rendered(context, options, report, bool(transcripts)))
+    recorded = summaries(index, transcripts)
+    stored = question.read_items(TranscriptSummary)
+    known = {item.session for item in recorded}
+    others = [item for item in stored or () if item.session not in known]
+    if options.agent:
+        others = [item for item in others if item.transcript.agent in agents]
+    report = build_report([*recorded, *others], options.by, selection, options.sort)
+    printed = PrintedReport(
+        report.by, report.lines, report.total, source="files" if stored is None else "daemon"
+    )
+    sys.stdout.write(_rendered(context, options, printed, bool(transcripts)))
     return 0
 
 

@@ -8,6 +8,7 @@ import msgspec
 from brimline.agents import agent_names
 from brimline.cli.context import Context
 from brimline.cli.current_session import find_current_session
+from brimline.cli.daemon_sessions import DaemonSessions, KnownSession, SessionQuestion
 from brimline.errors import InvalidRequest, UnknownSession, suggest
 from brimline.survey.files import SessionFiles, find_transcripts, group_by_session, shorten_ids
 from brimline.survey.index import TranscriptIndex
@@ -35,24 +36,53 @@ def find_files(
     context: Context, name: str | None, agents: Sequence[str] = agent_names()
 ) -> SessionFiles:
     """Return the files of the session that is meant; raises UnknownSession, InvalidRequest."""
-    sessions = group_by_session(find_transcripts(context.places, agents))
-    sessions.sort(key=lambda files: files.modified, reverse=True)
-    files_of = {(files.session, files.agent): files for files in sessions}
-    entries = [SessionEntry(files.session, files.agent) for files in sessions]
+    files, _ = _find(context, name, _list_files(context, agents), DaemonSessions())
+    assert files is not None
+    return files
+
+
+def find_session(
+    context: Context, name: str | None, agent: str | None
+) -> tuple[SessionFiles | None, KnownSession | None]:
+    """Return the files of the session that is meant, and what the daemon has; one may be None.
+
+    It is one of `agent`, unless that is None. Raises UnknownSession, InvalidRequest.
+    """
+    question = SessionQuestion(context)
+    sessions = _list_files(context, [agent] if agent else agent_names())
+    return _find(context, name, sessions, question.read([agent] if agent else None))
+
+
+def _list_files(context: Context, agents: Sequence[str]) -> list[SessionFiles]:
+    return group_by_session(find_transcripts(context.places, agents))
+
+
+def _find(
+    context: Context, name: str | None, sessions: Sequence[SessionFiles], known: DaemonSessions
+) -> tuple[SessionFiles | None, KnownSession | None]:
+    files_of = {(files.agent, files.session): files for files in sessions}
+    last_active = {key: files.modified for key, files in files_of.items()}
+    for key, each in known.by_key.items():
+        last_active.setdefault(key, each.session.seen_at)
+    ordered = sorted(last_active, key=lambda key: last_active[key], reverse=True)
+    entries = [SessionEntry(session, agent) for agent, session in ordered]
 
     def read_titles(some: Sequence[SessionEntry]) -> list[SessionEntry]:
-        own = [files_of[each.id, each.agent].transcripts[0] for each in some]
+        recorded = [files for each in some if (files := files_of.get((each.agent, each.id)))]
+        own = [files.transcripts[0] for files in recorded]
         index = TranscriptIndex.load(context.cache)
         index.update(own, tails=True)
         index.save()
-        read = [index.session(transcript) for transcript in own]
+        titles = {key: each.session.title for key, each in known.by_key.items()}
+        for files, transcript in zip(recorded, own, strict=True):
+            if session := index.session(transcript):
+                titles[files.agent, files.session] = session.title
         return [
-            msgspec.structs.replace(each, title=session.title if session else None)
-            for each, session in zip(some, read, strict=True)
+            msgspec.structs.replace(each, title=titles.get((each.agent, each.id))) for each in some
         ]
 
     chosen = choose_session(context, name, entries, read_titles)
-    return files_of[chosen.id, chosen.agent]
+    return files_of.get((chosen.agent, chosen.id)), known.get(chosen.agent, chosen.id)
 
 
 def choose_session(

@@ -18,6 +18,12 @@ from brimline.cli.context import (
     print_table,
     screen_height,
 )
+from brimline.cli.daemon_sessions import (
+    AnswerSource,
+    KnownStatus,
+    SessionQuestion,
+    merge_survey,
+)
 from brimline.cli.store_problems import print_store_problems
 from brimline.events import MAIN
 from brimline.monitor.rules import Rules
@@ -70,7 +76,12 @@ NOTHING_ACTIVE = (
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """A thread's line in the JSON of `status`."""
+    """A thread's line in the JSON of `status`.
+
+    `at` is the time of its last call, None if unknown; `age_seconds` is counted from then, else
+    from when its session was last active. `answered_by` is who has these figures: the daemon, or
+    the files alone.
+    """
 
     agent: str
     session_id: str
@@ -92,6 +103,7 @@ class Shown(msgspec.Struct, frozen=True):
     source: str
     at: float | None
     age_seconds: float
+    answered_by: AnswerSource
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
@@ -101,20 +113,21 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 def run(context: Context, options: argparse.Namespace) -> int:
     agents, rules = chosen_agents(options), Rules.of_settings(context.settings)
     since = None if options.all else context.now - seconds(context.settings.since)
+    question = SessionQuestion(context, "all" if options.all else context.settings.since)
     survey = survey_sessions(
         context.places, agents, since, context.settings.overrides, context.cache
     )
     print_problems(survey.problems)
     print_store_problems(context)
     sessions = sorted(
-        survey.sessions,
+        merge_survey(survey, question.read(agents if options.agent else None)),
         key=lambda each: activity_order(each.active_at, each.main.reading.percent_raw, context.now),
     )
     if options.json:
         emit_json([_json(context, rules, g, r) for g in sessions for r in g.threads])
     elif sessions:
         _print_sessions(context, rules, sessions, bool(options.all))
-    elif survey.transcripts:
+    elif survey.ids:
         print(NOTHING_ACTIVE.format(since=context.settings.since))
     else:
         return _nothing(context, options)
@@ -189,7 +202,8 @@ def _json(context: Context, rules: Rules, session: SessionStatus, row: ThreadSta
         cycle=row.cycle,
         source=reading.source,
         at=reading.at,
-        age_seconds=round(context.now - (reading.at or session.modified), 1),
+        age_seconds=round(context.now - session.last_call_at(row), 1),
+        answered_by="daemon" if isinstance(row, KnownStatus) else "files",
     )
 
 
@@ -210,7 +224,6 @@ def _line(context: Context, rules: Rules, session: SessionStatus, row: ThreadSta
     project = session.project
     place = shorten_home(project, context.places.home) if project else ""
     name = f"└ {truncate(strip_control(row.thread), MAX_NAME_COLUMNS)}"
-    at = reading.at or session.modified
     return [
         Cell(strip_control(session.short_id) if own else "", "dim"),
         _title(session, place) if own else Cell(name, "dim"),
@@ -222,7 +235,7 @@ def _line(context: Context, rules: Rules, session: SessionStatus, row: ThreadSta
         Cell(_tokens(reading)),
         Cell("?" if reading.percent_of_limit is None else format_percent(reading.percent_of_limit)),
         Cell("?" if row.cycle is None else str(row.cycle)),
-        Cell(format_age(context.now - at)),
+        Cell(format_age(context.now - session.last_call_at(row))),
         Cell(reading.source, "dim"),
     ]
 
@@ -235,6 +248,8 @@ def _title(session: SessionStatus, place: str) -> Cell:
 
 
 def _fullness(rules: Rules, session: SessionStatus, row: ThreadStatus) -> Fullness | None:
+    if isinstance(row, KnownStatus):
+        return row.fullness
     return rules.fullness_of(row.reading, session.session, session.agent, row.model)
 
 

@@ -7,9 +7,13 @@ import http.client
 import json
 import os
 import socket
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+import msgspec
 
 from brimline.errors import InvalidRequest, MalformedJson, NotRunning
 from brimline.foreign_json import decode_json
@@ -18,6 +22,7 @@ from brimline.server.sockets import LOCK_NAME, find_unresponsive
 from brimline.settings import socket_path
 
 TIMEOUT_S = 5.0
+MAX_RESPONSE_BYTES = 256 << 20
 OTHER_VERSION = (
     "It may be a different version: restart it with `brimline serve --stop`, then `--background`."
 )
@@ -36,36 +41,74 @@ def request(
     Raises InvalidRequest if it is refused; NotRunning if there is no daemon, or DaemonUnresponsive,
     its subclass, if a process holds its lock but does not answer.
     """
-    place = socket_path(state, os.getuid(), "http")
-    connection = _UnixConnection(place, timeout_s)
+    data = send_request(state, method, path, body, timeout_s).read()
     try:
-        connection.request(method, path, None if body is None else json.dumps(body))
-        response = connection.getresponse()
-        status, data = response.status, response.read()
-    except PermissionError as error:
-        raise NotRunning(str(place), error.strerror) from error
-    except (OSError, http.client.HTTPException) as error:
-        raise find_unresponsive(state / LOCK_NAME) or NotRunning(str(place)) from error
-    finally:
-        connection.close()
-    try:
-        value = decode_json(data, Any)
+        return decode_json(data, Any)
     except MalformedJson as error:
-        problem = f"the daemon answered {method} {path} with {status}"
-        raise InvalidRequest(problem, OTHER_VERSION) from error
-    if status >= 400:
-        error = value.get("error", f"HTTP {status}")
-        raise InvalidRequest(error, value.get("hint"), is_temporary=status == 503)
-    return value
+        raise _unexpected(f"{method} {path}", 200) from error
+
+
+def send_request(
+    state: Path, method: str, path: str, body: object = None, timeout_s: float = TIMEOUT_S
+) -> "PendingResponse":
+    """Send a request as `request` does, and do not wait for its response."""
+    connection = _UnixConnection(socket_path(state, os.getuid(), "http"), timeout_s)
+    pending = PendingResponse(connection, state, f"{method} {path}")
+    with pending.translated_errors():
+        connection.request(method, path, None if body is None else json.dumps(body))
+    return pending
+
+
+class PendingResponse:
+    """The response to a request that was sent."""
+
+    def __init__(self, connection: "_UnixConnection", state: Path, what: str) -> None:
+        self._connection, self._state, self._what = connection, state, what
+
+    def read(self) -> bytes:
+        """Wait for the response; raises as `request`."""
+        with self.translated_errors():
+            response = self._connection.getresponse()
+            status, data = response.status, response.read(MAX_RESPONSE_BYTES)
+        self._connection.close()
+        if status < 400:
+            return data
+        try:
+            problem = decode_json(data, _Problem)
+        except MalformedJson as error:
+            raise _unexpected(self._what, status) from error
+        reason = problem.error or f"HTTP {status}"
+        raise InvalidRequest(reason, problem.hint, is_temporary=status == 503)
+
+    @contextmanager
+    def translated_errors(self) -> Generator[None]:
+        """If the connection fails, close it and raise NotRunning."""
+        place = str(self._connection.path)
+        try:
+            yield
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            if isinstance(error, PermissionError):
+                raise NotRunning(place, error.strerror) from error
+            raise find_unresponsive(self._state / LOCK_NAME) or NotRunning(place) from error
+
+
+def _unexpected(what: str, status: int) -> InvalidRequest:
+    return InvalidRequest(f"the daemon answered {what} with {status}", OTHER_VERSION)
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    error: str = ""
+    hint: str | None = None
 
 
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: Path, timeout_s: float) -> None:
         super().__init__("brimline", timeout=timeout_s)
-        self._path = path
+        self.path = path
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
+        self.sock.connect(str(self.path))
         check_own_peer(self.sock)

@@ -40,7 +40,10 @@ def activity_order(
 
 
 class SessionStatus(msgspec.Struct, frozen=True):
-    """One session: its main thread and its subagents, the newest first."""
+    """One session: its main thread and its subagents, the newest first.
+
+    `modified` is when it was last active: when a file of it was written, or a hook came.
+    """
 
     agent: str
     session: str
@@ -55,6 +58,10 @@ class SessionStatus(msgspec.Struct, frozen=True):
     def threads(self) -> tuple[ThreadStatus, ...]:
         return (self.main, *self.subagents)
 
+    def last_call_at(self, row: ThreadStatus) -> float:
+        """Return the time of a thread's last call, else when the session was last active."""
+        return self.modified if row.reading.at is None else row.reading.at
+
     @property
     def active_at(self) -> float:
         """The time of the last call of any thread."""
@@ -62,10 +69,10 @@ class SessionStatus(msgspec.Struct, frozen=True):
 
 
 class StatusSurvey(msgspec.Struct, frozen=True):
-    """The active sessions, the number of all transcripts, and what could not be read."""
+    """The active sessions, the ids of all, and what could not be read."""
 
     sessions: list[SessionStatus]
-    transcripts: int
+    ids: frozenset[str]
     problems: list[str]
 
 
@@ -92,7 +99,7 @@ def survey_sessions(
         glance = _session_status(files, short_id, index, places, settings, overrides)
         if glance:
             sessions.append(glance)
-    return StatusSurvey(sessions, len(transcripts), index.problems)
+    return StatusSurvey(sessions, frozenset(short_ids), index.problems)
 
 
 def _session_status(

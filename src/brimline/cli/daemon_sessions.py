@@ -1,0 +1,271 @@
+"""What the daemon knows beyond the files: windows, limits, and sessions without a transcript.
+
+A command asks first, reads files while the daemon answers, then waits for ANSWER_WAIT_S more.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from brimline.cli.context import Context, print_problems
+from brimline.client_report import PromptCache, Quotas
+from brimline.errors import BrimlineError, NotRunning
+from brimline.events import MAIN
+from brimline.foreign_json import JsonDecoder, decode_json
+from brimline.policy.levels import Fullness
+from brimline.settings import socket_path
+from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
+from brimline.survey.files import LoadedSession, shorten_ids
+from brimline.survey.status import SessionStatus, StatusSurvey, ThreadStatus
+from brimline.tracker import Reading, ReadingState, Session, Thread, client_shows, fold
+from brimline.transcripts.source import Tally
+from brimline.usage import percent, percent_raw
+from brimline.windows import Limit, LimitOrigin, Window, WindowOrigin, is_same_model
+
+ANSWER_WAIT_S = 0.05
+
+AnswerSource: TypeAlias = Literal["daemon", "files"]
+T = TypeVar("T")
+
+
+class KnownThread(ThreadRow, frozen=True, kw_only=True):
+    """A thread as the daemon has it."""
+
+    state: ReadingState
+    window_origin: WindowOrigin | None = None
+    limit_origin: LimitOrigin | None = None
+    fullness: Fullness | None = None
+
+    def reading(self, agent: str) -> Reading:
+        window = limit = None
+        # What an older version has stored has no origins.
+        if self.window is not None:
+            window = Window(self.window, self.window_origin or "client", self.window_why or "")
+        if self.limit is not None:
+            limit = Limit(self.limit, self.limit_origin or "known", self.limit_why or "")
+        return Reading(
+            sent=self.sent,
+            held=self.held,
+            effective=None,
+            window=window,
+            limit=limit,
+            percent=self.percent,
+            percent_raw=self.percent_raw,
+            percent_of_limit=self.percent_of_limit,
+            client_shows=client_shows(agent, self.held, self.sent, window),
+            source=self.source,
+            at=self.at,
+            state=self.state,
+            cycle=self.cycle,
+            pending=self.pending,
+        )
+
+    def is_behind(self, reading: Reading) -> bool:
+        """Return whether a file has what the daemon has not read yet."""
+        return reading.at is not None and (self.at is None or reading.at > self.at)
+
+    def merge(self, reading: Reading, model: str | None, agent: str) -> Reading:
+        """Return the daemon's reading; if it is behind, the file's with its window and limit."""
+        own = self.reading(agent)
+        if not self.is_behind(reading):
+            return own
+        if not is_same_model(model, self.model):
+            return reading
+        window = own.window.tokens if own.window else None
+        limit = own.limit.tokens if own.limit else None
+        return msgspec.structs.replace(
+            reading,
+            window=own.window,
+            limit=own.limit,
+            percent=percent(reading.sent, window),
+            percent_raw=percent_raw(reading.sent, window),
+            percent_of_limit=percent_raw(reading.held, limit),
+            client_shows=client_shows(agent, reading.held, reading.sent, own.window),
+        )
+
+
+class KnownSession(msgspec.Struct, frozen=True):
+    """A session as the daemon has it, its main thread first."""
+
+    session: SessionRow
+    threads: tuple[KnownThread, ...]
+    quotas: Quotas | None = None
+    prompt_cache: PromptCache | None = None
+
+    def thread(self, name: str) -> KnownThread | None:
+        return next((each for each in self.threads if each.thread == name), None)
+
+    def without_calls(self) -> Session:
+        """Return the session with its threads, to which its calls can be folded."""
+        row = self.session
+        return Session(
+            agent=row.agent,
+            id=row.id,
+            project=row.project,
+            version=row.version,
+            title=row.title,
+            threads={each.thread: Thread(each.thread) for each in self.threads},
+        )
+
+    def merge(self, thread: str, model: str | None, reading: Reading) -> Reading:
+        """Return the reading of a thread: the daemon's, unless a file is ahead of it."""
+        known = self.thread(thread)
+        return known.merge(reading, model, self.session.agent) if known else reading
+
+
+class KnownStatus(ThreadStatus, frozen=True, kw_only=True):
+    """A line of `status` as the daemon has it."""
+
+    fullness: Fullness | None
+
+
+class DaemonSessions(msgspec.Struct, frozen=True):
+    """The sessions that the daemon knows, by agent and id; `answered_by` is files without it."""
+
+    answered_by: AnswerSource = "files"
+    by_key: Mapping[tuple[str, str], KnownSession] = MappingProxyType({})
+
+    def get(self, agent: str | None, session: str | None) -> KnownSession | None:
+        return self.by_key.get((agent or "", session or ""))
+
+
+class DaemonQuestion:
+    """A GET request to the daemon, which answers while the command does other work."""
+
+    def __init__(self, context: Context, path: str) -> None:
+        self._pending = None
+        if not socket_path(context.state, os.getuid(), "http").exists():
+            return
+        # Imported here: it takes 20 ms, and without a daemon it is not needed.
+        from brimline.daemon_client.request import send_request
+
+        try:
+            self._pending = send_request(context.state, "GET", path, timeout_s=ANSWER_WAIT_S)
+        except BrimlineError as error:
+            _report(error)
+
+    def read_items(self, kind: type[T]) -> list[T] | None:
+        """Return the items of the answer that can be decoded; None without an answer.
+
+        A daemon that is there and does not answer, or with an error, is reported.
+        """
+        if self._pending is None:
+            return None
+        try:
+            items = decode_json(self._pending.read(), list[msgspec.Raw])
+        except BrimlineError as error:
+            _report(error)
+            return None
+        decoded = map(JsonDecoder(kind).decode_or_none, items)
+        return [item for item in decoded if item is not None]
+
+
+def _report(error: BrimlineError) -> None:
+    if type(error) is not NotRunning:  # without a daemon, files alone are what is asked for
+        reason = str(error).partition("\n")[0]
+        print_problems([f"figures are from files alone: {reason}"])
+
+
+class SessionQuestion(DaemonQuestion):
+    """Asks for the sessions that were seen in a span, or all."""
+
+    def __init__(self, context: Context, since: str = "all") -> None:
+        super().__init__(context, f"/v1/sessions?since={since}")
+
+    def read(self, agents: Sequence[str] | None = None) -> DaemonSessions:
+        """Return the sessions of these agents, or of all."""
+        sessions = self.read_items(KnownSession)
+        if sessions is None:
+            return DaemonSessions()
+        return DaemonSessions(
+            "daemon",
+            {
+                (each.session.agent, each.session.id): each
+                for each in sessions
+                if each.threads and (agents is None or each.session.agent in agents)
+            },
+        )
+
+
+def merge_survey(survey: StatusSurvey, known: DaemonSessions) -> list[SessionStatus]:
+    """Return the sessions of files and daemon, each once."""
+    files = {(each.agent, each.session): each for each in survey.sessions}
+    short_ids = shorten_ids([*survey.ids, *(session for _, session in known.by_key)])
+    merged = [
+        _merge_session(files[key], session) if key in files else _session_status(session)
+        for key, session in known.by_key.items()
+    ]
+    merged += [each for key, each in files.items() if key not in known.by_key]
+    return [msgspec.structs.replace(each, short_id=short_ids[each.session]) for each in merged]
+
+
+def _session_status(known: KnownSession) -> SessionStatus:
+    row = known.session
+    main = known.thread(MAIN) or known.threads[0]
+    return SessionStatus(
+        row.agent,
+        row.id,
+        row.id,
+        row.project,
+        row.title,
+        row.seen_at,
+        _thread_status(main, row.agent),
+        tuple(_thread_status(each, row.agent) for each in known.threads if each is not main),
+    )
+
+
+def _merge_session(files: SessionStatus, known: KnownSession) -> SessionStatus:
+    own = _session_status(known)
+    ahead = {
+        row.thread: _thread_ahead(row, known)
+        for row in files.threads
+        if (thread := known.thread(row.thread)) is None or thread.is_behind(row.reading)
+    }
+    threads = {row.thread: row for row in own.subagents} | ahead
+    threads.pop(own.main.thread, None)
+    return msgspec.structs.replace(
+        own,
+        project=own.project or files.project,
+        title=own.title or files.title,
+        modified=max(own.modified, files.modified),
+        main=ahead.get(own.main.thread, own.main),
+        subagents=tuple(
+            sorted(threads.values(), key=lambda row: row.reading.at or 0.0, reverse=True)
+        ),
+    )
+
+
+def _thread_ahead(row: ThreadStatus, known: KnownSession) -> ThreadStatus:
+    """Return a thread that the daemon has not read to its end, with its window and limit."""
+    return msgspec.structs.replace(row, reading=known.merge(row.thread, row.model, row.reading))
+
+
+def _thread_status(known: KnownThread, agent: str) -> KnownStatus:
+    reading = known.reading(agent)
+    return KnownStatus(known.thread, known.model, known.cycle, reading, fullness=known.fullness)
+
+
+class _StoredTimeline(msgspec.Struct, frozen=True):
+    calls: list[CallRow]
+    compactions: list[CompactionRow]
+
+
+def load_stored_session(context: Context, known: KnownSession) -> LoadedSession:
+    """Return a session from the calls that the daemon has stored; raises NotRunning."""
+    # Imported here, as only these sessions need them.
+    from brimline.daemon_client.request import send_request, session_path
+    from brimline.monitor.restore import replay_rows
+
+    path = session_path(known.session.id, "/timeline")
+    timeline = decode_json(send_request(context.state, "GET", path).read(), _StoredTimeline)
+    events = replay_rows(timeline.calls, timeline.compactions, known.threads)
+    return LoadedSession(fold(known.without_calls(), events), Tally())
+
+
+def has_lost_calls(session: Session, known: KnownSession) -> bool:
+    """Return whether the daemon has calls of the main thread that the files do not have."""
+    stored, read = known.thread(MAIN), session.threads.get(MAIN)
+    return stored is not None and stored.calls > (len(read.calls) if read else 0)
