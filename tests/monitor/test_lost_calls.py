@@ -88,3 +88,21 @@ def test_calls_that_the_client_removed_from_the_end_are_gone(tmp_path: Path) -> 
         assert (row.calls, row.sent) == (1, 20_000)
 
     asyncio.run(go())
+
+
+def test_calls_are_kept_if_a_transcript_without_hooks_has_lost_all(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.call(20_000)
+        agent.call(21_000)
+        await observe_file(agent)
+        agent.path.unlink()
+        agent.write_record(type="user", message={"role": "user", "content": "go on"})
+        await observe_file(agent)
+        assert (await main_row(agent)).calls == 2
+        agent.call(22_000)
+        await observe_file(agent)
+        row = await main_row(agent)
+        assert (row.calls, row.sent) == (3, 22_000)
+
+    asyncio.run(go())
