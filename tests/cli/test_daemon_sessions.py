@@ -173,7 +173,7 @@ def test_answer_that_is_no_list_of_sessions_is_reported(
     assert [each["answered_by"] for each in result.json] == ["files"]
 
 
-@pytest.mark.parametrize("answer", [b"SSH-2.0\r\n", b""])
+@pytest.mark.parametrize("answer", [b"SSH-2.0\r\n", b"", response(b"[]")[:-1]])
 def test_socket_of_something_else_is_no_daemon(user: User, answer: bytes) -> None:
     user.session("aaa", user.call("m1", 50_000))
     with answering(user, answer):

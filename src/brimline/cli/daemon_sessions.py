@@ -139,7 +139,7 @@ class DaemonQuestion:
         self._pending = None
         if not socket_path(context.state, os.getuid(), "http").exists():
             return
-        # Imported here: it takes 20 ms, and without a daemon it is not needed.
+        # Imported here: without a daemon it is not needed.
         from brimline.daemon_client.request import send_request
 
         try:

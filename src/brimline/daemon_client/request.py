@@ -1,10 +1,9 @@
 """Blocking requests to the daemon, over the user's own socket.
 
-Apart from `stream`, so that commands do not import asyncio.
+Apart from `stream`, so that commands do not import asyncio. They do not import http.client either:
+that takes 20 ms, a tenth of the time of `status`.
 """
 
-import http.client
-import json
 import os
 import socket
 from collections.abc import Generator
@@ -23,6 +22,7 @@ from brimline.settings import socket_path
 
 TIMEOUT_S = 5.0
 MAX_RESPONSE_BYTES = 256 << 20
+PIECE_BYTES = 1 << 20
 OTHER_VERSION = (
     "It may be a different version: restart it with `brimline serve --stop`, then `--background`."
 )
@@ -52,45 +52,74 @@ def send_request(
     state: Path, method: str, path: str, body: object = None, timeout_s: float = TIMEOUT_S
 ) -> "PendingResponse":
     """Send a request as `request` does, and do not wait for its response."""
-    connection = _UnixConnection(socket_path(state, os.getuid(), "http"), timeout_s)
-    pending = PendingResponse(connection, state, f"{method} {path}")
+    pending = PendingResponse(state, f"{method} {path}")
+    content = b""
+    if body is not None:
+        import json  # it escapes half a character, which msgspec refuses
+
+        content = json.dumps(body).encode()
+    # The response to a request of HTTP/1.0 ends with the connection, and is in one piece.
+    head = f"{method} {path} HTTP/1.0\r\nHost: brimline\r\nContent-Length: {len(content)}\r\n\r\n"
     with pending.translated_errors():
-        connection.request(method, path, None if body is None else json.dumps(body))
+        pending.connect(timeout_s)
+        pending.socket.sendall(head.encode() + content)
     return pending
 
 
 class PendingResponse:
     """The response to a request that was sent."""
 
-    def __init__(self, connection: "_UnixConnection", state: Path, what: str) -> None:
-        self._connection, self._state, self._what = connection, state, what
+    def __init__(self, state: Path, what: str) -> None:
+        self._state, self._what = state, what
+        self._path = str(socket_path(state, os.getuid(), "http"))
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+
+    def connect(self, timeout_s: float) -> None:
+        self.socket.settimeout(timeout_s)
+        self.socket.connect(self._path)
+        check_own_peer(self.socket)
 
     def read(self) -> bytes:
         """Wait for the response; raises as `request`."""
-        with self.translated_errors():
-            response = self._connection.getresponse()
-            status, data = response.status, response.read(MAX_RESPONSE_BYTES)
-        self._connection.close()
+        with self.translated_errors(), self.socket:
+            status, content = _parse_response(self._receive())
         if status < 400:
-            return data
+            return content
         try:
-            problem = decode_json(data, _Problem)
+            problem = decode_json(content, _Problem)
         except MalformedJson as error:
             raise _unexpected(self._what, status) from error
         reason = problem.error or f"HTTP {status}"
         raise InvalidRequest(reason, problem.hint, is_temporary=status == 503)
 
+    def _receive(self) -> bytes:
+        data = bytearray()
+        while len(data) < MAX_RESPONSE_BYTES and (piece := self.socket.recv(PIECE_BYTES)):
+            data += piece
+        return bytes(data)
+
     @contextmanager
     def translated_errors(self) -> Generator[None]:
         """If the connection fails, close it and raise NotRunning."""
-        place = str(self._connection.path)
         try:
             yield
-        except (OSError, http.client.HTTPException) as error:
-            self._connection.close()
+        except OSError as error:
+            self.socket.close()
             if isinstance(error, PermissionError):
-                raise NotRunning(place, error.strerror) from error
-            raise find_unresponsive(self._state / LOCK_NAME) or NotRunning(place) from error
+                raise NotRunning(self._path, error.strerror) from error
+            raise find_unresponsive(self._state / LOCK_NAME) or NotRunning(self._path) from error
+
+
+def _parse_response(data: bytes) -> tuple[int, bytes]:
+    """Return status and content of an HTTP response; raises ConnectionError if it is not whole."""
+    head, _, content = data.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    version, _, rest = first.partition(" ")
+    fields = dict(line.lower().split(": ", 1) for line in lines if ": " in line)
+    is_whole = fields.get("content-length", str(len(content))) == str(len(content))
+    if not (version.startswith("HTTP/1.") and rest[:3].isdecimal() and is_whole):
+        raise ConnectionError("not an HTTP response, or not the whole")
+    return int(rest[:3]), content
 
 
 def _unexpected(what: str, status: int) -> InvalidRequest:
@@ -100,15 +129,3 @@ def _unexpected(what: str, status: int) -> InvalidRequest:
 class _Problem(msgspec.Struct, frozen=True):
     error: str = ""
     hint: str | None = None
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: Path, timeout_s: float) -> None:
-        super().__init__("brimline", timeout=timeout_s)
-        self.path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self.path))
-        check_own_peer(self.sock)
