@@ -44,6 +44,12 @@ def test_cache_is_warm_or_expired_with_what_is_written_again() -> None:
     )
 
 
+def test_cache_that_expired_days_ago_is_not_described() -> None:
+    cache = PromptCache(origin="computed", warm=False, expires_at=NOON)
+    assert describe_cache(cache, NOON + 86_400) == "expired Tue 12:00 (computed)"
+    assert describe_cache(cache, NOON + 86_401) is None
+
+
 def test_cache_that_is_not_used_or_unknown_is_not_cold() -> None:
     unused = PromptCache(warm=False, caching_observed=False)
     assert describe_cache(unused, NOON) == "none: no reply reported cached tokens"

@@ -29,10 +29,13 @@ def describe_quotas(quotas: Quotas, now: float) -> str:
 
 
 def describe_cache(cache: PromptCache, now: float) -> str | None:
-    """Describe a cache: warm until 14:30 (reported), 82K tokens ...; None if nothing is known."""
+    """Describe a cache: warm until 14:30 (reported), 82K tokens to write again if it expires.
+
+    None if nothing is known, and when it expired more than a day ago.
+    """
     if cache.caching_observed is False:
         return "none: no reply reported cached tokens"
-    if cache.warm is None or cache.expires_at is None:
+    if cache.warm is None or cache.expires_at is None or now - cache.expires_at > DAY_S:
         return None
     state = "warm until" if cache.warm else "expired"
     parts = [f"{state} {format_moment(cache.expires_at, now)} ({cache.origin})"]
