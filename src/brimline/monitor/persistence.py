@@ -38,8 +38,8 @@ class StoredRows:
     async def find_copies(self, store: Store, state: SessionState) -> None:
         """Find the calls of threads that are new here which another session made.
 
-        A fork begins with the calls of its original: if its first one is no copy, none is. Calls
-        that a program reported are its own: their ids may be unique in its session only.
+        A fork begins with the calls of its original. Calls that a program reported are its own:
+        their ids may be unique in its session only.
         """
         if not state.files.has_files:
             return
@@ -47,8 +47,7 @@ class StoredRows:
             if name in self._calls or not thread.calls:
                 continue
             ids = [*thread.calls, *(each.id for each in thread.spendings if each.id is not None)]
-            if await store.copied_calls(state.id, ids[:1]):
-                self._copied |= await store.copied_calls(state.id, ids)
+            self._copied |= await store.copied_calls(state.id, ids)
 
     def pending_writes(
         self, observation: Observation, state: SessionState, readings: Mapping[str, Reading]

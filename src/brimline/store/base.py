@@ -209,7 +209,10 @@ class Store(Protocol):
         ...
 
     async def copied_calls(self, session: str, calls: Sequence[str]) -> set[str]:
-        """Which of a session's calls and spendings are in the sums of another session."""
+        """Which of a session's calls are in the sums of others that begin with the same call.
+
+        The first one is the session's first; the others may be spendings, too.
+        """
         ...
 
     async def compactions(self, session: str | None = None) -> list[CompactionRow]:

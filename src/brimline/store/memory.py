@@ -83,9 +83,10 @@ class MemoryStore:
         return sorted(rows, key=lambda row: (row.thread, row.cycle, row.seq, row.call))
 
     async def copied_calls(self, session: str, calls: Sequence[str]) -> set[str]:
-        others = (row for row in self._calls.values() if row.session != session)
-        summed = {row.call for row in others if row.counted or row.cost is not None}
-        return summed.intersection(calls)
+        rows = self._calls.values()
+        firsts = {row.session for row in rows if row.seq == 0 and row.call in calls[:1]} - {session}
+        summed = (row for row in rows if row.counted or row.cost is not None)
+        return {row.call for row in summed if row.session in firsts}.intersection(calls)
 
     async def compactions(self, session: str | None = None) -> list[CompactionRow]:
         rows = [row for row in self._compactions.values() if session in (None, row.session)]

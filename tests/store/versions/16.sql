@@ -136,7 +136,7 @@ CREATE INDEX messages_that_wait ON messages (session)
     WHERE state IN ('queued', 'handed')
     ;
 CREATE INDEX handoffs_of_session ON handoffs (session);
-CREATE INDEX calls_by_id ON calls (call);
+CREATE INDEX first_calls ON calls (call) WHERE seq = 0;
 DELETE FROM "sqlite_sequence";
 INSERT INTO "sqlite_sequence" VALUES('messages',1);
 INSERT INTO "sqlite_sequence" VALUES('signals',1);

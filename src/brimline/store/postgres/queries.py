@@ -40,8 +40,9 @@ CALLS = Query(sql.CALLS, _OF_SESSION, "ORDER BY thread, cycle, seq, call")
 CALLS_OF_THREAD = Query(sql.CALLS, f"{_OF_SESSION} AND thread = $3", "ORDER BY cycle, seq, call")
 # Without an index: only a machine's daemon asks, and its store is in SQLite.
 COPIED_CALLS = """SELECT DISTINCT call FROM calls
-WHERE organisation = $1 AND session <> $2 AND call = ANY($3::text[])
-    AND (counted OR cost IS NOT NULL)"""
+WHERE organisation = $1 AND call = ANY($3::text[]) AND (counted OR cost IS NOT NULL)
+    AND session IN (SELECT session FROM calls
+        WHERE organisation = $1 AND call = $3[1] AND seq = 0 AND session <> $2)"""
 COMPACTIONS = SessionQuery(sql.COMPACTIONS, "ORDER BY session, thread, cycle")
 SIGNALS = SessionQuery(sql.SIGNALS, "ORDER BY place")
 SIGNALS_AFTER = f"""{sql.SIGNALS.select.replace("SELECT ", "SELECT place, ", 1)}

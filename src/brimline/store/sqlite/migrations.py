@@ -291,7 +291,8 @@ _THIRTEENTH: Step = ("ALTER TABLE sessions ADD COLUMN receive TEXT",)
 _FOURTEENTH: Step = (
     "ALTER TABLE calls ADD COLUMN branch TEXT",
     "ALTER TABLE calls ADD COLUMN counted BOOLEAN NOT NULL DEFAULT TRUE",
-    "CREATE INDEX calls_by_id ON calls (call)",
+    # Of first calls alone: with all calls in it, it made their writes more than twice as slow.
+    "CREATE INDEX first_calls ON calls (call) WHERE seq = 0",
 )
 
 _FIFTEENTH: Step = ("ALTER TABLE sessions ADD COLUMN client_report TEXT",)

@@ -98,9 +98,10 @@ def calls_after(connection: sqlite3.Connection, session: str, mark: int) -> list
 
 
 def copied_calls(connection: sqlite3.Connection, session: str, calls: Sequence[str]) -> set[str]:
-    text = """SELECT 1 FROM calls
-        WHERE call = ? AND session <> ? AND (counted OR cost IS NOT NULL)"""
-    return {call for call in calls if connection.execute(text, (call, session)).fetchone()}
+    text = """SELECT call FROM calls WHERE (counted OR cost IS NOT NULL)
+        AND session IN (SELECT session FROM calls WHERE call = ? AND seq = 0 AND session <> ?)"""
+    summed = connection.execute(text, (calls[0], session)).fetchall() if calls else []
+    return {call for (call,) in summed}.intersection(calls)
 
 
 def known_events(connection: sqlite3.Connection, keys: Sequence[str]) -> set[str]:

@@ -140,13 +140,14 @@ async def call_is_stored_with_all_fields(store: Store) -> None:
 @check
 async def copied_calls_are_in_the_sums_of_another_session(store: Store) -> None:
     """A call of the session itself is no copy, nor is one that another session has copied."""
-    own, copied = call(TEXT, 0), call("copied", 1)
+    own, later, copied = call(TEXT, 0), call("later", 1), call("copied", 2)
     copied = msgspec.structs.replace(copied, counted=False)
     spent = msgspec.structs.replace(copied, call="spent", cost=0.5)
-    await store.write([PutCall(row) for row in (own, copied, spent)])
-    calls = [TEXT, "copied", "spent", "unknown"]
-    assert await store.copied_calls("fork", calls) == {TEXT, "spent"}
+    await store.write([PutCall(row) for row in (own, later, copied, spent)])
+    calls = [TEXT, "later", "copied", "spent", "unknown"]
+    assert await store.copied_calls("fork", calls) == {TEXT, "later", "spent"}
     assert await store.copied_calls("s", calls) == set()
+    assert await store.copied_calls("fork", ["later", TEXT]) == set()  # it begins otherwise
     assert await store.copied_calls("fork", []) == set()
 
 
