@@ -142,12 +142,15 @@ class TranscriptWatcher:
         # All files of an active session, as in `status`: a subagent may run for longer than
         # `since` without a call of the main thread.
         active = [f for f in group_by_session(transcripts) if f.modified >= self._since]
-        transcripts = [transcript for files in active for transcript in files.transcripts]
-        new = [each for each in transcripts if self._known.get(_key(each)) != _version(each)]
+        changed = [files for files in active if any(map(self._is_new, files.transcripts))]
         # The first session that has a call owns it: originals come before their forks.
-        begun = [(await self._begun_at(each), each) for each in new]
-        for _, transcript in sorted(begun, key=lambda each: (each[0], each[1].size)):
-            await self._observe(transcript)
+        begun = [(await self._begun_at(files.transcripts[0]), files) for files in changed]
+        for _, files in sorted(begun, key=lambda each: (each[0], each[1].transcripts[0].size)):
+            for transcript in files.transcripts:  # the main one first
+                await self._observe(transcript)
+
+    def _is_new(self, transcript: Transcript) -> bool:
+        return self._known.get(_key(transcript)) != _version(transcript)
 
     async def _begun_at(self, transcript: Transcript) -> float:
         """Return when a file was begun, else when it was modified."""
@@ -183,7 +186,7 @@ class TranscriptWatcher:
         key, version = _key(transcript), _version(transcript)
         failed, retry_at = self._failed.get(key, (None, 0.0))
         is_postponed = failed == version and time.monotonic() < retry_at
-        if self._known.get(key) == version or is_postponed:
+        if not self._is_new(transcript) or is_postponed:
             return
         if transcript.size:
             real_path = await self._threads.run(partial(os.path.realpath, transcript.path))
