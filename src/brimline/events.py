@@ -57,7 +57,8 @@ class Call(Event, frozen=True):
     provider's answer. `provider` is the client's name of who served it: windows differ by that.
     `service_tier` is None for the standard one. `cost` is in USD, by the client. `is_compacted`:
     its prompt begins with a summary, as that of every call after it; None if unknown. `is_copy`:
-    the session is a fork, and has copied the call of its original under another id.
+    the session is a fork, and has copied the call of its original under another id. `branch` is the
+    project's git branch at that time; None if unknown, and on a detached head.
     """
 
     id: str
@@ -71,6 +72,7 @@ class Call(Event, frozen=True):
     cost: float | None = None
     is_compacted: bool | None = None
     is_copy: bool = False
+    branch: str | None = None
 
 
 class Spent(Event, frozen=True):

@@ -266,6 +266,14 @@ def test_call_has_its_speed_or_service_tier(fields: Json, service_tier: str | No
     assert main.calls["m1"].service_tier == service_tier
 
 
+def test_call_has_the_branch_of_its_own_record() -> None:
+    """A detached head, and a folder that is no repository, are `HEAD` or empty."""
+    branches = ["main", "feature/x", "HEAD", "", None]
+    records = [assistant(f"m{n}", gitBranch=branch) for n, branch in enumerate(branches)]
+    calls = [e for e in events(*records, assistant("old")) if isinstance(e, Call)]
+    assert [call.branch for call in calls] == ["main", "feature/x", None, None, None, None]
+
+
 def test_usage_in_progress_and_tool_results_is_no_call() -> None:
     nested = assistant("sub")["message"]
     read_events = events(

@@ -290,6 +290,26 @@ def test_repeated_header_gives_an_event_only_for_a_change() -> None:
     ]
 
 
+def test_call_has_the_branch_of_the_last_header() -> None:
+    """On a detached head the header has no branch; that of a copied thread does not count."""
+    parser = RolloutParser()
+    headers: list[Json] = [
+        meta(git={"commit_hash": "0", "branch": "main"}),
+        meta(git={"commit_hash": "0", "branch": "feature/x"}),
+        meta(CHILD, git={"branch": "other"}),
+        meta(git={"commit_hash": "0"}),
+        meta(git=None),
+        meta(),
+    ]
+    branches: list[str | None] = []
+    for number, header in enumerate(headers, 1):
+        usage, total = tokens(10, 1), tokens(10 * number, number)
+        read_events = feed(parser, [header, count(usage, total)])
+        branches += [each.branch for each in read_events if isinstance(each, Call)]
+        parser = RolloutParser(parser.carry())
+    assert branches == ["main", "feature/x", "feature/x", None, None, None]
+
+
 def test_new_effort_is_reported_once() -> None:
     efforts = ("low", "low", None, "xhigh")
     read_events = events(*(turn(f"t{n}", effort=effort) for n, effort in enumerate(efforts)))

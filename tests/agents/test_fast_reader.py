@@ -67,6 +67,7 @@ def record(kind: str, tick: int = 0, **fields: Any) -> Json:
         "cwd": "/project",
         "sessionId": "s1",
         "version": "2.1.325",
+        "gitBranch": "main" if tick % 60 < 30 else "feature/x",
         "type": kind,
         "uuid": f"u{tick}",
         "timestamp": timestamp(tick),

@@ -213,6 +213,21 @@ def test_database_session_gives_itself_and_a_call_per_reply(database: Database) 
     assert calls(events) == [("msg_2", 10), ("msg_3", 20)]
 
 
+def test_call_has_the_branch_of_the_sessions_workspace(database: Database) -> None:
+    """Not every version has workspaces, and nearly no session is in one."""
+    database.run("ALTER TABLE session ADD COLUMN workspace_id text")
+
+    def branches() -> set[str | None]:
+        return {e.branch for e in read(database.transcript())[0] if isinstance(e, Call)}
+
+    assert branches() == {None}
+    database.run("CREATE TABLE workspace (id text PRIMARY KEY, branch text)")
+    database.run("INSERT INTO workspace VALUES ('wrk_1', 'opencode/brave-fox')")
+    assert branches() == {None}
+    database.run("UPDATE session SET workspace_id = 'wrk_1'")
+    assert branches() == {"opencode/brave-fox"}
+
+
 def test_output_includes_reasoning_and_held_is_the_total(database: Database) -> None:
     row = tokens(1, output=2, reasoning=3, read=4, write=5)
     database.message("msg_4", reply(tokens=row))

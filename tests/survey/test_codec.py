@@ -27,6 +27,7 @@ calls = st.builds(
     provider=names,
     service_tier=names,
     cost=st.none() | st.floats(0, 9),
+    branch=names,
 )
 others: st.SearchStrategy[AnyEvent] = (
     st.builds(SessionSeen, session=names, project=names, records_compactions=st.booleans())

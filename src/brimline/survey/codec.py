@@ -39,6 +39,7 @@ class _CallRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     service_tier: str | None
     cost: float | None
     is_copy: bool
+    branch: str | None
 
     def to_call(self) -> Call:
         usage = Usage(
@@ -61,6 +62,7 @@ class _CallRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
             service_tier=self.service_tier,
             cost=self.cost,
             is_copy=self.is_copy,
+            branch=self.branch,
         )
 
 
@@ -110,6 +112,7 @@ def _call_rows(calls: Iterable[Call]) -> list[tuple[object, ...]]:
             call.service_tier,
             call.cost,
             call.is_copy,
+            call.branch,
         )
         for call in calls
         for usage in (call.usage,)

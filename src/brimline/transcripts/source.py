@@ -292,6 +292,11 @@ def begun_at(path: str) -> float | None:
     return parse_time(times[0].decode("utf-8", "replace")) if times else None
 
 
+def parse_branch(text: str | None) -> str | None:
+    """Return the name of a git branch; None for a detached head, which clients call `HEAD`."""
+    return None if text == "HEAD" else text or None
+
+
 def parse_time(value: str | float | None) -> float | None:
     """Return an ISO 8601 time, or milliseconds since the epoch, in seconds; None if it is none."""
     if value is None:

@@ -46,6 +46,7 @@ class ClaudeRecord(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     version: str | None = None
     requested_model: str | None = None
     effort: str | None = None
+    git_branch: str | None = None
     is_compact_summary: bool = False
     compact_metadata: CompactMetadata | None = None
     message: ClaudeMessage | None = None

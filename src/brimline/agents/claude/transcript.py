@@ -32,7 +32,7 @@ from brimline.events import (
 )
 from brimline.foreign_json import JsonDecoder
 from brimline.providers.anthropic import other_passes, service_tier_of, spent_on, usage_of
-from brimline.transcripts.source import parse_time
+from brimline.transcripts.source import parse_branch, parse_time
 from brimline.windows import LONG_WINDOW, requested_id
 
 _record = JsonDecoder(ClaudeRecord)
@@ -139,6 +139,7 @@ class TranscriptParser:
             asked_for=None if requested is None else requested_id(requested, message.model),
             thread=thread,
             service_tier=service_tier_of(message.usage),
+            branch=parse_branch(line.git_branch),
         )
         passes = message.usage.iterations
         calls = (call,)

@@ -4,6 +4,7 @@ import msgspec
 
 from brimline.client_report import EpochSeconds, Quota, Quotas, UsedPercentage
 from brimline.events import MAIN
+from brimline.transcripts.source import parse_branch
 from brimline.usage import Usage, from_subset
 
 NULL = msgspec.Raw(b"null")
@@ -68,6 +69,12 @@ class HistoryBase(msgspec.Struct, frozen=True, gc=False):
     end_ordinal_exclusive: int = 0
 
 
+class Git(msgspec.Struct, frozen=True, gc=False):
+    """The repository of a session; on a detached head without a branch."""
+
+    branch: str | None = None
+
+
 class Meta(msgspec.Struct, frozen=True, gc=False):
     """session_meta: `id` is the thread's, `session_id` that of the session it belongs to."""
 
@@ -82,6 +89,11 @@ class Meta(msgspec.Struct, frozen=True, gc=False):
     subagent_history_start_ordinal: int | None = None
     forked_from_id: str | None = None
     history_base: msgspec.Raw = NULL
+    git: Git | None = None
+
+    @property
+    def branch(self) -> str | None:
+        return parse_branch(self.git.branch) if self.git else None
 
     @property
     def copies(self) -> bool:

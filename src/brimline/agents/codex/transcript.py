@@ -72,6 +72,7 @@ class Memory(msgspec.Struct, omit_defaults=True):
     copied_at: float | None = None
     version: str | None = None
     project: str | None = None
+    branch: str | None = None
     model: str | None = None
     service_tier: str | None = None
     effort: str | None = None
@@ -147,8 +148,10 @@ class RolloutParser:
         meta, memory = _meta.decode(line.payload), self._memory
         if memory.own is None:
             return self._own(meta, line)
-        known = (memory.version, memory.project)
-        if meta.id != memory.own or known == (meta.cli_version, meta.cwd):
+        if meta.id != memory.own:
+            return ()
+        memory.branch = meta.branch
+        if (memory.version, memory.project) == (meta.cli_version, meta.cwd):
             return ()
         memory.version, memory.project = meta.cli_version, meta.cwd
         return (
@@ -160,6 +163,7 @@ class RolloutParser:
         memory.own, memory.thread = meta.id, meta.thread
         memory.begins, memory.continues = meta.subagent_history_start_ordinal, meta.continues
         memory.version, memory.project = meta.cli_version, meta.cwd
+        memory.branch = meta.branch
         at = parse_time(line.timestamp)
         memory.copied_at = at if meta.copies else None
         return (
@@ -289,6 +293,7 @@ class RolloutParser:
                 model=memory.model,
                 thread=memory.thread,
                 service_tier=memory.service_tier,
+                branch=memory.branch,
             ),
         )
 

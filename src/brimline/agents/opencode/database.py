@@ -12,6 +12,7 @@ from brimline.agents.opencode.incremental import Row
 from brimline.agents.opencode.records import Part, Revert, SessionInfo, Times
 from brimline.errors import UnreadableTranscript
 from brimline.foreign_json import JsonDecoder
+from brimline.transcripts.source import parse_branch
 
 PAGE = 500  # messages, or parts, per query
 
@@ -23,6 +24,8 @@ Place: TypeAlias = tuple[object, ...]
 Page: TypeAlias = list[tuple[Place, Row]]
 
 OPTIONAL = ("parent_id", "directory", "title", "version", "revert", "time_created", "time_updated")
+
+WORKSPACE_BRANCH = "(SELECT branch FROM workspace WHERE workspace.id = session.workspace_id)"
 
 _part = JsonDecoder(Part)
 _revert = JsonDecoder(Revert)
@@ -123,8 +126,10 @@ class DatabaseHistory:
 def _sessions(opened: sqlite3.Connection, where: str, *values: str) -> Iterator[SessionInfo]:
     existing = {_text(row[1]) for row in opened.execute("PRAGMA table_info(session)")}
     columns = ", ".join(name if name in existing else f"NULL AS {name}" for name in OPTIONAL)
-    for row in opened.execute(f"SELECT id, {columns} FROM session {where}", values):
-        id, parent, directory, title, version, revert, created, updated = row
+    has_workspaces = "workspace_id" in existing and _has_branches(opened)
+    branch = WORKSPACE_BRANCH if has_workspaces else "NULL"
+    for row in opened.execute(f"SELECT id, {columns}, {branch} FROM session {where}", values):
+        id, parent, directory, title, version, revert, created, updated, branch = row
         yield SessionInfo(
             id=_text(id) or "",
             parent=_text(parent),
@@ -133,7 +138,13 @@ def _sessions(opened: sqlite3.Connection, where: str, *values: str) -> Iterator[
             version=_text(version),
             time=Times(created=_float(created), updated=_float(updated)),
             revert=_revert.decode_or_none(_bytes(revert)),
+            branch=parse_branch(_text(branch)),
         )
+
+
+def _has_branches(opened: sqlite3.Connection) -> bool:
+    """Whether the database has workspaces with branches: not in every version."""
+    return any(_text(row[1]) == "branch" for row in opened.execute("PRAGMA table_info(workspace)"))
 
 
 def _text(value: object) -> str | None:

@@ -103,6 +103,8 @@ class Revert(msgspec.Struct, frozen=True):
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
+    """A session; only the database has a `branch`: that of the workspace it was started in."""
+
     id: str
     parent: str | None = msgspec.field(default=None, name="parentID")
     directory: str | None = None
@@ -110,6 +112,7 @@ class SessionInfo(msgspec.Struct, frozen=True):
     version: str | None = None
     time: Times = NEVER
     revert: Revert | None = None
+    branch: str | None = None
 
 
 class OpencodeEntry(msgspec.Struct, frozen=True):

@@ -43,6 +43,7 @@ class SessionParser:
         self._session, self.thread = session, thread
         self._version: str | None = None
         self._created = 0.0
+        self._branch: str | None = None
         self._requests: dict[str, Part] = {}  # compactions by the message that asked for them
 
     def carry(self) -> bytes:
@@ -50,7 +51,8 @@ class SessionParser:
 
     def session(self, info: SessionInfo) -> Sequence[AnyEvent]:
         """Return the session's event if it is new or its title changed; not a subagent's title."""
-        self._version, self._created = info.version, info.time.created or 0.0
+        self._version, self._branch = info.version, info.branch
+        self._created = info.time.created or 0.0
         known, title = self._carry, info.title if self.thread == MAIN else None
         if title is not None and title.startswith(UNTITLED):
             title = None
@@ -79,7 +81,7 @@ class SessionParser:
             return None
         thread = compaction_thread(self.thread) if message.compacts else self.thread
         is_copy = (message.time.created or self._created) < self._created  # a fork copies all times
-        calls = _calls(id, message, parts, thread, self._version, is_copy)
+        calls = _calls(id, message, parts, thread, self._version, self._branch, is_copy)
         if message.tokens is None and message.finish is not None:
             return (Unmetered(at=parse_time(message.time.completed)),)
         return (*calls, *self._compacted(id, message, thread))
@@ -112,6 +114,7 @@ def _calls(
     parts: Iterable[Part],
     thread: str,
     version: str | None,
+    branch: str | None,
     is_copy: bool,
 ) -> list[Call]:
     """The calls of a message: one, or one for each finished step if they are known."""
@@ -130,6 +133,7 @@ def _calls(
             provider=provider,
             cost=cost or None,  # 0: opencode has no price
             is_copy=is_copy,
+            branch=branch,
         )
         for own, (tokens, cost) in zip(ids, billed, strict=True)
         if (usage := usage_of(tokens, version)) is not None
