@@ -66,7 +66,7 @@ def test_end_context_of_an_earlier_day_is_not_that_of_the_last(month: User) -> N
 
 @pytest.mark.parametrize("columns", [80, 200])
 def test_table_fits_80_columns_and_uses_200(month: User, columns: int) -> None:
-    for by in ("day", "session", "project", "model"):
+    for by in ("day", "session", "project", "branch", "model"):
         lines = without_colour(month.on_terminal("report", "--by", by, columns=columns).out)
         assert max(map(cells, lines.splitlines())) <= columns
         assert ("cache write" in lines) == (columns == 200)
@@ -102,6 +102,24 @@ def test_home_is_a_tilde_in_the_table_and_a_path_in_json(month: User) -> None:
     output = month.run("report", "--json", "--by", "project").json
     assert sorted(line["key"] for line in output["lines"]) == sorted([home, "/srv/other"])
     assert "~/project" in month.run("report", "--by", "project").out
+
+
+def test_cost_of_a_branch(month: User) -> None:
+    """In the table the home is a tilde; a session that goes on elsewhere counts in both."""
+    project = str(month.home / "project")
+    month.session(
+        "s3",
+        month.call("b1", 20_000, cwd=project, gitBranch="main"),
+        month.call("b2", 30_000, cwd=project, gitBranch="feature/basket"),
+    )
+    output = month.run("report", "--json", "--by", "branch").json
+    assert [(line["key"], line["calls"]) for line in output["lines"]] == [
+        (f"{project}: feature/basket", 1), (f"{project}: main", 1), ("unknown", 5),
+    ]  # fmt: skip
+    assert "~/project: feature/basket" in month.run("report", "--by", "branch").out
+    chosen = month.run("report", "--json", "--branch", "feature/basket").json["total"]
+    assert (chosen["calls"], chosen["usage"]["cache_read"]) == (1, 29_400)
+    assert month.run("report", "--branch", "feature").out == "No calls found.\n"
 
 
 def test_csv_leaves_unknown_values_empty(month: User) -> None:

@@ -119,6 +119,53 @@ def test_each_model_has_its_calls(two: Machine) -> None:
     }
 
 
+@pytest.fixture
+def branches(machine: Machine) -> Machine:
+    """A machine with a session that changes its branch, and one in another project."""
+    machine.session(
+        "s1",
+        call("m1", 10_000, gitBranch="main"),
+        call("m2", 20_000, second=1, gitBranch="feature/x"),
+        call("m3", 30_000, second=2, gitBranch="HEAD"),
+    )
+    fields: dict[str, Any] = {"cwd": "/project/tree", "gitBranch": "worktree-a1"}
+    machine.subagent("s1", "a1", call("m4", 40_000, **fields, **subagent_fields("a1")))
+    other: dict[str, Any] = {"sessionId": "s2", "cwd": "/other", "gitBranch": "main"}
+    machine.session("s2", call("m5", 50_000, second=DAY_S, **other))
+    return machine
+
+
+def test_each_branch_of_a_project_has_its_calls(branches: Machine) -> None:
+    """Two projects have a branch `main`, and a subagent may have a branch of its own."""
+    by_key = lines(report(branches, "branch"))
+    assert {key: (line.sessions, line.usage.sent) for key, line in by_key.items()} == {
+        "/other: main": (1, 50_000),
+        "/project: feature/x": (1, 20_000),
+        "/project: main": (1, 10_000),
+        "/project: worktree-a1": (1, 40_000),
+        "unknown": (1, 30_000),
+    }
+
+
+def test_branch_filter_takes_the_calls_on_it_of_all_projects(branches: Machine) -> None:
+    by_key = lines(report(branches, "session", ReportFilter(branch="main")))
+    assert {key: line.usage.sent for key, line in by_key.items()} == {"s1": 10_000, "s2": 50_000}
+    (line,) = report(branches, "project", ReportFilter(branch="main", project="other")).lines
+    assert (line.key, line.calls) == ("/other", 1)
+    assert report(branches, "day", ReportFilter(branch="mai")).lines == []
+
+
+def test_branch_of_calls_that_were_read_before_is_kept(branches: Machine) -> None:
+    """The file grew since the index was saved."""
+    index = TranscriptIndex.load(branches.cache)
+    index.update(branches.transcripts())
+    index.save()
+    with (branches.projects / "-project" / "s1.jsonl").open("ab") as file:
+        file.write(call("m6", 60_000, second=3, gitBranch="feature/x"))
+    line = lines(report(branches, "branch"))["/project: feature/x"]
+    assert (line.calls, line.usage.sent) == (2, 80_000)
+
+
 def test_by_agent(two: Machine) -> None:
     by_key = lines(report(two, "agent"))
     assert {key: line.calls for key, line in by_key.items()} == {"claude": 6}

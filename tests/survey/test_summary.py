@@ -2,6 +2,7 @@
 
 import time
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -124,6 +125,35 @@ def test_compaction_counts_on_its_own_day_even_without_calls() -> None:
     }
     later = rows_by_key[day(NOON + DAY_S), SONNET, 0]
     assert (later.calls, later.usage.held, later.peak_sent) == (0, 0, None)
+
+
+def test_calls_compactions_spendings_and_misses_have_their_branch() -> None:
+    """Those that are no call have the branch of their call, or of the thread's last one."""
+
+    def on(branch: str | None, call: Call) -> Call:
+        return msgspec.structs.replace(call, branch=branch)
+
+    summary = summarise(
+        session_of(
+            on("main", written("m0", NOON - 9)),
+            on("main", written("m1", NOON)),
+            on("fix", make_call("m2", at=NOON + 1)),
+            Spent(at=NOON + 1, usage=Usage(1, 0, 0, 7), id="m2"),
+            Compacted(at=NOON + 2),
+            on(None, make_call("m3", at=NOON + 3)),
+            on("main", make_call("m4", at=NOON + 4)),
+            Spent(at=NOON + 5, usage=Usage(2, 0, 0, 8)),
+        )
+    )
+    figures = [(row.branch, row.calls, row.compactions, row.usage.output) for row in summary.rows]
+    assert figures == [
+        ("main", 3, 0, 30),
+        ("fix", 1, 1, 10),
+        (None, 1, 0, 10),
+        ("fix", 0, 0, 7),
+        ("main", 0, 0, 8),
+    ]
+    assert [(row.branch, row.misses) for row in summary.misses] == [("main", 1)]
 
 
 def test_compaction_before_the_first_call_has_no_model() -> None:

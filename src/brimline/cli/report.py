@@ -47,6 +47,8 @@ FIELDS = (
     *("input", "cache_read", "cache_write", "output", "cost"),
 )
 
+LONG_KEYS = ("session", "project", "branch")  # they differ at their ends
+
 MISS_FIELDS = ("key", "agents", "cause", "misses", "tokens", "cost")
 
 
@@ -63,6 +65,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     help_text = "the last day: a date, or how long ago"
     to.add_argument("--until", dest="last_day", metavar="DAY", help=help_text)
     to.add_argument("--project", metavar="TEXT", help="only projects whose path contains TEXT")
+    to.add_argument("--branch", metavar="NAME", help="only calls on this git branch")
     groups = get_args(GroupBy)
     help_text = f"group by this: {', '.join(groups)} (default: day)"
     to.add_argument("--by", choices=groups, metavar="KEY", default="day", help=help_text)
@@ -84,6 +87,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
         first_day=_day(context, "since", options.first_day),
         last_day=_day(context, "until", options.last_day),
         project=options.project,
+        branch=options.branch,
     )
     question = DaemonQuestion(context, "/v1/history/stored")
     transcripts = find_transcripts(context.places, agents)
@@ -167,7 +171,7 @@ def _miss_records(line: ReportLine) -> list[dict[str, object]]:
 def _miss_table(context: Context, report: Report) -> list[str]:
     """Return a row for each line with misses; if these have several causes, one for each below."""
     columns = [
-        Column(report.by, min_width=16, keep_end=report.by in ("project", "session")),
+        _key_column(report),
         Column("cause", min_width=12),
         Column("calls", right=True, drop_order=1),
         Column("misses", right=True),
@@ -181,6 +185,11 @@ def _miss_table(context: Context, report: Report) -> list[str]:
     total = _miss_rows(context, report, report.total)
     rows += [[Cell(cell.text, "bold") for cell in row] for row in total]
     return format_table(columns, rows, context.width, context.colour)
+
+
+def _key_column(report: Report) -> Column:
+    width = 32 if report.by == "branch" else 16  # a branch has its project before it
+    return Column(report.by, min_width=width, keep_end=report.by in LONG_KEYS)
 
 
 def _miss_rows(context: Context, report: Report, line: ReportLine) -> list[list[Cell]]:
@@ -204,7 +213,7 @@ def _miss_cells(total: MissTotal) -> list[Cell]:
 
 def _table(context: Context, report: Report) -> list[str]:
     columns = [
-        Column(report.by, min_width=16, keep_end=report.by in ("project", "session")),
+        _key_column(report),
         Column("agents", drop_order=5, min_width=6),
         Column("sessions", right=True, drop_order=3),
         Column("calls", right=True),
@@ -235,7 +244,8 @@ def _table(context: Context, report: Report) -> list[str]:
 
 def _row(context: Context, report: Report, line: ReportLine) -> list[Cell]:
     usage = line.usage
-    key = shorten_home(line.key, context.places.home) if report.by == "project" else line.key
+    has_path = report.by in ("project", "branch")
+    key = shorten_home(line.key, context.places.home) if has_path else line.key
     return [
         Cell(strip_control(key)),
         Cell(" ".join(line.agents)),

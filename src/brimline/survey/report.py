@@ -1,4 +1,4 @@
-"""Total the usage of sessions by day, week, month, session, project or model."""
+"""Total the usage of sessions by day, week, month, session, project, branch, model or agent."""
 
 from collections.abc import Iterable, Sequence
 from datetime import date
@@ -15,7 +15,9 @@ from brimline.survey.summary import FileSummary, MissRow, UsageRow
 from brimline.transcripts.source import Transcript
 from brimline.usage import ZERO, Usage
 
-GroupBy: TypeAlias = Literal["day", "week", "month", "session", "project", "model", "agent"]
+GroupBy: TypeAlias = Literal[
+    "day", "week", "month", "session", "project", "branch", "model", "agent"
+]
 SortBy: TypeAlias = Literal["key", "calls", "cost", "misses", "peak", "tokens"]
 UNKNOWN = "unknown"
 
@@ -98,18 +100,20 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class ReportFilter(msgspec.Struct, frozen=True):
-    """Select the rows of some days, of projects whose path contains a text."""
+    """Select the rows of some days, of projects whose path contains a text, of one branch."""
 
     first_day: str | None = None
     project: str | None = None
     last_day: str | None = None
+    branch: str | None = None
 
     def has_project(self, project: str) -> bool:
         return self.project is None or self.project in project
 
-    def has_day(self, day: str) -> bool:
-        is_late = self.first_day is None or day >= self.first_day
-        return is_late and (self.last_day is None or day <= self.last_day)
+    def has_row(self, row: UsageRow | MissRow) -> bool:
+        is_late = self.first_day is None or row.day >= self.first_day
+        is_early = self.last_day is None or row.day <= self.last_day
+        return is_late and is_early and self.branch in (None, row.branch)
 
 
 def summaries(index: TranscriptIndex, transcripts: Iterable[Transcript]) -> list[TranscriptSummary]:
@@ -134,10 +138,10 @@ def build_report(
         if not selection.has_project(project):
             continue
         for row in item.summary.rows:
-            if selection.has_day(row.day):
+            if selection.has_row(row):
                 groups.setdefault(_key(by, item, row, project), _LineBuilder()).add(item, row)
         for miss in item.summary.misses:
-            if selection.has_day(miss.day):
+            if selection.has_row(miss):
                 key = _key(by, item, miss, project)
                 groups.setdefault(key, _LineBuilder()).misses.append(miss)
     total = _LineBuilder()
@@ -182,10 +186,17 @@ def _key(by: GroupBy, item: TranscriptSummary, row: UsageRow | MissRow, project:
             return item.session
         case "project":
             return project
+        case "branch":
+            return branch_key(project, row.branch)
         case "model":
             return row.model or UNKNOWN
         case "agent":
             return item.transcript.agent
+
+
+def branch_key(project: str, branch: str | None) -> str:
+    """Return a branch with its project: nearly every project has a branch `main`."""
+    return f"{project}: {branch}" if branch else UNKNOWN
 
 
 def week_of(day: str) -> str:

@@ -13,12 +13,12 @@ from brimline.prices import UNKNOWN_DAY, day_of, tier_bounds, tier_of
 from brimline.tracker import Session, Thread
 from brimline.usage import Usage
 
-# Day, model, both price tiers, and whether the client recorded a cost.
-RowKey: TypeAlias = tuple[str, str | None, int, str | None, bool]
+# Day, model, both price tiers, branch, and whether the client recorded a cost.
+RowKey: TypeAlias = tuple[str, str | None, int, str | None, str | None, bool]
 
 
 class UsageRow(msgspec.Struct, frozen=True, array_like=True):
-    """The calls of one day and one model that are billed at one price tier and service tier.
+    """The calls of one day, model and branch that are billed at one price tier and service tier.
 
     `peak_sent` and `compactions` are those of the file's primary thread. `client_cost` is what the
     client recorded that they cost, in USD; None if it recorded that of none.
@@ -33,10 +33,11 @@ class UsageRow(msgspec.Struct, frozen=True, array_like=True):
     compactions: int = 0
     service_tier: str | None = None
     client_cost: float | None = None
+    branch: str | None = None
 
 
 class MissRow(msgspec.Struct, frozen=True, array_like=True):
-    """The cache misses of one day, one model and one cause.
+    """The cache misses of one day, model, branch and cause.
 
     `cost` is in USD; None if no price is known.
     """
@@ -47,6 +48,7 @@ class MissRow(msgspec.Struct, frozen=True, array_like=True):
     misses: int
     tokens: int
     cost: float | None
+    branch: str | None = None
 
 
 class FileSummary(msgspec.Struct, frozen=True, array_like=True):
@@ -103,16 +105,24 @@ def summarise(session: Session, excluded_ids: frozenset[str] = frozenset()) -> F
 
 
 def _miss_rows(threads: Iterable[Thread], excluded_ids: frozenset[str]) -> tuple[MissRow, ...]:
-    groups: dict[tuple[str, str | None, Cause], list[CacheMiss]] = {}
+    groups: dict[tuple[str, str | None, Cause, str | None], list[CacheMiss]] = {}
     for thread in threads:
         for miss in find_misses(thread):
             call = thread.calls[miss.call]
             if miss.call not in excluded_ids and not call.is_copy:
-                key = (day_of(miss.at), call.model, miss.cause)
+                key = (day_of(miss.at), call.model, miss.cause, call.branch)
                 groups.setdefault(key, []).append(miss)
     return tuple(
-        MissRow(*key, len(misses), sum(miss.tokens for miss in misses), _total_cost(misses))
-        for key, misses in groups.items()
+        MissRow(
+            day,
+            model,
+            cause,
+            len(misses),
+            sum(miss.tokens for miss in misses),
+            _total_cost(misses),
+            branch,
+        )
+        for (day, model, cause, branch), misses in groups.items()
     )
 
 
@@ -140,7 +150,7 @@ class _RowBuilder:
             sum([usage.output for usage in usages]),
             cache_write_1h=sum([usage.cache_write_1h for usage in usages]),
         )
-        day, model, tier, service_tier, _ = key
+        day, model, tier, service_tier, branch, _ = key
         return UsageRow(
             day,
             model,
@@ -151,6 +161,7 @@ class _RowBuilder:
             self.compactions,
             service_tier,
             fsum(costs) if costs else None,
+            branch,
         )
 
 
@@ -164,11 +175,12 @@ class _RowsBuilder:
         self._add_calls(self._counted_calls(thread), own)
         if own:
             for compaction in thread.compactions:
-                key = (day_of(compaction.at), compaction.model, 0, None, False)
+                model, branch = compaction.model, compaction.branch
+                key = (day_of(compaction.at), model, 0, None, branch, False)
                 self._builder_for(key).compactions += 1
         for spent in thread.billed_spendings:
             if spent.id is None or spent.id not in self._excluded_ids:
-                self._spendings.append(_row_of_spending(spent))
+                self._spendings.append(_row_of_spending(spent, thread))
 
     def build(self) -> tuple[UsageRow, ...]:
         return (*(group.build(key) for key, group in self._builders.items()), *self._spendings)
@@ -186,30 +198,33 @@ class _RowsBuilder:
 
     def _add_calls(self, calls: Iterable[Call], own: bool) -> None:
         """Add calls to their rows; the next call is mostly in the same row."""
-        group, model, service_tier, day = _RowBuilder(), "", None, UNKNOWN_DAY
+        group, model, service_tier, branch, day = _RowBuilder(), "", None, None, UNKNOWN_DAY
         has_cost = False
         first, end, above, up_to = 0.0, 0.0, 0, 0
         for call in calls:
             at, usage = call.at or 0.0, call.usage
             sent = usage.sent
-            is_same = call.model == model and call.service_tier == service_tier
+            is_same = (
+                call.model == model and call.service_tier == service_tier and call.branch == branch
+            )
             is_same = is_same and (call.cost is not None) == has_cost
             if not (is_same and first <= at < end and above < sent <= up_to):
                 if not first <= at < end:
                     day, (first, end) = day_of(call.at), day_bounds(at)
-                model, service_tier = call.model, call.service_tier
+                model, service_tier, branch = call.model, call.service_tier, call.branch
                 has_cost = call.cost is not None
                 above, up_to = tier_bounds(model, sent)
-                key = day, model, tier_of(model, usage), service_tier, has_cost
+                key = day, model, tier_of(model, usage), service_tier, branch, has_cost
                 group = self._builder_for(key)
             group.calls.append(call)
             if own:
                 group.sent.append(sent)
 
 
-def _row_of_spending(spent: Spent) -> UsageRow:
+def _row_of_spending(spent: Spent, thread: Thread) -> UsageRow:
     """Of a spending that is not one call's, the sizes of the prompts are unknown."""
     tier = 0 if spent.id is None else tier_of(spent.model, spent.usage)
+    call = thread.calls.get(spent.id or "") or thread.last
     return UsageRow(
         day_of(spent.at),
         spent.model,
@@ -218,6 +233,7 @@ def _row_of_spending(spent: Spent) -> UsageRow:
         spent.usage,
         service_tier=spent.service_tier,
         client_cost=spent.cost,
+        branch=call.branch if call else None,
     )
 
 

@@ -303,10 +303,11 @@ class _ThreadDraft:
         if inferred or overflow or trigger == "manual":
             self._note_sustained()  # else the client compacted by itself, only late (Pi 0.87.1)
         last = self._calls[self._current] if self._current is not None else self._calls.last
-        model = last.model if last else None
+        model, branch = (last.model, last.branch) if last else (None, None)
         calls = self._call_count if calls is None else calls
+        cycle = self._cycle
         self._compactions.append(
-            Compaction(at, trigger, before, after, calls, self._cycle, model, inferred, overflow)
+            Compaction(at, trigger, before, after, calls, cycle, model, inferred, overflow, branch)
         )
         self._start_cycle()
 

@@ -19,7 +19,7 @@ class Compaction(msgspec.Struct, frozen=True):
 
     `before` is what the context held by the client, else by the last call; `after` is what the next
     call sent, else the client's estimate. `inferred`: it has no record, but the occupancy fell.
-    `overflow`: the API had refused a request that was too long.
+    `overflow`: the API had refused a request that was too long. `branch` is that of the last call.
     """
 
     at: float | None
@@ -31,6 +31,7 @@ class Compaction(msgspec.Struct, frozen=True):
     model: str | None = None
     inferred: bool = False
     overflow: bool = False
+    branch: str | None = None
 
 
 ChangeKind: TypeAlias = Literal["rewind", "context edit", "resume", "effort switch"]
