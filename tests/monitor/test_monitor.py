@@ -831,6 +831,21 @@ def test_later_copy_of_the_last_call_is_stored(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
+def test_calls_are_stored_with_their_branch(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        for number, branch in enumerate(("main", "feature/x", "HEAD")):
+            usage = {"input_tokens": 20_000, "output_tokens": 10}
+            message = {"id": f"msg_{number}", "model": MODEL, "usage": usage}
+            at = agent.timestamp(number)
+            agent.write_record(type="assistant", timestamp=at, message=message, gitBranch=branch)
+        await agent.observe("tool")
+        branches = [call.branch for call in await agent.store.calls("s1")]
+        assert branches == ["main", "feature/x", None]
+
+    asyncio.run(go())
+
+
 def test_summary_call_that_leaves_its_thread_moves_the_later_calls(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)

@@ -116,6 +116,21 @@ def test_model_that_the_user_named_survives_a_restart(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
+def test_branch_of_a_pushed_call_survives_a_restart(tmp_path: Path) -> None:
+    """A call that turns out to have written a summary is stored again, in another thread."""
+
+    async def go() -> None:
+        agent = Program(tmp_path)
+        calls = [
+            msgspec.structs.replace(call(id, 76_000), branch="feature/x") for id in ("c1", "c2")
+        ]
+        await agent.push(*calls, Compacted(at=3.0, summary_call="c2"))
+        rows = {(row.thread, row.call): row.branch for row in await agent.store.calls(SESSION)}
+        assert rows["main", "c1"] == rows["compaction", "c2"] == "feature/x"
+
+    asyncio.run(go())
+
+
 def test_pushed_overflow_survives_a_restart(tmp_path: Path) -> None:
     """A compaction after a refused request is no sign of the limit, also after a restart."""
 

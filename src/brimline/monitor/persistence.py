@@ -210,6 +210,7 @@ def _call_rows(session: str, thread: Thread, first: int, costs: CallCosts) -> It
             cache_write_1h=call.usage.cache_write_1h,
             cost=cost,
             miss_cost=miss_cost,
+            branch=call.branch,
         )
 
 

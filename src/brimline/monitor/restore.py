@@ -129,6 +129,7 @@ def replay_rows(
                 asked_for=asked_for,
                 thread=row.thread,
                 cost=row.cost,
+                branch=row.branch,
             )
         elif row.window is not None and row.window_why == REPORTED:
             yield WindowReported(tokens=row.window, thread=row.thread)

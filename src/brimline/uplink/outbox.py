@@ -20,6 +20,7 @@ from brimline.network_settings import UplinkSettings
 from brimline.store.base import PutCursor, Store
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, ThreadRow
 from brimline.uplink.privacy import (
+    describe_calls,
     describe_handoff,
     describe_session,
     describe_signal,
@@ -166,7 +167,7 @@ class Outbox:
         ]
         delivered = find_delivered(await store.messages(id))
         sent, current = self._sent.get(id, frozenset()), frozenset([*rows, *delivered])
-        rows += await store.calls_after(id, after)
+        rows += describe_calls(await store.calls_after(id, after), row, self._settings)
         return SessionPart(
             describe_session(row, self._settings),
             mark,

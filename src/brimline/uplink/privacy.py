@@ -1,18 +1,18 @@
 """What leaves a machine: figures and names, without paths, prompts and texts.
 
 Each field that is sent is named here, so that a new column of the store stays on the machine until
-it is added. Only calls and compactions, which hold figures, ids and names of models, are sent as
-their rows.
+it is added. Only compactions, which hold figures, ids and names of models, are sent as their rows,
+and calls but for the name of their branch.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
 from msgspec.structs import replace
 
 from brimline.network_settings import ProjectNames, UplinkSettings
-from brimline.store.rows import HandoffRow, SessionRow, SignalRow, ThreadRow
+from brimline.store.rows import CallRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.uplink.protocol import UplinkHandoff, UplinkSession, UplinkSignal
 
 HASH_CHARS = 16
@@ -22,9 +22,11 @@ def project_name(path: str | None, names: ProjectNames) -> str | None:
     """Return the last part of a project's path, or a hash of the path."""
     if not path:
         return None
-    if names == "hash":
-        return sha256(os.fsencode(path)).hexdigest()[:HASH_CHARS]
-    return os.path.basename(path.rstrip("/")) or None
+    return _hash(path) if names == "hash" else os.path.basename(path.rstrip("/")) or None
+
+
+def _hash(text: str) -> str:
+    return sha256(os.fsencode(text)).hexdigest()[:HASH_CHARS]
 
 
 def describe_session(row: SessionRow, settings: UplinkSettings) -> UplinkSession:
@@ -49,6 +51,16 @@ def describe_threads(rows: Iterable[ThreadRow]) -> list[ThreadRow]:
     """Return threads without the reasons of window and limit, which name settings files."""
     hidden = dict.fromkeys(("window_why", "window_origin", "limit_why", "limit_origin"))
     return [replace(row, **hidden) for row in rows]
+
+
+def describe_calls(
+    rows: Sequence[CallRow], session: SessionRow, settings: UplinkSettings
+) -> Sequence[CallRow]:
+    """Return calls with their branches by name, or as hashes if projects are sent as hashes."""
+    if settings.projects == "name":
+        return rows
+    path = session.project  # in the hash too: that of `main` alone could be guessed
+    return [replace(row, branch=row.branch and _hash(f"{path}:{row.branch}")) for row in rows]
 
 
 def describe_signal(row: SignalRow) -> UplinkSignal:
