@@ -70,11 +70,11 @@ FILL = (
     SELECT '{organisation}', id, row_number() OVER () FROM sessions WHERE id LIKE 'session-%'""",
 )
 CALLS = """INSERT INTO calls (organisation, day, session, thread, call, seq, cycle, input,
-    cache_read, cache_write, output, model, at, cache_write_1h, cost, miss_cost)
+    cache_read, cache_write, output, model, at, cache_write_1h, cost, miss_cost, branch)
 SELECT '{organisation}', (now() AT TIME ZONE 'UTC')::date, {id}, 'main',
     'msg_' || lpad(c::text, 24, '0'), c, c * 4 / {per_session}, 10, 90000, 900, 400,
     'claude-opus-4-5', {now} - {span_h} * 3600.0 * ({per_session} - c) / {per_session}, 0, 0.06,
-    CASE WHEN c % 40 = 0 THEN 0.4 END
+    CASE WHEN c % 40 = 0 THEN 0.4 END, 'feature/' || c * 3 / {per_session}
 FROM generate_series({first}, {last}) AS n, generate_series(1, {per_session}) AS c"""
 
 
@@ -141,7 +141,7 @@ async def _measure_sums(url: str) -> None:
         begun = time.perf_counter()
         await database.session_hours(ORGANISATION).update()
         print(f"sum of hourly costs, {name}: {time.perf_counter() - begun:.2f} s")
-    await asyncio.to_thread(execute, url, "ANALYZE session_hours")
+    await asyncio.to_thread(execute, url, "ANALYZE branch_hours")
     await database.close()
 
 
@@ -163,9 +163,11 @@ def _queries(
     figures = database.figures(ORGANISATION, partial(fill_levels, Rules()))
     return {
         "active by team": partial(figures.active, "team", since, LISTED),
+        "active by branch": partial(figures.active, "branch", since, LISTED),
         "compactions by team": partial(figures.compactions, "team", since),
         "costs by team": partial(figures.costs, "team", since),
         "costs by user": partial(figures.costs, "user", since),
+        "costs by branch": partial(figures.costs, "branch", since),
     }
 
 
@@ -177,7 +179,8 @@ async def _timed(ask: Callable[[], Awaitable[object]]) -> float:
 
 def _measure_route(fleet: Fleet, token: str, rounds: int) -> bool:
     connection, is_fast = http.client.HTTPConnection("127.0.0.1", fleet.ports[0]), True
-    for query in ("by=team&since=1h", "by=user&since=1h", "by=team&since=24h"):
+    queries = ("by=team&since=1h", "by=user&since=1h", "by=team&since=24h", "by=branch&since=24h")
+    for query in queries:
         times, size = list[float](), 0
         begun_cpu_s = fleet.server_cpu_s + fleet.database_cpu_s
         for _ in range(rounds):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -15,6 +15,7 @@ from brimline.server.api.fleet import FleetGroup, FleetRoutes, FleetView, fill_l
 from brimline.server.api.responses import RequestRefused
 from brimline.server.api.views import Views
 from brimline.store.base import PutCall, PutCompaction, PutHandoff, PutSession, PutThread
+from brimline.store.fleet import FleetGrouping
 from brimline.store.postgres import open_database
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, ThreadRow
 
@@ -95,7 +96,7 @@ def test_sessions_are_listed_by_fill_and_by_need(get: Callable[[str, str], Fleet
     assert view.needs_handoff_count == 1
 
 
-@pytest.mark.parametrize("by", ["team", "host", "user", "project", "model", "version", "agent"])
+@pytest.mark.parametrize("by", get_args(FleetGrouping))
 def test_an_organisation_sees_only_its_own_sessions(
     get: Callable[[str, str], FleetView], by: str
 ) -> None:

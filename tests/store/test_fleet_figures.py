@@ -209,6 +209,52 @@ def test_costs_are_summed_by_hour_and_follow_later_copies(shared_database: str) 
     run(shared_database, "costs", check)
 
 
+def test_costs_are_of_a_calls_branch_and_sessions_of_their_last(shared_database: str) -> None:
+    """Two projects have a branch `main`. A copy of a call may know the branch that it lacked."""
+
+    async def check(fleet: Fleet) -> None:
+        calls = [
+            replace(CALL, call="1", seq=1, branch="main", at=NOW - 3),
+            replace(CALL, call="2", seq=2, branch="fix", at=NOW - 1),
+            replace(CALL, call="3", seq=3, branch="main", at=NOW - 2),
+            replace(CALL, call="4", seq=4, at=NOW - 4),
+            replace(CALL, session="t", branch="main", at=NOW),
+            replace(CALL, session="u", branch="main" + 1_000 * "€", at=NOW),
+        ]
+        await fleet.write(
+            PutSession(replace(SESSION, project="shop")),
+            PutSession(replace(SESSION, id="t", project="docs")),
+            PutSession(replace(SESSION, id="u")),
+            PutCompaction(CompactionRow("s", "main", 1, at=NOW - 1)),
+            *map(PutCall, calls),
+        )
+        assert await fleet.costs() == [GroupCosts("a", 6, 3.0, 0.0)]
+        costs = {each.key: each.cost for each in await fleet.figures.costs("branch", SINCE)}
+        long = "main" + 196 * "€"
+        assert costs == {
+            "shop: main": 1.0,
+            "shop: fix": 0.5,
+            None: 0.5,
+            "docs: main": 0.5,
+            long: 0.5,
+        }
+        active = (await fleet.figures.active("branch", SINCE, 0)).groups
+        assert {each.key: each.sessions for each in active} == {
+            "shop: fix": 1,
+            "docs: main": 1,
+            long: 1,
+        }
+        assert await fleet.figures.compactions("branch", SINCE) == [
+            GroupCompactions("shop: fix", 1, 1)
+        ]
+        await fleet.write(PutCall(replace(calls[3], branch="fix", at=NOW - HOUR)))
+        assert await fleet.costs() == [GroupCosts("a", 6, 3.0, 0.0)]
+        costs = {each.key: each.cost for each in await fleet.figures.costs("branch", SINCE)}
+        assert costs == {"shop: main": 1.0, "shop: fix": 1.0, "docs: main": 0.5, long: 0.5}
+
+    run(shared_database, "branches", check)
+
+
 def test_cost_without_a_price_is_unknown_and_a_miss_of_none_is_zero(shared_database: str) -> None:
     async def check(fleet: Fleet) -> None:
         for id, cost in (("known", 1.0), ("unknown", None)):

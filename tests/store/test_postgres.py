@@ -261,6 +261,27 @@ def test_replica_of_the_version_before_goes_on_if_an_upgrade_only_adds(database:
     asyncio.run(run_incompatible())
 
 
+def test_hours_before_branches_were_known_are_kept_with_their_cursor(database: str) -> None:
+    """Replicas of the version before sum on in their own table, those of this one in theirs."""
+
+    async def run() -> None:
+        pool = await asyncpg.create_pool(database, min_size=1)
+        async with pool, pool.acquire() as connection:
+            await migrate(connection, "older", MIGRATIONS[:4])
+            await connection.execute(
+                """INSERT INTO session_hours (organisation, session, hour, calls, cost, agent)
+                VALUES ('o', 's', 480000, 3, 1.5, 'claude')"""
+            )
+            await connection.execute("INSERT INTO cursors VALUES ('o', 'session_hours', 7)")
+            await migrate(connection, "newer")
+
+    asyncio.run(run())
+    hours = "SELECT session, hour, branch, last_at, calls, cost, miss_cost, agent FROM branch_hours"
+    assert execute(database, hours) == [["s", 480_000, "", 1.728e9, 3, 1.5, None, "claude"]]
+    cursors = "SELECT name, position FROM cursors ORDER BY name"
+    assert execute(database, cursors) == [["branch_hours", 7], ["session_hours", 7]]
+
+
 PARTITION_OF_2020 = """SELECT relname FROM pg_inherits JOIN pg_class ON oid = inhrelid
 WHERE inhparent = 'calls'::regclass AND relname = 'calls_20200101'"""
 

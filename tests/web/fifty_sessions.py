@@ -29,6 +29,7 @@ TITLES = (
     "Rename the settings module",
     "Update dependencies",
 )
+BRANCHES = ("main", "feature/one-page-checkout-with-saved-cards", "HEAD", "fix/typo")
 CLAUDE_MODELS = ("claude-sonnet-4-5", "claude-opus-4-5", "claude-opus-5-5")
 
 ISO_TIME = re.compile(r"2026-01-02T\d\d:\d\d:\d\d\.\d{3}Z")
@@ -82,6 +83,8 @@ class _Version:
         )
         model = CLAUDE_MODELS[self.number // 5 % len(CLAUDE_MODELS)]
         text = text.replace("claude-opus-5-5", model).replace("fake-claude", model)
+        branch = BRANCHES[self.number % len(BRANCHES)]
+        text = text.replace('"gitBranch":"HEAD"', f'"gitBranch":"{branch}"')
         text = text.replace('"Go."', json.dumps(self.title)).replace("Run the commands", self.title)
         return self.name(text)
 

@@ -23,6 +23,7 @@ ORGANISATION = "acme"
 WINDOW, LIMIT = 200_000, 167_000
 TEAMS = ("platform", "payments", "mobile", "a-team-with-a-very-long-name-for-its-size", None)
 PROJECTS = ("checkout", "ledger", "ios-app", "infra", "0d4c1a7be2f9")
+BRANCHES = ("main", "feature/one-page-checkout-with-saved-cards", None)
 MODELS = ("claude-opus-4-5", "claude-sonnet-4-5", "gpt-5.5")
 
 
@@ -64,7 +65,8 @@ def _session_writes(number: int, percent: float, now: float, draw: random.Random
         percent_of_limit=round(100 * (sent + 500) / LIMIT, 1), calls=100, model=session.model,
         calls_left=max(0, int(110 - percent)) if number % 3 else None,
     )  # fmt: skip
-    call = CallRow(id, "main", "c", 0, 0, 5_000, sent, 100, 900, at=now, cost=0.4, miss_cost=0.07)
+    call = CallRow(id, "main", "c", 0, 0, 5_000, sent, 100, 900, at=now, cost=0.4, miss_cost=0.07,
+                   branch=BRANCHES[number % len(BRANCHES)])  # fmt: skip
     writes: list[Write] = [PutSession(session), PutThread(thread), PutCall(call)]
     if number % 6 == 2:
         writes.append(PutCompaction(CompactionRow(id, "main", 0, at=now - 60, trigger="auto")))

@@ -87,6 +87,12 @@ def test_fleet_page_shows_groups_and_asks_for_a_handoff(screen: Screen, tmp_path
     expect(groups).to_have_count(20)
     page.get_by_role("button", name="Show all 23").click()
     expect(groups).to_have_count(23)
+    screen.find("fleet-by").select_option("branch")
+    expect(groups).to_have_count(11)
+    assert groups.first.get_attribute("data-key") == ""  # a third has no branch
+    page.set_viewport_size({"width": 360, "height": 800})
+    check_layout(screen, tmp_path / "fleet-branches.png")
+    page.set_viewport_size({"width": 1280, "height": 800})
     screen.find("fleet-by").select_option("version")
     expect(groups).to_have_count(2)
     assert {row.get_attribute("data-key") for row in groups.all()} == {

@@ -36,8 +36,9 @@ def test_history_shows_the_figures_of_the_api(story: Story, screen: Screen) -> N
     for name in ("sessions", "calls", "compactions"):
         figure = screen.find("totals").locator(f'[data-figure="{name}"]')
         expect(figure).to_have_text(f"{served['total'][name]}")
-    for by in ("project", "model", "agent"):
-        for split in served[f"{by}s"]:
+    splits = {"project": "projects", "branch": "branches", "model": "models", "agent": "agents"}
+    for by, name in splits.items():
+        for split in served[name]:
             line = screen.find(f"by-{by}").locator(f'[data-key="{split["key"]}"]')
             assert line.locator("td").all_text_contents()[1:] == [
                 str(split["sessions"]),
@@ -45,6 +46,8 @@ def test_history_shows_the_figures_of_the_api(story: Story, screen: Screen) -> N
                 f"${split['cost']:.2f}",
                 f"${split['misses']['cost']:.2f}" if split["misses"]["calls"] else "",
             ]
+    names = screen.find("by-branch").locator("td:first-child").all_text_contents()
+    assert names == ["feature/basket other", "feature/basket one"]
     assert served["total"]["misses"]["calls"] == 1
     cost = screen.find("totals").locator('[data-figure="cache misses"]')
     expect(cost).to_have_text(f"${served['total']['misses']['cost']:.2f}")

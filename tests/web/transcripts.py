@@ -21,6 +21,7 @@ def write_past(
     folder = daemon.home / ".claude" / "projects" / "past"
     folder.mkdir(parents=True, exist_ok=True)
     common = {"sessionId": session, "cwd": project, "version": "2.1.325", "isSidechain": False}
+    common["gitBranch"] = "feature/basket"
     lines = [
         {"type": "user", "uuid": "u0", "message": {"role": "user", "content": "go"}},
         _reply(f"m0-{session}", 120_000, model),

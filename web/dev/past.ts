@@ -364,9 +364,12 @@ export function historyOf(views: SessionView[], now: number): History {
   const projects = ["shop", "docs-site", "warehouse"].map((name, at) =>
     split(`/home/dev/work/${name}`, 0.5 - at / 6),
   );
+  const branches = ["shop: main", "shop: feature/basket", "docs-site: main"].map((name, at) =>
+    split(`/home/dev/work/${name}`, 0.4 - at / 10),
+  );
   const models = [split("claude-opus-5-5", 0.7), split("gpt-5.3-codex", 0.3)];
   const agents = [split("claude", 0.7), split("codex", 0.3)];
-  return { days, limits, sessions, total: split("total", 1), projects, models, agents };
+  return { days, limits, sessions, total: split("total", 1), projects, branches, models, agents };
 }
 
 const CATEGORY_NAMES = [

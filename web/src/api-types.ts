@@ -478,6 +478,7 @@ export interface components {
             sessions: components["schemas"]["PastSession"][];
             total: components["schemas"]["Split"];
             projects: components["schemas"]["Split"][];
+            branches: components["schemas"]["Split"][];
             models: components["schemas"]["Split"][];
             agents: components["schemas"]["Split"][];
         };
@@ -684,7 +685,7 @@ export interface components {
         };
         FleetView: {
             /** @enum {unknown} */
-            by: "agent" | "host" | "model" | "project" | "team" | "user" | "version";
+            by: "agent" | "branch" | "host" | "model" | "project" | "team" | "user" | "version";
             at: number;
             since: number;
             total: components["schemas"]["FleetGroup"];

@@ -6,7 +6,9 @@ import msgspec
 
 from brimline.policy.levels import LevelMeasure
 
-FleetGrouping: TypeAlias = Literal["team", "host", "user", "project", "model", "version", "agent"]
+FleetGrouping: TypeAlias = Literal[
+    "team", "host", "user", "project", "branch", "model", "version", "agent"
+]
 
 SECONDS_PER_HOUR = 3_600
 

@@ -1,4 +1,4 @@
-/** The totals of a period, and their parts by project, model and agent. */
+/** The totals of a period, and their parts by project, branch, model and agent. */
 
 import { useSignal } from "@preact/signals";
 import type { History, MissTotal, Split } from "../api-types";
@@ -45,6 +45,7 @@ export function Splits({ history }: { history: History }) {
   return (
     <div class="splits">
       <SplitTable title="Projects" by="project" rows={history.projects} />
+      <SplitTable title="Branches" by="branch" rows={history.branches} />
       <SplitTable title="Models" by="model" rows={history.models} />
       <SplitTable title="Agents" by="agent" rows={history.agents} />
     </div>
@@ -62,7 +63,7 @@ function SplitTable({ title, by, rows }: { title: string; by: string; rows: Spli
         {(all.value ? rows : rows.slice(0, PAGE)).map((row) => (
           <tr key={row.key} data-key={row.key}>
             <td class="name-cell" title={row.key}>
-              {by === "project" ? (row.key.split("/").filter(Boolean).at(-1) ?? row.key) : row.key}
+              <Name by={by} of={row.key} />
             </td>
             <td class="figure">{count(row.sessions)}</td>
             <td class="figure">{tokens(row.sent)}</td>
@@ -84,4 +85,20 @@ function SplitTable({ title, by, rows }: { title: string; by: string; rows: Spli
       )}
     </section>
   );
+}
+
+/** The name of a part; of a project only the last part of its path. */
+function Name({ by, of }: { by: string; of: string }) {
+  if (by === "project") return <>{lastPart(of)}</>;
+  const colon = by === "branch" ? of.lastIndexOf(": ") : -1; // no branch has a colon in its name
+  if (colon < 0) return <>{of}</>;
+  return (
+    <>
+      {of.slice(colon + 2)} <span class="quiet">{lastPart(of.slice(0, colon))}</span>
+    </>
+  );
+}
+
+function lastPart(path: string): string {
+  return path.split("/").filter(Boolean).at(-1) ?? path;
 }

@@ -16,6 +16,7 @@ export const GROUPINGS: Record<Grouping, string> = {
   user: "user",
   host: "host",
   project: "project",
+  branch: "branch",
   model: "model",
   version: "client version",
   agent: "agent",

@@ -34,10 +34,11 @@ GROUPINGS: tuple[FleetGrouping, ...] = get_args(FleetGrouping)
 
 
 class FleetGroup(msgspec.Struct, frozen=True):
-    """The sessions of one team, host, user, project, model, client version or agent, or all.
+    """The sessions of one team, host, user, project, branch, model, version or agent, or all.
 
-    `key` is None for sessions without one, and for the total. `sessions` counts active sessions,
-    `seen` also those that ended in the span, `filled` the active ones whose fill is known.
+    `key` is None for sessions without one, and for the total; a branch follows its project's name.
+    A session counts for the branch of its last call, a call for its own. `sessions` counts active
+    ones, `seen` also those that ended in the span, `filled` the active ones whose fill is known.
     `over_first`, `over_last` and `at_limit` count those of `filled` that are at least so full, and
     the percentages are their shares. `lost` sessions were compacted without a handoff;
     `lost_percent` is their share of `seen`. `cost` and `miss_cost` are in USD, None if no price is

@@ -33,7 +33,7 @@ from brimline.survey.summary import FileSummary
 from brimline.transcripts.source import Places
 
 DEFAULT_SINCE = "30d"
-SPLITS: tuple[GroupBy, ...] = ("project", "model", "agent")
+SPLITS: tuple[GroupBy, ...] = ("project", "branch", "model", "agent")
 MAX_AGE_S = 30.0  # the files are read again after this
 
 
@@ -61,7 +61,7 @@ class Day(msgspec.Struct, frozen=True):
 
 
 class Split(msgspec.Struct, frozen=True):
-    """The part of one project, model or agent, by its name, or the total."""
+    """The part of one project, branch, model or agent, by its name, or the total."""
 
     key: str
     sessions: int
@@ -105,7 +105,7 @@ class LearnedLimit(msgspec.Struct, frozen=True):
 class History(msgspec.Struct, frozen=True):
     """Usage from transcripts and of sessions without one, and limits observed at compactions.
 
-    `projects`, `models` and `agents` are sorted by cost, the highest first.
+    `projects`, `branches`, `models` and `agents` are sorted by cost, the highest first.
     """
 
     days: list[Day]
@@ -113,6 +113,7 @@ class History(msgspec.Struct, frozen=True):
     sessions: list[PastSession]
     total: Split
     projects: list[Split]
+    branches: list[Split]
     models: list[Split]
     agents: list[Split]
 
@@ -157,12 +158,11 @@ class HistoryRoutes:
         days = [_day(line) for line in by_day.lines]
         sessions = _sessions(transcripts, build_report(transcripts, "session", chosen).lines)
         limits = _limits(await self._store.compactions(), await self._store.sessions())
-        projects, models, agents = (
+        splits = (
             [_split(line) for line in build_report(transcripts, by, chosen, "cost").lines]
             for by in SPLITS
         )
-        total = _split(by_day.total)
-        return json_response(History(days, limits, sessions, total, projects, models, agents))
+        return json_response(History(days, limits, sessions, _split(by_day.total), *splits))
 
     async def stored(self, request: Request) -> Response:
         recorded = await asyncio.to_thread(self._find_recorded)

@@ -30,12 +30,14 @@ from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
 
 FEW_CALLS_LEFT = 10  # near the limit, forecasts are off by 2 calls (forecast.py)
 
-# What a session is grouped by. Versions are those of its client.
+# What a session is grouped by. Versions are those of its client. Nearly every project has a branch
+# `main`, so that a branch has its project before it.
 KEYS: dict[FleetGrouping, str] = {
     "team": "s.team",
     "host": "s.host",
     "user": 's."user"',
     "project": "s.project",
+    "branch": "coalesce(s.project || ': ', '') || nullif(s.branch, '')",
     "model": "s.model",
     "version": "s.agent || coalesce(' ' || s.version, '')",
     "agent": "s.agent",
@@ -44,7 +46,13 @@ KEYS: dict[FleetGrouping, str] = {
 _IS_ACTIVE = """(s.ended_at IS NULL OR s.seen_at > s.ended_at)
     AND (s.became IS NULL OR s.became_at IS NULL OR s.seen_at > s.became_at)"""
 
-_SEEN = """FROM sessions AS s
+# Sessions with the branch of their last call, which PostgreSQL looks up only if it is used.
+_SESSIONS = """(SELECT sessions.*, (
+    SELECT branch FROM branch_hours
+    WHERE organisation = $1 AND session = sessions.id ORDER BY hour DESC, last_at DESC LIMIT 1
+) AS branch FROM sessions)"""
+
+_SEEN = f"""FROM {_SESSIONS} AS s
 LEFT JOIN threads AS t ON t.organisation = $1 AND t.session = s.id AND t.thread = 'main'"""
 _SINCE = "WHERE s.organisation = $1 AND s.seen_at >= $2"
 
@@ -105,17 +113,17 @@ SELECT 'needing', id, row_number() OVER (ORDER BY percent_raw DESC NULLS LAST, i
 FROM needing"""
 
 # Work is lost by a compaction of the main thread if its cycle has no document but drafts.
-COMPACTIONS = """SELECT {key} AS key, sum(c.amount)::bigint, count(*) FILTER (WHERE c.has_lost)
+COMPACTIONS = f"""SELECT {{key}} AS key, sum(c.amount)::bigint, count(*) FILTER (WHERE c.has_lost)
 FROM (
     SELECT session, count(*) AS amount, bool_or(thread = 'main' AND NOT EXISTS (
         SELECT FROM handoffs AS h WHERE h.organisation = $1 AND h.session = compactions.session
             AND h.cycle = compactions.cycle AND NOT h.draft)) AS has_lost
     FROM compactions WHERE organisation = $1 AND at >= $2 GROUP BY session
-) AS c JOIN sessions AS s ON s.organisation = $1 AND s.id = c.session AND s.seen_at >= $2
+) AS c JOIN {_SESSIONS} AS s ON s.organisation = $1 AND s.id = c.session AND s.seen_at >= $2
 GROUP BY 1"""
 
 COSTS = """SELECT {key} AS key, sum(s.calls)::bigint, sum(s.cost), sum(s.miss_cost)
-FROM session_hours AS s WHERE s.organisation = $1 AND s.hour >= $2 GROUP BY 1"""
+FROM branch_hours AS s WHERE s.organisation = $1 AND s.hour >= $2 GROUP BY 1"""
 
 SESSION_ROWS = Query(sql.SESSIONS, "id = ANY($2::text[])")
 MAIN_THREADS = Query(sql.THREADS, "session = ANY($2::text[]) AND thread = 'main'")

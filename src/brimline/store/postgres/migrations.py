@@ -361,8 +361,46 @@ _SIXTH: Step = (
     f"ALTER TABLE threads ADD COLUMN limit_origin {_TEXT}",
 )
 
+# It replaces `session_hours`, whose key cannot have a branch: replicas of the versions before still
+# keep that current by a cursor of their own. A later step drops it.
+_SEVENTH: Step = (
+    f"""
+    CREATE TABLE branch_hours (
+        organisation {_TEXT} NOT NULL,
+        session {_TEXT} NOT NULL,
+        hour BIGINT NOT NULL,
+        branch {_TEXT} NOT NULL,
+        last_at DOUBLE PRECISION NOT NULL,
+        calls BIGINT NOT NULL,
+        cost DOUBLE PRECISION,
+        miss_cost DOUBLE PRECISION,
+        agent {_TEXT} NOT NULL,
+        host {_TEXT},
+        project {_TEXT},
+        model {_TEXT},
+        version {_TEXT},
+        "user" {_TEXT},
+        team {_TEXT},
+        PRIMARY KEY (organisation, hour, session, branch)
+    )
+    """,
+    "CREATE INDEX branch_hours_of_session ON branch_hours (organisation, session, hour)",
+    """
+    INSERT INTO branch_hours
+    SELECT organisation, session, hour, '', 3600.0 * hour, calls, cost, miss_cost,
+        agent, host, project, model, version, "user", team
+    FROM session_hours
+    """,
+    """
+    INSERT INTO cursors
+    SELECT organisation, 'branch_hours', position FROM cursors WHERE name = 'session_hours'
+    """,
+)
+
 # Each step migrates to the next version; version 0 is an empty database.
-MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH)
+MIGRATIONS: tuple[Step, ...] = (
+    _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH,
+)  # fmt: skip
 
 
 # The oldest version whose Brimline works with the newest schema: during an upgrade replicas of both

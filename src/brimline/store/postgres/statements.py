@@ -165,7 +165,7 @@ CLAIM_SESSION = (
     f"DELETE FROM calls WHERE organisation = $1 AND session = $2 AND day = {DAY_OF_SESSION}",
     "DELETE FROM threads WHERE organisation = $1 AND session = $2",
     "DELETE FROM compactions WHERE organisation = $1 AND session = $2",
-    "DELETE FROM session_hours WHERE organisation = $1 AND session = $2",
+    "DELETE FROM branch_hours WHERE organisation = $1 AND session = $2",
     f"""INSERT INTO revisions VALUES ($1, $2, 1)
     ON CONFLICT (organisation, session) {ADVANCE_REVISION}""",
 )
@@ -184,7 +184,7 @@ FORGET_SESSIONS = (
     *(table.forget for table in (THREADS, COMPACTIONS, SIGNALS, MESSAGES, HANDOFFS, SESSIONS)),
     "DELETE FROM changes WHERE organisation = $1 AND session = ANY($2::text[])",
     "DELETE FROM revisions WHERE organisation = $1 AND session = ANY($2::text[])",
-    "DELETE FROM session_hours WHERE organisation = $1 AND session = ANY($2::text[])",
+    "DELETE FROM branch_hours WHERE organisation = $1 AND session = ANY($2::text[])",
 )
 
 FORGET_CALL_DAYS = """DELETE FROM call_days WHERE organisation = $1 AND session = ANY($2::text[])
