@@ -226,7 +226,10 @@ def test_levels_of_the_user_are_percent_of_the_window(
         (99.0, 99.0, (), "window", "low"),
         (40.0, 50.0, (45.0, 60.0), "limit", "medium"),
         (40.0, None, (45.0, 60.0), "limit", None),
-        (None, 100.0, (50.0, 65.0), "limit", None),
+        (None, 100.0, (50.0, 65.0), "limit", "limit"),
+        (None, 92.4, (50.0, 65.0), "window", "high"),
+        (None, 59.9, (50.0, 65.0), "window", "low"),
+        (None, None, (70_000.0, 90_000.0), "tokens", None),
         (40.0, 50.0, (70_000.0, 90_000.0), "tokens", "medium"),
     ],
 )

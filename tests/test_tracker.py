@@ -56,6 +56,7 @@ def call(
     at: float | None = None,
     asked_for: str | None = None,
     final: bool = True,
+    can_compact: bool = True,
 ) -> Call:
     """A call with this many prompt tokens, a tenth of them not from the cache."""
     uncached = sent // 10
@@ -67,6 +68,7 @@ def call(
         asked_for=asked_for,
         thread=thread,
         final=final,
+        can_compact=can_compact,
     )
 
 
@@ -523,14 +525,46 @@ def test_only_automatic_compactions_without_an_overflow_show_the_limit() -> None
     assert thread_of(*events).compacted_at == (160, 170, 155, 180, 190)
 
 
-def test_sustained_is_what_three_calls_in_a_row_sent() -> None:
+def test_sustained_is_what_two_calls_in_a_row_sent() -> None:
     calls = [call(str(n), sent) for n, sent in enumerate((100, 180, 175, 190))]
-    assert thread_of(RECORDING, *calls[:3]).sustained_sent == 100
-    assert thread_of(RECORDING, *calls).sustained_sent == 175
+    assert thread_of(RECORDING, calls[0]).sustained_sent == 0
+    assert thread_of(RECORDING, *calls[:2]).sustained_sent == 100
+    assert thread_of(RECORDING, *calls[:3]).sustained_sent == 175
     for end in (Compacted(trigger="manual"), Cleared()):
-        assert thread_of(RECORDING, *calls[:3], end, calls[3]).sustained_sent == 100
+        assert thread_of(RECORDING, *calls[:2], end, calls[3]).sustained_sent == 100
     other = call("x", 900, model="claude-opus-5-5")
     assert thread_of(RECORDING, *calls, other).sustained_sent == 0
+
+
+def test_calls_before_which_the_client_cannot_compact_disprove_no_limit() -> None:
+    """Gemini CLI cuts its history only before a prompt other than the first."""
+    calls = [call(str(n), 180, can_compact=n == 3) for n in range(4)]
+    assert thread_of(RECORDING, *calls[:3]).sustained_sent == 0
+    assert thread_of(RECORDING, *calls).sustained_sent == 180
+
+
+def test_automatic_compaction_restores_a_disproved_limit() -> None:
+    calls = [call(str(n), 180) for n in range(3)]
+    assert thread_of(RECORDING, *calls, Compacted(trigger="auto")).sustained_sent == 0
+    first = [*calls, Cleared(), call("x", 20)]
+    assert thread_of(RECORDING, *first).sustained_sent == 180
+    assert thread_of(RECORDING, *first, Compacted(trigger="auto")).sustained_sent == 0
+
+
+@pytest.mark.parametrize(
+    ("sent", "can_compact", "warning"),
+    [
+        (166_999, False, None),
+        (167_000, True, None),
+        (167_000, False, "the client cannot compact before the next prompt"),
+    ],
+)
+def test_limit_that_the_client_cannot_act_on_yet_says_so(
+    sent: int, can_compact: bool, warning: str | None
+) -> None:
+    reading = reading_of(RECORDING, call("a", sent, 0, can_compact=can_compact))
+    assert reading.limit is not None
+    assert (reading.limit.tokens, reading.limit.warning) == (167_000, warning)
 
 
 def test_first_sent_is_what_the_cycle_began_with() -> None:

@@ -540,7 +540,7 @@ def test_enabled_auto_compaction_changes_nothing() -> None:
 )
 def test_auto_compact_window_less_33000_is_the_limit(model: str, base: int, tokens: int) -> None:
     settings = ClientSettings(auto_compact_windows={"*": base}, place="Claude Code's settings")
-    context = msgspec.structs.replace(claude(model), settings=settings, compacted_at=(1, 1, 1))
+    context = msgspec.structs.replace(claude(model), settings=settings)
     assert limit(context) == (tokens, "configured")
     resolved = limit_of(context, window_of(context))
     assert resolved is not None
@@ -633,7 +633,7 @@ REASONS = {
     "set": re.compile(r"set in Brimline's settings$"),
     "reported": re.compile(r"reported by the client$"),
     "configured": re.compile(r"\bset in the client's settings\b"),
-    "learned": re.compile(r"^the (median of the )?last "),
+    "learned": re.compile(r"^the (median|lower) of the last "),
     "known": re.compile(r"\(\w+ [0-9.]+, [0-9-]+\)$"),
     "off": re.compile(r"^auto-compaction is off, .*: the window$"),
     "not enforced": re.compile(r"^(calls above .*|.*\)): the window$"),
@@ -726,13 +726,14 @@ def test_opencode_counts_from_the_cap_on_the_prompt() -> None:
     ("compacted_at", "expected"),
     [
         pytest.param((155_193,), (167_000, "known"), id="one proves nothing"),
-        pytest.param((120_000, 150_000, 160_000), (167_000, "known"), id="they differ"),
-        pytest.param((213_002, 100_612, 100_700, 101_009), (101_009, "learned"), id="they agree"),
-        pytest.param((198_000, 198_050, 198_095), (167_000, "known"), id="above the rule"),
-        pytest.param((166_000, 166_500, 166_900), (167_000, "known"), id="as the rule says"),
+        pytest.param((150_000, 160_000), (167_000, "known"), id="they differ"),
+        pytest.param((213_002, 100_612, 101_009), (100_612, "learned"), id="below the rule"),
+        pytest.param((198_095, 198_050), (198_050, "learned"), id="above the rule"),
+        pytest.param((175_000, 168_000), (167_000, "known"), id="as the rule says"),
+        pytest.param((166_500, 166_900), (166_500, "learned"), id="just before it"),
     ],
 )
-def test_compactions_that_agree_lower_the_limit_and_none_raises_it(
+def test_last_two_compactions_that_agree_are_the_limit(
     compacted_at: tuple[int, ...], expected: tuple[int, str]
 ) -> None:
     assert limit(msgspec.structs.replace(claude(), compacted_at=compacted_at)) == expected
@@ -742,26 +743,33 @@ def test_compactions_that_agree_lower_the_limit_and_none_raises_it(
     ("compacted_at", "settings", "warning"),
     [
         pytest.param(
-            (198_000, 198_050, 198_095),
+            (213_002,),
             NO_CLIENT_SETTINGS,
-            "but the last 3 automatic compactions were at 198,000 to 198,095",
-            id="above the rule",
+            "but the last automatic compaction was at 213,002",
+            id="one",
         ),
         pytest.param(
-            (100_612, 100_700, 101_009),
+            (100_612, 101_009),
             NO_CLIENT_SETTINGS,
-            "but the client's rule says 167,000: auto-compact window - min(max output, 20,000) - "
+            "but 167,000 is expected: auto-compact window - min(max output, 20,000) - "
             "13,000 (claude 2.1.325, 2026-11)",
-            id="below the rule",
+            id="two",
         ),
         pytest.param(
-            (166_000, 166_500, 166_900),
+            (166_500, 166_900),
             ClientSettings(auto_compact_windows={"*": 150_000}),
-            "but the last 3 automatic compactions were at 166,000 to 166,900",
-            id="not where the settings say",
+            "but the last automatic compaction was at 166,900",
+            id="later than the settings say",
         ),
-        pytest.param((166_000, 166_500, 166_900), NO_CLIENT_SETTINGS, None, id="as the rule says"),
-        pytest.param((120_000, 150_000, 166_900), NO_CLIENT_SETTINGS, None, id="they differ"),
+        pytest.param(
+            (100_612, 101_009),
+            ClientSettings(auto_compact_windows={"*": 150_000}),
+            "but 117,000 is expected: auto-compact window - min(max output, 20,000) - 13,000, "
+            "window 150,000 set in the client's settings",
+            id="before the settings say",
+        ),
+        pytest.param((166_900,), NO_CLIENT_SETTINGS, None, id="as the rule says"),
+        pytest.param((120_000, 166_900), NO_CLIENT_SETTINGS, None, id="only the one before"),
     ],
 )
 def test_drift_from_the_rule_is_a_warning(
@@ -795,29 +803,71 @@ def test_limit_that_a_fresh_context_has_reached_is_a_warning(
     assert (resolved.tokens, resolved.warning) == (9_000, warning)
 
 
-def test_moved_compaction_point_lowers_the_limit_and_not_the_window() -> None:
+def test_moved_compaction_point_moves_the_limit_and_not_the_window() -> None:
     """One session of claude-opus-5 compacted at 213,002, then three times near 167,000."""
-    compacted_at = (213_002, 166_612, 166_850, 167_009)
+    compacted_at = (213_002, 167_009, 166_612)
     context = msgspec.structs.replace(claude("claude-opus-5"), compacted_at=compacted_at)
     assert window(context) == (1_000_000, "catalogue")
-    assert limit(context) == (167_009, "learned")
+    assert limit(context) == (166_612, "learned")
     assert limit(msgspec.structs.replace(context, compacted_at=compacted_at[:2])) == (
         967_000,
         "known",
     )
 
 
-def test_limit_without_a_rule_is_the_median_of_the_compactions() -> None:
+def test_limit_without_a_rule_is_where_the_client_compacted() -> None:
     context = ResolveContext(agent="pi", model="my-local-model", compacted_at=(9, 38, 40, 41, 90))
     assert limit(context) == (40, "learned")
+    agreeing = msgspec.structs.replace(context, compacted_at=(9, 38, 40, 102, 100))
+    assert limit(agreeing) == (100, "learned")
 
 
 def test_calls_above_a_limit_disprove_the_limit_and_not_the_window() -> None:
     context = msgspec.structs.replace(claude(), most_sent=198_998, sustained=170_000)
     assert window(context) == (200_000, "client")
     assert limit(context) == (200_000, "not enforced")
-    compacted = msgspec.structs.replace(context, compacted_at=(168_000,))
-    assert limit(compacted) == (167_000, "known")
+
+
+def test_disproved_limit_of_the_settings_leaves_the_rule() -> None:
+    """Claude Code ignores CLAUDE_AUTOCOMPACT_PCT_OVERRIDE in places."""
+    context = msgspec.structs.replace(claude(), settings=ClientSettings(part=0.5))
+    assert limit(msgspec.structs.replace(context, sustained=90_000)) == (90_000, "configured")
+    assert limit(msgspec.structs.replace(context, sustained=98_000)) == (167_000, "known")
+    assert limit(msgspec.structs.replace(context, sustained=168_000)) == (200_000, "not enforced")
+
+
+def test_disproved_compactions_leave_the_rule() -> None:
+    context = msgspec.structs.replace(claude("claude-opus-5"), compacted_at=(167_009, 166_612))
+    assert limit(msgspec.structs.replace(context, sustained=170_000)) == (967_000, "known")
+
+
+def test_lower_one_of_compactions_and_settings_is_tried_first() -> None:
+    """The settings may have changed since the compactions; calls beyond disprove the lower one."""
+    settings = ClientSettings(auto_compact_windows={"*": 150_000})
+    late = msgspec.structs.replace(claude(), settings=settings, compacted_at=(166_900, 166_500))
+    assert limit(late) == (117_000, "configured")
+    assert limit(msgspec.structs.replace(late, sustained=120_000)) == (166_500, "learned")
+    early = msgspec.structs.replace(claude(), settings=settings, compacted_at=(100_000, 100_500))
+    assert limit(early) == (100_000, "learned")
+    assert limit(msgspec.structs.replace(early, sustained=110_000)) == (117_000, "configured")
+
+
+def test_limit_that_the_user_set_stays_with_a_warning() -> None:
+    context = msgspec.structs.replace(claude(), sustained=60_000)
+    resolved = limit_of(context, window_of(context), Overrides(limits={"*": 50_000}))
+    warning = "but two calls sent 60,000 tokens or more without a compaction"
+    assert resolved == Limit(50_000, "set", "set in Brimline's settings", warning)
+
+
+def test_disproved_limit_without_a_window_is_unknown() -> None:
+    context = ResolveContext("pi", "my-local-model", settings=ClientSettings(limit=5_000))
+    assert limit(context) == (5_000, "configured")
+    assert limit(msgspec.structs.replace(context, sustained=6_000)) is None
+
+
+def test_auto_compaction_that_is_off_has_no_limit_without_a_window() -> None:
+    settings = ClientSettings(auto_compact=False, limit=5_000)
+    assert limit(ResolveContext("pi", "my-local-model", settings=settings)) is None
 
 
 @pytest.mark.parametrize(

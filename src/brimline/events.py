@@ -58,7 +58,8 @@ class Call(Event, frozen=True):
     `service_tier` is None for the standard one. `cost` is in USD, by the client. `is_compacted`:
     its prompt begins with a summary, as that of every call after it; None if unknown. `is_copy`:
     the session is a fork, and has copied the call of its original under another id. `branch` is the
-    project's git branch at that time; None if unknown, and on a detached head.
+    project's git branch at that time; None if unknown, and on a detached head. `can_compact`: the
+    client was able to compact before it.
     """
 
     id: str
@@ -73,6 +74,7 @@ class Call(Event, frozen=True):
     is_compacted: bool | None = None
     is_copy: bool = False
     branch: str | None = None
+    can_compact: bool = True
 
 
 class Spent(Event, frozen=True):

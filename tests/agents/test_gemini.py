@@ -119,7 +119,9 @@ CHAT: Sequence[Json] = (
 def test_cache_is_taken_out_of_the_prompt_and_thoughts_are_output() -> None:
     row = tokens(100, output=7, cached=60, thoughts=3, tool=10)
     (call,) = feed([reply("r", tokens=row)])
-    assert call == Call(at=AT, id="r", model="m", usage=Usage(50, 60, 0, 10, 3))
+    assert isinstance(call, Call)
+    assert (call.at, call.id, call.model) == (AT, "r", "m")
+    assert call.usage == Usage(50, 60, 0, 10, 3)
 
 
 def test_held_tokens_are_the_total_of_the_client() -> None:
@@ -206,6 +208,27 @@ def test_summary_repeated_by_a_resume_is_one_compression() -> None:
 def test_new_call_in_a_rewritten_conversation_counts_once() -> None:
     events = feed([reply("r", 5), rewritten(reply("r", 5), reply("q", 7)), reply("q", 7)])
     assert [e.id for e in events if isinstance(e, Call)] == ["r", "q", "q"]
+
+
+def test_client_can_compress_only_before_a_prompt_that_is_not_the_first() -> None:
+    """Results of tools, the environment and a summary are in the user's name, too."""
+    result: Json = {**user("t"), "content": [{"functionResponse": {"id": "x"}}]}
+    chat = [
+        rewritten(user("env", "<session_context>")),
+        user("u1"),
+        reply("r1", 10_000),
+        result,
+        reply("r2", 20_000),
+        user("u2"),
+        reply("r3", 30_000),
+        rewritten(user("env", "<session_context>"), user("s", "<state_snapshot>"), user("u2")),
+        reply("r4", 9_000),
+    ]
+    calls = [event for event in feed(chat) if isinstance(event, Call)]
+    assert [call.can_compact for call in calls] == [False, False, True, False]
+    document = header() | {"messages": [user("u1"), reply("r1", 1), user("u2"), reply("r2", 2)]}
+    calls = [event for event in feed([document]) if isinstance(event, Call)]
+    assert [call.can_compact for call in calls] == [False, True]
 
 
 def test_resume_keeps_the_last_call() -> None:

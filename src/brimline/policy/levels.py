@@ -41,15 +41,19 @@ def measure_of(levels: tuple[float, ...], of: LevelMeasure | None) -> LevelMeasu
 
 
 def figure_of(reading: LevelFigures, of: LevelMeasure) -> float | None:
-    """Return the figure that levels are compared with; None if it is unknown."""
-    if of == "window":
-        return reading.percent_raw
+    """Return the figure that levels are compared with; None if it is unknown.
+
+    Without a window, its percentage is that of the limit by LIMIT_FACTOR.
+    """
     if of == "limit":
         return reading.percent_of_limit
     if of == "tokens":
         return None if reading.held is None else float(reading.held)
+    window = reading.percent_raw
+    if of == "window" and window is not None:
+        return window
     limit = None if reading.percent_of_limit is None else reading.percent_of_limit / LIMIT_FACTOR
-    return max((each for each in (reading.percent_raw, limit) if each is not None), default=None)
+    return max((each for each in (window, limit) if each is not None), default=None)
 
 
 def fullness_of(
@@ -57,11 +61,11 @@ def fullness_of(
 ) -> Fullness | None:
     """Return how full a context is by its levels and its limit; None if that is unknown.
 
-    Without a window it is unknown. The end of the window counts as the limit.
+    Without a window and a limit it is unknown. The end of the window counts as the limit.
     """
-    if reading.percent_raw is None:
+    if reading.percent_raw is None and reading.percent_of_limit is None:
         return None
-    if max(reading.percent_raw, reading.percent_of_limit or 0.0) >= 100:
+    if max(reading.percent_raw or 0.0, reading.percent_of_limit or 0.0) >= 100:
         return "limit"
     figure = figure_of(reading, of)
     return None if figure is None else compare_levels(figure, levels)

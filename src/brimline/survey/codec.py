@@ -40,6 +40,7 @@ class _CallRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     cost: float | None
     is_copy: bool
     branch: str | None
+    can_compact: bool
 
     def to_call(self) -> Call:
         usage = Usage(
@@ -63,6 +64,7 @@ class _CallRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
             cost=self.cost,
             is_copy=self.is_copy,
             branch=self.branch,
+            can_compact=self.can_compact,
         )
 
 
@@ -113,6 +115,7 @@ def _call_rows(calls: Iterable[Call]) -> list[tuple[object, ...]]:
             call.cost,
             call.is_copy,
             call.branch,
+            call.can_compact,
         )
         for call in calls
         for usage in (call.usage,)

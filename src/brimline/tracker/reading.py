@@ -23,6 +23,7 @@ from brimline.windows import (
 ReadingState: TypeAlias = Literal["measured", "streaming", "compacting", "unknown"]
 
 UNENFORCED = ("off", "not enforced")  # the limits that are the window itself
+DELAYED = "the client cannot compact before the next prompt"
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -107,10 +108,10 @@ def read(
     """Return the reading of a thread: its figures against its window and its limit."""
     known = resolve_context(session, thread, settings, model, most_sent)
     window = window_of(known, overrides)
-    limit = limit_of(known, window, overrides)
     now = thread.current_call
     sent = now.usage.sent if now else None
     held = now.usage.held if now else None
+    limit = _with_delay(limit_of(known, window, overrides), now)
     size = window.tokens if window else None
     return Reading(
         sent=sent,
@@ -128,6 +129,15 @@ def read(
         cycle=thread.cycle,
         pending=pending if now else None,
     )
+
+
+def _with_delay(limit: Limit | None, now: Call | None) -> Limit | None:
+    """Add to a limit that is reached that the client has to wait."""
+    if limit is None or now is None or now.can_compact or limit.origin in UNENFORCED:
+        return limit
+    if now.usage.held < limit.tokens:
+        return limit
+    return msgspec.structs.replace(limit, warning=DELAYED)
 
 
 def _state(thread: Thread, now: Call | None) -> ReadingState:

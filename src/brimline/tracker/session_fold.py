@@ -138,7 +138,7 @@ class _ThreadDraft:
         self._edits, self._edited = thread.edits, thread.edited
         self._clears = thread.clears
         self._dropped = thread.dropped
-        self._sustained = thread.sustained
+        self._sustained = dict(thread.sustained)
         self._fell_from = thread.fell_from
         self._changes = thread.changes
 
@@ -162,7 +162,7 @@ class _ThreadDraft:
             self._edited,
             self._clears,
             self._dropped,
-            self._sustained,
+            dict(self._sustained),
             self._fell_from,
             self._changes,
         )
@@ -175,7 +175,9 @@ class _ThreadDraft:
         if id not in self._calls:
             if not self._add_reported_compaction(call):
                 self._infer_compaction(call, is_recorded)
-            if self._compactions and self._current is None:
+            if self._current is not None:
+                self._note_sustained(self._calls[self._current], call)
+            elif self._compactions:
                 self._set_after(call)
             self._current = id
             self._compacting = self._ended = False
@@ -209,7 +211,6 @@ class _ThreadDraft:
             case Compacting():
                 self._compacting = True
             case Cleared():
-                self._note_sustained()
                 self._clears = (*self._clears, self._call_count)
                 self._start_cycle()
             case Trimmed():
@@ -246,11 +247,15 @@ class _ThreadDraft:
         others = (each for each in self._spendings if each is not before)
         self._spendings = (*others, event)
 
-    def _note_sustained(self) -> None:
-        """Note what the last calls of the cycle that ends sent; call it before that is recorded."""
-        ended = self.thread()
-        if ended.last and (sent := ended.sustained_sent):
-            self._sustained = {**self._sustained, ended.last.model or "": sent}
+    def _note_sustained(self, before: Call, call: Call) -> None:
+        """Note what two calls in a row sent at least: a lower limit would have been between them.
+
+        Some clients can compact only at certain calls, for example before a prompt.
+        """
+        sent, model = min(before.usage.sent, call.usage.sent), call.model or ""
+        is_same = before.model == call.model and call.can_compact
+        if is_same and sent > self._sustained.get(model, 0):
+            self._sustained[model] = sent
 
     def _start_cycle(self) -> None:
         self._cycle += 1
@@ -300,10 +305,10 @@ class _ThreadDraft:
         calls: int | None = None,
     ) -> None:
         """Add a compaction after all calls so far, or after the first `calls`."""
-        if inferred or overflow or trigger == "manual":
-            self._note_sustained()  # else the client compacted by itself, only late (Pi 0.87.1)
         last = self._calls[self._current] if self._current is not None else self._calls.last
         model, branch = (last.model, last.branch) if last else (None, None)
+        if not (inferred or overflow or trigger == "manual"):
+            self._sustained.pop(model or "", None)  # the client enforces its limit after all
         calls = self._call_count if calls is None else calls
         cycle = self._cycle
         self._compactions.append(
@@ -346,7 +351,6 @@ class _ThreadDraft:
             calls = self._call_count - 1  # it was before the call that fell
             self._add_compaction(current.at, None, fell_from, before, inferred=True, calls=calls)
         elif _is_large_fall(before, after):
-            self._note_sustained()
             self._fell_from = current.usage.held
 
     def _set_after(self, call: Call) -> None:

@@ -10,7 +10,6 @@ from brimline.events import MAIN, Call, Spent, Trigger, is_compaction_thread
 from brimline.tracker.call_history import CallHistory
 from brimline.usage import ZERO, Usage
 
-SUSTAINED_CALLS = 3  # calls in a row above a limit that show that it is not enforced
 LEARNED_COMPACTIONS = 5  # how many of the last automatic compactions a limit is learned from
 
 
@@ -97,11 +96,11 @@ class Thread(msgspec.Struct, frozen=True):
     `current` is the id of the call that shows what is held now; None: unknown. `window` is what the
     client reported for this thread. `edits` counts the calls whose prompt the API itself cut,
     `edited` is the last of them. `clears`: the number of calls before each clear. `sustained` is
-    what three calls in a row sent at least in a cycle that ended, by model ("" if unknown: JSON has
-    only texts as keys). `fell_from` is what was held before the last call if that sent far less,
-    without a record of a compaction. `spendings` are the tokens without an occupancy; those without
-    an id are added up by model and service tier. `changes` are those of the prompt that are no new
-    cycle.
+    the most that two calls in a row sent at least, since the last automatic compaction, by model
+    ("" if unknown: JSON has only texts as keys). `fell_from` is what was held before the last call
+    if that sent far less, without a record of a compaction. `spendings` are the tokens without an
+    occupancy; those without an id are added up by model and service tier. `changes` are those of
+    the prompt that are no new cycle.
     """
 
     name: str
@@ -231,12 +230,8 @@ class Thread(msgspec.Struct, frozen=True):
 
     @property
     def sustained_sent(self) -> int:
-        """What three calls in a row on the present model sent at least, without a compaction."""
-        last = self.last
-        start = max(self.cycle_start, self.call_count - SUSTAINED_CALLS)
-        sents = [c.usage.sent for c in self.calls_from(start) if last and c.model == last.model]
-        now = min(sents) if len(sents) == SUSTAINED_CALLS else 0
-        return max(now, self.sustained.get((last and last.model) or "", 0))
+        """What two calls in a row on the present model sent at least, without a compaction."""
+        return self.sustained.get((self.last and self.last.model) or "", 0)
 
     @property
     def first_sent(self) -> int | None:

@@ -26,9 +26,8 @@ LimitOrigin: TypeAlias = Literal[
 REPORTED = "reported by the client"
 EVIDENCE = "proved by other records of the session"
 UNREACHABLE = "unreachable"  # how the warning about a limit that is too low begins
-# This many automatic compactions in a row, this close to each other, replace a rule. Codex's are up
-# to a quarter below its rule, Claude Code's within 1 %.
-CONSISTENT_COMPACTIONS, CONSISTENT_WITHIN = 3, 0.02
+# This many automatic compactions in a row, this close to each other, go before a rule.
+CONSISTENT_COMPACTIONS, CONSISTENT_WITHIN = 2, 0.05
 LONG_WINDOW = 1_000_000  # of a model whose id has the suffix for a long context
 
 
@@ -101,9 +100,9 @@ class ResolveContext(msgspec.Struct, frozen=True):
     `observed` is a window that other records of the client prove.
     `provider` is the client's name of who serves the model. `most_sent` is the most that the thread
     ever sent: a smaller window is then wrong.
-    `compacted_at` is what it held when the client last compacted by itself, oldest first. Three
-    calls in a row sent `sustained` or more, without a compaction. The first call of the cycle sent
-    `first_sent`: the context holds no less.
+    `compacted_at` is what it held when the client last compacted by itself, oldest first. Two calls
+    in a row sent `sustained` or more since then, without a compaction. The first call of the cycle
+    sent `first_sent`: the context holds no less.
     """
 
     agent: str | None = None
@@ -196,10 +195,11 @@ def _all_sizes() -> frozenset[int]:
 def limit_of(
     known: ResolveContext, window: Window | None, overrides: Overrides = NO_OVERRIDES
 ) -> Limit | None:
-    """The limit: set > reported > the client's settings > the client's rule > learned > unknown.
+    """The limit: set > reported > the client's settings > seen > the client's rule > unknown.
 
-    If compaction is off or not enforced, it is the window, with that origin. Compactions that were
-    seen lower the limit of a rule if the last ones agree; they never raise it.
+    Where the last automatic compactions agree, that goes before a rule. Calls beyond a limit
+    without a compaction disprove it, unless it is set here. If compaction is off or not enforced,
+    the limit is the window, with that origin.
     """
     limit = _resolve_limit(known, window, overrides)
     if limit is None or limit.tokens <= 0:
@@ -214,35 +214,81 @@ def _resolve_limit(
 ) -> Limit | None:
     if tokens := _override(overrides.limits, known):
         return Limit(tokens, "set", "set in Brimline's settings")
+    if known.settings.auto_compact is False:
+        why = f"auto-compaction is off, set in {known.settings.place}: the window"
+        return Limit(window.tokens, "off", why) if window else None
+    limits = _possible_limits(known, window)
+    enforced = (limit for limit in limits if not _is_disproved(limit, known))
+    if (limit := next(enforced, None)) or not limits or window is None:
+        return limit
+    why = f"calls above {limits[0].tokens:,} without a compaction, it may be off: the window"
+    return Limit(window.tokens, "not enforced", why)
+
+
+def _possible_limits(known: ResolveContext, window: Window | None) -> list[Limit]:
+    """Return the limits that are tried in order, until one is not disproved.
+
+    What was seen goes before a rule. Of what was seen and what the client says or its user set, the
+    lower comes first: the settings may be newer than the compactions.
+    """
+    expected, rule = _expected_limit(known, window), _default_limit(known, window)
+    first = [limit for limit in (_seen_limit(known, expected), expected) if limit]
+    if expected and expected.origin in ("reported", "configured"):
+        first.sort(key=lambda limit: limit.tokens)
+    return [*first, rule] if rule else first
+
+
+def _expected_limit(known: ResolveContext, window: Window | None) -> Limit | None:
+    """Return the limit by what the client says, by its settings or by its rule."""
     if known.reported_limit is not None:
         return Limit(known.reported_limit, "reported", REPORTED)
-    return _configured_tokens(known, window) or (
-        (_configured_limit(known, window) if window else None)
-        or (_expected_limit(known, window) if window else None)
+    return (
+        _configured_tokens(known, window)
+        or _configured_limit(known, window)
+        or _default_limit(known, window)
         or _learned_limit(known)
     )
 
 
+def _seen_limit(known: ResolveContext, expected: Limit | None) -> Limit | None:
+    """Return where the client really compacts, if its last compactions agree on that.
+
+    The call that reaches a limit also exceeds it: a little above the expected limit, the
+    compactions confirm it.
+    """
+    last = known.compacted_at[-CONSISTENT_COMPACTIONS:]
+    lowest, highest = min(last, default=0), max(last, default=0)
+    if len(last) < CONSISTENT_COMPACTIONS or highest > (1 + CONSISTENT_WITHIN) * lowest:
+        return None
+    why = f"the lower of the last two automatic compactions, at {last[0]:,} and {last[1]:,}"
+    if expected is None or expected.origin == "learned":
+        return Limit(lowest, "learned", why)
+    if expected.tokens <= lowest <= (1 + CONSISTENT_WITHIN) * expected.tokens:
+        return None
+    warning = f"but {expected.tokens:,} is expected: {expected.why}"
+    return Limit(lowest, "learned", why, warning)
+
+
+def _is_disproved(limit: Limit, known: ResolveContext) -> bool:
+    return limit.origin != "not enforced" and limit.tokens < known.sustained
+
+
 def _limit_warning(limit: Limit, known: ResolveContext) -> str | None:
+    """Return what speaks against a limit, the most important first."""
     if known.first_sent is not None and limit.tokens <= known.first_sent:
         return f"{UNREACHABLE}: the context began with {known.first_sent:,} tokens"
-    last = _agreeing_compactions(known)
-    has_drifted = last and abs(max(last) - limit.tokens) > CONSISTENT_WITHIN * limit.tokens
-    if not has_drifted or limit.origin not in ("configured", "known"):
-        return limit.warning
-    return f"but the last {len(last)} automatic compactions were at {min(last):,} to {max(last):,}"
-
-
-def _agreeing_compactions(known: ResolveContext) -> tuple[int, ...]:
-    """Return what was held at the last automatic compactions, if they are close to each other."""
-    last = known.compacted_at[-CONSISTENT_COMPACTIONS:]
-    agree = len(last) == CONSISTENT_COMPACTIONS and max(last) <= (1 + CONSISTENT_WITHIN) * min(last)
-    return last if agree else ()
+    if _is_disproved(limit, known):
+        return f"but two calls sent {known.sustained:,} tokens or more without a compaction"
+    last = known.compacted_at[-1] if known.compacted_at else limit.tokens
+    is_far = abs(last - limit.tokens) > CONSISTENT_WITHIN * limit.tokens
+    if is_far and limit.origin not in ("learned", "off"):
+        return f"but the last automatic compaction was at {last:,}"
+    return limit.warning
 
 
 def _configured_tokens(known: ResolveContext, window: Window | None) -> Limit | None:
     settings = known.settings
-    if settings.limit is None or settings.auto_compact is False:
+    if settings.limit is None:
         return None
     why = f"set in {settings.place}"
     if window and window.tokens < settings.limit:
@@ -251,11 +297,11 @@ def _configured_tokens(known: ResolveContext, window: Window | None) -> Limit | 
     return Limit(settings.limit, "configured", why)
 
 
-def _configured_limit(known: ResolveContext, window: Window) -> Limit | None:
+def _configured_limit(known: ResolveContext, window: Window | None) -> Limit | None:
     settings = known.settings
+    if window is None:
+        return None
     why = f"set in {settings.place}"
-    if settings.auto_compact is False:
-        return Limit(window.tokens, "off", f"auto-compaction is off, {why}: the window")
     base = _value_for_model(settings.auto_compact_windows, known.model)
     # A window that the user set is enforced for every model (Claude Code 2.1.325); a share only
     # lowers a limit that is enforced.
@@ -288,25 +334,9 @@ def _learned_limit(known: ResolveContext) -> Limit | None:
     return Limit(tokens, "learned", "the median of the last automatic compactions seen")
 
 
-def _expected_limit(known: ResolveContext, window: Window) -> Limit | None:
-    """Return the limit of the client's rule, unless its compactions show another."""
-    rule = _default_limit(known, window)
-    if rule is None:
-        return None
-    last = _agreeing_compactions(known)
-    if last and max(last) < (1 - CONSISTENT_WITHIN) * rule.tokens:
-        why = f"the last {len(last)} automatic compactions seen"
-        warning = f"but the client's rule says {rule.tokens:,}: {rule.why}"
-        return Limit(max(last), "learned", why, warning)
-    if not known.compacted_at and rule.tokens < known.sustained:
-        why = f"calls above {rule.tokens:,} without a compaction, it may be off: the window"
-        return Limit(window.tokens, "not enforced", why)
-    return rule
-
-
-def _default_limit(known: ResolveContext, window: Window) -> Limit | None:
+def _default_limit(known: ResolveContext, window: Window | None) -> Limit | None:
     row = _limit_row(known.agent, known.provider, known.model, known.version)
-    if not row:
+    if not row or window is None:
         return None
     why = f"{row.how} ({row.agent} {row.seen}, {row.date})"
     if not row.enforced:

@@ -14,7 +14,7 @@ class GeminiTokens(msgspec.Struct, frozen=True, gc=False):
 
 
 class GeminiMessage(msgspec.Struct, frozen=True, gc=False):
-    """One message in a list of messages; its content is only searched for a summary."""
+    """One message in a list of messages; its content is only searched for what kind it is."""
 
     id: str
     type: str
@@ -47,6 +47,7 @@ class GeminiRecord(msgspec.Struct, frozen=True, rename="camel"):
     timestamp: str | None = None
     model: str | None = None
     tokens: GeminiTokens | None = None
+    content: msgspec.Raw = msgspec.Raw(b"")
     patch: Patch | None = msgspec.field(default=None, name="$set")
     rewind_to: str | None = msgspec.field(default=None, name="$rewindTo")
 

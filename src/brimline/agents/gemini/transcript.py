@@ -31,8 +31,12 @@ _record = JsonDecoder(GeminiRecord)
 # The reply that Gemini CLI adds after the summary of a compression.
 ACKNOWLEDGED = b'"Got it. Thanks for the additional context!"'
 
+# How the client's own messages in the user's name begin: results, environment, summary.
+NO_PROMPT = (b"functionResponse", b"<session_context>", b"<state_snapshot>")
+NO_PROMPT_BYTES = 64
+
 # What a message of the conversation is: a reply whose usage is known is a call.
-OTHER, REPLY, CALL = 0, 1, 2
+OTHER, REPLY, CALL, PROMPT = 0, 1, 2, 3
 
 
 class GeminiCarry(msgspec.Struct):
@@ -116,12 +120,24 @@ class ChatParser:
         usage = usage_of(line.tokens)
         known = self._carry
         if usage is None:
-            known.messages.setdefault(id, REPLY if line.type == "gemini" else OTHER)
+            known.messages.setdefault(id, _kind_of(line))
             return tuple(_unmetered([line]))
         known.messages[id] = CALL
         known.calls[id] = None
-        at = parse_time(line.timestamp)
-        return (Call(at=at, id=id, usage=usage, model=line.model, thread=known.thread),)
+        call = Call(
+            at=parse_time(line.timestamp),
+            id=id,
+            usage=usage,
+            model=line.model,
+            thread=known.thread,
+            can_compact=self._can_compact(),
+        )
+        return (call,)
+
+    def _can_compact(self) -> bool:
+        """Whether the client can cut its history, which it does before a later prompt only."""
+        prompts = (kind == PROMPT for kind in self._carry.messages.values())
+        return any(prompts) and any(prompts)
 
     def _patched(self, patch: Patch) -> Sequence[AnyEvent]:
         titled = (SessionSeen(title=patch.summary),) if patch.summary else ()
@@ -144,8 +160,7 @@ class ChatParser:
     def _conversation(self, messages: Iterable[GeminiMessage]) -> dict[str, int]:
         calls = self._carry.calls
         return {
-            message.id: CALL if message.id in calls else int(message.type == "gemini")
-            for message in messages
+            message.id: CALL if message.id in calls else _kind_of(message) for message in messages
         }
 
     def _rewound(self, to: str) -> Sequence[AnyEvent]:
@@ -167,6 +182,15 @@ class ChatParser:
         return (Rewound(at=at, to=last, thread=thread),)
 
 
+def _kind_of(message: GeminiMessage | GeminiRecord) -> int:
+    """What a message without a usage of its own is."""
+    if message.type == "gemini":
+        return REPLY
+    start = bytes(message.content)[:NO_PROMPT_BYTES]
+    is_prompt = message.type == "user" and not any(mark in start for mark in NO_PROMPT)
+    return PROMPT if is_prompt else OTHER
+
+
 def usage_of(tokens: GeminiTokens | None) -> Usage | None:
     """The usage of a message; None if it has none or only zeros, as an aborted reply."""
     if tokens is None or not (tokens.input or tokens.output or tokens.thoughts or tokens.tool):
@@ -181,12 +205,21 @@ def usage_of(tokens: GeminiTokens | None) -> Usage | None:
 
 
 def _calls(messages: Iterable[GeminiMessage], thread: str) -> list[Call]:
-    usages = ((message, usage_of(message.tokens)) for message in messages)
-    return [
-        Call(at=parse_time(m.timestamp), id=m.id, usage=usage, model=m.model, thread=thread)
-        for m, usage in usages
-        if usage is not None
-    ]
+    calls: list[Call] = []
+    prompts = 0
+    for message in messages:
+        prompts += _kind_of(message) == PROMPT
+        if (usage := usage_of(message.tokens)) is not None:
+            call = Call(
+                at=parse_time(message.timestamp),
+                id=message.id,
+                usage=usage,
+                model=message.model,
+                thread=thread,
+                can_compact=prompts > 1,
+            )
+            calls.append(call)
+    return calls
 
 
 def _unmetered(replies: Iterable[GeminiMessage | GeminiRecord]) -> list[Unmetered]:

@@ -70,10 +70,11 @@ _FIRST = "CASE WHEN l.measure IS NULL THEN $11 ELSE l.first END"
 _LAST = "CASE WHEN l.measure IS NULL THEN $12 ELSE l.last END"
 
 # As policy.levels.figure_of and fullness_of: 0 low, 1 medium, 2 high, 3 at the limit.
-_FIGURE = f"""CASE coalesce(l.measure, $10) WHEN 'window' THEN t.percent_raw
+_BY_LIMIT = f"t.percent_of_limit / {LIMIT_FACTOR}::float8"
+_FIGURE = f"""CASE coalesce(l.measure, $10) WHEN 'window' THEN coalesce(t.percent_raw, {_BY_LIMIT})
     WHEN 'limit' THEN t.percent_of_limit WHEN 'tokens' THEN t.held
-    ELSE greatest(t.percent_raw, t.percent_of_limit / {LIMIT_FACTOR}::float8) END"""
-_FULLNESS = f"""CASE WHEN t.percent_raw IS NULL THEN NULL
+    ELSE greatest(t.percent_raw, {_BY_LIMIT}) END"""
+_FULLNESS = f"""CASE WHEN t.percent_raw IS NULL AND t.percent_of_limit IS NULL THEN NULL
     WHEN greatest(t.percent_raw, t.percent_of_limit) >= 100 THEN 3
     WHEN {_FIGURE} IS NULL THEN NULL
     WHEN {_FIRST} IS NULL OR {_FIGURE} < {_FIRST} THEN 0
