@@ -45,6 +45,9 @@ def test_status_shows_groups_and_who_needs_a_handoff(server: Server, user: User)
     ]  # fmt: skip
     assert shown.lines[3].split()[:3] == ["all", "30", "100.0%"]
     assert shown.lines[4].startswith("27 sessions without a fresh handoff")
+    by_branch = user.run(*asked, "--by", "branch").lines
+    assert by_branch[1].split()[:3] == ["no", "branch", "10"]
+    assert any(line.startswith("checkout: main ") for line in by_branch)
     answer = user.run(*asked, "--json").json
     assert (answer["by"], answer["total"]["sessions"]) == ("team", 30)
     # The settings of the machine's uplink are the default.

@@ -15,7 +15,6 @@ from brimline.usage import format_percent
 GROUPINGS: tuple[str, ...] = get_args(FleetGrouping)
 
 COLUMNS = (
-    Column("group", min_width=8),
     Column("sessions", right=True),
     Column("first level", right=True, drop_order=5),
     Column("last level", right=True),
@@ -65,7 +64,9 @@ def show_status(context: Context, options: argparse.Namespace) -> int:
     status = decode_answer(body, FleetStatus)
     groups = [(_name(group, status.by), group) for group in status.groups]
     rows = [_cells(name, group) for name, group in [*groups, ("all", status.total)]]
-    print_table(context, COLUMNS, rows)
+    is_branch = status.by == "branch"  # with its project before it
+    group = Column("group", min_width=32 if is_branch else 8, keep_end=is_branch)
+    print_table(context, [group, *COLUMNS], rows)
     if status.needs_handoff_count:
         print(f"{count_of(status.needs_handoff_count, 'session')} without a fresh handoff at the "
               "last level or with few calls left; the server's page lists them.")  # fmt: skip
