@@ -79,11 +79,13 @@ formulas: setup  ## Generate the tables of "Which formula?": make formulas DIR=.
 formulas-check: setup
 	$(BIN)/python scripts/formulas.py --check $(DIR)
 
-catalogue: setup  ## Generate the model catalogue
+catalogue: setup  ## Generate the model catalogue, and the registries of the pinned clients
+	$(BIN)/python scripts/registries.py
 	$(BIN)/python scripts/catalogue.py
 
 catalogue-check: setup
 	$(BIN)/python scripts/catalogue.py --check
+	$(BIN)/python scripts/registries.py --check
 
 reference: setup  ## Generate the reference pages and the dashboard's API types
 	$(BIN)/python scripts/reference.py

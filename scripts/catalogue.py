@@ -1,4 +1,4 @@
-"""Write the model catalogue (windows and prices) from genai-prices and our own rows.
+"""Write the model catalogue: prices from genai-prices, windows also from opencode's registry.
 
 `python scripts/catalogue.py` writes it; `--check` fails if the file is out of date.
 """
@@ -29,7 +29,7 @@ from genai_prices.types import (
     TieredPrices,
 )
 
-from brimline.windows import Catalogue, Model, Price
+from brimline.windows import Catalogue, Model, Price, model_aliases, shipped_registry
 
 TARGET = Path(__file__).parent.parent / "src/brimline/data/catalogue.json"
 FIRST_PARTY = (
@@ -43,14 +43,6 @@ FIRST_PARTY = (
     "zai",
     "minimax",
 )
-DOCUMENTED = "the provider's model page, 2026-11"
-
-OWN: dict[str, Model] = {
-    "gemini-2.5-pro": Model(1_048_576, 1_048_576, 65_536, DOCUMENTED),
-    "gemini-3-pro-preview": Model(1_048_576, 1_048_576, 65_536, DOCUMENTED),
-}
-"""Windows that genai-prices does not have, by prefix."""
-
 REPLIES: dict[str, int] = {
     "claude-3-haiku": 4_096,
     "claude-3-opus": 4_096,
@@ -68,6 +60,9 @@ REPLIES: dict[str, int] = {
 }
 """The longest reply, by prefix; the longest prefix counts."""
 
+# The names of makers in the registry of opencode, and in the calls of clients.
+CLIENT_NAMES = {"x-ai": "xai"}
+
 INPUT_CAPS: dict[str, int] = {"gpt-5": 272_000}
 """The cap on the prompt if it is below the window, by exact id."""
 
@@ -79,9 +74,17 @@ def reply(name: str, window: int | None) -> int | None:
     return longest if longest and window and longest < window else None
 
 
-def lacking(name: str) -> Model:
-    """Our own row for a model that genai-prices has no window of."""
-    return next((row for known, row in OWN.items() if name.startswith(known)), Model())
+def is_alias(name: str, id: str) -> bool:
+    """Whether a name is another form of an id: with a date, or its words in another order.
+
+    genai-prices also names other models that cost the same.
+    """
+
+    def words(model: str) -> list[str]:
+        parts = re.split(r"[-.@]", model_aliases(model)[-1])
+        return sorted(part for part in parts if part not in ("", "0"))
+
+    return words(name) == words(id)
 
 
 def names(match: MatchLogic) -> Iterator[tuple[str, bool]]:
@@ -222,7 +225,7 @@ def build() -> Catalogue:
     exact: dict[str, Model] = {}
     prefix: dict[str, Model] = {}
     for provider in first_party():
-        earlier_prefixes = tuple(prefix)
+        maker, earlier_prefixes = CLIENT_NAMES.get(provider.id, provider.id), tuple(prefix)
         for model in provider.models:
             priced = prices(model)
             if not model.context_window and not priced:
@@ -230,16 +233,32 @@ def build() -> Catalogue:
             for name, starts in {(model.id.lower(), False), *names(model.match)}:
                 if "/" in name or (not starts and name.startswith(earlier_prefixes)):
                     continue
-                own = Model() if model.context_window else lacking(name)
-                row = Model(
-                    model.context_window or own.window,
-                    own.input_cap or INPUT_CAPS.get(name),
-                    own.max_output or reply(name, model.context_window),
-                    own.origin,
-                    priced,
-                )
+                window = model.context_window if is_alias(name, model.id) else None
+                cap, longest = INPUT_CAPS.get(name), reply(name, window)
+                row = Model(window, cap, longest, None, priced, maker)
                 (prefix if starts else exact).setdefault(name, row)
+        add_registry(maker, exact, prefix)
     return Catalogue(origin, dict(sorted(exact.items())), dict(sorted(prefix.items())))
+
+
+def add_registry(provider: str, exact: dict[str, Model], prefix: dict[str, Model]) -> None:
+    """Take the windows of a maker's models from the registry of opencode, which is newer.
+
+    Not those of Anthropic that genai-prices has: opencode asks for longer ones.
+    """
+    registry = shipped_registry("opencode")
+    assert registry is not None
+    for id, row in registry.models[provider].items():
+        name = id.lower()
+        listed = (table.get(key) for key in model_aliases(name) for table in (exact, prefix))
+        has_window = any(each.window for each in listed if each)
+        if "/" in name or (provider == "anthropic" and has_window):
+            continue
+        fitting = [each for each in prefix if name.startswith(each)]
+        priced = exact.get(name) or (prefix[max(fitting, key=len)] if fitting else Model())
+        longest = row.max_output if (row.max_output or 0) <= row.window else None
+        origin = f"models.dev in {registry.made_from}"
+        exact[name] = Model(row.window, row.input_cap, longest, origin, priced.prices, provider)
 
 
 def render(catalogue: Catalogue) -> bytes:

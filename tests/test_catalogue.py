@@ -56,7 +56,32 @@ def test_model_ids_are_lower_case_without_a_provider() -> None:
         assert "/" not in name
 
 
-def test_only_our_own_rows_name_their_origin(script: dict[str, Any]) -> None:
-    own = {name for name, row in catalogue().prefix.items() if row.origin}
-    assert own == set(script["OWN"])
+def test_rows_of_another_source_name_it() -> None:
     assert catalogue().made_from.startswith("genai-prices ")
+    assert not any(row.origin for row in catalogue().prefix.values())
+    origins = {row.origin for row in catalogue().exact.values()} - {None}
+    assert len(origins) == 1
+    assert origins.pop().startswith("models.dev in opencode ")
+
+
+def test_every_window_names_the_maker_that_serves_it() -> None:
+    rows = (*catalogue().exact.values(), *catalogue().prefix.values())
+    assert all(row.provider for row in rows)
+    assert {"anthropic", "openai", "xai"} < {row.provider for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("name", "id", "expected"),
+    [
+        ("claude-opus-4-5", "claude-opus-4-5", True),
+        ("claude-4.5-opus", "claude-opus-4-5", True),
+        ("claude-opus-4-0", "claude-opus-4", True),
+        ("gpt-5-2025-08-07", "gpt-5", True),
+        ("gpt-5-chat-latest", "gpt-5", False),
+        ("gpt-5-codex", "gpt-5", False),
+    ],
+)
+def test_model_that_only_costs_the_same_is_no_alias(
+    script: dict[str, Any], name: str, id: str, expected: bool
+) -> None:
+    assert script["is_alias"](name, id) is expected

@@ -18,15 +18,19 @@ from brimline.windows import (
     ClientWindow,
     Limit,
     Overrides,
+    Registry,
+    RegistryModel,
     ResolveContext,
     Window,
     catalogue,
     clients,
     find_model,
+    find_priced_model,
     is_same_model,
     limit_of,
     normalize_model,
     requested_id,
+    shipped_registry,
     window_of,
 )
 
@@ -54,7 +58,7 @@ def limit(context: ResolveContext, overrides: Overrides = NO_OVERRIDES) -> tuple
 
 
 def test_window_origins_are_tried_in_order() -> None:
-    """Set > reported > the client's settings > the client's table > catalogue > default."""
+    """Set > reported > the client's settings > its registry > known > catalogue > default."""
     settings = ClientSettings(windows={"*": 120_000}, place="models.json")
     overrides = Overrides(windows={"*": 500_000}, default_window=77_000)
     assumed = Overrides(default_window=77_000)
@@ -64,8 +68,13 @@ def test_window_origins_are_tried_in_order() -> None:
     unreported = msgspec.structs.replace(context, reported=None)
     assert window(unreported, assumed) == (120_000, "client")
     assert window(claude(), assumed) == (200_000, "client")
-    elsewhere = ResolveContext(agent="pi", model="claude-sonnet-4-5")
-    assert window(elsewhere, assumed) == (200_000, "catalogue")
+    elsewhere = ResolveContext(agent="pi", model="claude-sonnet-4-5", provider="anthropic")
+    refreshed = Registry("refreshed", {"anthropic": {"claude-sonnet-4-5": RegistryModel(3_000)}})
+    settings = ClientSettings(registry=refreshed)
+    assert window(msgspec.structs.replace(elsewhere, settings=settings)) == (3_000, "client")
+    assert window(elsewhere, assumed) == (1_000_000, "client")
+    unlisted = ResolveContext(model="claude-sonnet-4-5")
+    assert window(unlisted, assumed) == (200_000, "catalogue")
     stranger = ResolveContext(agent="pi", model="my-local-model")
     assert window(stranger, assumed) == (77_000, "default")
     assert window(stranger) is None
@@ -79,7 +88,8 @@ def test_every_window_states_its_origin() -> None:
         "proved": window_of(msgspec.structs.replace(claude(), observed=9)),
         "client": window_of(claude()),
         "catalogue": window_of(ResolveContext(model="claude-sonnet-4-5")),
-        "own row": window_of(ResolveContext(model="gemini-2.5-pro")),
+        "registry": window_of(ResolveContext("pi", "gpt-5.5", provider="openai-codex")),
+        "newer": window_of(ResolveContext(model="gemini-2.5-pro")),
         "default": window_of(ResolveContext(), Overrides(default_window=5)),
         "client settings": window_of(ResolveContext(agent="pi", model="x", settings=settings)),
     }
@@ -90,7 +100,8 @@ def test_every_window_states_its_origin() -> None:
         "proved": "proved by other records of the session",
         "client": "result.modelUsage and status line (claude 2.1.325, 2026-11)",
         "catalogue": catalogue().made_from,
-        "own row": "the provider's model page, 2026-11",
+        "registry": "its model registry (pi 0.87.1, 2026-11)",
+        "newer": "models.dev in opencode 1.18.18, 2026-11",
         "default": "the default window of Brimline's settings",
         "client settings": "set in models.json",
     }
@@ -197,9 +208,9 @@ def test_window_of_claude_code_is_the_one_that_it_reports(model: str, size: int)
         ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", 200_000),
         ("claude-sonnet-4-5[1m]", 1_000_000),
         ("vertex_ai/claude-opus-4-6@default", 1_000_000),
-        ("glm-4.7", None),
+        ("glm-4.7", 204_800),
         ("qwen3-coder-plus", None),
-        ("devstral-medium-latest", None),
+        ("devstral-of-mine", None),
     ],
 )
 def test_window_without_an_agent_is_the_catalogues_or_unknown(model: str, size: int | None) -> None:
@@ -219,13 +230,44 @@ def test_window_without_an_agent_is_the_catalogues_or_unknown(model: str, size: 
         ("claude-opus-4-5", 200_000),
         ("gpt-5-2025-08-07", 400_000),
         ("gemini-2.5-pro", 1_048_576),
-        ("gemini-2.5-pro-preview-09-2025", 1_048_576),
+        ("claude-4.5-opus", 200_000),
+        ("kimi-k2.5", 262_144),
     ],
 )
-def test_catalogue_id_is_found_exactly_undated_or_by_prefix(model: str, size: int) -> None:
+def test_catalogue_id_is_found_in_any_form(model: str, size: int) -> None:
     row = find_model(model)
     assert row is not None
     assert row.window == size
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "deepseek-v4-flash-free",
+        "deepseek/deepseek-v4-flash:free",
+        "claude-opus-4-5-mini",
+        "claude-opus-4-50",
+        "gpt-5-chat-latest",
+        "gpt-5-nano-turbo",
+        "gemini-2.5-pro-preview-09-2025",
+        "kimi-k2.5-local",
+        "gpt-oss:20b",
+    ],
+)
+def test_model_never_has_the_window_of_a_similar_name(model: str) -> None:
+    """Fine-tunings, variants and free versions have windows of their own."""
+    assert window(ResolveContext(model=model)) is None
+    assert window(ResolveContext(agent="pi", model=model, provider="mine")) is None
+
+
+@pytest.mark.parametrize(
+    ("provider", "size"), [("anthropic", 1_000_000), (None, 1_000_000), ("openrouter", None)]
+)
+def test_catalogue_answers_only_for_the_models_maker(
+    provider: str | None, size: int | None
+) -> None:
+    resolved = window_of(ResolveContext(model="claude-opus-4-6", provider=provider))
+    assert (resolved.tokens if resolved else None) == size
 
 
 @pytest.mark.parametrize("model", ["", "my-local-model", "claude", "qwen-coder-30b", "gpt", "<x>"])
@@ -234,20 +276,20 @@ def test_unknown_model_has_no_window(model: str) -> None:
     assert window(ResolveContext(agent="pi", model=model)) is None
 
 
-def test_longest_matching_prefix_counts() -> None:
+def test_price_is_that_of_the_longest_matching_prefix() -> None:
     table = catalogue().prefix
     for prefix in table:
         name = f"{prefix}zz"
         if name in catalogue().exact:
             continue
         fitting = [other for other in table if name.startswith(other)]
-        assert find_model(name) == table[max(fitting, key=len)]
+        assert find_priced_model(name) == table[max(fitting, key=len)]
 
 
 def test_exact_id_goes_before_prefixes() -> None:
     for name, row in catalogue().exact.items():
         if normalize_model(name) == name:
-            assert find_model(name) == row
+            assert find_model(name) == find_priced_model(name) == row
 
 
 def test_catalogue_caps_and_replies_fit_their_windows() -> None:
@@ -326,6 +368,153 @@ def test_dated_id_is_the_same_model_in_the_client_table() -> None:
     assert window(claude("claude-opus-4-8-20260401", "2.1.197")) == (200_000, "client")
 
 
+# Claude Code with the models of other makers.
+
+
+@pytest.mark.parametrize("reported", [None, 1_000_000])
+def test_client_that_assumes_too_large_a_window_gets_a_warning(reported: int | None) -> None:
+    """The model's window is shown, and where the client really compacts."""
+    context = msgspec.structs.replace(claude("kimi-k2.5"), reported=reported)
+    resolved = window_of(context)
+    assert resolved is not None
+    assert (resolved.tokens, resolved.origin) == (262_144, "catalogue")
+    assert resolved.why.endswith("; the client assumes 1,000,000")
+    beyond = limit_of(context, resolved)
+    assert beyond is not None
+    assert (beyond.tokens, beyond.origin) == (967_000, "known")
+    assert beyond.warning == (
+        "the client will not compact before the model is full at 262K; "
+        "set CLAUDE_CODE_AUTO_COMPACT_WINDOW=262144"
+    )
+
+
+def test_auto_compact_window_of_the_models_size_makes_the_warning_go() -> None:
+    settings = ClientSettings(auto_compact_windows={"*": 262_144})
+    context = msgspec.structs.replace(claude("kimi-k2.5"), settings=settings)
+    resolved = limit_of(context, window_of(context))
+    assert resolved is not None
+    assert (resolved.tokens, resolved.origin, resolved.warning) == (229_144, "configured", None)
+    too_large = ClientSettings(auto_compact_windows={"*": 500_000})
+    context = msgspec.structs.replace(context, settings=too_large)
+    resolved = limit_of(context, window_of(context))
+    assert resolved is not None
+    assert resolved.tokens == 467_000
+    assert (resolved.warning or "").startswith("the client will not compact before")
+
+
+def test_setting_that_the_client_would_raise_is_not_advised() -> None:
+    """Claude Code raises an auto-compact window to 100,000 at least."""
+    context = claude("my-local-model")
+    small = Overrides(windows={"my-local-model": 32_768})
+    resolved = limit_of(context, window_of(context, small), small)
+    assert resolved is not None
+    assert resolved.tokens == 967_000
+    assert resolved.warning == "the client will not compact before the model is full at 33K"
+
+
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [
+        (claude("kimi-k2.5", "2.1.324"), (262_144, "catalogue")),
+        (msgspec.structs.replace(claude("kimi-k2.5"), reported=262_144), (262_144, "reported")),
+        (claude("gpt-5.6"), (1_000_000, "client")),
+        (claude("my-local-model"), (1_000_000, "client")),
+    ],
+)
+def test_window_that_is_not_overestimated_has_no_warning(
+    context: ResolveContext, expected: tuple[int, str]
+) -> None:
+    assert window(context) == expected
+    resolved = limit_of(context, window_of(context))
+    assert resolved is not None
+    assert resolved.warning is None
+    assert resolved.tokens == expected[0] - 33_000
+
+
+def test_model_that_sent_more_than_the_catalogue_knows_has_the_clients_window() -> None:
+    context = msgspec.structs.replace(claude("kimi-k2.5"), most_sent=300_000)
+    assert window(context) == (1_000_000, "observed")
+    resolved = limit_of(context, window_of(context))
+    assert resolved is not None
+    assert (resolved.tokens, resolved.warning) == (967_000, None)
+
+
+# The registries of the clients.
+
+
+@pytest.mark.parametrize(
+    ("agent", "provider", "model", "size"),
+    [
+        ("opencode", "opencode", "deepseek-v4-flash-free", 200_000),
+        ("opencode", "github-copilot", "claude-opus-4.8", 200_000),
+        ("opencode", "anthropic", "claude-sonnet-4-5", 1_000_000),
+        ("opencode", "helicone", "gpt-5-chat-latest", 128_000),
+        ("opencode", "amazon-bedrock", "openai.gpt-5.4", 272_000),
+        ("opencode", "opencode", "big-pickle", 200_000),
+        ("opencode", "github-copilot", "claude-opus-4.8-fast", 200_000),
+        ("pi", "openai", "gpt-5-chat-latest", 128_000),
+        ("pi", "anthropic", "claude-sonnet-4-5", 1_000_000),
+        ("pi", "anthropic", "claude-sonnet-4-5-20250929", 1_000_000),
+        ("pi", "github-copilot", "gpt-5-mini", 264_000),
+        ("codex", None, "gpt-6.1-terra", 475_000),
+        ("codex", None, "gpt-daybreak-red-latest", 353_400),
+        ("codex", None, "openai/gpt-6.1-terra", 475_000),
+        ("gemini", None, "gemma-4-31b-it", 256_000),
+    ],
+)
+def test_client_is_asked_by_provider_and_model(
+    agent: str, provider: str | None, model: str, size: int
+) -> None:
+    resolved = window_of(ResolveContext(agent, model, provider=provider))
+    assert resolved is not None
+    assert (resolved.tokens, resolved.origin) == (size, "client")
+    assert re.fullmatch(rf"its model registry \({agent} [\d.]+, 20\d\d-\d\d\)", resolved.why)
+
+
+def test_refreshed_registry_goes_before_the_shipped_one() -> None:
+    refreshed = Registry("refreshed 2026-11-17", {"anthropic": {"new": RegistryModel(7_000, 100)}})
+    settings = ClientSettings(registry=refreshed)
+    context = ResolveContext("opencode", "new", provider="anthropic", settings=settings)
+    resolved = window_of(context)
+    assert resolved == Window(7_000, "client", "its model registry (refreshed 2026-11-17)")
+    assert limit(context) == (6_900, "known")
+    older = msgspec.structs.replace(context, model="claude-sonnet-4-5")
+    assert window(older) == (1_000_000, "client")
+
+
+def test_unknown_provider_gets_a_window_only_if_all_providers_agree() -> None:
+    rows = {"a": {"one": RegistryModel(5), "two": RegistryModel(5)}, "b": {"two": RegistryModel(6)}}
+    settings = ClientSettings(registry=Registry("", rows))
+    assert window(ResolveContext("pi", "one", settings=settings)) == (5, "client")
+    assert window(ResolveContext("pi", "two", settings=settings)) is None
+    assert window(ResolveContext("pi", "two", settings=settings, provider="b")) == (6, "client")
+    assert window(ResolveContext("pi", "one", settings=settings, provider="b")) is None
+
+
+def test_clients_settings_are_by_provider_too() -> None:
+    settings = ClientSettings(windows={"a/m": 5, "b/m": 6, "a/n": 7}, place="models.json")
+    context = ResolveContext("pi", "m", settings=settings)
+    assert window(msgspec.structs.replace(context, provider="a")) == (5, "client")
+    assert window(msgspec.structs.replace(context, provider="b")) == (6, "client")
+    assert window(msgspec.structs.replace(context, provider="c")) is None
+    assert window(context) is None
+    assert window(msgspec.structs.replace(context, model="n")) == (7, "client")
+
+
+def test_opencode_compacts_at_the_input_limit_of_its_registry() -> None:
+    """With an input limit 20,000 below it; otherwise the model's longest reply below the window."""
+    capped = {"p": {"m": RegistryModel(400_000, 128_000, 272_000), "n": RegistryModel(50, 8)}}
+    settings = ClientSettings(registry=Registry("", capped))
+    context = ResolveContext("opencode", "m", provider="p", settings=settings)
+    assert limit(context) == (252_000, "known")
+    assert limit(msgspec.structs.replace(context, model="n")) == (42, "known")
+
+
+def test_agent_without_a_registry_has_none() -> None:
+    assert shipped_registry("claude") is None
+    assert shipped_registry(None) is None
+
+
 def test_codex_and_gemini_windows() -> None:
     """Codex grants 95 % of 272,000, Gemini CLI divides by 1,048,576."""
     assert window(ResolveContext("codex", "gpt-5.5", "0.142.5")) == (258_400, "client")
@@ -340,14 +529,14 @@ def test_codex_and_gemini_windows() -> None:
         ("opencode", "chatgpt", "gpt-5.6-sol", 372_000, (352_000, "known")),
         ("opencode", "chatgpt", "gpt-5.5", 272_000, (252_000, "known")),
         ("opencode", "chatgpt", "gpt-5.4", 272_000, (272_000, "not enforced")),
-        ("opencode", "openai", "gpt-5.6", 1_050_000, (1_018_000, "known")),
-        ("opencode", None, "gpt-5.6", 1_050_000, (1_018_000, "known")),
+        ("opencode", "openai", "gpt-5.6", 1_050_000, (902_000, "known")),
+        ("opencode", "opencode", "big-pickle", 200_000, (140_000, "known")),
         ("pi", "openai-codex", "gpt-5.1", 272_000, (255_616, "known")),
         ("pi", "openai-codex", "gpt-5.5", 272_000, (255_616, "known")),
         ("pi", "openai-codex", "gpt-5.3-codex-spark", 128_000, (111_616, "known")),
         ("pi", "openai", "gpt-5.6-sol", 272_000, (255_616, "known")),
-        ("pi", "openai", "gpt-5.5-pro", 1_000_000, (983_616, "known")),
-        ("pi", "github-copilot", "gpt-5.6", 1_050_000, (1_033_616, "known")),
+        ("pi", "openai", "gpt-5.5-pro", 1_050_000, (1_033_616, "known")),
+        ("pi", "github-copilot", "gpt-5.6-sol", 1_050_000, (1_033_616, "known")),
     ],
 )
 def test_window_belongs_to_the_provider(
@@ -387,8 +576,9 @@ def test_every_client_window_is_reachable(row: ClientWindow) -> None:
 
 @pytest.mark.parametrize("row", clients().limits, ids=lambda row: f"{row.agent}-{row.how[:20]}")
 def test_every_client_limit_is_reachable(row: ClientLimit) -> None:
+    provider = "openai" if row.of == "input" else row.provider
     context = ResolveContext(
-        row.agent, concrete(row), row.seen, reported=200_000, provider=row.provider
+        row.agent, concrete(row), row.seen, reported=200_000, provider=provider
     )
     resolved = limit_of(context, window_of(context))
     assert resolved is not None
@@ -719,7 +909,8 @@ def test_pi_keeps_a_reserve_of_16384_or_the_set_one() -> None:
 
 
 def test_opencode_counts_from_the_cap_on_the_prompt() -> None:
-    assert limit(ResolveContext("opencode", "gpt-5", "1.18.18")) == (252_000, "known")
+    context = ResolveContext("opencode", "gpt-5", "1.18.18", provider="openai")
+    assert limit(context) == (252_000, "known")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from brimline.events import Call, Spent
 from brimline.usage import Usage
-from brimline.windows import Price, find_model
+from brimline.windows import Price, find_priced_model
 
 MILLION = 1_000_000
 UNBOUNDED = 1 << 62
@@ -123,5 +123,5 @@ def find_price(
 
 
 def _prices(model: str | None) -> tuple[Price, ...]:
-    row = find_model(model) if model else None
+    row = find_priced_model(model) if model else None
     return row.prices if row else ()

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -53,6 +53,7 @@ from brimline.transcripts.source import (
     Transcript,
 )
 from brimline.usage import Usage
+from brimline.windows import RegistryModel
 
 Json = dict[str, object]
 
@@ -248,7 +249,7 @@ def test_window_is_that_of_the_provider(
     database: Database, provider: str, cost: float, window: int
 ) -> None:
     """opencode 1.18.18 sets every price to 0 if a ChatGPT plan pays."""
-    answer = reply(30, modelID="gpt-5.6", providerID=provider, cost=cost)
+    answer = reply(30, modelID="gpt-5.6-sol", providerID=provider, cost=cost)
     database.message("msg_4", answer, updated=1_600)
     session = fold(Session(), read(database.transcript())[0])
     reading = tracker.read(session, session.threads[MAIN], "transcript")
@@ -1119,16 +1120,16 @@ def test_windows_outputs_and_switch_come_from_commented_settings(tmp_path: Path)
     client_settings = SOURCE.settings(Places(tmp_path, {}))
     assert (client_settings.auto_compact, client_settings.windows, client_settings.max_outputs) == (
         False,
-        {"m": 100},
-        {"m": 8},
+        {"p/m": 100},
+        {"p/m": 8},
     )
-    assert client_settings.auto_compact_windows == {"m": 90}
+    assert client_settings.auto_compact_windows == {"p/m": 90}
 
 
 def test_environment_overrides_project_and_user_settings(tmp_path: Path) -> None:
     def window(**env: str) -> int | None:
         client_settings = SOURCE.settings(Places(tmp_path, env), str(tmp_path / "a/b"))
-        return client_settings.windows.get("m")
+        return client_settings.windows.get("p/m")
 
     def config(size: int) -> str:
         return MODELS.replace("100", str(size)) + "}"
@@ -1156,6 +1157,32 @@ def test_malformed_settings_are_ignored_and_the_variable_switches_off(tmp_path: 
     assert (client_settings.auto_compact, client_settings.windows) == (None, {})
     off = SOURCE.settings(Places(tmp_path, {"OPENCODE_DISABLE_AUTOCOMPACT": "true"}))
     assert off.auto_compact is False
+
+
+def test_refreshed_registry_is_read_by_provider(tmp_path: Path) -> None:
+    def sizes(env: Mapping[str, str]) -> dict[str, list[str]] | None:
+        registry = SOURCE.settings(Places(tmp_path, env)).registry
+        return registry and {name: [*rows] for name, rows in registry.models.items()}
+
+    models = '{"m":{"limit":{"context":9,"output":2,"input":5}},"image":{"limit":{"context":0}}}'
+    registry = f'{{"p":{{"id":"p","models":{models}}}}}'
+    assert sizes({}) is None
+    stored(tmp_path / ".cache/opencode/models.json", registry.encode())
+    read = SOURCE.settings(Places(tmp_path, {})).registry
+    assert read is not None
+    assert read.models == {"p": {"m": RegistryModel(9, 2, 5)}}
+    stored(tmp_path / "moved/opencode/models.json", registry.replace('"p"', '"q"').encode())
+    assert sizes({"XDG_CACHE_HOME": str(tmp_path / "moved")}) == {"q": ["m"]}
+    named = stored(tmp_path / "named.json", registry.replace('"p"', '"r"').encode())
+    assert sizes({"OPENCODE_MODELS_PATH": str(named)}) == {"r": ["m"]}
+
+
+def test_limits_of_the_openai_provider_are_those_of_a_plan_too(tmp_path: Path) -> None:
+    """A ChatGPT plan has the same provider in opencode's settings, and another in its calls."""
+    text = MODELS.replace('"p"', '"openai"') + "}"
+    stored(tmp_path / ".config/opencode/opencode.json", text.encode())
+    windows = SOURCE.settings(Places(tmp_path, {})).windows
+    assert windows == {"openai/m": 100, "chatgpt/m": 100}
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()

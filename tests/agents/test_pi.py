@@ -1,6 +1,8 @@
 """Pi: sessions, `--mode json` and `--mode rpc`, paths and settings."""
 
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ from brimline.events import (
 from brimline.tracker import Session, fold, read
 from brimline.transcripts.source import Lookalike, Parser, Places, Source, Transcript
 from brimline.usage import Usage
-from brimline.windows import ClientSettings
+from brimline.windows import ClientSettings, RegistryModel, shipped_registry
 from hypothesis_examples import examples
 
 from .garbage import check_survives, garbage
@@ -99,7 +101,7 @@ def test_client_does_not_compact_between_a_result_and_the_next_call() -> None:
 )
 def test_window_is_that_of_the_provider(provider: str, window: int) -> None:
     answer = reply(
-        tokens(9_000, 5), model="gpt-5.6", provider=provider, responseId="resp_0123456789"
+        tokens(9_000, 5), model="gpt-5.6-sol", provider=provider, responseId="resp_0123456789"
     )
     printed = feed(PiStreamParser(), [header(), {"type": "message_end", "message": answer}])
     for recorded in (events(header(), entry("message", "a", None, message=answer)), printed):
@@ -505,8 +507,8 @@ def test_compaction_windows_and_outputs_come_from_the_files(tmp_path: Path) -> N
     client_settings = read_settings(tmp_path, settings=compaction, models=models)
     assert (client_settings.auto_compact, client_settings.reserve) == (False, 9_000)
     assert (client_settings.windows, client_settings.max_outputs) == (
-        {"m": 200_000, "o": 1_000},
-        {"m": 8_192},
+        {"p/m": 200_000, "p/n": 128_000, "p/o": 1_000},
+        {"p/m": 8_192, "p/n": 16_384},
     )
 
 
@@ -530,6 +532,47 @@ def test_malformed_settings_are_ignored(tmp_path: Path, text: str) -> None:
         None,
         {},
     )
+
+
+def test_refreshed_registry_is_read_by_provider(tmp_path: Path) -> None:
+    """Only providers that are newer than the client's own table count, as for the client."""
+    shipped = shipped_registry("pi")
+    assert shipped is not None
+    assert shipped.made_at is not None
+    newer, older = (shipped.made_at + 1) * 1000, shipped.made_at * 1000
+    models = [{"id": "new", "contextWindow": 4_000, "maxTokens": 50}, {"id": "unsized"}]
+    store = {
+        "p": {"models": models, "lastModified": newer, "checkedAt": newer},
+        "old": {"models": models, "lastModified": older},
+        "undated": {"models": models},
+    }
+    registry = read_settings(tmp_path, **{"models-store": json.dumps(store)}).registry
+    assert registry is not None
+    assert registry.models == {"p": {"new": RegistryModel(4_000, 50)}}
+    assert re.fullmatch(r"refreshed \d{4}-\d\d-\d\d", registry.made_from)
+
+
+def test_refreshed_registry_is_read_again_when_it_changes(tmp_path: Path) -> None:
+    def size(tokens: int) -> int:
+        row = {"id": "m", "contextWindow": tokens}
+        text = json.dumps({"p": {"models": [row], "lastModified": 9e15}})
+        registry = read_settings(tmp_path, **{"models-store": text}).registry
+        assert registry is not None
+        return registry.models["p"]["m"].window
+
+    assert (size(7), size(800)) == (7, 800)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"p": 5}', "\0"])
+def test_malformed_registry_is_ignored(tmp_path: Path, text: str) -> None:
+    assert read_settings(tmp_path, **{"models-store": text}).registry is None
+
+
+def test_registry_that_is_no_file_blocks_nothing(tmp_path: Path) -> None:
+    (tmp_path / ".pi/agent").mkdir(parents=True)
+    os.mkfifo(tmp_path / ".pi/agent/models-store.json")
+    assert SOURCE.settings(Places(tmp_path, {})).registry is None
+    assert SOURCE.settings(Places(tmp_path, {"PI_CODING_AGENT_DIR": "a\0b"})).registry is None
 
 
 STREAM: list[Json] = [

@@ -25,11 +25,65 @@ def test_window_of_a_model_is_shown_for_every_agent_that_runs_it(user: User) -> 
 
 
 def test_window_of_a_model_depends_on_its_provider(user: User) -> None:
-    by_plan = user.run("windows", "openai-codex/gpt-5.6", "--agent", "pi")
-    assert by_plan.lines[1].startswith("  window 272,000 (client): ")
-    by_key = user.run("windows", "gpt-5.6", "--agent", "pi")
-    assert by_key.lines[1].startswith("  window 1,050,000 (catalogue): ")
-    assert "openai-codex/*" in user.run("windows", "--agent", "pi").out
+    by_plan = user.run("windows", "openai-codex/gpt-5.5", "--agent", "pi")
+    assert by_plan.lines[1] == "  provider openai-codex"
+    assert by_plan.lines[2].startswith("  window 272,000 (client): its model registry (pi ")
+    by_copilot = user.run("windows", "github-copilot/claude-opus-4.8", "--agent", "opencode")
+    assert by_copilot.lines[2].startswith("  window 200,000 (client): ")
+
+
+def test_providers_with_the_same_window_are_listed_together(user: User) -> None:
+    lines = user.run("windows", "claude-opus-4-8", "--agent", "opencode").lines
+    providers = [line for line in lines if line.startswith("  provider ")]
+    assert len(providers) > 1
+    assert providers[0].startswith("  provider anthropic, ")
+    assert providers[0].endswith(" more")
+    assert "github-copilot" not in providers[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("opus-4-5", "claude-opus-4-5"),
+        ("sonnet-4-5[1m]", "claude-sonnet-4-5[1m]"),
+        ("claude-opus-4-5", "claude-opus-4-5"),
+        ("gpt-5.5", "gpt-5.5"),
+        ("my-model", "my-model"),
+    ],
+)
+def test_model_is_found_by_the_name_that_status_prints(user: User, name: str, model: str) -> None:
+    assert user.run("windows", name, "--json").json["model"] == model
+
+
+def test_short_name_has_the_window_of_its_model(user: User) -> None:
+    short, full = (user.run("windows", name) for name in ("opus-4-5", "claude-opus-4-5"))
+    assert short == full
+    assert "  window 200,000 " in short.out
+
+
+def test_mistyped_model_gets_a_suggestion(user: User) -> None:
+    mistyped = user.run("windows", "cluade-opus-4-5")
+    assert mistyped.err == "hint: cluade-opus-4-5 is not known. Did you mean claude-opus-4-5?\n"
+    assert user.run("windows", "claude-opus-4-5").err == ""
+    assert user.run("windows", "my-model").err == ""
+
+
+def test_models_of_the_clients_settings_are_listed(user: User) -> None:
+    folder = user.home / ".pi/agent"
+    folder.mkdir(parents=True)
+    (folder / "models.json").write_text(
+        '{"providers": {"mine": {"models": [{"id": "my-model", "contextWindow": 64000}]}}}'
+    )
+    lines = user.run("windows", "my-model", "--agent", "pi").lines
+    assert lines[1:3] == ["  provider mine", "  window 64,000 (client): set in Pi's settings"]
+    assert user.run("windows", "mine/my-model", "--agent", "pi").lines[1:] == lines[1:]
+
+
+def test_client_that_does_not_know_the_model_gets_a_warning(user: User) -> None:
+    lines = user.run("windows", "kimi-k2.5", "--agent", "claude").lines
+    assert lines[1].startswith("  window 262,144 (catalogue): ")
+    assert lines[2].startswith("  limit  967,000 (known): ")
+    assert lines[2].endswith("; set CLAUDE_CODE_AUTO_COMPACT_WINDOW=262144")
 
 
 def test_unknown_model_has_an_unknown_window(user: User) -> None:
@@ -57,7 +111,9 @@ def test_json_has_window_and_evidence(user: User) -> None:
     output = user.run("windows", "claude-sonnet-4-5", "--json").json
     assert list(output) == ["model", "catalogue", "agents"]
     assert output["catalogue"]["window"] == 200_000
-    assert [belief["agent"] for belief in output["agents"]] == ["claude", "opencode", "pi"]
+    agents = dict.fromkeys(belief["agent"] for belief in output["agents"])
+    assert list(agents) == ["claude", "opencode", "pi"]
+    assert output["agents"][1]["provider"] == "anthropic"
     assert output["agents"][0]["limit"]["tokens"] == 167_000
 
 

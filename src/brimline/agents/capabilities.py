@@ -42,6 +42,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     display_name: str
     tested_version: str | None = None  # the newest client that the tests were run with
     model_families: tuple[str, ...] = ()  # how the ids of its maker's models begin; none: any model
+    runs_other_models: bool = False  # of other makers, through a gateway
     home_folders: tuple[str, ...] = ()  # below home; one of them exists if the client was used
 
     # Environment variables, by role.

@@ -1,16 +1,19 @@
 """`brimline windows`: which windows and limits we believe, and why."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 import msgspec
 
-from brimline.agents import all_agents, display_name, source
+from brimline.agents import agent_names, all_agents, display_name, source
 from brimline.cli.arguments import add_agent, add_json, chosen_agents
 from brimline.cli.context import Context, emit_json
+from brimline.errors import suggest
 from brimline.terminal.text import Cell, Column, format_table, strip_control
 from brimline.windows import (
     ClientLimit,
+    ClientSettings,
     ClientWindow,
     Limit,
     Model,
@@ -19,23 +22,31 @@ from brimline.windows import (
     catalogue,
     clients,
     find_model,
+    is_same_model,
     limit_of,
+    model_aliases,
     normalize_model,
+    shipped_registry,
     window_of,
 )
 
+SHORTENED = "claude-"  # `status` leaves this out
+MAX_PROVIDERS = 4  # of those that serve a model alike, in text
+NONE = ("\0",)  # begins no id
+
 
 class Belief(msgspec.Struct, frozen=True):
-    """The window and limit of a model in an agent."""
+    """The window and limit of a model in an agent, as one of its providers serves it."""
 
     agent: str | None
     model: str
     window: Window | None
     limit: Limit | None
+    provider: str | None = None
 
 
 class Beliefs(msgspec.Struct, frozen=True):
-    """What `windows MODEL --json` prints: per agent, and the catalogue's own row."""
+    """What `windows MODEL --json` prints: by agent and provider, and the catalogue's own row."""
 
     model: str
     catalogue: Model | None
@@ -47,7 +58,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
         "model",
         nargs="?",
         metavar="MODEL",
-        help="a model id, as the agent writes it; may begin with its provider",
+        help="a model id, as the agent or `status` writes it; may begin with its provider",
     )
     add_agent(to)
     add_json(to)
@@ -58,43 +69,108 @@ def run(context: Context, options: argparse.Namespace) -> int:
     agents = chosen_agents(options)
     if options.model is None:
         _clients(context, agents, options.json)
+        return 0
+    model = full_id(options.model)
+    able = agents if options.agent else agents_for(model)
+    beliefs = [belief for agent in able for belief in resolve_model(context, agent, model)]
+    if options.json:
+        emit_json(Beliefs(model, find_model(model), beliefs))
     else:
-        able = agents if options.agent else agents_for(options.model)
-        _model(context, options.model, able, options.json)
+        _print_beliefs(model, beliefs)
+    if not _is_listed(model) and (near := suggest(model.lower(), _listed_names())):
+        print(f"hint: {strip_control(model)} is not known. Did you mean {near}?", file=sys.stderr)
     return 0
 
 
+def full_id(name: str) -> str:
+    """The id of a model whose name may be shortened as in `status`."""
+    is_short = not _is_listed(name) and _is_listed(f"{SHORTENED}{name}")
+    return f"{SHORTENED}{name}" if is_short else name
+
+
 def agents_for(model: str) -> list[str]:
-    """The agents that can run a model: its maker's own, and those that take any provider's.
+    """The agents that can run a model.
 
-    Any agent may run a model of another maker, through a gateway.
+    These are its maker's own, those whose registry lists it, and for a model of another maker those
+    that take any through a gateway.
     """
+    every = [(agent.name, agent.capabilities) for agent in all_agents()]
     name = normalize_model(model)
-    families = {agent.name: agent.capabilities.model_families for agent in all_agents()}
-    makers = [agent for agent, prefixes in families.items() if name.startswith(prefixes)]
-    return [agent for agent in families if not makers or agent in makers or not families[agent]]
+    makers = {agent for agent, can in every if name.startswith(can.model_families or NONE)}
+    able = makers or {agent for agent, can in every if can.runs_other_models}
+    listing = {agent for agent, _ in every if _lists(agent, model)}
+    if not makers and not listing:  # a local model: wherever the user can configure one
+        listing = {agent for agent, can in every if not can.model_families}
+    return [agent for agent, _ in every if agent in able | listing]
 
 
-def _model(context: Context, model: str, agents: Sequence[str], as_json: bool) -> None:
-    believed = [resolve_model(context, agent, model) for agent in agents]
+def resolve_model(context: Context, agent: str, model: str) -> list[Belief]:
+    """Return what an agent believes of a model, for each of its providers that has it."""
+    settings = source(agent).settings(context.places)
+    overrides = context.settings.overrides
+    beliefs: list[Belief] = []
+    for provider, id in _servings(agent, settings, model):
+        known = ResolveContext(agent=agent, model=id, settings=settings, provider=provider)
+        window = window_of(known, overrides)
+        beliefs.append(Belief(agent, id, window, limit_of(known, window, overrides), provider))
+    return beliefs
+
+
+def _servings(agent: str, settings: ClientSettings, model: str) -> list[tuple[str | None, str]]:
+    """The providers of an agent that have a model, its maker first, and the ids they give it."""
+    registries = [each for each in (settings.registry, shipped_registry(agent)) if each]
+    listed = {(provider, id) for each in registries for provider, id in each.ids() if provider}
+    listed |= {
+        (provider, id) for provider, _, id in (key.partition("/") for key in settings.windows)
+    }
+    provider, _, id = model.partition("/")
+    if id and any(provider == each for each, _ in listed):
+        return [(provider, id)]
     row = find_model(model)
-    if as_json:
-        emit_json(Beliefs(model, row, believed))
-        return
-    for one in believed:
-        print(f"{display_name(one.agent or '')}, {strip_control(model)}")
+    maker = row.provider if row else None
+    serving = [each for each in listed if is_same_model(each[1], model)]
+    return [*sorted(serving, key=lambda each: (each[0] != maker, each))] or [(None, model)]
+
+
+def _lists(agent: str, model: str) -> bool:
+    """Whether the registry of an agent has a model, of the provider that its id begins with."""
+    registry = shipped_registry(agent)
+    if registry is None:
+        return False
+    provider, _, id = model.partition("/")
+    if id and provider in registry.models:
+        return registry.find(provider, id) is not None
+    return any(is_same_model(id, model) for _, id in registry.ids())
+
+
+def _is_listed(model: str) -> bool:
+    return find_model(model) is not None or any(_lists(agent, model) for agent in agent_names())
+
+
+def _listed_names() -> list[str]:
+    registries = (shipped_registry(agent) for agent in agent_names())
+    ids = (model_aliases(id)[-1] for each in registries if each for _, id in each.ids())
+    return list(dict.fromkeys((*catalogue().exact, *ids)))
+
+
+def _print_beliefs(model: str, beliefs: Sequence[Belief]) -> None:
+    groups: dict[tuple[str | None, Window | None, Limit | None], list[Belief]] = {}
+    for belief in beliefs:
+        groups.setdefault((belief.agent, belief.window, belief.limit), []).append(belief)
+    for (agent, window, limit), group in groups.items():
+        print(f"{display_name(agent or '')}, {strip_control(model)}")
+        if providers := [each.provider for each in group if each.provider]:
+            print(f"  provider {_list_some(providers)}")
         unknown = "unknown: not in the client table or the catalogue"
-        print(f"  window {describe_bound(one.window, unknown)}")
-        print(f"  limit  {describe_bound(one.limit)}")
-    print(f"catalogue ({catalogue().made_from}): {_row(row)}")
+        print(f"  window {describe_bound(window, unknown)}")
+        print(f"  limit  {describe_bound(limit)}")
+    print(f"catalogue ({catalogue().made_from}): {_row(find_model(model))}")
 
 
-def resolve_model(context: Context, agent: str, model: str) -> Belief:
-    overrides, settings = context.settings.overrides, source(agent).settings(context.places)
-    provider = model.rpartition("/")[0] or None
-    known = ResolveContext(agent=agent, model=model, settings=settings, provider=provider)
-    window = window_of(known, overrides)
-    return Belief(agent, model, window, limit_of(known, window, overrides))
+def _list_some(names: Sequence[str]) -> str:
+    unique = list(dict.fromkeys(names))
+    more = f" and {len(unique) - MAX_PROVIDERS} more" if len(unique) > MAX_PROVIDERS else ""
+    return strip_control(", ".join(unique[:MAX_PROVIDERS])) + more
 
 
 def describe_bound(value: Window | Limit | None, unknown: str = "unknown") -> str:

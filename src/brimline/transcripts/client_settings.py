@@ -1,13 +1,18 @@
 """The settings of the clients: JSON, with comments if a person wrote them."""
 
+import os
 import re
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from brimline.errors import MalformedJson, UnexpectedJson
 from brimline.foreign_json import decode_json
 from brimline.regular_file import MAX_SETTINGS_BYTES, read_regular_file
 from brimline.transcripts.source import MALFORMED
+from brimline.windows import Registry, RegistryModel
 
 # Each match takes as much text as it can without backtracking, and strings and comments also match
 # without their ends. Otherwise a file of a million quotes, or of comments that never end, would
@@ -18,7 +23,10 @@ _COMMENTS = (
 )
 _COMMAS = rb'((?:[^",]++|' + _STRING + rb"|,(?!\s*[}\]]))++)|,"
 
+MAX_REGISTRY_BYTES = 16 << 20  # that of opencode 1.18.18 has 5 MB
+
 T = TypeVar("T")
+RegistryRows: TypeAlias = Mapping[str, Mapping[str, RegistryModel]]
 
 
 def strip_comments(data: bytes) -> bytes:
@@ -46,3 +54,26 @@ def _decode_relaxed(data: bytes, kind: type[T]) -> T:
         raise
     except MalformedJson:
         return decode_json(strip_comments(data), kind)
+
+
+def read_registry(path: Path, kind: type[T], rows: Callable[[T], RegistryRows]) -> Registry | None:
+    """Read a client's refreshed model registry; None if it is missing or malformed.
+
+    It has megabytes, so it is decoded again only if it has changed.
+    """
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):  # a NUL in the path
+        return None
+    return _read_registry(str(path), kind, rows, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=4)
+def _read_registry(
+    path: str, kind: type[Any], rows: Callable[[Any], RegistryRows], modified_ns: int, _: int
+) -> Registry | None:
+    file = read_settings(Path(path), kind, MAX_REGISTRY_BYTES)
+    if file is None:
+        return None
+    day = time.strftime("%Y-%m-%d", time.localtime(modified_ns / 1e9))
+    return Registry(f"refreshed {day}", rows(file))

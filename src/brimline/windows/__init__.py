@@ -1,5 +1,6 @@
 """Windows and limits: how large a context window is, where the client compacts, and why."""
 
+from brimline.windows.registry import Registry, RegistryModel, shipped_registry
 from brimline.windows.resolve import (
     LONG_WINDOW,
     NO_CLIENT_SETTINGS,
@@ -26,6 +27,7 @@ from brimline.windows.tables import (
     catalogue,
     clients,
     find_model,
+    find_priced_model,
     is_same_model,
     model_aliases,
     normalize_model,
@@ -48,16 +50,20 @@ __all__ = [
     "Model",
     "Overrides",
     "Price",
+    "Registry",
+    "RegistryModel",
     "ResolveContext",
     "Window",
     "WindowOrigin",
     "catalogue",
     "clients",
     "find_model",
+    "find_priced_model",
     "is_same_model",
     "limit_of",
     "model_aliases",
     "normalize_model",
     "requested_id",
+    "shipped_registry",
     "window_of",
 ]

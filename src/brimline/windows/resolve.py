@@ -1,17 +1,20 @@
 """Resolve the window and the limit of a thread: the order of their origins is here alone."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from brimline.usage import format_tokens
+from brimline.windows.registry import Registry, RegistryModel, shipped_registry
 from brimline.windows.tables import (
     DATE_SUFFIX,
     LONG_CONTEXT_SUFFIX,
     ClientLimit,
     ClientWindow,
+    Model,
     catalogue,
     clients,
     find_model,
@@ -64,7 +67,8 @@ class Limit(msgspec.Struct, frozen=True):
 class ClientSettings(msgspec.Struct, frozen=True):
     """The client's own settings for windows and compaction; None if unset.
 
-    The maps are by model; a key that ends with `*` is a prefix, `*` is for every model.
+    The maps are by model, or by `provider/model`; a key that ends with `*` is a prefix, `*` is for
+    every model. `registry` is the client's refreshed copy of its model registry.
     `part` is the fraction of the window, without the room for a reply, at which the client compacts
     at the latest.
     """
@@ -78,6 +82,7 @@ class ClientSettings(msgspec.Struct, frozen=True):
     windows: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
     max_outputs: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
     place: str = "the client's settings"
+    registry: Registry | None = None
 
 
 NO_CLIENT_SETTINGS = ClientSettings()
@@ -122,13 +127,17 @@ class ResolveContext(msgspec.Struct, frozen=True):
 def window_of(known: ResolveContext, overrides: Overrides = NO_OVERRIDES) -> Window | None:
     """The window: set by the user > reported > proved > the client's > the catalogue's > unknown.
 
+    The client's is what its settings say, then its model registry, then what is known of it. What
+    it assumes about a model that it does not know counts unless the catalogue knows less.
+
     If the thread sent more than that size, the next larger known size is taken and marked as
     observed; a size that the user set is kept, and the excess is shown.
     """
     if tokens := _override(overrides.windows, known):
         return Window(tokens, "set", "set in Brimline's settings")
     window = (
-        _reported_window(known)
+        _overestimated_window(known)
+        or _reported_window(known)
         or _proved_window(known)
         or _client_window(known)
         or _catalogue_window(known)
@@ -149,18 +158,53 @@ def _proved_window(known: ResolveContext) -> Window | None:
     return Window(known.observed, "observed", EVIDENCE) if known.observed else None
 
 
+def _overestimated_window(known: ResolveContext) -> Window | None:
+    """The catalogue's window of a model for which the client assumes a larger one."""
+    row, window = _assumed_row(known), _catalogue_window(known)
+    if row is None or window is None or window.tokens >= row.window:
+        return None
+    return Window(window.tokens, window.origin, f"{window.why}; the client assumes {row.window:,}")
+
+
+def _assumed_row(known: ResolveContext) -> ClientWindow | None:
+    """The row by which the client assumes the window of a model that it does not know."""
+    row = _window_row(known.agent, known.provider, known.model, known.version)
+    if row is None or row.foreign_to is None or known.reported not in (None, row.window):
+        return None
+    return None if _value_for_model(known.settings.windows, known) else row
+
+
 def _client_window(known: ResolveContext) -> Window | None:
-    tokens = _value_for_model(known.settings.windows, known.model)
+    tokens = _value_for_model(known.settings.windows, known)
     if tokens:
         return Window(tokens, "client", f"set in {known.settings.place}")
+    for registry in _registries(known):
+        if listed := registry.find(known.provider, known.model or ""):
+            return Window(listed.window, "client", f"its model registry ({registry.made_from})")
     row = _window_row(known.agent, known.provider, known.model, known.version)
     if not row:
         return None
     return Window(row.window, "client", f"{row.how} ({row.agent} {row.seen}, {row.date})")
 
 
+def _registries(known: ResolveContext) -> Iterator[Registry]:
+    """Yield the client's refreshed registry, then the one that it was shipped with."""
+    if known.settings.registry:
+        yield known.settings.registry
+    if shipped := shipped_registry(known.agent):
+        yield shipped
+
+
+def _listed_model(known: ResolveContext) -> RegistryModel | Model | None:
+    """The row of a model in the client's registry, else in the catalogue."""
+    if known.model is None:
+        return None
+    listed = (registry.find(known.provider, known.model) for registry in _registries(known))
+    return next((row for row in listed if row), None) or find_model(known.model, known.provider)
+
+
 def _catalogue_window(known: ResolveContext) -> Window | None:
-    row = find_model(known.model) if known.model else None
+    row = find_model(known.model, known.provider) if known.model else None
     if not row or not row.window:
         return None
     if (known.model or "").lower().endswith(LONG_CONTEXT_SUFFIX) and row.window < LONG_WINDOW:
@@ -175,7 +219,7 @@ def _default_window(overrides: Overrides) -> Window | None:
 
 
 def _observed_window(window: Window, known: ResolveContext) -> Window:
-    row = find_model(known.model) if known.model else None
+    row = find_model(known.model, known.provider) if known.model else None
     own = {row.window} if row and row.window else set[int]()
     sizes = own | {*clients().sizes.get(known.agent or "", () if own else _all_sizes())}
     larger = [size for size in sizes if size >= known.most_sent]
@@ -204,7 +248,7 @@ def limit_of(
     limit = _resolve_limit(known, window, overrides)
     if limit is None or limit.tokens <= 0:
         return None
-    if warning := _limit_warning(limit, known):
+    if warning := _limit_warning(limit, known, window):
         return msgspec.structs.replace(limit, warning=warning)
     return limit
 
@@ -273,8 +317,13 @@ def _is_disproved(limit: Limit, known: ResolveContext) -> bool:
     return limit.origin != "not enforced" and limit.tokens < known.sustained
 
 
-def _limit_warning(limit: Limit, known: ResolveContext) -> str | None:
+def _limit_warning(limit: Limit, known: ResolveContext, window: Window | None) -> str | None:
     """Return what speaks against a limit, the most important first."""
+    if window and limit.tokens > window.tokens and (row := _assumed_row(known)):
+        size = format_tokens(window.tokens)
+        full = f"the client will not compact before the model is full at {size}"
+        can_be_set = row.remedy is not None and window.tokens >= row.remedy_from
+        return f"{full}; set {row.remedy}={window.tokens}" if can_be_set else full
     if known.first_sent is not None and limit.tokens <= known.first_sent:
         return f"{UNREACHABLE}: the context began with {known.first_sent:,} tokens"
     if _is_disproved(limit, known):
@@ -302,15 +351,16 @@ def _configured_limit(known: ResolveContext, window: Window | None) -> Limit | N
     if window is None:
         return None
     why = f"set in {settings.place}"
-    base = _value_for_model(settings.auto_compact_windows, known.model)
+    base = _value_for_model(settings.auto_compact_windows, known)
     # A window that the user set is enforced for every model (Claude Code 2.1.325); a share only
     # lowers a limit that is enforced.
-    row = _limit_row(known.agent, known.provider, known.model, known.version, bool(base))
+    row = _limit_row(known, enforced_only=bool(base))
     if row and row.enforced and (base or settings.part):
-        tokens = row.tokens(min(base or window.tokens, window.tokens), _max_output(known))
+        assumed = _assumed_size(known, window)
+        tokens = row.tokens(min(base or assumed, assumed), _max_output(known))
         how = [row.how, *([f"window {base:,} {why}"] if base else [])]
-        if base and base > window.tokens:
-            how.append(f"of which the model has {window.tokens:,}")
+        if base and base > assumed:
+            how.append(f"of which the model has {assumed:,}")
         if settings.part:
             tokens = min(tokens, int((tokens + row.margin) * settings.part))
             how += [f"or at {settings.part:.0%} before that", *([] if base else [why])]
@@ -335,26 +385,33 @@ def _learned_limit(known: ResolveContext) -> Limit | None:
 
 
 def _default_limit(known: ResolveContext, window: Window | None) -> Limit | None:
-    row = _limit_row(known.agent, known.provider, known.model, known.version)
+    row = _limit_row(known)
     if not row or window is None:
         return None
     why = f"{row.how} ({row.agent} {row.seen}, {row.date})"
     if not row.enforced:
         return Limit(window.tokens, "not enforced", f"{why}: the window")
-    base = _input_cap(known.model) if row.of == "input" else None
-    return Limit(row.tokens(base or window.tokens, _max_output(known)), "known", why)
+    base = _input_cap(known) if row.of == "input" else None
+    base = base or _assumed_size(known, window)
+    return Limit(row.tokens(base, _max_output(known)), "known", why)
 
 
-def _input_cap(model: str | None) -> int | None:
-    row = find_model(model) if model else None
+def _assumed_size(known: ResolveContext, window: Window) -> int:
+    """The window that the client reckons with, which may be larger than the model's."""
+    row = _assumed_row(known)
+    return row.window if row else window.tokens
+
+
+def _input_cap(known: ResolveContext) -> int | None:
+    row = _listed_model(known)
     return row.input_cap if row else None
 
 
 def _max_output(known: ResolveContext) -> int | None:
-    tokens = _value_for_model(known.settings.max_outputs, known.model)
+    tokens = _value_for_model(known.settings.max_outputs, known)
     if tokens:
         return tokens
-    row = find_model(known.model) if known.model else None
+    row = _listed_model(known)
     return row.max_output if row else None
 
 
@@ -364,12 +421,18 @@ def _override(table: Mapping[str, int], known: ResolveContext) -> int | None:
     return next((table[key] for key in (*keys, agent, "*") if key in table), None)
 
 
-def _value_for_model(table: Mapping[str, int], model: str | None) -> int | None:
-    if model is not None and model in table:
-        return table[model]
-    if model is not None and normalize_model(model) in table:
-        return table[normalize_model(model)]
-    name = normalize_model(model or "")
+def _value_for_model(table: Mapping[str, int], known: ResolveContext) -> int | None:
+    if not table:
+        return None
+    model = known.model or ""
+    name = normalize_model(model)
+    if known.provider is None:  # all providers that have the model must agree
+        sizes = {size for key, size in table.items() if key.partition("/")[2] == model}
+        if len(sizes) == 1 and model:
+            return sizes.pop()
+    for key in (f"{known.provider}/{model}", model, name):
+        if key in table:
+            return table[key]
     fitting = [key for key in table if key.endswith("*") and name.startswith(key[:-1])]
     return table[max(fitting, key=len)] if fitting else None
 
@@ -379,21 +442,36 @@ def _window_row(
     agent: str | None, provider: str | None, model: str | None, version: str | None
 ) -> ClientWindow | None:
     """The row of a client's windows for this version that matches the model best."""
-    unknown = model is not None and find_model(model) is None
-    rows = (row for row in clients().windows if unknown or not row.unknown_only)
+    rows = (row for row in clients().windows if _is_foreign(model, row.foreign_to))
     return _best_row(rows, agent, provider, model, version)
 
 
+def _is_foreign(model: str | None, family: str | None) -> bool:
+    """Whether a client that knows a family of models does not know this one."""
+    if family is None:
+        return True
+    if model is None:
+        return False
+    return find_model(model) is None or not normalize_model(model).startswith(family)
+
+
+def _limit_row(known: ResolveContext, enforced_only: bool = False) -> ClientLimit | None:
+    """The row of its limits; rows of the prompt's cap only if that is known, and then first."""
+    capped = _input_cap(known) is not None
+    return _cached_limit_row(
+        known.agent, known.provider, known.model, known.version, capped, enforced_only
+    )
+
+
 @cache
-def _limit_row(
+def _cached_limit_row(
     agent: str | None,
     provider: str | None,
     model: str | None,
     version: str | None,
-    enforced_only: bool = False,
+    capped: bool,
+    enforced_only: bool,
 ) -> ClientLimit | None:
-    """The row of its limits; rows of the prompt's cap only if that is known, and then first."""
-    capped = _input_cap(model) is not None
     rows = (
         row
         for row in clients().limits

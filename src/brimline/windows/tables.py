@@ -14,6 +14,10 @@ LONG_CONTEXT_SUFFIX = "[1m]"  # marks a long window, behind a model's id
 # `us.anthropic.claude-sonnet-4-5-20250929-v1:0`. OpenRouter adds a variant: `qwen3-coder:free`.
 BEDROCK_PREFIX = re.compile(r"^(?:[a-z]{2,6}(?:-gov)?\.)?[a-z0-9]+\.(?=[a-z])")
 REVISION_SUFFIX = re.compile(r"(?:-v\d+)?(?::[a-z0-9]+)*$")
+# A variant, or the tag of a local model (`gpt-oss:20b`), may have another window.
+VARIANT_SUFFIX = re.compile(r":(?!\d+(?::\d+k)?$)")
+
+DATA = Path(__file__).parent.with_name("data")
 
 
 class Price(msgspec.Struct, frozen=True, array_like=True):
@@ -41,7 +45,8 @@ class Price(msgspec.Struct, frozen=True, array_like=True):
 class Model(msgspec.Struct, frozen=True, omit_defaults=True):
     """A row of the catalogue: total window, cap on the prompt, longest reply, prices.
 
-    `origin` is set if the row is our own, not from the catalogue's source.
+    `origin` is set if the row is not from the catalogue's source. `provider` is the model's maker,
+    who serves it with this window.
     """
 
     window: int | None = None
@@ -49,6 +54,7 @@ class Model(msgspec.Struct, frozen=True, omit_defaults=True):
     max_output: int | None = None
     origin: str | None = None
     prices: tuple[Price, ...] = ()
+    provider: str | None = None
 
 
 class Catalogue(msgspec.Struct, frozen=True):
@@ -62,8 +68,10 @@ class Catalogue(msgspec.Struct, frozen=True):
 class ClientWindow(msgspec.Struct, frozen=True):
     """The window that a client gives to a model.
 
-    `provider` limits it to one of the client's providers, `unknown_only` to models that are not in
-    the catalogue.
+    `provider` limits it to one of the client's providers. `foreign_to` limits it to ids that begin
+    otherwise or are not in the catalogue: the client knows none of them and assumes this window.
+    `remedy` is the variable to set to the window of a model that has less; it takes no less than
+    `remedy_from`.
     """
 
     agent: str
@@ -72,7 +80,9 @@ class ClientWindow(msgspec.Struct, frozen=True):
     seen: str
     date: str
     how: str
-    unknown_only: bool = False
+    foreign_to: str | None = None
+    remedy: str | None = None
+    remedy_from: int = 0
     provider: str | None = None
     since: str | None = None
     until: str | None = None
@@ -124,7 +134,7 @@ def clients() -> Clients:
 
 
 def _read_data(name: str) -> bytes:
-    return Path(__file__).parent.with_name("data").joinpath(name).read_bytes()
+    return DATA.joinpath(name).read_bytes()
 
 
 @cache
@@ -167,8 +177,32 @@ def requested_id(requested: str, model: str | None) -> str | None:
 
 
 @cache
-def find_model(model: str) -> Model | None:
-    """The catalogue's row: the exact id, the id without its date, then the longest prefix."""
+def find_model(model: str, provider: str | None = None) -> Model | None:
+    """The catalogue's row of a model, by its id in any form; never that of a similar name.
+
+    The catalogue has what a model's maker serves: no other provider has a row.
+    """
+    table = catalogue()
+    rows = (table.exact.get(name) or table.prefix.get(name) for name in listed_names(model))
+    row = next((row for row in rows if row), None)
+    return row if row is None or provider in (None, row.provider) else None
+
+
+def listed_names(model: str) -> tuple[str, ...]:
+    """The names under which a table may list a model; a variant has no other name."""
+    name = _without_path(model)
+    if VARIANT_SUFFIX.search(name):
+        return (name,)
+    names = (name, normalize_model(model))
+    return (*names, *(DATE_SUFFIX.sub("", each) for each in names))
+
+
+@cache
+def find_priced_model(model: str) -> Model | None:
+    """The row whose prices count: the exact id, the id without its date, the longest prefix.
+
+    The prefixes are those by which genai-prices finds a price.
+    """
     table = catalogue()
     names = (_without_path(model), normalize_model(model))
     for name in (*names, *(DATE_SUFFIX.sub("", name) for name in names)):

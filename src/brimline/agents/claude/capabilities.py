@@ -22,6 +22,7 @@ SESSION_VARIABLES = (
 CAPABILITIES = Capabilities(
     display_name="Claude Code",
     model_families=("claude",),
+    runs_other_models=True,
     tested_version="2.1.325",
     home_folders=(".claude", ".config/claude"),
     location_variables=("CLAUDE_CONFIG_DIR",),

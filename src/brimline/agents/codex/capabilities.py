@@ -5,6 +5,7 @@ from brimline.agents.capabilities import Capabilities, ClientDisplay, ComposerPa
 CAPABILITIES = Capabilities(
     display_name="Codex",
     model_families=("codex", "gpt-", "o1", "o3", "o4"),
+    runs_other_models=True,
     tested_version="0.166.0",
     home_folders=(".codex",),
     location_variables=("CODEX_HOME",),

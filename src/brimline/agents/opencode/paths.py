@@ -8,14 +8,14 @@ import msgspec
 
 from brimline.agents.opencode.database import sessions
 from brimline.agents.opencode.json_storage import MAX_MESSAGE_BYTES, json_files, message_folders
-from brimline.agents.opencode.records import SessionInfo
+from brimline.agents.opencode.records import CHATGPT_PLAN, SessionInfo
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
 from brimline.foreign_json import JsonDecoder
 from brimline.regular_file import read_regular_file
-from brimline.transcripts.client_settings import read_settings
+from brimline.transcripts.client_settings import RegistryRows, read_registry, read_settings
 from brimline.transcripts.source import MALFORMED, Places, Transcript, parse_time
-from brimline.windows import ClientSettings
+from brimline.windows import ClientSettings, RegistryModel
 
 _info = JsonDecoder(SessionInfo)
 
@@ -136,11 +136,24 @@ class _Limit(msgspec.Struct, frozen=True):
     output: int | None = None
 
 
+class _Experimental(msgspec.Struct, frozen=True):
+    modes: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict[str, msgspec.Raw])
+
+
 class _OpencodeModel(msgspec.Struct, frozen=True):
     limit: _Limit = _Limit()
+    experimental: _Experimental | bool | None = None
+
+    def ids(self, name: str) -> Iterator[str]:
+        """The model's own id, and one for each of its modes."""
+        yield name
+        if isinstance(self.experimental, _Experimental):
+            yield from (f"{name}-{mode}" for mode in self.experimental.modes)
 
 
-class _Provider(msgspec.Struct, frozen=True):
+class RegistryProvider(msgspec.Struct, frozen=True):
+    """The models of a provider, in a configuration and in the registry."""
+
     models: dict[str, _OpencodeModel] = msgspec.field(default_factory=dict[str, _OpencodeModel])
 
 
@@ -149,7 +162,9 @@ class _Compaction(msgspec.Struct, frozen=True):
 
 
 class _Config(msgspec.Struct, frozen=True):
-    provider: dict[str, _Provider] = msgspec.field(default_factory=dict[str, _Provider])
+    provider: dict[str, RegistryProvider] = msgspec.field(
+        default_factory=dict[str, RegistryProvider]
+    )
     compaction: _Compaction = _Compaction()
 
 
@@ -160,8 +175,10 @@ def settings(places: Places, project: str | None = None) -> ClientSettings:
     for config in _configs(places, project):
         if config.compaction.auto is not None:
             auto = config.compaction.auto
-        for provider in config.provider.values():
-            limits |= {name: model.limit for name, model in provider.models.items()}
+        for name, provider in config.provider.items():
+            own = {model: row.limit for model, row in provider.models.items()}
+            for served_as in (name, CHATGPT_PLAN) if name == "openai" else (name,):
+                limits |= {f"{served_as}/{model}": limit for model, limit in own.items()}
     if places.env.get("OPENCODE_DISABLE_AUTOCOMPACT", "").lower() in ("1", "true"):
         auto = False
     return ClientSettings(
@@ -170,7 +187,27 @@ def settings(places: Places, project: str | None = None) -> ClientSettings:
         windows={m: limit.context for m, limit in limits.items() if limit.context},
         max_outputs={m: limit.output for m, limit in limits.items() if limit.output},
         place="opencode.json",
+        registry=read_registry(_registry_file(places), dict[str, RegistryProvider], registry_rows),
     )
+
+
+def _registry_file(places: Places) -> Path:
+    if named := places.env.get("OPENCODE_MODELS_PATH"):
+        return Path(named)
+    return places.folder("XDG_CACHE_HOME", ".cache") / "opencode" / "models.json"
+
+
+def registry_rows(file: Mapping[str, RegistryProvider]) -> RegistryRows:
+    """The rows of opencode's registry; models without a window are left out."""
+    return {
+        name: {
+            id: RegistryModel(row.limit.context, row.limit.output, row.limit.input)
+            for model, row in provider.models.items()
+            if row.limit.context
+            for id in row.ids(model)
+        }
+        for name, provider in file.items()
+    }
 
 
 def _configs(places: Places, project: str | None) -> Iterator[_Config]:

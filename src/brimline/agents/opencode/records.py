@@ -35,6 +35,7 @@ class Times(msgspec.Struct, frozen=True, gc=False):
 
 
 NEVER = Times()
+CHATGPT_PLAN = "chatgpt"  # our name of its provider `openai` with a ChatGPT plan
 ABORTED = "MessageAbortedError"  # the name of the error of a reply that the user interrupted
 
 

@@ -5,7 +5,13 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from brimline.agents.opencode.records import OpencodeMessage, OpencodeTokens, Part, SessionInfo
+from brimline.agents.opencode.records import (
+    CHATGPT_PLAN,
+    OpencodeMessage,
+    OpencodeTokens,
+    Part,
+    SessionInfo,
+)
 from brimline.events import (
     MAIN,
     AnyEvent,
@@ -20,7 +26,6 @@ from brimline.events import (
 from brimline.transcripts.source import parse_time
 from brimline.usage import Usage
 
-CHATGPT_PLAN = "chatgpt"  # our name of its provider `openai` with a ChatGPT plan
 UNTITLED = "New session - "  # and the time: the client's title until the model gave one
 DISJOINT_SINCE = (1, 16)  # the first version that is known not to count reasoning in `output`
 

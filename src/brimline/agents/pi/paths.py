@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.transcripts.client_settings import read_settings
+from brimline.transcripts.client_settings import RegistryRows, read_registry, read_settings
 from brimline.transcripts.source import (
     Places,
     Transcript,
@@ -13,7 +13,7 @@ from brimline.transcripts.source import (
     to_text,
     transcript_from_entry,
 )
-from brimline.windows import ClientSettings
+from brimline.windows import ClientSettings, RegistryModel, shipped_registry
 
 MEMORY_FILES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")  # of a folder the first counts
 
@@ -26,6 +26,10 @@ class _Override(msgspec.Struct, frozen=True, rename="camel"):
 class _PiModel(_Override, frozen=True, rename="camel"):
     id: str = ""
 
+    def with_defaults(self) -> _Override:
+        """What Pi 0.87.1 takes for a model of the user's own that lacks these."""
+        return _Override(self.context_window or 128_000, self.max_tokens or 16_384)
+
 
 class _Provider(msgspec.Struct, frozen=True, rename="camel"):
     models: tuple[_PiModel, ...] = ()
@@ -36,10 +40,15 @@ class _Models(msgspec.Struct, frozen=True):
     providers: Mapping[str, _Provider] = msgspec.field(default_factory=dict[str, _Provider])
 
     def rows(self) -> Iterator[tuple[str, _Override]]:
-        """Every model by its id; what a provider overrides comes after what it lists."""
-        for provider in self.providers.values():
-            yield from ((model.id, model) for model in provider.models)
-            yield from provider.model_overrides.items()
+        """Every model as `provider/id`; what a provider overrides comes after what it lists."""
+        for name, provider in self.providers.items():
+            yield from ((f"{name}/{model.id}", model.with_defaults()) for model in provider.models)
+            yield from ((f"{name}/{id}", model) for id, model in provider.model_overrides.items())
+
+
+class _RefreshedProvider(msgspec.Struct, frozen=True, rename="camel"):
+    models: tuple[_PiModel, ...] = ()
+    last_modified: float | None = None  # in milliseconds
 
 
 class _Compaction(msgspec.Struct, frozen=True, rename="camel"):
@@ -108,7 +117,25 @@ def settings(places: Places, project: str | None = None) -> ClientSettings:
         windows={name: row.context_window for name, row in rows.items() if row.context_window},
         max_outputs={name: row.max_tokens for name, row in rows.items() if row.max_tokens},
         place="Pi's settings",
+        registry=read_registry(
+            agent_folder(places) / "models-store.json", dict[str, _RefreshedProvider], _newer_rows
+        ),
     )
+
+
+def _newer_rows(file: Mapping[str, _RefreshedProvider]) -> RegistryRows:
+    """The rows of the providers that are newer than the client's own, as the client does."""
+    shipped = shipped_registry("pi")
+    made_at = (shipped.made_at if shipped else None) or 0.0
+    return {
+        name: {
+            model.id: RegistryModel(model.context_window, model.max_tokens)
+            for model in provider.models
+            if model.context_window
+        }
+        for name, provider in file.items()
+        if provider.last_modified is not None and provider.last_modified / 1000 > made_at
+    }
 
 
 def _user_settings(places: Places) -> _PiSettings:
