@@ -472,6 +472,14 @@ def test_tokens_left_are_never_negative_or_unknown() -> None:
     assert read(Session(), Thread(MAIN), "test", Overrides(limits={"*": 160_000})).left is None
 
 
+def test_tokens_left_end_with_the_window_if_the_client_compacts_beyond_it() -> None:
+    """Claude Code 2.1.325 compacts a model that it does not know at 967,000 tokens."""
+    reading = reading_of(RECORDING, call("a", 262_000, 100, model="kimi-k2.5"))
+    assert reading.limit is not None
+    assert (reading.limit.tokens, reading.percent) == (967_000, 99.9)
+    assert (reading.left, reading.left_of_window) == (44, True)
+
+
 def _alone(sent: int) -> tuple[Session, Thread]:
     session = session_of(call("a", sent, 10))
     return session, session.threads[MAIN]

@@ -33,12 +33,13 @@ def test_window_of_a_model_depends_on_its_provider(user: User) -> None:
 
 
 def test_providers_with_the_same_window_are_listed_together(user: User) -> None:
+    """The maker's own are shown in full, the others in a line for each window."""
     lines = user.run("windows", "claude-opus-4-8", "--agent", "opencode").lines
-    providers = [line for line in lines if line.startswith("  provider ")]
-    assert len(providers) > 1
-    assert providers[0].startswith("  provider anthropic, ")
-    assert providers[0].endswith(" more")
-    assert "github-copilot" not in providers[0]
+    assert lines[1].startswith("  provider anthropic, ")
+    assert lines[1].endswith(" more")
+    assert lines[2].startswith("  window 1,000,000 (client): its model registry (opencode ")
+    copilot = next(line for line in lines if "github-copilot" in line)
+    assert copilot.startswith("  window 200,000, limit 148,000: provider ")
 
 
 @pytest.mark.parametrize(

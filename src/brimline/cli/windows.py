@@ -154,17 +154,29 @@ def _listed_names() -> list[str]:
 
 
 def _print_beliefs(model: str, beliefs: Sequence[Belief]) -> None:
-    groups: dict[tuple[str | None, Window | None, Limit | None], list[Belief]] = {}
-    for belief in beliefs:
-        groups.setdefault((belief.agent, belief.window, belief.limit), []).append(belief)
-    for (agent, window, limit), group in groups.items():
+    """Print what each agent believes; of several providers the first in full."""
+    groups: dict[tuple[str | None, Window | None, Limit | None], list[str]] = {}
+    for each in beliefs:
+        groups.setdefault((each.agent, each.window, each.limit), []).append(each.provider or "")
+    printed: set[str | None] = set()
+    for (agent, window, limit), providers in groups.items():
+        if agent in printed:
+            sizes = f"window {_count(window)}, limit {_count(limit)}"
+            print(f"  {sizes}: provider {_list_some(providers)}")
+            continue
+        printed.add(agent)
         print(f"{display_name(agent or '')}, {strip_control(model)}")
-        if providers := [each.provider for each in group if each.provider]:
+        if any(providers):
             print(f"  provider {_list_some(providers)}")
         unknown = "unknown: not in the client table or the catalogue"
         print(f"  window {describe_bound(window, unknown)}")
         print(f"  limit  {describe_bound(limit)}")
-    print(f"catalogue ({catalogue().made_from}): {_row(find_model(model))}")
+    row = find_model(model)
+    print(f"catalogue ({(row and row.origin) or catalogue().made_from}): {_row(row)}")
+
+
+def _count(value: Window | Limit | None) -> str:
+    return "unknown" if value is None else f"{value.tokens:,}"
 
 
 def _list_some(names: Sequence[str]) -> str:

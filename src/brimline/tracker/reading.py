@@ -51,15 +51,19 @@ class Reading(msgspec.Struct, frozen=True):
 
     @property
     def left(self) -> int | None:
-        """The tokens until the client compacts; None if unknown."""
+        """The tokens until the client compacts, or the window is full; None if unknown."""
         if self.limit is None or self.held is None:
             return None
-        return max(0, self.limit.tokens - self.held)
+        end = self.window.tokens if self.window and self.left_of_window else self.limit.tokens
+        return max(0, end - self.held)
 
     @property
     def left_of_window(self) -> bool:
         """Whether `left` is until the window is full: the client does not compact before that."""
-        return self.limit is not None and self.limit.origin in UNENFORCED
+        if self.limit is None:
+            return False
+        is_beyond = self.window is not None and self.limit.tokens > self.window.tokens
+        return is_beyond or self.limit.origin in UNENFORCED
 
 
 def resolve_context(

@@ -422,17 +422,15 @@ def _override(table: Mapping[str, int], known: ResolveContext) -> int | None:
 
 
 def _value_for_model(table: Mapping[str, int], known: ResolveContext) -> int | None:
-    if not table:
-        return None
     model = known.model or ""
     name = normalize_model(model)
-    if known.provider is None:  # all providers that have the model must agree
-        sizes = {size for key, size in table.items() if key.partition("/")[2] == model}
-        if len(sizes) == 1 and model:
-            return sizes.pop()
     for key in (f"{known.provider}/{model}", model, name):
         if key in table:
             return table[key]
+    if known.provider is None and model:  # all providers that have the model must agree
+        sizes = {size for key, size in table.items() if key.partition("/")[2] == model}
+        if sizes:
+            return sizes.pop() if len(sizes) == 1 else None
     fitting = [key for key in table if key.endswith("*") and name.startswith(key[:-1])]
     return table[max(fitting, key=len)] if fitting else None
 
