@@ -475,6 +475,16 @@ def test_client_is_asked_by_provider_and_model(
     assert re.fullmatch(rf"its model registry \({agent} [\d.]+, 20\d\d-\d\d\)", resolved.why)
 
 
+def test_provider_that_the_client_dropped_is_known_by_models_dev() -> None:
+    """Pi 0.87.1 does not list this model of opencode's provider; sessions of older versions do."""
+    context = ResolveContext("pi", "deepseek-v4-flash-free", provider="opencode")
+    resolved = window_of(context)
+    assert resolved is not None
+    assert (resolved.tokens, resolved.origin) == (200_000, "catalogue")
+    assert resolved.why == "models.dev in opencode 1.18.18, 2026-11"
+    assert window(msgspec.structs.replace(context, provider="another")) is None
+
+
 def test_refreshed_registry_goes_before_the_shipped_one() -> None:
     refreshed = Registry("refreshed 2026-11-17", {"anthropic": {"new": RegistryModel(7_000, 100)}})
     settings = ClientSettings(registry=refreshed)

@@ -57,6 +57,7 @@ class Agent:
         self._ids: Iterator[int] = count(1)
         self.session = "s1"
         self.parent: str | None = None
+        self.version = "2.1.325"
         self.environment = RecordingEnvironment()
         self.monitor = self.new_monitor()
 
@@ -69,7 +70,7 @@ class Agent:
 
     def write_record(self, **record: Any) -> None:
         """Append a record to the transcript."""
-        whole = {"sessionId": self.session, "cwd": "/project", "version": "2.1.325", **record}
+        whole = {"sessionId": self.session, "cwd": "/project", "version": self.version, **record}
         with self.path.open("a") as file:
             file.write(json.dumps(whole, separators=(",", ":")) + "\n")
 

@@ -58,8 +58,9 @@ def signal_kinds(agent: Agent) -> list[str]:
 def test_levels_of_an_unknown_window_are_reported_once(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
+        agent.version = "2.1.324"  # of which it is not known what it assumes
         for sent in (190_000, 199_000):
-            agent.call(sent, model="glm-4.7")
+            agent.call(sent, model="my-local-model")
             await observe_file(agent)
         assert signal_kinds(agent) == ["no window"]
         agent.new_monitor()
@@ -75,7 +76,8 @@ def test_unknown_window_matters_only_to_levels_that_need_it(
 ) -> None:
     async def go() -> None:
         agent = Agent(tmp_path, **rules)
-        agent.call(199_000, model="glm-4.7")
+        agent.version = "2.1.324"
+        agent.call(199_000, model="my-local-model")
         await observe_file(agent)
         assert signal_kinds(agent) == []
 

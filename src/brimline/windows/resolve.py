@@ -204,12 +204,24 @@ def _listed_model(known: ResolveContext) -> RegistryModel | Model | None:
 
 
 def _catalogue_window(known: ResolveContext) -> Window | None:
-    row = find_model(known.model, known.provider) if known.model else None
-    if not row or not row.window:
+    """The window that the model's maker gives it, else the one of the provider."""
+    if known.model is None:
         return None
-    if (known.model or "").lower().endswith(LONG_CONTEXT_SUFFIX) and row.window < LONG_WINDOW:
+    row = find_model(known.model, known.provider)
+    if not row or not row.window:
+        return _provider_window(known.provider, known.model)
+    if known.model.lower().endswith(LONG_CONTEXT_SUFFIX) and row.window < LONG_WINDOW:
         return Window(LONG_WINDOW, "catalogue", f"the model's id ends with {LONG_CONTEXT_SUFFIX}")
     return Window(row.window, "catalogue", row.origin or catalogue().made_from)
+
+
+def _provider_window(provider: str | None, model: str) -> Window | None:
+    """The window by models.dev, whose names of providers other clients use, too."""
+    registry = shipped_registry(clients().models_dev) if provider else None
+    listed = registry.find(provider, model) if registry else None
+    if registry is None or listed is None:
+        return None
+    return Window(listed.window, "catalogue", f"models.dev in {registry.made_from}")
 
 
 def _default_window(overrides: Overrides) -> Window | None:

@@ -117,7 +117,10 @@ class ClientLimit(msgspec.Struct, frozen=True):
 
 
 class Clients(msgspec.Struct, frozen=True):
+    """What is known of the clients. `models_dev`: the one whose registry is that of models.dev."""
+
     about: str
+    models_dev: str
     sizes: dict[str, tuple[int, ...]]
     windows: tuple[ClientWindow, ...]
     limits: tuple[ClientLimit, ...]
