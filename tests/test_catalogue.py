@@ -84,3 +84,12 @@ def test_model_that_only_costs_the_same_is_no_alias(
     script: dict[str, Any], name: str, id: str, expected: bool
 ) -> None:
     assert script["is_alias"](name, id) is expected
+
+
+def test_licence_of_every_registry_is_with_it() -> None:
+    data = Path(__file__).parent.parent / "src/brimline/data"
+    licence = (data / "LICENSES/model-registries.txt").read_text("utf-8")
+    clients = {path.name.partition(".")[0] for path in (data / "registries").iterdir()}
+    assert clients == {"codex", "gemini", "opencode", "pi"}
+    assert all(f"- {name}" in licence.lower() for name in clients)
+    assert "Permission is hereby granted" in licence
