@@ -141,7 +141,7 @@ def test_new_words_of_a_smaller_prompt_are_not_counted() -> None:
 def price_of(model: str) -> tuple[float, float, float, float]:
     price = find_price(model, "2026-09-21", 0)
     assert price
-    return price.input, price.cache_read, price.cache_write, price.cache_write_1h
+    return price.input, price.cached, price.cache_write, price.cache_write_1h
 
 
 def test_five_minute_writes_cost_their_difference_to_reads() -> None:

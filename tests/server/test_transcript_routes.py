@@ -18,9 +18,10 @@ from starlette.requests import Request
 
 from brimline.monitor.monitor import Monitor
 from brimline.server.api.responses import RequestRefused
-from brimline.server.api.transcripts import NO_TRANSCRIPT, TranscriptRoutes, find_session_files
+from brimline.server.api.transcripts import TranscriptRoutes, find_session_files
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
+from brimline.survey.explanation import NO_TRANSCRIPT
 from brimline.survey.files import SessionFiles
 from brimline.transcripts.source import Places
 from survey.machine import call, subagent_fields

@@ -202,6 +202,7 @@ export interface components {
             receive: string | null;
             /** @default null */
             client_report: string | null;
+            /** @default null */
             env: string | null;
         };
         ThreadView: {
@@ -576,7 +577,8 @@ export interface components {
             number | null,
             number,
             string | null,
-            number | null
+            number | null,
+            string | null
         ];
         Usage: {
             input: number;
@@ -591,10 +593,11 @@ export interface components {
         MissRow: [
             string,
             string | null,
-            "clear" | "compaction" | "context edit" | "effort switch" | "idle longer than the cache lives" | "model switch" | "resume" | "rewind" | "tools or instructions changed" | "unknown",
+            "clear" | "compaction" | "context edit" | "dropped by the provider" | "effort switch" | "fast mode switch" | "idle longer than the cache lives" | "model switch" | "request options changed" | "resume" | "rewind" | "tools or instructions changed" | "unknown",
             number,
             number,
-            number | null
+            number | null,
+            string | null
         ];
         SessionChange: {
             session?: components["schemas"]["SessionRowChange"];

@@ -13,9 +13,10 @@ from brimline.ledger.parts import CATEGORIES, ContextPart
 from brimline.ledger.reader import SessionLedger, settle
 from brimline.ledger.steps import StepRecorder
 from brimline.server.api.responses import RequestRefused, json_response, read_flag
-from brimline.server.api.transcripts import NO_TRANSCRIPT, Explanation, TranscriptRoutes
+from brimline.server.api.transcripts import Explanation, TranscriptRoutes
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, SessionRow
+from brimline.survey.explanation import NO_TRANSCRIPT
 from brimline.tracker import Session, fold
 from brimline.usage import Usage
 
