@@ -2,7 +2,8 @@
 
 `python scripts/corpus.py DIR` reads DIR/truth.json, prints a line for every file in it, and fails
 on a difference. It also compares the fast reader with the one that reads every record, and checks
-that the parts of each context add up to what was sent, with little that is unexplained.
+that the parts of each context add up to what was sent, with little that is unexplained; and that
+what Codex compares with its limit explains where it compacted.
 """
 
 import os
@@ -14,7 +15,7 @@ from statistics import median, quantiles
 
 import msgspec
 
-from brimline.agents import source
+from brimline.agents import agent_names, source
 from brimline.cli.context import Context
 from brimline.cli.inspect import Inspected, ThreadShown, shown
 from brimline.errors import BrimlineError
@@ -22,12 +23,15 @@ from brimline.events import MAIN
 from brimline.ledger.reader import read_ledger
 from brimline.settings import Settings
 from brimline.survey.target import load_target
-from brimline.tracker import Session, fold
+from brimline.tracker import Session, fold, held_at_trigger, main_thread, resolve_context
 from brimline.transcripts.source import Places, ReadMode, Transcript
+from brimline.windows import NO_CLIENT_SETTINGS, expect_limit, window_of
 
 FIGURES = ("calls", "sent", "peak_sent", "compactions")
 # How much of a context may be unexplained: in the median thread, and in the ninth of ten.
 MEDIAN_SHARE, NINTH_SHARE = 0.03, 0.10
+# How near to the limit what the client compares is at this share of its automatic compactions.
+NEAR_LIMIT, NEAR_SHARE = 0.02, 5 / 6
 
 
 class Truth(msgspec.Struct, frozen=True):
@@ -44,13 +48,16 @@ class Truth(msgspec.Struct, frozen=True):
 class Compared(msgspec.Struct, frozen=True):
     """A line of the table: each figure as shown, and the differences.
 
-    `unexplained` is the share of each thread's context that no content accounts for.
+    `unexplained` is the share of each thread's context that no content accounts for. `compacted_at`
+    is what the client compared at each automatic compaction, as a share of the limit.
     """
 
     file: str
     figures: tuple[str, ...]
     wrong: tuple[str, ...]
     unexplained: tuple[float, ...] = ()
+    agent: str = ""
+    compacted_at: tuple[float, ...] = ()
 
 
 def context(home: Path) -> Context:
@@ -101,7 +108,26 @@ def compare(folder: Path, file: str, truth: Truth, home: Path) -> Compared:
     unexplained = unexplained_shares(path, truth.agent)
     if unexplained is None:
         wrong.append("the parts of a context do not add up")
-    return Compared(file, tuple(figures), tuple(wrong), unexplained or ())
+    limits = shares_of_limit(path, truth.agent)
+    return Compared(file, tuple(figures), tuple(wrong), unexplained or (), truth.agent, limits)
+
+
+def shares_of_limit(path: str, agent: str) -> tuple[float, ...]:
+    """What was compared at each automatic compaction of the main thread, by the expected limit."""
+    session = _session(path, agent, "every")[0]
+    thread = main_thread(session)
+    if thread is None:
+        return ()
+    known = resolve_context(session, thread, NO_CLIENT_SETTINGS)
+    limit = expect_limit(known, window_of(known))
+    compared = [held_at_trigger(each) for each in thread.compactions]
+    return tuple(tokens / limit for tokens in compared if tokens and limit)
+
+
+def near_limit(lines: list[Compared], agent: str) -> tuple[int, int]:
+    """How many automatic compactions of an agent came near its limit, and how many there are."""
+    shares = [share for line in lines if line.agent == agent for share in line.compacted_at]
+    return sum(abs(share - 1) <= NEAR_LIMIT for share in shares), len(shares)
 
 
 def unexplained_shares(path: str, agent: str) -> tuple[float, ...] | None:
@@ -125,11 +151,15 @@ def quick_is_every(path: str, agent: str) -> bool:
 
 
 def _threads(path: str, agent: str, how: ReadMode) -> tuple[object, int]:
+    session, offset = _session(path, agent, how)
+    return session.threads, offset
+
+
+def _session(path: str, agent: str, how: ReadMode) -> tuple[Session, int]:
     status = os.stat(path)
     transcript = Transcript(agent, path, status.st_mtime, status.st_size)
     reader = source(agent).read(transcript, how=how)
-    threads = fold(Session(agent=agent), reader).threads
-    return threads, reader.cursor.offset
+    return fold(Session(agent=agent), reader), reader.cursor.offset
 
 
 def _number(value: int | None) -> str:
@@ -165,7 +195,13 @@ def main(arguments: list[str]) -> int:
     shares = [share for line in lines for share in line.unexplained]
     middle, ninth = median(shares), quantiles(shares, n=10)[-1]
     print(f"unexplained: {middle:.1%} of the median context, {ninth:.1%} of the ninth of ten")
-    return 1 if differing or middle > MEDIAN_SHARE or ninth > NINTH_SHARE else 0
+    near = {agent: near_limit(lines, agent) for agent in agent_names()}
+    for agent, (count, total) in near.items():
+        if total:
+            print(f"{agent}: {count} of {total} automatic compactions within 2 % of the limit")
+    is_explained = near["codex"][0] >= NEAR_SHARE * near["codex"][1]
+    too_much = middle > MEDIAN_SHARE or ninth > NINTH_SHARE
+    return 1 if differing or too_much or not is_explained else 0
 
 
 if __name__ == "__main__":

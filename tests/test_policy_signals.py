@@ -7,7 +7,7 @@ import pytest
 
 from brimline.policy.levels import DEFAULT_LEVELS, LevelMeasure
 from brimline.policy.signals import Signal, decide, expect_next_call, is_thrashing
-from brimline.tracker import Reading, ReadingState
+from brimline.tracker import Compared, Reading, ReadingState
 from brimline.usage import percent_raw
 from brimline.windows import Limit, Window
 
@@ -116,3 +116,11 @@ def test_levels_may_be_of_window_limit_or_tokens() -> None:
 def test_cleared_cycle_is_no_compaction() -> None:
     signals = decide(reading(60), reading(None, cycle=1), DEFAULT_LEVELS, set(), cleared=True)
     assert signals == [Signal("cleared", 0)]
+
+
+def test_next_call_is_compared_with_earlier_reasoning_and_its_own_part_of_what_is_pending() -> None:
+    parts = {"held": 96_000, "pending": 10_000, "earlier reasoning": 7_000}
+    now = msgspec.structs.replace(with_pending(10_000), compared=Compared(113_000, parts))
+    expected = expect_next_call(now)
+    assert expected.compared == Compared(111_000, {"held": 104_000, "earlier reasoning": 7_000})
+    assert expected.percent_of_limit == percent_raw(111_000, 170_000)

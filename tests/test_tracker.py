@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from brimline.events import (
     MAIN,
+    Added,
     AnyEvent,
     Call,
     Cleared,
@@ -26,6 +27,7 @@ from brimline.events import (
 )
 from brimline.tracker import (
     SYNTHETIC,
+    Compared,
     PromptChange,
     Reading,
     Session,
@@ -1016,3 +1018,91 @@ def test_change_of_the_prompt_that_is_reported_again_counts_once() -> None:
     assert thread_of(call("a"), Trimmed(), Trimmed(), call("b")).changes == (
         PromptChange(1, "context edit"),
     )
+
+
+# What a client compares with its limit.
+
+
+def compared(agent: str, *events: AnyEvent, pending: int | None = None) -> Compared | None:
+    session = session_of(SessionSeen(agent=agent, records_compactions=True), *events)
+    return read(session, session.threads[MAIN], "transcript", pending=pending).compared
+
+
+ADDED = Added(pending=300, earlier_reasoning=200)
+
+
+@pytest.mark.parametrize(
+    ("agent", "parts"),
+    [
+        ("claude", {"held": 1_010, "pending": 300}),
+        ("codex", {"held": 1_010, "pending": 300, "earlier reasoning": 200}),
+        ("gemini", {"sent": 1_000}),
+        ("opencode", {"held": 1_010}),
+        ("pi", {"held": 1_010, "pending": 300}),
+        ("my-agent", {"held": 1_010}),
+    ],
+)
+def test_each_client_compares_its_own_parts(agent: str, parts: dict[str, int]) -> None:
+    assert compared(agent, call("a"), ADDED) == Compared(sum(parts.values()), parts)
+
+
+def test_limit_is_reached_by_what_the_client_compares() -> None:
+    events = (SessionSeen(agent="codex"), call("a", 240_000, 0, model="gpt-5.5"))
+    reading = reading_of(*events, Added(pending=2_000, earlier_reasoning=400))
+    assert (reading.held, reading.left) == (240_000, 2_400)
+    assert reading.percent_of_limit == 99.0
+    assert str(reading.compared) == (
+        "242,400 = held 240,000 + pending 2,000 + earlier reasoning 400"
+    )
+
+
+def test_estimate_of_hooks_counts_until_the_client_has_its_own() -> None:
+    hooks = compared("codex", call("a"), pending=1_000)
+    assert hooks == Compared(2_010, {"held": 1_010, "pending": 1_000})
+    own = compared("codex", call("a"), Added(pending=300), pending=1_000)
+    assert own == Compared(1_310, {"held": 1_010, "pending": 300})
+
+
+@pytest.mark.parametrize(
+    "event",
+    [call("b"), Rewound(to="a"), Compacted(), Cleared()],
+    ids=lambda each: type(each).__name__,
+)
+def test_what_was_added_ends_with_its_call(event: AnyEvent) -> None:
+    thread = thread_of(call("a"), ADDED, event)
+    assert (thread.pending, thread.earlier_reasoning) == (0, 0)
+
+
+def test_copy_of_a_call_keeps_what_was_added_to_it() -> None:
+    assert thread_of(call("a"), ADDED, call("a", output=20)).pending == 300
+
+
+def test_nothing_is_compared_while_it_is_unknown_what_is_held() -> None:
+    assert compared("codex", call("a"), Compacted()) is None
+
+
+def test_compaction_has_the_version_of_its_client() -> None:
+    """Not that of a client which resumed the session later."""
+    thread = thread_of(
+        RECORDING, call("a"), Compacted(at=1.0), SessionSeen(version="2.1.330"), Compacted(at=2.0)
+    )
+    assert [each.version for each in thread.compactions] == ["2.1.325", "2.1.330"]
+
+
+def test_sizes_that_the_client_reports_decide_the_limit() -> None:
+    """opencode compacts at the window without the reply, or below the longest prompt."""
+    seen = SessionSeen(agent="opencode"), call("a", model="m")
+    sizes = WindowReported(tokens=200_000, model="m", max_output=8_192)
+    reading = reading_of(*seen, sizes)
+    assert reading.limit is not None
+    assert reading.limit.tokens == 191_808
+    capped = WindowReported(tokens=400_000, model="m", max_output=8_192, input_limit=272_000)
+    reading = reading_of(*seen, sizes, capped)
+    assert reading.limit is not None
+    assert reading.limit.tokens == 263_808
+
+
+def test_merged_session_has_the_sizes_of_all_parts() -> None:
+    one = session_of(WindowReported(tokens=9, model="m", max_output=3, input_limit=5))
+    two = session_of(call("a"), WindowReported(tokens=8, model="n", is_evidence=True))
+    assert merge_sessions([one, two]).sizes == ({"m": 9}, {"n": 8}, {"m": 3}, {"m": 5})

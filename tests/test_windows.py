@@ -927,6 +927,32 @@ def test_opencode_counts_from_the_cap_on_the_prompt() -> None:
     assert limit(context) == (252_000, "known")
 
 
+def test_sizes_that_a_client_reports_go_before_its_settings_and_the_catalogue() -> None:
+    known = ResolveContext(
+        "opencode", "gpt-5", "1.18.18", reported=400_000, max_output=8_192, input_limit=300_000,
+        settings=ClientSettings(max_outputs={"gpt-5": 1_000}, input_limits={"gpt-5": 100_000}),
+    )  # fmt: skip
+    assert limit(known) == (291_808, "known")
+    without = msgspec.structs.replace(known, input_limit=None)
+    assert limit(without) == (391_808, "known")
+
+
+def test_longest_prompt_of_opencodes_settings_counts() -> None:
+    settings = ClientSettings(input_limits={"m": 100_000}, max_outputs={"m": 8_000})
+    known = ResolveContext("opencode", "m", "1.18.18", reported=120_000, settings=settings)
+    assert limit(known) == (92_000, "known")
+
+
+def test_reserve_of_opencode_counts_below_a_longest_prompt_only() -> None:
+    settings = ClientSettings(input_reserve=50_000, place="opencode.json")
+    known = ResolveContext("opencode", "gpt-5", "1.18.18", settings=settings)
+    assert limit_of(known, window_of(known)) == Limit(
+        222_000, "configured", "input limit - a reserve of 50,000, set in opencode.json"
+    )
+    uncapped = msgspec.structs.replace(known, reported=200_000, max_output=8_192)
+    assert limit(uncapped) == (191_808, "known")
+
+
 @pytest.mark.parametrize(
     ("compacted_at", "expected"),
     [

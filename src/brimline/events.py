@@ -77,6 +77,18 @@ class Call(Event, frozen=True):
     can_compact: bool = True
 
 
+class Added(Event, frozen=True):
+    """What the client adds to what the last call held, before it compares that with its limit.
+
+    By its own estimates: `pending` came in after that call, `earlier_reasoning` is that of earlier
+    turns, which the call's usage does not contain. The next call ends both.
+    """
+
+    pending: Tokens = 0
+    earlier_reasoning: Tokens = 0
+    thread: str = MAIN
+
+
 class Spent(Event, frozen=True):
     """Tokens billed without an occupancy: of passes and calls other than the thread's own.
 
@@ -160,12 +172,16 @@ class WindowReported(Event, frozen=True):
     """The client reported the window's size, of one model or of the thread's own.
 
     `is_evidence`: it did not report the size of this model, but other records of it prove it.
+    `max_output` is the model's longest reply and `input_limit` its longest prompt, if the client
+    reported them too.
     """
 
     tokens: Tokens
     model: str | None = None
     thread: str = MAIN
     is_evidence: bool = False
+    max_output: Tokens | None = None
+    input_limit: Tokens | None = None
 
 
 class Ended(Event, frozen=True):
@@ -177,6 +193,7 @@ class Ended(Event, frozen=True):
 AnyEvent: TypeAlias = (
     SessionSeen
     | Call
+    | Added
     | Spent
     | Unmetered
     | Compacting

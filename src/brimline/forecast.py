@@ -32,6 +32,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from brimline.terminal.text import count_of
+from brimline.tracker import Reading, Thread
 
 MAX_PACE_CALLS = 100  # more would cost more and change nothing
 PACE_CALLS = MAX_PACE_CALLS + 1  # the calls between which so many growths lie
@@ -60,11 +61,11 @@ class CallsLeft(NamedTuple):
         return f"{count_of(self.calls, 'call')} left ({self.low}-{self.high})"
 
 
-def calls_left(sents: Sequence[int], held: int, limit: int) -> CallsLeft | None:
-    """How many more calls a thread can make until it holds the limit; None if that is uncertain.
+def calls_left(sents: Sequence[int], compared: int, limit: int) -> CallsLeft | None:
+    """How many more calls a thread can make until it reaches the limit; None if it is uncertain.
 
-    `sents` is what the calls of the current cycle sent, in order. 0 means that the next call finds
-    the limit reached.
+    `sents` is what the calls of the current cycle sent, in order; `compared` is what the client
+    compares with the limit. 0 means that the next call finds the limit reached.
     """
     steps = _growths(sents)
     pace = _pace(sents, steps)
@@ -72,8 +73,16 @@ def calls_left(sents: Sequence[int], held: int, limit: int) -> CallsLeft | None:
         return None
     tokens, calls = pace
     # Whole numbers, rounded up: a float would make one call more of an exact fit.
-    left = max(0, -((held - limit) * calls // tokens))
+    left = max(0, -((compared - limit) * calls // tokens))
     return _with_range(left, len(steps)) if left <= MAX_FORECAST_CALLS else None
+
+
+def forecast(thread: Thread, reading: Reading) -> CallsLeft | None:
+    """Return how many calls a thread has left, by the pace of its cycle; None if uncertain."""
+    if reading.compared is None or reading.limit is None:
+        return None
+    sents = thread.recent_sents(PACE_CALLS)
+    return calls_left(sents, reading.compared.tokens, reading.limit.tokens)
 
 
 def _with_range(left: int, growths: int) -> CallsLeft:

@@ -15,6 +15,7 @@ from brimline.agents.codex.transcript import MAX_TURNS, RolloutParser
 from brimline.client_report import Quota, Quotas
 from brimline.errors import InvalidUsage, MalformedJson, UnexpectedJson, UnreadableTranscript
 from brimline.events import (
+    Added,
     AnyEvent,
     Call,
     Compacted,
@@ -460,6 +461,158 @@ def test_rollback_of_more_turns_than_remembered_is_unknown() -> None:
 def test_thread_name_is_the_title_unless_empty() -> None:
     assert events(*SESSION)[-1] == SessionSeen(at=SECONDS, title="A name")
     assert events(event("thread_name_updated", thread_name=None)) == []
+
+
+# What Codex adds to a call's usage before it compares it with its limit.
+
+
+def item(kind: str, size: int = 0, **fields: Any) -> Json:
+    """An item of the conversation whose JSON has this many bytes."""
+    payload: Json = {"type": kind, **fields, "more": ""}
+    payload["more"] = "x" * max(0, size - len(msgspec.json.encode(payload)))
+    return line("response_item", payload)
+
+
+def message(role: str, text: str) -> Json:
+    return line(
+        "response_item",
+        {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]},
+    )
+
+
+def reasoning(size: int) -> Json:
+    """An item of encrypted reasoning that Codex estimates at this many tokens."""
+    return item("reasoning", encrypted_content="x" * ((4 * size + 650) * 4 // 3))
+
+
+def additions(*records: Json) -> list[tuple[int, int]]:
+    """Return what is pending and the earlier reasoning, each time that it is reported."""
+    reported = of_kind(events(meta(), *records), Added)
+    return [(each.pending, each.earlier_reasoning) for each in reported if isinstance(each, Added)]
+
+
+FIRST, SECOND = tokens(8_000, 20), tokens(9_000, 30)
+FIRST_COUNT, SECOND_COUNT = count(FIRST, FIRST), count(SECOND, tokens(17_000, 50))
+CALLED = item("function_call")
+RESULT = item("function_call_output", 4_001)
+
+
+def test_results_before_the_calls_usage_are_pending() -> None:
+    """Until 0.144 the usage of a call is written after the results of its tools."""
+    assert additions(CALLED, RESULT, FIRST_COUNT) == [(1_001, 0)]
+
+
+def test_results_after_the_calls_usage_are_pending() -> None:
+    """In 0.166 a record of the usage comes before the results, a count after them."""
+    billed = record("resp_1", FIRST, FIRST)
+    assert additions(CALLED, billed, RESULT, RESULT, FIRST_COUNT) == [(1_001, 0), (2_002, 0)]
+
+
+def test_next_call_ends_what_is_pending() -> None:
+    """While the model replies, the last call and what was added to it stay."""
+    billed = record("resp_1", FIRST, FIRST)
+    parsed = events(meta(), CALLED, billed, RESULT, CALLED, RESULT, SECOND_COUNT)
+    assert [type(each) for each in parsed[1:]] == [Call, Added, WindowReported, Call, Added]
+    assert additions(CALLED, billed, RESULT, CALLED, SECOND_COUNT) == [(1_001, 0)]
+
+
+def test_call_whose_reply_is_not_recorded_contains_the_results() -> None:
+    assert additions(CALLED, RESULT, FIRST_COUNT, SECOND_COUNT) == [(1_001, 0)]
+
+
+def test_prompt_is_pending_and_makes_the_reasoning_before_it_earlier() -> None:
+    prompt = message("user", "Go on.")
+    size = -(-len(msgspec.json.encode(prompt["payload"])) // 4)
+    assert additions(reasoning(500), FIRST_COUNT, prompt) == [(size, 500)]
+    assert additions(reasoning(500), FIRST_COUNT, prompt, reasoning(300), SECOND_COUNT) == [
+        (size, 500),
+        (0, 500),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["<environment_context>\n</environment_context>", "# AGENTS.md instructions for /p"]
+)
+def test_text_that_the_client_added_begins_no_turn(text: str) -> None:
+    assert [more for _, more in additions(reasoning(500), FIRST_COUNT, message("user", text))] == [
+        0
+    ]
+
+
+def test_reasoning_that_the_server_counts_is_not_added() -> None:
+    info = {"last_token_usage": SECOND, "total_token_usage": tokens(17_000, 50)}
+    counted = event("token_count", info=info | {"last_usage_includes_reasoning": True})
+    prompt = message("user", "Go on.")
+    reported = additions(reasoning(500), FIRST_COUNT, prompt, CALLED, counted, RESULT)
+    assert reported[1:] == [(1_001, 0)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "tokens_added"),
+    [
+        pytest.param({}, 1_200, id="taken out"),
+        pytest.param({"encrypted_content": "REDACTED"}, 1_200, id="masked"),
+        pytest.param({"encrypted_content": None}, 0, id="not encrypted"),
+    ],
+)
+def test_reasoning_whose_content_is_masked_counts_by_what_was_billed(
+    fields: Json, tokens_added: int
+) -> None:
+    usage = tokens(8_000, 1_020) | {"reasoning_output_tokens": 1_000}
+    reported = additions(item("reasoning", **fields), count(usage, usage), message("user", "Go."))
+    assert [more for _, more in reported] == [tokens_added]
+
+
+def test_image_counts_the_same_whatever_its_size() -> None:
+    def pending(size: int) -> int:
+        image = f"data:image/png;base64,{'A' * size}"
+        output = item("function_call_output", output=[{"type": "input_image", "image_url": image}])
+        return additions(CALLED, FIRST_COUNT, output)[0][0]
+
+    assert pending(9) == pending(90_000)
+    assert 7_373 // 4 < pending(9) < 7_373 // 4 + 50
+
+
+def test_compaction_came_at_what_codex_compared() -> None:
+    """Not at what its last call held."""
+    read_events = events(
+        meta(), event("task_started"), reasoning(500), FIRST_COUNT,
+        message("user", "Go on."), CALLED, RESULT, SECOND_COUNT, line("compacted", {}),
+    )  # fmt: skip
+    assert [each.before for each in read_events if isinstance(each, Compacted)] == [
+        9_030 + 1_001 + 500
+    ]
+
+
+def test_call_of_the_summary_does_not_count_for_where_it_compacted() -> None:
+    read_events = events(
+        meta(),
+        event("task_started"),
+        CALLED,
+        record("resp_1", FIRST, FIRST),
+        RESULT,
+        message("assistant", "A summary."),
+        record("resp_2", SECOND, tokens(17_000, 50)),
+        line("compacted", {"compaction_response_id": "resp_2"}),
+    )
+    assert [each.before for each in read_events if isinstance(each, Compacted)] == [8_020 + 1_001]
+
+
+def test_nothing_is_added_after_a_compaction_until_the_next_prompt() -> None:
+    before = [reasoning(500), FIRST_COUNT, message("user", "Go on."), line("compacted", {})]
+    again = [CALLED, SECOND_COUNT]
+    assert additions(*before, *again)[1:] == []
+
+
+def test_rollback_leaves_the_reasoning_of_the_turns_before() -> None:
+    def turn_with(tokens_of_reasoning: int, usage: Json) -> list[Json]:
+        started = [event("user_message"), message("user", "Go on.")]
+        return [*started, reasoning(tokens_of_reasoning), count(usage, usage)]
+
+    turns = [*turn_with(500, tokens(1, 1)), *turn_with(300, tokens(2, 2))]
+    back = [event("thread_rolled_back", num_turns=1), *turn_with(100, tokens(3, 3))]
+    assert additions(*turns, *turn_with(100, tokens(3, 3)))[-1] == (0, 800)
+    assert additions(*turns, *back)[-1] == (0, 500)
 
 
 SPAWN = {"subagent": {"thread_spawn": {"parent_thread_id": OWN, "agent_nickname": "Tesla"}}}

@@ -1115,7 +1115,7 @@ MODELS = '{"provider":{"p":{"models":{"m":{"limit":{"context":100,"output":8,"in
 
 
 def test_windows_outputs_and_switch_come_from_commented_settings(tmp_path: Path) -> None:
-    text = '{ // c\n "compaction": {"auto": false,}, /* d */ ' + MODELS[1:] + ",}"
+    text = '{ // c\n "compaction": {"auto": false, "reserved": 7,}, /* d */ ' + MODELS[1:] + ",}"
     stored(tmp_path / ".config/opencode/opencode.jsonc", text.encode())
     client_settings = SOURCE.settings(Places(tmp_path, {}))
     assert (client_settings.auto_compact, client_settings.windows, client_settings.max_outputs) == (
@@ -1123,7 +1123,7 @@ def test_windows_outputs_and_switch_come_from_commented_settings(tmp_path: Path)
         {"p/m": 100},
         {"p/m": 8},
     )
-    assert client_settings.auto_compact_windows == {"p/m": 90}
+    assert (client_settings.input_limits, client_settings.input_reserve) == ({"p/m": 90}, 7)
 
 
 def test_environment_overrides_project_and_user_settings(tmp_path: Path) -> None:

@@ -376,3 +376,36 @@ def test_line_of_100_megabytes_is_counted_within_bounded_memory(user: User) -> N
     output = user.run("inspect", "s1", "--json").json
     assert output["skipped"]["malformed"] == 1
     assert output["threads"][0]["sent"] == 10_000
+
+
+def test_parts_of_what_the_client_compares_are_named(user: User) -> None:
+    """Codex adds what came in since the last call, and the reasoning of earlier turns."""
+    folder = user.home / ".codex/sessions/2026/11/14"
+    usage = {"input_tokens": 200_000, "cached_input_tokens": 0, "output_tokens": 100}
+    info = {"last_token_usage": usage, "total_token_usage": usage, "model_context_window": 258_400}
+    prompt = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Go."}]}
+    secret = {"type": "reasoning", "encrypted_content": "x" * 54_200}
+    output = {"type": "function_call_output", "output": ""}
+    output["output"] = "x" * (8_000 - len(json.dumps(output, separators=(",", ":"))))
+    payloads = [
+        ("session_meta", {"id": "c1", "cwd": "/p", "cli_version": "0.142.5"}),
+        ("turn_context", {"turn_id": "t1", "model": "gpt-5.5"}),
+        ("response_item", secret),
+        ("response_item", prompt),
+        ("response_item", {"type": "function_call"}),
+        ("response_item", output),
+        ("event_msg", {"type": "token_count", "info": info}),
+    ]
+    at = "2026-11-14T11:55:00.000Z"
+    records = [{"timestamp": at, "type": kind, "payload": each} for kind, each in payloads]
+    path = str(user.write(folder / "rollout-2026-11-14T11-55-00-c1.jsonl", records, 60))
+    assert (
+        "the client compares 212,100 = held 200,100 + pending 2,000 + earlier reasoning 10,000"
+        in (user.run("inspect", path).lines)
+    )
+    (thread,) = user.run("inspect", path, "--json").json["threads"]
+    assert thread["compared"] == {
+        "tokens": 212_100,
+        "parts": {"held": 200_100, "pending": 2_000, "earlier reasoning": 10_000},
+    }
+    assert thread["percent_of_limit"] == round(100 * 212_100 / 244_800, 1)

@@ -47,20 +47,34 @@ def test_message_waits_for_the_next_prompt(agent: Opencode) -> None:
 
 @retry_slow_hooks
 @pytest.mark.parametrize(
-    ("login", "model", "window"),
+    ("login", "model", "window", "limit"),
     [
-        pytest.param(CHATGPT_PLAN, "gpt-5.5", 272_000, id="plan-5.5"),
-        pytest.param(CHATGPT_PLAN, "gpt-5.6-sol", 372_000, id="plan-5.6"),
-        pytest.param(API_KEY, "gpt-5.6-sol", 1_050_000, id="api-key"),
+        pytest.param(CHATGPT_PLAN, "gpt-5.5", 272_000, 252_000, id="plan-5.5"),
+        pytest.param(CHATGPT_PLAN, "gpt-5.6-sol", 372_000, 352_000, id="plan-5.6"),
+        pytest.param(API_KEY, "gpt-5.6-sol", 1_050_000, 902_000, id="api-key"),
+        pytest.param(API_KEY, "gpt-5-mini", 400_000, 252_000, id="api-key-mini"),
     ],
 )
 def test_window_of_openai_depends_on_the_login(
-    agent: Opencode, login: Mapping[str, object], model: str, window: int
+    agent: Opencode, login: Mapping[str, object], model: str, window: int, limit: int
 ) -> None:
-    """The plugin reports the prompt limit of a ChatGPT plan, and the window of the API."""
+    """The plugin reports the prompt limit of a ChatGPT plan, and window and prompt of the API."""
     write_openai_login(Place(agent.folder), login)
     scenario = Scenario(main=(Reply(text="Done."),))
     run = agent.run(scenario, "-m", f"openai/{model}", **{MODEL_URL: "{base_url}/v1"})
     assert [billed.model for billed in run.of("main")] == [model]
     (thread,) = agent.daemon.get(f"/v1/sessions/{agent.session_of(run)}")["threads"]
     assert (thread["window"], thread["window_why"]) == (window, REPORTED)
+    assert thread["limit"] == limit
+
+
+@retry_slow_hooks
+def test_limit_leaves_room_for_the_longest_reply(agent: Opencode) -> None:
+    """Of 200,000 tokens with replies of up to 8,192, opencode fills 191,808."""
+    ramp = Ramp(start=176_000, step=1_500, after_compaction=20_000)
+    run = agent.run(agent.steps(12, ramp))
+    view = agent.daemon.get(f"/v1/sessions/{agent.session_of(run)}")
+    timeline = agent.daemon.get(f"/v1/sessions/{agent.session_of(run)}/timeline")
+    assert view["threads"][0]["limit"] == 191_808
+    (compaction,) = timeline["compactions"]
+    assert 191_808 <= compaction["before"] < 191_808 + 1_600

@@ -37,6 +37,15 @@ def test_observation_names_its_session_in_the_database() -> None:
     assert observation.events == (WindowReported(tokens=1_000, model="gpt-5.5"),)
 
 
+def test_sizes_of_the_model_are_reported_with_its_window() -> None:
+    sizes = {"context_window": 400_000, "max_output": 8_192, "input_limit": 272_000}
+    observation = observe("PostToolUse", **sizes)
+    assert observation is not None
+    assert observation.events == (
+        WindowReported(tokens=400_000, model="gpt-5.5", max_output=8_192, input_limit=272_000),
+    )
+
+
 def test_event_without_a_database_gives_an_observation() -> None:
     observation = observe("PostToolUse", transcript_path=None)
     assert observation is not None

@@ -3,7 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Spent, WindowReported
+from brimline.events import (
+    MAIN,
+    Added,
+    AnyEvent,
+    Call,
+    Compacted,
+    SessionSeen,
+    Spent,
+    WindowReported,
+)
 from brimline.survey.codec import ROW, SavedSession, decode_session, encode_session
 from brimline.tracker import Session, fold
 from brimline.transcripts.source import Cursor, Tally
@@ -33,7 +42,8 @@ others: st.SearchStrategy[AnyEvent] = (
     st.builds(SessionSeen, session=names, project=names, records_compactions=st.booleans())
     | st.builds(Compacted, at=times, thread=threads, before=counts)
     | st.builds(Spent, usage=usages, thread=threads, model=names, id=names)
-    | st.builds(WindowReported, tokens=counts, model=names, thread=threads)
+    | st.builds(WindowReported, tokens=counts, model=names, thread=threads, max_output=counts)
+    | st.builds(Added, pending=counts, earlier_reasoning=counts, thread=threads)
 )
 
 

@@ -1,10 +1,14 @@
 """What an agent's client can do and how it is found, as data: `agents/<name>/capabilities.py`."""
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
 NEVER = r"(?!)"  # a pattern that matches nothing
+
+
+# The parts of what a client compares with its limit.
+ComparedPart: TypeAlias = Literal["sent", "held", "pending", "earlier reasoning"]
 
 
 class ComposerPatterns(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,5 +71,6 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     stream_reports_context: bool = True  # False: a run is measured by its transcript
     stream_ends_with_total: bool = False  # the stream's last line has the usage of the whole run
     display: ClientDisplay | None = None
+    compares: tuple[ComparedPart, ...] = ("held",)  # with its limit: the sum of these
     # Categories of the ledger that the transcript has nothing of, and where their tokens are then.
     unrecorded_content: dict[str, str] = {}

@@ -148,10 +148,13 @@ class HookAdapter:
 class ExtensionInput(HookInput, frozen=True):
     """What an extension of ours writes; `context_window` is the client's own figure.
 
+    So are the model's longest reply `max_output` and its longest prompt `input_limit`.
     `added_bytes` is the size of the prompt, or of the results of tools.
     """
 
     context_window: int | None = None
+    max_output: int | None = None
+    input_limit: int | None = None
     added_bytes: int = 0
     is_interactive: bool | None = None
 
@@ -174,5 +177,10 @@ class ExtensionHooks(HookAdapter):
         )
         if not hook_input.context_window or hook_input.model is None:
             return observation
-        window = WindowReported(tokens=hook_input.context_window, model=hook_input.model)
+        window = WindowReported(
+            tokens=hook_input.context_window,
+            model=hook_input.model,
+            max_output=hook_input.max_output,
+            input_limit=hook_input.input_limit,
+        )
         return msgspec.structs.replace(observation, events=(window,))

@@ -22,7 +22,7 @@ from brimline.cli.session_choice import find_session
 from brimline.cli.windows import describe_bound
 from brimline.client_report import PromptCache, Quotas
 from brimline.events import MAIN
-from brimline.forecast import PACE_CALLS, CallsLeft, calls_left
+from brimline.forecast import forecast
 from brimline.formulas import Formulas, audit, percent_error
 from brimline.monitor.rules import Rules
 from brimline.policy.levels import Fullness
@@ -40,7 +40,7 @@ from brimline.terminal.text import (
     shorten_home,
     strip_control,
 )
-from brimline.tracker import Compaction, Reading, Session, Thread, read
+from brimline.tracker import Compaction, Compared, Reading, Session, Thread, read
 from brimline.usage import format_occupancy, format_percent, format_tokens, percent_raw
 from brimline.windows import NO_CLIENT_SETTINGS, Limit, Window
 
@@ -75,6 +75,7 @@ class ThreadShown(msgspec.Struct, frozen=True):
     """A thread in the output: its reading, and figures of its calls.
 
     `last_sent` is what the last call sent, also while `sent` is unknown after a compaction.
+    `compared` is what the client compares with its limit.
     `calls_left` is a forecast; the true number is within `calls_left_range` 8 times out of 10.
     """
 
@@ -88,6 +89,7 @@ class ThreadShown(msgspec.Struct, frozen=True):
     percent: float | None
     percent_raw: float | None
     percent_of_limit: float | None
+    compared: Compared | None
     window: Window | None
     limit: Limit | None
     cycle: int
@@ -216,7 +218,7 @@ def _thread(
 ) -> ThreadShown:
     reading = read_thread(context, session, thread, known)
     last = thread.last
-    left = _calls_left(thread, reading)
+    left = forecast(thread, reading)
     return ThreadShown(
         thread=thread.name,
         model=thread.model,
@@ -228,6 +230,7 @@ def _thread(
         percent=reading.percent,
         percent_raw=reading.percent_raw,
         percent_of_limit=reading.percent_of_limit,
+        compared=reading.compared,
         window=reading.window,
         limit=reading.limit,
         cycle=reading.cycle,
@@ -359,18 +362,12 @@ def _headline(thread: Thread, reading: Reading) -> str:
     parts = [strip_control(thread.name), strip_control(thread.model or "unknown model"), now]
     if reading.percent_of_limit is not None:
         parts.append(f"{format_percent(reading.percent_of_limit)} of the limit")
-    if (left := _calls_left(thread, reading)) and left.calls:
+    if (left := forecast(thread, reading)) and left.calls:
         parts.append(f"about {left}")
     parts += [count_of(len(thread.calls), "call"), f"cycle {reading.cycle}"]
     if reading.percent_raw is not None and reading.percent_raw > 100:
         parts.append("WARNING: more than the window")
     return "  ".join(parts)
-
-
-def _calls_left(thread: Thread, reading: Reading) -> CallsLeft | None:
-    if reading.held is None or reading.limit is None:
-        return None
-    return calls_left(thread.recent_sents(PACE_CALLS), reading.held, reading.limit.tokens)
 
 
 def _fullness(rules: Rules, session: Session, thread: Thread, reading: Reading) -> Fullness | None:
@@ -410,6 +407,8 @@ def _origins(reading: Reading) -> list[str]:
     lines = [f"window {describe_bound(reading.window, unknown)}"]
     if reading.limit:
         lines.append(f"limit  {describe_bound(reading.limit)}")
+        if reading.compared and list(reading.compared.parts) != ["held"]:
+            lines.append(f"the client compares {reading.compared}")
     if reading.client_shows:
         lines.append(f"the client shows {reading.client_shows}")
     return lines

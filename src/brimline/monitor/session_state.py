@@ -8,7 +8,7 @@ import msgspec
 from brimline.cache_misses import compute_prompt_cache
 from brimline.client_report import ClientReport, PromptCache, Quotas
 from brimline.events import MAIN
-from brimline.forecast import PACE_CALLS, CallsLeft, calls_left
+from brimline.forecast import CallsLeft, forecast
 from brimline.monitor.client_reported import ClientReported
 from brimline.monitor.pending_inputs import PendingInputs
 from brimline.monitor.snapshot import PROGRAM, TELEMETRY, TRANSCRIPT, Snapshot
@@ -374,6 +374,4 @@ def _latest(reported: ReportT | None, known: ReportT | None) -> ReportT | None:
 def calls_left_of(state: SessionState, thread: str, reading: Reading) -> CallsLeft | None:
     """Return how many calls are left until the limit, at the pace of this cycle."""
     known = state.folded.threads.get(thread)
-    if known is None or reading.held is None or reading.limit is None:
-        return None
-    return calls_left(known.recent_sents(PACE_CALLS), reading.held, reading.limit.tokens)
+    return forecast(known, reading) if known else None

@@ -64,8 +64,7 @@ class Snapshot(NamedTuple):
                 and (same_client or (name != MAIN and self.settings == before.settings))
                 and self.session.threads.get(name) is before.session.threads.get(name)
                 and self.pending.get(name) == before.pending.get(name)
-                and self.session.windows == before.session.windows
-                and self.session.observed_windows == before.session.observed_windows
+                and self.session.sizes == before.session.sizes
             )
             readings[name] = known[name] if unchanged else self._read(name, overrides)
         return readings

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from brimline.policy.levels import LevelMeasure, figure_of, highest_reached
-from brimline.tracker import Reading
+from brimline.tracker import Compared, Reading
 from brimline.usage import percent, percent_raw
 
 SignalKind: TypeAlias = Literal[
@@ -61,15 +61,19 @@ def expect_next_call(reading: Reading, share: float = SAFE_PENDING_SHARE) -> Rea
     if reading.held is None or not reading.pending:
         return reading
     tokens = reading.held + round(share * reading.pending)
+    earlier = reading.compared.parts.get("earlier reasoning", 0) if reading.compared else 0
+    parts = {"held": tokens, "earlier reasoning": earlier} if earlier else {"held": tokens}
     window = reading.window.tokens if reading.window else None
+    limit = reading.limit.tokens if reading.limit else None
     return msgspec.structs.replace(
         reading,
         sent=tokens,
         held=tokens,
         percent=percent(tokens, window),
         percent_raw=percent_raw(tokens, window),
-        percent_of_limit=percent_raw(tokens, reading.limit.tokens if reading.limit else None),
+        percent_of_limit=percent_raw(tokens + earlier, limit),
         pending=0,
+        compared=Compared(tokens + earlier, parts),
     )
 
 

@@ -1,7 +1,14 @@
 """The state of a session, folded from its events, and the readings of its threads."""
 
 from brimline.tracker.call_history import CallHistory, decode_calls, encode_calls
-from brimline.tracker.reading import Reading, ReadingState, client_shows, read, resolve_context
+from brimline.tracker.reading import (
+    Compared,
+    Reading,
+    ReadingState,
+    client_shows,
+    read,
+    resolve_context,
+)
 from brimline.tracker.retention import drop_old_calls, drop_stored_calls, refers_to_dropped_call
 from brimline.tracker.session_fold import SYNTHETIC, fold
 from brimline.tracker.state import (
@@ -12,6 +19,7 @@ from brimline.tracker.state import (
     SpendingKey,
     Thread,
     context_threads,
+    held_at_trigger,
     main_thread,
     merge_sessions,
     spending_key,
@@ -23,6 +31,7 @@ __all__ = [
     "CallHistory",
     "ChangeKind",
     "Compaction",
+    "Compared",
     "PromptChange",
     "Reading",
     "ReadingState",
@@ -36,6 +45,7 @@ __all__ = [
     "drop_stored_calls",
     "encode_calls",
     "fold",
+    "held_at_trigger",
     "main_thread",
     "merge_sessions",
     "read",

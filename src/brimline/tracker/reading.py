@@ -26,12 +26,24 @@ UNENFORCED = ("off", "not enforced")  # the limits that are the window itself
 DELAYED = "the client cannot compact before the next prompt"
 
 
+class Compared(msgspec.Struct, frozen=True):
+    """What the client compares with its limit: the sum of its parts, by name."""
+
+    tokens: int
+    parts: dict[str, int]
+
+    def __str__(self) -> str:
+        parts = " + ".join(f"{name} {tokens:,}" for name, tokens in self.parts.items())
+        return f"{self.tokens:,} = {parts}"
+
+
 class Reading(msgspec.Struct, frozen=True):
     """The state of a thread at a moment. Unknown is None, never 0.
 
     `effective` is the cost of the prompt in tokens, for policies; it is not an occupancy. `cycle`
     counts the compactions and clears. `pending` estimates the tokens that came in since the last
-    call; no other figure contains them.
+    call: by the client, else by what its hooks reported. `compared` contains them if the client
+    adds them; of the other figures only `percent_of_limit` and `left` do, which come from it.
     """
 
     sent: int | None
@@ -48,14 +60,16 @@ class Reading(msgspec.Struct, frozen=True):
     state: ReadingState
     cycle: int
     pending: int | None = None
+    compared: Compared | None = None
 
     @property
     def left(self) -> int | None:
         """The tokens until the client compacts, or the window is full; None if unknown."""
-        if self.limit is None or self.held is None:
+        if self.limit is None or self.compared is None or self.held is None:
             return None
-        end = self.window.tokens if self.window and self.left_of_window else self.limit.tokens
-        return max(0, end - self.held)
+        if self.window and self.left_of_window:
+            return max(0, self.window.tokens - self.held)
+        return max(0, self.limit.tokens - self.compared.tokens)
 
     @property
     def left_of_window(self) -> bool:
@@ -82,20 +96,23 @@ def resolve_context(
     model = (last.asked_for or last.model) if last else model
     named = last.model if last else None
     names = [name for name in (model, named) if name is not None]
-    reported = (session.windows[name] for name in names if name in session.windows)
-    observed = (session.observed_windows[n] for n in names if n in session.observed_windows)
+    reported, observed, max_output, input_limit = (
+        next((table[name] for name in names if name in table), None) for table in session.sizes
+    )
     return ResolveContext(
         agent=session.agent,
         model=model,
         provider=last.provider if last else None,
         version=session.version,
-        reported=next(reported, thread.window),
-        observed=next(observed, None),
+        reported=thread.window if reported is None else reported,
+        observed=observed,
         most_sent=thread.most_sent if most_sent is None else most_sent,
         compacted_at=thread.compacted_at,
         sustained=thread.sustained_sent,
         first_sent=thread.first_sent,
         settings=settings,
+        max_output=max_output,
+        input_limit=input_limit,
     )
 
 
@@ -109,13 +126,18 @@ def read(
     most_sent: int | None = None,
     pending: int | None = None,
 ) -> Reading:
-    """Return the reading of a thread: its figures against its window and its limit."""
+    """Return the reading of a thread: its figures against its window and its limit.
+
+    `pending` is an estimate for a thread of which the client's own is not known.
+    """
     known = resolve_context(session, thread, settings, model, most_sent)
     window = window_of(known, overrides)
     now = thread.current_call
     sent = now.usage.sent if now else None
     held = now.usage.held if now else None
-    limit = _with_delay(limit_of(known, window, overrides), now)
+    pending = (thread.pending or pending) if now else None
+    compared = _compare(session.agent, now, pending or 0, thread.earlier_reasoning)
+    limit = _with_delay(limit_of(known, window, overrides), now, compared)
     size = window.tokens if window else None
     return Reading(
         sent=sent,
@@ -125,21 +147,41 @@ def read(
         limit=limit,
         percent=percent(sent, size),
         percent_raw=percent_raw(sent, size),
-        percent_of_limit=percent_raw(held, limit.tokens if limit else None),
+        percent_of_limit=percent_raw(
+            compared.tokens if compared else None, limit.tokens if limit else None
+        ),
         client_shows=client_shows(session.agent, held, sent, window),
         source=source,
         at=thread.at,
         state=_state(thread, now),
         cycle=thread.cycle,
-        pending=pending if now else None,
+        pending=pending,
+        compared=compared,
     )
 
 
-def _with_delay(limit: Limit | None, now: Call | None) -> Limit | None:
+def _compare(
+    agent: str | None, now: Call | None, pending: int, earlier_reasoning: int
+) -> Compared | None:
+    """Return what the client compares with its limit; an addition of 0 is left out."""
+    if now is None:
+        return None
+    figures = {
+        "sent": now.usage.sent,
+        "held": now.usage.held,
+        "pending": pending,
+        "earlier reasoning": earlier_reasoning,
+    }
+    first, *added = capabilities_of(agent).compares
+    parts = {first: figures[first], **{name: figures[name] for name in added if figures[name]}}
+    return Compared(sum(parts.values()), parts)
+
+
+def _with_delay(limit: Limit | None, now: Call | None, compared: Compared | None) -> Limit | None:
     """Add to a limit that is reached that the client has to wait."""
     if limit is None or now is None or now.can_compact or limit.origin in UNENFORCED:
         return limit
-    if now.usage.held < limit.tokens:
+    if compared is None or compared.tokens < limit.tokens:
         return limit
     return msgspec.structs.replace(limit, warning=DELAYED)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from brimline.events import (
+    Added,
     AnyEvent,
     Call,
     Cleared,
@@ -83,13 +84,13 @@ class _Draft:
             case Unmetered():
                 self._unmetered += 1
             case WindowReported(model=str(model)):
-                field = "observed_windows" if event.is_evidence else "windows"
-                windows = {**getattr(self._session, field), model: event.tokens}
-                self._session = msgspec.structs.replace(self._session, **{field: windows})
+                self._set_sizes(event, model)
             case Compacted(summary_call=str(id)) if call := self._thread(event.thread).pop_last(id):
                 summary = msgspec.structs.replace(call, thread=compaction_thread(event.thread))
                 self._thread(summary.thread).call(summary, is_recorded=True)
-                self._thread(event.thread).apply(event)
+                self._thread(event.thread).apply(event, self._session.version)
+            case Compacted():
+                self._thread(event.thread).apply(event, self._session.version)
             case _:
                 self._thread(event.thread).apply(event)
 
@@ -108,6 +109,19 @@ class _Draft:
         self._note_change("effort switch", self._session.effort, event.effort)
         known = {field: value for field, value in fields.items() if value is not None}
         self._session = msgspec.structs.replace(self._session, **known)
+
+    def _set_sizes(self, event: WindowReported, model: str) -> None:
+        sizes = {
+            "observed_windows" if event.is_evidence else "windows": event.tokens,
+            "max_outputs": event.max_output,
+            "input_limits": event.input_limit,
+        }
+        tables = {
+            field: {**getattr(self._session, field), model: size}
+            for field, size in sizes.items()
+            if size is not None
+        }
+        self._session = msgspec.structs.replace(self._session, **tables)
 
     def _note_change(self, kind: ChangeKind, before: str | None, now: str | None) -> None:
         if before is not None and now is not None and now != before:
@@ -141,6 +155,7 @@ class _ThreadDraft:
         self._sustained = dict(thread.sustained)
         self._fell_from = thread.fell_from
         self._changes = thread.changes
+        self._pending, self._earlier_reasoning = thread.pending, thread.earlier_reasoning
 
     @property
     def _call_count(self) -> int:
@@ -165,6 +180,8 @@ class _ThreadDraft:
             dict(self._sustained),
             self._fell_from,
             self._changes,
+            self._pending,
+            self._earlier_reasoning,
         )
 
     def call(self, call: Call, is_recorded: bool) -> None:
@@ -181,6 +198,7 @@ class _ThreadDraft:
                 self._set_after(call)
             self._current = id
             self._compacting = self._ended = False
+            self._pending = self._earlier_reasoning = 0
         elif not call.final and self._calls[id].final:
             return  # a copy of the streaming call: the final one is known
         self._calls.put(call)
@@ -201,13 +219,14 @@ class _ThreadDraft:
         self._current = self._calls.last.id if self._calls.last else None
         return last
 
-    def apply(self, event: AnyEvent) -> None:
+    def apply(self, event: AnyEvent, version: str | None = None) -> None:
+        """Fold an event; `version` is that of the client that compacted."""
         match event:
             case Compacted() if event.is_late and self._has_later_call(event):
                 self._confirm_compaction(event)
                 return
             case Compacted():
-                self._compacted(event)
+                self._compacted(event, version)
             case Compacting():
                 self._compacting = True
             case Cleared():
@@ -222,11 +241,15 @@ class _ThreadDraft:
                 if call != self._current:
                     self.note_change("rewind", call)
                 self._current, self._fell_from = call, None
+                self._pending = self._earlier_reasoning = 0
             case Rewound() if self._dropped.count:
                 self._current = None  # perhaps a dropped call: what it held is no longer known
                 self.note_change("context edit")
             case WindowReported():
                 self._window = event.tokens
+            case Added():
+                self._pending = event.pending
+                self._earlier_reasoning = event.earlier_reasoning
             case Spent():
                 self._spend(event)
             case Ended():
@@ -260,9 +283,10 @@ class _ThreadDraft:
     def _start_cycle(self) -> None:
         self._cycle += 1
         self._current = None
+        self._pending = self._earlier_reasoning = 0
         self._compacting = False
 
-    def _compacted(self, event: Compacted) -> None:
+    def _compacted(self, event: Compacted, version: str | None) -> None:
         last = self._compactions[-1] if self._compactions else None
         if last and last.calls == self._call_count and last.at is not None and last.at == event.at:
             if event.after is not None:  # the same compaction again
@@ -274,7 +298,14 @@ class _ThreadDraft:
         before = event.before
         if before is None and self._current is not None:
             before = self._calls[self._current].usage.held
-        self._add_compaction(event.at, event.trigger, before, event.after, overflow=event.overflow)
+        self._add_compaction(
+            event.at,
+            event.trigger,
+            before,
+            event.after,
+            overflow=event.overflow,
+            version=version,
+        )
 
     def _has_later_call(self, event: Compacted) -> bool:
         last = self._calls.last
@@ -303,6 +334,7 @@ class _ThreadDraft:
         inferred: bool = False,
         overflow: bool = False,
         calls: int | None = None,
+        version: str | None = None,
     ) -> None:
         """Add a compaction after all calls so far, or after the first `calls`."""
         last = self._calls[self._current] if self._current is not None else self._calls.last
@@ -312,7 +344,19 @@ class _ThreadDraft:
         calls = self._call_count if calls is None else calls
         cycle = self._cycle
         self._compactions.append(
-            Compaction(at, trigger, before, after, calls, cycle, model, inferred, overflow, branch)
+            Compaction(
+                at,
+                trigger,
+                before,
+                after,
+                calls,
+                cycle,
+                model,
+                inferred,
+                overflow,
+                branch,
+                version,
+            )
         )
         self._start_cycle()
 

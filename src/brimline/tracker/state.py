@@ -18,7 +18,8 @@ class Compaction(msgspec.Struct, frozen=True):
 
     `before` is what the context held by the client, else by the last call; `after` is what the next
     call sent, else the client's estimate. `inferred`: it has no record, but the occupancy fell.
-    `overflow`: the API had refused a request that was too long. `branch` is that of the last call.
+    `overflow`: the API had refused a request that was too long. `branch` is that of the last call,
+    `version` the client's.
     """
 
     at: float | None
@@ -31,6 +32,7 @@ class Compaction(msgspec.Struct, frozen=True):
     inferred: bool = False
     overflow: bool = False
     branch: str | None = None
+    version: str | None = None
 
 
 ChangeKind: TypeAlias = Literal["rewind", "context edit", "resume", "effort switch"]
@@ -100,7 +102,8 @@ class Thread(msgspec.Struct, frozen=True):
     ("" if unknown: JSON has only texts as keys). `fell_from` is what was held before the last call
     if that sent far less, without a record of a compaction. `spendings` are the tokens without an
     occupancy; those without an id are added up by model and service tier. `changes` are those of
-    the prompt that are no new cycle.
+    the prompt that are no new cycle. `pending` and `earlier_reasoning` are what the client adds to
+    what the current call held, by its own estimates (`events.Added`).
     """
 
     name: str
@@ -120,6 +123,8 @@ class Thread(msgspec.Struct, frozen=True):
     sustained: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     fell_from: int | None = None
     changes: tuple[PromptChange, ...] = ()
+    pending: int = 0
+    earlier_reasoning: int = 0
 
     @property
     def call_count(self) -> int:
@@ -259,9 +264,10 @@ class Thread(msgspec.Struct, frozen=True):
 class Session(msgspec.Struct, frozen=True):
     """One conversation of an agent: its threads by name, and windows by model.
 
-    `windows` were reported by the client, `observed_windows` follow from other records.
-    `unmetered` counts the replies without usage since the last call. `quotas` are those of the
-    account that it uses, as its records have them.
+    `windows` were reported by the client, as the longest replies `max_outputs` and the longest
+    prompts `input_limits`; `observed_windows` follow from other records. `unmetered` counts the
+    replies without usage since the last call. `quotas` are those of the account that it uses, as
+    its records have them.
     """
 
     agent: str | None = None
@@ -277,6 +283,13 @@ class Session(msgspec.Struct, frozen=True):
     unmetered: int = 0
     effort: str | None = None
     quotas: Quotas | None = None
+    max_outputs: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    input_limits: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+
+    @property
+    def sizes(self) -> tuple[dict[str, int], ...]:
+        """All that decides windows and limits by model."""
+        return self.windows, self.observed_windows, self.max_outputs, self.input_limits
 
 
 def total(threads: Iterable[Thread]) -> tuple[int, Usage]:
@@ -303,9 +316,18 @@ def merge_sessions(parts: Sequence[Session]) -> Session:
     """
     own = next((part for part in reversed(parts) if MAIN in part.threads), parts[-1])
     threads = {name: thread for part in parts for name, thread in part.threads.items()}
-    windows = {model: size for part in parts for model, size in part.windows.items()}
-    observed = {model: size for part in parts for model, size in part.observed_windows.items()}
-    return msgspec.structs.replace(own, threads=threads, windows=windows, observed_windows=observed)
+    tables = zip(*(part.sizes for part in parts), strict=True)
+    windows, observed, outputs, inputs = (
+        {model: size for table in column for model, size in table.items()} for column in tables
+    )
+    return msgspec.structs.replace(
+        own,
+        threads=threads,
+        windows=windows,
+        observed_windows=observed,
+        max_outputs=outputs,
+        input_limits=inputs,
+    )
 
 
 def context_threads(session: Session) -> dict[str, Thread]:

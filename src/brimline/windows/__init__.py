@@ -1,5 +1,6 @@
 """Windows and limits: how large a context window is, where the client compacts, and why."""
 
+from brimline.windows.limit_drift import LimitDrift, SeenCompaction, expect_limit, find_drifts
 from brimline.windows.registry import Registry, RegistryModel, shipped_registry
 from brimline.windows.resolve import (
     LONG_WINDOW,
@@ -46,6 +47,7 @@ __all__ = [
     "ClientWindow",
     "Clients",
     "Limit",
+    "LimitDrift",
     "LimitOrigin",
     "Model",
     "Overrides",
@@ -53,10 +55,13 @@ __all__ = [
     "Registry",
     "RegistryModel",
     "ResolveContext",
+    "SeenCompaction",
     "Window",
     "WindowOrigin",
     "catalogue",
     "clients",
+    "expect_limit",
+    "find_drifts",
     "find_model",
     "find_priced_model",
     "is_same_model",

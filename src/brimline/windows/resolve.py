@@ -70,7 +70,7 @@ class ClientSettings(msgspec.Struct, frozen=True):
     The maps are by model, or by `provider/model`; a key that ends with `*` is a prefix, `*` is for
     every model. `registry` is the client's refreshed copy of its model registry.
     `part` is the fraction of the window, without the room for a reply, at which the client compacts
-    at the latest.
+    at the latest. `input_reserve` is what it keeps free below a model's longest prompt.
     """
 
     auto_compact: bool | None = None
@@ -81,6 +81,8 @@ class ClientSettings(msgspec.Struct, frozen=True):
     part: float | None = None
     windows: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
     max_outputs: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
+    input_limits: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
+    input_reserve: int | None = None
     place: str = "the client's settings"
     registry: Registry | None = None
 
@@ -107,7 +109,8 @@ class ResolveContext(msgspec.Struct, frozen=True):
     ever sent: a smaller window is then wrong.
     `compacted_at` is what it held when the client last compacted by itself, oldest first. Two calls
     in a row sent `sustained` or more since then, without a compaction. The first call of the cycle
-    sent `first_sent`: the context holds no less.
+    sent `first_sent`: the context holds no less. `max_output` and `input_limit` are the model's
+    longest reply and its longest prompt as the client reported them; it reports a reply for each.
     """
 
     agent: str | None = None
@@ -122,6 +125,8 @@ class ResolveContext(msgspec.Struct, frozen=True):
     first_sent: int | None = None
     settings: ClientSettings = NO_CLIENT_SETTINGS
     provider: str | None = None
+    max_output: int | None = None
+    input_limit: int | None = None
 
 
 def window_of(known: ResolveContext, overrides: Overrides = NO_OVERRIDES) -> Window | None:
@@ -403,8 +408,12 @@ def _default_limit(known: ResolveContext, window: Window | None) -> Limit | None
     why = f"{row.how} ({row.agent} {row.seen}, {row.date})"
     if not row.enforced:
         return Limit(window.tokens, "not enforced", f"{why}: the window")
-    base = _input_cap(known) if row.of == "input" else None
+    base = _input_limit(known) if row.of == "input" else None
     base = base or _assumed_size(known, window)
+    if row.of == "input" and known.settings.input_reserve is not None:
+        reserve, place = known.settings.input_reserve, known.settings.place
+        why = f"input limit - a reserve of {reserve:,}, set in {place}"
+        return Limit(base - reserve, "configured", why)
     return Limit(row.tokens(base, _max_output(known)), "known", why)
 
 
@@ -414,13 +423,18 @@ def _assumed_size(known: ResolveContext, window: Window) -> int:
     return row.window if row else window.tokens
 
 
-def _input_cap(known: ResolveContext) -> int | None:
+def _input_limit(known: ResolveContext) -> int | None:
+    """The model's longest prompt, if that is less than its window."""
+    if known.max_output:  # the client has reported the sizes of this model
+        return known.input_limit
+    if tokens := _value_for_model(known.settings.input_limits, known):
+        return tokens
     row = _listed_model(known)
     return row.input_cap if row else None
 
 
 def _max_output(known: ResolveContext) -> int | None:
-    tokens = _value_for_model(known.settings.max_outputs, known)
+    tokens = known.max_output or _value_for_model(known.settings.max_outputs, known)
     if tokens:
         return tokens
     row = _listed_model(known)
@@ -466,26 +480,26 @@ def _is_foreign(model: str | None, family: str | None) -> bool:
 
 
 def _limit_row(known: ResolveContext, enforced_only: bool = False) -> ClientLimit | None:
-    """The row of its limits; rows of the prompt's cap only if that is known, and then first."""
-    capped = _input_cap(known) is not None
-    return _cached_limit_row(
-        known.agent, known.provider, known.model, known.version, capped, enforced_only
+    """The row of its limits; rows of the longest prompt only if that is known, and then first."""
+    has_input_limit = _input_limit(known) is not None
+    return _find_limit_row(
+        known.agent, known.provider, known.model, known.version, has_input_limit, enforced_only
     )
 
 
 @cache
-def _cached_limit_row(
+def _find_limit_row(
     agent: str | None,
     provider: str | None,
     model: str | None,
     version: str | None,
-    capped: bool,
+    has_input_limit: bool,
     enforced_only: bool,
 ) -> ClientLimit | None:
     rows = (
         row
         for row in clients().limits
-        if (capped or row.of == "window") and (row.enforced or not enforced_only)
+        if (has_input_limit or row.of == "window") and (row.enforced or not enforced_only)
     )
     capped_first = sorted(rows, key=lambda row: row.of != "input")
     return _best_row(capped_first, agent, provider, model, version)

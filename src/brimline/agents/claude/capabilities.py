@@ -70,4 +70,5 @@ CAPABILITIES = Capabilities(
     ),
     clear_confirmed_by_hook=True,
     display=ClientDisplay(20_000, "used"),  # room for a reply
+    compares=("held", "pending"),
 )

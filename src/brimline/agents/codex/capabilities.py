@@ -29,4 +29,5 @@ CAPABILITIES = Capabilities(
     answers_subagent_hooks=False,
     stream_reports_context=False,  # totals only
     display=ClientDisplay(12_000, "left"),  # its own prompt
+    compares=("held", "pending", "earlier reasoning"),
 )

@@ -1,5 +1,7 @@
 """What Codex writes: the records of a rollout and the lines of `exec --json`, as far as we read."""
 
+import re
+
 import msgspec
 
 from brimline.client_report import EpochSeconds, Quota, Quotas, UsedPercentage
@@ -7,8 +9,34 @@ from brimline.events import MAIN
 from brimline.transcripts.source import parse_branch
 from brimline.usage import Usage, from_subset
 
-NULL = msgspec.Raw(b"null")
+NULL, EMPTY = msgspec.Raw(b"null"), msgspec.Raw(b'""')
 FIVE_HOURS_MIN, SEVEN_DAYS_MIN = 300, 10_080
+
+# How Codex estimates the tokens of an item (its context_manager/history.rs).
+BYTES_PER_TOKEN = 4
+ENCRYPTION_BYTES = 650  # of encrypted content that are no content
+IMAGE_BYTES = 7_373
+# Its estimate of encrypted reasoning by the tokens that were billed for it: in 11 of 12 recorded
+# automatic compactions a factor of 1.2 explains why Codex compacted then, and not a call before.
+REASONING_FACTOR = 1.2
+INLINE_IMAGE = re.compile(rb'"data:image/[^",]*;base64,([^"]*)"')
+# The beginning of the first text of a message that the client wrote for the user.
+CLIENT_TEXT = re.compile(
+    rb'\A\[\{[^{}]*?"text":"(?:\\n| )*(?:<[a-z_]+>\\n|# AGENTS\.md instructions)'
+)
+REPLY_ITEMS = frozenset(
+    {
+        "compaction",
+        "context_compaction",
+        "custom_tool_call",
+        "function_call",
+        "image_generation_call",
+        "local_shell_call",
+        "reasoning",
+        "tool_search_call",
+        "web_search_call",
+    }
+)
 
 
 class CodexLine(msgspec.Struct, frozen=True, gc=False):
@@ -152,16 +180,67 @@ class CompactionItem(msgspec.Struct, frozen=True, gc=False):
     compaction_response_id: str | None = None
 
 
+class ResponseItem(msgspec.Struct, frozen=True, gc=False):
+    """response_item: an item of the conversation, by the model or for it.
+
+    Who publishes a rollout may have taken out the encrypted content; it is null if the provider
+    encrypts none.
+    """
+
+    type: str = ""
+    role: str | None = None
+    encrypted_content: msgspec.Raw = EMPTY
+    content: msgspec.Raw = NULL
+
+    @property
+    def is_reply(self) -> bool:
+        """Whether the model wrote it."""
+        return self.type in REPLY_ITEMS or (self.type == "message" and self.role == "assistant")
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether a turn of the user begins with it, and not a text that the client added."""
+        is_user = self.type == "message" and self.role == "user"
+        return is_user and not CLIENT_TEXT.search(bytes(self.content))
+
+    @property
+    def is_encrypted_reasoning(self) -> bool:
+        return self.type == "reasoning" and self.encrypted_content != NULL
+
+    @property
+    def encrypted_tokens(self) -> int:
+        """The tokens of encrypted reasoning, as Codex estimates them: of base64, less a head."""
+        length = len(bytes(self.encrypted_content)) - len('""')
+        return _tokens_of(max(0, length * 3 // 4 - ENCRYPTION_BYTES))
+
+
+def estimate_item(item: bytes) -> int:
+    """Return the tokens of an item for the model, as Codex estimates them by its JSON."""
+    size = len(item)
+    if b"data:image/" in item:
+        images = INLINE_IMAGE.findall(item)
+        size += IMAGE_BYTES * len(images) - sum(map(len, images))
+    return _tokens_of(size)
+
+
+def _tokens_of(size: int) -> int:
+    return -(-size // BYTES_PER_TOKEN)
+
+
 class EventKind(msgspec.Struct, frozen=True, gc=False):
     type: str
 
 
 class Info(msgspec.Struct, frozen=True, gc=False):
-    """The running total, the last call, and the window that Codex grants."""
+    """The running total, the last call, and the window that Codex grants.
+
+    `last_usage_includes_reasoning` (since 0.166): the server counts the reasoning of earlier turns.
+    """
 
     total_token_usage: CodexTokens
     last_token_usage: CodexTokens
     model_context_window: int | None = None
+    last_usage_includes_reasoning: bool = False
 
 
 class RateLimit(msgspec.Struct, frozen=True, gc=False):
@@ -216,7 +295,6 @@ class Printed(msgspec.Struct, frozen=True, gc=False):
 # Records without figures; the last nine are the items of 2025.
 QUIET = frozenset(
     {
-        "response_item",
         "world_state",
         "dynamic_tools_updated",
         "inter_agent_communication",

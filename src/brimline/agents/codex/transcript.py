@@ -8,6 +8,7 @@ import msgspec
 from brimline.agents.codex.records import (
     QUIET,
     QUIET_EVENTS,
+    REASONING_FACTOR,
     CodexLine,
     CodexRecord,
     CodexTokens,
@@ -17,11 +18,14 @@ from brimline.agents.codex.records import (
     EventMessage,
     Meta,
     RateLimits,
+    ResponseItem,
     RolledBack,
+    estimate_item,
 )
 from brimline.client_report import Quota
 from brimline.events import (
     MAIN,
+    Added,
     AnyEvent,
     Call,
     Compacted,
@@ -47,10 +51,18 @@ _meta = JsonDecoder(Meta)
 _context = JsonDecoder(Context)
 _record = JsonDecoder(CodexRecord)
 _compaction = JsonDecoder(CompactionItem)
+_item = JsonDecoder(ResponseItem)
 _kind = JsonDecoder(EventKind)
 _limits = JsonDecoder(RateLimits)
 _event = JsonDecoder(EventMessage)
 _rolled_back = JsonDecoder(RolledBack)
+
+
+class Turn(msgspec.Struct, frozen=True, array_like=True):
+    """A turn of the user: the call before it, and the tokens of reasoning up to there."""
+
+    call: str | None
+    reasoning: int
 
 
 class Memory(msgspec.Struct, omit_defaults=True):
@@ -60,9 +72,15 @@ class Memory(msgspec.Struct, omit_defaults=True):
     repeats its parent's, `copied_at` the time of a fork that repeats its origin's; a file that
     `continues` another does not repeat it. `counted` is the total of the last token_count, `billed`
     and `billed_total` the last token_usage_record. `calls` is the number of the turn's calls, None
-    outside a turn; `asked`: it has a message of the user; `turns` has for each such turn the call
-    before it. `held` is what the last two calls held. `pending` is a compaction whose estimate may
-    follow. `quotas` are the last ones.
+    outside a turn; `asked`: it has a message of the user; `turns` are those with one. `pending` is
+    a compaction whose estimate may follow. `quotas` are the last ones.
+
+    `results` are the tokens that came in after the model's last item, `reasoning` those of all its
+    reasoning, `earlier` of that before the last prompt; `counts_reasoning`: the server counts it.
+    `replied`: the model has written items since the last call's usage, which belong to the next;
+    `encrypted` are the tokens of reasoning in them, None without reasoning.
+    `added` is what was last reported of these, `compared` what Codex compared with its limit after
+    each of the last two calls.
     """
 
     own: str | None = None
@@ -84,10 +102,17 @@ class Memory(msgspec.Struct, omit_defaults=True):
     calls: int | None = None
     asked: bool = False
     call: str | None = None
-    turns: list[str | None] = msgspec.field(default_factory=list[str | None])
-    held: tuple[int, ...] = ()
+    turns: list[Turn] = msgspec.field(default_factory=list[Turn])
     pending: Compacted | None = None
     quotas: dict[str, Quota] = msgspec.field(default_factory=dict[str, Quota])
+    results: int = 0
+    reasoning: int = 0
+    encrypted: int | None = None
+    earlier: int = 0
+    counts_reasoning: bool = False
+    replied: bool = False
+    added: tuple[int, int] = (0, 0)
+    compared: tuple[int, ...] = ()
 
 
 class RolloutParser:
@@ -98,6 +123,7 @@ class RolloutParser:
         self._records: dict[str | None, Callable[[CodexLine], Events | None]] = {
             "session_meta": self._session,
             "turn_context": self._turn,
+            "response_item": self._item,
             "token_usage_record": self._billed,
             "compacted": self._compacted,
             "event_msg": self._event,
@@ -203,6 +229,33 @@ class RolloutParser:
         self._memory.pending = None
         return ()
 
+    def _item(self, line: CodexLine) -> Events:
+        item, memory = _item.decode(line.payload), self._memory
+        if item.is_reply:
+            memory.results, memory.replied = 0, True
+            if item.is_encrypted_reasoning:
+                memory.encrypted = (memory.encrypted or 0) + item.encrypted_tokens
+            return ()
+        if item.is_prompt:
+            memory.earlier = memory.reasoning
+        memory.results += estimate_item(bytes(line.payload))
+        return self._additions(line)
+
+    def _additions(self, line: CodexLine) -> Events:
+        """What Codex adds to the last call's usage before it compares that with its limit.
+
+        Codex computes it between two calls. While the model replies, nothing new is reported: the
+        last call is then still the one before.
+        """
+        memory = self._memory
+        added = memory.results, 0 if memory.counts_reasoning else memory.earlier
+        if memory.replied or added == memory.added or not memory.compared or self._copied(line):
+            return ()
+        *earlier, last = memory.compared
+        memory.compared = (*earlier, last + sum(added) - sum(memory.added))
+        memory.added = added
+        return (Added(pending=added[0], earlier_reasoning=added[1], thread=memory.thread),)
+
     def _billed(self, line: CodexLine) -> Events:
         record, memory = _record.decode(line.payload), self._memory
         usage = record.usage.usage()
@@ -241,7 +294,10 @@ class RolloutParser:
         window = self._window(line, info.model_context_window)
         if last.blank:
             return (*window, *self._estimated(last.total_tokens))
-        return window if repeated else (*window, *self._call(line, self._id(total), usage))
+        memory.counts_reasoning = info.last_usage_includes_reasoning
+        if repeated:
+            return (*window, *self._additions(line))
+        return (*window, *self._call(line, self._id(total), usage))
 
     def _repeated(self, last: CodexTokens, total: CodexTokens) -> bool:
         """Whether a token_count repeats a call.
@@ -282,7 +338,13 @@ class RolloutParser:
     def _call(self, line: CodexLine, name: str, usage: Usage) -> Events:
         memory = self._memory
         memory.call, memory.pending = name, None
-        memory.held = (*memory.held[-1:], usage.held)
+        if not memory.replied:
+            memory.results = 0  # its reply is not recorded: what came in before is in its usage
+        if memory.encrypted is not None:
+            billed = round(REASONING_FACTOR * (usage.reasoning or 0))
+            memory.reasoning += memory.encrypted or billed  # without its content
+        memory.replied, memory.encrypted, memory.added = False, None, (0, 0)
+        memory.compared = (*memory.compared[-1:], usage.held)
         if memory.calls is not None:
             memory.calls += 1
         return (
@@ -295,6 +357,7 @@ class RolloutParser:
                 service_tier=memory.service_tier,
                 branch=memory.branch,
             ),
+            *self._additions(line),
         )
 
     def _window(self, line: CodexLine, tokens: int | None) -> Events:
@@ -313,20 +376,28 @@ class RolloutParser:
             at=parse_time(line.timestamp),
             thread=self._memory.thread,
             trigger=self._trigger(summary_call),
-            before=self._held_at_trigger(summary_call),
+            before=self._compared_at_trigger(summary_call),
         )
-        self._memory.pending, self._memory.held = compacted, ()
+        self._memory.pending = compacted
+        self._forget_items()
         return (compacted,)
 
-    def _held_at_trigger(self, summary_call: str | None) -> int | None:
-        """What the call held that triggered a compaction: the last but the one of the summary.
+    def _forget_items(self, reasoning: int = 0, earlier: int = 0) -> None:
+        """Note that the conversation was cut, and what is left of its reasoning."""
+        memory = self._memory
+        memory.results, memory.replied, memory.compared = 0, False, ()
+        memory.encrypted = None
+        memory.reasoning, memory.earlier = reasoning, earlier
+
+    def _compared_at_trigger(self, summary_call: str | None) -> int | None:
+        """What Codex compared after the call that triggered: the last but the one of the summary.
 
         Not every version names the summary's call: it sends no more than the one before it held.
         """
-        held = self._memory.held
-        if summary_call is not None and len(held) > 1:
-            held = held[:1] if summary_call == self._memory.call else held[1:]
-        return max(held, default=None)
+        compared = self._memory.compared
+        if summary_call is not None and len(compared) > 1:
+            compared = compared[:1] if summary_call == self._memory.call else compared[1:]
+        return max(compared, default=None)
 
     def _trigger(self, summary_call: str | None) -> Trigger | None:
         """A manual compaction is a turn of its own, so one after other calls is automatic.
@@ -350,7 +421,8 @@ class RolloutParser:
         memory = self._memory
         if not self._copied(line):
             memory.asked = True
-            memory.turns = [*memory.turns[-MAX_TURNS + 1 :], memory.call]
+            turn = Turn(memory.call, memory.reasoning)
+            memory.turns = [*memory.turns[-MAX_TURNS + 1 :], turn]
         return ()
 
     def _rolled_back(self, line: CodexLine, event: EventMessage) -> Events:
@@ -359,9 +431,12 @@ class RolloutParser:
         if self._copied(line) or turns < 1:
             return ()
         if turns > len(memory.turns):
+            self._forget_items()
             return (Trimmed(at=at, thread=thread),)
-        memory.call = memory.turns[-turns]
+        first = memory.turns[-turns]
         del memory.turns[-turns:]
+        memory.call = first.call
+        self._forget_items(first.reasoning, memory.turns[-1].reasoning if memory.turns else 0)
         return (Rewound(at=at, to=memory.call, thread=thread),)
 
     def _renamed(self, line: CodexLine, event: EventMessage) -> Events:

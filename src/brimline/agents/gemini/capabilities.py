@@ -28,4 +28,5 @@ CAPABILITIES = Capabilities(
     answers_subagent_hooks=False,
     stream_reports_context=False,
     stream_ends_with_total=True,
+    compares=("sent",),
 )

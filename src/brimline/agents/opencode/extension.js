@@ -49,7 +49,7 @@ export const Brimline = async ({ client, directory }) => {
   const parents = new Map() // by session; null if it has none
   const started = new Set()
   const compacting = new Set() // sessions whose next request is for a summary
-  let windows
+  let sizes
 
   const report = (name, session, details) =>
     reportEvent({
@@ -72,18 +72,25 @@ export const Brimline = async ({ client, directory }) => {
   const windowOf = (id, { limit, cost }) =>
     id === "openai" && cost?.input === 0 ? (limit?.input ?? limit?.context) : limit?.context
 
-  /** Returns the windows of all models, by provider and model. */
-  const readWindows = guarded(async () => {
+  /** Returns what decides when a model is compacted. */
+  const sizesOf = (id, model) => ({
+    context_window: windowOf(id, model),
+    max_output: model.limit?.output || undefined,
+    input_limit: model.limit?.input || undefined,
+  })
+
+  /** Returns the sizes of all models, by provider and model. */
+  const readSizes = guarded(async () => {
     const { data } = await inTime(client.config.providers())
     const rows = data.providers.flatMap(({ id, models }) =>
-      Object.entries(models).map(([name, model]) => [`${id}/${name}`, windowOf(id, model)]),
+      Object.entries(models).map(([name, model]) => [`${id}/${name}`, sizesOf(id, model)]),
     )
     return new Map(rows)
   })
 
   async function describeModel({ providerID, modelID }) {
-    windows ??= readWindows()
-    return { model: modelID, context_window: (await windows)?.get(`${providerID}/${modelID}`) }
+    sizes ??= readSizes()
+    return { model: modelID, ...(await sizes)?.get(`${providerID}/${modelID}`) }
   }
 
   /** Stores a part as it is now: later requests are made from what is stored. */

@@ -159,6 +159,7 @@ class RegistryProvider(msgspec.Struct, frozen=True):
 
 class _Compaction(msgspec.Struct, frozen=True):
     auto: bool | None = None
+    reserved: int | None = None
 
 
 class _Config(msgspec.Struct, frozen=True):
@@ -171,10 +172,13 @@ class _Config(msgspec.Struct, frozen=True):
 def settings(places: Places, project: str | None = None) -> ClientSettings:
     """Windows and compaction of opencode.json: environment over project over user."""
     auto: bool | None = None
+    reserved: int | None = None
     limits: dict[str, _Limit] = {}
     for config in _configs(places, project):
         if config.compaction.auto is not None:
             auto = config.compaction.auto
+        if config.compaction.reserved is not None:
+            reserved = config.compaction.reserved
         for name, provider in config.provider.items():
             own = {model: row.limit for model, row in provider.models.items()}
             for served_as in (name, CHATGPT_PLAN) if name == "openai" else (name,):
@@ -183,9 +187,10 @@ def settings(places: Places, project: str | None = None) -> ClientSettings:
         auto = False
     return ClientSettings(
         auto_compact=auto,
-        auto_compact_windows={m: limit.input for m, limit in limits.items() if limit.input},
         windows={m: limit.context for m, limit in limits.items() if limit.context},
         max_outputs={m: limit.output for m, limit in limits.items() if limit.output},
+        input_limits={m: limit.input for m, limit in limits.items() if limit.input},
+        input_reserve=reserved,
         place="opencode.json",
         registry=read_registry(_registry_file(places), dict[str, RegistryProvider], registry_rows),
     )

@@ -23,4 +23,5 @@ CAPABILITIES = Capabilities(
         below=r"─{2,}.*─",
         busy_above=r"^──+ [^─↑\s].*─$",
     ),
+    compares=("held", "pending"),
 )

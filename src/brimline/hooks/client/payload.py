@@ -22,10 +22,10 @@ MAX_TOKENS = 10**8  # more than any window holds, as agents/hook_payloads.py has
 FIELDS = frozenset((
     "agent_id", "agent_transcript_path", "cache_creation_input_tokens",
     "cache_read_input_tokens", "context_window", "context_window_size", "cost", "current_usage",
-    "cwd", "display_name", "hook_event_name", "id", "input_tokens", "is_interactive", "model",
-    "output_tokens", "project_dir", "session_id", "source", "stop_hook_active", "tool_name",
-    "total_cost_usd", "total_input_tokens", "total_output_tokens", "transcript_path", "trigger",
-    "used_percentage", "version", "workspace"
+    "cwd", "display_name", "hook_event_name", "id", "input_limit", "input_tokens",
+    "is_interactive", "max_output", "model", "output_tokens", "project_dir", "session_id",
+    "source", "stop_hook_active", "tool_name", "total_cost_usd", "total_input_tokens",
+    "total_output_tokens", "transcript_path", "trigger", "used_percentage", "version", "workspace"
 ))  # fmt: skip
 
 SENT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")

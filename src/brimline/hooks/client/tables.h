@@ -13,8 +13,8 @@ static const char *const VARIABLES[] = {
 static const char *const FIELDS[] = {
     "agent_id", "agent_transcript_path", "cache_creation_input_tokens", "cache_read_input_tokens",
     "context_window", "context_window_size", "cost", "current_usage", "cwd", "display_name",
-    "hook_event_name", "id", "input_tokens", "is_interactive", "model", "output_tokens",
-    "project_dir", "session_id", "source", "stop_hook_active", "tool_name", "total_cost_usd",
-    "total_input_tokens", "total_output_tokens", "transcript_path", "trigger", "used_percentage",
-    "version", "workspace",
+    "hook_event_name", "id", "input_limit", "input_tokens", "is_interactive", "max_output", "model",
+    "output_tokens", "project_dir", "session_id", "source", "stop_hook_active", "tool_name",
+    "total_cost_usd", "total_input_tokens", "total_output_tokens", "transcript_path", "trigger",
+    "used_percentage", "version", "workspace",
 };
