@@ -17,8 +17,8 @@ BYTES_PER_TOKEN = 4
 ENCRYPTION_BYTES = 650  # of encrypted content that are no content
 IMAGE_BYTES = 7_373
 # Its estimate of encrypted reasoning by the tokens that were billed for it: in 11 of 12 recorded
-# automatic compactions a factor of 1.2 explains why Codex compacted then, and not a call before.
-REASONING_FACTOR = 1.2
+# automatic compactions this explains why Codex compacted then, and not a call before.
+ESTIMATED_PERCENT = 120
 INLINE_IMAGE = re.compile(rb'"data:image/[^",]*;base64,([^"]*)"')
 # The beginning of the first text of a message that the client wrote for the user.
 CLIENT_TEXT = re.compile(

@@ -6,9 +6,9 @@ from typing import TypeAlias
 import msgspec
 
 from brimline.agents.codex.records import (
+    ESTIMATED_PERCENT,
     QUIET,
     QUIET_EVENTS,
-    REASONING_FACTOR,
     CodexLine,
     CodexRecord,
     CodexTokens,
@@ -237,7 +237,8 @@ class RolloutParser:
                 memory.encrypted = (memory.encrypted or 0) + item.encrypted_tokens
             return ()
         if item.is_prompt:
-            memory.earlier = memory.reasoning
+            # A reply that was interrupted has no usage.
+            memory.earlier = memory.reasoning + (memory.encrypted or 0)
         memory.results += estimate_item(bytes(line.payload))
         return self._additions(line)
 
@@ -341,7 +342,7 @@ class RolloutParser:
         if not memory.replied:
             memory.results = 0  # its reply is not recorded: what came in before is in its usage
         if memory.encrypted is not None:
-            billed = round(REASONING_FACTOR * (usage.reasoning or 0))
+            billed = (usage.reasoning or 0) * ESTIMATED_PERCENT // 100
             memory.reasoning += memory.encrypted or billed  # without its content
         memory.replied, memory.encrypted, memory.added = False, None, (0, 0)
         memory.compared = (*memory.compared[-1:], usage.held)
