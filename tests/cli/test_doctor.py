@@ -388,6 +388,30 @@ def test_limit_that_one_session_learned_is_no_problem(user: User) -> None:
     )
 
 
+def test_version_of_a_client_that_compacts_elsewhere_is_reported(user: User) -> None:
+    written(user, NOW)
+    lines: list[dict[str, Any]] = []
+    for number, before in enumerate((146_000, 146_400, 147_000)):
+        head = {"sessionId": "s1", "version": "2.1.330"}
+        head["timestamp"] = f"2027-01-15T07:5{number}:00Z"
+        usage = {"input_tokens": before - 200, "output_tokens": 5}
+        message = {"id": f"m{number}", "model": "claude-sonnet-4-5", "usage": usage}
+        compacted = {"subtype": "compact_boundary"}
+        metadata = {"trigger": "auto", "preTokens": before}
+        lines += [
+            {**head, "type": "assistant", "message": message},
+            {**head, "type": "system", **compacted, "compactMetadata": metadata},
+        ]
+    transcript = next(user.home.glob(".claude/projects/p/*.jsonl"))
+    transcript.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    os.utime(transcript, (NOW, NOW))
+    check = user.doctor()[1]["claude drift"]
+    assert (check["well"], check["told"]) == (
+        False,
+        "claude-sonnet-4-5: compacted at 146K three times since 2.1.330, expected 167K",
+    )
+
+
 def test_hooks_posted_to_another_port_fail_only_if_a_daemon_runs(user: User) -> None:
     installed = InstalledHooks(
         "claude", Path("/s"), ("Stop",), addresses=("http://127.0.0.1:8420",)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from .terminal import User, cells, without_colour
+from .terminal import Json, User, cells, without_colour
 
 SONNET = """\
 Claude Code, claude-sonnet-4-5
@@ -110,7 +110,7 @@ def test_client_setting_overrides_the_window(user: User) -> None:
 
 def test_json_has_window_and_evidence(user: User) -> None:
     output = user.run("windows", "claude-sonnet-4-5", "--json").json
-    assert list(output) == ["model", "catalogue", "agents"]
+    assert list(output) == ["model", "catalogue", "agents", "drifts"]
     assert output["catalogue"]["window"] == 200_000
     agents = dict.fromkeys(belief["agent"] for belief in output["agents"])
     assert list(agents) == ["claude", "opencode", "pi"]
@@ -177,3 +177,34 @@ def test_terminal_demo_redraws_the_line_for_each_call(user: User) -> None:
 @pytest.mark.parametrize("speed", ["0", "-1", "1e9", "inf"])
 def test_senseless_demo_speed_means_no_delay(user: User, speed: str) -> None:
     assert user.on_terminal("demo", "--speed", speed).code == 0
+
+
+DRIFT = "compacted at 146K three times since 2.1.325, expected 167K"
+
+
+def write_drift(user: User) -> None:
+    """Write a session that was compacted below the client's limit three times."""
+    records: list[Json] = []
+    for number, before in enumerate((147_000, 146_100, 146_900)):
+        age = 1_000 - 100 * number
+        records += [
+            user.call(f"m{number}", before - 100, age),
+            user.record(
+                "system",
+                age - 10,
+                subtype="compact_boundary",
+                compactMetadata={"trigger": "auto", "preTokens": before},
+            ),
+        ]
+    user.session("s1", *records, user.call("m9", 40_000, 100))
+
+
+def test_client_that_compacts_elsewhere_is_named(user: User) -> None:
+    write_drift(user)
+    drift = {"agent": "claude", "model": "claude-sonnet-4-5", "version": "2.1.325", "text": DRIFT}
+    for arguments in ([], ["claude-sonnet-4-5"]):
+        completed = user.run("windows", *arguments)
+        assert completed.lines[-1] == f"WARNING: Claude Code, claude-sonnet-4-5: {DRIFT}"
+        assert user.run("windows", *arguments, "--json").json["drifts"] == [drift]
+    for arguments in (["gpt-5.5"], ["--agent", "pi"]):
+        assert DRIFT not in user.run("windows", *arguments).out

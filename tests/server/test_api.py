@@ -187,6 +187,32 @@ def test_history_has_sessions_without_a_transcript_and_observed_limits(daemon: R
     assert limit["lowest"] == limit["median"] == limit["highest"] == 150_000
 
 
+def test_client_that_compacts_elsewhere_is_reported_for_its_version(daemon: Running) -> None:
+    def drifts() -> list[str | None]:
+        limits = daemon.get("/v1/limits")
+        assert limits == daemon.get("/v1/history")["limits"]
+        return [limit["drift"] for limit in limits]
+
+    def compact(number: int, before: int) -> None:
+        compacted = {"trigger": "auto", "before": before, "at": time.time() + number}
+        seen = {"type": "SessionSeen", "version": "2.1.330"}
+        events: list[dict[str, Any]] = [seen, {"type": "Compacted", **compacted}]
+        session = {"session": f"s{number}", "agent": "claude"}
+        rows = [
+            call_event(number),
+            *({"id": f"{number}-{i}", "event": e} for i, e in enumerate(events)),
+        ]
+        daemon.post("/v1/events", {"events": [{**row, **session} for row in rows]})
+
+    compact(1, 146_000)
+    compact(2, 146_500)
+    assert drifts() == [None]
+    compact(3, 147_000)
+    assert drifts() == ["compacted at 146K three times since 2.1.330, expected 167K"]
+    compact(4, 167_100)
+    assert drifts() == [None]
+
+
 def test_only_files_of_the_page_are_served(daemon: Running) -> None:
     assert daemon.refused("/assets/nothing.js")[0] == 404
     for path in ("/assets/..%2f..%2fapp.py", "/assets/../app.py", "/app.py"):

@@ -302,6 +302,7 @@ export function historyOf(views: SessionView[], now: number): History {
       lowest: 166_890,
       median: 167_204,
       highest: 168_011,
+      drift: null,
     },
     {
       agent: "claude",
@@ -312,6 +313,7 @@ export function historyOf(views: SessionView[], now: number): History {
       lowest: 91_300,
       median: 166_950,
       highest: 167_900,
+      drift: null,
     },
     {
       agent: "codex",
@@ -322,6 +324,7 @@ export function historyOf(views: SessionView[], now: number): History {
       lowest: 244_100,
       median: 244_790,
       highest: 251_002,
+      drift: null,
     },
     {
       agent: "opencode",
@@ -332,6 +335,7 @@ export function historyOf(views: SessionView[], now: number): History {
       lowest: null,
       median: null,
       highest: null,
+      drift: null,
     },
   ];
   const sessions = views.map(({ session, threads }, at) => ({

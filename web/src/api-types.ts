@@ -514,6 +514,8 @@ export interface components {
             lowest: number | null;
             median: number | null;
             highest: number | null;
+            /** @default null */
+            drift: string | null;
         };
         PastSession: {
             session: string;

@@ -22,6 +22,7 @@ from brimline.cli.doctor_checks import (
     events,
     hooks,
     launcher,
+    limit_drifts,
     limits,
     not_set_up,
     spool,
@@ -86,6 +87,7 @@ def _checks(context: Context) -> Iterator[Check]:
     everywhere = [one for places in installed.values() for one in places]
     yield from launcher(setup.program, everywhere)
     yield from limits(context, agents)
+    yield from limit_drifts(context)
     yield from daemon(report, context.now, _needs_daemon(context, setup, everywhere))
     yield from events(report, context.now)
     # Those of the daemon: a project's file does not apply to it.

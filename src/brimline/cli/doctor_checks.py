@@ -14,6 +14,7 @@ from brimline.agents import capabilities_of, get_agent
 from brimline.agents.hook_command import Program
 from brimline.cli.context import Context
 from brimline.cli.daemon_requests import describe_losses
+from brimline.cli.limit_drift import find_limit_drifts
 from brimline.cli.windows import describe_bound
 from brimline.settings import seconds, user_file
 from brimline.setup.installed import InstalledHooks, LineState
@@ -253,6 +254,14 @@ def _limit_check(context: Context, session: SessionStatus, limit: Limit) -> Chec
     if limit.is_unreachable and limit.origin in change:
         return Check(name, False, finding, hint)
     return not_set_up(name, finding, hint)
+
+
+def limit_drifts(context: Context) -> Iterator[Check]:
+    """Check that each version of a client compacts where it is expected to."""
+    for drift in find_limit_drifts(context):
+        finding = f"{drift.model or 'unknown model'}: {drift.text}"
+        hint = "Each session's limit is then learned; `[limits]` in Brimline's settings sets it."
+        yield Check(f"{drift.agent} drift", False, finding, hint)
 
 
 def transcript_format(context: Context, agent: str) -> Iterator[Check]:

@@ -9,6 +9,7 @@ import msgspec
 from brimline.agents import agent_names, all_agents, display_name, source
 from brimline.cli.arguments import add_agent, add_json, chosen_agents
 from brimline.cli.context import Context, emit_json
+from brimline.cli.limit_drift import find_limit_drifts
 from brimline.errors import suggest
 from brimline.terminal.text import Cell, Column, format_table, strip_control
 from brimline.windows import (
@@ -16,6 +17,7 @@ from brimline.windows import (
     ClientSettings,
     ClientWindow,
     Limit,
+    LimitDrift,
     Model,
     ResolveContext,
     Window,
@@ -46,11 +48,15 @@ class Belief(msgspec.Struct, frozen=True):
 
 
 class Beliefs(msgspec.Struct, frozen=True):
-    """What `windows MODEL --json` prints: by agent and provider, and the catalogue's own row."""
+    """What `windows MODEL --json` prints: by agent and provider, and the catalogue's own row.
+
+    `drifts` are the clients that compact it elsewhere than expected.
+    """
 
     model: str
     catalogue: Model | None
     agents: list[Belief]
+    drifts: list[LimitDrift]
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
@@ -73,10 +79,12 @@ def run(context: Context, options: argparse.Namespace) -> int:
     model = full_id(options.model)
     able = agents if options.agent else agents_for(model)
     beliefs = [belief for agent in able for belief in resolve_model(context, agent, model)]
+    drifts = _find_drifts(context, able, model)
     if options.json:
-        emit_json(Beliefs(model, find_model(model), beliefs))
+        emit_json(Beliefs(model, find_model(model), beliefs, drifts))
     else:
         _print_beliefs(model, beliefs)
+        _print_drifts(drifts)
     if not _is_listed(model) and (near := suggest(model.lower(), _listed_names())):
         print(f"hint: {strip_control(model)} is not known. Did you mean {near}?", file=sys.stderr)
     return 0
@@ -175,6 +183,19 @@ def _print_beliefs(model: str, beliefs: Sequence[Belief]) -> None:
     print(f"catalogue ({(row and row.origin) or catalogue().made_from}): {_row(row)}")
 
 
+def _find_drifts(
+    context: Context, agents: Sequence[str], model: str | None = None
+) -> list[LimitDrift]:
+    drifts = find_limit_drifts(context)
+    return [each for each in drifts if each.agent in agents and is_same_model(each.model, model)]
+
+
+def _print_drifts(drifts: Sequence[LimitDrift]) -> None:
+    for each in drifts:
+        model = strip_control(each.model or "unknown model")
+        print(f"WARNING: {display_name(each.agent)}, {model}: {each.text}")
+
+
 def _count(value: Window | Limit | None) -> str:
     return "unknown" if value is None else f"{value.tokens:,}"
 
@@ -203,8 +224,11 @@ def _clients(context: Context, agents: Sequence[str], as_json: bool) -> None:
     known = clients()
     windows = [row for row in known.windows if row.agent in agents]
     limits = [row for row in known.limits if row.agent in agents]
+    drifts = _find_drifts(context, agents)
     if as_json:
-        emit_json({"windows": windows, "limits": limits, "catalogue": catalogue().made_from})
+        made_from = catalogue().made_from
+        tables = {"windows": windows, "limits": limits, "catalogue": made_from, "drifts": drifts}
+        emit_json(tables)
         return
     columns = [
         Column("agent"),
@@ -223,6 +247,7 @@ def _clients(context: Context, agents: Sequence[str], as_json: bool) -> None:
     print("\n".join(format_table(columns, cells, context.width, False)))
     models = len(catalogue().exact)
     print(f"\nOther models: {models} ids in the catalogue, generated from {catalogue().made_from}.")
+    _print_drifts(drifts)
 
 
 def _limit_formula(row: ClientLimit) -> str:

@@ -251,7 +251,7 @@ def _compaction_rows(state: SessionState) -> Iterator[CompactionRow]:
             before=each.before,
             after=each.after,
             model=each.model,
-            version=state.client_version,
+            version=each.version or state.client_version,
             inferred=each.inferred,
             overflow=each.overflow,
         )

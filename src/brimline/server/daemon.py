@@ -50,7 +50,11 @@ from brimline.server.http_server import (
     raise_descriptor_limit,
     stop_on_signals,
 )
-from brimline.server.local_environment import LocalEnvironment, parent_sessions
+from brimline.server.local_environment import (
+    LocalEnvironment,
+    parent_sessions,
+    settings_reader,
+)
 from brimline.server.port_file import read_port, write_port
 from brimline.server.retry import Work, growing_pauses, running
 from brimline.server.secret import load_or_create_secret
@@ -219,7 +223,7 @@ class Daemon:
         output: TelemetryOutput,
     ) -> Starlette:
         cache = cache_dir(self._settings, self._places.env, self._places.home)
-        ingest = IngestCounts()
+        ingest, read_settings = IngestCounts(), settings_reader(self._places)
         parts: list[Routes] = [
             DaemonRoutes(partial(self._status, dispatcher), self.stop, access),
             MetricsRoutes(store, partial(self._status, dispatcher), ingest, output),
@@ -229,6 +233,7 @@ class Daemon:
                 store,
                 partial(read_history, self._places, cache),
                 partial(find_recorded, self._places),
+                settings=lambda agent, project: read_settings((agent, project, None)),
             ),
             StreamRoutes(encoded, ChangeBroadcaster(encoded, self._stopping)),
             TelemetryRoutes(store, monitor, output.forwarder),

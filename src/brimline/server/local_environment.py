@@ -25,7 +25,7 @@ CHANNEL_WAIT_S = 1.0  # for tmux, to find the pane of an agent without hooks
 
 ParentSessions: TypeAlias = CachedReads[str | None, str | None]  # by project
 
-_SettingsKey: TypeAlias = tuple[str, str | None, EnvironmentVariables | None]
+SettingsKey: TypeAlias = tuple[str, str | None, EnvironmentVariables | None]
 _HooksKey: TypeAlias = tuple[str, str | None]
 
 # Variables that change where an agent's client compacts or where its settings are; the daemon's own
@@ -45,7 +45,7 @@ class LocalEnvironment(MonitorEnvironment):
     ) -> None:
         self._places, self._state = places, state
         self._on_signal, self._suppresses = on_signal, suppresses
-        self._settings = CachedReads(_settings_reader(places), NO_CLIENT_SETTINGS)
+        self._settings = CachedReads(settings_reader(places), NO_CLIENT_SETTINGS)
         self._hooked: CachedReads[_HooksKey, float | None] = CachedReads(
             lambda key: hooks_installed_at(state, *key), None
         )
@@ -106,10 +106,11 @@ def parent_sessions(places: Places) -> ParentSessions:
     return CachedReads(read, None)
 
 
-def _settings_reader(places: Places) -> Callable[[_SettingsKey], ClientSettings]:
+def settings_reader(places: Places) -> Callable[[SettingsKey], ClientSettings]:
+    """Return a function that reads a client's settings files; it blocks on them."""
     others = {name: value for name, value in places.env.items() if name not in CLIENT_ENV_VARS}
 
-    def read(key: _SettingsKey) -> ClientSettings:
+    def read(key: SettingsKey) -> ClientSettings:
         agent, project, env = key
         if agent not in agent_names():
             return NO_CLIENT_SETTINGS

@@ -1,6 +1,6 @@
 """The current context usage of every active session."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -14,9 +14,18 @@ from brimline.survey.files import (
     shorten_ids,
 )
 from brimline.survey.index import TranscriptIndex
-from brimline.tracker import Reading, Session, Thread, context_threads, read
+from brimline.tracker import (
+    Reading,
+    Session,
+    Thread,
+    context_threads,
+    held_at_trigger,
+    main_thread,
+    read,
+    resolve_context,
+)
 from brimline.transcripts.source import Places
-from brimline.windows import ClientSettings, Overrides
+from brimline.windows import ClientSettings, Overrides, SeenCompaction, expect_limit
 
 
 class ThreadStatus(msgspec.Struct, frozen=True):
@@ -43,6 +52,7 @@ class SessionStatus(msgspec.Struct, frozen=True):
     """One session: its main thread and its subagents, the newest first.
 
     `modified` is when it was last active: when a file of it was written, or a hook came.
+    `compactions` are the automatic ones of the main thread, on its present model.
     """
 
     agent: str
@@ -53,6 +63,7 @@ class SessionStatus(msgspec.Struct, frozen=True):
     modified: float
     main: ThreadStatus
     subagents: tuple[ThreadStatus, ...]
+    compactions: tuple[SeenCompaction, ...] = ()
 
     @property
     def threads(self) -> tuple[ThreadStatus, ...]:
@@ -138,7 +149,24 @@ def _session_status(
         files.modified,
         own,
         tuple(sorted(others, key=_newest_first)),
+        tuple(_seen_compactions(files.agent, session, settings[key], own.reading)),
     )
+
+
+def _seen_compactions(
+    agent: str, session: Session, settings: ClientSettings, reading: Reading
+) -> Iterator[SeenCompaction]:
+    main = main_thread(session)
+    if main is None or main.last is None:
+        return
+    known, model = resolve_context(session, main, settings), main.last.model
+    for each in main.compactions:
+        tokens, version, at = held_at_trigger(each), each.version, each.at
+        if tokens is None or version is None or at is None or each.model != model:
+            continue
+        then = msgspec.structs.replace(known, version=version)
+        if expected := expect_limit(then, reading.window):
+            yield SeenCompaction(agent, each.model, version, at, tokens, expected)
 
 
 def _newest_first(row: ThreadStatus) -> float:

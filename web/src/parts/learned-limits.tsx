@@ -23,6 +23,7 @@ export function LimitsTable({ limits }: { limits: LearnedLimit[] }) {
   return (
     <section class="panel" aria-labelledby="limits">
       <h2 id="limits">Where compactions happened</h2>
+      <Drifts limits={limits.filter((row) => row.drift !== null)} />
       {limits.length === 0 && <p class="quiet">No compactions in this period.</p>}
       {limits.length > 0 && (
         <Table label="Learned limits" columns={columns(top)} testid="limits">
@@ -32,6 +33,23 @@ export function LimitsTable({ limits }: { limits: LearnedLimit[] }) {
         </Table>
       )}
     </section>
+  );
+}
+
+/** Clients that compact elsewhere than expected, in the words of `brimline doctor`. */
+function Drifts({ limits }: { limits: LearnedLimit[] }) {
+  if (limits.length === 0) return null;
+  return (
+    <div class="problems" role="alert" data-testid="drifts">
+      {limits.map((row) => (
+        <p key={[row.agent, row.model, row.version].join("\n")}>
+          <strong>
+            {row.agent} {row.model ?? "unknown model"}
+          </strong>{" "}
+          {row.drift}
+        </p>
+      ))}
+    </div>
   );
 }
 

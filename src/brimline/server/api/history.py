@@ -2,9 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from statistics import median_low
+from typing import TypeAlias
 
 import msgspec
 from starlette.requests import Request
@@ -17,7 +19,7 @@ from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import json_response, read_since
 from brimline.server.api.stored_summaries import StoredSummaries
 from brimline.store.base import Store
-from brimline.store.rows import CompactionRow, SessionRow
+from brimline.store.rows import CompactionRow, SessionRow, ThreadRow
 from brimline.survey.files import find_transcripts
 from brimline.survey.index import TranscriptIndex
 from brimline.survey.report import (
@@ -31,6 +33,16 @@ from brimline.survey.report import (
 )
 from brimline.survey.summary import FileSummary
 from brimline.transcripts.source import Places
+from brimline.windows import (
+    NO_CLIENT_SETTINGS,
+    ClientSettings,
+    ResolveContext,
+    SeenCompaction,
+    expect_limit,
+    find_drifts,
+    is_same_model,
+    window_of,
+)
 
 DEFAULT_SINCE = "30d"
 SPLITS: tuple[GroupBy, ...] = ("project", "branch", "model", "agent")
@@ -90,7 +102,10 @@ class PastSession(msgspec.Struct, frozen=True):
 
 
 class LearnedLimit(msgspec.Struct, frozen=True):
-    """The compactions of one model on one version of a client."""
+    """The compactions of one model on one version of a client.
+
+    `drift` says that it compacts elsewhere than expected, None if it does not.
+    """
 
     agent: str
     model: str | None
@@ -100,6 +115,7 @@ class LearnedLimit(msgspec.Struct, frozen=True):
     lowest: int | None
     median: int | None
     highest: int | None
+    drift: str | None = None
 
 
 class History(msgspec.Struct, frozen=True):
@@ -118,11 +134,18 @@ class History(msgspec.Struct, frozen=True):
     agents: list[Split]
 
 
+SettingsReader: TypeAlias = Callable[[str, str | None], ClientSettings]  # of agent and project
+
+
+def _no_settings(agent: str, project: str | None) -> ClientSettings:
+    return NO_CLIENT_SETTINGS
+
+
 class HistoryRoutes:
     """The routes of the history.
 
-    `read` reads the transcripts, `find_recorded` returns the sessions that have one; both run in a
-    thread.
+    `read` reads the transcripts, `find_recorded` returns the sessions that have one, `settings`
+    reads those of a client; all run in a thread.
     """
 
     endpoints = (
@@ -130,6 +153,9 @@ class HistoryRoutes:
                  "Get usage by day and session, and observed limits.", History, query=("since",)),
         Endpoint("GET", "/v1/history/stored", "stored",
                  "Get the usage of sessions without a transcript.", list[TranscriptSummary]),
+        Endpoint("GET", "/v1/limits", "limits",
+                 "List where clients have compacted, and where they were not expected to.",
+                 list[LearnedLimit]),
     )  # fmt: skip
 
     def __init__(
@@ -138,10 +164,12 @@ class HistoryRoutes:
         read: Callable[[], list[TranscriptSummary]],
         find_recorded: Callable[[], set[str]],
         clock: Callable[[], float] = time.time,
+        settings: SettingsReader = _no_settings,
     ) -> None:
         self._store, self._read, self._clock = store, read, clock
         self._find_recorded = find_recorded
         self._stored = StoredSummaries(store)
+        self._settings = settings
         self._lock = asyncio.Lock()
         self._read_at = 0.0
         self._transcripts: list[TranscriptSummary] = []
@@ -157,7 +185,7 @@ class HistoryRoutes:
         by_day = build_report(transcripts, "day", chosen)
         days = [_day(line) for line in by_day.lines]
         sessions = _sessions(transcripts, build_report(transcripts, "session", chosen).lines)
-        limits = _limits(await self._store.compactions(), await self._store.sessions())
+        limits = await self._limits()
         splits = (
             [_split(line) for line in build_report(transcripts, by, chosen, "cost").lines]
             for by in SPLITS
@@ -167,6 +195,14 @@ class HistoryRoutes:
     async def stored(self, request: Request) -> Response:
         recorded = await asyncio.to_thread(self._find_recorded)
         return json_response(await self._stored.read(recorded))
+
+    async def limits(self, request: Request) -> Response:
+        return json_response(await self._limits())
+
+    async def _limits(self) -> list[LearnedLimit]:
+        rows, sessions = await self._store.compactions(), await self._store.sessions()
+        threads = await self._store.threads()
+        return await asyncio.to_thread(_learned_limits, rows, sessions, threads, self._settings)
 
 
 def find_recorded(places: Places) -> set[str]:
@@ -235,17 +271,58 @@ def _past_session(line: ReportLine, summary: FileSummary | None) -> PastSession:
     )
 
 
-def _limits(rows: Iterable[CompactionRow], sessions: Iterable[SessionRow]) -> list[LearnedLimit]:
-    agents = {session.id: session.agent for session in sessions}
+def _learned_limits(
+    rows: Iterable[CompactionRow],
+    sessions: Iterable[SessionRow],
+    threads: Iterable[ThreadRow],
+    settings: SettingsReader,
+) -> list[LearnedLimit]:
+    by_id = {session.id: session for session in sessions}
+    of_sessions = [(row, by_id[row.session]) for row in rows if row.session in by_id]
     groups: dict[tuple[str, str | None, str | None], list[CompactionRow]] = {}
-    for row in rows:
-        if row.session in agents:
-            groups.setdefault((agents[row.session], row.model, row.version), []).append(row)
-    return [_learned_limit(*key, group) for key, group in sorted(groups.items(), key=str)]
+    for row, session in of_sessions:
+        groups.setdefault((session.agent, row.model, row.version), []).append(row)
+    seen = _seen_compactions(of_sessions, threads, settings)
+    drifts: dict[tuple[str, str | None, str | None], str] = {
+        (each.agent, each.model, each.version): each.text for each in find_drifts(seen)
+    }
+    return [
+        _learned_limit(*key, group, drifts.get(key))
+        for key, group in sorted(groups.items(), key=str)
+    ]
+
+
+def _seen_compactions(
+    rows: Iterable[tuple[CompactionRow, SessionRow]],
+    threads: Iterable[ThreadRow],
+    read_settings: SettingsReader,
+) -> Iterator[SeenCompaction]:
+    """Yield the automatic compactions, each with the limit of its thread's window."""
+    by_name = {(thread.session, thread.thread): thread for thread in threads}
+    settings = cache(read_settings)
+    for row, session in rows:
+        version, at, tokens = row.version, row.at, row.before
+        if row.trigger != "auto" or row.overflow or not version or not at or not tokens:
+            continue
+        thread = by_name.get((row.session, row.thread))
+        is_same = thread is not None and is_same_model(thread.model, row.model)
+        known = ResolveContext(
+            agent=session.agent,
+            model=row.model,
+            version=version,
+            reported=thread.window if thread and is_same else None,
+            settings=settings(session.agent, session.project),
+        )
+        if expected := expect_limit(known, window_of(known)):
+            yield SeenCompaction(session.agent, row.model, version, at, tokens, expected)
 
 
 def _learned_limit(
-    agent: str, model: str | None, version: str | None, rows: list[CompactionRow]
+    agent: str,
+    model: str | None,
+    version: str | None,
+    rows: list[CompactionRow],
+    drift: str | None,
 ) -> LearnedLimit:
     auto = [row for row in rows if row.trigger == "auto"]
     before = [row.before for row in auto if row.before is not None and not row.overflow]
@@ -258,4 +335,5 @@ def _learned_limit(
         lowest=min(before, default=None),
         median=median_low(before) if before else None,
         highest=max(before, default=None),
+        drift=drift,
     )
