@@ -63,3 +63,14 @@ def test_limits_are_shown_without_sessions(story: Story, screen: Screen) -> None
     screen.open("#/history")
     expect(screen.find("limits")).to_contain_text("my-agent")
     expect(screen.find("limits")).to_contain_text("150K")
+
+
+def test_client_that_compacts_elsewhere_is_named(story: Story, screen: Screen) -> None:
+    seen = {"type": "SessionSeen", "version": "2.1.330"}
+    for number in range(3):
+        packed = {"type": "Compacted", "trigger": "auto", "before": 146_000 + number}
+        story.report(f"s{number}", seen, full(70), packed, agent="claude")
+    screen.open("#/history")
+    (limit,) = story.daemon.get("/v1/limits")
+    assert limit["drift"] == "compacted at 146K three times since 2.1.330, expected 167K"
+    expect(screen.find("drifts")).to_contain_text(limit["drift"])
