@@ -208,7 +208,10 @@ def test_client_that_compacts_elsewhere_is_reported_for_its_version(daemon: Runn
     compact(2, 146_500)
     assert drifts() == [None]
     compact(3, 147_000)
-    assert drifts() == ["compacted at 146K three times since 2.1.330, expected 167K"]
+    text = "compacted at 146K three times since 2.1.330, expected 167K"
+    assert drifts() == [text]
+    assert daemon.command("windows").stdout.splitlines()[-1].endswith(f"{MODEL}: {text}")
+    assert f"{MODEL}: {text}" in daemon.command("doctor").stdout
     compact(4, 167_100)
     assert drifts() == [None]
 
