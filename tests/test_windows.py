@@ -945,7 +945,7 @@ def test_longest_prompt_of_opencodes_settings_counts() -> None:
 
 def test_reserve_of_opencode_counts_below_a_longest_prompt_only() -> None:
     settings = ClientSettings(input_reserve=50_000, place="opencode.json")
-    known = ResolveContext("opencode", "gpt-5", "1.18.18", settings=settings)
+    known = ResolveContext("opencode", "gpt-5", "1.18.18", settings=settings, provider="openai")
     assert limit_of(known, window_of(known)) == Limit(
         222_000, "configured", "input limit - a reserve of 50,000, set in opencode.json"
     )

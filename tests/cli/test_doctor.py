@@ -381,7 +381,7 @@ def test_limit_that_one_session_learned_is_no_problem(user: User) -> None:
     code, checks = user.doctor()
     check = checks["claude limit"]
     assert (code, check["well"], check["optional"]) == (0, True, True)
-    assert "(learned): the last 3 automatic compactions seen" in check["told"]
+    assert "(learned): the lower of the last two automatic compactions" in check["told"]
     config = f"{user.home}/.config/brimline/config.toml"
     assert check["hint"] == (
         f'If it is wrong, add `"claude/claude-sonnet-4-5" = TOKENS` under `[limits]` in {config}.'
@@ -406,8 +406,8 @@ def test_version_of_a_client_that_compacts_elsewhere_is_reported(user: User) -> 
     transcript.write_text("".join(json.dumps(line) + "\n" for line in lines))
     os.utime(transcript, (NOW, NOW))
     check = user.doctor()[1]["claude drift"]
-    assert (check["well"], check["told"]) == (
-        False,
+    assert (check["optional"], check["told"]) == (
+        True,
         "claude-sonnet-4-5: compacted at 146K three times since 2.1.330, expected 167K",
     )
 

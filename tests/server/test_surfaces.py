@@ -213,7 +213,8 @@ def _flat(row: Json) -> Json:
     flat = dict(row)
     for name in ("window", "limit"):
         flat[name] = row[name] and row[name]["tokens"]
-        flat[f"{name}_why"] = row[name] and row[name]["why"]
+        reasons = row[name] and [row[name]["why"], row[name].get("warning")]
+        flat[f"{name}_why"] = reasons and "; ".join(filter(None, reasons))
     return flat
 
 

@@ -261,7 +261,7 @@ def limit_drifts(context: Context) -> Iterator[Check]:
     for drift in find_limit_drifts(context):
         finding = f"{drift.model or 'unknown model'}: {drift.text}"
         hint = "Each session's limit is then learned; `[limits]` in Brimline's settings sets it."
-        yield Check(f"{drift.agent} drift", False, finding, hint)
+        yield not_set_up(f"{drift.agent} drift", finding, hint)
 
 
 def transcript_format(context: Context, agent: str) -> Iterator[Check]:

@@ -331,7 +331,14 @@ def _seen_limit(known: ResolveContext, expected: Limit | None) -> Limit | None:
 
 
 def _is_disproved(limit: Limit, known: ResolveContext) -> bool:
-    return limit.origin != "not enforced" and limit.tokens < known.sustained
+    """Whether calls went beyond a limit; what a context begins with, no compaction removes."""
+    if limit.origin == "not enforced" or _is_unreachable(limit, known):
+        return False
+    return limit.tokens < known.sustained
+
+
+def _is_unreachable(limit: Limit, known: ResolveContext) -> bool:
+    return known.first_sent is not None and limit.tokens <= known.first_sent
 
 
 def _limit_warning(limit: Limit, known: ResolveContext, window: Window | None) -> str | None:
@@ -341,7 +348,7 @@ def _limit_warning(limit: Limit, known: ResolveContext, window: Window | None) -
         full = f"the client will not compact before the model is full at {size}"
         can_be_set = row.remedy is not None and window.tokens >= row.remedy_from
         return f"{full}; set {row.remedy}={window.tokens}" if can_be_set else full
-    if known.first_sent is not None and limit.tokens <= known.first_sent:
+    if _is_unreachable(limit, known):
         return f"{UNREACHABLE}: the context began with {known.first_sent:,} tokens"
     if _is_disproved(limit, known):
         return f"but two calls sent {known.sustained:,} tokens or more without a compaction"
