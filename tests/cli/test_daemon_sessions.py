@@ -21,7 +21,7 @@ from brimline.cli.daemon_sessions import (
 from brimline.settings import socket_path, state_dir
 from brimline.store.rows import SessionRow
 from brimline.survey.status import SessionStatus, StatusSurvey, ThreadStatus
-from brimline.tracker import Reading
+from brimline.tracker import Compared, Reading
 from brimline.windows import Limit, Window
 
 from .terminal import User
@@ -37,7 +37,7 @@ def reading(sent: int, at: float | None, window: int = 1_000_000) -> Reading:
         sent=sent, held=sent + 100, effective=None, window=Window(window, "catalogue", "known"),
         limit=Limit(window - 33_000, "known", "rule"), percent=None, percent_raw=None,
         percent_of_limit=None, client_shows=None, source="transcript", at=at, state="measured",
-        cycle=0,
+        cycle=0, compared=Compared(sent + 100, {"held": sent + 100}),
     )  # fmt: skip
 
 
@@ -83,6 +83,16 @@ def test_file_that_is_ahead_of_the_daemon_is_shown_with_the_daemons_window() -> 
     assert (main.reading.sent, main.reading.percent) == (120_000, 60.0)
     assert main.reading.percent_of_limit == 80.1
     assert main.reading.limit == Limit(150_000, "known", "set")
+
+
+def test_parts_that_only_a_file_has_are_of_the_same_call() -> None:
+    """The daemon does not report the earlier reasoning that Codex compares with its limit."""
+    parts = {"held": 100_000, "earlier reasoning": 7_000}
+    files = msgspec.structs.replace(reading(100_000, 10.0), compared=Compared(107_000, parts))
+    same = known_thread(pending=500).merge(files, MODEL, "codex").compared
+    assert str(same) == "107,500 = held 100,000 + pending 500 + earlier reasoning 7,000"
+    other = known_thread(sent=90_000).merge(files, MODEL, "codex").compared
+    assert str(other) == "100,000 = held 100,000"
 
 
 def test_file_that_is_ahead_with_another_model_has_its_own_window() -> None:

@@ -20,7 +20,15 @@ from brimline.settings import socket_path
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
 from brimline.survey.files import LoadedSession, shorten_ids
 from brimline.survey.status import SessionStatus, StatusSurvey, ThreadStatus
-from brimline.tracker import Reading, ReadingState, Session, Thread, client_shows, fold
+from brimline.tracker import (
+    Reading,
+    ReadingState,
+    Session,
+    Thread,
+    client_shows,
+    compare_figures,
+    fold,
+)
 from brimline.transcripts.source import Tally
 from brimline.usage import percent, percent_raw
 from brimline.windows import Limit, LimitOrigin, Window, WindowOrigin, is_same_model
@@ -39,7 +47,8 @@ class KnownThread(ThreadRow, frozen=True, kw_only=True):
     limit_origin: LimitOrigin | None = None
     fullness: Fullness | None = None
 
-    def reading(self, agent: str) -> Reading:
+    def reading(self, agent: str, earlier_reasoning: int = 0) -> Reading:
+        """Return its reading; only a file has the tokens of earlier reasoning."""
         window = limit = None
         # What an older version has stored has no origins.
         if self.window is not None:
@@ -61,6 +70,7 @@ class KnownThread(ThreadRow, frozen=True, kw_only=True):
             state=self.state,
             cycle=self.cycle,
             pending=self.pending,
+            compared=compare_figures(agent, self.sent, self.held, self.pending, earlier_reasoning),
         )
 
     def is_behind(self, reading: Reading) -> bool:
@@ -69,7 +79,8 @@ class KnownThread(ThreadRow, frozen=True, kw_only=True):
 
     def merge(self, reading: Reading, model: str | None, agent: str) -> Reading:
         """Return the daemon's reading; if it is behind, the file's with its window and limit."""
-        own = self.reading(agent)
+        compared = reading.compared if reading.sent == self.sent else None
+        own = self.reading(agent, compared.parts.get("earlier reasoning", 0) if compared else 0)
         if not self.is_behind(reading):
             return own
         if not is_same_model(model, self.model):
@@ -82,7 +93,7 @@ class KnownThread(ThreadRow, frozen=True, kw_only=True):
             limit=own.limit,
             percent=percent(reading.sent, window),
             percent_raw=percent_raw(reading.sent, window),
-            percent_of_limit=percent_raw(reading.held, limit),
+            percent_of_limit=percent_raw(reading.compared and reading.compared.tokens, limit),
             client_shows=client_shows(agent, reading.held, reading.sent, own.window),
         )
 

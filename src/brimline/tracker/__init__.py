@@ -6,6 +6,7 @@ from brimline.tracker.reading import (
     Reading,
     ReadingState,
     client_shows,
+    compare_figures,
     read,
     resolve_context,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "SpendingKey",
     "Thread",
     "client_shows",
+    "compare_figures",
     "context_threads",
     "decode_calls",
     "drop_old_calls",

@@ -136,7 +136,7 @@ def read(
     sent = now.usage.sent if now else None
     held = now.usage.held if now else None
     pending = (thread.pending or pending) if now else None
-    compared = _compare(session.agent, now, pending or 0, thread.earlier_reasoning)
+    compared = compare_figures(session.agent, sent, held, pending, thread.earlier_reasoning)
     limit = _with_delay(limit_of(known, window, overrides), now, compared)
     size = window.tokens if window else None
     return Reading(
@@ -160,16 +160,20 @@ def read(
     )
 
 
-def _compare(
-    agent: str | None, now: Call | None, pending: int, earlier_reasoning: int
+def compare_figures(
+    agent: str | None,
+    sent: int | None,
+    held: int | None,
+    pending: int | None,
+    earlier_reasoning: int = 0,
 ) -> Compared | None:
     """Return what the client compares with its limit; an addition of 0 is left out."""
-    if now is None:
+    if sent is None or held is None:
         return None
     figures = {
-        "sent": now.usage.sent,
-        "held": now.usage.held,
-        "pending": pending,
+        "sent": sent,
+        "held": held,
+        "pending": pending or 0,
         "earlier reasoning": earlier_reasoning,
     }
     first, *added = capabilities_of(agent).compares
