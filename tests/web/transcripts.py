@@ -14,7 +14,7 @@ from .story import MODEL
 def write_past(
     daemon: Running, session: str, project: str, model: str = MODEL, missed: int = 0
 ) -> None:
-    """Write a session of two calls and a compaction, an hour ago.
+    """Write a session of two calls and a compaction, more than an hour ago.
 
     If the cache `missed` that many tokens, a third call wrote them.
     """
@@ -31,7 +31,7 @@ def write_past(
     ]  # fmt: skip
     if missed:
         lines.append(_reply(f"m2-{session}", 30_040, model, missed))
-    begun = time.time() - 3_600
+    begun = time.time() - 3_700
     stamped = [{**common, **line, "timestamp": _stamp(begun + at)} for at, line in enumerate(lines)]
     text = "".join(f"{json.dumps(line)}\n" for line in stamped)
     (folder / f"{session}.jsonl").write_text(text)
