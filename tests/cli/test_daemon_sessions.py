@@ -214,3 +214,12 @@ def test_without_a_daemon_nothing_is_said_of_it(user: User) -> None:
     assert (result.code, result.err) == (0, "")
     assert [each["answered_by"] for each in result.json] == ["files"]
     assert user.run("report", "--json").json["source"] == "files"
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[1]", b'[{"agent": "claude"}]'])
+def test_limits_of_another_version_of_the_daemon_are_read_from_files(
+    user: User, body: bytes
+) -> None:
+    with answering(user, response(body)):
+        result = user.run("windows", "--json")
+    assert (result.code, result.json["drifts"]) == (0, [])

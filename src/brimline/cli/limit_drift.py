@@ -13,13 +13,23 @@ from brimline.windows import LimitDrift, find_drifts
 LIMITS_PATH = "/v1/limits"
 
 
+class _Limit(msgspec.Struct, frozen=True):
+    agent: str
+    model: str | None
+    version: str | None
+    drift: str | None
+
+
 def find_limit_drifts(context: Context) -> list[LimitDrift]:
     try:
-        rows = request(context, "GET", LIMITS_PATH)
-    except BrimlineError:  # no daemon, or an older one
+        limits = msgspec.convert(request(context, "GET", LIMITS_PATH), list[_Limit])
+    except (BrimlineError, msgspec.ValidationError):  # no daemon, or one of another version
         since = context.now - seconds(context.settings.since)
         agents, overrides = agents_present(context.places), context.settings.overrides
         survey = survey_sessions(context.places, agents, since, overrides, context.cache)
         return find_drifts(each for session in survey.sessions for each in session.compactions)
-    drifted = [{**row, "text": row["drift"]} for row in rows if row["drift"]]
-    return msgspec.convert(drifted, list[LimitDrift])
+    return [
+        LimitDrift(each.agent, each.model, each.version or "", each.drift)
+        for each in limits
+        if each.drift
+    ]
