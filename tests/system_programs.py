@@ -5,29 +5,35 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 INSTALLERS = (
-    ("apt-get", "install", "-y", "--no-install-recommends"),
+    ("apt-get", "install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"),
     ("dnf", "install", "-y"),
     ("apk", "add"),
     ("brew", "install"),
 )
 
 
-def require_program(name: str) -> str:
+def require_program(name: str, *other_names: str) -> str:
     """A program, installed if possible; without it the test is skipped, or fails in CI."""
-    with (Path(tempfile.gettempdir()) / f"brimline-{name}-{os.getuid()}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if shutil.which(name) is None:
-            _install(name)
-    program = shutil.which(name)
-    if program is None:
-        _give_up(f"install {name} with the system's package manager")
-    return program
+    names, said = (name, *other_names), ""
+    if _find(names) is None:
+        # One lock for all programs: a package manager serves one at a time.
+        lock_path = Path(tempfile.gettempdir()) / f"brimline-install-{os.getuid()}.lock"
+        with lock_path.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if _find(names) is None:
+                said = _install(name)
+    return _find(names) or give_up(f"install {name} with the system's package manager\n{said}")
+
+
+def _find(names: Iterable[str]) -> str | None:
+    return next(filter(None, map(shutil.which, names)), None)
 
 
 def require_unpacked(package: str, program: str) -> Path:
@@ -44,7 +50,7 @@ def require_unpacked(package: str, program: str) -> Path:
         if not (folder / "usr" / "bin" / program).exists() and shutil.which("apt-get"):
             _unpack(package, folder)
     if not (folder / "usr" / "bin" / program).exists():
-        _give_up(f"install {program} with the system's package manager")
+        give_up(f"install {program} with the system's package manager")
     return folder / "usr" / "bin"
 
 
@@ -58,16 +64,21 @@ def _unpack(package: str, folder: Path) -> None:
         file.unlink()
 
 
-def _give_up(why: str) -> NoReturn:
+def give_up(why: str) -> NoReturn:
+    """Skip the test, or fail in CI."""
     if os.environ.get("CI") == "true":
         pytest.fail(why)
     pytest.skip(why)
 
 
-def _install(name: str) -> None:
-    """Try the machine's package managers; failures are ignored."""
+def _install(name: str) -> str:
+    """Try the machine's package manager; return what it said."""
     for command in INSTALLERS:
         may = os.geteuid() == 0 or command[0] == "brew"
         if may and shutil.which(command[0]):
-            subprocess.run([*command, name], capture_output=True, check=False)
-            return
+            done = subprocess.run([*command, name], capture_output=True, check=False)
+            if done.returncode and command[0] == "apt-get":  # its list of packages may be old
+                subprocess.run(["apt-get", "update"], capture_output=True, check=False)
+                done = subprocess.run([*command, name], capture_output=True, check=False)
+            return (done.stdout + done.stderr).decode(errors="replace")
+    return ""

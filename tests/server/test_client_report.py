@@ -11,8 +11,6 @@ from .test_status_line import status_input
 
 Json = dict[str, Any]
 
-MAX_TRIES = 20
-
 
 def report(session: str, transcript: Path | None = None, **cache: Any) -> Json:
     """A status line of a subscriber, whose quotas and cache last for an hour from now."""
@@ -79,27 +77,19 @@ def test_session_without_reports_has_a_computed_cache_and_unknown_quotas(daemon:
     assert cache["recache_tokens_if_cold"] == sent
 
 
-def inspect(daemon: Running, *words: str) -> str:
-    """What `inspect` prints; on a busy machine the daemon may not answer in time at first."""
-    tries = (daemon.command("inspect", *words) for _ in range(MAX_TRIES))
-    done = next(each for each in tries if "figures are from files alone" not in each.stderr)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_inspect_shows_what_the_client_reported_if_a_daemon_runs(daemon: Running) -> None:
     path = write_filled_session(daemon.home, "told")
     daemon.hook(report("told", path), "statusline")
-    text = inspect(daemon, "told")
+    text = daemon.answered("inspect", "told").stdout
     assert "quota  5h 62.0% used, resets " in text
     assert " ago)" in text
     assert "82K tokens to write again if it expires" in text
-    known = json.loads(inspect(daemon, "told", "--json"))
+    known = json.loads(daemon.answered("inspect", "told", "--json").stdout)
     view = view_of(daemon, "told")
     assert (known["quotas"], known["prompt_cache"]) == (view["quotas"], view["prompt_cache"])
     daemon.stop()
-    assert "quota" not in inspect(daemon, "told")
-    computed = json.loads(inspect(daemon, "told", "--json"))
+    assert "quota" not in daemon.answered("inspect", "told").stdout
+    computed = json.loads(daemon.answered("inspect", "told", "--json").stdout)
     assert (computed["quotas"], computed["prompt_cache"]["origin"]) == (None, "computed")
 
 
@@ -122,4 +112,6 @@ def test_cause_that_the_client_reported_is_that_of_its_miss(daemon: Running) -> 
         assert miss == {**likely, "cause": "model switch", "reported": "model_changed"}
         (explained,) = daemon.get("/v1/sessions/missed/explanation")["threads"][0]["misses"]
         assert explained["cause"] == "model switch"
-        assert "model switch (reported by the client)" in daemon.command("explain", "missed").stdout
+        assert (
+            "model switch (reported by the client)" in daemon.answered("explain", "missed").stdout
+        )

@@ -39,10 +39,10 @@ def test_changed_format_is_named_by_every_surface(tmp_path: Path, change: Change
         assert problems_in_api(daemon) == in_api
         said = {
             "API": "\n".join(in_api.values()),
-            "status": daemon.command("status").stderr,
-            "report": daemon.command("report").stderr,
-            "doctor": daemon.command("doctor").stdout,
-            "inspect": "".join(daemon.command("inspect", path).stderr for path in paths.values()),
+            "status": daemon.answered("status").stderr,
+            "report": daemon.answered("report").stderr,
+            "doctor": daemon.answered("doctor").stdout,
+            "inspect": "".join(daemon.answered("inspect", path).stderr for path in paths.values()),
         }
     finally:
         daemon.close()
@@ -98,7 +98,7 @@ def test_damaged_file_hides_others_or_is_not_named(tmp_path: Path, first_line: b
             rows = [view["session"] for view in daemon.get("/v1/sessions")]
             problems = {row["id"]: row["problem"] for row in rows}
         printed = [daemon.command(name, "--json") for name in ("status", "status", "report")]
-        doctor = daemon.command("doctor").stdout
+        doctor = daemon.answered("doctor").stdout
     finally:
         daemon.close()
     reason = f"{damaged}: 1 record cannot be read (before byte {len(first_line) + 1}: "

@@ -213,10 +213,10 @@ def test_commands_report_the_problem_with_and_without_the_daemon(daemon: Running
     for word in ("status", "watch --once", "serve --status"):
         assert problem["what"] in daemon.command(*word.split()).stderr, word
     daemon.stop()
-    assert problem["what"] in daemon.command("status").stderr
+    assert problem["what"] in daemon.answered("status").stderr
     doctor = daemon.command("doctor")
     assert doctor.returncode == 1
     assert problem["what"] in doctor.stdout
     Path(problem["kept"]).unlink()
-    assert daemon.command("status").stderr == ""
+    assert daemon.answered("status").stderr == ""
     assert problem["what"] not in daemon.command("doctor").stdout

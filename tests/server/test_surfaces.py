@@ -149,10 +149,7 @@ class Surfaces:
         self._context = Context(self._places, Settings(), width=100, colour=False, now=time.time())
 
     def text(self, *words: str) -> str:
-        """What a command prints once the daemon has answered it in time."""
-        end = time.monotonic() + MAX_WAIT_S
-        while ALONE in (result := self.daemon.command(*words)).stderr:
-            assert time.monotonic() < end, result.stderr
+        result = self.daemon.answered(*words)
         assert result.returncode == 0, result.stderr
         return result.stdout
 
@@ -171,8 +168,8 @@ class Surfaces:
 
     def status_colours(self) -> Figures:
         """The colour of each bar that `status` prints; its lines have the order of its JSON."""
-        result = self.daemon.command("status", "--all", "--colour", "always", COLUMNS="300")
-        rows = json.loads(self.daemon.command("status", "--all", "--json").stdout)
+        result = self.daemon.answered("status", "--all", "--colour", "always", COLUMNS="300")
+        rows = self.command("status", "--all")
         bar = re.compile(r"\x1b\[([0-9;]+)m[█▏▎▍▌▋▊▉░·]")
         codes = [bar.findall(line) for line in result.stdout.splitlines()]
         return {

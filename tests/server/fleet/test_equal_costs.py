@@ -111,7 +111,7 @@ class BilledMachine:
         self._files = TranscriptFiles(places, Settings(), daemon.folder / "cache", agent_names())
 
     def report(self, by: str = "session") -> Json:
-        done = self.daemon.command("report", "--by", by, "--json")
+        done = self.daemon.answered("report", "--by", by, "--json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
