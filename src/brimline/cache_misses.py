@@ -298,6 +298,8 @@ def _cost(call: Call, tokens: int) -> float | None:
 
     Of what is written, what lives for an hour comes first.
     """
+    if call.stored_miss_cost is not None:
+        return call.stored_miss_cost
     usage = call.usage
     price = price_of(call)
     if price is None:

@@ -59,7 +59,8 @@ class Call(Event, frozen=True):
     its prompt begins with a summary, as that of every call after it; None if unknown. `is_copy`:
     the session is a fork, and has copied the call of its original under another id. `branch` is the
     project's git branch at that time; None if unknown, and on a detached head. `can_compact`: the
-    client was able to compact before it.
+    client was able to compact before it. `stored_cost` is what the store has as its cost in USD,
+    with its other passes, and `stored_miss_cost` what a cache miss added to that.
     """
 
     id: str
@@ -75,6 +76,8 @@ class Call(Event, frozen=True):
     is_copy: bool = False
     branch: str | None = None
     can_compact: bool = True
+    stored_cost: float | None = None
+    stored_miss_cost: float | None = None
 
 
 class Added(Event, frozen=True):
@@ -94,7 +97,7 @@ class Spent(Event, frozen=True):
 
     With an `id` they are those of one call: a later copy of the same id, model and service tier
     replaces an earlier one. Without it they are of an unknown number of calls. `service_tier` is
-    None for the standard one. `cost` is in USD, by the client.
+    None for the standard one. `cost` is in USD, by the client; `stored_cost` is what the store has.
     """
 
     usage: Usage
@@ -103,6 +106,7 @@ class Spent(Event, frozen=True):
     id: str | None = None
     service_tier: str | None = None
     cost: float | None = None
+    stored_cost: float | None = None
 
 
 class Unmetered(Event, frozen=True):

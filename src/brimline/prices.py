@@ -52,8 +52,11 @@ def tier_of(model: str | None, usage: Usage) -> int:
 def cost_of(billed: Call | Spent) -> Cost | None:
     """Return the cost of a call, or of what was spent beside calls; None if it is unknown.
 
-    Of a spending that is not one call's, the sizes of the prompts are unknown.
+    Of a spending that is not one call's, the sizes of the prompts are unknown. The store has no
+    service tier, and no other passes: what it has as the cost is not computed again.
     """
+    if billed.stored_cost is not None:
+        return Cost(billed.stored_cost)
     usage = billed.usage
     tier = 0 if billed.id is None else tier_of(billed.model, usage)
     return find_cost(billed.model, day_of(billed.at), tier, usage, billed.service_tier, billed.cost)

@@ -2,6 +2,9 @@
 
 import asyncio
 
+import msgspec
+import pytest
+
 from brimline.server.api.stored_summaries import StoredSummaries
 from brimline.store.base import ForgetSessions, PutCall, PutCompaction, PutSession, PutThread
 from brimline.store.memory import MemoryStore
@@ -57,6 +60,27 @@ def test_copies_of_other_sessions_calls_are_not_counted() -> None:
         items = await StoredSummaries(store).read({"one"})
         (line,) = build_report(items, "session", ReportFilter()).lines
         assert (line.calls, line.usage.input) == (1, 2_000)
+
+    asyncio.run(go())
+
+
+def test_stored_costs_are_not_computed_again() -> None:
+    """Fast mode costs six times as much; a call's other passes are in its stored cost alone."""
+
+    async def go() -> None:
+        store = await stored_sessions()
+        thread = ThreadRow("two", "main", 0, 1, "telemetry", "measured", model=MODEL, calls=4)
+        call = msgspec.structs.replace(put_call("two", 3).row, cost=4.5, cache_read=90_000)
+        missed = msgspec.structs.replace(call, call="c4", seq=3, cost=0.25, miss_cost=0.125,
+                                         cache_read=0, cache_write=90_000)  # fmt: skip
+        spent = msgspec.structs.replace(call, thread="main/spendings", call="c5", cost=0.5,
+                                        counted=False)  # fmt: skip
+        await store.write([PutThread(thread), PutCall(call), PutCall(missed), PutCall(spent)])
+        items = await StoredSummaries(store).read({"one"})
+        (line,) = build_report(items, "session", ReportFilter()).lines
+        unstored = (1_000 + 2_000) * 3e-6 + 20 * 15e-6
+        assert line.cost == pytest.approx(unstored + 4.5 + 0.25 + 0.5)
+        assert (line.misses.calls, line.misses.cost) == (1, 0.125)
 
     asyncio.run(go())
 

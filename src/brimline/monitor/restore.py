@@ -128,8 +128,9 @@ def replay_rows(
                 model=row.model,
                 asked_for=asked_for,
                 thread=row.thread,
-                cost=row.cost,
                 branch=row.branch,
+                stored_cost=row.cost,
+                stored_miss_cost=row.miss_cost,
             )
         elif row.window is not None and row.window_why == REPORTED:
             yield WindowReported(tokens=row.window, thread=row.thread)
@@ -142,7 +143,7 @@ def _spent(row: CallRow) -> Spent:
         usage=row.usage,
         model=row.model,
         thread=row.thread.removesuffix(SPENDINGS),
-        cost=row.cost,
+        stored_cost=row.cost,
     )
 
 

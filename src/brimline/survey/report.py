@@ -66,6 +66,8 @@ def total_cost(rows: Iterable[UsageRow]) -> CostTotal:
 
 
 def _cost_of_row(row: UsageRow) -> Cost | None:
+    if row.stored_cost is not None:
+        return Cost(row.stored_cost)
     return find_cost(row.model, row.day, row.tier, row.usage, row.service_tier, row.client_cost)
 
 

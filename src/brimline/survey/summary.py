@@ -13,15 +13,16 @@ from brimline.prices import UNKNOWN_DAY, day_of, tier_bounds, tier_of
 from brimline.tracker import Session, Thread
 from brimline.usage import Usage
 
-# Day, model, both price tiers, branch, and whether the client recorded a cost.
-RowKey: TypeAlias = tuple[str, str | None, int, str | None, str | None, bool]
+# Day, model, both price tiers, branch, and whether the client and the store have a cost.
+RowKey: TypeAlias = tuple[str, str | None, int, str | None, str | None, bool, bool]
 
 
 class UsageRow(msgspec.Struct, frozen=True, array_like=True):
     """The calls of one day, model and branch that are billed at one price tier and service tier.
 
     `peak_sent` and `compactions` are those of the file's primary thread. `client_cost` is what the
-    client recorded that they cost, in USD; None if it recorded that of none.
+    client recorded that they cost, in USD, and `stored_cost` what the store has as their cost;
+    None if it has that of none.
     """
 
     day: str
@@ -34,6 +35,7 @@ class UsageRow(msgspec.Struct, frozen=True, array_like=True):
     service_tier: str | None = None
     client_cost: float | None = None
     branch: str | None = None
+    stored_cost: float | None = None
 
 
 class MissRow(msgspec.Struct, frozen=True, array_like=True):
@@ -119,17 +121,17 @@ def _miss_rows(threads: Iterable[Thread], excluded_ids: frozenset[str]) -> tuple
             cause,
             len(misses),
             sum(miss.tokens for miss in misses),
-            _total_cost(misses),
+            _sum_known(miss.cost for miss in misses),
             branch,
         )
         for (day, model, cause, branch), misses in groups.items()
     )
 
 
-def _total_cost(misses: Iterable[CacheMiss]) -> float | None:
+def _sum_known(costs: Iterable[float | None]) -> float | None:
     """All are of one model: its price is known for each of them, or for none."""
-    costs = [miss.cost for miss in misses if miss.cost is not None]
-    return fsum(costs) if costs else None
+    known = [cost for cost in costs if cost is not None]
+    return fsum(known) if known else None
 
 
 class _RowBuilder:
@@ -142,7 +144,6 @@ class _RowBuilder:
 
     def build(self, key: RowKey) -> UsageRow:
         usages = [call.usage for call in self.calls]
-        costs = [call.cost for call in self.calls if call.cost is not None]
         total = Usage(
             sum([usage.input for usage in usages]),
             sum([usage.cache_read for usage in usages]),
@@ -150,7 +151,7 @@ class _RowBuilder:
             sum([usage.output for usage in usages]),
             cache_write_1h=sum([usage.cache_write_1h for usage in usages]),
         )
-        day, model, tier, service_tier, branch, _ = key
+        day, model, tier, service_tier, branch, _, _ = key
         return UsageRow(
             day,
             model,
@@ -160,8 +161,9 @@ class _RowBuilder:
             max(self.sent, default=None),
             self.compactions,
             service_tier,
-            fsum(costs) if costs else None,
+            _sum_known(call.cost for call in self.calls),
             branch,
+            _sum_known(call.stored_cost for call in self.calls),
         )
 
 
@@ -176,7 +178,7 @@ class _RowsBuilder:
         if own:
             for compaction in thread.compactions:
                 model, branch = compaction.model, compaction.branch
-                key = (day_of(compaction.at), model, 0, None, branch, False)
+                key = (day_of(compaction.at), model, 0, None, branch, False, False)
                 self._builder_for(key).compactions += 1
         for spent in thread.billed_spendings:
             if spent.id is None or spent.id not in self._excluded_ids:
@@ -199,7 +201,7 @@ class _RowsBuilder:
     def _add_calls(self, calls: Iterable[Call], own: bool) -> None:
         """Add calls to their rows; the next call is mostly in the same row."""
         group, model, service_tier, branch, day = _RowBuilder(), "", None, None, UNKNOWN_DAY
-        has_cost = False
+        has_cost, is_stored = False, False
         first, end, above, up_to = 0.0, 0.0, 0, 0
         for call in calls:
             at, usage = call.at or 0.0, call.usage
@@ -208,13 +210,15 @@ class _RowsBuilder:
                 call.model == model and call.service_tier == service_tier and call.branch == branch
             )
             is_same = is_same and (call.cost is not None) == has_cost
+            is_same = is_same and (call.stored_cost is not None) == is_stored
             if not (is_same and first <= at < end and above < sent <= up_to):
                 if not first <= at < end:
                     day, (first, end) = day_of(call.at), day_bounds(at)
                 model, service_tier, branch = call.model, call.service_tier, call.branch
-                has_cost = call.cost is not None
+                has_cost, is_stored = call.cost is not None, call.stored_cost is not None
                 above, up_to = tier_bounds(model, sent)
-                key = day, model, tier_of(model, usage), service_tier, branch, has_cost
+                tier = tier_of(model, usage)
+                key = day, model, tier, service_tier, branch, has_cost, is_stored
                 group = self._builder_for(key)
             group.calls.append(call)
             if own:
@@ -234,6 +238,7 @@ def _row_of_spending(spent: Spent, thread: Thread) -> UsageRow:
         service_tier=spent.service_tier,
         client_cost=spent.cost,
         branch=call.branch if call else None,
+        stored_cost=spent.stored_cost,
     )
 
 

@@ -45,7 +45,8 @@ class StoredSummaries:
             agent=row.agent, id=row.id, project=row.project, version=row.version, title=row.title
         )
         folded = fold(session, replay_rows(calls, compactions, threads))
-        summary = summarise(folded, frozenset(each.call for each in calls if not each.counted))
+        copies = [row.call for row in calls if not row.counted and row.cost is None]
+        summary = summarise(folded, frozenset(copies))
         return TranscriptSummary(
             Transcript(row.agent, "", row.seen_at, 0, session=row.id),
             msgspec.structs.replace(summary, ids=b"", shared=b""),
