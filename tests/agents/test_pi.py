@@ -89,13 +89,6 @@ def calls(parsed_events: list[AnyEvent]) -> list[Call]:
     return [each for each in parsed_events if isinstance(each, Call)]
 
 
-def test_client_does_not_compact_between_a_result_and_the_next_call() -> None:
-    result = entry("message", "t", "a", message={"role": "toolResult", "content": []})
-    entries = [user("u", None), reply_entry("a", "u", 9, "c" * 13), result]
-    loop = events(*entries, reply_entry("b", "t", 10, "d" * 13))
-    assert [call.can_compact for call in calls(loop)] == [True, False]
-
-
 @pytest.mark.parametrize(
     ("provider", "window"), [("openai-codex", 272_000), ("github-copilot", 1_050_000)]
 )

@@ -22,7 +22,7 @@ from brimline.survey.summary import FileSummary
 from brimline.transcripts.source import Transcript
 
 FILE_NAME = "state"
-VERSION = f"{__version__} 19"  # increase the number when its shape or what it holds changes
+VERSION = f"{__version__} 20"  # increase the number when its shape or what it holds changes
 MAX_STATE_BYTES = 1 << 30
 TAIL_BYTES = 64  # compared before the cursor
 

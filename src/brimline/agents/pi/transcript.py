@@ -74,14 +74,10 @@ class Tree(msgspec.Struct, omit_defaults=True):
 
 
 class Memory(msgspec.Struct, omit_defaults=True):
-    """What the parser remembers between entries; `failed` is the last reply without tokens.
-
-    `role` is that of the last message.
-    """
+    """What the parser remembers between entries; `failed` is the last reply without tokens."""
 
     session: str | None = None
     failed: str | None = None
-    role: str | None = None
     model: str | None = None
     entries: int = 0
     tree: Tree = msgspec.field(default_factory=Tree)
@@ -123,10 +119,8 @@ class SessionParser:
     def _remember(self, entry: PiEntry, events: Events) -> None:
         memory = self._memory
         memory.entries += 1
-        if isinstance(entry.message, PiMessage):
-            memory.role = entry.message.role
-            if entry.message.failed:
-                memory.failed = entry.id
+        if isinstance(entry.message, PiMessage) and entry.message.failed:
+            memory.failed = entry.id
         for event in events:
             memory.tree.note(event)
             if isinstance(event, Call):
@@ -152,7 +146,6 @@ def _message(entry: PiEntry, memory: Memory) -> Events:
             model=message.model,
             provider=message.provider,
             cost=message.usage.dollars,
-            can_compact=memory.role != "toolResult",  # between turns only (0.87.1)
         ),
     )
 
