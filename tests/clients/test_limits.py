@@ -1,0 +1,60 @@
+"""Limits that a real client ignores, or cannot act on yet: what `inspect` says of its files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from brimline.testing.fake_model import Ramp
+from brimline.tracker.reading import DELAYED
+from preloaded import run_brimline
+
+from . import claude, gemini
+from .run import ClientRun
+from .scenes import SNAPSHOT, steps
+
+pytestmark = [pytest.mark.clients, pytest.mark.slow]
+
+HALF = {"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "50"}
+
+
+def inspect(run: ClientRun, **env: str) -> Any:
+    """The main thread of the newest transcript, as `inspect` shows it to the same user."""
+    words = ("inspect", str(run.transcripts[-1]), "--json")
+    done = run_brimline(words, env={"HOME": str(run.home), **env}, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["threads"][0]
+
+
+@pytest.mark.parametrize(("calls", "origin"), [(1, "configured"), (3, "known")])
+def test_override_that_claude_code_ignores_is_disproved(
+    calls: int, origin: str, tmp_path: Path
+) -> None:
+    """Of Sonnet 4.5 the client ignores the percentage: it goes on beyond half of the window."""
+    scene = steps(claude.bash, calls, Ramp(start=60_000, step=20_000))
+    run = claude.run_claude(scene, tmp_path, "Go.", model="claude-sonnet-4-5", environment=HALF)
+    assert [each.thread for each in run.of("main", "compaction")] == ["main"] * (calls + 1)
+    thread = inspect(run, **HALF)
+    assert (thread["limit"]["origin"], thread["limit"]["tokens"] > 160_000) == (
+        origin,
+        origin == "known",
+    )
+
+
+def test_first_turn_of_gemini_cli_disproves_no_limit(tmp_path: Path) -> None:
+    """It cuts its history only before a prompt other than the first, and says so until then."""
+    beyond = steps(gemini.shell, 3, Ramp(start=530_000, step=5_000))
+    first = gemini.run_gemini(beyond, tmp_path, "Go.")
+    assert not first.of("compaction")
+    limit = inspect(first)["limit"]
+    assert (limit["origin"], limit["tokens"], limit["warning"]) == ("known", 524_288, DELAYED)
+    ramp = Ramp(start=550_000, step=5_000, after_compaction=20_000)
+    more = msgspec.structs.replace(steps(gemini.shell, 1, ramp), summary=SNAPSHOT)
+    second = gemini.run_gemini(more, tmp_path, "Go on.", "--resume", "latest")
+    assert second.of("compaction")
+    limit = inspect(second)["limit"]
+    assert (limit["origin"], limit["tokens"]) == ("known", 524_288)
