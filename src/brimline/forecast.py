@@ -31,7 +31,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from brimline.terminal.text import count_of
 from brimline.tracker import Reading, Thread
 
 MAX_PACE_CALLS = 100  # more would cost more and change nothing
@@ -58,7 +57,8 @@ class CallsLeft(NamedTuple):
         return [self.low, self.high]
 
     def __str__(self) -> str:
-        return f"{count_of(self.calls, 'call')} left ({self.low}-{self.high})"
+        calls = "1 call" if self.calls == 1 else f"{self.calls} calls"
+        return f"{calls} left ({self.low}-{self.high})"
 
 
 def calls_left(sents: Sequence[int], compared: int, limit: int) -> CallsLeft | None:

@@ -1,14 +1,8 @@
 """What an agent's client can do and how it is found, as data: `agents/<name>/capabilities.py`."""
 
-from typing import Literal, TypeAlias
-
 import msgspec
 
 NEVER = r"(?!)"  # a pattern that matches nothing
-
-
-# The parts of what a client compares with its limit.
-ComparedPart: TypeAlias = Literal["sent", "held", "pending", "earlier reasoning"]
 
 
 class ComposerPatterns(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,16 +22,6 @@ class ComposerPatterns(msgspec.Struct, frozen=True, kw_only=True):
     busy_below: str = NEVER
     compacting: str = NEVER
     queued: str = NEVER  # prompts that were submitted and not yet read by the agent
-
-
-class ClientDisplay(msgspec.Struct, frozen=True):
-    """How a client computes the percentage that it shows itself.
-
-    It takes `reserved_tokens` off the window first, for its own prompt or for a reply.
-    """
-
-    reserved_tokens: int
-    shows: Literal["left", "used"]
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +54,5 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     answers_subagent_hooks: bool = True  # False: messages for subagents cannot be delivered
     stream_reports_context: bool = True  # False: a run is measured by its transcript
     stream_ends_with_total: bool = False  # the stream's last line has the usage of the whole run
-    display: ClientDisplay | None = None
-    compares: tuple[ComparedPart, ...] = ("held",)  # with its limit: the sum of these
     # Categories of the ledger that the transcript has nothing of, and where their tokens are then.
     unrecorded_content: dict[str, str] = {}

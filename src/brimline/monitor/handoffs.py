@@ -5,7 +5,9 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+import msgspec
 
 from brimline.bounded_reads import ReadThreads
 from brimline.errors import UnknownAgent, UnreadableTranscript
@@ -32,6 +34,27 @@ READY_WAIT_S = 0.1  # a hook waits this long for a draft; its client gives up af
 
 DRAFT_THREADS = 2
 DRAFT_WAIT_S = 60.0  # a draft that takes longer is given up: its transcript hangs
+
+
+class HandoffStatus(msgspec.Struct, frozen=True):
+    """The state of a session's last handoff; `calls_since` is None if unknown."""
+
+    state: Literal["none", "fresh", "old", "draft"]
+    at: float | None = None
+    path: str | None = None
+    calls_since: int | None = None
+
+
+NO_HANDOFF = HandoffStatus("none")
+
+
+def status_of_handoff(row: HandoffRow | None, calls: int | None) -> HandoffStatus:
+    """Return the state of a document in a session that has made so many calls."""
+    if row is None:
+        return NO_HANDOFF
+    fresh = compute_freshness(row.calls, calls)
+    state = "draft" if row.draft else "old" if fresh.is_old else "fresh"
+    return HandoffStatus(state, row.at, row.path or None, fresh.calls)
 
 
 class HandoffMoment(NamedTuple):

@@ -148,7 +148,7 @@ class Daemon:
         monitor = Monitor(store, time.time, rules, environment)
         views = Views(store, monitor, rules)
         user_line = UserStatusLine(self.state)
-        status_lines = StatusLines(monitor, views, self._settings, user_line)
+        status_lines = StatusLines(monitor, views.handoff_status, self._settings, user_line)
         parents = parent_sessions(self._places)
         dispatcher = HookDispatcher(monitor, status_lines, tmux.clearer, parents)
         await tmux.clearer.load()

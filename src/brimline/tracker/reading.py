@@ -4,7 +4,6 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.agents import capabilities_of
 from brimline.events import Call
 from brimline.tracker.state import Session, Thread
 from brimline.usage import percent, percent_raw, whole_percent
@@ -16,6 +15,7 @@ from brimline.windows import (
     Overrides,
     ResolveContext,
     Window,
+    clients,
     limit_of,
     window_of,
 )
@@ -176,7 +176,7 @@ def compare_figures(
         "pending": pending or 0,
         "earlier reasoning": earlier_reasoning,
     }
-    first, *added = capabilities_of(agent).compares
+    first, *added = clients().compares.get(agent or "", ("held",))
     parts = {first: figures[first], **{name: figures[name] for name in added if figures[name]}}
     return Compared(sum(parts.values()), parts)
 
@@ -202,7 +202,7 @@ def client_shows(
     agent: str | None, held: int | None, sent: int | None, window: Window | None
 ) -> str | None:
     """Return the client's own figure, if it divides other numbers than we do."""
-    display = capabilities_of(agent).display
+    display = clients().displays.get(agent or "")
     if display is None or window is None or held is None or sent is None:
         return None
     usable = window.tokens - display.reserved_tokens

@@ -3,7 +3,7 @@
 import re
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -116,12 +116,31 @@ class ClientLimit(msgspec.Struct, frozen=True):
         return round(self.fraction * window / self.granted) - self.margin - reply
 
 
+# The parts of what a client compares with its limit.
+ComparedPart: TypeAlias = Literal["sent", "held", "pending", "earlier reasoning"]
+
+
+class ClientDisplay(msgspec.Struct, frozen=True):
+    """How a client computes the percentage that it shows itself.
+
+    It takes `reserved_tokens` off the window first.
+    """
+
+    shows: Literal["left", "used"]
+    reserved_tokens: int
+
+
 class Clients(msgspec.Struct, frozen=True):
-    """What is known of the clients. `models_dev`: the one whose registry is that of models.dev."""
+    """What is known of the clients. `models_dev`: the one whose registry is that of models.dev.
+
+    `compares`: the parts whose sum a client compares with its limit; `held` if it is not there.
+    """
 
     about: str
     models_dev: str
     sizes: dict[str, tuple[int, ...]]
+    compares: dict[str, tuple[ComparedPart, ...]]
+    displays: dict[str, ClientDisplay]
     windows: tuple[ClientWindow, ...]
     limits: tuple[ClientLimit, ...]
 

@@ -1,6 +1,6 @@
 """What Claude Code can do. Recorded with 2.1.139 to the version in tests/clients/versions.toml."""
 
-from brimline.agents.capabilities import Capabilities, ClientDisplay, ComposerPatterns
+from brimline.agents.capabilities import Capabilities, ComposerPatterns
 
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"  # where the session began; a hook's `cwd` may be elsewhere
 
@@ -69,6 +69,4 @@ CAPABILITIES = Capabilities(
         queued=r"^  \S+( \S+)? to send now$|^❯.Press up to .*queued",
     ),
     clear_confirmed_by_hook=True,
-    display=ClientDisplay(20_000, "used"),  # room for a reply
-    compares=("held", "pending"),
 )

@@ -1,6 +1,6 @@
 """What Codex can do."""
 
-from brimline.agents.capabilities import Capabilities, ClientDisplay, ComposerPatterns
+from brimline.agents.capabilities import Capabilities, ComposerPatterns
 
 CAPABILITIES = Capabilities(
     display_name="Codex",
@@ -28,6 +28,4 @@ CAPABILITIES = Capabilities(
     clear_confirmed_by_hook=False,  # its SessionStart hook comes with the next prompt
     answers_subagent_hooks=False,
     stream_reports_context=False,  # totals only
-    display=ClientDisplay(12_000, "left"),  # its own prompt
-    compares=("held", "pending", "earlier reasoning"),
 )

@@ -28,5 +28,4 @@ CAPABILITIES = Capabilities(
     answers_subagent_hooks=False,
     stream_reports_context=False,
     stream_ends_with_total=True,
-    compares=("sent",),
 )

@@ -23,5 +23,4 @@ CAPABILITIES = Capabilities(
         below=r"─{2,}.*─",
         busy_above=r"^──+ [^─↑\s].*─$",
     ),
-    compares=("held", "pending"),
 )

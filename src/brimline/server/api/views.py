@@ -5,7 +5,7 @@ import shlex
 from collections.abc import AsyncIterator, Iterable, Sequence
 from math import fsum
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -13,8 +13,8 @@ from brimline.agents import capabilities_of
 from brimline.cache_misses import CacheMiss, MissFinder, with_reported_causes
 from brimline.client_report import PromptCache, Quotas, ReportedMiss, decode_report
 from brimline.events import MAIN, Call, is_compaction_thread
-from brimline.handoff import compute_freshness
 from brimline.inbox import Message, with_expiry
+from brimline.monitor.handoffs import HandoffStatus, status_of_handoff
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.policy.levels import Fullness
@@ -27,19 +27,6 @@ PLAIN_ID = re.compile(r"\w[\w.-]*")
 MAX_SINGLE_READS = 500  # for more sessions, four reads of whole tables are faster
 
 RowT = TypeVar("RowT", ThreadRow, Message, HandoffRow)
-HandoffState: TypeAlias = Literal["none", "fresh", "old", "draft"]
-
-
-class HandoffStatus(msgspec.Struct, frozen=True):
-    """The state of a session's last handoff; `calls_since` is None if unknown."""
-
-    state: HandoffState
-    at: float | None = None
-    path: str | None = None
-    calls_since: int | None = None
-
-
-NO_HANDOFF = HandoffStatus("none")
 
 
 class ThreadView(ThreadRow, frozen=True, kw_only=True):
@@ -175,7 +162,7 @@ class Views:
 
     async def handoff_status(self, session: str) -> HandoffStatus:
         handoffs = await self._store.last_handoffs(session)
-        return _handoff_status(handoffs[0] if handoffs else None, self.known_calls(session))
+        return status_of_handoff(handoffs[0] if handoffs else None, self.known_calls(session))
 
     def build(self, rows: SessionRows) -> SessionView:
         row, threads, waiting, handoffs = rows
@@ -193,7 +180,7 @@ class Views:
             levels=main.levels if main else [],
             limit_at=percent_raw(main.limit, main.window) if main else None,
             trend=self._trend(row.id),
-            handoff=_handoff_status(last, main.calls if main else None),
+            handoff=status_of_handoff(last, main.calls if main else None),
             unread=sum(each.level is None for each in pending),
             calls_left=left.calls if left else stored_left,
             calls_left_range=left and left.range,
@@ -324,14 +311,6 @@ def _for_view(row: SessionRow) -> SessionRow:
         problem=row.problem or None,
         client_report=None,
     )
-
-
-def _handoff_status(row: HandoffRow | None, calls: int | None) -> HandoffStatus:
-    if row is None:
-        return NO_HANDOFF
-    fresh = compute_freshness(row.calls, calls)
-    state: HandoffState = "draft" if row.draft else "old" if fresh.is_old else "fresh"
-    return HandoffStatus(state, row.at, row.path or None, fresh.calls)
 
 
 def _group_by_session(rows: Iterable[RowT]) -> dict[str, list[RowT]]:

@@ -1,19 +1,28 @@
 """The status line of a session: the reading, the client's own figures, and the user's line."""
 
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
 from brimline.agents.hook_adapter import HookRequest
 from brimline.agents.hook_payloads import StatusLineReport
 from brimline.hooks.statusline import RenderOptions, render_line, terminal_columns, wants_colour
+from brimline.monitor.handoffs import HandoffStatus
 from brimline.monitor.monitor import Monitor
-from brimline.server.api.views import Views
 from brimline.server.hooks.user_status_line import SessionPlace, UserStatusLine
 from brimline.settings import Settings
+
+FindHandoffStatus: TypeAlias = Callable[[str], Awaitable[HandoffStatus]]
 
 
 class StatusLines:
     def __init__(
-        self, monitor: Monitor, views: Views, settings: Settings, user_line: UserStatusLine
+        self,
+        monitor: Monitor,
+        handoff_status: FindHandoffStatus,
+        settings: Settings,
+        user_line: UserStatusLine,
     ) -> None:
-        self._monitor, self._views, self._settings = monitor, views, settings
+        self._monitor, self._handoff_status, self._settings = monitor, handoff_status, settings
         self._user_line = user_line
 
     async def draw(
@@ -22,7 +31,7 @@ class StatusLines:
         """Return what the client is to show."""
         client = report.input
         session = client.session_id
-        handoff = await self._views.handoff_status(session)
+        handoff = await self._handoff_status(session)
         options = RenderOptions(
             line=self._settings.line,
             colour=wants_colour(request.env, self._settings.colour),
