@@ -5,7 +5,7 @@ import json
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from brimline.jsonc import Dialect, Document, JsonPath, Value
+from brimline.files.jsonc import Dialect, Document, JsonPath, Value
 
 PLAIN = Dialect()
 RELAXED = Dialect(comments=True, trailing_commas=True, byte_order_mark=True)

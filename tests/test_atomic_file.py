@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from brimline.atomic_file import find_drafts, replace_file, write_draft
+from brimline.files.atomic_file import find_drafts, replace_file, write_draft
 
 FILL_DISK = """
 import resource, signal, sys
 from pathlib import Path
-from brimline.atomic_file import replace_file
+from brimline.files.atomic_file import replace_file
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.bounded_dict import BoundedDict
+from brimline.files.bounded_dict import BoundedDict
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 5))

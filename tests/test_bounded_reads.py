@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from brimline.bounded_reads import CachedReads, ReadThreads
+from brimline.files.bounded_reads import CachedReads, ReadThreads
 
 PATIENCE_S = 20.0
 
@@ -105,7 +105,7 @@ def test_reads_are_refused_when_every_thread_hangs() -> None:
 def test_hung_read_does_not_keep_a_process_alive() -> None:
     script = (
         "import asyncio, time\n"
-        "from brimline.bounded_reads import ReadThreads\n"
+        "from brimline.files.bounded_reads import ReadThreads\n"
         "async def go():\n"
         "    ReadThreads().start(lambda: time.sleep(1000))\n"
         "    await asyncio.sleep(0.01)\n"

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from brimline.file_lock import lock_file, locked_file
+from brimline.files.file_lock import lock_file, locked_file
 
 HOLD_LOCK = """
 import sys
 from pathlib import Path
-from brimline.file_lock import locked_file
+from brimline.files.file_lock import locked_file
 with locked_file(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

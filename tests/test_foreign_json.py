@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from brimline.errors import MalformedJson, UnexpectedJson
-from brimline.foreign_json import (
+from brimline.files.foreign_json import (
     JsonDecoder,
     compact_json,
     decode_json,
@@ -40,9 +40,9 @@ OWN = {
 }
 # They decode what others wrote, but cannot use the module.
 EXCEPTIONS = {
-    "foreign_json.py": "it is the module",
+    "files/foreign_json.py": "it is the module",
     "hooks/client/payload.py": "the hook client imports nothing of Brimline",
-    "jsonc/parse.py": "single numbers and strings, which its grammar has matched",
+    "files/jsonc/parse.py": "single numbers and strings, which its grammar has matched",
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.jsonc import Dialect, Document, JsonPath, Value, insert, parse, remove, replace
+from brimline.files.jsonc import Dialect, Document, JsonPath, Value, insert, parse, remove, replace
 from brimline.transcripts.client_settings import strip_comments
 from jsonc_texts import PLAIN, RELAXED, container_paths, files
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import InvalidSettings
-from brimline.jsonc import MAX_DEPTH, Dialect, parse
+from brimline.files.jsonc import MAX_DEPTH, Dialect, parse
 from jsonc_texts import PLAIN, RELAXED
 
 BROKEN = [

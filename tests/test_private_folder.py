@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from brimline.errors import UnsafeFolder
-from brimline.folder_safety import make_private_folder
-from brimline.private_folder import create_private_folder
+from brimline.files.folder_safety import make_private_folder
+from brimline.files.private_folder import create_private_folder
 
 USER, OTHER_USER = 54_321, 54_322  # two ordinary users; neither needs an account
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.regular_file import CHUNK_BYTES, open_regular_file, read_regular_file
+from brimline.files.regular_file import CHUNK_BYTES, open_regular_file, read_regular_file
 
 
 def make_fifo(path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from brimline.errors import InvalidSettings
-from brimline.regular_file import MAX_SETTINGS_BYTES
+from brimline.files.regular_file import MAX_SETTINGS_BYTES
 from brimline.settings import (
     PROJECT_FILE,
     Settings,

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.usage import Tokens
 
 MAX_MISSES = 100  # of a session, the last ones

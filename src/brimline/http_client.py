@@ -11,7 +11,7 @@ from httptools import HttpParserError, HttpResponseParser
 
 from brimline._version import __version__
 from brimline.errors import BrimlineError
-from brimline.loopback import is_loopback
+from brimline.files.loopback import is_loopback
 
 REQUEST_TIMEOUT_S = 10.0
 MAX_REPLY_BYTES = 4 << 20

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.loopback import is_loopback
+from brimline.files.loopback import is_loopback
 
 ProjectNames: TypeAlias = Literal["name", "hash"]
 Receive: TypeAlias = Literal["off", "handoffs", "all"]

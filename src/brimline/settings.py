@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from brimline.errors import InvalidSettings
+from brimline.files.regular_file import read_regular_file
 from brimline.network_settings import (
     FleetSettings,
     SettingProblem,
@@ -18,7 +19,6 @@ from brimline.network_settings import (
     telemetry_problems,
     uplink_problems,
 )
-from brimline.regular_file import read_regular_file
 from brimline.terminal import colours
 from brimline.windows import Overrides
 

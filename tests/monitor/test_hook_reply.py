@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from brimline.bounded_reads import ReadThreads
 from brimline.events import Call
+from brimline.files.bounded_reads import ReadThreads
 from brimline.handoff.document import Document
 from brimline.inbox import MAX_CONTEXT_CHARS, utf16_length
 from brimline.monitor import handoffs

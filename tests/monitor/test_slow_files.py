@@ -6,8 +6,8 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from brimline.bounded_reads import CachedReads
 from brimline.events import MAIN
+from brimline.files.bounded_reads import CachedReads
 from brimline.monitor.transcript_follower import Progress, TranscriptFollower, read_on_from
 from brimline.observations import EnvironmentVariables
 from brimline.transcripts.source import Transcript

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from brimline.events import SessionSeen
-from brimline.foreign_json import decode_json
+from brimline.files.foreign_json import decode_json
 from brimline.handoff import draft_handoff, iter_records
 from brimline.ledger.explain import explain
 from brimline.network_settings import UplinkSettings

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from brimline.agents.hook_adapter import HookRequest, RequestKind
-from brimline.bounded_reads import CachedReads
+from brimline.files.bounded_reads import CachedReads
 from brimline.handoff.document import Document
 from brimline.monitor.monitor import Monitor
 from brimline.observations import EMPTY_REPLY, Observation, Reply

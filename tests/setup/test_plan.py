@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 
 from brimline.agents import get_agent
-from brimline.atomic_file import DRAFT_MARK
 from brimline.errors import InvalidSettings
+from brimline.files.atomic_file import DRAFT_MARK
 from brimline.setup.manifest import MANIFEST_NAME, load_manifest
 from brimline.setup.plan import apply
 from brimline.setup.shared_file import BACKUP_SUFFIX, LOCK_SUFFIX, backup_path

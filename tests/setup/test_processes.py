@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from brimline.agents import get_agent
-from brimline.jsonc import parse
+from brimline.files.jsonc import parse
 from brimline.setup.entries import has_our_entries
 from brimline.setup.manifest import MANIFEST_NAME, find_status_line
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.regular_file import MAX_SETTINGS_BYTES
+from brimline.files.regular_file import MAX_SETTINGS_BYTES
 from brimline.transcripts.client_settings import read_settings, strip_comments
 
 PATIENCE_S = 60

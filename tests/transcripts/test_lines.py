@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.events import AnyEvent, Call
-from brimline.foreign_json import decode_json, recover_objects
+from brimline.files.foreign_json import decode_json, recover_objects
 from brimline.transcripts.chunks import CHUNK_BYTES, MAX_LINE_BYTES
 from brimline.transcripts.lines import JsonLines, Lines, open_transcript
 from brimline.transcripts.source import START, Cursor

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from brimline.errors import UnknownAgent
-from brimline.foreign_json import PADDING
+from brimline.files.foreign_json import PADDING
 
 if TYPE_CHECKING:
     from brimline.agents.capabilities import Capabilities

@@ -10,7 +10,7 @@ from typing import Literal, Protocol, TypeAlias, TypeVar, cast
 import msgspec
 
 from brimline.agents import get_agent
-from brimline.foreign_json import JsonDecoder, decode_json, recover_objects
+from brimline.files.foreign_json import JsonDecoder, decode_json, recover_objects
 from brimline.redaction.names import is_secret_name
 from brimline.transcripts.source import MALFORMED
 from brimline.usage import Usage

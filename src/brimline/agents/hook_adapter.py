@@ -13,7 +13,7 @@ from brimline.agents.hook_payloads import (
     text_size,
 )
 from brimline.events import Trigger, WindowReported
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.observations import Observation, ObservationKind, Reply
 
 _hook = JsonDecoder(HookInput)

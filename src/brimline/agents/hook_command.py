@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from brimline.jsonc import Json
+from brimline.files.jsonc import Json
 
 # What the hook client is run for; `start` is a session's start, and also starts the daemon. The
 # last two start it if it died within the session.

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from brimline.client_report import Dollars, PromptCache, Quotas
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.source import MALFORMED
 from brimline.usage import Usage
 

@@ -15,7 +15,7 @@ from brimline.agents.hook_command import (
     HttpTarget,
     Program,
 )
-from brimline.jsonc import Dialect
+from brimline.files.jsonc import Dialect
 from brimline.transcripts.source import Places
 
 Scope: TypeAlias = Literal["user", "project"]

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 
 Source: TypeAlias = Literal["get_context_usage", "/context"]
 RowKind: TypeAlias = Literal["used", "deferred", "other"]

@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 
 from brimline._version import __version__
-from brimline.atomic_file import replace_file
 from brimline.baselines.answers import Answer
 from brimline.baselines.configuration import hash_files
-from brimline.private_folder import create_private_folder
-from brimline.regular_file import read_regular_file
+from brimline.files.atomic_file import replace_file
+from brimline.files.private_folder import create_private_folder
+from brimline.files.regular_file import read_regular_file
 
 FOLDER = "baselines"
 MAX_AGE_S = 86_400.0  # changes of MCP servers and of the client's service are in no file

@@ -15,7 +15,7 @@ import msgspec
 
 from brimline.agents.claude.paths import MAX_STATE_BYTES, STATE_FILE, roots
 from brimline.baselines.wire import EMPTY
-from brimline.regular_file import read_regular_file
+from brimline.files.regular_file import read_regular_file
 from brimline.transcripts.client_settings import read_settings
 from brimline.transcripts.source import Places, files_below
 

@@ -20,7 +20,7 @@ from brimline.baselines.wire import (
     pending_servers,
 )
 from brimline.errors import BaselineFailed, BrimlineError, MalformedJson
-from brimline.foreign_json import decode_json
+from brimline.files.foreign_json import decode_json
 
 STREAM_OPTIONS = ("--output-format", "stream-json", "--verbose")
 SERVER_POLL_S = 0.1

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 
 EMPTY = msgspec.Raw(b"")
 

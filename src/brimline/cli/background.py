@@ -12,7 +12,7 @@ from typing import TextIO
 from brimline.cli.context import Context
 from brimline.cli.daemon_requests import request
 from brimline.errors import CommandFailed, NotRunning
-from brimline.folder_safety import make_private_folder
+from brimline.files.folder_safety import make_private_folder
 from brimline.hooks.client.autostart import (
     LOG_NAME,
     SERVE_ARGUMENTS,

@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents import display_name, get_agent, source
-from brimline.atomic_file import replace_file
 from brimline.errors import MalformedJson
-from brimline.foreign_json import JsonDecoder
-from brimline.private_folder import create_private_folder
-from brimline.regular_file import read_regular_file
+from brimline.files.atomic_file import replace_file
+from brimline.files.foreign_json import JsonDecoder
+from brimline.files.private_folder import create_private_folder
+from brimline.files.regular_file import read_regular_file
 from brimline.survey.files import READ_ERRORS
 from brimline.tracker import Session, fold
 from brimline.transcripts.source import Places

@@ -14,7 +14,7 @@ from brimline.cli.context import Context, print_problems
 from brimline.client_report import PromptCache, Quotas
 from brimline.errors import BrimlineError, NotRunning
 from brimline.events import MAIN
-from brimline.foreign_json import JsonDecoder, decode_json
+from brimline.files.foreign_json import JsonDecoder, decode_json
 from brimline.policy.levels import Fullness
 from brimline.settings import socket_path
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow

@@ -9,8 +9,8 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from brimline.cli.context import Context
 from brimline.errors import InvalidRequest, InvalidSettings, MalformedJson
-from brimline.foreign_json import decode_json
-from brimline.loopback import is_loopback
+from brimline.files.foreign_json import decode_json
+from brimline.files.loopback import is_loopback
 from brimline.uplink.protocol import ServerProblem
 from brimline.uplink.token_file import read_token_file
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from brimline.errors import NotRunning
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.server.peer_credentials import check_own_peer
 
 TIMEOUT_S = 10.0

@@ -21,7 +21,7 @@ from brimline.agents.content import (
     UserText,
     read_content,
 )
-from brimline.bounded_dict import BoundedDict
+from brimline.files.bounded_dict import BoundedDict
 from brimline.handoff.commands import Command
 from brimline.handoff.truncate import UTF8
 

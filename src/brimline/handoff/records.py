@@ -10,7 +10,7 @@ from brimline.agents.opencode.conversation import StoredMessage
 from brimline.agents.opencode.database import read_parts
 from brimline.agents.opencode.json_storage import FolderHistory
 from brimline.agents.opencode.source import SQLITE
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.document import read_whole
 from brimline.transcripts.lines import Lines, open_transcript
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.observations import Reply
 
 

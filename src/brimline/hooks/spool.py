@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from brimline.agents.hook_adapter import HookRequest
-from brimline.file_lock import lock_file
+from brimline.files.file_lock import lock_file
+from brimline.files.regular_file import open_regular_file
 from brimline.hooks.client.exchange import MAX_LINE_BYTES, PREFIX
 from brimline.hooks.protocol import InvalidFrame, parse_line, parse_request
-from brimline.regular_file import open_regular_file
 
 NAME = "spool"
 LOCK_WAIT_S = 0.2  # a client that was stopped (SIGSTOP) would hold the lock for ever

@@ -20,7 +20,7 @@ from brimline.agents.content import (
     UserText,
     server_of,
 )
-from brimline.bounded_dict import BoundedDict
+from brimline.files.bounded_dict import BoundedDict
 from brimline.redaction import redact, truncate_words
 
 Category: TypeAlias = Literal[

@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from brimline.bounded_reads import ReadThreads
 from brimline.errors import UnknownAgent, UnreadableTranscript
 from brimline.events import MAIN
+from brimline.files.bounded_reads import ReadThreads
 from brimline.handoff import (
     Document,
     compute_freshness,

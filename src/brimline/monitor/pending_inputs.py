@@ -6,8 +6,8 @@ When the hook of a tool runs, the tool's result is mostly not in the transcript 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from brimline.bounded_dict import BoundedDict
 from brimline.events import MAIN, Call
+from brimline.files.bounded_dict import BoundedDict
 from brimline.ledger.rates import (
     MAX_TOKENS_PER_BYTE,
     MIN_LEARNED_BYTES,

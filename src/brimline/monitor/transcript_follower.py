@@ -11,9 +11,9 @@ from typing import TypeAlias
 import msgspec
 
 from brimline.agents import source
-from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted
+from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.session_title import with_title
 from brimline.survey.format_drift import (
     DriftedFile,

@@ -2,9 +2,9 @@
 
 from itertools import count
 
-from brimline.bounded_dict import BoundedDict
 from brimline.errors import InvalidUsage
 from brimline.events import MAIN
+from brimline.files.bounded_dict import BoundedDict
 from brimline.providers.anthropic import MessageStream
 from brimline.transcripts.source import Parser
 from brimline.usage import ZERO, Usage

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from brimline.errors import InvalidSettings, UnreadableTranscript
-from brimline.file_lock import lock_file
-from brimline.foreign_json import JsonDecoder, decode_json
+from brimline.files.file_lock import lock_file
+from brimline.files.foreign_json import JsonDecoder, decode_json
 from brimline.run.result import IterationResult
 from brimline.transcripts.lines import Lines, open_transcript
 from brimline.transcripts.source import MALFORMED

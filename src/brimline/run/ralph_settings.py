@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from brimline.errors import InvalidSettings
-from brimline.regular_file import read_regular_file
+from brimline.files.regular_file import read_regular_file
 
 SECTION, KEY = "event_loop", "context_window_tokens"
 

@@ -12,7 +12,7 @@ from brimline.agents.content import (
     read_stream_line,
 )
 from brimline.events import AnyEvent
-from brimline.foreign_json import PADDING
+from brimline.files.foreign_json import PADDING
 from brimline.tracker import Session, fold
 from brimline.transcripts.chunks import MAX_LINE_BYTES
 from brimline.transcripts.source import MALFORMED, Parser, Tally

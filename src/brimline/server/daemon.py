@@ -15,7 +15,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from brimline._version import __version__
-from brimline.folder_safety import make_private_folder
+from brimline.files.folder_safety import make_private_folder
 from brimline.hooks.client.autostart import STOPPED_MARK
 from brimline.hooks.spool import take, take_dropped, take_late
 from brimline.monitor.monitor import Monitor

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from brimline.agents import agent_names, source
-from brimline.bounded_reads import SHARED_READS, CachedReads
 from brimline.errors import InvalidSettings
+from brimline.files.bounded_reads import SHARED_READS, CachedReads
 from brimline.hooks.client import exchange
 from brimline.monitor.environment import MonitorEnvironment
 from brimline.monitor.session_state import SessionState

@@ -7,8 +7,8 @@ belong to another user's daemon, which must not get these prompts.
 from contextlib import suppress
 from pathlib import Path
 
-from brimline.atomic_file import replace_file
-from brimline.regular_file import read_regular_file
+from brimline.files.atomic_file import replace_file
+from brimline.files.regular_file import read_regular_file
 
 NAME = "port"
 MAX_BYTES = 16

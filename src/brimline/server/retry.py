@@ -6,8 +6,8 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 
-from brimline.bounded_dict import BoundedDict
 from brimline.errors import BrimlineError
+from brimline.files.bounded_dict import BoundedDict
 from brimline.store.failures import StoreFailed
 
 LOGGER = logging.getLogger("brimline.server")

@@ -13,7 +13,7 @@ import stat
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from brimline.atomic_file import replace_file
+from brimline.files.atomic_file import replace_file
 from brimline.store.failures import StoreFailed
 
 LOGGER = logging.getLogger("brimline.server")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from brimline.errors import AlreadyRunning, NotRunning
-from brimline.file_lock import lock_file, locked_file
-from brimline.folder_safety import make_private_folder
+from brimline.files.file_lock import lock_file, locked_file
+from brimline.files.folder_safety import make_private_folder
 from brimline.settings import short_socket_folder
 
 HOST = "127.0.0.1"

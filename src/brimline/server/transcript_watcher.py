@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from brimline.agents import agents_present, source
-from brimline.bounded_reads import SHARED_READS, ReadThreads
+from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.monitor.monitor import Monitor
 from brimline.observations import Observation
 from brimline.server.retry import RateLimitedLog, is_transient

@@ -8,7 +8,7 @@ import msgspec
 
 from brimline.agents.hook_command import HOOK_NAME
 from brimline.errors import InvalidSettings
-from brimline.jsonc import Document, JsonPath
+from brimline.files.jsonc import Document, JsonPath
 from brimline.setup.install import SettingsFile, read_settings
 
 

@@ -10,7 +10,7 @@ import msgspec
 from brimline.agents.hook_command import is_our_hook
 from brimline.agents.install_spec import WantedHook
 from brimline.errors import InvalidSettings
-from brimline.jsonc import Document, Json, JsonPath, Value, insert, remove, replace, to_json
+from brimline.files.jsonc import Document, Json, JsonPath, Value, insert, remove, replace, to_json
 
 HOOKS = "hooks"
 STATUS_LINE = "statusLine"

@@ -10,7 +10,7 @@ import msgspec
 from brimline.agents.hook_command import HttpTarget, Program, daemon_address, starts_daemon
 from brimline.agents.install_spec import START_EVENT, InstallSpec, Scope, WantedHook
 from brimline.errors import InvalidSettings
-from brimline.jsonc import BYTE_ORDER_MARK, WHITESPACE, Dialect, Document, parse
+from brimline.files.jsonc import BYTE_ORDER_MARK, WHITESPACE, Dialect, Document, parse
 from brimline.setup.entries import (
     INTERVAL,
     ReplacedStatusLine,

@@ -15,7 +15,7 @@ from brimline.agents.hook_command import (
 )
 from brimline.agents.install_spec import START_EVENT, InstallSpec, Scope
 from brimline.errors import InvalidSettings
-from brimline.jsonc import Document
+from brimline.files.jsonc import Document
 from brimline.setup.disabled_hooks import DisablingSetting, find_disabling_setting
 from brimline.setup.entries import STATUS_LINE, has_our_status_line, installed_hooks
 from brimline.setup.extension import LAUNCHER_MARK, extension_source, is_our_extension

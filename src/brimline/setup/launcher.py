@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents.hook_command import LAUNCHER_NAME, Program, find_program
-from brimline.atomic_file import write_draft
 from brimline.errors import InvalidSettings
+from brimline.files.atomic_file import write_draft
 from brimline.settings import socket_path
 from brimline.setup.shared_file import lock_shared_file, read_if_exists, translate_errors
 

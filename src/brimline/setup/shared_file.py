@@ -12,11 +12,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
-from brimline.atomic_file import find_drafts, sync_folder, write_draft
 from brimline.errors import InvalidSettings
-from brimline.file_lock import lock_file
-from brimline.folder_safety import make_private_folder
-from brimline.regular_file import read_regular_file
+from brimline.files.atomic_file import find_drafts, sync_folder, write_draft
+from brimline.files.file_lock import lock_file
+from brimline.files.folder_safety import make_private_folder
+from brimline.files.regular_file import read_regular_file
 
 LOCK_SUFFIX, BACKUP_SUFFIX = ".brimline-lock", ".brimline-backup"
 LOCK_WAIT_S = 10.0

@@ -8,9 +8,9 @@ from itertools import compress, groupby
 from operator import attrgetter
 from typing import TypeVar
 
-from brimline.bounded_dict import BoundedDict
 from brimline.cache_misses import MissFinder
 from brimline.events import Call
+from brimline.files.bounded_dict import BoundedDict
 from brimline.inbox import Message
 from brimline.store.base import (
     MarkMessage,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.atomic_file import replace_file
+from brimline.files.atomic_file import replace_file
 
 FILE_NAME = "store-problems.json"
 MAX_KEPT = 20

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from brimline.errors import CommandFailed, UnsafeFolder
-from brimline.folder_safety import check_parents
+from brimline.files.folder_safety import check_parents
 
 TMUX_TIMEOUT_S = 10.0
 PANE_HINT = "Check that the pane still exists."

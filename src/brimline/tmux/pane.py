@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from brimline.errors import CommandFailed
-from brimline.file_lock import locked_file
+from brimline.files.file_lock import locked_file
 from brimline.observations import Pane
 from brimline.tmux.command import PANE_HINT, run_tmux
 from brimline.tmux.screen import Screen, parse_screen

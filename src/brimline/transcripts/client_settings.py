@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from brimline.errors import MalformedJson, UnexpectedJson
-from brimline.foreign_json import decode_json
-from brimline.regular_file import MAX_SETTINGS_BYTES, read_regular_file
+from brimline.files.foreign_json import decode_json
+from brimline.files.regular_file import MAX_SETTINGS_BYTES, read_regular_file
 from brimline.transcripts.source import MALFORMED
 from brimline.windows import Registry, RegistryModel
 

@@ -8,8 +8,8 @@ from typing import BinaryIO, cast
 
 from brimline.errors import UnreadableTranscript
 from brimline.events import AnyEvent
-from brimline.foreign_json import PADDING, recover_objects
-from brimline.regular_file import open_regular_file
+from brimline.files.foreign_json import PADDING, recover_objects
+from brimline.files.regular_file import open_regular_file
 from brimline.transcripts.chunks import CHUNK_BYTES, MAX_LINE_BYTES
 from brimline.transcripts.source import MALFORMED, START, Cursor, Events, Parser, Tally
 

@@ -13,8 +13,8 @@ import msgspec
 
 from brimline.errors import InvalidUsage, MalformedJson
 from brimline.events import MAIN, AnyEvent
+from brimline.files.regular_file import open_regular_file
 from brimline.redaction import redact
-from brimline.regular_file import open_regular_file
 from brimline.windows import ClientSettings
 
 Form: TypeAlias = Literal["transcript", "stream"]

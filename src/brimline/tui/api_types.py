@@ -12,7 +12,7 @@ import msgspec
 
 from brimline.errors import MalformedJson
 from brimline.events import MAIN
-from brimline.foreign_json import JsonDecoder, decode_json
+from brimline.files.foreign_json import JsonDecoder, decode_json
 from brimline.inbox import Message
 from brimline.policy.levels import Fullness
 from brimline.server.api.session_change import apply_change

@@ -9,7 +9,7 @@ import msgspec
 from brimline.daemon_client.request import session_path
 from brimline.daemon_client.stream import DaemonClient
 from brimline.errors import BrimlineError
-from brimline.foreign_json import decode_json
+from brimline.files.foreign_json import decode_json
 from brimline.tui import api_types
 from brimline.tui.api_types import Explanation, SessionDetail, SessionView
 from brimline.tui.files import TranscriptFiles

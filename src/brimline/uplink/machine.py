@@ -4,8 +4,8 @@ import re
 import secrets
 from pathlib import Path
 
-from brimline.atomic_file import replace_file
-from brimline.regular_file import read_regular_file
+from brimline.files.atomic_file import replace_file
+from brimline.files.regular_file import read_regular_file
 
 NAME = "machine"
 ID_BYTES = 16

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from msgspec.structs import replace
 
 from brimline.agents import agent_names
-from brimline.bounded_dict import BoundedDict
+from brimline.files.bounded_dict import BoundedDict
 from brimline.monitor.snapshot import TELEMETRY
 from brimline.network_settings import UplinkSettings
 from brimline.store.base import PutCursor, Store

@@ -7,9 +7,9 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
-from brimline.bounded_reads import SHARED_READS
 from brimline.errors import BrimlineError, MalformedJson
-from brimline.foreign_json import JsonDecoder, decode_json
+from brimline.files.bounded_reads import SHARED_READS
+from brimline.files.foreign_json import JsonDecoder, decode_json
 from brimline.http_client import MAX_REPLY_BYTES, HttpClient, HttpFailed, HttpReply
 from brimline.network_settings import UplinkSettings
 from brimline.terminal.text import strip_control, truncate

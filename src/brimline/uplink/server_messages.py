@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
-from brimline.bounded_dict import BoundedDict
 from brimline.errors import InvalidHandoff
 from brimline.events import MAIN
+from brimline.files.bounded_dict import BoundedDict
 from brimline.handoff.document import receive_document, received_from
 from brimline.inbox import (
     BRIMLINE,

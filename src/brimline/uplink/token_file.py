@@ -1,6 +1,6 @@
 """A file with the token of a fleet's server, `uplink.token_file` or `--token-file`."""
 
-from brimline.regular_file import read_regular_file
+from brimline.files.regular_file import read_regular_file
 
 MAX_TOKEN_BYTES = 1 << 10
 

@@ -7,7 +7,7 @@ from typing import BinaryIO
 import msgspec
 
 from brimline.events import AnyEvent, Call, SessionSeen, WindowReported
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import START, Cursor, Form, Places, ReadMode, Transcript
 from brimline.usage import Usage

@@ -36,8 +36,8 @@ from brimline.agents.content import (
     strings_in,
     text_of,
 )
-from brimline.bounded_dict import BoundedDict
-from brimline.foreign_json import JsonDecoder
+from brimline.files.bounded_dict import BoundedDict
+from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
 from brimline.usage import ZERO, Usage
 

@@ -21,7 +21,7 @@ from brimline.agents.hook_payloads import (
     text_size,
 )
 from brimline.client_report import PromptCache, Quotas
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.observations import Observation, ObservationKind, Reply
 from brimline.transcripts.source import MALFORMED, Transcript
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.events import MAIN
-from brimline.regular_file import MAX_SETTINGS_BYTES
+from brimline.files.regular_file import MAX_SETTINGS_BYTES
 from brimline.transcripts.client_settings import read_settings
 from brimline.transcripts.source import (
     Places,

@@ -8,7 +8,7 @@ from brimline.agents.claude.fast_reader import FastReader, TailReader, read_ever
 from brimline.agents.claude.records import STREAM_KINDS, TRANSCRIPT_KINDS, ClaudeHead
 from brimline.agents.claude.stream import ClaudeStreamParser
 from brimline.agents.claude.transcript import TranscriptParser
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import (
     START,

@@ -11,7 +11,7 @@ import msgspec
 
 from brimline.agents.hook_payloads import ContextWindow, StatusInput, StatusLineReport
 from brimline.errors import MalformedJson, UnexpectedJson
-from brimline.foreign_json import JsonDecoder, decode_lenient
+from brimline.files.foreign_json import JsonDecoder, decode_lenient
 
 # The client's percentage is rounded; further from its own tokens it is of something else.
 MAX_DEVIATION_PERCENT = 2.0

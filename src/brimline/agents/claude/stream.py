@@ -16,7 +16,7 @@ from brimline.events import (
     Spent,
     WindowReported,
 )
-from brimline.foreign_json import JsonDecoder, decode_json
+from brimline.files.foreign_json import JsonDecoder, decode_json
 from brimline.providers.anthropic import (
     MESSAGES,
     MessageStream,

@@ -30,7 +30,7 @@ from brimline.events import (
     Unmetered,
     WindowReported,
 )
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.providers.anthropic import other_passes, service_tier_of, spent_on, usage_of
 from brimline.transcripts.source import parse_branch, parse_time
 from brimline.windows import LONG_WINDOW, requested_id

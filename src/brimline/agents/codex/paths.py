@@ -11,8 +11,8 @@ import msgspec
 
 from brimline.agents.codex.records import CodexLine, HistoryBase, Meta
 from brimline.errors import MalformedJson
-from brimline.foreign_json import decode_json
-from brimline.regular_file import open_regular_file, read_regular_file
+from brimline.files.foreign_json import decode_json
+from brimline.files.regular_file import open_regular_file, read_regular_file
 from brimline.transcripts.source import Places, Transcript, files_below, transcript_from_entry
 from brimline.windows import ClientSettings
 

@@ -12,7 +12,7 @@ from brimline.agents.codex.records import CodexLine
 from brimline.agents.codex.stream import CodexStreamParser
 from brimline.agents.codex.transcript import RolloutParser
 from brimline.errors import UnreadableTranscript
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import START, Cursor, Form, Reader, ReadMode, Record, Transcript
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from brimline.agents.codex.records import QUIET_LINES, CodexTokens, Printed
 from brimline.errors import InvalidUsage
 from brimline.events import AnyEvent, SessionSeen, Spent
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.usage import ZERO, Usage
 
 _printed = JsonDecoder(Printed)

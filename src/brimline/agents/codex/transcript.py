@@ -36,7 +36,7 @@ from brimline.events import (
     Unmetered,
     WindowReported,
 )
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
 from brimline.usage import Usage
 

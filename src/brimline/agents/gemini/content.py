@@ -27,7 +27,7 @@ from brimline.agents.content import (
 )
 from brimline.agents.gemini.records import GeminiMessage
 from brimline.agents.gemini.transcript import digest_summary, find_summary, usage_of
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
 
 TOOLS = ToolNames(

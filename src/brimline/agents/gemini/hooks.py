@@ -11,7 +11,7 @@ import msgspec
 
 from brimline.agents.hook_adapter import HookAdapter, HookRequest
 from brimline.agents.hook_payloads import NO_VALUE, HookInput, text_size
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.observations import Observation
 from brimline.providers.gemini import generate_usage
 from brimline.transcripts.source import MALFORMED

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from brimline.agents.gemini.records import STREAM_KINDS, GeminiStreamLine, ModelStats, Stats
 from brimline.errors import InvalidUsage
 from brimline.events import AnyEvent, SessionSeen, Spent
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
 from brimline.usage import Usage, from_subset
 

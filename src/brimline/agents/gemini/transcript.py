@@ -22,7 +22,7 @@ from brimline.events import (
     Trimmed,
     Unmetered,
 )
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
 from brimline.usage import Usage, from_subset
 

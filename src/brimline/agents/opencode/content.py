@@ -22,7 +22,7 @@ from brimline.agents.content import (
     ToolResult,
     UserText,
 )
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
 
 TOOLS = ToolNames(

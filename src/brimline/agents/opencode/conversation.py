@@ -8,7 +8,7 @@ import msgspec
 from brimline.agents.opencode.records import OpencodeMessage, Part
 from brimline.agents.opencode.transcript import SessionParser
 from brimline.events import AnyEvent, Call, Compacted, Trimmed
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.source import MALFORMED
 
 NOTHING = b"{}"  # a record with events and without content

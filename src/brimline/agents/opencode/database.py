@@ -11,7 +11,7 @@ from brimline.agents.opencode.conversation import StoredMessage, StoredPart
 from brimline.agents.opencode.incremental import Row
 from brimline.agents.opencode.records import Part, Revert, SessionInfo, Times
 from brimline.errors import UnreadableTranscript
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_branch
 
 PAGE = 500  # messages, or parts, per query

@@ -15,8 +15,8 @@ from brimline.agents.opencode.conversation import StoredMessage, StoredPart
 from brimline.agents.opencode.incremental import Row
 from brimline.agents.opencode.records import Part, SessionInfo
 from brimline.errors import UnreadableTranscript
-from brimline.foreign_json import BYTE_ORDER_MARK, JsonDecoder, compact_json
-from brimline.regular_file import read_regular_file
+from brimline.files.foreign_json import BYTE_ORDER_MARK, JsonDecoder, compact_json
+from brimline.files.regular_file import read_regular_file
 from brimline.transcripts.source import MALFORMED
 
 MAX_MESSAGE_BYTES = 32 << 20  # a larger message counts as malformed and is never held

@@ -16,7 +16,7 @@ from brimline.agents.opencode.stream import OpencodeStreamParser
 from brimline.agents.opencode.transcript import SessionParser
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
-from brimline.foreign_json import PADDING, JsonDecoder
+from brimline.files.foreign_json import PADDING, JsonDecoder
 from brimline.transcripts.document import DocumentReader, read_whole
 from brimline.transcripts.lines import open_transcript
 from brimline.transcripts.source import (

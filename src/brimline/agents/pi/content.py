@@ -25,7 +25,7 @@ from brimline.agents.content import (
     images_in,
     text_of,
 )
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
 
 TOOLS = ToolNames(

@@ -24,7 +24,7 @@ from brimline.events import (
     Trimmed,
     WindowReported,
 )
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
 
 Events: TypeAlias = Sequence[AnyEvent]

@@ -20,7 +20,7 @@ from brimline.agents.telemetry import (
 )
 from brimline.errors import MalformedJson
 from brimline.events import MAIN, Call, Compacted, WindowReported
-from brimline.foreign_json import decode_json
+from brimline.files.foreign_json import decode_json
 from brimline.usage import MAX_TOKENS, from_subset
 
 SERVICE = "qwen-code"  # also the name of its scope

@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Callable
 
-from brimline.bounded_dict import BoundedDict
+from brimline.files.bounded_dict import BoundedDict
 from brimline.server.secret import derive_token
 
 LINK_LIFETIME_S = 3_600.0

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.errors import BrimlineError, MalformedJson
-from brimline.foreign_json import decode_json
+from brimline.files.foreign_json import decode_json
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.schemas import Problem
 from brimline.server.retry import is_transient

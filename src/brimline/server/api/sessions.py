@@ -10,9 +10,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import InvalidHandoff
 from brimline.events import MAIN
+from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.formulas import formula_series
 from brimline.handoff import Document
 from brimline.handoff.document import read_document

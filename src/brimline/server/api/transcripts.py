@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.agents import agent_names
-from brimline.bounded_dict import BoundedDict
-from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.client_report import ReportedMiss, decode_report
 from brimline.errors import UnknownSession
+from brimline.files.bounded_dict import BoundedDict
+from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.ledger.explain import Explained, explain
 from brimline.ledger.parts import CATEGORIES
 from brimline.monitor.monitor import Monitor

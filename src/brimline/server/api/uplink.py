@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.errors import MalformedJson
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.inbox import PENDING_STATES, Message, before_handed_out, sign_text, with_expiry
 from brimline.policy.signals import SignalKind
 from brimline.server.api.openapi import Endpoint

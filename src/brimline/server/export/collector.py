@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import msgspec
 
 from brimline.errors import BrimlineError
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.http_client import REQUEST_TIMEOUT_S, HttpClient, HttpFailed
 from brimline.server.retry import RateLimitedLog, growing_pauses
 

@@ -6,7 +6,7 @@ import ssl
 import msgspec
 
 from brimline.errors import InvalidSettings
-from brimline.loopback import is_loopback
+from brimline.files.loopback import is_loopback
 from brimline.server.sockets import BACKLOG
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from starlette.types import Message, Receive
 
-from brimline.bounded_dict import BoundedDict
+from brimline.files.bounded_dict import BoundedDict
 from brimline.network_settings import FleetSettings
 from brimline.server.api.responses import RequestRefused
 

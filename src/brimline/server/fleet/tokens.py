@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 
-from brimline.bounded_dict import BoundedDict
+from brimline.files.bounded_dict import BoundedDict
 from brimline.server.api.identity import AccessScope
 from brimline.server.fleet.rate_limit import Allowance, too_many
 from brimline.server.retry import RateLimitedLog

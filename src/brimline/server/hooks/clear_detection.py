@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from brimline.bounded_dict import BoundedDict
 from brimline.events import MAIN
+from brimline.files.bounded_dict import BoundedDict
 from brimline.observations import Observation
 
 INIT_PID = 1  # adopts processes whose parent is gone; it runs no agent, and 0 is no process

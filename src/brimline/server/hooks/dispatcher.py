@@ -9,8 +9,8 @@ import msgspec
 
 from brimline.agents import get_agent
 from brimline.agents.hook_adapter import HookRequest
-from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import BrimlineError
+from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.hooks.receipt import decode_receipt
 from brimline.monitor.monitor import Monitor
 from brimline.observations import DUPLICATE, EMPTY_REPLY, EnvironmentVariables, Observation, Reply

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from brimline.bounded_dict import BoundedDict
-from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import InvalidSettings
+from brimline.files.bounded_dict import BoundedDict
+from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.hooks.client.exchange import PASSED_VARIABLES
 from brimline.setup.manifest import MANIFEST_NAME, StatusLine, find_status_line
 

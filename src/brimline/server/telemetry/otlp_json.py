@@ -7,7 +7,7 @@ import msgspec
 
 from brimline.agents.telemetry import Attributes, ScopeTelemetry
 from brimline.errors import MalformedJson
-from brimline.foreign_json import JsonDecoder
+from brimline.files.foreign_json import JsonDecoder
 from brimline.server.api.schemas import Problem
 from brimline.server.telemetry.encoding import OtlpSignal, Rejected
 from brimline.server.telemetry.records import RecordReader

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
-from brimline.folder_safety import make_private_folder
+from brimline.files.folder_safety import make_private_folder
 from brimline.store.failures import StoreFailed
 from brimline.store.sqlite import statements as sql
 from brimline.store.sqlite.header import Unusable, inspect_file, sidecars

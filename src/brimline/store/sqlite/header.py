@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from brimline.regular_file import open_regular_file
+from brimline.files.regular_file import open_regular_file
 
 APPLICATION_ID = 0x4252494D  # "BRIM": `file` and other programs read it from the header
 

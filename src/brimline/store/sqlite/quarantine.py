@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from brimline.file_lock import lock_file
+from brimline.files.file_lock import lock_file
 from brimline.store.problems import StoreProblem, report_problem
 from brimline.store.sqlite.header import Label, Unusable, sidecars
 

@@ -9,7 +9,7 @@ import re
 
 import msgspec
 
-from brimline.jsonc.parse import WHITESPACE, Document, Json, JsonPath, Value, parse
+from brimline.files.jsonc.parse import WHITESPACE, Document, Json, JsonPath, Value, parse
 
 DEFAULT_INDENT = "  "
 _INDENT = re.compile(r"[ \t]*")

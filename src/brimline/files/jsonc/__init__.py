@@ -1,7 +1,7 @@
 """A parser and editor of JSON with comments, which keeps everything that it does not change."""
 
-from brimline.jsonc.edit import insert, remove, replace, to_json
-from brimline.jsonc.parse import (
+from brimline.files.jsonc.edit import insert, remove, replace, to_json
+from brimline.files.jsonc.parse import (
     BYTE_ORDER_MARK,
     MAX_DEPTH,
     WHITESPACE,

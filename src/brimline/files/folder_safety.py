@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from brimline.errors import UnsafeFolder
-from brimline.private_folder import create_private_folder
+from brimline.files.private_folder import create_private_folder
 
 LOGGER = logging.getLogger("brimline.folders")
 
