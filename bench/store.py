@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from brimline.inbox import Message
+from brimline.context.inbox import Message
 from brimline.store.base import (
     EventKeys,
     PutCall,

@@ -29,7 +29,7 @@ from genai_prices.types import (
     TieredPrices,
 )
 
-from brimline.windows import Catalogue, Model, Price, model_aliases, shipped_registry
+from brimline.context.window import Catalogue, Model, Price, model_aliases, shipped_registry
 
 TARGET = Path(__file__).parent.parent / "src/brimline/data/catalogue.json"
 FIRST_PARTY = (

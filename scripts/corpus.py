@@ -18,14 +18,14 @@ import msgspec
 from brimline.agents import agent_names, source
 from brimline.cli.context import Context
 from brimline.cli.inspect import Inspected, ThreadShown, shown
+from brimline.context.events import MAIN
+from brimline.context.tracker import Session, fold, held_at_trigger, main_thread, resolve_context
+from brimline.context.window import NO_CLIENT_SETTINGS, expect_limit, window_of
 from brimline.errors import BrimlineError
-from brimline.events import MAIN
 from brimline.ledger.reader import read_ledger
 from brimline.settings import Settings
 from brimline.survey.target import load_target
-from brimline.tracker import Session, fold, held_at_trigger, main_thread, resolve_context
 from brimline.transcripts.source import Places, ReadMode, Transcript
-from brimline.windows import NO_CLIENT_SETTINGS, expect_limit, window_of
 
 FIGURES = ("calls", "sent", "peak_sent", "compactions")
 # How much of a context may be unexplained: in the median thread, and in the ninth of ten.

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from brimline.context.forecast import PACE_CALLS, CallsLeft, calls_left
+from brimline.context.tracker import Thread
+from brimline.context.usage import Usage
 from brimline.errors import BrimlineError
-from brimline.forecast import PACE_CALLS, CallsLeft, calls_left
 from brimline.survey.target import load_target
-from brimline.tracker import Thread
 from brimline.transcripts.source import Places
-from brimline.usage import Usage
 
 FIRST_LIMIT, LIMIT_STEP = 40_000, 20_000
 

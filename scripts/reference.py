@@ -12,7 +12,6 @@ import msgspec
 import brimline
 from brimline.agents.managed_settings import ManagedFile
 from brimline.baselines import Baseline, Category
-from brimline.cache_misses import CacheMiss
 from brimline.cli import inspect as inspected
 from brimline.cli import status as shown
 from brimline.cli.commands import ABOUT, actions_of, create_parser, parsers_of
@@ -22,8 +21,12 @@ from brimline.cli.fleet import Snippet
 from brimline.cli.report import PrintedReport
 from brimline.cli.setup_diff import Shown as SetupShown
 from brimline.cli.token import TokenShown
-from brimline.client_report import MissCause, PromptCache, Quota, Quotas, SpendLimit
-from brimline.formulas import Components, Formulas
+from brimline.context.cache_misses import CacheMiss
+from brimline.context.client_report import MissCause, PromptCache, Quota, Quotas, SpendLimit
+from brimline.context.formulas import Components, Formulas
+from brimline.context.tracker import Reading
+from brimline.context.usage import Usage
+from brimline.context.window import Limit, Window
 from brimline.ledger.explain import (
     ExplainedCall,
     ExplainedCategory,
@@ -39,9 +42,6 @@ from brimline.run.result import IterationResult
 from brimline.server.api.fleet import FleetGroup, FleetView
 from brimline.server.fleet.actions import AuditEntry
 from brimline.survey.report import ReportLine
-from brimline.tracker import Reading
-from brimline.usage import Usage
-from brimline.windows import Limit, Window
 
 FOLDER = Path(__file__).parent.parent / "docs/reference"
 

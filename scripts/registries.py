@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from brimline.agents.opencode.paths import RegistryProvider, registry_rows  # noqa: E402
-from brimline.windows import (  # noqa: E402
+from brimline.context.window import (  # noqa: E402
     Registry,
     RegistryModel,
     ResolveContext,

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from brimline.inbox import Message
+from brimline.context.inbox import Message
 from brimline.monitor.monitor import Monitor
 from brimline.observations import Reply
 from brimline.store.base import PutSession, QueueMessage, Write

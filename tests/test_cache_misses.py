@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.cache_misses import (
+from brimline.context.cache_misses import (
     CAUSES_OF_WORDS,
     MAX_APART_S,
     CacheMiss,
@@ -15,8 +15,8 @@ from brimline.cache_misses import (
     find_misses,
     with_reported_causes,
 )
-from brimline.client_report import PromptCache, ReportedMiss
-from brimline.events import (
+from brimline.context.client_report import PromptCache, ReportedMiss
+from brimline.context.events import (
     AnyEvent,
     Call,
     Cleared,
@@ -27,9 +27,9 @@ from brimline.events import (
     Trimmed,
     compaction_thread,
 )
-from brimline.prices import find_price
-from brimline.tracker import CallHistory, Session, Thread, drop_old_calls, fold
-from brimline.usage import Usage
+from brimline.context.prices import find_price
+from brimline.context.tracker import CallHistory, Session, Thread, drop_old_calls, fold
+from brimline.context.usage import Usage
 
 CLAUDE, GPT, GEMINI = "claude-opus-4-6", "gpt-5.4", "gemini-2.5-pro"
 START = 1_790_000_000.0

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.events import Call
-from brimline.tracker.call_history import CallHistory, CallSums, decode_calls, encode_calls
-from brimline.usage import Usage
+from brimline.context.events import Call
+from brimline.context.tracker.call_history import CallHistory, CallSums, decode_calls, encode_calls
+from brimline.context.usage import Usage
 
 
 def call(id: str, sent: int = 10, model: str = "m") -> Call:

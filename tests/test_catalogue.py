@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from brimline.windows import Catalogue, catalogue
+from brimline.context.window import Catalogue, catalogue
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "catalogue.py"
 

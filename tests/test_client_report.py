@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.client_report import (
+from brimline.context.client_report import (
     MAX_MISSES,
     NO_REPORT,
     REPEAT_S,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.forecast import (
+from brimline.context.forecast import (
     MAX_FORECAST_CALLS,
     MAX_PACE_CALLS,
     MIN_GROWTHS,

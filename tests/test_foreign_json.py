@@ -29,14 +29,14 @@ OWN = {
     "cli/context.py": "what was encoded just before",
     "redaction/rules.py": "a file of the package",
     "observe/tracker.py": "what Tracker.state() returned",
-    "policy/compaction.py": "what CompactionPolicy.state() returned",
+    "context/policy/compaction.py": "what CompactionPolicy.state() returned",
     "server/api/session_cache.py": "a view that was encoded just before",
     "setup/manifest.py": "the manifest of setup",
     "monitor/restore.py": "the variables of a client that the monitor stored",
     "store/problems.py": "the list of damaged stores",
     "tmux/clear_requests.py": "the files of requested clears",
-    "windows/registry.py": "files of the package",
-    "windows/tables.py": "files of the package",
+    "context/window/registry.py": "files of the package",
+    "context/window/tables.py": "files of the package",
 }
 # They decode what others wrote, but cannot use the module.
 EXCEPTIONS = {

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.events import AnyEvent, Call, Compacted, Rewound
-from brimline.formulas import (
+from brimline.context.events import AnyEvent, Call, Compacted, Rewound
+from brimline.context.formulas import (
     FORMULAS,
     Components,
     audit,
@@ -19,8 +19,8 @@ from brimline.formulas import (
     sum_cache_creation,
     sum_components,
 )
-from brimline.tracker import Session, Thread, fold, main_thread, read
-from brimline.usage import Usage, percent
+from brimline.context.tracker import Session, Thread, fold, main_thread, read
+from brimline.context.usage import Usage, percent
 
 # Calls with the sums of the first design's test run: 12 in, 93 out, 32,060 written.
 ARBITER = (

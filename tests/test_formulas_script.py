@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from brimline.formulas import FORMULAS
+from brimline.context.formulas import FORMULAS
 
 ROOT = Path(__file__).parent.parent
-SCRIPT = ROOT / "scripts" / "formulas.py"
+SCRIPT = ROOT / "scripts" / "context/formulas.py"
 PAGE = ROOT / "docs/concepts/which-formula.md"
 Json = dict[str, Any]
 

@@ -181,13 +181,21 @@ def package(root: Path, files: dict[str, str]) -> Path:
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("usage", "from brimline.tracker import fold", "tracker is below usage"),
-        ("usage", "import brimline.tracker", "tracker is below usage"),
+        ("usage", "from brimline.context.tracker import fold", "tracker is below usage"),
+        ("usage", "import brimline.context.tracker", "tracker is below usage"),
         ("usage", "from brimline import tracker", "tracker is below usage"),
         ("usage", "from . import tracker", "tracker is below usage"),
         ("usage", "from .tracker import fold", "tracker is below usage"),
-        ("usage", "def f():\n    from brimline.tracker import fold", "tracker is below usage"),
-        ("usage", "if TYPE_CHECKING:\n    import brimline.tracker", "tracker is below usage"),
+        (
+            "usage",
+            "def f():\n    from brimline.context.tracker import fold",
+            "tracker is below usage",
+        ),
+        (
+            "usage",
+            "if TYPE_CHECKING:\n    import brimline.context.tracker",
+            "tracker is below usage",
+        ),
         ("usage", "from brimline import fold", "no module imports a surface"),
         ("usage", "import brimline", "no module imports a surface"),
         ("survey/files", "from brimline.cli.paint import x", "no module imports a surface"),
@@ -197,7 +205,7 @@ def package(root: Path, files: dict[str, str]) -> Path:
         ("testing/fake", "from brimline.cli import x", "no module imports a surface"),
         ("monitor", "import brimline.testing.fake", "only tests import testing"),
         ("usage", "from brimline.utils import x", "utils is not in the order"),
-        ("utils", "from brimline.usage import x", "utils is not in the order"),
+        ("utils", "from brimline.context.usage import x", "utils is not in the order"),
         (
             "agents/pi/paths",
             "from brimline.agents.codex.records import x",
@@ -205,7 +213,7 @@ def package(root: Path, files: dict[str, str]) -> Path:
         ),
         ("agents/pi/paths", "from brimline.agents import codex", "pi imports codex"),
         ("agents/pi/paths", "from ..codex import records", "pi imports codex"),
-        ("_version", "from brimline.usage import x", "the version imports nothing"),
+        ("_version", "from brimline.context.usage import x", "the version imports nothing"),
     ],
 )
 def test_wrong_import_is_found_in_any_form(tmp_path: Path, name: str, text: str, why: str) -> None:
@@ -218,7 +226,10 @@ def test_wrong_import_is_found_in_any_form(tmp_path: Path, name: str, text: str,
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("tracker", "from brimline.usage import x\nimport brimline.events\nimport json"),
+        (
+            "tracker",
+            "from brimline.context.usage import x\nimport brimline.context.events\nimport json",
+        ),
         ("tracker", "from .usage import x"),
         ("usage", "from brimline._version import __version__"),
         ("usage", "from brimline import _version"),
@@ -230,7 +241,10 @@ def test_wrong_import_is_found_in_any_form(tmp_path: Path, name: str, text: str,
         ("agents/pi/paths", "from brimline.agents import source"),
         ("testing/fake", "from brimline.monitor import x\nfrom brimline.testing import y"),
         ("__main__", "from brimline.cli import main"),
-        ("survey/report", "from brimline.prices import cost\nfrom brimline.ledger import x"),
+        (
+            "survey/report",
+            "from brimline.context.prices import cost\nfrom brimline.ledger import x",
+        ),
     ],
 )
 def test_import_up_the_order_or_inside_a_package_is_accepted(

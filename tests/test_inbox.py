@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.inbox import (
+from brimline.context.inbox import (
     DELIVERY_LEASE_S,
     MAX_CONTEXT_CHARS,
     Message,

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from brimline.windows import (
+from brimline.context.window import (
     LimitDrift,
     ResolveContext,
     SeenCompaction,

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.context.policy import Basis, CompactionPolicy, Decision
+from brimline.context.tracker import Reading, ReadingState
+from brimline.context.usage import IMAGE_TOKENS, Usage, estimate
+from brimline.context.window import Window
 from brimline.errors import InvalidPolicy, InvalidState
-from brimline.policy import Basis, CompactionPolicy, Decision
-from brimline.tracker import Reading, ReadingState
-from brimline.usage import IMAGE_TOKENS, Usage, estimate
-from brimline.windows import Window
 
 
 class Clock:

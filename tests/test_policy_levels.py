@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.errors import InvalidPolicy
-from brimline.policy import DEFAULT_LEVELS, check_levels, highest_reached
-from brimline.policy.levels import (
+from brimline.context.policy import DEFAULT_LEVELS, check_levels, highest_reached
+from brimline.context.policy.levels import (
     Fullness,
     LevelMeasure,
     figure_of,
@@ -18,6 +17,7 @@ from brimline.policy.levels import (
     percent_of_window,
     rearm_threshold,
 )
+from brimline.errors import InvalidPolicy
 from brimline.store.rows import ThreadRow
 
 NOTHING_FIRED = frozenset[float]()

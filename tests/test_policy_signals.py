@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from brimline.policy.levels import DEFAULT_LEVELS, LevelMeasure
-from brimline.policy.signals import Signal, decide, expect_next_call, is_thrashing
-from brimline.tracker import Compared, Reading, ReadingState
-from brimline.usage import percent_raw
-from brimline.windows import Limit, Window
+from brimline.context.policy.levels import DEFAULT_LEVELS, LevelMeasure
+from brimline.context.policy.signals import Signal, decide, expect_next_call, is_thrashing
+from brimline.context.tracker import Compared, Reading, ReadingState
+from brimline.context.usage import percent_raw
+from brimline.context.window import Limit, Window
 
 
 def reading(percent: float | None, cycle: int = 0, state: ReadingState = "measured") -> Reading:

@@ -8,8 +8,8 @@ from genai_prices import Usage as Billed
 from genai_prices import calc_price
 from genai_prices.types import PriceCalculation
 
-from brimline.events import Call, Spent
-from brimline.prices import (
+from brimline.context.events import Call, Spent
+from brimline.context.prices import (
     Cost,
     compute_cost,
     cost_of,
@@ -20,8 +20,8 @@ from brimline.prices import (
     tier_of,
     tier_thresholds,
 )
-from brimline.usage import ZERO, Usage
-from brimline.windows import catalogue
+from brimline.context.usage import ZERO, Usage
+from brimline.context.window import catalogue
 
 PROVIDERS = ("anthropic", "openai", "google", "deepseek", "mistral", "moonshotai", "x-ai", "zai",
              "minimax")  # fmt: skip

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.errors import InvalidUsage
-from brimline.providers import (
+from brimline.context.providers import (
     CHAT,
     GENERATE,
     MESSAGES,
@@ -19,7 +18,7 @@ from brimline.providers import (
     SHAPES,
     UsageShape,
 )
-from brimline.providers.anthropic import (
+from brimline.context.providers.anthropic import (
     ApiCompaction,
     CallPass,
     MessageStream,
@@ -28,9 +27,10 @@ from brimline.providers.anthropic import (
     other_passes,
     usage_of,
 )
-from brimline.providers.gemini import collapse_requests, generate_usage
-from brimline.providers.rows import get_path
-from brimline.usage import Usage
+from brimline.context.providers.gemini import collapse_requests, generate_usage
+from brimline.context.providers.rows import get_path
+from brimline.context.usage import Usage
+from brimline.errors import InvalidUsage
 
 Json = dict[str, Any]
 

@@ -70,6 +70,6 @@ def test_import_of_brimline_imports_no_package_and_no_msgspec() -> None:
 
 
 def test_names_are_the_same_object() -> None:
-    from brimline.tracker import fold
+    from brimline.context.tracker import fold
 
     assert brimline.fold is fold

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from brimline.client_report import PromptCache, Quota, Quotas
+from brimline.context.client_report import PromptCache, Quota, Quotas
 from brimline.terminal.report_text import describe_cache, describe_quotas, format_moment
 
 NOON = time.mktime((2026, 11, 17, 12, 0, 0, 0, 0, -1))  # a Tuesday

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.events import (
+from brimline.context.events import (
     MAIN,
     AnyEvent,
     Call,
@@ -21,7 +21,7 @@ from brimline.events import (
     Trimmed,
     WindowReported,
 )
-from brimline.tracker import (
+from brimline.context.tracker import (
     PromptChange,
     Session,
     Thread,
@@ -31,8 +31,8 @@ from brimline.tracker import (
     read,
     refers_to_dropped_call,
 )
-from brimline.tracker.retention import MAX_SENTS
-from brimline.usage import Usage
+from brimline.context.tracker.retention import MAX_SENTS
+from brimline.context.usage import Usage
 
 KEEP = 4  # copies, edits and rewinds concern one of this many last calls
 

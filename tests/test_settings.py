@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from brimline.context.window import Overrides
 from brimline.errors import InvalidSettings
 from brimline.files.regular_file import MAX_SETTINGS_BYTES
 from brimline.settings import (
@@ -20,7 +21,6 @@ from brimline.settings import (
     state_dir,
     user_file,
 )
-from brimline.windows import Overrides
 
 
 class Workspace:

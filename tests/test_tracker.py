@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.events import (
+from brimline.context.events import (
     MAIN,
     Added,
     AnyEvent,
@@ -25,7 +25,7 @@ from brimline.events import (
     Unmetered,
     WindowReported,
 )
-from brimline.tracker import (
+from brimline.context.tracker import (
     SYNTHETIC,
     Compared,
     PromptChange,
@@ -42,8 +42,8 @@ from brimline.tracker import (
     resolve_context,
     total,
 )
-from brimline.usage import ZERO, Usage
-from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings, Overrides, Window
+from brimline.context.usage import ZERO, Usage
+from brimline.context.window import NO_CLIENT_SETTINGS, ClientSettings, Overrides, Window
 
 RECORDING = SessionSeen(agent="claude", version="2.1.325", records_compactions=True)
 SILENT = SessionSeen(agent="gemini", records_compactions=False)

@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.errors import InvalidUsage
-from brimline.hooks.client.payload import shorten
-from brimline.usage import (
+from brimline.context.usage import (
     ZERO,
     Usage,
     context_line,
@@ -24,6 +22,8 @@ from brimline.usage import (
     percent_raw,
     ratio_of,
 )
+from brimline.errors import InvalidUsage
+from brimline.hooks.client.payload import shorten
 
 COUNTS = st.integers(0, 2_000_000)
 # The dashboard's tests read it too: every surface gives a figure the same form.

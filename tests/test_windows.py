@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from brimline.usage import Usage
-from brimline.windows import (
+from brimline.context.usage import Usage
+from brimline.context.window import (
     NO_CLIENT_SETTINGS,
     NO_OVERRIDES,
     Catalogue,

@@ -11,6 +11,12 @@ TYPE_CHECKING = False  # as in `typing`, whose import takes longer than all of t
 if TYPE_CHECKING:
     from brimline.agents import source
     from brimline.baselines import Baseline, Category, baseline
+    from brimline.context.formulas import Formulas, audit
+    from brimline.context.inbox import Message
+    from brimline.context.policy import CompactionPolicy, Decision
+    from brimline.context.tracker import Compaction, Reading, Session, Thread, fold, read
+    from brimline.context.usage import Usage, context_line, percent, percent_raw
+    from brimline.context.window import Limit, Window, limit_of, window_of
     from brimline.daemon_client.session import DaemonSession
     from brimline.errors import (
         BaselineFailed,
@@ -26,15 +32,9 @@ if TYPE_CHECKING:
         UnrecognisedFormat,
         UnrecognisedObject,
     )
-    from brimline.formulas import Formulas, audit
-    from brimline.inbox import Message
     from brimline.observe import ContextService, ContextStats, LevelReached, TokenUsage, Tracker
-    from brimline.policy import CompactionPolicy, Decision
     from brimline.run import SessionResult
     from brimline.settings import Settings
-    from brimline.tracker import Compaction, Reading, Session, Thread, fold, read
-    from brimline.usage import Usage, context_line, percent, percent_raw
-    from brimline.windows import Limit, Window, limit_of, window_of
 
 __all__ = [
     "Baseline",

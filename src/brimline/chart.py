@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from brimline.policy.levels import compare_levels
+from brimline.context.policy.levels import compare_levels
+from brimline.context.usage import format_tokens, percent_raw
 from brimline.terminal.text import Shade, colourize, count_of
-from brimline.usage import format_tokens, percent_raw
 
 HEIGHT = 10
 _EIGHTHS = " ▁▂▃▄▅▆▇█"

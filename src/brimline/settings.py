@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from brimline.context.window import Overrides
 from brimline.errors import InvalidSettings
 from brimline.files.regular_file import read_regular_file
 from brimline.network_settings import (
@@ -20,7 +21,6 @@ from brimline.network_settings import (
     uplink_problems,
 )
 from brimline.terminal import colours
-from brimline.windows import Overrides
 
 PREFIX = "BRIMLINE_"
 PROJECT_FILE = ".brimline.toml"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from brimline.agents.claude.records import STREAM_KINDS
 from brimline.agents.claude.source import SOURCE
-from brimline.events import (
+from brimline.context.events import (
     MAIN,
     AnyEvent,
     Call,
@@ -20,10 +20,10 @@ from brimline.events import (
     Spent,
     WindowReported,
 )
-from brimline.tracker import Session, fold, read
+from brimline.context.tracker import Session, fold, read
+from brimline.context.usage import Usage
 from brimline.transcripts.lines import JsonLines
 from brimline.transcripts.source import Tally
-from brimline.usage import Usage
 
 Json = dict[str, Any]
 SUB = "toolu_1"

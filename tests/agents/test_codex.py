@@ -12,9 +12,8 @@ from brimline.agents import source
 from brimline.agents.codex.paths import transcripts
 from brimline.agents.codex.source import SOURCE
 from brimline.agents.codex.transcript import MAX_TURNS, RolloutParser
-from brimline.client_report import Quota, Quotas
-from brimline.errors import InvalidUsage, MalformedJson, UnexpectedJson, UnreadableTranscript
-from brimline.events import (
+from brimline.context.client_report import Quota, Quotas
+from brimline.context.events import (
     Added,
     AnyEvent,
     Call,
@@ -26,8 +25,9 @@ from brimline.events import (
     Unmetered,
     WindowReported,
 )
+from brimline.context.usage import Usage
+from brimline.errors import InvalidUsage, MalformedJson, UnexpectedJson, UnreadableTranscript
 from brimline.transcripts.source import Cursor, Parser, Places, Source, Transcript
-from brimline.usage import Usage
 from hypothesis_examples import examples
 
 from .garbage import check_survives, garbage

@@ -19,7 +19,7 @@ from brimline.agents.content import (
     read_content,
     read_stream_line,
 )
-from brimline.usage import Usage
+from brimline.context.usage import Usage
 from run.lines import FIXTURES, call, init, packed, recorded, result
 
 STREAMS = sorted(FIXTURES.glob("*/*/stream-*.jsonl"))

@@ -14,8 +14,7 @@ from brimline.agents.gemini.paths import transcripts
 from brimline.agents.gemini.source import SOURCE
 from brimline.agents.gemini.stream import GeminiStreamParser
 from brimline.agents.gemini.transcript import ChatParser
-from brimline.errors import InvalidUsage, MalformedJson, UnreadableTranscript
-from brimline.events import (
+from brimline.context.events import (
     AnyEvent,
     Call,
     Compacted,
@@ -25,10 +24,11 @@ from brimline.events import (
     Trimmed,
     Unmetered,
 )
-from brimline.tracker import Session, fold, main_thread
+from brimline.context.tracker import Session, fold, main_thread
+from brimline.context.usage import Usage
+from brimline.errors import InvalidUsage, MalformedJson, UnreadableTranscript
 from brimline.transcripts.document import MAX_DOCUMENT_BYTES
 from brimline.transcripts.source import MALFORMED, START, Cursor, Places, Source, Transcript
-from brimline.usage import Usage
 
 TIME = "2026-11-15T03:25:06.382Z"
 AT = 1794713106.382

@@ -8,8 +8,8 @@ import pytest
 
 from brimline.agents.claude.fast_reader import FastReader, read_every_record
 from brimline.agents.claude.source import SOURCE
-from brimline.events import MAIN, WindowReported
-from brimline.tracker import Session, fold, read
+from brimline.context.events import MAIN, WindowReported
+from brimline.context.tracker import Session, fold, read
 from brimline.transcripts.source import Places
 
 MODEL = "claude-opus-4-6"

@@ -18,7 +18,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline import tracker
 from brimline.agents.opencode.connection import ask
 from brimline.agents.opencode.conversation import NOTHING as NO_CONTENT
 from brimline.agents.opencode.database import PAGE, sessions
@@ -29,8 +28,8 @@ from brimline.agents.opencode.records import OpencodeTokens
 from brimline.agents.opencode.source import SOURCE
 from brimline.agents.opencode.stream import OpencodeStreamParser
 from brimline.agents.opencode.transcript import usage_of
-from brimline.errors import UnexpectedJson, UnreadableTranscript
-from brimline.events import (
+from brimline.context import tracker
+from brimline.context.events import (
     MAIN,
     AnyEvent,
     Call,
@@ -41,7 +40,10 @@ from brimline.events import (
     Trimmed,
     Unmetered,
 )
-from brimline.tracker import Session, fold, main_thread
+from brimline.context.tracker import Session, fold, main_thread
+from brimline.context.usage import Usage
+from brimline.context.window import RegistryModel
+from brimline.errors import UnexpectedJson, UnreadableTranscript
 from brimline.transcripts.document import MAX_DOCUMENT_BYTES
 from brimline.transcripts.source import (
     MALFORMED,
@@ -52,8 +54,6 @@ from brimline.transcripts.source import (
     Source,
     Transcript,
 )
-from brimline.usage import Usage
-from brimline.windows import RegistryModel
 
 Json = dict[str, object]
 

@@ -16,8 +16,7 @@ from brimline.agents.pi.paths import transcripts
 from brimline.agents.pi.source import SOURCE
 from brimline.agents.pi.stream import PiStreamParser
 from brimline.agents.pi.transcript import SessionParser
-from brimline.errors import InvalidUsage, MalformedJson, UnexpectedJson, UnreadableTranscript
-from brimline.events import (
+from brimline.context.events import (
     MAIN,
     AnyEvent,
     Call,
@@ -31,10 +30,11 @@ from brimline.events import (
     Unmetered,
     WindowReported,
 )
-from brimline.tracker import Session, fold, read
+from brimline.context.tracker import Session, fold, read
+from brimline.context.usage import Usage
+from brimline.context.window import ClientSettings, RegistryModel, shipped_registry
+from brimline.errors import InvalidUsage, MalformedJson, UnexpectedJson, UnreadableTranscript
 from brimline.transcripts.source import Lookalike, Parser, Places, Source, Transcript
-from brimline.usage import Usage
-from brimline.windows import ClientSettings, RegistryModel, shipped_registry
 from hypothesis_examples import examples
 
 from .garbage import check_survives, garbage

@@ -7,9 +7,9 @@ import pytest
 from brimline.agents import telemetry_readers
 from brimline.agents.gen_ai import GEN_AI
 from brimline.agents.telemetry import Attributes, LogRecord, Span, SpanEvent, TelemetryEvent
+from brimline.context.events import AnyEvent, Call, Compacted, Spent, WindowReported
+from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage
-from brimline.events import AnyEvent, Call, Compacted, Spent, WindowReported
-from brimline.usage import Usage
 
 READERS = dict(telemetry_readers())
 

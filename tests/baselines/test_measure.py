@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from brimline.baselines import Baseline, Category, baseline
+from brimline.context.window import Limit, Window
 from brimline.errors import BaselineFailed, UnknownAgent
 from brimline.settings import Settings
-from brimline.windows import Limit, Window
 
 from .scripted import BESIDE, MESSAGES, PRINTED, USAGE, USED, Json, Machine, refusal, success
 

@@ -18,11 +18,11 @@ from brimline.cli.daemon_sessions import (
     KnownThread,
     merge_survey,
 )
+from brimline.context.tracker import Compared, Reading
+from brimline.context.window import Limit, Window
 from brimline.settings import socket_path, state_dir
 from brimline.store.rows import SessionRow
 from brimline.survey.status import SessionStatus, StatusSurvey, ThreadStatus
-from brimline.tracker import Compared, Reading
-from brimline.windows import Limit, Window
 
 from .terminal import User
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from brimline.agents import source
-from brimline.events import Call
+from brimline.context.events import Call
 from brimline.testing.fake_model import Reply, Scenario
 from brimline.transcripts.source import Places
 

@@ -7,8 +7,8 @@ from itertools import groupby
 import pytest
 
 from brimline.agents import source
-from brimline.events import MAIN, Call, compaction_thread
-from brimline.tracker import Session, fold
+from brimline.context.events import MAIN, Call, compaction_thread
+from brimline.context.tracker import Session, fold
 
 from .conftest import Recorder
 from .opencode import EXPORT

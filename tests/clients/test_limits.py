@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from brimline.context.tracker.reading import DELAYED
 from brimline.testing.fake_model import Ramp
-from brimline.tracker.reading import DELAYED
 from preloaded import run_brimline
 
 from . import claude, gemini

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from brimline.context.window import REPORTED
 from brimline.testing.fake_model import Ramp, Reply, Scenario
-from brimline.windows import REPORTED
 
 from .monitored import Opencode
 from .monitored.assertions import HANDOFF_START, check_handoff_returns

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from brimline.context.usage import ZERO, Usage, context_line
 from brimline.run.events_file import EventRow, read_rows
 from brimline.testing.fake_model import Billed, Ramp, Scenario
-from brimline.usage import ZERO, Usage, context_line
 
 from . import claude, codex, gemini
 from .install import cache_folder, require

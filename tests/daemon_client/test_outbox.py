@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from brimline import DaemonSession, Tracker
+from brimline.context.events import Call, Cleared
+from brimline.context.usage import Usage
 from brimline.daemon_client.outbox import MAX_QUEUED_EVENTS, EventOutbox
 from brimline.errors import InvalidPolicy
-from brimline.events import Call, Cleared
 from brimline.server.api.schemas import NewEvent
-from brimline.usage import Usage
 
 MAX_WAIT_S = 60.0
 

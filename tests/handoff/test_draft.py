@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.agents import agent_names
+from brimline.context.usage import estimate
 from brimline.errors import UnknownAgent
 from brimline.handoff import (
     MAX_DRAFT_TOKENS,
@@ -17,7 +18,6 @@ from brimline.handoff import (
 )
 from brimline.handoff.digest import MAX_TEXT_BYTES, digest_transcript, shorten
 from brimline.redaction import redact
-from brimline.usage import estimate
 from hypothesis_examples import examples
 
 from .records import (

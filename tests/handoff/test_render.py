@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from brimline.context.inbox import MAX_CONTEXT_CHARS
 from brimline.handoff import Document, render_handoff
-from brimline.inbox import MAX_CONTEXT_CHARS
 
 AT = 1_767_323_045.0  # 2026-01-02 03:04:05 UTC
 

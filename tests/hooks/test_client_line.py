@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.agents import hook_payloads
+from brimline.context.usage import format_percent, percent_raw
+from brimline.context.usage import format_tokens as usual
 from brimline.hooks.client.payload import MAX_TOKENS, reduce_body, short_status, shorten
-from brimline.usage import format_percent, percent_raw
-from brimline.usage import format_tokens as usual
 
 from .agent import Agent
 

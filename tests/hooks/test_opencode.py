@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from brimline.agents import get_agent
-from brimline.events import MAIN, WindowReported
+from brimline.context.events import MAIN, WindowReported
 from brimline.observations import Observation, ObservationKind
 from brimline.transcripts.source import Transcript
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from brimline.agents.claude.status_line import read_status_line
 from brimline.agents.hook_payloads import StatusInput
-from brimline.client_report import MissCause, PromptCache, Quota, Quotas, SpendLimit
+from brimline.context.client_report import MissCause, PromptCache, Quota, Quotas, SpendLimit
 from brimline.errors import MalformedJson
 
 Json = dict[str, Any]

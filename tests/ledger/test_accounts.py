@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.events import Call, Cleared, Compacted, Edited, Rewound, Trimmed
+from brimline.context.events import Call, Cleared, Compacted, Edited, Rewound, Trimmed
+from brimline.context.tracker import Session, Thread, fold
+from brimline.context.usage import Usage
 from brimline.ledger.accounts import split
 from brimline.ledger.parts import CATEGORIES, Category, ContextPart
 from brimline.ledger.reader import ThreadLedger, settle
 from brimline.ledger.steps import StepRecorder
-from brimline.tracker import Session, Thread, fold
-from brimline.usage import Usage
 
 
 def call(id: str, sent: int, output: int = 0, reasoning: int | None = None) -> Call:

@@ -1,12 +1,12 @@
 """What `explain` makes of ledgers: cycles, and tokens by tool, server, file and command."""
 
-from brimline.events import Call, Cleared, Compacted
+from brimline.context.events import Call, Cleared, Compacted
+from brimline.context.tracker import Session, fold
+from brimline.context.usage import Usage
 from brimline.ledger.explain import explain
 from brimline.ledger.parts import ContextPart
 from brimline.ledger.reader import SessionLedger, settle
 from brimline.ledger.steps import StepRecorder
-from brimline.tracker import Session, fold
-from brimline.usage import Usage
 
 
 def session_ledger(

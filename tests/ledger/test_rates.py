@@ -2,11 +2,11 @@
 
 import pytest
 
-from brimline.events import Call
+from brimline.context.events import Call
+from brimline.context.usage import Usage
 from brimline.ledger.parts import Category, ContextPart
 from brimline.ledger.rates import TOKENS_PER_BYTE, Rates
 from brimline.ledger.steps import Step
-from brimline.usage import Usage
 
 
 def part(category: Category, size: int) -> ContextPart:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from brimline.events import Call
+from brimline.context.events import Call
+from brimline.context.usage import Usage
 from brimline.ledger.accounts import Entry
 from brimline.ledger.parts import ContextPart
 from brimline.ledger.steps import Step
 from brimline.ledger.waste import Waste, find_waste
-from brimline.usage import Usage
 
 MODEL = "claude-sonnet-4-5"  # 3 dollars a million; writes 3.75, reads 0.30
 

@@ -6,6 +6,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from brimline.context.usage import Usage
 from brimline.monitor.environment import MonitorEnvironment
 from brimline.monitor.monitor import MAX_CALLS_IN_MEMORY, Monitor
 from brimline.monitor.rules import Rules
@@ -14,7 +15,6 @@ from brimline.observations import Observation, ObservationKind, Reply
 from brimline.store.base import Store
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SignalRow
-from brimline.usage import Usage
 
 MODEL = "claude-sonnet-4-5"
 

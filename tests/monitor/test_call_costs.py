@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.cache_misses import find_misses
-from brimline.events import AnyEvent, Call, Compacted, Spent
+from brimline.context.cache_misses import find_misses
+from brimline.context.events import AnyEvent, Call, Compacted, Spent
+from brimline.context.tracker import Session, fold
+from brimline.context.tracker.retention import drop_stored_calls
+from brimline.context.usage import Usage
 from brimline.monitor.call_costs import CallCosts
-from brimline.tracker import Session, fold
-from brimline.tracker.retention import drop_stored_calls
-from brimline.usage import Usage
 
 MODEL = "claude-opus-4-5"
 USAGE = Usage(input=5, cache_read=0, cache_write=0, output=0)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from brimline.inbox import DELIVERY_LEASE_S, Message, MessageState, Urgency
+from brimline.context.inbox import DELIVERY_LEASE_S, Message, MessageState, Urgency
 from brimline.monitor.clear_handover import forward_messages, record_continuation
 from brimline.store.base import PutSession, QueueMessage, Store
 from brimline.store.memory import MemoryStore

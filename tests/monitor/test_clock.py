@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from brimline.context.inbox import DELIVERY_LEASE_S
 from brimline.handoff import Document
-from brimline.inbox import DELIVERY_LEASE_S
 from brimline.monitor.hook_reply import SENT_AGAIN
 
 from .agent import Agent

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from brimline.events import AnyEvent, Call, Spent
+from brimline.context.events import AnyEvent, Call, Spent
+from brimline.context.usage import Usage
 from brimline.observations import Observation
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import CallRow
-from brimline.usage import Usage
 
 from .agent import MODEL, Agent
 

@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from brimline.events import Call
+from brimline.context.events import Call
+from brimline.context.inbox import MAX_CONTEXT_CHARS, utf16_length
+from brimline.context.usage import Usage
 from brimline.files.bounded_reads import ReadThreads
 from brimline.handoff.document import Document
-from brimline.inbox import MAX_CONTEXT_CHARS, utf16_length
 from brimline.monitor import handoffs
 from brimline.monitor.texts import Texts
 from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import HandoffRow
-from brimline.usage import Usage
 
 from .agent import MODEL, Agent
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from brimline.events import MAIN, AnyEvent, Call, Compacted
+from brimline.context.events import MAIN, AnyEvent, Call, Compacted
+from brimline.context.usage import Usage
+from brimline.context.window import Overrides
 from brimline.handoff.document import Document
 from brimline.monitor.hook_reply import SENT_AGAIN
 from brimline.monitor.rules import Rules
 from brimline.monitor.texts import Texts
 from brimline.settings import StopSettings
-from brimline.usage import Usage
-from brimline.windows import Overrides
 
 from .agent import MODEL, Agent
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.client_report import PromptCache, Quota, Quotas
+from brimline.context.client_report import PromptCache, Quota, Quotas
 from brimline.handoff.document import Document
 from brimline.monitor.persistence import SEEN_EVERY_S
 from brimline.observations import Pane

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from brimline.events import AnyEvent, Call, Cleared, Compacted, Spent
+from brimline.context.events import AnyEvent, Call, Cleared, Compacted, Spent
 from brimline.monitor import monitor
 from brimline.observations import Observation
 from brimline.store.base import ClaimSession, EventKeys, PutSession

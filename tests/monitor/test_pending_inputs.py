@@ -8,15 +8,15 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from brimline.events import MAIN, AnyEvent, Call, Rewound
+from brimline.context.events import MAIN, AnyEvent, Call, Rewound
+from brimline.context.tracker import Session, fold
+from brimline.context.usage import Usage
 from brimline.handoff import Document
 from brimline.monitor.pending_inputs import MAX_INPUTS, MAX_THREADS, PendingInputs
 from brimline.notify.notices import Notice, NoticeSender
 from brimline.notify.policy import NoticePolicy
 from brimline.settings import Notify
-from brimline.tracker import Session, fold
 from brimline.transcripts.source import Transcript
-from brimline.usage import Usage
 
 from .agent import Agent
 

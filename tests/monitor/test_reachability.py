@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from brimline.events import Call
+from brimline.context.events import Call
+from brimline.context.usage import Usage
 from brimline.handoff.document import Document
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.reachability import describe_unreachable
@@ -14,7 +15,6 @@ from brimline.observations import Observation
 from brimline.store.base import PutSession
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
-from brimline.usage import Usage
 
 from .agent import MODEL, Agent
 

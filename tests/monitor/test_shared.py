@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from brimline.events import AnyEvent, Compacted
+from brimline.context.events import AnyEvent, Compacted
+from brimline.context.inbox import DELIVERY_LEASE_S, Message
 from brimline.handoff import Document
-from brimline.inbox import DELIVERY_LEASE_S, Message
 from brimline.monitor.persistence import HOSTNAME
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_table import MAX_ATTEMPTS, SessionTable

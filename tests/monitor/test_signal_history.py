@@ -2,9 +2,9 @@
 
 import pytest
 
-from brimline.events import MAIN
+from brimline.context.events import MAIN
+from brimline.context.policy.signals import THRASH_WINDOW_S, Signal
 from brimline.monitor.signal_history import MAX_CYCLES, SignalHistory
-from brimline.policy.signals import THRASH_WINDOW_S, Signal
 from brimline.store.rows import HandoffRow, SignalRow
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from brimline.events import Call
-from brimline.usage import Usage
+from brimline.context.events import Call
+from brimline.context.usage import Usage
 
 from .agent import MODEL, Agent
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from brimline.context.events import MAIN, Call
+from brimline.context.forecast import CallsLeft
+from brimline.context.tracker import Reading, Session, Thread, fold, read
+from brimline.context.usage import Usage
+from brimline.context.window import NO_CLIENT_SETTINGS, ClientSettings, Limit, Overrides
 from brimline.errors import InvalidSettings
-from brimline.events import MAIN, Call
-from brimline.forecast import CallsLeft
 from brimline.monitor.texts import FIELDS, TEXTS, TemplateValues, Texts, find_command
 from brimline.settings import Text
-from brimline.tracker import Reading, Session, Thread, fold, read
-from brimline.usage import Usage
-from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings, Limit, Overrides
 
 LEVELS = (50.0, 65.0)
 KNOWN = Overrides({"*": 100_000}, {"*": 90_000})

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from brimline.context.events import Call
+from brimline.context.usage import Usage
 from brimline.errors import BrimlineError, InvalidUsage, UnrecognisedObject
-from brimline.events import Call
 from brimline.observe import Tracker
-from brimline.usage import Usage
 
 from .answers import Json, chunk
 from .test_shapes import as_object, events, only

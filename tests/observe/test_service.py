@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.context.window import ResolveContext, window_of
 from brimline.errors import InvalidUsage
 from brimline.observe.service import (
     DEFAULT_CONTEXT_WINDOW,
@@ -16,7 +17,6 @@ from brimline.observe.service import (
     ContextStats,
     TokenUsage,
 )
-from brimline.windows import ResolveContext, window_of
 
 # The design's own tests.
 

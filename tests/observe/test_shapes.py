@@ -5,12 +5,12 @@ from typing import Any, cast
 
 import pytest
 
+from brimline.context.events import MAIN, AnyEvent, Call, Spent
+from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage
-from brimline.events import MAIN, AnyEvent, Call, Spent
 from brimline.observe import Tracker
 from brimline.observe.memory import StreamMemory
 from brimline.observe.shapes import read_events
-from brimline.usage import Usage
 
 from .answers import MODEL, Json, chunk, completion, delta, gemini, message, response, start
 

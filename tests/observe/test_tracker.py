@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.context.events import MAIN, AnyEvent
 from brimline.errors import InvalidPolicy, InvalidState, InvalidUsage, UnrecognisedObject
-from brimline.events import MAIN, AnyEvent
 from brimline.observe import LevelReached, Tracker
 
 from .answers import MODEL, delta, message, response, start

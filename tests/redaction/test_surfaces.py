@@ -14,7 +14,8 @@ from random import Random
 import msgspec
 import pytest
 
-from brimline.events import SessionSeen
+from brimline.context.events import SessionSeen
+from brimline.context.tracker import Session, fold
 from brimline.files.foreign_json import decode_json
 from brimline.handoff import draft_handoff, iter_records
 from brimline.ledger.explain import explain
@@ -24,7 +25,6 @@ from brimline.settings import Settings
 from brimline.store.sqlite import SqliteStore
 from brimline.survey.explanation import read_ledgers
 from brimline.survey.files import find_session
-from brimline.tracker import Session, fold
 from brimline.transcripts.source import Places, Tally
 from brimline.tui.files import TranscriptFiles
 from brimline.tui.filling import FillingLines

@@ -10,10 +10,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.context.tracker import Reading, Session, Thread, read
+from brimline.context.window import Limit, Window
 from brimline.run.child import Child
 from brimline.run.level_actions import LevelAlarm, LevelCommands, SignalStep, Terminator, level_env
-from brimline.tracker import Reading, Session, Thread, read
-from brimline.windows import Limit, Window
 
 
 def reading(percent: float | None) -> Reading:

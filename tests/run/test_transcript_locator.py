@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from brimline.events import MAIN
+from brimline.context.events import MAIN
 from brimline.run.transcript_locator import RunClues, TranscriptLocator
 from brimline.survey.files import find_session, load_session
 from brimline.transcripts.source import Places, parse_time

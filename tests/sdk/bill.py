@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from brimline import LevelReached, Reading, Tracker
-from brimline.events import MAIN
+from brimline.context.events import MAIN
 from brimline.testing.fake_model import Billed, FakeModel, Ramp, Reply, Scenario, ToolCall
 
 WEATHER = ToolCall("get_weather", {"city": "Paris"})

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from brimline import Tracker
-from brimline.cache_misses import CacheMiss, find_misses
-from brimline.events import MAIN
+from brimline.context.cache_misses import CacheMiss, find_misses
+from brimline.context.events import MAIN
 from brimline.testing.fake_model import Billed, FakeModel, Reply, Scenario
 from brimline.testing.fake_model.cache import OPENAI_GRAIN
 

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from brimline.prices import compute_cost, day_of
-from brimline.usage import Usage
+from brimline.context.prices import compute_cost, day_of
+from brimline.context.usage import Usage
 
 from .running import Running
 from .test_daemon import SESSION, hook_input, status_input

@@ -7,7 +7,7 @@ import random
 import msgspec
 import pytest
 
-from brimline.inbox import MESSAGE_LIFETIME_S
+from brimline.context.inbox import MESSAGE_LIFETIME_S
 from brimline.server.api.fair_share import Turns
 from brimline.server.api.session_cache import PIECE_BYTES, in_pieces
 from brimline.server.api.views import MAX_SINGLE_READS

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from brimline.agents.hook_adapter import RequestKind
+from brimline.context.inbox import DELIVERY_LEASE_S
 from brimline.hooks.client.autostart import LOG_NAME
-from brimline.inbox import DELIVERY_LEASE_S
 from brimline.monitor.hook_reply import SENT_AGAIN
 from reserved_port import ReservedPort
 

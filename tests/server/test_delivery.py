@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from brimline.agents.hook_adapter import HookRequest
-from brimline.inbox import DELIVERY_LEASE_S
+from brimline.context.inbox import DELIVERY_LEASE_S
 from brimline.monitor.hook_reply import SENT_AGAIN
 from brimline.server.hooks.hook_socket import ACK
 from brimline.testing.hook_frames import encode_request, parse_reply_parts

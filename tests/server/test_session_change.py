@@ -7,7 +7,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.client_report import PromptCache, Quotas
+from brimline.context.client_report import PromptCache, Quotas
 from brimline.monitor.handoffs import NO_HANDOFF, HandoffStatus
 from brimline.server.api.event_stream import SessionChange
 from brimline.server.api.session_change import Json, apply_change, find_change

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from watchfiles.main import FileChange
 
-from brimline.events import MAIN, is_compaction_thread
+from brimline.context.events import MAIN, is_compaction_thread
 from brimline.monitor.monitor import Monitor
 from brimline.server import transcript_watcher
 from brimline.server.transcript_watcher import TranscriptWatcher

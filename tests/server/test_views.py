@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from brimline.agents import agent_names
-from brimline.inbox import MESSAGE_LIFETIME_S, Message
+from brimline.context.inbox import MESSAGE_LIFETIME_S, Message
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.server.api.views import SessionView, Views, resume_command

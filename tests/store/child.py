@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from brimline.inbox import Message
+from brimline.context.inbox import Message
 from brimline.store.base import (
     EventKeys,
     ForgetSessions,

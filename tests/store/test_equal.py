@@ -17,7 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from brimline.inbox import Message
+from brimline.context.inbox import Message
 from brimline.store.base import (
     CancelMessages,
     ClaimSession,

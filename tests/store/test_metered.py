@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from brimline.inbox import Message
+from brimline.context.inbox import Message
 from brimline.store.base import (
     MarkMessage,
     PutCall,

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import asyncpg
 import pytest
 
-from brimline.inbox import Message
+from brimline.context.inbox import Message
 from brimline.store.base import (
     EventKeys,
     ForgetSessions,

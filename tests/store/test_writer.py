@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.inbox import Message
+from brimline.context.inbox import Message
 from brimline.store.base import (
     CancelMessages,
     EventKeys,

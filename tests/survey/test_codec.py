@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.events import (
+from brimline.context.events import (
     MAIN,
     Added,
     AnyEvent,
@@ -13,10 +13,10 @@ from brimline.events import (
     Spent,
     WindowReported,
 )
+from brimline.context.tracker import Session, fold
+from brimline.context.usage import Usage
 from brimline.survey.codec import ROW, SavedSession, decode_session, encode_session
-from brimline.tracker import Session, fold
 from brimline.transcripts.source import Cursor, Tally
-from brimline.usage import Usage
 
 counts = st.integers(0, 1 << 40)
 times = st.none() | st.floats(0, 2e9)

@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 import pytest
 
 from brimline.agents import agent_names, source
-from brimline.events import MAIN
+from brimline.context.events import MAIN
+from brimline.context.tracker import Session, fold
+from brimline.context.window import NO_OVERRIDES
 from brimline.survey.explanation import read_ledgers
 from brimline.survey.files import HEAD_BYTES, find_transcripts
 from brimline.survey.index import TranscriptIndex
 from brimline.survey.report import ReportFilter, build_report, summaries
 from brimline.survey.status import survey_sessions
 from brimline.survey.target import files_of_target, load_target
-from brimline.tracker import Session, fold
 from brimline.transcripts.source import START, Places, Transcript
-from brimline.windows import NO_OVERRIDES
 from clients.fixture import FIXTURES
 
 Json = dict[str, Any]

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
+from brimline.context.events import MAIN
 from brimline.errors import UnknownSession, UnrecognisedFormat
-from brimline.events import MAIN
 from brimline.survey.files import (
     detect_agent,
     find_session,

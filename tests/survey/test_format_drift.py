@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from brimline.events import Call
+from brimline.context.events import Call
+from brimline.context.tracker import Session, fold
+from brimline.context.usage import Usage
 from brimline.survey import index as transcript_index
 from brimline.survey.files import SessionFiles, find_transcripts, load_session
 from brimline.survey.format_drift import DriftedFile, describe_drift, has_drifted
 from brimline.survey.index import TranscriptIndex
-from brimline.tracker import Session, fold
 from brimline.transcripts.source import Places, Tally, Transcript
-from brimline.usage import Usage
 from drifted_homes import CHANGES, RECORDED, Change, write_home
 
 

@@ -11,8 +11,10 @@ import psutil
 import pytest
 
 from brimline.agents import agent_names
+from brimline.context.events import MAIN
+from brimline.context.tracker import Thread
+from brimline.context.window import NO_OVERRIDES
 from brimline.errors import WorkerFailed
-from brimline.events import MAIN
 from brimline.server.api.history import read_history
 from brimline.survey import index
 from brimline.survey.files import find_session, load_session
@@ -31,9 +33,7 @@ from brimline.survey.index import (
 from brimline.survey.session_cost import find_copied_calls
 from brimline.survey.state_file import FILE_NAME
 from brimline.survey.status import survey_sessions
-from brimline.tracker import Thread
 from brimline.transcripts.source import Transcript
-from brimline.windows import NO_OVERRIDES
 
 from .machine import (
     NOON,

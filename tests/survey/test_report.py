@@ -8,8 +8,10 @@ from typing import Any, get_args
 import pytest
 
 from brimline.agents import agent_names
-from brimline.events import Call, SessionSeen, Spent
-from brimline.prices import UNKNOWN_DAY, compute_cost
+from brimline.context.events import Call, SessionSeen, Spent
+from brimline.context.prices import UNKNOWN_DAY, compute_cost
+from brimline.context.tracker import Session, fold
+from brimline.context.usage import Usage
 from brimline.survey.index import TranscriptIndex
 from brimline.survey.report import (
     GroupBy,
@@ -22,9 +24,7 @@ from brimline.survey.report import (
     week_of,
 )
 from brimline.survey.summary import summarise
-from brimline.tracker import Session, fold
 from brimline.transcripts.source import Transcript
-from brimline.usage import Usage
 
 from .machine import (
     NOON,

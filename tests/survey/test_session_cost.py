@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from brimline.context.tracker import Session
 from brimline.survey.files import LoadedSession, find_session, load_session
 from brimline.survey.session_cost import find_copied_calls, find_session_cost
-from brimline.tracker import Session
 from brimline.transcripts.source import Tally, begun_at
 
 from .machine import Machine, call, clock, packed, user_record

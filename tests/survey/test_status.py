@@ -1,9 +1,9 @@
 """Which sessions are active, and the context of their threads."""
 
-from brimline.events import MAIN
+from brimline.context.events import MAIN
+from brimline.context.window import NO_OVERRIDES, Overrides
 from brimline.survey.index import TAILS_ABOVE_BYTES
 from brimline.survey.status import SessionStatus, StatusSurvey, survey_sessions
-from brimline.windows import NO_OVERRIDES, Overrides
 
 from .machine import NOON, Machine, call, compaction, subagent_fields, user_record
 from .test_index import with_hole

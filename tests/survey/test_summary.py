@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Spent
-from brimline.prices import day_of as day_of_moment
+from brimline.context.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Spent
+from brimline.context.prices import day_of as day_of_moment
+from brimline.context.tracker import Session, Thread, fold
+from brimline.context.usage import ZERO, Usage
 from brimline.survey.summary import MissRow, UsageRow, primary_thread, summarise
-from brimline.tracker import Session, Thread, fold
-from brimline.usage import ZERO, Usage
 
 from .machine import NOON
 

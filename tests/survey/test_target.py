@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from brimline.context.events import MAIN
 from brimline.errors import (
     BrimlineError,
     UnknownAgent,
@@ -16,7 +17,6 @@ from brimline.errors import (
     UnreadableTranscript,
     UnrecognisedFormat,
 )
-from brimline.events import MAIN
 from brimline.survey.files import HEAD_BYTES, LoadedSession
 from brimline.survey.target import load_target
 

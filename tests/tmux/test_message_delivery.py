@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from brimline.inbox import Message, Urgency
+from brimline.context.inbox import Message, Urgency
 from brimline.observations import Pane
 from brimline.server.local_environment import LocalEnvironment
 from brimline.store.base import MarkMessage, PutSession, QueueMessage, Write

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.context.events import AnyEvent, Call
+from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage, UnreadableTranscript
-from brimline.events import AnyEvent, Call
 from brimline.files.foreign_json import decode_json, recover_objects
 from brimline.transcripts.chunks import CHUNK_BYTES, MAX_LINE_BYTES
 from brimline.transcripts.lines import JsonLines, Lines, open_transcript
 from brimline.transcripts.source import START, Cursor
-from brimline.usage import Usage
 
 
 class Wire(msgspec.Struct):

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
 
-from brimline.inbox import DELIVERY_LEASE_S
+from brimline.context.inbox import DELIVERY_LEASE_S
 from hooks.agent import Agent, open_stdin
 from server.running import MAX_WAIT_S, Running
 

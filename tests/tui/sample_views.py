@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-from brimline.policy.levels import DEFAULT_LEVELS, LevelFigures, fullness_of
+from brimline.context.policy.levels import DEFAULT_LEVELS, LevelFigures, fullness_of
 
 Json = dict[str, Any]
 NOW = 1_794_657_600.0  # 2026-11-14, 12:00 UTC

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
+from brimline.context.inbox import Message
 from brimline.http_client import MAX_REPLY_BYTES
-from brimline.inbox import Message
 from brimline.network_settings import UplinkSettings
 from brimline.server.api.uplink import UplinkRoutes
 from brimline.store.base import PutCall, PutSession, PutThread, QueueMessage, Write

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from brimline.inbox import (
+from brimline.context.inbox import (
     DELIVERY_LEASE_S,
     PENDING_STATES,
     Message,

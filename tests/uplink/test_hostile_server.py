@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 import pytest
 
+from brimline.context.inbox import MESSAGE_LIFETIME_S, Message
 from brimline.handoff import Document
 from brimline.handoff.render import render_handoff
-from brimline.inbox import MESSAGE_LIFETIME_S, Message
 from brimline.network_settings import UplinkSettings
 from brimline.store.base import PutSession, QueueMessage
 from brimline.store.rows import SessionRow

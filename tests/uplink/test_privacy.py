@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 import msgspec
 import pytest
 
-from brimline.inbox import Message
+from brimline.context.inbox import Message
 from brimline.network_settings import UplinkSettings
 from brimline.store.base import (
     PutCall,

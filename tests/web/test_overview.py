@@ -5,7 +5,7 @@ import time
 import pytest
 from playwright.sync_api import expect
 
-from brimline.usage import format_occupancy
+from brimline.context.usage import format_occupancy
 from server.test_daemon import SESSION, hook_input, status_input
 
 from .screen import Screen

@@ -10,8 +10,8 @@ from brimline.agents.telemetry import (
     get_id,
     get_text,
 )
-from brimline.events import MAIN, Call
-from brimline.providers.opentelemetry import (
+from brimline.context.events import MAIN, Call
+from brimline.context.providers.opentelemetry import (
     ASKED_MODEL,
     CALL_OPERATIONS,
     MODEL,

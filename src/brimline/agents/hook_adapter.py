@@ -12,7 +12,7 @@ from brimline.agents.hook_payloads import (
     StatusLineReport,
     text_size,
 )
-from brimline.events import Trigger, WindowReported
+from brimline.context.events import Trigger, WindowReported
 from brimline.files.foreign_json import JsonDecoder
 from brimline.observations import Observation, ObservationKind, Reply
 

@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import msgspec
 
+from brimline.context.events import AnyEvent
+from brimline.context.usage import MAX_TOKENS
 from brimline.errors import InvalidUsage
-from brimline.events import AnyEvent
-from brimline.usage import MAX_TOKENS
 
 Attributes: TypeAlias = Mapping[str, str | int | float | bool]
 

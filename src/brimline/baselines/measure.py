@@ -18,11 +18,18 @@ from brimline.baselines.client import (
     read_version,
 )
 from brimline.baselines.configuration import fingerprint
+from brimline.context.usage import percent
+from brimline.context.window import (
+    ClientSettings,
+    Limit,
+    ResolveContext,
+    Window,
+    limit_of,
+    window_of,
+)
 from brimline.errors import BaselineFailed
 from brimline.settings import Settings, cache_dir, load
 from brimline.transcripts.source import Places
-from brimline.usage import percent
-from brimline.windows import ClientSettings, Limit, ResolveContext, Window, limit_of, window_of
 
 TIMEOUT_S = 30.0
 

@@ -10,8 +10,8 @@ from brimline.baselines import Baseline, Category, baseline
 from brimline.cli.arguments import add_flag, add_json, parse_agent
 from brimline.cli.context import Context, emit_json
 from brimline.cli.windows import describe_bound
+from brimline.context.usage import percent
 from brimline.terminal.text import Cell, Column, colourize, format_age, format_table, strip_control
-from brimline.usage import percent
 
 COLUMNS = (
     Column("category", min_width=12),

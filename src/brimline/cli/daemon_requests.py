@@ -7,7 +7,7 @@ import msgspec
 
 from brimline.cli.context import Context
 from brimline.cli.session_choice import SessionEntry, choose_session
-from brimline.client_report import ReportedMiss
+from brimline.context.client_report import ReportedMiss
 from brimline.daemon_client import request as daemon
 from brimline.errors import InvalidRequest, NotRunning, UnknownSession
 from brimline.store.rows import SessionRow

@@ -11,16 +11,10 @@ from typing import Literal, TypeAlias, TypeVar
 import msgspec
 
 from brimline.cli.context import Context, print_problems
-from brimline.client_report import PromptCache, Quotas
-from brimline.errors import BrimlineError, NotRunning
-from brimline.events import MAIN
-from brimline.files.foreign_json import JsonDecoder, decode_json
-from brimline.policy.levels import Fullness
-from brimline.settings import socket_path
-from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
-from brimline.survey.files import LoadedSession, shorten_ids
-from brimline.survey.status import SessionStatus, StatusSurvey, ThreadStatus
-from brimline.tracker import (
+from brimline.context.client_report import PromptCache, Quotas
+from brimline.context.events import MAIN
+from brimline.context.policy.levels import Fullness
+from brimline.context.tracker import (
     Reading,
     ReadingState,
     Session,
@@ -29,9 +23,15 @@ from brimline.tracker import (
     compare_figures,
     fold,
 )
+from brimline.context.usage import percent, percent_raw
+from brimline.context.window import Limit, LimitOrigin, Window, WindowOrigin, is_same_model
+from brimline.errors import BrimlineError, NotRunning
+from brimline.files.foreign_json import JsonDecoder, decode_json
+from brimline.settings import socket_path
+from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
+from brimline.survey.files import LoadedSession, shorten_ids
+from brimline.survey.status import SessionStatus, StatusSurvey, ThreadStatus
 from brimline.transcripts.source import Tally
-from brimline.usage import percent, percent_raw
-from brimline.windows import Limit, LimitOrigin, Window, WindowOrigin, is_same_model
 
 ANSWER_WAIT_S = 0.05
 

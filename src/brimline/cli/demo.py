@@ -7,12 +7,12 @@ from textwrap import fill
 
 from brimline.cli.context import Context
 from brimline.cli.inspect import describe_context, draw_chart
+from brimline.context.events import MAIN, Call, Compacted
+from brimline.context.tracker import Reading, Session, Thread, fold, read
+from brimline.context.usage import format_percent, format_tokens
 from brimline.demo.recording import read_recording
-from brimline.events import MAIN, Call, Compacted
 from brimline.monitor.rules import Rules
 from brimline.terminal.text import colourize, count_of, draw_bar
-from brimline.tracker import Reading, Session, Thread, fold, read
-from brimline.usage import format_percent, format_tokens
 
 DEMO_AGENT = "claude"
 DEMO_LENGTH_S = 8.0

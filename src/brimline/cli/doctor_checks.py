@@ -16,6 +16,7 @@ from brimline.cli.context import Context
 from brimline.cli.daemon_requests import describe_losses
 from brimline.cli.limit_drift import find_limit_drifts
 from brimline.cli.windows import describe_bound
+from brimline.context.window import Limit
 from brimline.settings import seconds, user_file
 from brimline.setup.installed import InstalledHooks, LineState
 from brimline.setup.launcher import is_current, is_gone, read_launcher
@@ -23,7 +24,6 @@ from brimline.store.problems import open_problems
 from brimline.survey.files import SessionFiles, load_session
 from brimline.survey.status import SessionStatus, survey_sessions
 from brimline.terminal.text import count_of, format_age
-from brimline.windows import Limit
 
 # An event that is further in the future than this shows a wrong clock.
 MAX_CLOCK_SKEW_S = 60.0

@@ -7,15 +7,17 @@ from textwrap import wrap
 from typing import BinaryIO
 
 from brimline.agents import display_name, get_agent
-from brimline.cache_misses import CacheMiss
 from brimline.cli.arguments import add_agent, add_flag, add_json
 from brimline.cli.context import Context, emit_json, uses_utf8
 from brimline.cli.daemon_requests import request_reported_misses
 from brimline.cli.daemon_sessions import AnswerSource, KnownSession
 from brimline.cli.inspect import describe_context, read_thread
 from brimline.cli.session_choice import find_session
+from brimline.context.cache_misses import CacheMiss
+from brimline.context.events import MAIN
+from brimline.context.tracker import Session
+from brimline.context.usage import format_percent, format_tokens, percent_raw
 from brimline.errors import InvalidSettings
-from brimline.events import MAIN
 from brimline.ledger.explain import Explained, ExplainedThread, NamedTokens, explain
 from brimline.ledger.parts import CATEGORIES
 from brimline.ledger.reader import SessionLedger
@@ -40,8 +42,6 @@ from brimline.terminal.text import (
     strip_control,
     truncate,
 )
-from brimline.tracker import Session
-from brimline.usage import format_percent, format_tokens, percent_raw
 
 MAX_BAR_CELLS = 100
 LARGEST_PIECES = 10

@@ -8,9 +8,9 @@ import msgspec
 
 from brimline.cli.context import Context, print_table
 from brimline.cli.fleet_server import decode_answer, get_from_server
+from brimline.context.usage import format_percent
 from brimline.store.fleet import FleetGrouping
 from brimline.terminal.text import Cell, Column, count_of, escape_control, strip_control
-from brimline.usage import format_percent
 
 GROUPINGS: tuple[str, ...] = get_args(FleetGrouping)
 

@@ -17,6 +17,7 @@ from brimline.cli.context import Context, emit_json
 from brimline.cli.current_session import find_current_session
 from brimline.cli.daemon_requests import SessionRef, request, resolve_session
 from brimline.cli.handoff_draft import OWN_SESSION
+from brimline.context.events import MAIN
 from brimline.daemon_client.request import session_path
 from brimline.errors import (
     InvalidHandoff,
@@ -25,7 +26,6 @@ from brimline.errors import (
     UnknownAgent,
     UnreadableTranscript,
 )
-from brimline.events import MAIN
 from brimline.handoff import (
     Freshness,
     compute_freshness,

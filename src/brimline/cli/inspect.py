@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import msgspec
 
 from brimline.agents import agent_names, display_name, get_agent, source
-from brimline.cache_misses import compute_prompt_cache
 from brimline.chart import chart
 from brimline.cli.arguments import add_agent, add_flag, add_json
 from brimline.cli.context import Context, emit_json, print_problems
@@ -20,12 +19,16 @@ from brimline.cli.daemon_sessions import (
 )
 from brimline.cli.session_choice import find_session
 from brimline.cli.windows import describe_bound
-from brimline.client_report import PromptCache, Quotas
-from brimline.events import MAIN
-from brimline.forecast import forecast
-from brimline.formulas import Formulas, audit, percent_error
+from brimline.context.cache_misses import compute_prompt_cache
+from brimline.context.client_report import PromptCache, Quotas
+from brimline.context.events import MAIN
+from brimline.context.forecast import forecast
+from brimline.context.formulas import Formulas, audit, percent_error
+from brimline.context.policy.levels import Fullness
+from brimline.context.tracker import Compaction, Compared, Reading, Session, Thread, read
+from brimline.context.usage import format_occupancy, format_percent, format_tokens, percent_raw
+from brimline.context.window import NO_CLIENT_SETTINGS, Limit, Window
 from brimline.monitor.rules import Rules
-from brimline.policy.levels import Fullness
 from brimline.survey.files import LoadedSession, load_session
 from brimline.survey.report import CostTotal
 from brimline.survey.session_cost import find_session_cost
@@ -40,9 +43,6 @@ from brimline.terminal.text import (
     shorten_home,
     strip_control,
 )
-from brimline.tracker import Compaction, Compared, Reading, Session, Thread, read
-from brimline.usage import format_occupancy, format_percent, format_tokens, percent_raw
-from brimline.windows import NO_CLIENT_SETTINGS, Limit, Window
 
 
 class Skipped(msgspec.Struct, frozen=True):

@@ -5,10 +5,10 @@ import msgspec
 from brimline.agents import agents_present
 from brimline.cli.context import Context
 from brimline.cli.daemon_requests import request
+from brimline.context.window import LimitDrift, find_drifts
 from brimline.errors import BrimlineError
 from brimline.settings import seconds
 from brimline.survey.status import survey_sessions
-from brimline.windows import LimitDrift, find_drifts
 
 LIMITS_PATH = "/v1/limits"
 

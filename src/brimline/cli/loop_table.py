@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
+from brimline.context.usage import format_tokens, percent_raw, whole_percent
 from brimline.monitor.rules import Rules
 from brimline.run.loop_peaks import HatStats, LoopStats
 from brimline.terminal.text import Cell, Column, format_table, strip_control
-from brimline.usage import format_tokens, percent_raw, whole_percent
 
 COLUMNS = (
     Column("hat", min_width=6),

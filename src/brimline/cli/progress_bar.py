@@ -7,9 +7,9 @@ import stat
 import time
 from collections.abc import Sequence
 
+from brimline.context.tracker import Reading
+from brimline.context.usage import format_occupancy, format_tokens
 from brimline.terminal.text import GAP, Shade, cell_width, colourize, count_of, draw_bar
-from brimline.tracker import Reading
-from brimline.usage import format_occupancy, format_tokens
 
 MIN_BAR_COLUMNS, MAX_BAR_COLUMNS = 8, 30  # how wide the bar itself may be
 

@@ -14,7 +14,8 @@ from brimline.cli.arguments import add_agent, chosen_agents
 from brimline.cli.context import Context, as_json, print_problems
 from brimline.cli.daemon_sessions import AnswerSource, DaemonQuestion
 from brimline.cli.progress_bar import clock
-from brimline.prices import day_of
+from brimline.context.prices import day_of
+from brimline.context.usage import format_tokens
 from brimline.settings import seconds
 from brimline.survey.files import find_transcripts
 from brimline.survey.index import Progress, TranscriptIndex
@@ -38,7 +39,6 @@ from brimline.terminal.text import (
     shorten_home,
     strip_control,
 )
-from brimline.usage import format_tokens
 
 BAR_COLUMNS = 30
 FIRST_DRAWING_S = 1.0  # shorter work needs no bar

@@ -10,9 +10,10 @@ from brimline.cli.arguments import add_flag, parse_agent
 from brimline.cli.context import Context, emit_json
 from brimline.cli.loop_table import loop_table
 from brimline.cli.run_output import RunOutput, make_output, print_json
+from brimline.context.policy import check_levels
+from brimline.context.window import Overrides
 from brimline.errors import CommandFailed, InvalidPolicy, InvalidSettings
 from brimline.monitor.rules import Rules
-from brimline.policy import check_levels
 from brimline.run import events_file, ralph_settings
 from brimline.run.command import detect_agent
 from brimline.run.iteration import RunPlan, iterate
@@ -20,7 +21,6 @@ from brimline.run.loop_peaks import loop_stats
 from brimline.run.result import summary_line
 from brimline.run.run_state import RunTarget
 from brimline.terminal.text import strip_control
-from brimline.windows import Overrides
 
 # Exit codes of a shell for a command that is missing, or that cannot be run.
 NOT_FOUND, NOT_STARTED = 127, 126

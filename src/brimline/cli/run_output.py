@@ -18,13 +18,13 @@ from brimline.cli.progress_bar import (
     write_error,
 )
 from brimline.cli.stream_renderer import Discard, PassThrough, StreamWriter, TextRenderer
+from brimline.context.tracker import Reading
+from brimline.context.usage import context_line
 from brimline.monitor.rules import Rules
 from brimline.run.iteration import RunPlan
 from brimline.run.result import IterationResult
 from brimline.run.run_state import RunState
 from brimline.terminal.text import escape_control, strip_control
-from brimline.tracker import Reading
-from brimline.usage import context_line
 
 READER_PAUSE_S = 0.15  # no bar for this long after output, so that `| jq` can write its own
 SILENT_MODES = ("none", "json")  # values of --render without output and bar

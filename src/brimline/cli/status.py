@@ -25,9 +25,12 @@ from brimline.cli.daemon_sessions import (
     merge_survey,
 )
 from brimline.cli.store_problems import print_store_problems
-from brimline.events import MAIN
+from brimline.context.events import MAIN
+from brimline.context.policy.levels import Fullness
+from brimline.context.tracker import Reading
+from brimline.context.usage import format_occupancy, format_percent, format_tokens
+from brimline.context.window import Limit, Window, model_aliases
 from brimline.monitor.rules import Rules
-from brimline.policy.levels import Fullness
 from brimline.settings import seconds
 from brimline.survey.status import (
     SessionStatus,
@@ -45,9 +48,6 @@ from brimline.terminal.text import (
     strip_control,
     truncate,
 )
-from brimline.tracker import Reading
-from brimline.usage import format_occupancy, format_percent, format_tokens
-from brimline.windows import Limit, Window, model_aliases
 
 MIN_BAR_COLUMNS, MAX_BAR_COLUMNS = 8, 40
 MAX_SUBAGENTS = 4  # the latest of a session; `--all` shows the others

@@ -10,9 +10,7 @@ from brimline.agents import agent_names, all_agents, display_name, source
 from brimline.cli.arguments import add_agent, add_json, chosen_agents
 from brimline.cli.context import Context, emit_json
 from brimline.cli.limit_drift import find_limit_drifts
-from brimline.errors import suggest
-from brimline.terminal.text import Cell, Column, format_table, strip_control
-from brimline.windows import (
+from brimline.context.window import (
     ClientLimit,
     ClientSettings,
     ClientWindow,
@@ -31,6 +29,8 @@ from brimline.windows import (
     shipped_registry,
     window_of,
 )
+from brimline.errors import suggest
+from brimline.terminal.text import Cell, Column, format_table, strip_control
 
 SHORTENED = "claude-"  # `status` leaves this out
 MAX_PROVIDERS = 4  # of those that serve a model alike, in text

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.context.events import Call
 from brimline.daemon_client.request import request
 from brimline.errors import InvalidRequest, NotRunning
-from brimline.events import Call
 from brimline.server.api.schemas import MAX_EVENTS, NewEvent, NewEvents
 
 LOGGER = logging.getLogger("brimline.daemon_client")

@@ -12,12 +12,12 @@ from weakref import finalize
 import msgspec
 
 from brimline.agents import agent_names
+from brimline.context.events import AnyEvent, Ended, SessionSeen
+from brimline.context.inbox import Message
 from brimline.daemon_client.outbox import EventOutbox
 from brimline.daemon_client.request import request, session_path
 from brimline.errors import InvalidPolicy, InvalidRequest, NotRunning
-from brimline.events import AnyEvent, Ended, SessionSeen
 from brimline.files.bounded_dict import BoundedDict
-from brimline.inbox import Message
 from brimline.server.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS, NewEvent
 from brimline.settings import state_dir
 

@@ -7,7 +7,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from brimline.events import AnyEvent, Call, Compacted
+from brimline.context.events import AnyEvent, Call, Compacted
+from brimline.context.tracker import Session, fold
+from brimline.context.usage import Usage
 from brimline.ledger.explain import explain
 from brimline.ledger.parts import CATEGORIES, ContextPart
 from brimline.ledger.reader import SessionLedger, settle
@@ -17,12 +19,16 @@ from brimline.server.api.transcripts import Explanation, TranscriptRoutes
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, SessionRow
 from brimline.survey.explanation import NO_TRANSCRIPT
-from brimline.tracker import Session, fold
-from brimline.usage import Usage
 
 BYTES_OF_TOKEN = 3
 PROMPT = "Please find out why the tests of the cart fail, and mend it"
-FILES = ("src/cart.py", "tests/test_cart.py", "src/prices.py", "src/cart.py", "docs/cart.md")
+FILES = (
+    "src/cart.py",
+    "tests/test_cart.py",
+    "src/context/prices.py",
+    "src/cart.py",
+    "docs/cart.md",
+)
 COMMANDS = ("pytest -q tests", "git diff", "grep -rn total src")
 
 

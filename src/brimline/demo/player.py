@@ -7,10 +7,10 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from brimline.context.inbox import BRIMLINE
 from brimline.demo.script import HandoffStep, MessageStep, ObserveStep, Step
 from brimline.demo.story import LAP_S, OVERRIDES, build_story
 from brimline.handoff import Document
-from brimline.inbox import BRIMLINE
 from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules

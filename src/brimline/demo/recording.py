@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from brimline.agents import source
+from brimline.context.events import AnyEvent, Call, Compacted, SessionSeen
 from brimline.demo.script import (
     DemoSession,
     ObserveStep,
@@ -14,7 +15,6 @@ from brimline.demo.script import (
     kind_after_call,
     streaming_call,
 )
-from brimline.events import AnyEvent, Call, Compacted, SessionSeen
 from brimline.transcripts.lines import open_transcript
 
 RECORDING = Path(__file__).parents[1] / "data" / "demo.jsonl"

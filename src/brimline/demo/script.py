@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from brimline.events import (
+from brimline.context.events import (
     MAIN,
     AnyEvent,
     Call,
@@ -17,8 +17,8 @@ from brimline.events import (
     SessionSeen,
     Trigger,
 )
+from brimline.context.usage import Usage
 from brimline.observations import ObservationKind
-from brimline.usage import Usage
 
 LAPTOP, SERVER = "laptop", "build-1"
 HOUR_S = 3_600.0

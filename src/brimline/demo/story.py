@@ -10,9 +10,9 @@ from uuid import UUID
 
 import msgspec
 
+from brimline.context.window import Overrides
 from brimline.demo.recording import replay_recording
 from brimline.demo.script import HOUR_S, LAPTOP, SERVER, DemoSession, Script, Step
-from brimline.windows import Overrides
 
 LAP_S = 3_600.0  # after this the story starts again
 PAST_DAYS = 28

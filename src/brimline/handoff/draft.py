@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from brimline.agents.content import MAX_ENTRIES, Todo
+from brimline.context.usage import BYTES_PER_TOKEN
 from brimline.handoff.digest import (
     GAP,
     CommandRun,
@@ -17,7 +18,6 @@ from brimline.handoff.digest import (
 )
 from brimline.handoff.truncate import UTF8
 from brimline.redaction import redact
-from brimline.usage import BYTES_PER_TOKEN
 
 MAX_DRAFT_TOKENS = 2_000  # by estimate
 MAX_DRAFT_BYTES = int((MAX_DRAFT_TOKENS - 1) * BYTES_PER_TOKEN)

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 from hashlib import sha256
 
+from brimline.context.inbox import MAX_CONTEXT_CHARS
 from brimline.handoff.document import Document, describe_origin
 from brimline.handoff.freshness import Freshness
 from brimline.handoff.truncate import UTF16
-from brimline.inbox import MAX_CONTEXT_CHARS
 
 TOKEN_CHARS = 32  # hexadecimal digits in a delimiter
 MAX_NAME_CHARS = 120

@@ -6,14 +6,14 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from brimline.agents.hook_payloads import StatusInput
-from brimline.forecast import CallsLeft
-from brimline.policy.levels import Fullness
+from brimline.context.forecast import CallsLeft
+from brimline.context.policy.levels import Fullness
+from brimline.context.tracker import Reading
+from brimline.context.usage import format_occupancy, format_percent, format_tokens
 from brimline.settings import Colour, LinePart, LineSettings
 from brimline.terminal.colours import code
 from brimline.terminal.report_text import format_moment
 from brimline.terminal.text import cell_width, count_of, draw_bar
-from brimline.tracker import Reading
-from brimline.usage import format_occupancy, format_percent, format_tokens
 
 RESET = "\x1b[0m"
 CORRECTED_MARK = "*"  # the client reports another figure

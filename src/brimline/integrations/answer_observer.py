@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Iterator
 
+from brimline.context.events import MAIN
 from brimline.errors import BrimlineError
-from brimline.events import MAIN
 from brimline.observe import Tracker
 
 LOGGER = logging.getLogger("brimline.integrations")

@@ -6,7 +6,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGeneration, LLMResult
 
-from brimline.events import MAIN
+from brimline.context.events import MAIN
 from brimline.integrations.answer_observer import AnswerObserver
 from brimline.observe import Tracker
 

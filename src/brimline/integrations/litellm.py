@@ -5,10 +5,10 @@ from typing import Any
 
 from litellm.integrations.custom_logger import CustomLogger
 
-from brimline.events import MAIN
+from brimline.context.events import MAIN
+from brimline.context.providers.rows import get_path, get_text
 from brimline.integrations.answer_observer import AnswerObserver
 from brimline.observe import Tracker
-from brimline.providers.rows import get_path, get_text
 
 COMPLETIONS = frozenset({"completion", "acompletion"})
 CALL_TYPES = COMPLETIONS | {"anthropic_messages", "responses", "aresponses"}

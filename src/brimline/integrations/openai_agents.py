@@ -3,7 +3,7 @@
 from typing import Any
 
 from agents import Agent, ModelResponse, RunContextWrapper, RunHooks
-from brimline.events import MAIN
+from brimline.context.events import MAIN
 from brimline.integrations.answer_observer import AnswerObserver
 from brimline.observe import Tracker
 

@@ -2,10 +2,10 @@
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
-from brimline.events import MAIN
+from brimline.context.events import MAIN
+from brimline.context.providers.opentelemetry import CALL_OPERATIONS, OPERATION, has_span_usage
 from brimline.integrations.answer_observer import AnswerObserver
 from brimline.observe import Tracker
-from brimline.providers.opentelemetry import CALL_OPERATIONS, OPERATION, has_span_usage
 
 # Spans around calls and tools: their usage is the sum of the calls below, or none at all.
 OTHERS = frozenset(

@@ -10,7 +10,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 
-from brimline.events import MAIN
+from brimline.context.events import MAIN
 from brimline.integrations.answer_observer import AnswerObserver
 from brimline.observe import Tracker
 

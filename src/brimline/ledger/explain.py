@@ -7,15 +7,15 @@ from functools import cache
 import msgspec
 
 from brimline.agents import capabilities_of
-from brimline.cache_misses import CacheMiss, find_misses, with_reported_causes
-from brimline.client_report import ReportedMiss
-from brimline.events import MAIN
+from brimline.context.cache_misses import CacheMiss, find_misses, with_reported_causes
+from brimline.context.client_report import ReportedMiss
+from brimline.context.events import MAIN
+from brimline.context.tracker import Session, Thread
 from brimline.ledger.accounts import Balance, Entry
 from brimline.ledger.parts import CATEGORIES, Mask, first_words
 from brimline.ledger.reader import SessionLedger, ThreadLedger
 from brimline.ledger.waste import Waste, find_waste
 from brimline.redaction import redact
-from brimline.tracker import Session, Thread
 
 
 class ExplainedPiece(msgspec.Struct, frozen=True):

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from brimline.context.usage import IMAGE_TOKENS
 from brimline.ledger.parts import Category, ContextPart
 from brimline.ledger.steps import Step
-from brimline.usage import IMAGE_TOKENS
 
 # Tokens per byte before anything is learned: the median of 1,097 results, prompts and attachments
 # of Claude Code is one token for 2.17 characters.

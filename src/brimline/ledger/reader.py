@@ -9,7 +9,7 @@ import msgspec
 
 from brimline.agents import Agent, get_agent
 from brimline.agents.content import ContentReader, KeptContent
-from brimline.events import (
+from brimline.context.events import (
     MAIN,
     AnyEvent,
     Cleared,
@@ -17,11 +17,11 @@ from brimline.events import (
     Rewound,
     is_compaction_thread,
 )
+from brimline.context.tracker import Session, Thread, fold
 from brimline.ledger.accounts import Account, Balance, Entry
 from brimline.ledger.parts import ContextPart, PartReader
 from brimline.ledger.rates import Rates
 from brimline.ledger.steps import Step, StepRecorder
-from brimline.tracker import Session, Thread, fold
 from brimline.transcripts.source import MALFORMED, Places, Transcript, to_text
 
 NO_RECORD = 0  # the number of a record that is in another file

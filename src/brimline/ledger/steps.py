@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.events import (
+from brimline.context.events import (
     AnyEvent,
     Call,
     Cleared,
@@ -15,8 +15,8 @@ from brimline.events import (
     Rewound,
     Trimmed,
 )
+from brimline.context.tracker.session_fold import SYNTHETIC
 from brimline.ledger.parts import ContextPart
-from brimline.tracker.session_fold import SYNTHETIC
 
 Start: TypeAlias = Literal["continued", "cleared", "compacted", "trimmed", "rewound", "summarised"]
 RESTARTED = frozenset[Start]({"cleared", "compacted", "rewound"})

@@ -5,13 +5,13 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.events import Call
+from brimline.context.events import Call
+from brimline.context.prices import MILLION, price_of
+from brimline.context.usage import format_tokens
 from brimline.ledger.accounts import Entry
 from brimline.ledger.parts import Mask
 from brimline.ledger.steps import Step
-from brimline.prices import MILLION, price_of
 from brimline.redaction import redact
-from brimline.usage import format_tokens
 
 WasteKind: TypeAlias = Literal[
     "read again unchanged",

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from math import fsum
 
-from brimline.cache_misses import MissFinder, prompt_changes
-from brimline.events import Call, Spent, is_compaction_thread
-from brimline.prices import cost_of
-from brimline.tracker import Thread
+from brimline.context.cache_misses import MissFinder, prompt_changes
+from brimline.context.events import Call, Spent, is_compaction_thread
+from brimline.context.prices import cost_of
+from brimline.context.tracker import Thread
 
 
 class CallCosts:

@@ -2,14 +2,14 @@
 
 from typing import get_args
 
-from brimline.client_report import NO_REPORT
-from brimline.events import Call
+from brimline.context.client_report import NO_REPORT
+from brimline.context.events import Call
+from brimline.context.policy.sources import AGREED, Comparison, compare
+from brimline.context.tracker import Thread
+from brimline.context.usage import Usage
+from brimline.context.window import is_same_model
 from brimline.observations import Observation, UsageSource
-from brimline.policy.sources import AGREED, Comparison, compare
 from brimline.store.rows import ThreadRow
-from brimline.tracker import Thread
-from brimline.usage import Usage
-from brimline.windows import is_same_model
 
 MAX_REORDER_S = 5.0  # a status line may overtake another by this much
 

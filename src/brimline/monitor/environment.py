@@ -1,9 +1,9 @@
 """The machine that a monitor runs on, as an interface."""
 
+from brimline.context.window import NO_CLIENT_SETTINGS, ClientSettings
 from brimline.monitor.session_state import SessionState
 from brimline.observations import EnvironmentVariables
 from brimline.store.rows import SignalRow
-from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings
 
 
 class MonitorEnvironment:

@@ -9,8 +9,9 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from brimline.context.events import MAIN
+from brimline.context.inbox import BRIMLINE
 from brimline.errors import UnknownAgent, UnreadableTranscript
-from brimline.events import MAIN
 from brimline.files.bounded_reads import ReadThreads
 from brimline.handoff import (
     Document,
@@ -21,7 +22,6 @@ from brimline.handoff import (
     read_changed_files,
     render_handoff,
 )
-from brimline.inbox import BRIMLINE
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_writes import hash_id
 from brimline.observations import EMPTY_REPLY, Reply

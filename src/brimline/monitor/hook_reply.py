@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from brimline.events import MAIN
-from brimline.inbox import (
+from brimline.context.events import MAIN
+from brimline.context.inbox import (
     MAX_CONTEXT_CHARS,
     SEPARATOR,
     Message,
@@ -16,12 +16,12 @@ from brimline.inbox import (
     take_that_fit,
     utf16_length,
 )
+from brimline.context.policy.signals import Signal
 from brimline.monitor.handoffs import HandoffRecovery
 from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.rules import Rules
 from brimline.monitor.signal_writes import SignalWriter
 from brimline.observations import EMPTY_REPLY, Observation, Reply
-from brimline.policy.signals import Signal
 from brimline.store.base import MarkMessage, QueueMessage, Store
 
 SENT_AGAIN = "(Sent again: the first copy may not have reached you.)"

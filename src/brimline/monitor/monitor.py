@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Literal, TypeAlias
 
-from brimline.events import MAIN, Call, Spent
-from brimline.forecast import CallsLeft
-from brimline.handoff import Document
-from brimline.inbox import (
+from brimline.context.events import MAIN, Call, Spent
+from brimline.context.forecast import CallsLeft
+from brimline.context.inbox import (
     BRIMLINE,
     DELIVERY_LEASE_S,
     MESSAGE_LIFETIME_S,
@@ -18,6 +17,11 @@ from brimline.inbox import (
     is_pending,
     sign_text,
 )
+from brimline.context.policy.levels import Fullness, figure_of
+from brimline.context.policy.signals import Signal
+from brimline.context.tracker import Reading, context_threads
+from brimline.context.window import ClientSettings
+from brimline.handoff import Document
 from brimline.monitor.clear_handover import record_continuation
 from brimline.monitor.environment import MonitorEnvironment
 from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
@@ -32,8 +36,6 @@ from brimline.monitor.signal_finder import SignalFinder
 from brimline.monitor.signal_writes import hash_id
 from brimline.monitor.snapshot import PROGRAM, TELEMETRY
 from brimline.observations import DUPLICATE, EMPTY_REPLY, WITHOUT_REPLY, Observation, Reply
-from brimline.policy.levels import Fullness, figure_of
-from brimline.policy.signals import Signal
 from brimline.store.base import (
     CancelMessages,
     ClaimSession,
@@ -47,8 +49,6 @@ from brimline.store.base import (
     Write,
 )
 from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
-from brimline.tracker import Reading, context_threads
-from brimline.windows import ClientSettings
 
 # The last calls of a thread in memory; the store has all. A forecast needs 101. Copies of a call
 # are recognised among these: in 35 sessions of Claude Code all 3,014 copies were neighbours.

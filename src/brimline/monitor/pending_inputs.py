@@ -6,7 +6,8 @@ When the hook of a tool runs, the tool's result is mostly not in the transcript 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from brimline.events import MAIN, Call
+from brimline.context.events import MAIN, Call
+from brimline.context.tracker import Thread
 from brimline.files.bounded_dict import BoundedDict
 from brimline.ledger.rates import (
     MAX_TOKENS_PER_BYTE,
@@ -14,7 +15,6 @@ from brimline.ledger.rates import (
     MIN_TOKENS_PER_BYTE,
     TOKENS_PER_BYTE,
 )
-from brimline.tracker import Thread
 
 MAX_THREADS = 100  # of a session whose inputs are remembered
 MAX_INPUTS = 1_000  # of a thread whose calls cannot be read

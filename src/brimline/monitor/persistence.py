@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from brimline.events import MAIN, Call, Spent
+from brimline.context.events import MAIN, Call, Spent
+from brimline.context.prices import cost_of
+from brimline.context.tracker import Reading, SpendingKey, Thread, spending_key
 from brimline.monitor.call_costs import CallCosts
 from brimline.monitor.session_state import SessionState, calls_left_of
 from brimline.observations import EnvironmentVariables, Observation
-from brimline.prices import cost_of
 from brimline.store.base import PutCall, PutCompaction, PutSession, PutThread, Store, Write
 from brimline.store.rows import SPENDINGS, TOTAL_OF, CallRow, CompactionRow, SessionRow, ThreadRow
-from brimline.tracker import Reading, SpendingKey, Thread, spending_key
 
 SEEN_EVERY_S = 10.0  # `seen_at` alone is written again after this
 HOSTNAME = socket.gethostname()

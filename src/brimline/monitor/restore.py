@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from brimline.client_report import ClientReport, decode_report
-from brimline.events import (
+from brimline.context.client_report import ClientReport, decode_report
+from brimline.context.events import (
     MAIN,
     AnyEvent,
     Call,
@@ -16,10 +16,11 @@ from brimline.events import (
     Trigger,
     WindowReported,
 )
+from brimline.context.policy.levels import figure_of
+from brimline.context.window import REPORTED
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_history import SignalHistory
-from brimline.policy.levels import figure_of
 from brimline.store.base import Store
 from brimline.store.rows import (
     SPENDINGS,
@@ -29,7 +30,6 @@ from brimline.store.rows import (
     SessionRow,
     ThreadRow,
 )
-from brimline.windows import REPORTED
 
 TRIGGERS: dict[str | None, Trigger] = {"auto": "auto", "manual": "manual"}
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from brimline.monitor.texts import Texts
-from brimline.policy.levels import (
+from brimline.context.policy.levels import (
     DEFAULT_LEVELS,
     Fullness,
     LevelFigures,
@@ -15,8 +14,9 @@ from brimline.policy.levels import (
     measure_of,
     percent_of_window,
 )
+from brimline.context.window import NO_OVERRIDES, Overrides, model_aliases
+from brimline.monitor.texts import Texts
 from brimline.settings import Settings, StopSettings
-from brimline.windows import NO_OVERRIDES, Overrides, model_aliases
 
 
 class Rules(msgspec.Struct, frozen=True):

@@ -5,10 +5,12 @@ from typing import TypeVar
 
 import msgspec
 
-from brimline.cache_misses import compute_prompt_cache
-from brimline.client_report import ClientReport, PromptCache, Quotas
-from brimline.events import MAIN
-from brimline.forecast import CallsLeft, forecast
+from brimline.context.cache_misses import compute_prompt_cache
+from brimline.context.client_report import ClientReport, PromptCache, Quotas
+from brimline.context.events import MAIN
+from brimline.context.forecast import CallsLeft, forecast
+from brimline.context.tracker import Reading, Session, Thread
+from brimline.context.window import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, Overrides
 from brimline.monitor.client_reported import ClientReported
 from brimline.monitor.pending_inputs import PendingInputs
 from brimline.monitor.snapshot import PROGRAM, TELEMETRY, TRANSCRIPT, Snapshot
@@ -21,8 +23,6 @@ from brimline.observations import (
     Pane,
 )
 from brimline.store.rows import ThreadRow
-from brimline.tracker import Reading, Session, Thread
-from brimline.windows import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, Overrides
 
 SEQ_PER_CALL = 1_000  # more than the observations between two calls
 

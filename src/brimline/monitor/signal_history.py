@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from brimline.events import MAIN
-from brimline.policy.levels import rearm_threshold
-from brimline.policy.signals import THRASH_WINDOW_S, Signal
+from brimline.context.events import MAIN
+from brimline.context.policy.levels import rearm_threshold
+from brimline.context.policy.signals import THRASH_WINDOW_S, Signal
 from brimline.store.rows import HandoffRow, SignalRow
 
 NONE: frozenset[float] = frozenset()

@@ -5,24 +5,24 @@ import hashlib
 import msgspec
 
 from brimline.agents import capabilities_of
-from brimline.events import MAIN
-from brimline.inbox import MESSAGE_LIFETIME_S, Message
-from brimline.monitor.monitored_session import MonitoredSession
-from brimline.monitor.rules import Rules
-from brimline.monitor.session_state import SessionState, calls_left_of
-from brimline.monitor.texts import TemplateValues, describe_pending
-from brimline.policy.levels import figure_of
-from brimline.policy.signals import (
+from brimline.context.events import MAIN
+from brimline.context.inbox import MESSAGE_LIFETIME_S, Message
+from brimline.context.policy.levels import figure_of
+from brimline.context.policy.signals import (
     THRASH_WINDOW_S,
     Signal,
     SignalKind,
     expect_next_call,
     is_thrashing,
 )
+from brimline.context.tracker import Reading
+from brimline.monitor.monitored_session import MonitoredSession
+from brimline.monitor.rules import Rules
+from brimline.monitor.session_state import SessionState, calls_left_of
+from brimline.monitor.texts import TemplateValues, describe_pending
 from brimline.settings import Text
 from brimline.store.base import CancelMessages, MarkMessage, QueueMessage, RecordSignal, Write
 from brimline.store.rows import SignalRow
-from brimline.tracker import Reading
 
 
 def hash_id(*parts: str) -> str:

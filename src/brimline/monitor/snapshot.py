@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from brimline.client_report import ClientReport
-from brimline.events import MAIN, Call
-from brimline.tracker import Reading, Session, Thread, context_threads, read
-from brimline.windows import ClientSettings, Overrides, is_same_model
+from brimline.context.client_report import ClientReport
+from brimline.context.events import MAIN, Call
+from brimline.context.tracker import Reading, Session, Thread, context_threads, read
+from brimline.context.window import ClientSettings, Overrides, is_same_model
 
 TRANSCRIPT = "transcript"
 PROGRAM = "program"  # the source of a session whose program reports it

@@ -12,14 +12,14 @@ from string import Formatter
 import msgspec
 
 from brimline.agents import capabilities_of
+from brimline.context.events import MAIN
+from brimline.context.forecast import CallsLeft
+from brimline.context.policy.signals import expect_next_call
+from brimline.context.tracker import Reading
+from brimline.context.usage import format_tokens
 from brimline.errors import InvalidSettings
-from brimline.events import MAIN
-from brimline.forecast import CallsLeft
-from brimline.policy.signals import expect_next_call
 from brimline.settings import Text
 from brimline.terminal.text import count_of
-from brimline.tracker import Reading
-from brimline.usage import format_tokens
 
 HANDOFF = "`{command} handoff {file}{whose}`"
 STATUS = "[brimline] Your context {size}.{left}"

@@ -11,8 +11,15 @@ from typing import TypeAlias
 import msgspec
 
 from brimline.agents import source
+from brimline.context.events import MAIN, AnyEvent, Call, Cleared, Compacted
+from brimline.context.tracker import (
+    Session,
+    drop_stored_calls,
+    fold,
+    merge_sessions,
+    refers_to_dropped_call,
+)
 from brimline.errors import UnreadableTranscript
-from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted
 from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.session_title import with_title
 from brimline.survey.format_drift import (
@@ -20,13 +27,6 @@ from brimline.survey.format_drift import (
     describe_damage,
     describe_drift,
     find_drift,
-)
-from brimline.tracker import (
-    Session,
-    drop_stored_calls,
-    fold,
-    merge_sessions,
-    refers_to_dropped_call,
 )
 from brimline.transcripts.source import START, Cursor, Tally, Transcript
 

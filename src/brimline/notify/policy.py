@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable
 
 from brimline.agents import display_name
-from brimline.events import MAIN
+from brimline.context.events import MAIN
+from brimline.context.usage import context_line
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
 from brimline.notify.notices import Notice, NoticeSender
 from brimline.settings import Notify
 from brimline.store.rows import SignalRow
-from brimline.usage import context_line
 
 MAX_SIGNAL_AGE_S = 600.0  # older signals are in the history only
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
-from brimline.events import AnyEvent, Call, Edited, Trimmed, compaction_thread
-from brimline.observe.memory import StreamMemory
-from brimline.providers.anthropic import (
+from brimline.context.events import AnyEvent, Call, Edited, Trimmed, compaction_thread
+from brimline.context.providers.anthropic import (
     find_api_compaction,
     other_passes,
     service_tier_of,
     spent_on,
     usage_of,
 )
-from brimline.providers.rows import get_items, get_path, get_text
+from brimline.context.providers.rows import get_items, get_path, get_text
+from brimline.observe.memory import StreamMemory
 
 NAME = "an Anthropic message or one of its stream events"
 

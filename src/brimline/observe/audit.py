@@ -6,9 +6,9 @@ as structlog and JSON formatters expect.
 
 import logging
 
-from brimline.formulas import audit
-from brimline.tracker import Reading, Thread
-from brimline.usage import percent_raw
+from brimline.context.formulas import audit
+from brimline.context.tracker import Reading, Thread
+from brimline.context.usage import percent_raw
 
 LOGGER = logging.getLogger("brimline.observe")
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from brimline.events import AnyEvent, Call
+from brimline.context.events import AnyEvent, Call
+from brimline.context.providers.bedrock import CONVERSE
+from brimline.context.providers.rows import get_path, get_text
 from brimline.observe.memory import StreamMemory
-from brimline.providers.bedrock import CONVERSE
-from brimline.providers.rows import get_path, get_text
 
 NAME = "a Bedrock Converse answer or stream event"
 

@@ -8,9 +8,9 @@ from typing import cast
 
 import msgspec
 
-from brimline.events import AnyEvent, Cleared
+from brimline.context.events import AnyEvent, Cleared
+from brimline.context.providers.rows import get_path
 from brimline.observe.memory import StreamMemory
-from brimline.providers.rows import get_path
 
 NAME = "a Claude Agent SDK message or a line of Claude Code's stream"
 

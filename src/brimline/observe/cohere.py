@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from brimline.events import AnyEvent, Call
+from brimline.context.events import AnyEvent, Call
+from brimline.context.providers.cohere import CHAT_V2
+from brimline.context.providers.rows import get_path, get_text
 from brimline.observe.memory import StreamMemory
-from brimline.providers.cohere import CHAT_V2
-from brimline.providers.rows import get_path, get_text
 
 NAME = "a Cohere answer or stream event"
 

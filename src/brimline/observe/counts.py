@@ -4,18 +4,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from brimline.context.events import AnyEvent, Call
+from brimline.context.providers.anthropic import usage_of
+from brimline.context.providers.bedrock import CONVERSE
+from brimline.context.providers.gemini import GENERATE
+from brimline.context.providers.langchain import USAGE_METADATA
+from brimline.context.providers.openai import RESPONSES, chat_usage
+from brimline.context.providers.pydantic_ai import REQUEST
+from brimline.context.providers.rows import get_path
+from brimline.context.providers.vercel import GENERATED
+from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage
-from brimline.events import AnyEvent, Call
 from brimline.observe.memory import StreamMemory
-from brimline.providers.anthropic import usage_of
-from brimline.providers.bedrock import CONVERSE
-from brimline.providers.gemini import GENERATE
-from brimline.providers.langchain import USAGE_METADATA
-from brimline.providers.openai import RESPONSES, chat_usage
-from brimline.providers.pydantic_ai import REQUEST
-from brimline.providers.rows import get_path
-from brimline.providers.vercel import GENERATED
-from brimline.usage import Usage
 
 NAME = (
     "a usage of Anthropic, OpenAI, Gemini, Bedrock, LiteLLM, LangChain, Pydantic AI or Vercel's SDK"

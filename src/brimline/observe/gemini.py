@@ -5,10 +5,10 @@ Events of `google-adk` have the same usage; those of a stream in progress are `p
 
 from collections.abc import Sequence
 
-from brimline.events import AnyEvent, Call
+from brimline.context.events import AnyEvent, Call
+from brimline.context.providers.gemini import INTERACTION, collapse_requests, generate_usage
+from brimline.context.providers.rows import get_items, get_path, get_text
 from brimline.observe.memory import StreamMemory
-from brimline.providers.gemini import INTERACTION, collapse_requests, generate_usage
-from brimline.providers.rows import get_items, get_path, get_text
 
 NAME = "a Gemini answer, chunk or interaction, or an event of Google ADK"
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from brimline.events import AnyEvent, Call
+from brimline.context.events import AnyEvent, Call
+from brimline.context.providers.langchain import USAGE_METADATA
+from brimline.context.providers.rows import get_path, get_text
 from brimline.observe.memory import StreamMemory
-from brimline.providers.langchain import USAGE_METADATA
-from brimline.providers.rows import get_path, get_text
 
 NAME = "a LangChain message or chunk"
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from brimline.events import AnyEvent, Call
+from brimline.context.events import AnyEvent, Call
+from brimline.context.providers.openai import RESPONSES
+from brimline.context.providers.rows import get_path, get_text
 from brimline.observe import openai
 from brimline.observe.counts import check_single_request
 from brimline.observe.memory import StreamMemory
-from brimline.providers.openai import RESPONSES
-from brimline.providers.rows import get_path, get_text
 
 NAME = "an OpenAI Agents SDK response or stream event"
 

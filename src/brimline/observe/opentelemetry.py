@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from brimline.events import AnyEvent, Call
-from brimline.observe.memory import StreamMemory
-from brimline.providers.opentelemetry import (
+from brimline.context.events import AnyEvent, Call
+from brimline.context.providers.opentelemetry import (
     ASKED_MODEL,
     MODEL,
     RESPONSE_ID,
     has_span_usage,
     read_span_usage,
 )
+from brimline.observe.memory import StreamMemory
 
 NAME = "the attributes of an OpenTelemetry span with `gen_ai.usage`"
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from brimline.events import AnyEvent, Call, Edited
+from brimline.context.events import AnyEvent, Call, Edited
+from brimline.context.providers.pydantic_ai import REQUEST
+from brimline.context.providers.rows import get_path, get_text
+from brimline.context.usage import Usage
 from brimline.observe.memory import StreamMemory
-from brimline.providers.pydantic_ai import REQUEST
-from brimline.providers.rows import get_path, get_text
-from brimline.usage import Usage
 
 NAME = "a Pydantic AI response or node"
 

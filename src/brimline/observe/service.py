@@ -5,12 +5,12 @@ from typing import cast
 
 import msgspec
 
+from brimline.context.providers.anthropic import usage_of
+from brimline.context.providers.rows import CountRow, UsageShape, get_path
+from brimline.context.usage import Usage, format_tokens, percent, percent_raw
+from brimline.context.window import Overrides, ResolveContext, window_of
+from brimline.context.window.tables import LONG_CONTEXT_SUFFIX
 from brimline.errors import InvalidUsage
-from brimline.providers.anthropic import usage_of
-from brimline.providers.rows import CountRow, UsageShape, get_path
-from brimline.usage import Usage, format_tokens, percent, percent_raw
-from brimline.windows import Overrides, ResolveContext, window_of
-from brimline.windows.tables import LONG_CONTEXT_SUFFIX
 
 # The windows and aliases of that design; all other models are in the catalogue.
 MODEL_CONTEXT_WINDOWS: dict[str, int] = {

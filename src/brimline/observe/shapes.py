@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import cast
 
+from brimline.context.events import AnyEvent, Call
 from brimline.errors import UnrecognisedObject
-from brimline.events import AnyEvent, Call
 from brimline.observe import (
     anthropic,
     bedrock,

@@ -4,8 +4,8 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from typing import Any, cast
 
+from brimline.context.providers.rows import get_path, get_text
 from brimline.errors import BrimlineError
-from brimline.providers.rows import get_path, get_text
 
 LOGGER = logging.getLogger("brimline.observe")
 

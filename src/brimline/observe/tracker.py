@@ -7,8 +7,7 @@ from typing import Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from brimline.errors import InvalidPolicy, InvalidState
-from brimline.events import (
+from brimline.context.events import (
     MAIN,
     AnyEvent,
     Call,
@@ -20,20 +19,29 @@ from brimline.events import (
     WindowReported,
     is_compaction_thread,
 )
-from brimline.observe import audit
-from brimline.observe.memory import StreamMemory
-from brimline.observe.shapes import read_events
-from brimline.observe.stream import LOGGER, Tracked
-from brimline.policy.levels import (
+from brimline.context.policy.levels import (
     DEFAULT_LEVELS,
     check_levels,
     figure_of,
     highest_reached,
     measure_of,
 )
-from brimline.tracker import Reading, Session, Thread, decode_calls, encode_calls, fold, read
-from brimline.usage import ZERO, Usage
-from brimline.windows import Overrides, requested_id
+from brimline.context.tracker import (
+    Reading,
+    Session,
+    Thread,
+    decode_calls,
+    encode_calls,
+    fold,
+    read,
+)
+from brimline.context.usage import ZERO, Usage
+from brimline.context.window import Overrides, requested_id
+from brimline.errors import InvalidPolicy, InvalidState
+from brimline.observe import audit
+from brimline.observe.memory import StreamMemory
+from brimline.observe.shapes import read_events
+from brimline.observe.stream import LOGGER, Tracked
 
 SOURCE = "SDK"
 STATE_VERSION = 2

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from brimline.policy import highest_reached
+from brimline.context.policy import highest_reached
+from brimline.context.tracker import Reading
 from brimline.run.child import Child, spawn
-from brimline.tracker import Reading
 
 SHELL = "/bin/sh"
 COMMAND_WAIT_S = 10.0  # how long we wait at the end for commands started at a level

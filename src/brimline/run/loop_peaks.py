@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from brimline.context.usage import percent
 from brimline.run.events_file import EventRow, IterationFigures
-from brimline.usage import percent
 
 
 class HatStats(msgspec.Struct, frozen=True):

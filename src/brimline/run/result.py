@@ -4,8 +4,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.tracker import Reading
-from brimline.usage import context_line
+from brimline.context.tracker import Reading
+from brimline.context.usage import context_line
 
 EndReason: TypeAlias = Literal["itself", "level", "signal"]
 

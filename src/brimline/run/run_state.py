@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import msgspec
 
 from brimline.agents import capabilities_of, source
+from brimline.context.tracker import Reading, Session, read
+from brimline.context.usage import Usage
+from brimline.context.window import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, Overrides
 from brimline.run.result import SessionResult
 from brimline.run.stream_reader import StreamReader
 from brimline.run.totals import RunView, list_price
 from brimline.run.transcript_locator import RunClues, TranscriptLocator
-from brimline.tracker import Reading, Session, read
 from brimline.transcripts.source import Places
-from brimline.usage import Usage
-from brimline.windows import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, Overrides
 
 
 class RunTarget(msgspec.Struct, frozen=True):

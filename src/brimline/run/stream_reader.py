@@ -11,9 +11,9 @@ from brimline.agents.content import (
     RunOutcome,
     read_stream_line,
 )
-from brimline.events import AnyEvent
+from brimline.context.events import AnyEvent
+from brimline.context.tracker import Session, fold
 from brimline.files.foreign_json import PADDING
-from brimline.tracker import Session, fold
 from brimline.transcripts.chunks import MAX_LINE_BYTES
 from brimline.transcripts.source import MALFORMED, Parser, Tally
 

@@ -5,10 +5,10 @@ from math import fsum
 
 import msgspec
 
-from brimline.events import MAIN, Call, Event, Spent
-from brimline.prices import cost_of
-from brimline.tracker import Session, Thread
-from brimline.usage import ZERO, Usage
+from brimline.context.events import MAIN, Call, Event, Spent
+from brimline.context.prices import cost_of
+from brimline.context.tracker import Session, Thread
+from brimline.context.usage import ZERO, Usage
 
 
 class RunView(msgspec.Struct, frozen=True):

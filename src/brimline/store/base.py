@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from brimline.inbox import Message, MessageState
+from brimline.context.inbox import Message, MessageState
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 
 

@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.policy.levels import LevelMeasure
+from brimline.context.policy.levels import LevelMeasure
 
 FleetGrouping: TypeAlias = Literal[
     "team", "host", "user", "project", "branch", "model", "version", "agent"

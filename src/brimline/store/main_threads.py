@@ -1,6 +1,6 @@
 """Sessions with their main threads, as SQL of SQLite and of PostgreSQL."""
 
-from brimline.events import MAIN
+from brimline.context.events import MAIN
 from brimline.store.rows import SessionRow, ThreadRow
 
 SESSION_COLUMNS = len(SessionRow.__struct_fields__)

@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 from msgspec.structs import asdict, replace
 
-from brimline.events import MAIN
-from brimline.inbox import BRIMLINE, PENDING_STATES, Message
+from brimline.context.events import MAIN
+from brimline.context.inbox import BRIMLINE, PENDING_STATES, Message
 from brimline.store.base import (
     CancelMessages,
     ClaimSession,

@@ -8,10 +8,10 @@ from itertools import compress, groupby
 from operator import attrgetter
 from typing import TypeVar
 
-from brimline.cache_misses import MissFinder
-from brimline.events import Call
+from brimline.context.cache_misses import MissFinder
+from brimline.context.events import Call
+from brimline.context.inbox import Message
 from brimline.files.bounded_dict import BoundedDict
-from brimline.inbox import Message
 from brimline.store.base import (
     MarkMessage,
     PutCall,

@@ -4,8 +4,8 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from brimline.policy.signals import SignalKind
-from brimline.usage import Tokens, Usage
+from brimline.context.policy.signals import SignalKind
+from brimline.context.usage import Tokens, Usage
 
 # Of what machines report to a fleet's server: a sum of costs beyond the range of a float, or a time
 # after the year 9999, would make each query that reads it fail.

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 import msgspec
 
 from brimline.agents import display_name
+from brimline.context.tracker import Session
 from brimline.terminal.text import count_of
-from brimline.tracker import Session
 from brimline.transcripts.source import Tally, Transcript
 
 MIN_UNMETERED = 3  # replies in a row without usage

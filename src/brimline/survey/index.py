@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents import source
+from brimline.context.tracker import Session, fold
 from brimline.errors import WorkerFailed
 from brimline.session_title import with_title
 from brimline.survey import state_file
@@ -23,7 +24,6 @@ from brimline.survey.format_drift import (
 )
 from brimline.survey.state_file import State, StateEntry
 from brimline.survey.summary import FileSummary, summarise
-from brimline.tracker import Session, fold
 from brimline.transcripts.source import (
     START,
     ReadMode,

@@ -6,15 +6,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents import source
-from brimline.survey.files import (
-    SessionFiles,
-    find_transcripts,
-    group_by_session,
-    merge_transcripts,
-    shorten_ids,
-)
-from brimline.survey.index import TranscriptIndex
-from brimline.tracker import (
+from brimline.context.tracker import (
     Reading,
     Session,
     Thread,
@@ -24,8 +16,16 @@ from brimline.tracker import (
     read,
     resolve_context,
 )
+from brimline.context.window import ClientSettings, Overrides, SeenCompaction, expect_limit
+from brimline.survey.files import (
+    SessionFiles,
+    find_transcripts,
+    group_by_session,
+    merge_transcripts,
+    shorten_ids,
+)
+from brimline.survey.index import TranscriptIndex
 from brimline.transcripts.source import Places
-from brimline.windows import ClientSettings, Overrides, SeenCompaction, expect_limit
 
 
 class ThreadStatus(msgspec.Struct, frozen=True):

@@ -7,11 +7,11 @@ from typing import TypeAlias
 
 import msgspec
 
-from brimline.cache_misses import CacheMiss, Cause, find_misses
-from brimline.events import MAIN, Call, Spent
-from brimline.prices import UNKNOWN_DAY, day_of, tier_bounds, tier_of
-from brimline.tracker import Session, Thread
-from brimline.usage import Usage
+from brimline.context.cache_misses import CacheMiss, Cause, find_misses
+from brimline.context.events import MAIN, Call, Spent
+from brimline.context.prices import UNKNOWN_DAY, day_of, tier_bounds, tier_of
+from brimline.context.tracker import Session, Thread
+from brimline.context.usage import Usage
 
 # Day, model, both price tiers, branch, and whether the client and the store have a cost.
 RowKey: TypeAlias = tuple[str, str | None, int, str | None, str | None, bool, bool]

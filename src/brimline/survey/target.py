@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import Any, BinaryIO, cast
 
 from brimline.agents import agent_names, display_name, get_agent, source
+from brimline.context.events import MAIN
+from brimline.context.tracker import Session, fold
 from brimline.errors import UnreadableTranscript, UnrecognisedFormat
-from brimline.events import MAIN
 from brimline.survey.files import (
     HEAD_BYTES,
     LoadedSession,
@@ -19,7 +20,6 @@ from brimline.survey.files import (
     load_session,
 )
 from brimline.survey.format_drift import describe_drift, find_drift
-from brimline.tracker import Session, fold
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import Form, Lookalike, Places, Reader, Transcript
 

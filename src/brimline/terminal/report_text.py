@@ -2,9 +2,9 @@
 
 import time
 
-from brimline.client_report import PromptCache, Quotas
+from brimline.context.client_report import PromptCache, Quotas
+from brimline.context.usage import format_percent, format_tokens
 from brimline.terminal.text import format_age
-from brimline.usage import format_percent, format_tokens
 
 DAY_S = 86_400
 

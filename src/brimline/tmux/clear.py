@@ -18,8 +18,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from brimline.agents import capabilities_of
+from brimline.context.events import MAIN
 from brimline.errors import CommandFailed
-from brimline.events import MAIN
 from brimline.handoff import Document
 from brimline.observations import Observation, Pane
 from brimline.tmux.clear_requests import (

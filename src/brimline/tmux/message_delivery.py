@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from brimline.inbox import (
+from brimline.context.inbox import (
     Message,
     Moment,
     deliverable,

@@ -5,8 +5,8 @@ from functools import partial
 from hashlib import blake2b
 from typing import BinaryIO
 
+from brimline.context.events import AnyEvent
 from brimline.errors import UnreadableTranscript
-from brimline.events import AnyEvent
 from brimline.transcripts.chunks import CHUNK_BYTES
 from brimline.transcripts.source import START, Cursor, Events, Tally
 

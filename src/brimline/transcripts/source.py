@@ -11,11 +11,11 @@ from typing import BinaryIO, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
+from brimline.context.events import MAIN, AnyEvent
+from brimline.context.window import ClientSettings
 from brimline.errors import InvalidUsage, MalformedJson
-from brimline.events import MAIN, AnyEvent
 from brimline.files.regular_file import open_regular_file
 from brimline.redaction import redact
-from brimline.windows import ClientSettings
 
 Form: TypeAlias = Literal["transcript", "stream"]
 ReadMode: TypeAlias = Literal["every", "quick", "end"]

@@ -6,11 +6,11 @@ from pathlib import PurePath
 
 import msgspec
 
-from brimline.events import MAIN
+from brimline.context.events import MAIN
+from brimline.context.usage import format_percent, format_tokens
 from brimline.store.rows import CallRow, SignalRow
 from brimline.terminal.text import strip_control
 from brimline.tui.api_types import Timeline
-from brimline.usage import format_percent, format_tokens
 
 # The line below the chart shows these; a compaction is marked on the axis.
 SYMBOLS = {

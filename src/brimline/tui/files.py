@@ -5,6 +5,8 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.context.tracker import Session
+from brimline.context.usage import percent_raw
 from brimline.ledger.explain import explain
 from brimline.monitor.rules import Rules
 from brimline.settings import Settings, seconds
@@ -13,10 +15,8 @@ from brimline.survey.explanation import read_ledgers
 from brimline.survey.files import find_session, load_session
 from brimline.survey.session_cost import find_session_cost
 from brimline.survey.status import SessionStatus, ThreadStatus, survey_sessions
-from brimline.tracker import Session
 from brimline.transcripts.source import Places
 from brimline.tui.api_types import Explanation, SessionDetail, SessionView, ThreadView, Timeline
-from brimline.usage import percent_raw
 
 
 class TranscriptFiles(msgspec.Struct, frozen=True):

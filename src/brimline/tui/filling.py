@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from brimline.context.usage import format_percent, format_tokens, percent_raw
 from brimline.terminal.stacked_bar import (
     BLOCK,
     UNEXPLAINED,
@@ -14,7 +15,6 @@ from brimline.terminal.stacked_bar import (
 from brimline.terminal.text import strip_control, truncate
 from brimline.tui.api_types import Category, Explanation, FilledThread
 from brimline.tui.styled_text import Line, Span, wrap_text
-from brimline.usage import format_percent, format_tokens, percent_raw
 
 MAX_PIECES, MAX_FINDINGS = 10, 5
 MAX_BAR_COLUMNS = 100

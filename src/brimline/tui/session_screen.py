@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 
-from brimline.events import MAIN
+from brimline.context.events import MAIN
 from brimline.tui import rows, texts
 from brimline.tui.api_types import Explanation, SessionDetail, SessionView
 from brimline.tui.provider import SessionProvider

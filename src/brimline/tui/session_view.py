@@ -7,9 +7,10 @@ import msgspec
 
 from brimline.agents import display_name
 from brimline.chart import chart
-from brimline.events import MAIN
-from brimline.forecast import CallsLeft
-from brimline.inbox import Message
+from brimline.context.events import MAIN
+from brimline.context.forecast import CallsLeft
+from brimline.context.inbox import Message
+from brimline.context.usage import Usage, format_percent, format_tokens
 from brimline.store.rows import CallRow
 from brimline.terminal.text import (
     cell_width,
@@ -24,7 +25,6 @@ from brimline.tui.api_types import Explanation, SessionDetail, SessionView, Thre
 from brimline.tui.chart_marks import SYMBOLS, ChartMark, find_marks, symbol_line
 from brimline.tui.filling import FillingLines
 from brimline.tui.styled_text import Line, Span, parse_ansi, wrap_text
-from brimline.usage import Usage, format_percent, format_tokens
 
 MAX_MARKS, MAX_MESSAGES = 12, 30
 

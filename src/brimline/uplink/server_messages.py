@@ -12,11 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
-from brimline.errors import InvalidHandoff
-from brimline.events import MAIN
-from brimline.files.bounded_dict import BoundedDict
-from brimline.handoff.document import receive_document, received_from
-from brimline.inbox import (
+from brimline.context.events import MAIN
+from brimline.context.inbox import (
     BRIMLINE,
     MAX_CONTEXT_CHARS,
     MAX_SENDER_CHARS,
@@ -26,6 +23,9 @@ from brimline.inbox import (
     utf16_length,
     with_expiry,
 )
+from brimline.errors import InvalidHandoff
+from brimline.files.bounded_dict import BoundedDict
+from brimline.handoff.document import receive_document, received_from
 from brimline.monitor.monitor import LOCAL_MACHINE
 from brimline.store.base import MarkMessage, PutHandoff, QueueMessage, Store, Write
 from brimline.store.rows import HandoffRow

@@ -19,7 +19,7 @@ import pytest
 from brimline.agents import agent_names
 from brimline.cli.context import Context
 from brimline.cli.inspect import shown
-from brimline.events import MAIN
+from brimline.context.events import MAIN
 from brimline.network_settings import UplinkSettings
 from brimline.run.totals import RunView, list_price
 from brimline.server.api.uplink import UplinkRoutes

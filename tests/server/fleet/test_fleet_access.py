@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from brimline.inbox import Message
+from brimline.context.inbox import Message
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.network_settings import FleetSettings

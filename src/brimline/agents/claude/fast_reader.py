@@ -19,7 +19,7 @@ from brimline.agents.claude.long_context import (
 )
 from brimline.agents.claude.records import TRANSCRIPT_KINDS, Kind
 from brimline.agents.claude.transcript import TranscriptParser
-from brimline.events import AnyEvent, Call, Unmetered
+from brimline.context.events import AnyEvent, Call, Unmetered
 from brimline.files.foreign_json import JsonDecoder, recover_objects
 from brimline.transcripts.chunks import CHUNK_BYTES, Chunks
 from brimline.transcripts.line_filter import FASTEST_LINE_FILTER, LineFilter, LineRun

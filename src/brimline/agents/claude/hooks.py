@@ -20,7 +20,7 @@ from brimline.agents.hook_payloads import (
     StatusLineReport,
     text_size,
 )
-from brimline.client_report import PromptCache, Quotas
+from brimline.context.client_report import PromptCache, Quotas
 from brimline.files.foreign_json import JsonDecoder
 from brimline.observations import Observation, ObservationKind, Reply
 from brimline.transcripts.source import MALFORMED, Transcript

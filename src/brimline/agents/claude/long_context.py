@@ -8,7 +8,7 @@ what it set (Claude Code 2.1). A commit trailer is only a hint: another session 
 import re
 from functools import cache
 
-from brimline.windows import ResolveContext, Window, clients, limit_of
+from brimline.context.window import ResolveContext, Window, clients, limit_of
 
 # One of these is in each record with evidence; long ones, so that the line filter stays fast.
 RESOLVED_KEY = b'"resolvedModel"'

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.events import MAIN
+from brimline.context.events import MAIN
+from brimline.context.window import LONG_CONTEXT_SUFFIX, LONG_WINDOW, ClientSettings
 from brimline.files.regular_file import MAX_SETTINGS_BYTES
 from brimline.transcripts.client_settings import read_settings
 from brimline.transcripts.source import (
@@ -17,7 +18,6 @@ from brimline.transcripts.source import (
     to_text,
     transcript_from_entry,
 )
-from brimline.windows import LONG_CONTEXT_SUFFIX, LONG_WINDOW, ClientSettings
 
 SUBAGENT = "agent-"
 DEFAULTS = (".claude", ".config/claude")

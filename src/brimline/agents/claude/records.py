@@ -2,7 +2,7 @@
 
 import msgspec
 
-from brimline.providers.anthropic import MessageUsage
+from brimline.context.providers.anthropic import MessageUsage
 
 ABSENT = msgspec.Raw()
 

@@ -6,8 +6,7 @@ import msgspec
 
 from brimline.agents.claude.records import STREAM_KINDS, ClaudeStreamLine, Kind
 from brimline.agents.claude.transcript import compacted
-from brimline.errors import UnexpectedJson
-from brimline.events import (
+from brimline.context.events import (
     MAIN,
     AnyEvent,
     Call,
@@ -16,8 +15,7 @@ from brimline.events import (
     Spent,
     WindowReported,
 )
-from brimline.files.foreign_json import JsonDecoder, decode_json
-from brimline.providers.anthropic import (
+from brimline.context.providers.anthropic import (
     MESSAGES,
     MessageStream,
     MessageUsage,
@@ -27,9 +25,11 @@ from brimline.providers.anthropic import (
     spent_on,
     usage_of,
 )
+from brimline.context.usage import Usage
+from brimline.context.window import normalize_model, requested_id
+from brimline.errors import UnexpectedJson
+from brimline.files.foreign_json import JsonDecoder, decode_json
 from brimline.transcripts.source import parse_time
-from brimline.usage import Usage
-from brimline.windows import normalize_model, requested_id
 
 _line = JsonDecoder(ClaudeStreamLine)
 _kind = JsonDecoder(Kind)

@@ -16,8 +16,16 @@ from brimline.agents.telemetry import (
     get_text,
     get_time,
 )
-from brimline.events import MAIN, AnyEvent, Call, Compacted, Spent, Trigger, compaction_thread
-from brimline.usage import Usage
+from brimline.context.events import (
+    MAIN,
+    AnyEvent,
+    Call,
+    Compacted,
+    Spent,
+    Trigger,
+    compaction_thread,
+)
+from brimline.context.usage import Usage
 
 SERVICE, SCOPE_PREFIX = "claude-code", "com.anthropic.claude_code"
 API_REQUEST, COMPACTION = "api_request", "compaction"

@@ -18,8 +18,7 @@ from brimline.agents.claude.records import (
     Kind,
     TitleRecord,
 )
-from brimline.errors import UnexpectedJson
-from brimline.events import (
+from brimline.context.events import (
     MAIN,
     AnyEvent,
     Call,
@@ -30,10 +29,11 @@ from brimline.events import (
     Unmetered,
     WindowReported,
 )
+from brimline.context.providers.anthropic import other_passes, service_tier_of, spent_on, usage_of
+from brimline.context.window import LONG_WINDOW, requested_id
+from brimline.errors import UnexpectedJson
 from brimline.files.foreign_json import JsonDecoder
-from brimline.providers.anthropic import other_passes, service_tier_of, spent_on, usage_of
 from brimline.transcripts.source import parse_branch, parse_time
-from brimline.windows import LONG_WINDOW, requested_id
 
 _record = JsonDecoder(ClaudeRecord)
 _kind = JsonDecoder(Kind)

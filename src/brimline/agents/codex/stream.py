@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from brimline.agents.codex.records import QUIET_LINES, CodexTokens, Printed
+from brimline.context.events import AnyEvent, SessionSeen, Spent
+from brimline.context.usage import ZERO, Usage
 from brimline.errors import InvalidUsage
-from brimline.events import AnyEvent, SessionSeen, Spent
 from brimline.files.foreign_json import JsonDecoder
-from brimline.usage import ZERO, Usage
 
 _printed = JsonDecoder(Printed)
 _tokens = JsonDecoder(CodexTokens)

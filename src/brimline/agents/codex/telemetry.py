@@ -12,8 +12,8 @@ from brimline.agents.telemetry import (
     get_text,
     get_time,
 )
-from brimline.events import Call
-from brimline.usage import from_subset
+from brimline.context.events import Call
+from brimline.context.usage import from_subset
 
 SERVICE_PREFIX = "codex"  # codex_exec, codex_cli_rs, codex_vscode
 ANSWER_EVENT = "codex.sse_event"

@@ -22,8 +22,8 @@ from brimline.agents.codex.records import (
     RolledBack,
     estimate_item,
 )
-from brimline.client_report import Quota
-from brimline.events import (
+from brimline.context.client_report import Quota
+from brimline.context.events import (
     MAIN,
     Added,
     AnyEvent,
@@ -36,9 +36,9 @@ from brimline.events import (
     Unmetered,
     WindowReported,
 )
+from brimline.context.usage import Usage
 from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
-from brimline.usage import Usage
 
 STANDARD_TIERS = frozenset({None, "auto", "default", "standard"})
 COPYING_S = 1.5  # a fork writes its copies within this time (measured, source `vscode`)

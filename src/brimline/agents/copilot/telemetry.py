@@ -13,7 +13,7 @@ from brimline.agents.telemetry import (
     get_count,
     get_text,
 )
-from brimline.events import MAIN, AnyEvent, Compacted, WindowReported
+from brimline.context.events import MAIN, AnyEvent, Compacted, WindowReported
 
 SERVICES, SCOPE = ("github-copilot", "copilot-chat"), "github.copilot"
 INITIATOR, SUBAGENT = "github.copilot.initiator", "sub-agent"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.events import MAIN
+from brimline.context.events import MAIN
+from brimline.context.window import ClientSettings
 from brimline.files.regular_file import read_regular_file
 from brimline.transcripts.client_settings import read_settings
 from brimline.transcripts.source import (
@@ -17,7 +18,6 @@ from brimline.transcripts.source import (
     to_text,
     transcript_from_entry,
 )
-from brimline.windows import ClientSettings
 
 SYSTEM_SETTINGS = (
     "/etc/gemini-cli/settings.json",

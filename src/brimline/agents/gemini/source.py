@@ -11,7 +11,7 @@ from brimline.agents.gemini import paths
 from brimline.agents.gemini.records import GeminiHead
 from brimline.agents.gemini.stream import GeminiStreamParser
 from brimline.agents.gemini.transcript import ChatParser
-from brimline.events import Call
+from brimline.context.events import Call
 from brimline.files.foreign_json import PADDING, JsonDecoder
 from brimline.transcripts.document import DocumentReader, read_whole
 from brimline.transcripts.lines import JsonLines, open_transcript

@@ -13,8 +13,8 @@ from brimline.agents.telemetry import (
     get_text,
     get_time,
 )
-from brimline.events import AnyEvent, Call, Compacted, Spent
-from brimline.usage import from_subset
+from brimline.context.events import AnyEvent, Call, Compacted, Spent
+from brimline.context.usage import from_subset
 
 SERVICE = "gemini-cli"  # also the name of its scope
 API_RESPONSE = "gemini_cli.api_response"

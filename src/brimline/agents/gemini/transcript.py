@@ -12,7 +12,7 @@ from brimline.agents.gemini.records import (
     GeminiTokens,
     Patch,
 )
-from brimline.events import (
+from brimline.context.events import (
     MAIN,
     AnyEvent,
     Call,
@@ -22,9 +22,9 @@ from brimline.events import (
     Trimmed,
     Unmetered,
 )
+from brimline.context.usage import Usage, from_subset
 from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
-from brimline.usage import Usage, from_subset
 
 _record = JsonDecoder(GeminiRecord)
 

@@ -7,7 +7,7 @@ import msgspec
 
 from brimline.agents.opencode.records import OpencodeMessage, Part
 from brimline.agents.opencode.transcript import SessionParser
-from brimline.events import AnyEvent, Call, Compacted, Trimmed
+from brimline.context.events import AnyEvent, Call, Compacted, Trimmed
 from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.source import MALFORMED
 

@@ -15,7 +15,7 @@ from brimline.agents.opencode.conversation import (
 )
 from brimline.agents.opencode.records import Export, OpencodeEntry
 from brimline.agents.opencode.transcript import SessionParser
-from brimline.events import AnyEvent
+from brimline.context.events import AnyEvent
 from brimline.files.foreign_json import JsonDecoder, compact_json
 from brimline.transcripts.source import MALFORMED, Tally
 

@@ -14,8 +14,8 @@ from brimline.agents.opencode.json_storage import FolderHistory
 from brimline.agents.opencode.records import STREAM_KINDS, OpencodeHead
 from brimline.agents.opencode.stream import OpencodeStreamParser
 from brimline.agents.opencode.transcript import SessionParser
+from brimline.context.events import MAIN
 from brimline.errors import UnreadableTranscript
-from brimline.events import MAIN
 from brimline.files.foreign_json import PADDING, JsonDecoder
 from brimline.transcripts.document import DocumentReader, read_whole
 from brimline.transcripts.lines import open_transcript

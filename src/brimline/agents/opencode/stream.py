@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from brimline.agents.opencode.records import STREAM_KINDS, OpencodeStreamLine, StreamPart
 from brimline.agents.opencode.transcript import usage_of
-from brimline.events import AnyEvent, Call, Compacted, Ended, SessionSeen, compaction_thread
+from brimline.context.events import AnyEvent, Call, Compacted, Ended, SessionSeen, compaction_thread
 from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.source import parse_time
 

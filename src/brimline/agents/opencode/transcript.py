@@ -12,7 +12,7 @@ from brimline.agents.opencode.records import (
     Part,
     SessionInfo,
 )
-from brimline.events import (
+from brimline.context.events import (
     MAIN,
     AnyEvent,
     Call,
@@ -23,8 +23,8 @@ from brimline.events import (
     Unmetered,
     compaction_thread,
 )
+from brimline.context.usage import Usage
 from brimline.transcripts.source import parse_time
-from brimline.usage import Usage
 
 UNTITLED = "New session - "  # and the time: the client's title until the model gave one
 DISJOINT_SINCE = (1, 16)  # the first version that is known not to count reasoning in `output`

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.context.window import ClientSettings, RegistryModel, shipped_registry
 from brimline.transcripts.client_settings import RegistryRows, read_registry, read_settings
 from brimline.transcripts.source import (
     Places,
@@ -13,7 +14,6 @@ from brimline.transcripts.source import (
     to_text,
     transcript_from_entry,
 )
-from brimline.windows import ClientSettings, RegistryModel, shipped_registry
 
 MEMORY_FILES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")  # of a folder the first counts
 

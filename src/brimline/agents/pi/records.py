@@ -2,7 +2,7 @@
 
 import msgspec
 
-from brimline.usage import Usage
+from brimline.context.usage import Usage
 
 NULL = msgspec.Raw(b"null")
 

@@ -9,7 +9,7 @@ from brimline.agents.pi import paths
 from brimline.agents.pi.records import LINES, PiMessage
 from brimline.agents.pi.stream import PiStreamParser
 from brimline.agents.pi.transcript import SessionParser
-from brimline.events import MAIN
+from brimline.context.events import MAIN
 from brimline.files.foreign_json import JsonDecoder
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import (

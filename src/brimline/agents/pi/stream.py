@@ -12,7 +12,7 @@ from brimline.agents.pi.records import (
     Printed,
     Result,
 )
-from brimline.events import (
+from brimline.context.events import (
     AnyEvent,
     Call,
     Cleared,

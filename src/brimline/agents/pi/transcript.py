@@ -6,7 +6,7 @@ from typing import TypeAlias
 import msgspec
 
 from brimline.agents.pi.records import QUIET, PiEntry, PiMessage, PiTokens
-from brimline.events import (
+from brimline.context.events import (
     AnyEvent,
     Call,
     Compacted,

@@ -18,10 +18,10 @@ from brimline.agents.telemetry import (
     get_text,
     get_time,
 )
+from brimline.context.events import MAIN, Call, Compacted, WindowReported
+from brimline.context.usage import MAX_TOKENS, from_subset
 from brimline.errors import MalformedJson
-from brimline.events import MAIN, Call, Compacted, WindowReported
 from brimline.files.foreign_json import decode_json
-from brimline.usage import MAX_TOKENS, from_subset
 
 SERVICE = "qwen-code"  # also the name of its scope
 API_RESPONSE = "qwen-code.api_response"

@@ -13,8 +13,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.agents import agent_names
-from brimline.events import MAIN
-from brimline.prices import day_of
+from brimline.context.events import MAIN
+from brimline.context.prices import day_of
+from brimline.context.window import (
+    NO_CLIENT_SETTINGS,
+    ClientSettings,
+    ResolveContext,
+    SeenCompaction,
+    expect_limit,
+    find_drifts,
+    is_same_model,
+    window_of,
+)
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import json_response, read_since
 from brimline.server.api.stored_summaries import StoredSummaries
@@ -33,16 +43,6 @@ from brimline.survey.report import (
 )
 from brimline.survey.summary import FileSummary
 from brimline.transcripts.source import Places
-from brimline.windows import (
-    NO_CLIENT_SETTINGS,
-    ClientSettings,
-    ResolveContext,
-    SeenCompaction,
-    expect_limit,
-    find_drifts,
-    is_same_model,
-    window_of,
-)
 
 DEFAULT_SINCE = "30d"
 SPLITS: tuple[GroupBy, ...] = ("project", "branch", "model", "agent")

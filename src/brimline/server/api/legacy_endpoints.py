@@ -4,14 +4,14 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from brimline.events import MAIN
+from brimline.context.events import MAIN
+from brimline.context.usage import MAX_TOKENS, Tokens, Usage
 from brimline.monitor.monitor import Monitor
 from brimline.observations import Observation, ObservationKind
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import json_response, read_body, unknown_session
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow, ThreadRow
-from brimline.usage import MAX_TOKENS, Tokens, Usage
 
 # Opened by the setting `daemon.context_usage_without_secret`.
 LEGACY_PATHS = ("/hooks/context-usage", "/sessions")

@@ -11,6 +11,7 @@ from typing import TypeVar, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
+from brimline.context.usage import ratio_of
 from brimline.server.api.ingest_meter import IngestCounts
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.schemas import DaemonStatus
@@ -27,7 +28,6 @@ from brimline.server.prometheus_text import (
 from brimline.store.metered import BUCKETS_S, OTHER, DurationCounts, MeteredStore
 from brimline.store.rows import SessionRow, ThreadRow
 from brimline.uplink.status import UplinkStatus
-from brimline.usage import ratio_of
 
 MAX_SESSIONS = 200  # with samples of their own, the fullest: every session is a new time series
 MAX_AGENTS = 50  # with samples of their own, the most frequent: clients choose their names

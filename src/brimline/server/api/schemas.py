@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from brimline.events import AnyEvent
+from brimline.context.events import AnyEvent
 from brimline.observations import Pane
 from brimline.store.problems import StoreProblem
 from brimline.store.rows import HandoffRow

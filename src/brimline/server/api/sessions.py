@@ -10,13 +10,14 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from brimline.context.events import MAIN
+from brimline.context.formulas import formula_series
+from brimline.context.inbox import MAX_CONTEXT_CHARS, Message, utf16_length, with_expiry
+from brimline.context.usage import Usage
 from brimline.errors import InvalidHandoff
-from brimline.events import MAIN
 from brimline.files.bounded_reads import SHARED_READS, ReadThreads
-from brimline.formulas import formula_series
 from brimline.handoff import Document
 from brimline.handoff.document import read_document
-from brimline.inbox import MAX_CONTEXT_CHARS, Message, utf16_length, with_expiry
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.signal_writes import hash_id
 from brimline.observations import Observation, Reply
@@ -51,7 +52,6 @@ from brimline.store.base import Store
 from brimline.store.rows import SessionRow
 from brimline.tmux.clear import SessionClearer
 from brimline.tmux.clear_requests import ClearRequest
-from brimline.usage import Usage
 
 SESSION_PATH = "/v1/sessions/{id}"
 DEFAULT_SINCE = "24h"

@@ -7,13 +7,13 @@ from collections.abc import Set
 
 import msgspec
 
+from brimline.context.tracker import Session, fold
 from brimline.monitor.restore import replay_rows
 from brimline.server.api.fair_share import TimeSlice
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow
 from brimline.survey.report import TranscriptSummary
 from brimline.survey.summary import summarise
-from brimline.tracker import Session, fold
 from brimline.transcripts.source import Transcript
 
 

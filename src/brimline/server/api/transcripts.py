@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.agents import agent_names
-from brimline.client_report import ReportedMiss, decode_report
+from brimline.context.client_report import ReportedMiss, decode_report
 from brimline.errors import UnknownSession
 from brimline.files.bounded_dict import BoundedDict
 from brimline.files.bounded_reads import SHARED_READS, ReadThreads

@@ -11,10 +11,16 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from brimline.context.inbox import (
+    PENDING_STATES,
+    Message,
+    before_handed_out,
+    sign_text,
+    with_expiry,
+)
+from brimline.context.policy.signals import SignalKind
 from brimline.errors import MalformedJson
 from brimline.files.foreign_json import JsonDecoder
-from brimline.inbox import PENDING_STATES, Message, before_handed_out, sign_text, with_expiry
-from brimline.policy.signals import SignalKind
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import RequestRefused, json_response, plausible_time
 from brimline.server.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS

@@ -10,17 +10,17 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from brimline.agents import capabilities_of
-from brimline.cache_misses import CacheMiss, MissFinder, with_reported_causes
-from brimline.client_report import PromptCache, Quotas, ReportedMiss, decode_report
-from brimline.events import MAIN, Call, is_compaction_thread
-from brimline.inbox import Message, with_expiry
+from brimline.context.cache_misses import CacheMiss, MissFinder, with_reported_causes
+from brimline.context.client_report import PromptCache, Quotas, ReportedMiss, decode_report
+from brimline.context.events import MAIN, Call, is_compaction_thread
+from brimline.context.inbox import Message, with_expiry
+from brimline.context.policy.levels import Fullness
+from brimline.context.usage import percent_raw
 from brimline.monitor.handoffs import HandoffStatus, status_of_handoff
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
-from brimline.policy.levels import Fullness
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
-from brimline.usage import percent_raw
 
 MAX_TREND_POINTS = 60
 PLAIN_ID = re.compile(r"\w[\w.-]*")

@@ -6,8 +6,9 @@ docs/guides/telemetry-export.md has them in a table, and why these names.
 import os
 from collections.abc import Iterable, Sequence
 
+from brimline.context.policy.signals import SignalKind
+from brimline.context.usage import ratio_of
 from brimline.monitor.signal_writes import hash_id
-from brimline.policy.signals import SignalKind
 from brimline.server.export.otlp_messages import (
     Gauge,
     GaugeMetric,
@@ -19,7 +20,6 @@ from brimline.server.export.otlp_messages import (
     nanoseconds,
 )
 from brimline.store.rows import SessionRow, SignalRow, ThreadRow
-from brimline.usage import ratio_of
 
 WINDOW_SIZE, UTILIZATION = "gen_ai.context.window_size", "gen_ai.context.utilization"
 SENT, HELD, LIMIT = "brimline.context.sent", "brimline.context.held", "brimline.context.limit"

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, TypeAlias
 
 from brimline._version import __version__
-from brimline.events import MAIN
+from brimline.context.events import MAIN
 from brimline.server.export.attributes import build_gauges, build_records
 from brimline.server.export.collector import Collector, CollectorBusy
 from brimline.server.export.otlp_messages import (

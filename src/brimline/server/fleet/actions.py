@@ -10,8 +10,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from brimline.context.inbox import PENDING_STATES, utf16_length, with_expiry
 from brimline.handoff.document import receive_document
-from brimline.inbox import PENDING_STATES, utf16_length, with_expiry
 from brimline.monitor.monitor import Monitor
 from brimline.server.api.identity import Identity, find_identity
 from brimline.server.api.openapi import Endpoint

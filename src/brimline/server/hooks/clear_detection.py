@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from brimline.events import MAIN
+from brimline.context.events import MAIN
 from brimline.files.bounded_dict import BoundedDict
 from brimline.observations import Observation
 

@@ -6,7 +6,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from brimline.inbox import Message
+from brimline.context.inbox import Message
 from brimline.store.base import (
     CancelMessages,
     ClaimSession,

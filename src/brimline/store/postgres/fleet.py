@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
+from brimline.context.inbox import Message
+from brimline.context.policy.levels import LIMIT_FACTOR
 from brimline.handoff import MAX_FRESH_CALLS
-from brimline.inbox import Message
-from brimline.policy.levels import LIMIT_FACTOR
 from brimline.store.fleet import (
     SECONDS_PER_HOUR,
     ActiveSessions,
@@ -28,7 +28,7 @@ from brimline.store.postgres.queries import HANDOFF_HEADS, Query
 from brimline.store.postgres.statements import RowT, storable
 from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
 
-FEW_CALLS_LEFT = 10  # near the limit, forecasts are off by 2 calls (forecast.py)
+FEW_CALLS_LEFT = 10  # near the limit, forecasts are off by 2 calls (context/forecast.py)
 
 # What a session is grouped by. Versions are those of its client. Nearly every project has a branch
 # `main`, so that a branch has its project before it.

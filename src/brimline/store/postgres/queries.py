@@ -2,7 +2,7 @@
 
 from typing import Generic
 
-from brimline.inbox import BRIMLINE
+from brimline.context.inbox import BRIMLINE
 from brimline.store.main_threads import select_main_threads
 from brimline.store.postgres import statements as sql
 from brimline.store.postgres.statements import RowT, Table

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from brimline.inbox import Message
+from brimline.context.inbox import Message
 from brimline.store.base import ForgetSessions, Write
 from brimline.store.failures import StoreFailed
 from brimline.store.main_threads import SESSION_COLUMNS

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Generic
 
-from brimline.inbox import BRIMLINE
+from brimline.context.inbox import BRIMLINE
 from brimline.store.main_threads import SESSION_COLUMNS, select_main_threads
 from brimline.store.rows import CallRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.sqlite import statements as sql

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from brimline.inbox import Message
+from brimline.context.inbox import Message
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.upserts import (
     ADVANCE_REVISION,

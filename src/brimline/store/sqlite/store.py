@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, TypeVarTuple, cast
 
-from brimline.inbox import Message
+from brimline.context.inbox import Message
 from brimline.store.base import Write
 from brimline.store.failures import StoreFailed
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow

@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 
-from brimline.inbox import Message
+from brimline.context.inbox import Message
 from brimline.store.base import (
     CancelMessages,
     MarkMessage,

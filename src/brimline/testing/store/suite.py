@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import TypeAlias
 
-from brimline.inbox import BRIMLINE, Message, Urgency
-from brimline.policy.signals import SignalKind
+from brimline.context.inbox import BRIMLINE, Message, Urgency
+from brimline.context.policy.signals import SignalKind
 from brimline.store.base import RecordSignal, Store
 from brimline.store.rows import (
     CallRow,

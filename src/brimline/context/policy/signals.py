@@ -1,0 +1,82 @@
+"""decide(before, after, levels, fired) -> signals. Pure."""
+
+from collections.abc import Sequence, Set
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from brimline.context.policy.levels import LevelMeasure, figure_of, highest_reached
+from brimline.context.tracker import Compared, Reading
+from brimline.context.usage import percent, percent_raw
+
+SignalKind: TypeAlias = Literal[
+    "level", "compacting", "compacted", "cleared", "thrash", "no data", "no window", "disagree"
+]
+
+MAX_COMPACTIONS = 3  # more than this in THRASH_WINDOW_S is thrashing
+
+THRASH_WINDOW_S = 600.0
+
+# The share of what is pending that counts for a level: of 679 levels that fired early by it, the
+# next call reached 658 (docs/concepts/measure.md).
+SAFE_PENDING_SHARE = 0.8
+
+
+class Signal(msgspec.Struct, frozen=True):
+    """An event of a thread to report, in the cycle of its reading."""
+
+    kind: SignalKind
+    cycle: int
+    level: float = 0.0
+
+
+def decide(
+    before: Reading | None,
+    after: Reading,
+    levels: Sequence[float],
+    fired: Set[float],
+    of: LevelMeasure = "window",
+    cleared: bool = False,
+    early: bool = True,
+) -> list[Signal]:
+    """Return the signals when a reading becomes another; `fired` are the levels of its cycle.
+
+    A cycle ends by a compaction, unless it was `cleared`. Cycles before the first reading, with
+    `before` None, cause no signals. A level fires `early` if the next call will reach it.
+    """
+    signals: list[Signal] = []
+    if after.state == "compacting" and (before is None or before.state != "compacting"):
+        signals.append(Signal("compacting", after.cycle))
+    if before is not None and after.cycle > before.cycle:
+        signals.append(Signal("cleared" if cleared else "compacted", after.cycle - 1))
+    expected = expect_next_call(after) if early else after
+    level = highest_reached(levels, figure_of(expected, of), fired)
+    if level is not None and after.state != "compacting":
+        signals.append(Signal("level", after.cycle, level))
+    return signals
+
+
+def expect_next_call(reading: Reading, share: float = SAFE_PENDING_SHARE) -> Reading:
+    """Return the reading as the next call will make it, with a share of what is pending."""
+    if reading.held is None or not reading.pending:
+        return reading
+    tokens = reading.held + round(share * reading.pending)
+    earlier = reading.compared.parts.get("earlier reasoning", 0) if reading.compared else 0
+    parts = {"held": tokens, "earlier reasoning": earlier} if earlier else {"held": tokens}
+    window = reading.window.tokens if reading.window else None
+    limit = reading.limit.tokens if reading.limit else None
+    return msgspec.structs.replace(
+        reading,
+        sent=tokens,
+        held=tokens,
+        percent=percent(tokens, window),
+        percent_raw=percent_raw(tokens, window),
+        percent_of_limit=percent_raw(tokens + earlier, limit),
+        pending=0,
+        compared=Compared(tokens + earlier, parts),
+    )
+
+
+def is_thrashing(compactions: Sequence[float], now: float) -> bool:
+    """Return whether there were too many compactions in the last ten minutes, by their times."""
+    return sum(1 for at in compactions if now - THRASH_WINDOW_S <= at <= now) > MAX_COMPACTIONS
