@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import msgspec
 
 from brimline.agents import agent_names, display_name, get_agent, source
-from brimline.chart import chart
 from brimline.cli.arguments import add_agent, add_flag, add_json
 from brimline.cli.context import Context, emit_json, print_problems
 from brimline.cli.daemon_sessions import (
@@ -33,6 +32,7 @@ from brimline.survey.files import LoadedSession, load_session
 from brimline.survey.report import CostTotal
 from brimline.survey.session_cost import find_session_cost
 from brimline.survey.target import is_file_target, load_target
+from brimline.terminal.chart import chart
 from brimline.terminal.report_text import describe_cache, describe_quotas
 from brimline.terminal.text import (
     Cell,

@@ -6,12 +6,12 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents import display_name
-from brimline.chart import chart
 from brimline.context.events import MAIN
 from brimline.context.forecast import CallsLeft
 from brimline.context.inbox import Message
 from brimline.context.usage import Usage, format_percent, format_tokens
 from brimline.store.rows import CallRow
+from brimline.terminal.chart import chart
 from brimline.terminal.text import (
     cell_width,
     count_of,
