@@ -19,8 +19,8 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))  # the real clients are run as the tests run them
 
 from brimline.agents import get_agent  # noqa: E402
+from brimline.agents.transcripts.source import Places  # noqa: E402
 from brimline.testing.fake_model import Ramp, Reply, Scenario  # noqa: E402
-from brimline.transcripts.source import Places  # noqa: E402
 from clients import claude, codex, gemini, opencode, pi  # noqa: E402
 from clients.monitored import Opencode, Pi  # noqa: E402
 from clients.run import ClientRun, Place  # noqa: E402

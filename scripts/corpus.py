@@ -16,6 +16,7 @@ from statistics import median, quantiles
 import msgspec
 
 from brimline.agents import agent_names, source
+from brimline.agents.transcripts.source import Places, ReadMode, Transcript
 from brimline.cli.context import Context
 from brimline.cli.inspect import Inspected, ThreadShown, shown
 from brimline.context.events import MAIN
@@ -25,7 +26,6 @@ from brimline.errors import BrimlineError
 from brimline.ledger.reader import read_ledger
 from brimline.settings import Settings
 from brimline.survey.target import load_target
-from brimline.transcripts.source import Places, ReadMode, Transcript
 
 FIGURES = ("calls", "sent", "peak_sent", "compactions")
 # How much of a context may be unexplained: in the median thread, and in the ninth of ten.

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from brimline.agents.transcripts.source import Places
 from brimline.context.forecast import PACE_CALLS, CallsLeft, calls_left
 from brimline.context.tracker import Thread
 from brimline.context.usage import Usage
 from brimline.errors import BrimlineError
 from brimline.survey.target import load_target
-from brimline.transcripts.source import Places
 
 FIRST_LIMIT, LIMIT_STEP = 40_000, 20_000
 

@@ -10,8 +10,8 @@ from typing import get_type_hints
 import msgspec
 
 import brimline
+from brimline.agents.fresh_session import Baseline, Category
 from brimline.agents.managed_settings import ManagedFile
-from brimline.baselines import Baseline, Category
 from brimline.cli import inspect as inspected
 from brimline.cli import status as shown
 from brimline.cli.commands import ABOUT, actions_of, create_parser, parsers_of

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 
-from brimline.transcripts.line_filter import CompiledLineFilter, LineFilter, PythonLineFilter
+from brimline.agents.transcripts.line_filter import CompiledLineFilter, LineFilter, PythonLineFilter
 from hypothesis_examples import DEFAULT_EXAMPLES, QUICK_EXAMPLES
 from worker_groups import GroupScheduling
 

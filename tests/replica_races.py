@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from brimline.agents.observations import Reply
 from brimline.context.inbox import Message
 from brimline.monitor.monitor import Monitor
-from brimline.observations import Reply
 from brimline.store.base import PutSession, QueueMessage, Write
 from brimline.store.postgres import open_postgres
 from brimline.store.rows import SessionRow

@@ -19,7 +19,7 @@ EXEMPT_FOLDERS = ("agents", "demo", "testing")
 
 # Files that name an agent, and why.
 ALLOWED_NAMES = {
-    "baselines/client.py": "only Claude Code can be asked for a baseline",
+    "agents/fresh_session/client.py": "only Claude Code can be asked for a baseline",
     "cli/baseline.py": "the default of `baseline --agent`, the same reason",
     "cli/demo.py": "the recorded session is one of Claude Code",
     "observe/memory.py": "the Claude Agent SDK hands on lines of Claude Code's stream",
@@ -29,7 +29,9 @@ ALLOWED_NAMES = {
 
 # Files that name variables of agents beside `agents/`: what runs inside a hook imports nothing.
 HOOK_CLIENT = "hooks/client/"
-ALLOWED_VARIABLES = {"baselines/configuration.py": "the client's configuration, as it was asked"}
+ALLOWED_VARIABLES = {
+    "agents/fresh_session/configuration.py": "the client's configuration, as it was asked"
+}
 
 VARIABLE = re.compile(r"\b(?:CLAUDECODE|(?:CLAUDE|CODEX|GEMINI|OPENCODE|PI)_[A-Z0-9_]{3,})\b")
 

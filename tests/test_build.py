@@ -75,7 +75,7 @@ def picker_of(wheel: Path, folder: Path) -> str:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
     program = (
-        "from brimline.transcripts import line_filter\n"
+        "from brimline.agents.transcripts import line_filter\n"
         "print(line_filter.FASTEST_LINE_FILTER.__name__)"
     )
     command = [sys.executable, "-c", program]

@@ -236,7 +236,7 @@ def test_wrong_import_is_found_in_any_form(tmp_path: Path, name: str, text: str,
         ("cli/status", "from brimline.cli.paint import x\nfrom .paint import y\nfrom . import z"),
         (
             "agents/pi/paths",
-            "from brimline.transcripts.source import x\nfrom .records import y",
+            "from brimline.agents.transcripts.source import x\nfrom .records import y",
         ),
         ("agents/pi/paths", "from brimline.agents import source"),
         ("testing/fake", "from brimline.monitor import x\nfrom brimline.testing import y"),

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.agents.transcripts.client_settings import strip_comments
 from brimline.files.jsonc import Dialect, Document, JsonPath, Value, insert, parse, remove, replace
-from brimline.transcripts.client_settings import strip_comments
 from jsonc_texts import PLAIN, RELAXED, container_paths, files
 
 NEW = "\x7f new"  # a key that no generated text has

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from brimline.agents import agent_names
+from brimline.agents.transcripts.source import Places, Transcript
 from brimline.context.events import SessionSeen
 from brimline.context.tracker import Session, fold
 from brimline.context.tracker.title import MAX_TITLE_CHARS, shorten_title
@@ -17,7 +18,6 @@ from brimline.session_title import HEAD_BYTES, with_title
 from brimline.survey.files import find_transcripts
 from brimline.survey.index import TAILS_ABOVE_BYTES
 from brimline.survey.status import survey_sessions
-from brimline.transcripts.source import Places, Transcript
 from monitor.agent import Agent
 from survey.machine import Machine, call, packed, user_record
 from survey.test_index import with_hole

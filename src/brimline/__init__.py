@@ -10,7 +10,7 @@ from brimline._version import __version__
 TYPE_CHECKING = False  # as in `typing`, whose import takes longer than all of this
 if TYPE_CHECKING:
     from brimline.agents import source
-    from brimline.baselines import Baseline, Category, baseline
+    from brimline.agents.fresh_session import Baseline, Category, baseline
     from brimline.context.formulas import Formulas, audit
     from brimline.context.inbox import Message
     from brimline.context.policy import CompactionPolicy, Decision

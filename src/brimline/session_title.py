@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session
 from brimline.context.tracker.title import shorten_title
 from brimline.errors import UnreadableTranscript
-from brimline.transcripts.source import Transcript
 
 HEAD_BYTES = 256 << 10  # a first prompt that begins later is not looked for
 

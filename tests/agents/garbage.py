@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from brimline.transcripts.source import MALFORMED, Parser, Source
+from brimline.agents.transcripts.source import MALFORMED, Parser, Source
 
 WORDS = st.text('abé"0-:\0', max_size=5)
 VALUES = st.recursive(

@@ -16,13 +16,13 @@ from brimline.agents.claude.paths import roots, transcripts, whose
 from brimline.agents.claude.records import TRANSCRIPT_KINDS
 from brimline.agents.claude.source import SOURCE
 from brimline.agents.claude.transcript import TranscriptParser
+from brimline.agents.transcripts.lines import JsonLines
+from brimline.agents.transcripts.source import START, Cursor, Lookalike, Places, Tally
 from brimline.context.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Trimmed, Unmetered
 from brimline.context.providers.anthropic import MESSAGES, MessageUsage, usage_of
 from brimline.context.tracker import Session, Thread, fold, read
 from brimline.context.usage import Usage
 from brimline.errors import UnreadableTranscript
-from brimline.transcripts.lines import JsonLines
-from brimline.transcripts.source import START, Cursor, Lookalike, Places, Tally
 
 Json = dict[str, Any]
 ZERO = {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,

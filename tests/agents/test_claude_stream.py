@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from brimline.agents.claude.records import STREAM_KINDS
 from brimline.agents.claude.source import SOURCE
+from brimline.agents.transcripts.lines import JsonLines
+from brimline.agents.transcripts.source import Tally
 from brimline.context.events import (
     MAIN,
     AnyEvent,
@@ -22,8 +24,6 @@ from brimline.context.events import (
 )
 from brimline.context.tracker import Session, fold, read
 from brimline.context.usage import Usage
-from brimline.transcripts.lines import JsonLines
-from brimline.transcripts.source import Tally
 
 Json = dict[str, Any]
 SUB = "toolu_1"

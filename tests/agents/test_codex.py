@@ -12,6 +12,7 @@ from brimline.agents import source
 from brimline.agents.codex.paths import transcripts
 from brimline.agents.codex.source import SOURCE
 from brimline.agents.codex.transcript import MAX_TURNS, RolloutParser
+from brimline.agents.transcripts.source import Cursor, Parser, Places, Source, Transcript
 from brimline.context.client_report import Quota, Quotas
 from brimline.context.events import (
     Added,
@@ -27,7 +28,6 @@ from brimline.context.events import (
 )
 from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage, MalformedJson, UnexpectedJson, UnreadableTranscript
-from brimline.transcripts.source import Cursor, Parser, Places, Source, Transcript
 from hypothesis_examples import examples
 
 from .garbage import check_survives, garbage

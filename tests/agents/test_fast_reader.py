@@ -23,10 +23,10 @@ from brimline.agents.claude.fast_reader import (
     TailReader,
     read_every_record,
 )
+from brimline.agents.transcripts.line_filter import CompiledLineFilter, LineFilter, PythonLineFilter
+from brimline.agents.transcripts.source import START, Cursor, Reader
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session, Thread, fold
-from brimline.transcripts.line_filter import CompiledLineFilter, LineFilter, PythonLineFilter
-from brimline.transcripts.source import START, Cursor, Reader
 from hypothesis_examples import examples
 
 Json = dict[str, Any]

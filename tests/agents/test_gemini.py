@@ -14,6 +14,8 @@ from brimline.agents.gemini.paths import transcripts
 from brimline.agents.gemini.source import SOURCE
 from brimline.agents.gemini.stream import GeminiStreamParser
 from brimline.agents.gemini.transcript import ChatParser
+from brimline.agents.transcripts.document import MAX_DOCUMENT_BYTES
+from brimline.agents.transcripts.source import MALFORMED, START, Cursor, Places, Source, Transcript
 from brimline.context.events import (
     AnyEvent,
     Call,
@@ -27,8 +29,6 @@ from brimline.context.events import (
 from brimline.context.tracker import Session, fold, main_thread
 from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage, MalformedJson, UnreadableTranscript
-from brimline.transcripts.document import MAX_DOCUMENT_BYTES
-from brimline.transcripts.source import MALFORMED, START, Cursor, Places, Source, Transcript
 
 TIME = "2026-11-15T03:25:06.382Z"
 AT = 1794713106.382

@@ -8,9 +8,9 @@ import pytest
 
 from brimline.agents.claude.fast_reader import FastReader, read_every_record
 from brimline.agents.claude.source import SOURCE
+from brimline.agents.transcripts.source import Places
 from brimline.context.events import MAIN, WindowReported
 from brimline.context.tracker import Session, fold, read
-from brimline.transcripts.source import Places
 
 MODEL = "claude-opus-4-6"
 TRAILER = "Co-Authored-By: Claude Opus 4.6 (1M context) <noreply@anthropic.com>"

@@ -28,6 +28,16 @@ from brimline.agents.opencode.records import OpencodeTokens
 from brimline.agents.opencode.source import SOURCE
 from brimline.agents.opencode.stream import OpencodeStreamParser
 from brimline.agents.opencode.transcript import usage_of
+from brimline.agents.transcripts.document import MAX_DOCUMENT_BYTES
+from brimline.agents.transcripts.source import (
+    MALFORMED,
+    START,
+    Cursor,
+    Lookalike,
+    Places,
+    Source,
+    Transcript,
+)
 from brimline.context import tracker
 from brimline.context.events import (
     MAIN,
@@ -44,16 +54,6 @@ from brimline.context.tracker import Session, fold, main_thread
 from brimline.context.usage import Usage
 from brimline.context.window import RegistryModel
 from brimline.errors import UnexpectedJson, UnreadableTranscript
-from brimline.transcripts.document import MAX_DOCUMENT_BYTES
-from brimline.transcripts.source import (
-    MALFORMED,
-    START,
-    Cursor,
-    Lookalike,
-    Places,
-    Source,
-    Transcript,
-)
 
 Json = dict[str, object]
 

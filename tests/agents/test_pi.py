@@ -16,6 +16,7 @@ from brimline.agents.pi.paths import transcripts
 from brimline.agents.pi.source import SOURCE
 from brimline.agents.pi.stream import PiStreamParser
 from brimline.agents.pi.transcript import SessionParser
+from brimline.agents.transcripts.source import Lookalike, Parser, Places, Source, Transcript
 from brimline.context.events import (
     MAIN,
     AnyEvent,
@@ -34,7 +35,6 @@ from brimline.context.tracker import Session, fold, read
 from brimline.context.usage import Usage
 from brimline.context.window import ClientSettings, RegistryModel, shipped_registry
 from brimline.errors import InvalidUsage, MalformedJson, UnexpectedJson, UnreadableTranscript
-from brimline.transcripts.source import Lookalike, Parser, Places, Source, Transcript
 from hypothesis_examples import examples
 
 from .garbage import check_survives, garbage

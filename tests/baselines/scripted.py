@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from brimline.baselines.client import ClaudeCommand
-from brimline.transcripts.source import Places
+from brimline.agents.fresh_session.client import ClaudeCommand
+from brimline.agents.transcripts.source import Places
 
 Json = dict[str, Any]
 

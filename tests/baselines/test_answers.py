@@ -7,7 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.baselines.answers import Category, parse_command_answer, parse_request_answer
+from brimline.agents.fresh_session.answers import (
+    Category,
+    parse_command_answer,
+    parse_request_answer,
+)
 from brimline.errors import MalformedJson
 
 from .scripted import BESIDE, DEFERRED, MESSAGES, PRINTED, USAGE, USED

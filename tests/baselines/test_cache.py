@@ -9,8 +9,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from brimline.baselines.answers import Answer, Category
-from brimline.baselines.cache import MAX_AGE_S, CachedAnswer, cache_path, load_answer, save_answer
+from brimline.agents.fresh_session.answers import Answer, Category
+from brimline.agents.fresh_session.cache import (
+    MAX_AGE_S,
+    CachedAnswer,
+    cache_path,
+    load_answer,
+    save_answer,
+)
 
 NOW = time.time()
 ANSWER = Answer("get_context_usage", "m", (Category("System prompt", 5),), window=10)
@@ -130,8 +136,8 @@ WRITER = """
 import sys, time
 import time
 from pathlib import Path
-from brimline.baselines.answers import Answer, Category
-from brimline.baselines.cache import save_answer
+from brimline.agents.fresh_session.answers import Answer, Category
+from brimline.agents.fresh_session.cache import save_answer
 path, tokens = Path(sys.argv[1]), int(sys.argv[2])
 answer = Answer("/context", "m" * 20_000, (Category("System prompt", tokens),))
 for _ in range(200):

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from brimline.baselines.configuration import (
+from brimline.agents.fresh_session.configuration import (
     MAX_FILE_BYTES,
     fingerprint,
     hash_files,
     steering_variables,
 )
-from brimline.transcripts.source import Places
+from brimline.agents.transcripts.source import Places
 
 from .scripted import Machine
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from brimline.baselines import Baseline, Category, baseline
+from brimline.agents.fresh_session import Baseline, Category, baseline
 from brimline.context.window import Limit, Window
 from brimline.errors import BaselineFailed, UnknownAgent
 from brimline.settings import Settings

@@ -8,15 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from brimline.baselines.client import client_environment, find_command, read_version
-from brimline.baselines.request import (
+from brimline.agents.fresh_session.client import client_environment, find_command, read_version
+from brimline.agents.fresh_session.request import (
     Unanswered,
     ask_by_command,
     ask_by_control_request,
     measure_fresh_session,
 )
+from brimline.agents.transcripts.source import Places
 from brimline.errors import BaselineFailed
-from brimline.transcripts.source import Places
 
 from .scripted import MESSAGES, PRINTED, USAGE, USED, Json, Machine, refusal, success
 

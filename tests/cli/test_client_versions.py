@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from brimline.agents import all_agents
+from brimline.agents.transcripts.source import Places
 from brimline.cli.client_versions import WARNED_FILE, find_version, is_newer, take_warnings
-from brimline.transcripts.source import Places
 from drifted_homes import write_home
 
 

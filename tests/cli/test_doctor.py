@@ -15,6 +15,7 @@ import pytest
 
 from brimline._version import __version__
 from brimline.agents import all_agents
+from brimline.agents.transcripts.source import Places
 from brimline.cli import doctor, setup
 from brimline.cli.context import Context
 from brimline.cli.doctor_checks import (
@@ -38,7 +39,6 @@ from brimline.setup.disabled_hooks import DisablingSetting
 from brimline.setup.installed import InstalledHooks
 from brimline.setup.launcher import read_launcher, write_launcher
 from brimline.store.problems import StoreProblem, report_problem
-from brimline.transcripts.source import Places
 from drifted_homes import RECORDED, write_home
 
 LINUX = pytest.mark.skipif(sys.platform == "darwin", reason="its service manager is launchd")

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from brimline.agents.transcripts.source import Transcript
 from brimline.ledger.parts import CATEGORIES
 from brimline.ledger.reader import ThreadLedger, read_ledger
 from brimline.testing.fake_model import Billed
-from brimline.transcripts.source import Transcript
 
 MAX_ERROR_SHARE = 0.05
 AROUND_TOKENS = 75  # what the wire puts around a few parts: roles, ids, quotes

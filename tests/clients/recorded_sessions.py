@@ -8,11 +8,11 @@ from operator import add
 from pathlib import Path
 
 from brimline.agents import get_agent, source
+from brimline.agents.transcripts.source import Places
 from brimline.context.events import MAIN, AnyEvent
 from brimline.context.tracker import Session, Thread, fold
 from brimline.context.usage import ZERO, Usage
 from brimline.testing.fake_model import Billed
-from brimline.transcripts.source import Places
 
 from .run import ClientRun
 from .scenes import Recording

@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from brimline.baselines import Baseline
-from brimline.baselines.answers import Answer
+from brimline.agents.fresh_session import Baseline
+from brimline.agents.fresh_session.answers import Answer
+from brimline.agents.transcripts.source import Places
 from brimline.ledger.parts import CATEGORIES
 from brimline.survey.explanation import read_ledgers
 from brimline.survey.target import files_of_path
 from brimline.testing.fake_model import Scenario
 from brimline.testing.fake_model.block_kinds import kind_of
-from brimline.transcripts.source import Places
 
 from .claude import ENVIRONMENT, MODEL, TRANSCRIPTS, run_claude
 from .install import pins, require
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.clients
 
 PROGRAM = """
 import sys, msgspec
-from brimline.baselines import baseline
+from brimline.agents.fresh_session import baseline
 from brimline.errors import BaselineFailed
 try:
     for arguments in msgspec.json.decode(sys.argv[1]):
@@ -41,9 +41,9 @@ except BaselineFailed as error:
 BOTH_WAYS = """
 from pathlib import Path
 import msgspec
-from brimline.baselines.request import ask_by_command, ask_by_control_request
-from brimline.baselines.client import ClaudeCommand, client_environment, find_command
-from brimline.transcripts.source import Places
+from brimline.agents.fresh_session.request import ask_by_command, ask_by_control_request
+from brimline.agents.fresh_session.client import ClaudeCommand, client_environment, find_command
+from brimline.agents.transcripts.source import Places
 here = Places.here()
 client = ClaudeCommand(find_command(here), Path.cwd(), client_environment(here))
 for ask in (ask_by_control_request, ask_by_command):

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from brimline.agents import source
+from brimline.agents.transcripts.source import Places
 from brimline.context.events import Call
 from brimline.testing.fake_model import Reply, Scenario
-from brimline.transcripts.source import Places
 
 from . import claude, codex, opencode
 from .run import ClientRun, Place

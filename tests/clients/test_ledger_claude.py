@@ -7,6 +7,7 @@ from collections import Counter
 import msgspec
 import pytest
 
+from brimline.agents.transcripts.source import Places
 from brimline.ledger.parts import CATEGORIES
 from brimline.ledger.reader import ThreadLedger
 from brimline.survey.explanation import read_ledgers
@@ -15,7 +16,6 @@ from brimline.testing.fake_model import Billed, Reply, Scenario, ToolCall
 from brimline.testing.fake_model.billed import BilledBlock
 from brimline.testing.fake_model.block_kinds import BlockKind, kind_of
 from brimline.testing.fake_model.prompt import CHARACTERS_PER_TOKEN
-from brimline.transcripts.source import Places
 
 from . import claude
 from .ledger_truth import noise_png, words

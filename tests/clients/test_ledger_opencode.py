@@ -8,11 +8,11 @@ from collections import Counter
 import msgspec
 import pytest
 
+from brimline.agents.transcripts.source import Places, Transcript
 from brimline.ledger.reader import ThreadLedger, read_ledger
 from brimline.testing.fake_model import Billed, Reply, Scenario, ToolCall
 from brimline.testing.fake_model.block_kinds import BlockKind, kind_of
 from brimline.testing.fake_model.prompt import CHARACTERS_PER_TOKEN
-from brimline.transcripts.source import Places, Transcript
 
 from . import opencode
 from .ledger_truth import assert_totals, find_errors, noise_png, words

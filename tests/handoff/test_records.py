@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents.transcripts.chunks import MAX_LINE_BYTES
 from brimline.errors import UnreadableTranscript
 from brimline.handoff import draft_handoff, iter_records
 from brimline.handoff.records import HEAD_BYTES, MAX_WHOLE_FILE_BYTES
-from brimline.transcripts.chunks import MAX_LINE_BYTES
 
 from .records import reply_record, user_record
 

@@ -4,7 +4,7 @@ import json
 from typing import Any, TypeAlias
 
 from brimline.agents.hook_adapter import HookRequest
-from brimline.observations import ObservationKind
+from brimline.agents.observations import ObservationKind
 
 # An event, its own fields, and the kind of observation.
 Row: TypeAlias = tuple[str, dict[str, Any], ObservationKind]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from brimline.agents import agent_names, get_agent
 from brimline.agents.hook_adapter import HookRequest
+from brimline.agents.observations import EMPTY_REPLY, Reply
 from brimline.errors import InvalidUsage, MalformedJson, UnknownAgent
-from brimline.observations import EMPTY_REPLY, Reply
 
 from .hook_input import AT, SESSION, hook_request
 

@@ -8,11 +8,11 @@ import pytest
 
 from brimline.agents import get_agent
 from brimline.agents.hook_adapter import HookRequest
+from brimline.agents.observations import Observation, ObservationKind, Reply
+from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import MAIN
 from brimline.context.usage import Usage
 from brimline.errors import MalformedJson
-from brimline.observations import Observation, ObservationKind, Reply
-from brimline.transcripts.source import Transcript
 
 from .hook_input import AT, COMMON_EVENTS, SESSION, hook_request
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from brimline.agents import get_agent
-from brimline.observations import Observation, ObservationKind
+from brimline.agents.observations import Observation, ObservationKind
 
 from .hook_input import AT, COMMON_EVENTS, hook_request
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from brimline.agents import get_agent
+from brimline.agents.observations import Observation, ObservationKind
 from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage, MalformedJson
-from brimline.observations import Observation, ObservationKind
 
 from .hook_input import AT, SESSION, hook_request
 

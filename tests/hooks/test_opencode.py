@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from brimline.agents import get_agent
+from brimline.agents.observations import Observation, ObservationKind
+from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import MAIN, WindowReported
-from brimline.observations import Observation, ObservationKind
-from brimline.transcripts.source import Transcript
 
 from .hook_input import AT, COMMON_EVENTS, SESSION, hook_request
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from brimline.agents import get_agent
+from brimline.agents.observations import Observation, ObservationKind
 from brimline.context.events import WindowReported
-from brimline.observations import Observation, ObservationKind
 
 from .hook_input import AT, COMMON_EVENTS, hook_request
 

@@ -17,9 +17,9 @@ from brimline.agents.content import (
     UserText,
     read_content,
 )
+from brimline.agents.transcripts.source import Transcript
 from brimline.ledger.parts import CATEGORIES, ContextPart, PartReader
 from brimline.ledger.reader import ThreadLedger, read_ledger
-from brimline.transcripts.source import Transcript
 
 AT = "2026-01-02T03:04:05.000Z"
 EPOCH = 1_767_323_045.0  # AT in seconds

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from brimline.agents import agent_names
+from brimline.agents.transcripts.source import Places
 from brimline.ledger.explain import explain
 from brimline.survey.explanation import read_ledgers
 from brimline.survey.files import SessionFiles, find_transcripts, group_by_session
-from brimline.transcripts.source import Places
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 

@@ -19,9 +19,9 @@ from brimline.agents.content import (
     read_content,
 )
 from brimline.agents.gemini.source import SOURCE
+from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import Call
 from brimline.ledger.reader import ThreadLedger, read_ledger
-from brimline.transcripts.source import Transcript
 from clients.fixture import load_fixture
 
 Json = dict[str, object]

@@ -19,8 +19,8 @@ from brimline.agents.content import (
     UserText,
     read_content,
 )
+from brimline.agents.transcripts.source import Transcript
 from brimline.ledger.reader import ThreadLedger, read_ledger
-from brimline.transcripts.source import Transcript
 from clients.fixture import load_fixture
 
 Json = dict[str, object]

@@ -5,12 +5,12 @@ from itertools import count
 
 from msgspec.structs import replace
 
+from brimline.agents.observations import Observation, Reply
 from brimline.context.events import AnyEvent, Call
 from brimline.context.inbox import Message
 from brimline.context.usage import Usage
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
-from brimline.observations import Observation, Reply
 from brimline.store.base import Write
 from brimline.store.memory import MemoryStore
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents.observations import Observation
 from brimline.context.events import AnyEvent, Call, Spent
 from brimline.context.usage import Usage
-from brimline.observations import Observation
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import CallRow
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents.observations import Observation
+from brimline.agents.transcripts.source import Places
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
-from brimline.observations import Observation
 from brimline.server.api.views import Views
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
 from brimline.survey.files import find_transcripts
-from brimline.transcripts.source import Places
 from drifted_homes import CHANGES, RECORDED, Change, write_home
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents.observations import ObservationKind
 from brimline.handoff.document import Document
 from brimline.monitor import handoffs
-from brimline.observations import ObservationKind
 
 from .agent import Agent
 

@@ -20,11 +20,11 @@ from hypothesis.stateful import (
     rule,
 )
 
+from brimline.agents.observations import DUPLICATE, Observation, ObservationKind, Reply
 from brimline.context.usage import Usage
 from brimline.context.window import Overrides
 from brimline.handoff import Document
 from brimline.monitor.monitor import MAX_CALLS_IN_MEMORY
-from brimline.observations import DUPLICATE, Observation, ObservationKind, Reply
 from hypothesis_examples import examples
 
 from .agent import Agent

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents.observations import Pane
 from brimline.context.client_report import PromptCache, Quota, Quotas
 from brimline.handoff.document import Document
 from brimline.monitor.persistence import SEEN_EVERY_S
-from brimline.observations import Pane
 from brimline.store.base import Write
 from brimline.store.memory import MemoryStore
 

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
+from brimline.agents.observations import Observation
 from brimline.context.events import AnyEvent, Call, Cleared, Compacted, Spent
 from brimline.monitor import monitor
-from brimline.observations import Observation
 from brimline.store.base import ClaimSession, EventKeys, PutSession
 from brimline.store.failures import StoreFailed
 from brimline.store.rows import SessionRow

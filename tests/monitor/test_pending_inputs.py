@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import MAIN, AnyEvent, Call, Rewound
 from brimline.context.tracker import Session, fold
 from brimline.context.usage import Usage
@@ -16,7 +17,6 @@ from brimline.monitor.pending_inputs import MAX_INPUTS, MAX_THREADS, PendingInpu
 from brimline.notify.notices import Notice, NoticeSender
 from brimline.notify.policy import NoticePolicy
 from brimline.settings import Notify
-from brimline.transcripts.source import Transcript
 
 from .agent import Agent
 

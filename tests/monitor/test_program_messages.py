@@ -3,11 +3,11 @@
 import asyncio
 from pathlib import Path
 
+from brimline.agents.observations import Observation, Reply
 from brimline.context.events import Call
 from brimline.context.inbox import DELIVERY_LEASE_S
 from brimline.context.usage import Usage
 from brimline.monitor.hook_reply import SENT_AGAIN
-from brimline.observations import Observation, Reply
 
 from .agent import MODEL, Agent, RecordingEnvironment
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents.observations import Observation
 from brimline.context.events import Call
 from brimline.context.usage import Usage
 from brimline.handoff.document import Document
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.reachability import describe_unreachable
 from brimline.monitor.snapshot import PROGRAM, TELEMETRY, TRANSCRIPT
-from brimline.observations import Observation
 from brimline.store.base import PutSession
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents.observations import Observation, Reply
+from brimline.agents.transcripts.source import Transcript
 from brimline.context.client_report import ClientReport, PromptCache, Quota, Quotas, decode_report
 from brimline.context.events import AnyEvent, Call, Cleared, Compacted, SessionSeen, WindowReported
 from brimline.context.usage import Usage
-from brimline.observations import Observation, Reply
-from brimline.transcripts.source import Transcript
 
 from .agent import MODEL, Agent
 

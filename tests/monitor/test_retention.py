@@ -9,6 +9,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.agents.observations import Observation, Pane
+from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import MAIN, AnyEvent, Call, Compacted, Rewound
 from brimline.context.forecast import PACE_CALLS
 from brimline.context.tracker import Thread
@@ -16,10 +18,8 @@ from brimline.context.usage import Usage
 from brimline.monitor.monitor import MAX_CALLS_IN_MEMORY, Monitor
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.session_table import IDLE_SESSION_S, IDLE_SUBAGENT_S
-from brimline.observations import Observation, Pane
 from brimline.server.api.views import Views
 from brimline.store.rows import CallRow
-from brimline.transcripts.source import Transcript
 from hypothesis_examples import examples
 from object_graph import count_reachable
 

@@ -5,13 +5,13 @@ from collections import Counter
 
 import pytest
 
+from brimline.agents.observations import Reply
 from brimline.context.events import AnyEvent, Compacted
 from brimline.context.inbox import DELIVERY_LEASE_S, Message
 from brimline.handoff import Document
 from brimline.monitor.persistence import HOSTNAME
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_table import MAX_ATTEMPTS, SessionTable
-from brimline.observations import Reply
 from brimline.store.base import ClaimSession, ExpectRevision, PutCall, PutSession
 from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore

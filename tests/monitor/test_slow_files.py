@@ -6,12 +6,12 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+from brimline.agents.observations import EnvironmentVariables
+from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import MAIN
 from brimline.context.window import NO_CLIENT_SETTINGS, ClientSettings
 from brimline.files.bounded_reads import CachedReads
 from brimline.monitor.transcript_follower import Progress, TranscriptFollower, read_on_from
-from brimline.observations import EnvironmentVariables
-from brimline.transcripts.source import Transcript
 
 from .agent import Agent, RecordingEnvironment
 

@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from brimline.agents.observations import Observation, Reply
+from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting, Ended
 from brimline.context.usage import Usage
 from brimline.handoff import Document
 from brimline.monitor.session_state import SessionState
-from brimline.observations import Observation, Reply
 from brimline.settings import StopSettings
 from brimline.store.rows import ThreadRow
-from brimline.transcripts.source import Transcript
 
 from .agent import MODEL, Agent
 

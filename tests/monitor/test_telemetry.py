@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents.observations import Observation
+from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import MAIN, Call
 from brimline.context.usage import Usage
-from brimline.observations import Observation
-from brimline.transcripts.source import Transcript
 
 from .agent import MODEL, Agent
 

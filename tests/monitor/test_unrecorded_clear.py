@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from brimline.agents.observations import Observation
+from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import MAIN, Call, Compacted
 from brimline.context.usage import Usage
 from brimline.monitor.transcript_follower import Progress, TranscriptFollower, read_on_from
-from brimline.observations import Observation
-from brimline.transcripts.source import Transcript
 
 from .agent import MODEL, Agent
 

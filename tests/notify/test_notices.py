@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from brimline.agents.observations import Pane
 from brimline.notify import notices, transports
 from brimline.notify.notices import Notice, NoticeSender, clear_failure_notice, send_notice
 from brimline.notify.transports import (
@@ -28,7 +29,6 @@ from brimline.notify.transports import (
     ring_terminal,
     run_command,
 )
-from brimline.observations import Pane
 from brimline.settings import Notify
 from brimline.tmux.clear_requests import ClearRequest
 from tmux.terminal import Terminal

@@ -14,6 +14,7 @@ from random import Random
 import msgspec
 import pytest
 
+from brimline.agents.transcripts.source import Places, Tally
 from brimline.context.events import SessionSeen
 from brimline.context.tracker import Session, fold
 from brimline.files.foreign_json import decode_json
@@ -25,7 +26,6 @@ from brimline.settings import Settings
 from brimline.store.sqlite import SqliteStore
 from brimline.survey.explanation import read_ledgers
 from brimline.survey.files import find_session
-from brimline.transcripts.source import Places, Tally
 from brimline.tui.files import TranscriptFiles
 from brimline.tui.filling import FillingLines
 from brimline.uplink.outbox import Outbox

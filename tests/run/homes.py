@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents.transcripts.source import Places
 from brimline.context.usage import ZERO, Usage
 from brimline.run.run_state import RunTarget
 from brimline.testing.fake_model import Billed, read_records
-from brimline.transcripts.source import Places
 
 from .lines import FIXTURES
 

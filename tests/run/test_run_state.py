@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from brimline.agents import agent_names, get_agent, source
+from brimline.agents.transcripts.source import Places
 from brimline.context.events import MAIN
 from brimline.context.prices import compute_cost
 from brimline.context.tracker import Session, fold
@@ -13,7 +14,6 @@ from brimline.context.usage import Usage
 from brimline.context.window import Overrides
 from brimline.run.result import SessionResult
 from brimline.run.run_state import RunState
-from brimline.transcripts.source import Places
 
 from .homes import billed, home_of, job_of, total, usage_of
 from .lines import FIXTURES, WINDOW_TOKENS, call, init, recorded, result

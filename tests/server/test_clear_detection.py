@@ -2,7 +2,7 @@
 
 import pytest
 
-from brimline.observations import Observation, ObservationKind
+from brimline.agents.observations import Observation, ObservationKind
 from brimline.server.hooks.clear_detection import INIT_PID, MAX_SESSIONS, ClearDetection
 
 HookRecord = tuple[int, str, ObservationKind]

@@ -13,9 +13,9 @@ import pytest
 import uvloop
 
 from brimline.agents.hook_adapter import HookRequest
+from brimline.agents.observations import Reply
 from brimline.hooks.client.exchange import MAX_REPLY_BYTES
 from brimline.hooks.receipt import decode_receipt
-from brimline.observations import Reply
 from brimline.server import retry
 from brimline.server.hooks import hook_socket
 from brimline.server.hooks.dispatcher import Answer, HookDispatcher

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from starlette.requests import Request
 
+from brimline.agents.transcripts.source import Places
 from brimline.monitor.monitor import Monitor
 from brimline.server.api.responses import RequestRefused
 from brimline.server.api.transcripts import TranscriptRoutes, find_session_files
@@ -23,7 +24,6 @@ from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
 from brimline.survey.explanation import NO_TRANSCRIPT
 from brimline.survey.files import SessionFiles
-from brimline.transcripts.source import Places
 from survey.machine import call, subagent_fields
 
 from .filled_session import write_filled_session

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from watchfiles.main import FileChange
 
+from brimline.agents.transcripts.source import Places, Transcript
 from brimline.context.events import MAIN, is_compaction_thread
 from brimline.monitor.monitor import Monitor
 from brimline.server import transcript_watcher
@@ -24,7 +25,6 @@ from brimline.store.base import PutSession, Write
 from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore
 from brimline.survey.files import find_transcripts, group_by_session, load_session
-from brimline.transcripts.source import Places, Transcript
 
 pytestmark = pytest.mark.slow
 

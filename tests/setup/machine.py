@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from brimline.agents.hook_command import HttpTarget, Program
+from brimline.agents.transcripts.source import Places
 from brimline.setup.install import SetupOptions
 from brimline.setup.plan import Change, apply, plan
-from brimline.transcripts.source import Places
 
 HOOK = "/state/brimline-hook"
 FILES = {

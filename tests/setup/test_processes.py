@@ -28,7 +28,7 @@ from pathlib import Path
 from brimline.agents.hook_command import Program
 from brimline.setup.install import SetupOptions
 from brimline.setup.plan import apply, plan
-from brimline.transcripts.source import Places
+from brimline.agents.transcripts.source import Places
 root, start, times, *what = sys.argv[1:]
 places = Places(Path(root, "home"), {})
 print("begun", flush=True)

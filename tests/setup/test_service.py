@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents.transcripts.source import Places
 from brimline.errors import InvalidSettings
 from brimline.setup.plan import apply, plan_managed_file
 from brimline.setup.service import (
@@ -20,7 +21,6 @@ from brimline.setup.service import (
     run_commands,
     service_file,
 )
-from brimline.transcripts.source import Places
 
 ODD = '/opt/100% "odd" $HOME \\py'  # every character with a special meaning in a unit file
 

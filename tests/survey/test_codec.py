@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.agents.transcripts.source import Cursor, Tally
 from brimline.context.events import (
     MAIN,
     Added,
@@ -16,7 +17,6 @@ from brimline.context.events import (
 from brimline.context.tracker import Session, fold
 from brimline.context.usage import Usage
 from brimline.survey.codec import ROW, SavedSession, decode_session, encode_session
-from brimline.transcripts.source import Cursor, Tally
 
 counts = st.integers(0, 1 << 40)
 times = st.none() | st.floats(0, 2e9)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from brimline.agents import agent_names, source
+from brimline.agents.transcripts.source import START, Places, Transcript
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session, fold
 from brimline.context.window import NO_OVERRIDES
@@ -19,7 +20,6 @@ from brimline.survey.index import TranscriptIndex
 from brimline.survey.report import ReportFilter, build_report, summaries
 from brimline.survey.status import survey_sessions
 from brimline.survey.target import files_of_target, load_target
-from brimline.transcripts.source import START, Places, Transcript
 from clients.fixture import FIXTURES
 
 Json = dict[str, Any]

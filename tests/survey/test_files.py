@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from brimline.agents.transcripts.source import Places, Tally, Transcript
 from brimline.context.events import MAIN
 from brimline.errors import UnknownSession, UnrecognisedFormat
 from brimline.survey.files import (
@@ -13,7 +14,6 @@ from brimline.survey.files import (
     load_session,
     shorten_ids,
 )
-from brimline.transcripts.source import Places, Tally, Transcript
 
 from .machine import NOON, Machine, call, subagent_fields, user_record
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents.transcripts.source import Places, Tally, Transcript
 from brimline.context.events import Call
 from brimline.context.tracker import Session, fold
 from brimline.context.usage import Usage
@@ -11,7 +12,6 @@ from brimline.survey import index as transcript_index
 from brimline.survey.files import SessionFiles, find_transcripts, load_session
 from brimline.survey.format_drift import DriftedFile, describe_drift, has_drifted
 from brimline.survey.index import TranscriptIndex
-from brimline.transcripts.source import Places, Tally, Transcript
 from drifted_homes import CHANGES, RECORDED, Change, write_home
 
 

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from brimline.agents import agent_names
+from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import MAIN
 from brimline.context.tracker import Thread
 from brimline.context.window import NO_OVERRIDES
@@ -33,7 +34,6 @@ from brimline.survey.index import (
 from brimline.survey.session_cost import find_copied_calls
 from brimline.survey.state_file import FILE_NAME
 from brimline.survey.status import survey_sessions
-from brimline.transcripts.source import Transcript
 
 from .machine import (
     NOON,

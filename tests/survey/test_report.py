@@ -8,6 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from brimline.agents import agent_names
+from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import Call, SessionSeen, Spent
 from brimline.context.prices import UNKNOWN_DAY, compute_cost
 from brimline.context.tracker import Session, fold
@@ -24,7 +25,6 @@ from brimline.survey.report import (
     week_of,
 )
 from brimline.survey.summary import summarise
-from brimline.transcripts.source import Transcript
 
 from .machine import (
     NOON,

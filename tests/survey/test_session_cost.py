@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents.transcripts.source import Tally, begun_at
 from brimline.context.tracker import Session
 from brimline.survey.files import LoadedSession, find_session, load_session
 from brimline.survey.session_cost import find_copied_calls, find_session_cost
-from brimline.transcripts.source import Tally, begun_at
 
 from .machine import Machine, call, clock, packed, user_record
 

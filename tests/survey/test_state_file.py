@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from brimline.agents.transcripts.source import Transcript
 from brimline.survey.index import ReadJob, read_transcript
 from brimline.survey.state_file import (
     FILE_NAME,
@@ -23,7 +24,6 @@ from brimline.survey.state_file import (
     save,
     still_matches,
 )
-from brimline.transcripts.source import Transcript
 
 from .machine import NOON, Machine, call, user_record
 
@@ -125,7 +125,7 @@ import resource, sys
 from pathlib import Path
 from brimline.survey.state_file import State, empty, load, save
 from brimline.survey.index import ReadJob, read_transcript
-from brimline.transcripts.source import Places
+from brimline.agents.transcripts.source import Places
 from brimline.survey.files import find_transcripts
 home, cache = map(Path, sys.argv[1:])
 transcripts = find_transcripts(Places(home, {}))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from brimline.observations import Pane
+from brimline.agents.observations import Pane
 from brimline.tmux.composers import Composer, read_composer
 from brimline.tmux.pane import TmuxPane
 from system_programs import require_program

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from brimline.agents.observations import Observation, ObservationKind, Pane
 from brimline.errors import CommandFailed
 from brimline.handoff import Document
-from brimline.observations import Observation, ObservationKind, Pane
 from brimline.tmux import clear
 from brimline.tmux.clear import (
     DOCUMENT_GONE,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.observations import Pane
+from brimline.agents.observations import Pane
 from brimline.tmux.clear_requests import (
     KEEP_OUTCOME_S,
     ClearRequest,

@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from brimline.agents.observations import Pane
+from brimline.agents.transcripts.source import Places
 from brimline.context.inbox import Message, Urgency
-from brimline.observations import Pane
 from brimline.server.local_environment import LocalEnvironment
 from brimline.store.base import MarkMessage, PutSession, QueueMessage, Write
 from brimline.store.failures import StoreFailed
@@ -20,7 +21,6 @@ from brimline.store.rows import SessionRow
 from brimline.tmux.message_delivery import NO_PANE, NOT_RUNNING, MessageDelivery
 from brimline.tmux.pane_search import find_pane, runs_in_pane
 from brimline.tmux.typist import Typist
-from brimline.transcripts.source import Places
 
 from .conftest import FakeClient
 from .terminal import Terminal

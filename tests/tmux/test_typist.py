@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.observations import Pane
+from brimline.agents.observations import Pane
 from brimline.tmux.pane import lock_pane, pane_from_environment, remove_controls
 from brimline.tmux.typist import MAX_TEXT_CHARS, Typist
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.agents.transcripts.client_settings import read_settings, strip_comments
 from brimline.files.regular_file import MAX_SETTINGS_BYTES
-from brimline.transcripts.client_settings import read_settings, strip_comments
 
 PATIENCE_S = 60
 
@@ -50,7 +50,7 @@ def test_strict_json_is_left_as_it_is(value: object) -> None:
 def test_hostile_settings_are_given_up(part: str) -> None:
     """Millions of openings without an end do not keep a thread, and the GIL, for hours."""
     script = (
-        "from brimline.transcripts.client_settings import strip_comments\n"
+        "from brimline.agents.transcripts.client_settings import strip_comments\n"
         f"strip_comments(b'{part}' * (8 << 20 >> len(b'{part}').bit_length()))\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE_S)

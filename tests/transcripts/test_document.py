@@ -2,8 +2,8 @@
 
 from io import BytesIO
 
-from brimline.transcripts.document import DocumentReader
-from brimline.transcripts.source import Events, Tally
+from brimline.agents.transcripts.document import DocumentReader
+from brimline.agents.transcripts.source import Events, Tally
 
 
 def parse(document: bytes, tally: Tally) -> Events | None:

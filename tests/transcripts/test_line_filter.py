@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import brimline
 from brimline.agents.claude.fast_reader import ID_KEY, NEEDLES, USAGE
-from brimline.transcripts.line_filter import (
+from brimline.agents.transcripts.line_filter import (
     BATCH_RUNS,
     LIBRARY,
     MIN_NEEDLE_BYTES,
@@ -346,7 +346,7 @@ def test_python_instead(tmp_path: Path, broken: Callable[[Path], None]) -> None:
     shutil.copytree(Path(brimline.__file__).parent, copy, ignore=shutil.ignore_patterns("*.pyc"))
     broken(copy / "transcripts" / LIBRARY.name)
     program = (
-        "from brimline.transcripts import line_filter\n"
+        "from brimline.agents.transcripts import line_filter\n"
         "print(line_filter.FASTEST_LINE_FILTER.__name__)"
     )
     done = subprocess.run(

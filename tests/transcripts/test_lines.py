@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.agents.transcripts.chunks import CHUNK_BYTES, MAX_LINE_BYTES
+from brimline.agents.transcripts.lines import JsonLines, Lines, open_transcript
+from brimline.agents.transcripts.source import START, Cursor
 from brimline.context.events import AnyEvent, Call
 from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.files.foreign_json import decode_json, recover_objects
-from brimline.transcripts.chunks import CHUNK_BYTES, MAX_LINE_BYTES
-from brimline.transcripts.lines import JsonLines, Lines, open_transcript
-from brimline.transcripts.source import START, Cursor
 
 
 class Wire(msgspec.Struct):
@@ -347,7 +347,7 @@ MEASURE = """
 import io, resource, sys
 sys.path.insert(0, {folder!r})
 from test_lines import Filler, Numbered
-from brimline.transcripts.lines import JsonLines
+from brimline.agents.transcripts.lines import JsonLines
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 before = peak()

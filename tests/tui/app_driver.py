@@ -6,9 +6,9 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
+from brimline.agents.transcripts.source import Places
 from brimline.daemon_client.stream import DaemonClient
 from brimline.settings import Settings
-from brimline.transcripts.source import Places
 from brimline.tui.app import WatchApp
 from brimline.tui.files import TranscriptFiles
 from brimline.tui.filter import ListOptions

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from brimline.agents.install_spec import InstallSpec
     from brimline.agents.managed_settings import ManagedSettings
     from brimline.agents.telemetry import TelemetryReader
-    from brimline.transcripts.source import Form, Lookalike, Places, Source, Transcript
+    from brimline.agents.transcripts.source import Form, Lookalike, Places, Source, Transcript
 
 
 class Agent:

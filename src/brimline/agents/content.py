@@ -10,10 +10,10 @@ from typing import Literal, Protocol, TypeAlias, TypeVar, cast
 import msgspec
 
 from brimline.agents import get_agent
+from brimline.agents.transcripts.source import MALFORMED
 from brimline.context.usage import Usage
 from brimline.files.foreign_json import JsonDecoder, decode_json, recover_objects
 from brimline.redaction.names import is_secret_name
-from brimline.transcripts.source import MALFORMED
 
 MAX_ENTRIES = 200  # a reader or a digest remembers this many of a kind
 ABSENT = msgspec.Raw()

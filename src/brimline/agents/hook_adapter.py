@@ -12,9 +12,9 @@ from brimline.agents.hook_payloads import (
     StatusLineReport,
     text_size,
 )
+from brimline.agents.observations import Observation, ObservationKind, Reply
 from brimline.context.events import Trigger, WindowReported
 from brimline.files.foreign_json import JsonDecoder
-from brimline.observations import Observation, ObservationKind, Reply
 
 _hook = JsonDecoder(HookInput)
 

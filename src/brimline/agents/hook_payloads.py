@@ -5,10 +5,10 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
+from brimline.agents.transcripts.source import MALFORMED
 from brimline.context.client_report import Dollars, PromptCache, Quotas
 from brimline.context.usage import Usage
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.source import MALFORMED
 
 MAX_TOKENS = 10**8  # more tokens than any window holds; an epoch time is far more
 

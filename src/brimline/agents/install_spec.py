@@ -15,8 +15,8 @@ from brimline.agents.hook_command import (
     HttpTarget,
     Program,
 )
+from brimline.agents.transcripts.source import Places
 from brimline.files.jsonc import Dialect
-from brimline.transcripts.source import Places
 
 Scope: TypeAlias = Literal["user", "project"]
 

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from brimline.agents import display_name
-from brimline.baselines import Baseline, Category, baseline
+from brimline.agents.fresh_session import Baseline, Category, baseline
 from brimline.cli.arguments import add_flag, add_json, parse_agent
 from brimline.cli.context import Context, emit_json
 from brimline.cli.windows import describe_bound

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents import display_name, get_agent, source
+from brimline.agents.transcripts.source import Places
 from brimline.context.tracker import Session, fold
 from brimline.errors import MalformedJson
 from brimline.files.atomic_file import replace_file
@@ -17,7 +18,6 @@ from brimline.files.foreign_json import JsonDecoder
 from brimline.files.private_folder import create_private_folder
 from brimline.files.regular_file import read_regular_file
 from brimline.survey.files import READ_ERRORS
-from brimline.transcripts.source import Places
 
 WARNED_FILE = "newer-clients.json"  # in the state folder: the last version warned about, by agent
 MAX_FILE_BYTES = 1 << 20

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from brimline._version import __version__
+from brimline.agents.transcripts.source import Places
 from brimline.cli.arguments import add_status_arguments
 from brimline.cli.context import Context, terminal_width
 from brimline.errors import BrimlineError, suggest
 from brimline.settings import load
 from brimline.terminal.text import strip_control
-from brimline.transcripts.source import Places
 
 NO_WORKING_FOLDER = "brimline: the working directory no longer exists\nhint: cd to another one"
 MISSING = (

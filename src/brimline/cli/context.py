@@ -9,6 +9,7 @@ from typing import TextIO
 
 import msgspec
 
+from brimline.agents.transcripts.source import Places
 from brimline.settings import Settings, cache_dir, state_dir
 from brimline.terminal.text import (
     Cell,
@@ -18,7 +19,6 @@ from brimline.terminal.text import (
     format_table,
     strip_control,
 )
-from brimline.transcripts.source import Places
 
 
 class Context(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from brimline.agents.transcripts.source import Tally
 from brimline.cli.context import Context, print_problems
 from brimline.context.client_report import PromptCache, Quotas
 from brimline.context.events import MAIN
@@ -31,7 +32,6 @@ from brimline.settings import socket_path
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
 from brimline.survey.files import LoadedSession, shorten_ids
 from brimline.survey.status import SessionStatus, StatusSurvey, ThreadStatus
-from brimline.transcripts.source import Tally
 
 ANSWER_WAIT_S = 0.05
 

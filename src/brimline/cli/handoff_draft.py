@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from brimline.agents import source
+from brimline.agents.transcripts.source import Transcript
 from brimline.cli.arguments import chosen_agents
 from brimline.cli.context import Context, emit_json
 from brimline.cli.session_choice import find_files
@@ -14,7 +15,6 @@ from brimline.errors import InvalidRequest, UnreadableTranscript
 from brimline.handoff import draft_handoff, iter_records
 from brimline.survey.target import files_of_target, is_file_target
 from brimline.terminal.text import strip_control
-from brimline.transcripts.source import Transcript
 
 OWN_SESSION = True  # the session that a command runs in, or the one that --session names
 

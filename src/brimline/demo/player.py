@@ -7,6 +7,8 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from brimline.agents.observations import Observation
+from brimline.agents.transcripts.source import Transcript
 from brimline.context.inbox import BRIMLINE
 from brimline.demo.script import HandoffStep, MessageStep, ObserveStep, Step
 from brimline.demo.story import LAP_S, OVERRIDES, build_story
@@ -14,11 +16,9 @@ from brimline.handoff import Document
 from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
-from brimline.observations import Observation
 from brimline.store.base import Store
 from brimline.survey.report import TranscriptSummary
 from brimline.survey.summary import summarise
-from brimline.transcripts.source import Transcript
 
 DEMO_SPEED = 20.0  # an hour of the story takes three minutes
 

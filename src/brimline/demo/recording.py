@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from brimline.agents import source
+from brimline.agents.transcripts.lines import open_transcript
 from brimline.context.events import AnyEvent, Call, Compacted, SessionSeen
 from brimline.demo.script import (
     DemoSession,
@@ -15,7 +16,6 @@ from brimline.demo.script import (
     kind_after_call,
     streaming_call,
 )
-from brimline.transcripts.lines import open_transcript
 
 RECORDING = Path(__file__).parents[1] / "data" / "demo.jsonl"
 COMPACTION_S = 130.0  # the recording has no duration

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from brimline.agents.observations import ObservationKind
 from brimline.context.events import (
     MAIN,
     AnyEvent,
@@ -18,7 +19,6 @@ from brimline.context.events import (
     Trigger,
 )
 from brimline.context.usage import Usage
-from brimline.observations import ObservationKind
 
 LAPTOP, SERVER = "laptop", "build-1"
 HOUR_S = 3_600.0

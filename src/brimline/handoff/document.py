@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents.transcripts.source import to_text
 from brimline.errors import InvalidHandoff
-from brimline.transcripts.source import to_text
 
 MAX_DOCUMENT_BYTES = 256 << 10
 CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # no tab, no line break

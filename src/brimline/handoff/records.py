@@ -10,9 +10,9 @@ from brimline.agents.opencode.conversation import StoredMessage
 from brimline.agents.opencode.database import read_parts
 from brimline.agents.opencode.json_storage import FolderHistory
 from brimline.agents.opencode.source import SQLITE
+from brimline.agents.transcripts.document import read_whole
+from brimline.agents.transcripts.lines import Lines, open_transcript
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.document import read_whole
-from brimline.transcripts.lines import Lines, open_transcript
 
 MAX_WHOLE_FILE_BYTES = 64 << 20  # of a larger file only the beginning and the end are read
 HEAD_BYTES = 4 << 20  # of the beginning, with the first user message

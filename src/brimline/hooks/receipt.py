@@ -2,8 +2,8 @@
 
 import msgspec
 
+from brimline.agents.observations import Reply
 from brimline.files.foreign_json import JsonDecoder
-from brimline.observations import Reply
 
 
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):

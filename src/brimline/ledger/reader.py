@@ -9,6 +9,7 @@ import msgspec
 
 from brimline.agents import Agent, get_agent
 from brimline.agents.content import ContentReader, KeptContent
+from brimline.agents.transcripts.source import MALFORMED, Places, Transcript, to_text
 from brimline.context.events import (
     MAIN,
     AnyEvent,
@@ -22,7 +23,6 @@ from brimline.ledger.accounts import Account, Balance, Entry
 from brimline.ledger.parts import ContextPart, PartReader
 from brimline.ledger.rates import Rates
 from brimline.ledger.steps import Step, StepRecorder
-from brimline.transcripts.source import MALFORMED, Places, Transcript, to_text
 
 NO_RECORD = 0  # the number of a record that is in another file
 

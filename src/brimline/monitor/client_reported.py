@@ -2,13 +2,13 @@
 
 from typing import get_args
 
+from brimline.agents.observations import Observation, UsageSource
 from brimline.context.client_report import NO_REPORT
 from brimline.context.events import Call
 from brimline.context.policy.sources import AGREED, Comparison, compare
 from brimline.context.tracker import Thread
 from brimline.context.usage import Usage
 from brimline.context.window import is_same_model
-from brimline.observations import Observation, UsageSource
 from brimline.store.rows import ThreadRow
 
 MAX_REORDER_S = 5.0  # a status line may overtake another by this much

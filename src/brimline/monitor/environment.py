@@ -1,8 +1,8 @@
 """The machine that a monitor runs on, as an interface."""
 
+from brimline.agents.observations import EnvironmentVariables
 from brimline.context.window import NO_CLIENT_SETTINGS, ClientSettings
 from brimline.monitor.session_state import SessionState
-from brimline.observations import EnvironmentVariables
 from brimline.store.rows import SignalRow
 
 

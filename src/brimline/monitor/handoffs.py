@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from brimline.agents.observations import EMPTY_REPLY, Reply
 from brimline.context.events import MAIN
 from brimline.context.inbox import BRIMLINE
 from brimline.errors import UnknownAgent, UnreadableTranscript
@@ -24,7 +25,6 @@ from brimline.handoff import (
 )
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_writes import hash_id
-from brimline.observations import EMPTY_REPLY, Reply
 from brimline.store.base import PutHandoff, Store
 from brimline.store.rows import HandoffRow
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from brimline.agents.observations import EMPTY_REPLY, Observation, Reply
 from brimline.context.events import MAIN
 from brimline.context.inbox import (
     MAX_CONTEXT_CHARS,
@@ -21,7 +22,6 @@ from brimline.monitor.handoffs import HandoffRecovery
 from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.rules import Rules
 from brimline.monitor.signal_writes import SignalWriter
-from brimline.observations import EMPTY_REPLY, Observation, Reply
 from brimline.store.base import MarkMessage, QueueMessage, Store
 
 SENT_AGAIN = "(Sent again: the first copy may not have reached you.)"

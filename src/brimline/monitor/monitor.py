@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Literal, TypeAlias
 
+from brimline.agents.observations import DUPLICATE, EMPTY_REPLY, WITHOUT_REPLY, Observation, Reply
 from brimline.context.events import MAIN, Call, Spent
 from brimline.context.forecast import CallsLeft
 from brimline.context.inbox import (
@@ -35,7 +36,6 @@ from brimline.monitor.session_table import MAX_ATTEMPTS, SessionTable, contended
 from brimline.monitor.signal_finder import SignalFinder
 from brimline.monitor.signal_writes import hash_id
 from brimline.monitor.snapshot import PROGRAM, TELEMETRY
-from brimline.observations import DUPLICATE, EMPTY_REPLY, WITHOUT_REPLY, Observation, Reply
 from brimline.store.base import (
     CancelMessages,
     ClaimSession,

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from brimline.agents.observations import Observation
 from brimline.monitor.persistence import HOSTNAME, StoredRows
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_history import SignalHistory
 from brimline.monitor.snapshot import Snapshot
-from brimline.observations import Observation
 from brimline.store.base import ExpectRevision, Store, Write
 
 

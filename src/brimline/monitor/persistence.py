@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from brimline.agents.observations import EnvironmentVariables, Observation
 from brimline.context.events import MAIN, Call, Spent
 from brimline.context.prices import cost_of
 from brimline.context.tracker import Reading, SpendingKey, Thread, spending_key
 from brimline.monitor.call_costs import CallCosts
 from brimline.monitor.session_state import SessionState, calls_left_of
-from brimline.observations import EnvironmentVariables, Observation
 from brimline.store.base import PutCall, PutCompaction, PutSession, PutThread, Store, Write
 from brimline.store.rows import SPENDINGS, TOTAL_OF, CallRow, CompactionRow, SessionRow, ThreadRow
 

@@ -5,6 +5,13 @@ from typing import TypeVar
 
 import msgspec
 
+from brimline.agents.observations import (
+    WITHOUT_REPLY,
+    EnvironmentVariables,
+    Observation,
+    ObservationKind,
+    Pane,
+)
 from brimline.context.cache_misses import compute_prompt_cache
 from brimline.context.client_report import ClientReport, PromptCache, Quotas
 from brimline.context.events import MAIN
@@ -15,13 +22,6 @@ from brimline.monitor.client_reported import ClientReported
 from brimline.monitor.pending_inputs import PendingInputs
 from brimline.monitor.snapshot import PROGRAM, TELEMETRY, TRANSCRIPT, Snapshot
 from brimline.monitor.transcript_follower import SessionFiles
-from brimline.observations import (
-    WITHOUT_REPLY,
-    EnvironmentVariables,
-    Observation,
-    ObservationKind,
-    Pane,
-)
 from brimline.store.rows import ThreadRow
 
 SEQ_PER_CALL = 1_000  # more than the observations between two calls

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 from brimline.agents import source
+from brimline.agents.transcripts.source import START, Cursor, Tally, Transcript
 from brimline.context.events import MAIN, AnyEvent, Call, Cleared, Compacted
 from brimline.context.tracker import (
     Session,
@@ -28,7 +29,6 @@ from brimline.survey.format_drift import (
     describe_drift,
     find_drift,
 )
-from brimline.transcripts.source import START, Cursor, Tally, Transcript
 
 TRANSCRIPT_WAIT_S = 5.0  # a read that takes longer goes on, and is used when it is done
 

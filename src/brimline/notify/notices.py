@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents.observations import Pane
 from brimline.notify.transports import (
     TransportFailed,
     post_webhook,
@@ -14,7 +15,6 @@ from brimline.notify.transports import (
     run_command,
     show_on_desktop,
 )
-from brimline.observations import Pane
 from brimline.settings import Notify
 from brimline.tmux.clear_requests import ClearRequest
 

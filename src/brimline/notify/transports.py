@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing, suppress
 
+from brimline.agents.observations import Pane
 from brimline.errors import BrimlineError
 from brimline.http_client import HttpClient, HttpFailed
-from brimline.observations import Pane
 from brimline.tmux.pane import find_tty, remove_controls
 
 WEBHOOK_TIMEOUT_S = 5.0

@@ -2,12 +2,12 @@
 
 from itertools import count
 
+from brimline.agents.transcripts.source import Parser
 from brimline.context.events import MAIN
 from brimline.context.providers.anthropic import MessageStream
 from brimline.context.usage import ZERO, Usage
 from brimline.errors import InvalidUsage
 from brimline.files.bounded_dict import BoundedDict
-from brimline.transcripts.source import Parser
 
 TRACK_STREAM = "A chunk has only a part of the usage: pass the whole stream to `track`."
 MAX_REMEMBERED = 500  # lines and messages

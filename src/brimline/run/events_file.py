@@ -7,13 +7,13 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents.transcripts.lines import Lines, open_transcript
+from brimline.agents.transcripts.source import MALFORMED
 from brimline.context.usage import percent
 from brimline.errors import InvalidSettings, UnreadableTranscript
 from brimline.files.file_lock import lock_file
 from brimline.files.foreign_json import JsonDecoder, decode_json
 from brimline.run.result import IterationResult
-from brimline.transcripts.lines import Lines, open_transcript
-from brimline.transcripts.source import MALFORMED
 
 TOPIC = "iteration.summary"
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from brimline.agents import capabilities_of, source
+from brimline.agents.transcripts.source import Places
 from brimline.context.tracker import Reading, Session, read
 from brimline.context.usage import Usage
 from brimline.context.window import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, Overrides
@@ -12,7 +13,6 @@ from brimline.run.result import SessionResult
 from brimline.run.stream_reader import StreamReader
 from brimline.run.totals import RunView, list_price
 from brimline.run.transcript_locator import RunClues, TranscriptLocator
-from brimline.transcripts.source import Places
 
 
 class RunTarget(msgspec.Struct, frozen=True):

@@ -11,11 +11,11 @@ from brimline.agents.content import (
     RunOutcome,
     read_stream_line,
 )
+from brimline.agents.transcripts.chunks import MAX_LINE_BYTES
+from brimline.agents.transcripts.source import MALFORMED, Parser, Tally
 from brimline.context.events import AnyEvent
 from brimline.context.tracker import Session, fold
 from brimline.files.foreign_json import PADDING
-from brimline.transcripts.chunks import MAX_LINE_BYTES
-from brimline.transcripts.source import MALFORMED, Parser, Tally
 
 MAX_DETECTION_LINES = 64  # JSON lines by which the agent is detected; hooks write some before it
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from brimline.agents import get_agent, source
+from brimline.agents.transcripts.source import START, Cursor, Places, Transcript
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session, fold
 from brimline.run.totals import RunView
 from brimline.survey.files import READ_ERRORS
-from brimline.transcripts.source import START, Cursor, Places, Transcript
 
 # words of a command that resumes an older session
 RESUME_WORDS = frozenset(

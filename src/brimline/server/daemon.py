@@ -15,6 +15,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from brimline._version import __version__
+from brimline.agents.transcripts.source import Places
 from brimline.files.folder_safety import make_private_folder
 from brimline.hooks.client.autostart import STOPPED_MARK
 from brimline.hooks.spool import take, take_dropped, take_late
@@ -71,7 +72,6 @@ from brimline.store.metered import MeteredStore
 from brimline.store.postgres import open_postgres
 from brimline.store.problems import open_problems
 from brimline.store.sqlite import SqliteStore
-from brimline.transcripts.source import Places
 from brimline.uplink.exchange import Uplink
 
 LOGGER = logging.getLogger("brimline.server")

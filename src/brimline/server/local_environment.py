@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import TypeAlias
 
 from brimline.agents import agent_names, source
+from brimline.agents.observations import EnvironmentVariables
+from brimline.agents.transcripts.source import Places
 from brimline.context.window import NO_CLIENT_SETTINGS, ClientSettings
 from brimline.errors import InvalidSettings
 from brimline.files.bounded_reads import SHARED_READS, CachedReads
 from brimline.hooks.client import exchange
 from brimline.monitor.environment import MonitorEnvironment
 from brimline.monitor.session_state import SessionState
-from brimline.observations import EnvironmentVariables
 from brimline.settings import load as load_settings
 from brimline.setup.manifest import MANIFEST_NAME, load_manifest
 from brimline.store.rows import SignalRow
 from brimline.tmux.pane_search import find_pane
-from brimline.transcripts.source import Places
 
 CHANNEL_WAIT_S = 1.0  # for tmux, to find the pane of an agent without hooks
 

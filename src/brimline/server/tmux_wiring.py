@@ -5,10 +5,11 @@ import time
 from pathlib import Path
 
 from brimline.agents import agent_names
+from brimline.agents.observations import Pane
+from brimline.agents.transcripts.source import Places
 from brimline.monitor.clear_handover import record_continuation
 from brimline.monitor.monitor import Monitor
 from brimline.notify.notices import NoticeSender, clear_failure_notice
-from brimline.observations import Pane
 from brimline.server.local_environment import hooks_installed_at
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow
@@ -17,7 +18,6 @@ from brimline.tmux.clear_requests import ClearRequest
 from brimline.tmux.message_delivery import MessageDelivery
 from brimline.tmux.pane_search import find_pane
 from brimline.tmux.typist import Typist
-from brimline.transcripts.source import Places
 
 
 class TmuxWiring:

@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 import msgspec
 
 from brimline.agents import agents_present, source
+from brimline.agents.observations import Observation
+from brimline.agents.transcripts.source import Places, Transcript, begun_at
 from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.monitor.monitor import Monitor
-from brimline.observations import Observation
 from brimline.server.retry import RateLimitedLog, is_transient
 from brimline.survey.files import find_transcripts, group_by_session
-from brimline.transcripts.source import Places, Transcript, begun_at
 
 WATCH_STEP_MS, DEBOUNCE_MS = 100, 400
 FOLDER_CHECK_S = 5.0  # look for new folders: an agent's first session

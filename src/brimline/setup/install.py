@@ -9,6 +9,7 @@ import msgspec
 
 from brimline.agents.hook_command import HttpTarget, Program, daemon_address, starts_daemon
 from brimline.agents.install_spec import START_EVENT, InstallSpec, Scope, WantedHook
+from brimline.agents.transcripts.source import Places
 from brimline.errors import InvalidSettings
 from brimline.files.jsonc import BYTE_ORDER_MARK, WHITESPACE, Dialect, Document, parse
 from brimline.setup.entries import (
@@ -33,7 +34,6 @@ from brimline.setup.manifest import (
     restore_original,
 )
 from brimline.setup.shared_file import backup_path, read_if_exists
-from brimline.transcripts.source import Places
 
 Transport: TypeAlias = Literal["command", "http"]  # how hooks reach the daemon
 

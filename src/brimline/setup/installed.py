@@ -14,6 +14,7 @@ from brimline.agents.hook_command import (
     starts_daemon,
 )
 from brimline.agents.install_spec import START_EVENT, InstallSpec, Scope
+from brimline.agents.transcripts.source import Places
 from brimline.errors import InvalidSettings
 from brimline.files.jsonc import Document
 from brimline.setup.disabled_hooks import DisablingSetting, find_disabling_setting
@@ -22,7 +23,6 @@ from brimline.setup.extension import LAUNCHER_MARK, extension_source, is_our_ext
 from brimline.setup.install import SettingsFile, SetupOptions, has_entries, read_settings
 from brimline.setup.manifest import load_manifest
 from brimline.setup.shared_file import lock_shared_file, read_if_exists, translate_errors
-from brimline.transcripts.source import Places
 
 LineState: TypeAlias = Literal["current", "old", "gone"]
 

@@ -15,6 +15,7 @@ import msgspec
 from brimline.agents import display_name, get_agent
 from brimline.agents.hook_command import has_hook_token
 from brimline.agents.install_spec import InstallSpec
+from brimline.agents.transcripts.source import Places
 from brimline.errors import InvalidSettings
 from brimline.setup.disabled_hooks import find_disabling_setting
 from brimline.setup.extension import extension_file
@@ -30,7 +31,6 @@ from brimline.setup.shared_file import (
     read_if_exists,
     remove_empty_folders,
 )
-from brimline.transcripts.source import Places
 
 LINE_POSITION_NOTES = {
     "prepend": "Your own status line runs as before, after Brimline's.",

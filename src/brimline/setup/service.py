@@ -11,10 +11,10 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from brimline.agents import all_agents
+from brimline.agents.transcripts.source import Places
 from brimline.errors import InvalidSettings
 from brimline.hooks.client.autostart import LOG_NAME, SERVE_ARGUMENTS
 from brimline.setup.managed_file import ManagedFile
-from brimline.transcripts.source import Places
 
 Words: TypeAlias = tuple[str, ...]
 Manager: TypeAlias = Literal["systemd", "launchd"]

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 import msgspec
 
+from brimline.agents.transcripts.source import Cursor, Tally
 from brimline.context.events import Call
 from brimline.context.tracker import CallHistory, Session, Thread, decode_calls, encode_calls
 from brimline.context.usage import Usage
-from brimline.transcripts.source import Cursor, Tally
 
 
 class SavedSession(msgspec.Struct, frozen=True):

@@ -2,10 +2,10 @@
 
 from typing import BinaryIO
 
+from brimline.agents.transcripts.source import Places
 from brimline.errors import UnreadableTranscript
 from brimline.ledger.reader import SessionLedger, read_ledger
 from brimline.survey.files import SessionFiles
-from brimline.transcripts.source import Places
 
 NO_TRANSCRIPT = "this session has no transcript on this machine"
 

@@ -6,12 +6,20 @@ from itertools import pairwise
 import msgspec
 
 from brimline.agents import agent_names, agents_present, display_name, get_agent, source
+from brimline.agents.transcripts.source import (
+    START,
+    Form,
+    Lookalike,
+    Places,
+    Tally,
+    Transcript,
+    to_text,
+)
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session, fold, merge_sessions
 from brimline.errors import UnknownSession, UnreadableTranscript, UnrecognisedFormat
 from brimline.session_title import with_title
 from brimline.survey.format_drift import describe_damage, describe_drift, find_drift
-from brimline.transcripts.source import START, Form, Lookalike, Places, Tally, Transcript, to_text
 
 HEAD_BYTES = 64 << 10  # enough of a file to detect its agent
 MIN_SHORT_ID_CHARS = 8

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 import msgspec
 
 from brimline.agents import display_name
+from brimline.agents.transcripts.source import Tally, Transcript
 from brimline.context.tracker import Session
 from brimline.terminal.text import count_of
-from brimline.transcripts.source import Tally, Transcript
 
 MIN_UNMETERED = 3  # replies in a row without usage
 MIN_UNREAD, MAX_UNREAD_SHARE = 10, 0.05  # records that are unknown or malformed

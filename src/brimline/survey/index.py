@@ -10,6 +10,13 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents import source
+from brimline.agents.transcripts.source import (
+    START,
+    ReadMode,
+    Tally,
+    Transcript,
+    begun_at,
+)
 from brimline.context.tracker import Session, fold
 from brimline.errors import WorkerFailed
 from brimline.session_title import with_title
@@ -24,13 +31,6 @@ from brimline.survey.format_drift import (
 )
 from brimline.survey.state_file import State, StateEntry
 from brimline.survey.summary import FileSummary, summarise
-from brimline.transcripts.source import (
-    START,
-    ReadMode,
-    Tally,
-    Transcript,
-    begun_at,
-)
 
 ONE_PROCESS_MAX_BYTES = 48 << 20  # for less, starting workers costs more than it saves
 TAILS_ABOVE_BYTES = 192 << 20  # with more to read, `status` reads only the ends of new files

@@ -7,13 +7,13 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.agents.transcripts.source import Transcript
 from brimline.context.cache_misses import Cause
 from brimline.context.events import MAIN
 from brimline.context.prices import UNKNOWN_DAY, Cost, find_cost
 from brimline.context.usage import ZERO, Usage
 from brimline.survey.index import TranscriptIndex
 from brimline.survey.summary import FileSummary, MissRow, UsageRow
-from brimline.transcripts.source import Transcript
 
 GroupBy: TypeAlias = Literal[
     "day", "week", "month", "session", "project", "branch", "model", "agent"

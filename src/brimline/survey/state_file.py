@@ -13,13 +13,13 @@ from pathlib import Path
 import msgspec
 
 from brimline._version import __version__
+from brimline.agents.transcripts.source import Transcript
 from brimline.files.atomic_file import replace_file
 from brimline.files.private_folder import create_private_folder
 from brimline.files.regular_file import open_regular_file, read_regular_file
 from brimline.survey.codec import SavedSession, decode_session
 from brimline.survey.format_drift import DriftedFile
 from brimline.survey.summary import FileSummary
-from brimline.transcripts.source import Transcript
 
 FILE_NAME = "state"
 VERSION = f"{__version__} 20"  # increase the number when its shape or what it holds changes

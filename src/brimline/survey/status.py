@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents import source
+from brimline.agents.transcripts.source import Places
 from brimline.context.tracker import (
     Reading,
     Session,
@@ -25,7 +26,6 @@ from brimline.survey.files import (
     shorten_ids,
 )
 from brimline.survey.index import TranscriptIndex
-from brimline.transcripts.source import Places
 
 
 class ThreadStatus(msgspec.Struct, frozen=True):

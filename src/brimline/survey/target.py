@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from typing import Any, BinaryIO, cast
 
 from brimline.agents import agent_names, display_name, get_agent, source
+from brimline.agents.transcripts.lines import JsonLines, open_transcript
+from brimline.agents.transcripts.source import Form, Lookalike, Places, Reader, Transcript
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session, fold
 from brimline.errors import UnreadableTranscript, UnrecognisedFormat
@@ -20,8 +22,6 @@ from brimline.survey.files import (
     load_session,
 )
 from brimline.survey.format_drift import describe_drift, find_drift
-from brimline.transcripts.lines import JsonLines, open_transcript
-from brimline.transcripts.source import Form, Lookalike, Places, Reader, Transcript
 
 STDIN = "-"
 STDIN_NAME = "standard input"

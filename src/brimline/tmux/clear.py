@@ -18,10 +18,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from brimline.agents import capabilities_of
+from brimline.agents.observations import Observation, Pane
 from brimline.context.events import MAIN
 from brimline.errors import CommandFailed
 from brimline.handoff import Document
-from brimline.observations import Observation, Pane
 from brimline.tmux.clear_requests import (
     ENDED,
     ClearRequest,

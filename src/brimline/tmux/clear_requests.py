@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.agents.observations import Pane
 from brimline.files.atomic_file import replace_file
 from brimline.files.regular_file import read_regular_file
-from brimline.observations import Pane
 
 # waiting: for the end of the turn. clearing: `/clear` is typed, or about to be.
 # prompting: the session is cleared, and the prompt is typed, or about to be.

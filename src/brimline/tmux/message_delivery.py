@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
+from brimline.agents.observations import Pane
 from brimline.context.inbox import (
     Message,
     Moment,
@@ -13,7 +14,6 @@ from brimline.context.inbox import (
     take_that_fit,
 )
 from brimline.monitor.clear_handover import forward_messages
-from brimline.observations import Pane
 from brimline.store.base import MarkMessage, Store, Write
 from brimline.store.rows import SessionRow
 from brimline.tmux.typist import SubmitResult, Typist

@@ -8,9 +8,9 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from brimline.agents.observations import Pane
 from brimline.errors import CommandFailed
 from brimline.files.file_lock import locked_file
-from brimline.observations import Pane
 from brimline.tmux.command import PANE_HINT, run_tmux
 from brimline.tmux.screen import Screen, parse_screen
 

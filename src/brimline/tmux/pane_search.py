@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from brimline.agents.observations import Pane
 from brimline.errors import CommandFailed
-from brimline.observations import Pane
 from brimline.tmux.command import run_tmux
 
 PANE_FORMAT = "#{pane_id}\t#{pane_pid}\t#{pane_current_path}"

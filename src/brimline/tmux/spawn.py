@@ -10,8 +10,8 @@ from typing import NoReturn
 import msgspec
 
 from brimline.agents import all_agents, get_agent
+from brimline.agents.observations import Pane
 from brimline.errors import CommandFailed
-from brimline.observations import Pane
 from brimline.tmux.clear_requests import continuation_prompt
 from brimline.tmux.command import run_tmux
 from brimline.tmux.pane import pane_from_environment

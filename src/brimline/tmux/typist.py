@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents.observations import Pane
 from brimline.errors import CommandFailed
-from brimline.observations import Pane
 from brimline.tmux.composers import SCROLLED, UNKNOWN, Composer, ComposerState, read_composer
 from brimline.tmux.pane import TmuxPane, lock_pane, remove_controls
 from brimline.tmux.screen import Screen

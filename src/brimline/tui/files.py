@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents.transcripts.source import Places
 from brimline.context.tracker import Session
 from brimline.context.usage import percent_raw
 from brimline.ledger.explain import explain
@@ -15,7 +16,6 @@ from brimline.survey.explanation import read_ledgers
 from brimline.survey.files import find_session, load_session
 from brimline.survey.session_cost import find_session_cost
 from brimline.survey.status import SessionStatus, ThreadStatus, survey_sessions
-from brimline.transcripts.source import Places
 from brimline.tui.api_types import Explanation, SessionDetail, SessionView, ThreadView, Timeline
 
 

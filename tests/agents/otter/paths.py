@@ -5,7 +5,12 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.transcripts.source import Places, Transcript, files_below, transcript_from_entry
+from brimline.agents.transcripts.source import (
+    Places,
+    Transcript,
+    files_below,
+    transcript_from_entry,
+)
 
 
 def root(places: Places) -> Path:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from brimline.agents.install_spec import InstallSpec
-from brimline.transcripts.source import Places
+from brimline.agents.transcripts.source import Places
 
 
 def _user_file(places: Places) -> Path:

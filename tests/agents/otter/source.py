@@ -6,12 +6,12 @@ from typing import BinaryIO
 
 import msgspec
 
+from brimline.agents.transcripts.lines import JsonLines, open_transcript
+from brimline.agents.transcripts.source import START, Cursor, Form, Places, ReadMode, Transcript
 from brimline.context.events import AnyEvent, Call, SessionSeen, WindowReported
 from brimline.context.usage import Usage
 from brimline.context.window import ClientSettings
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.lines import JsonLines, open_transcript
-from brimline.transcripts.source import START, Cursor, Form, Places, ReadMode, Transcript
 
 from .paths import root, transcripts
 

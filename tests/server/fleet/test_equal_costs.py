@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 from brimline.agents import agent_names
+from brimline.agents.transcripts.source import Places
 from brimline.cli.context import Context
 from brimline.cli.inspect import shown
 from brimline.context.events import MAIN
@@ -30,7 +31,6 @@ from brimline.store.sqlite import SqliteStore
 from brimline.survey.files import LoadedSession
 from brimline.survey.session_cost import find_copied_calls
 from brimline.survey.target import load_target
-from brimline.transcripts.source import Places
 from brimline.tui.files import TranscriptFiles
 from brimline.uplink.outbox import Outbox
 from brimline.uplink.protocol import UplinkBatch

@@ -36,10 +36,10 @@ from brimline.agents.content import (
     strings_in,
     text_of,
 )
+from brimline.agents.transcripts.source import parse_time
 from brimline.context.usage import ZERO, Usage
 from brimline.files.bounded_dict import BoundedDict
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.source import parse_time
 
 TOOLS = ToolNames(
     commands=frozenset({"Bash", "PowerShell"}),

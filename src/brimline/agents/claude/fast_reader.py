@@ -19,17 +19,17 @@ from brimline.agents.claude.long_context import (
 )
 from brimline.agents.claude.records import TRANSCRIPT_KINDS, Kind
 from brimline.agents.claude.transcript import TranscriptParser
-from brimline.context.events import AnyEvent, Call, Unmetered
-from brimline.files.foreign_json import JsonDecoder, recover_objects
-from brimline.transcripts.chunks import CHUNK_BYTES, Chunks
-from brimline.transcripts.line_filter import FASTEST_LINE_FILTER, LineFilter, LineRun
-from brimline.transcripts.lines import (
+from brimline.agents.transcripts.chunks import CHUNK_BYTES, Chunks
+from brimline.agents.transcripts.line_filter import FASTEST_LINE_FILTER, LineFilter, LineRun
+from brimline.agents.transcripts.lines import (
     JsonLines,
     Lines,
     is_padding,
     open_transcript,
 )
-from brimline.transcripts.source import MALFORMED, START, Cursor, Tally
+from brimline.agents.transcripts.source import MALFORMED, START, Cursor, Tally
+from brimline.context.events import AnyEvent, Call, Unmetered
+from brimline.files.foreign_json import JsonDecoder, recover_objects
 
 USAGE = b'"output_tokens":'  # in every usage, whatever its order; escaped text cannot match it
 BOUNDARY = b'compact_boundary"'

@@ -20,10 +20,10 @@ from brimline.agents.hook_payloads import (
     StatusLineReport,
     text_size,
 )
+from brimline.agents.observations import Observation, ObservationKind, Reply
+from brimline.agents.transcripts.source import MALFORMED, Transcript
 from brimline.context.client_report import PromptCache, Quotas
 from brimline.files.foreign_json import JsonDecoder
-from brimline.observations import Observation, ObservationKind, Reply
-from brimline.transcripts.source import MALFORMED, Transcript
 
 # Events of a subagent, which has its own thread.
 SUBAGENT_EVENTS: dict[str, ObservationKind] = {

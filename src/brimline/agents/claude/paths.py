@@ -6,11 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.context.events import MAIN
-from brimline.context.window import LONG_CONTEXT_SUFFIX, LONG_WINDOW, ClientSettings
-from brimline.files.regular_file import MAX_SETTINGS_BYTES
-from brimline.transcripts.client_settings import read_settings
-from brimline.transcripts.source import (
+from brimline.agents.transcripts.client_settings import read_settings
+from brimline.agents.transcripts.source import (
     Places,
     Transcript,
     files_below,
@@ -18,6 +15,9 @@ from brimline.transcripts.source import (
     to_text,
     transcript_from_entry,
 )
+from brimline.context.events import MAIN
+from brimline.context.window import LONG_CONTEXT_SUFFIX, LONG_WINDOW, ClientSettings
+from brimline.files.regular_file import MAX_SETTINGS_BYTES
 
 SUBAGENT = "agent-"
 DEFAULTS = (".claude", ".config/claude")

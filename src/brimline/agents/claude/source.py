@@ -8,9 +8,8 @@ from brimline.agents.claude.fast_reader import FastReader, TailReader, read_ever
 from brimline.agents.claude.records import STREAM_KINDS, TRANSCRIPT_KINDS, ClaudeHead
 from brimline.agents.claude.stream import ClaudeStreamParser
 from brimline.agents.claude.transcript import TranscriptParser
-from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.lines import JsonLines, open_transcript
-from brimline.transcripts.source import (
+from brimline.agents.transcripts.lines import JsonLines, open_transcript
+from brimline.agents.transcripts.source import (
     START,
     Cursor,
     Form,
@@ -20,6 +19,7 @@ from brimline.transcripts.source import (
     Record,
     Transcript,
 )
+from brimline.files.foreign_json import JsonDecoder
 
 # Its usage is counted in another way: `input_tokens` include the cache.
 QWEN_STREAM = Lookalike("stream", "its `init` has a `qwen_code_version`", is_foreign=True)

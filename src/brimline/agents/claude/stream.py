@@ -6,6 +6,7 @@ import msgspec
 
 from brimline.agents.claude.records import STREAM_KINDS, ClaudeStreamLine, Kind
 from brimline.agents.claude.transcript import compacted
+from brimline.agents.transcripts.source import parse_time
 from brimline.context.events import (
     MAIN,
     AnyEvent,
@@ -29,7 +30,6 @@ from brimline.context.usage import Usage
 from brimline.context.window import normalize_model, requested_id
 from brimline.errors import UnexpectedJson
 from brimline.files.foreign_json import JsonDecoder, decode_json
-from brimline.transcripts.source import parse_time
 
 _line = JsonDecoder(ClaudeStreamLine)
 _kind = JsonDecoder(Kind)

@@ -18,6 +18,7 @@ from brimline.agents.claude.records import (
     Kind,
     TitleRecord,
 )
+from brimline.agents.transcripts.source import parse_branch, parse_time
 from brimline.context.events import (
     MAIN,
     AnyEvent,
@@ -33,7 +34,6 @@ from brimline.context.providers.anthropic import other_passes, service_tier_of, 
 from brimline.context.window import LONG_WINDOW, requested_id
 from brimline.errors import UnexpectedJson
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.source import parse_branch, parse_time
 
 _record = JsonDecoder(ClaudeRecord)
 _kind = JsonDecoder(Kind)

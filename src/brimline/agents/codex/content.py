@@ -34,8 +34,8 @@ from brimline.agents.content import (
     server_of,
     text_of,
 )
+from brimline.agents.transcripts.source import parse_time
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.source import parse_time
 
 COMMANDS = frozenset({"exec_command", "local_shell", "shell", "shell_command", "container.exec"})
 WAITS = frozenset({"wait", "write_stdin"})

@@ -10,11 +10,16 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents.codex.records import CodexLine, HistoryBase, Meta
+from brimline.agents.transcripts.source import (
+    Places,
+    Transcript,
+    files_below,
+    transcript_from_entry,
+)
 from brimline.context.window import ClientSettings
 from brimline.errors import MalformedJson
 from brimline.files.foreign_json import decode_json
 from brimline.files.regular_file import open_regular_file, read_regular_file
-from brimline.transcripts.source import Places, Transcript, files_below, transcript_from_entry
 
 GRANTED_PERCENT = 95  # of the configured window
 MAX_HEADER_BYTES = 1 << 20

@@ -4,10 +4,10 @@ import re
 
 import msgspec
 
+from brimline.agents.transcripts.source import parse_branch
 from brimline.context.client_report import EpochSeconds, Quota, Quotas, UsedPercentage
 from brimline.context.events import MAIN
 from brimline.context.usage import Usage, from_subset
-from brimline.transcripts.source import parse_branch
 
 NULL, EMPTY = msgspec.Raw(b"null"), msgspec.Raw(b'""')
 FIVE_HOURS_MIN, SEVEN_DAYS_MIN = 300, 10_080

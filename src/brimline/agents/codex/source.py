@@ -11,10 +11,18 @@ from brimline.agents.codex import paths
 from brimline.agents.codex.records import CodexLine
 from brimline.agents.codex.stream import CodexStreamParser
 from brimline.agents.codex.transcript import RolloutParser
+from brimline.agents.transcripts.lines import JsonLines, open_transcript
+from brimline.agents.transcripts.source import (
+    START,
+    Cursor,
+    Form,
+    Reader,
+    ReadMode,
+    Record,
+    Transcript,
+)
 from brimline.errors import UnreadableTranscript
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.lines import JsonLines, open_transcript
-from brimline.transcripts.source import START, Cursor, Form, Reader, ReadMode, Record, Transcript
 
 _ROLLOUT = frozenset({"session_meta", "turn_context", "event_msg", "response_item", "compacted"})
 

@@ -22,6 +22,7 @@ from brimline.agents.codex.records import (
     RolledBack,
     estimate_item,
 )
+from brimline.agents.transcripts.source import parse_time
 from brimline.context.client_report import Quota
 from brimline.context.events import (
     MAIN,
@@ -38,7 +39,6 @@ from brimline.context.events import (
 )
 from brimline.context.usage import Usage
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.source import parse_time
 
 STANDARD_TIERS = frozenset({None, "auto", "default", "standard"})
 COPYING_S = 1.5  # a fork writes its copies within this time (measured, source `vscode`)

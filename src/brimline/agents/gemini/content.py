@@ -27,8 +27,8 @@ from brimline.agents.content import (
 )
 from brimline.agents.gemini.records import GeminiMessage
 from brimline.agents.gemini.transcript import digest_summary, find_summary, usage_of
+from brimline.agents.transcripts.source import parse_time
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.source import parse_time
 
 TOOLS = ToolNames(
     commands=frozenset({"run_shell_command"}),

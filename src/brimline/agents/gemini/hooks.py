@@ -11,11 +11,11 @@ import msgspec
 
 from brimline.agents.hook_adapter import HookAdapter, HookRequest
 from brimline.agents.hook_payloads import NO_VALUE, HookInput, text_size
+from brimline.agents.observations import Observation
+from brimline.agents.transcripts.source import MALFORMED
 from brimline.context.providers.gemini import generate_usage
 from brimline.context.usage import Usage
 from brimline.files.foreign_json import JsonDecoder
-from brimline.observations import Observation
-from brimline.transcripts.source import MALFORMED
 
 # How the first message of a session begins; a subagent's is its task.
 SESSION_OPENING = b'"<session_context>'

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.context.events import MAIN
-from brimline.context.window import ClientSettings
-from brimline.files.regular_file import read_regular_file
-from brimline.transcripts.client_settings import read_settings
-from brimline.transcripts.source import (
+from brimline.agents.transcripts.client_settings import read_settings
+from brimline.agents.transcripts.source import (
     Places,
     Transcript,
     read_session_id,
     to_text,
     transcript_from_entry,
 )
+from brimline.context.events import MAIN
+from brimline.context.window import ClientSettings
+from brimline.files.regular_file import read_regular_file
 
 SYSTEM_SETTINGS = (
     "/etc/gemini-cli/settings.json",

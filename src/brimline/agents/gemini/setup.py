@@ -10,8 +10,8 @@ from pathlib import Path
 from brimline.agents.gemini.paths import root
 from brimline.agents.hook_command import HOOK_NAME, HOOK_TIMEOUT_S, Hook, HookCommand
 from brimline.agents.install_spec import DisableSetting, InstallSpec
+from brimline.agents.transcripts.source import Places
 from brimline.files.jsonc import Dialect
-from brimline.transcripts.source import Places
 
 EVENTS = ("SessionStart", "BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd")
 

@@ -11,11 +11,9 @@ from brimline.agents.gemini import paths
 from brimline.agents.gemini.records import GeminiHead
 from brimline.agents.gemini.stream import GeminiStreamParser
 from brimline.agents.gemini.transcript import ChatParser
-from brimline.context.events import Call
-from brimline.files.foreign_json import PADDING, JsonDecoder
-from brimline.transcripts.document import DocumentReader, read_whole
-from brimline.transcripts.lines import JsonLines, open_transcript
-from brimline.transcripts.source import (
+from brimline.agents.transcripts.document import DocumentReader, read_whole
+from brimline.agents.transcripts.lines import JsonLines, open_transcript
+from brimline.agents.transcripts.source import (
     MALFORMED,
     START,
     Cursor,
@@ -26,6 +24,8 @@ from brimline.transcripts.source import (
     Record,
     Transcript,
 )
+from brimline.context.events import Call
+from brimline.files.foreign_json import PADDING, JsonDecoder
 
 
 class _Document(msgspec.Struct, frozen=True):

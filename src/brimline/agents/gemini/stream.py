@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from brimline.agents.gemini.records import STREAM_KINDS, GeminiStreamLine, ModelStats, Stats
+from brimline.agents.transcripts.source import parse_time
 from brimline.context.events import AnyEvent, SessionSeen, Spent
 from brimline.context.usage import Usage, from_subset
 from brimline.errors import InvalidUsage
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.source import parse_time
 
 _line = JsonDecoder(GeminiStreamLine)
 

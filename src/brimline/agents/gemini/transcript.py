@@ -12,6 +12,7 @@ from brimline.agents.gemini.records import (
     GeminiTokens,
     Patch,
 )
+from brimline.agents.transcripts.source import parse_time
 from brimline.context.events import (
     MAIN,
     AnyEvent,
@@ -24,7 +25,6 @@ from brimline.context.events import (
 )
 from brimline.context.usage import Usage, from_subset
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.source import parse_time
 
 _record = JsonDecoder(GeminiRecord)
 

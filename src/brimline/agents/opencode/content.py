@@ -22,8 +22,8 @@ from brimline.agents.content import (
     ToolResult,
     UserText,
 )
+from brimline.agents.transcripts.source import parse_time
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.source import parse_time
 
 TOOLS = ToolNames(
     commands=frozenset({"bash"}),

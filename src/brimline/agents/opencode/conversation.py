@@ -7,9 +7,9 @@ import msgspec
 
 from brimline.agents.opencode.records import OpencodeMessage, Part
 from brimline.agents.opencode.transcript import SessionParser
+from brimline.agents.transcripts.source import MALFORMED
 from brimline.context.events import AnyEvent, Call, Compacted, Trimmed
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.source import MALFORMED
 
 NOTHING = b"{}"  # a record with events and without content
 

@@ -10,9 +10,9 @@ from brimline.agents.opencode.connection import ask
 from brimline.agents.opencode.conversation import StoredMessage, StoredPart
 from brimline.agents.opencode.incremental import Row
 from brimline.agents.opencode.records import Part, Revert, SessionInfo, Times
+from brimline.agents.transcripts.source import parse_branch
 from brimline.errors import UnreadableTranscript
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.source import parse_branch
 
 PAGE = 500  # messages, or parts, per query
 

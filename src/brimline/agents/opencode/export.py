@@ -15,9 +15,9 @@ from brimline.agents.opencode.conversation import (
 )
 from brimline.agents.opencode.records import Export, OpencodeEntry
 from brimline.agents.opencode.transcript import SessionParser
+from brimline.agents.transcripts.source import MALFORMED, Tally
 from brimline.context.events import AnyEvent
 from brimline.files.foreign_json import JsonDecoder, compact_json
-from brimline.transcripts.source import MALFORMED, Tally
 
 _export = JsonDecoder(Export)
 _entry = JsonDecoder(OpencodeEntry)

@@ -8,8 +8,8 @@ and cannot be answered.
 import msgspec
 
 from brimline.agents.hook_adapter import ExtensionHooks, HookRequest
-from brimline.observations import Observation
-from brimline.transcripts.source import Transcript
+from brimline.agents.observations import Observation
+from brimline.agents.transcripts.source import Transcript
 
 
 class OpencodeHooks(ExtensionHooks):

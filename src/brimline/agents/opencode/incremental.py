@@ -11,9 +11,9 @@ import msgspec
 from brimline.agents.opencode.conversation import NOTHING, Conversation, StoredMessage
 from brimline.agents.opencode.records import OpencodeMessage, Part, SessionInfo
 from brimline.agents.opencode.transcript import SessionParser, usage_of
+from brimline.agents.transcripts.source import MALFORMED, START, Cursor, Tally
 from brimline.context.events import MAIN, AnyEvent, Rewound, Trimmed
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.source import MALFORMED, START, Cursor, Tally
 
 OVERLAP_MS = 10_000  # a row may be committed after another with a later time
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from brimline.agents.opencode.conversation import StoredMessage, StoredPart
 from brimline.agents.opencode.incremental import Row
 from brimline.agents.opencode.records import Part, SessionInfo
+from brimline.agents.transcripts.source import MALFORMED
 from brimline.errors import UnreadableTranscript
 from brimline.files.foreign_json import BYTE_ORDER_MARK, JsonDecoder, compact_json
 from brimline.files.regular_file import read_regular_file
-from brimline.transcripts.source import MALFORMED
 
 MAX_MESSAGE_BYTES = 32 << 20  # a larger message counts as malformed and is never held
 

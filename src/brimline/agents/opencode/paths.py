@@ -9,13 +9,13 @@ import msgspec
 from brimline.agents.opencode.database import sessions
 from brimline.agents.opencode.json_storage import MAX_MESSAGE_BYTES, json_files, message_folders
 from brimline.agents.opencode.records import CHATGPT_PLAN, SessionInfo
+from brimline.agents.transcripts.client_settings import RegistryRows, read_registry, read_settings
+from brimline.agents.transcripts.source import MALFORMED, Places, Transcript, parse_time
 from brimline.context.events import MAIN
 from brimline.context.window import ClientSettings, RegistryModel
 from brimline.errors import UnreadableTranscript
 from brimline.files.foreign_json import JsonDecoder
 from brimline.files.regular_file import read_regular_file
-from brimline.transcripts.client_settings import RegistryRows, read_registry, read_settings
-from brimline.transcripts.source import MALFORMED, Places, Transcript, parse_time
 
 _info = JsonDecoder(SessionInfo)
 

@@ -7,7 +7,7 @@ first start with a network.
 from pathlib import Path
 
 from brimline.agents.install_spec import InstallSpec
-from brimline.transcripts.source import Places
+from brimline.agents.transcripts.source import Places
 
 
 def _user_file(places: Places) -> Path:

@@ -14,12 +14,9 @@ from brimline.agents.opencode.json_storage import FolderHistory
 from brimline.agents.opencode.records import STREAM_KINDS, OpencodeHead
 from brimline.agents.opencode.stream import OpencodeStreamParser
 from brimline.agents.opencode.transcript import SessionParser
-from brimline.context.events import MAIN
-from brimline.errors import UnreadableTranscript
-from brimline.files.foreign_json import PADDING, JsonDecoder
-from brimline.transcripts.document import DocumentReader, read_whole
-from brimline.transcripts.lines import open_transcript
-from brimline.transcripts.source import (
+from brimline.agents.transcripts.document import DocumentReader, read_whole
+from brimline.agents.transcripts.lines import open_transcript
+from brimline.agents.transcripts.source import (
     HEAD_BYTES,
     START,
     Cursor,
@@ -30,6 +27,9 @@ from brimline.transcripts.source import (
     Record,
     Transcript,
 )
+from brimline.context.events import MAIN
+from brimline.errors import UnreadableTranscript
+from brimline.files.foreign_json import PADDING, JsonDecoder
 
 SQLITE = b"SQLite format 3\0"
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from brimline.agents.opencode.records import STREAM_KINDS, OpencodeStreamLine, StreamPart
 from brimline.agents.opencode.transcript import usage_of
+from brimline.agents.transcripts.source import parse_time
 from brimline.context.events import AnyEvent, Call, Compacted, Ended, SessionSeen, compaction_thread
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.source import parse_time
 
 _line = JsonDecoder(OpencodeStreamLine)
 _part = JsonDecoder(StreamPart)

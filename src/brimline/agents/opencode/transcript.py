@@ -12,6 +12,7 @@ from brimline.agents.opencode.records import (
     Part,
     SessionInfo,
 )
+from brimline.agents.transcripts.source import parse_time
 from brimline.context.events import (
     MAIN,
     AnyEvent,
@@ -24,7 +25,6 @@ from brimline.context.events import (
     compaction_thread,
 )
 from brimline.context.usage import Usage
-from brimline.transcripts.source import parse_time
 
 UNTITLED = "New session - "  # and the time: the client's title until the model gave one
 DISJOINT_SINCE = (1, 16)  # the first version that is known not to count reasoning in `output`

@@ -25,8 +25,8 @@ from brimline.agents.content import (
     images_in,
     text_of,
 )
+from brimline.agents.transcripts.source import parse_time
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.source import parse_time
 
 TOOLS = ToolNames(
     commands=frozenset({"bash"}),

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.context.window import ClientSettings, RegistryModel, shipped_registry
-from brimline.transcripts.client_settings import RegistryRows, read_registry, read_settings
-from brimline.transcripts.source import (
+from brimline.agents.transcripts.client_settings import RegistryRows, read_registry, read_settings
+from brimline.agents.transcripts.source import (
     Places,
     Transcript,
     files_below,
     to_text,
     transcript_from_entry,
 )
+from brimline.context.window import ClientSettings, RegistryModel, shipped_registry
 
 MEMORY_FILES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")  # of a folder the first counts
 

@@ -9,10 +9,8 @@ from brimline.agents.pi import paths
 from brimline.agents.pi.records import LINES, PiMessage
 from brimline.agents.pi.stream import PiStreamParser
 from brimline.agents.pi.transcript import SessionParser
-from brimline.context.events import MAIN
-from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.lines import JsonLines, open_transcript
-from brimline.transcripts.source import (
+from brimline.agents.transcripts.lines import JsonLines, open_transcript
+from brimline.agents.transcripts.source import (
     START,
     Cursor,
     Form,
@@ -22,6 +20,8 @@ from brimline.transcripts.source import (
     Record,
     Transcript,
 )
+from brimline.context.events import MAIN
+from brimline.files.foreign_json import JsonDecoder
 
 
 class _Head(msgspec.Struct, frozen=True, rename="camel"):

@@ -12,6 +12,7 @@ from brimline.agents.pi.records import (
     Printed,
     Result,
 )
+from brimline.agents.transcripts.source import parse_time
 from brimline.context.events import (
     AnyEvent,
     Call,
@@ -25,7 +26,6 @@ from brimline.context.events import (
     WindowReported,
 )
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.source import parse_time
 
 Events: TypeAlias = Sequence[AnyEvent]
 

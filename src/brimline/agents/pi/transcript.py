@@ -6,6 +6,7 @@ from typing import TypeAlias
 import msgspec
 
 from brimline.agents.pi.records import QUIET, PiEntry, PiMessage, PiTokens
+from brimline.agents.transcripts.source import parse_time
 from brimline.context.events import (
     AnyEvent,
     Call,
@@ -17,7 +18,6 @@ from brimline.context.events import (
     Unmetered,
 )
 from brimline.files.foreign_json import JsonDecoder
-from brimline.transcripts.source import parse_time
 
 Events: TypeAlias = Sequence[AnyEvent]
 

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.agents import agent_names
+from brimline.agents.transcripts.source import Places
 from brimline.context.events import MAIN
 from brimline.context.prices import day_of
 from brimline.context.window import (
@@ -42,7 +43,6 @@ from brimline.survey.report import (
     summaries,
 )
 from brimline.survey.summary import FileSummary
-from brimline.transcripts.source import Places
 
 DEFAULT_SINCE = "30d"
 SPLITS: tuple[GroupBy, ...] = ("project", "branch", "model", "agent")

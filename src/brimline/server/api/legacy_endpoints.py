@@ -4,10 +4,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from brimline.agents.observations import Observation, ObservationKind
 from brimline.context.events import MAIN
 from brimline.context.usage import MAX_TOKENS, Tokens, Usage
 from brimline.monitor.monitor import Monitor
-from brimline.observations import Observation, ObservationKind
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import json_response, read_body, unknown_session
 from brimline.store.base import Store

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import msgspec
 
+from brimline.agents.observations import Pane
 from brimline.context.events import AnyEvent
-from brimline.observations import Pane
 from brimline.store.problems import StoreProblem
 from brimline.store.rows import HandoffRow
 from brimline.uplink.status import UplinkStatus

@@ -10,6 +10,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from brimline.agents.observations import Observation, Reply
 from brimline.context.events import MAIN
 from brimline.context.formulas import formula_series
 from brimline.context.inbox import MAX_CONTEXT_CHARS, Message, utf16_length, with_expiry
@@ -20,7 +21,6 @@ from brimline.handoff import Document
 from brimline.handoff.document import read_document
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.signal_writes import hash_id
-from brimline.observations import Observation, Reply
 from brimline.server.api.fair_share import Turns
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import (

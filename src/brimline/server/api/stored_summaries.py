@@ -7,6 +7,7 @@ from collections.abc import Set
 
 import msgspec
 
+from brimline.agents.transcripts.source import Transcript
 from brimline.context.tracker import Session, fold
 from brimline.monitor.restore import replay_rows
 from brimline.server.api.fair_share import TimeSlice
@@ -14,7 +15,6 @@ from brimline.store.base import Store
 from brimline.store.rows import SessionRow
 from brimline.survey.report import TranscriptSummary
 from brimline.survey.summary import summarise
-from brimline.transcripts.source import Transcript
 
 
 class StoredSummaries:

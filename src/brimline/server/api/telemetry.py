@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from brimline.agents import agent_names, telemetry_readers
 from brimline.agents.gen_ai import GEN_AI
+from brimline.agents.observations import Observation, Reply
 from brimline.agents.telemetry import (
     Attributes,
     LogRecord,
@@ -21,7 +22,6 @@ from brimline.agents.telemetry import (
 from brimline.errors import InvalidUsage
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.signal_writes import hash_id
-from brimline.observations import Observation, Reply
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import RequestRefused, plausible_time
 from brimline.server.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.agents import agent_names
+from brimline.agents.transcripts.source import Places, Transcript
 from brimline.context.client_report import ReportedMiss, decode_report
 from brimline.errors import UnknownSession
 from brimline.files.bounded_dict import BoundedDict
@@ -24,7 +25,6 @@ from brimline.server.api.sessions import SESSION_PATH
 from brimline.store.rows import HandoffRow, SessionRow
 from brimline.survey.explanation import NO_TRANSCRIPT, read_ledgers
 from brimline.survey.files import READ_ERRORS, SessionFiles, describe_read_error, find_session
-from brimline.transcripts.source import Places, Transcript
 
 EXPLANATION_WAIT_S = 30.0  # a 100 MB transcript takes 1 to 4 s
 # Threads of their own, and few: each keeps the memory that its largest read needed.

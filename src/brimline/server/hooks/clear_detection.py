@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
+from brimline.agents.observations import Observation
 from brimline.context.events import MAIN
 from brimline.files.bounded_dict import BoundedDict
-from brimline.observations import Observation
 
 INIT_PID = 1  # adopts processes whose parent is gone; it runs no agent, and 0 is no process
 CLEARED_PID = 0  # in place of a process: the session was cleared, and at most its end came since

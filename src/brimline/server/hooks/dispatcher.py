@@ -9,11 +9,17 @@ import msgspec
 
 from brimline.agents import get_agent
 from brimline.agents.hook_adapter import HookRequest
+from brimline.agents.observations import (
+    DUPLICATE,
+    EMPTY_REPLY,
+    EnvironmentVariables,
+    Observation,
+    Reply,
+)
 from brimline.errors import BrimlineError
 from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.hooks.receipt import decode_receipt
 from brimline.monitor.monitor import Monitor
-from brimline.observations import DUPLICATE, EMPTY_REPLY, EnvironmentVariables, Observation, Reply
 from brimline.server.hooks.clear_detection import ClearDetection
 from brimline.server.hooks.process_context import find_spawner
 from brimline.server.hooks.status_line import StatusLines

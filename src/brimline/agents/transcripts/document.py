@@ -5,10 +5,10 @@ from functools import partial
 from hashlib import blake2b
 from typing import BinaryIO
 
+from brimline.agents.transcripts.chunks import CHUNK_BYTES
+from brimline.agents.transcripts.source import START, Cursor, Events, Tally
 from brimline.context.events import AnyEvent
 from brimline.errors import UnreadableTranscript
-from brimline.transcripts.chunks import CHUNK_BYTES
-from brimline.transcripts.source import START, Cursor, Events, Tally
 
 MAX_DOCUMENT_BYTES = 256 << 20  # a larger document is not read: it would have to be held whole
 

@@ -8,11 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+from brimline.agents.transcripts.source import MALFORMED
 from brimline.context.window import Registry, RegistryModel
 from brimline.errors import MalformedJson, UnexpectedJson
 from brimline.files.foreign_json import decode_json
 from brimline.files.regular_file import MAX_SETTINGS_BYTES, read_regular_file
-from brimline.transcripts.source import MALFORMED
 
 # Each match takes as much text as it can without backtracking, and strings and comments also match
 # without their ends. Otherwise a file of a million quotes, or of comments that never end, would

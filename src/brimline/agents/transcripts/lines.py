@@ -6,12 +6,12 @@ from contextlib import suppress
 from functools import partial
 from typing import BinaryIO, cast
 
+from brimline.agents.transcripts.chunks import CHUNK_BYTES, MAX_LINE_BYTES
+from brimline.agents.transcripts.source import MALFORMED, START, Cursor, Events, Parser, Tally
 from brimline.context.events import AnyEvent
 from brimline.errors import UnreadableTranscript
 from brimline.files.foreign_json import PADDING, recover_objects
 from brimline.files.regular_file import open_regular_file
-from brimline.transcripts.chunks import CHUNK_BYTES, MAX_LINE_BYTES
-from brimline.transcripts.source import MALFORMED, START, Cursor, Events, Parser, Tally
 
 
 class Lines:

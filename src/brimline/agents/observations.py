@@ -4,10 +4,10 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.agents.transcripts.source import Transcript
 from brimline.context.client_report import PromptCache, Quotas
 from brimline.context.events import MAIN, AnyEvent, Trigger
 from brimline.context.usage import Usage
-from brimline.transcripts.source import Transcript
 
 ObservationKind: TypeAlias = Literal[
     "started",

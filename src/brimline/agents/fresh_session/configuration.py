@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents.claude.paths import MAX_STATE_BYTES, STATE_FILE, roots
-from brimline.baselines.wire import EMPTY
+from brimline.agents.fresh_session.wire import EMPTY
+from brimline.agents.transcripts.client_settings import read_settings
+from brimline.agents.transcripts.source import Places, files_below
 from brimline.files.regular_file import read_regular_file
-from brimline.transcripts.client_settings import read_settings
-from brimline.transcripts.source import Places, files_below
 
 EXTENSIONS = ("rules", "agents", "skills", "commands", "output-styles")
 USER_FILES = ("settings.json", "CLAUDE.md", *EXTENSIONS)

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents.claude.capabilities import SESSION_VARIABLES
-from brimline.baselines.process import ClientProcess, ClientTimeout
+from brimline.agents.fresh_session.process import ClientProcess, ClientTimeout
+from brimline.agents.transcripts.source import Places
 from brimline.errors import BaselineFailed
-from brimline.transcripts.source import Places
 
 AGENT = "claude"
 INSTALL_PATHS = (".local/bin/claude", ".claude/local/claude")  # below home, if not in PATH

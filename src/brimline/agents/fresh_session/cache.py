@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from brimline._version import __version__
-from brimline.baselines.answers import Answer
-from brimline.baselines.configuration import hash_files
+from brimline.agents.fresh_session.answers import Answer
+from brimline.agents.fresh_session.configuration import hash_files
 from brimline.files.atomic_file import replace_file
 from brimline.files.private_folder import create_private_folder
 from brimline.files.regular_file import read_regular_file

@@ -5,10 +5,10 @@ from contextlib import suppress
 
 import msgspec
 
-from brimline.baselines.answers import Answer, parse_command_answer, parse_request_answer
-from brimline.baselines.client import AGENT, CONTEXT_HINT, ClaudeCommand, with_output
-from brimline.baselines.process import ClientProcess, ClientTimeout
-from brimline.baselines.wire import (
+from brimline.agents.fresh_session.answers import Answer, parse_command_answer, parse_request_answer
+from brimline.agents.fresh_session.client import AGENT, CONTEXT_HINT, ClaudeCommand, with_output
+from brimline.agents.fresh_session.process import ClientProcess, ClientTimeout
+from brimline.agents.fresh_session.wire import (
     AssistantLine,
     ControlResponse,
     InitializeResponse,

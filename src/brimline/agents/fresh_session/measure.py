@@ -7,17 +7,18 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents import display_name, get_agent, source
-from brimline.baselines import cache, request
-from brimline.baselines.answers import Answer, Category, Source
-from brimline.baselines.cache import CachedAnswer
-from brimline.baselines.client import (
+from brimline.agents.fresh_session import cache, request
+from brimline.agents.fresh_session.answers import Answer, Category, Source
+from brimline.agents.fresh_session.cache import CachedAnswer
+from brimline.agents.fresh_session.client import (
     AGENT,
     ClaudeCommand,
     client_environment,
     find_command,
     read_version,
 )
-from brimline.baselines.configuration import fingerprint
+from brimline.agents.fresh_session.configuration import fingerprint
+from brimline.agents.transcripts.source import Places
 from brimline.context.usage import percent
 from brimline.context.window import (
     ClientSettings,
@@ -29,7 +30,6 @@ from brimline.context.window import (
 )
 from brimline.errors import BaselineFailed
 from brimline.settings import Settings, cache_dir, load
-from brimline.transcripts.source import Places
 
 TIMEOUT_S = 30.0
 
