@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from brimline.agents.transcripts.source import Places
-from brimline.survey.target import load_target
+from brimline.sessions.target import load_target
 
 PAGE = Path(__file__).parent.parent / "docs/concepts/scale.md"
 BEGIN, END = "<!-- scripts/capacity.py writes this table -->\n", "<!-- end of the table -->\n"

@@ -18,7 +18,7 @@ from brimline.context.forecast import PACE_CALLS, CallsLeft, calls_left
 from brimline.context.tracker import Thread
 from brimline.context.usage import Usage
 from brimline.errors import BrimlineError
-from brimline.survey.target import load_target
+from brimline.sessions.target import load_target
 
 FIRST_LIMIT, LIMIT_STEP = 40_000, 20_000
 

@@ -27,7 +27,11 @@ from brimline.context.formulas import Components, Formulas
 from brimline.context.tracker import Reading
 from brimline.context.usage import Usage
 from brimline.context.window import Limit, Window
-from brimline.ledger.explain import (
+from brimline.run.loop_peaks import HatStats, LoopStats
+from brimline.run.result import IterationResult
+from brimline.server.api.fleet import FleetGroup, FleetView
+from brimline.server.fleet.actions import AuditEntry
+from brimline.sessions.ledger.explain import (
     ExplainedCall,
     ExplainedCategory,
     ExplainedCycle,
@@ -36,12 +40,8 @@ from brimline.ledger.explain import (
     NamedTokens,
     ToolTokens,
 )
-from brimline.ledger.waste import Waste
-from brimline.run.loop_peaks import HatStats, LoopStats
-from brimline.run.result import IterationResult
-from brimline.server.api.fleet import FleetGroup, FleetView
-from brimline.server.fleet.actions import AuditEntry
-from brimline.survey.report import ReportLine
+from brimline.sessions.ledger.waste import Waste
+from brimline.sessions.report import ReportLine
 
 FOLDER = Path(__file__).parent.parent / "docs/reference"
 

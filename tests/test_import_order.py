@@ -243,7 +243,7 @@ def test_wrong_import_is_found_in_any_form(tmp_path: Path, name: str, text: str,
         ("__main__", "from brimline.cli import main"),
         (
             "survey/report",
-            "from brimline.context.prices import cost\nfrom brimline.ledger import x",
+            "from brimline.context.prices import cost\nfrom brimline.sessions.ledger import x",
         ),
     ],
 )

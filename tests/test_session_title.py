@@ -14,10 +14,10 @@ from brimline.context.events import SessionSeen
 from brimline.context.tracker import Session, fold
 from brimline.context.tracker.title import MAX_TITLE_CHARS, shorten_title
 from brimline.context.window import NO_OVERRIDES
-from brimline.session_title import HEAD_BYTES, with_title
-from brimline.survey.files import find_transcripts
-from brimline.survey.index import TAILS_ABOVE_BYTES
-from brimline.survey.status import survey_sessions
+from brimline.sessions.files import find_transcripts
+from brimline.sessions.index import TAILS_ABOVE_BYTES
+from brimline.sessions.session_title import HEAD_BYTES, with_title
+from brimline.sessions.status import survey_sessions
 from monitor.agent import Agent
 from survey.machine import Machine, call, packed, user_record
 from survey.test_index import with_hole

@@ -20,9 +20,9 @@ from brimline.cli.daemon_sessions import (
 )
 from brimline.context.tracker import Compared, Reading
 from brimline.context.window import Limit, Window
+from brimline.sessions.status import SessionStatus, StatusSurvey, ThreadStatus
 from brimline.settings import socket_path, state_dir
 from brimline.store.rows import SessionRow
-from brimline.survey.status import SessionStatus, StatusSurvey, ThreadStatus
 
 from .terminal import User
 

@@ -367,7 +367,7 @@ sys.exit(main())
         ("status", "msgspec"),
         ("status", "typing_extensions"),  # by the C code of msgspec, which crashes
         ("status", "brimline.cli.status"),
-        ("status", "brimline.survey.status"),
+        ("status", "brimline.sessions.status"),
         ("status", "exit"),
         ("serve", "brimline.server.daemon"),
         ("serve", "uvicorn"),

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from brimline.agents.transcripts.source import Places
-from brimline.ledger.parts import CATEGORIES
-from brimline.ledger.reader import ThreadLedger
-from brimline.survey.explanation import read_ledgers
-from brimline.survey.target import files_of_path
+from brimline.sessions.explanation import read_ledgers
+from brimline.sessions.ledger.parts import CATEGORIES
+from brimline.sessions.ledger.reader import ThreadLedger
+from brimline.sessions.target import files_of_path
 from brimline.testing.fake_model import Billed, Reply, Scenario, ToolCall
 from brimline.testing.fake_model.billed import BilledBlock
 from brimline.testing.fake_model.block_kinds import BlockKind, kind_of

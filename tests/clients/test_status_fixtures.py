@@ -8,10 +8,10 @@ from brimline.agents import agent_names
 from brimline.agents.transcripts.source import Places
 from brimline.context.events import MAIN
 from brimline.context.window import NO_OVERRIDES
-from brimline.survey.files import find_transcripts
-from brimline.survey.index import TranscriptIndex
-from brimline.survey.report import ReportFilter, build_report, summaries
-from brimline.survey.status import StatusSurvey, survey_sessions
+from brimline.sessions.files import find_transcripts
+from brimline.sessions.index import TranscriptIndex
+from brimline.sessions.report import ReportFilter, build_report, summaries
+from brimline.sessions.status import StatusSurvey, survey_sessions
 
 from .fixture import load_fixture
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from brimline.context.events import Call, Cleared, Compacted, Edited, Rewound, Trimmed
 from brimline.context.tracker import Session, Thread, fold
 from brimline.context.usage import Usage
-from brimline.ledger.accounts import split
-from brimline.ledger.parts import CATEGORIES, Category, ContextPart
-from brimline.ledger.reader import ThreadLedger, settle
-from brimline.ledger.steps import StepRecorder
+from brimline.sessions.ledger.accounts import split
+from brimline.sessions.ledger.parts import CATEGORIES, Category, ContextPart
+from brimline.sessions.ledger.reader import ThreadLedger, settle
+from brimline.sessions.ledger.steps import StepRecorder
 
 
 def call(id: str, sent: int, output: int = 0, reasoning: int | None = None) -> Call:

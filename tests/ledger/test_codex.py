@@ -18,8 +18,8 @@ from brimline.agents.content import (
     read_content,
 )
 from brimline.agents.transcripts.source import Transcript
-from brimline.ledger.parts import CATEGORIES, ContextPart, PartReader
-from brimline.ledger.reader import ThreadLedger, read_ledger
+from brimline.sessions.ledger.parts import CATEGORIES, ContextPart, PartReader
+from brimline.sessions.ledger.reader import ThreadLedger, read_ledger
 
 AT = "2026-01-02T03:04:05.000Z"
 EPOCH = 1_767_323_045.0  # AT in seconds

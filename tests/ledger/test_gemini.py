@@ -21,7 +21,7 @@ from brimline.agents.content import (
 from brimline.agents.gemini.source import SOURCE
 from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import Call
-from brimline.ledger.reader import ThreadLedger, read_ledger
+from brimline.sessions.ledger.reader import ThreadLedger, read_ledger
 from clients.fixture import load_fixture
 
 Json = dict[str, object]

@@ -20,7 +20,7 @@ from brimline.agents.content import (
     read_content,
 )
 from brimline.agents.transcripts.source import Transcript
-from brimline.ledger.reader import ThreadLedger, read_ledger
+from brimline.sessions.ledger.reader import ThreadLedger, read_ledger
 from clients.fixture import load_fixture
 
 Json = dict[str, object]

@@ -4,9 +4,9 @@ import pytest
 
 from brimline.context.events import Call
 from brimline.context.usage import Usage
-from brimline.ledger.parts import Category, ContextPart
-from brimline.ledger.rates import TOKENS_PER_BYTE, Rates
-from brimline.ledger.steps import Step
+from brimline.sessions.ledger.parts import Category, ContextPart
+from brimline.sessions.ledger.rates import TOKENS_PER_BYTE, Rates
+from brimline.sessions.ledger.steps import Step
 
 
 def part(category: Category, size: int) -> ContextPart:

@@ -10,9 +10,9 @@ from brimline.agents.transcripts.source import Places
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.server.api.views import Views
+from brimline.sessions.files import find_transcripts
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
-from brimline.survey.files import find_transcripts
 from drifted_homes import CHANGES, RECORDED, Change, write_home
 
 

@@ -19,13 +19,13 @@ from brimline.context.events import SessionSeen
 from brimline.context.tracker import Session, fold
 from brimline.files.foreign_json import decode_json
 from brimline.handoff import draft_handoff, iter_records
-from brimline.ledger.explain import explain
 from brimline.network_settings import UplinkSettings
 from brimline.server.export.attributes import build_gauges, build_records
+from brimline.sessions.explanation import read_ledgers
+from brimline.sessions.files import find_session
+from brimline.sessions.ledger.explain import explain
 from brimline.settings import Settings
 from brimline.store.sqlite import SqliteStore
-from brimline.survey.explanation import read_ledgers
-from brimline.survey.files import find_session
 from brimline.tui.files import TranscriptFiles
 from brimline.tui.filling import FillingLines
 from brimline.uplink.outbox import Outbox

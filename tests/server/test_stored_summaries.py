@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from brimline.server.api.stored_summaries import StoredSummaries
+from brimline.sessions.report import ReportFilter, build_report
 from brimline.store.base import ForgetSessions, PutCall, PutCompaction, PutSession, PutThread
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
-from brimline.survey.report import ReportFilter, build_report
 
 MODEL = "claude-sonnet-4-5"
 

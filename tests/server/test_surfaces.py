@@ -24,8 +24,8 @@ from brimline.cli.context import Context
 from brimline.cli.inspect import Inspected, shown
 from brimline.context.events import MAIN
 from brimline.context.usage import format_occupancy, format_tokens
+from brimline.sessions.target import load_target
 from brimline.settings import Settings
-from brimline.survey.target import load_target
 from brimline.tui.api_types import SessionView, decode_views
 from brimline.tui.files import TranscriptFiles
 from survey.machine import call, subagent_fields, user_record

@@ -20,10 +20,10 @@ from brimline.agents.transcripts.source import Places
 from brimline.monitor.monitor import Monitor
 from brimline.server.api.responses import RequestRefused
 from brimline.server.api.transcripts import TranscriptRoutes, find_session_files
+from brimline.sessions.explanation import NO_TRANSCRIPT
+from brimline.sessions.files import SessionFiles
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
-from brimline.survey.explanation import NO_TRANSCRIPT
-from brimline.survey.files import SessionFiles
 from survey.machine import call, subagent_fields
 
 from .filled_session import write_filled_session

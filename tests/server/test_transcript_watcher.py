@@ -21,10 +21,10 @@ from brimline.context.events import MAIN, is_compaction_thread
 from brimline.monitor.monitor import Monitor
 from brimline.server import transcript_watcher
 from brimline.server.transcript_watcher import TranscriptWatcher
+from brimline.sessions.files import find_transcripts, group_by_session, load_session
 from brimline.store.base import PutSession, Write
 from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore
-from brimline.survey.files import find_transcripts, group_by_session, load_session
 
 pytestmark = pytest.mark.slow
 

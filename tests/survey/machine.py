@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from brimline.agents.transcripts.source import Places, Transcript
-from brimline.survey.files import find_transcripts
+from brimline.sessions.files import find_transcripts
 
 Json = dict[str, Any]
 NOON = 1_794_657_600  # 2026-11-14, 12:00 UTC

@@ -14,12 +14,12 @@ from brimline.agents.transcripts.source import START, Places, Transcript
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session, fold
 from brimline.context.window import NO_OVERRIDES
-from brimline.survey.explanation import read_ledgers
-from brimline.survey.files import HEAD_BYTES, find_transcripts
-from brimline.survey.index import TranscriptIndex
-from brimline.survey.report import ReportFilter, build_report, summaries
-from brimline.survey.status import survey_sessions
-from brimline.survey.target import files_of_target, load_target
+from brimline.sessions.explanation import read_ledgers
+from brimline.sessions.files import HEAD_BYTES, find_transcripts
+from brimline.sessions.index import TranscriptIndex
+from brimline.sessions.report import ReportFilter, build_report, summaries
+from brimline.sessions.status import survey_sessions
+from brimline.sessions.target import files_of_target, load_target
 from clients.fixture import FIXTURES
 
 Json = dict[str, Any]

@@ -6,7 +6,7 @@ import pytest
 from brimline.agents.transcripts.source import Places, Tally, Transcript
 from brimline.context.events import MAIN
 from brimline.errors import UnknownSession, UnrecognisedFormat
-from brimline.survey.files import (
+from brimline.sessions.files import (
     detect_agent,
     find_session,
     find_transcripts,

@@ -8,10 +8,10 @@ from brimline.agents.transcripts.source import Places, Tally, Transcript
 from brimline.context.events import Call
 from brimline.context.tracker import Session, fold
 from brimline.context.usage import Usage
-from brimline.survey import index as transcript_index
-from brimline.survey.files import SessionFiles, find_transcripts, load_session
-from brimline.survey.format_drift import DriftedFile, describe_drift, has_drifted
-from brimline.survey.index import TranscriptIndex
+from brimline.sessions import index as transcript_index
+from brimline.sessions.files import SessionFiles, find_transcripts, load_session
+from brimline.sessions.format_drift import DriftedFile, describe_drift, has_drifted
+from brimline.sessions.index import TranscriptIndex
 from drifted_homes import CHANGES, RECORDED, Change, write_home
 
 

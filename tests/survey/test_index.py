@@ -17,9 +17,9 @@ from brimline.context.tracker import Thread
 from brimline.context.window import NO_OVERRIDES
 from brimline.errors import WorkerFailed
 from brimline.server.api.history import read_history
-from brimline.survey import index
-from brimline.survey.files import find_session, load_session
-from brimline.survey.index import (
+from brimline.sessions import index
+from brimline.sessions.files import find_session, load_session
+from brimline.sessions.index import (
     MAX_WORKERS,
     ONE_PROCESS_MAX_BYTES,
     TAILS_ABOVE_BYTES,
@@ -31,9 +31,9 @@ from brimline.survey.index import (
     read_transcript,
     usable_cores,
 )
-from brimline.survey.session_cost import find_copied_calls
-from brimline.survey.state_file import FILE_NAME
-from brimline.survey.status import survey_sessions
+from brimline.sessions.session_cost import find_copied_calls
+from brimline.sessions.state_file import FILE_NAME
+from brimline.sessions.status import survey_sessions
 
 from .machine import (
     NOON,

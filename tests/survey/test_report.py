@@ -13,8 +13,8 @@ from brimline.context.events import Call, SessionSeen, Spent
 from brimline.context.prices import UNKNOWN_DAY, compute_cost
 from brimline.context.tracker import Session, fold
 from brimline.context.usage import Usage
-from brimline.survey.index import TranscriptIndex
-from brimline.survey.report import (
+from brimline.sessions.index import TranscriptIndex
+from brimline.sessions.report import (
     GroupBy,
     Report,
     ReportFilter,
@@ -24,7 +24,7 @@ from brimline.survey.report import (
     summaries,
     week_of,
 )
-from brimline.survey.summary import summarise
+from brimline.sessions.summary import summarise
 
 from .machine import (
     NOON,

@@ -6,8 +6,8 @@ import pytest
 
 from brimline.agents.transcripts.source import Tally, begun_at
 from brimline.context.tracker import Session
-from brimline.survey.files import LoadedSession, find_session, load_session
-from brimline.survey.session_cost import find_copied_calls, find_session_cost
+from brimline.sessions.files import LoadedSession, find_session, load_session
+from brimline.sessions.session_cost import find_copied_calls, find_session_cost
 
 from .machine import Machine, call, clock, packed, user_record
 

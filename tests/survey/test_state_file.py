@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from brimline.agents.transcripts.source import Transcript
-from brimline.survey.index import ReadJob, read_transcript
-from brimline.survey.state_file import (
+from brimline.sessions.index import ReadJob, read_transcript
+from brimline.sessions.state_file import (
     FILE_NAME,
     TAIL_BYTES,
     VERSION,
@@ -123,10 +123,10 @@ def test_folder_in_place_of_the_state_leaves_no_other_file(saved: State, tmp_pat
 FULL = """
 import resource, sys
 from pathlib import Path
-from brimline.survey.state_file import State, empty, load, save
-from brimline.survey.index import ReadJob, read_transcript
+from brimline.sessions.state_file import State, empty, load, save
+from brimline.sessions.index import ReadJob, read_transcript
 from brimline.agents.transcripts.source import Places
-from brimline.survey.files import find_transcripts
+from brimline.sessions.files import find_transcripts
 home, cache = map(Path, sys.argv[1:])
 transcripts = find_transcripts(Places(home, {}))
 state = load(cache)
@@ -175,7 +175,7 @@ def test_state_is_readable_by_its_owner_only(saved: State, machine: Machine) -> 
 SAVING = """
 import sys
 from pathlib import Path
-from brimline.survey.state_file import load, save
+from brimline.sessions.state_file import load, save
 for _ in range(50):
     save(load(Path(sys.argv[1])), Path(sys.argv[1]))
 """

@@ -2,8 +2,8 @@
 
 from brimline.context.events import MAIN
 from brimline.context.window import NO_OVERRIDES, Overrides
-from brimline.survey.index import TAILS_ABOVE_BYTES
-from brimline.survey.status import SessionStatus, StatusSurvey, survey_sessions
+from brimline.sessions.index import TAILS_ABOVE_BYTES
+from brimline.sessions.status import SessionStatus, StatusSurvey, survey_sessions
 
 from .machine import NOON, Machine, call, compaction, subagent_fields, user_record
 from .test_index import with_hole

@@ -11,7 +11,7 @@ from brimline.context.events import MAIN, AnyEvent, Call, Compacted, SessionSeen
 from brimline.context.prices import day_of as day_of_moment
 from brimline.context.tracker import Session, Thread, fold
 from brimline.context.usage import ZERO, Usage
-from brimline.survey.summary import MissRow, UsageRow, primary_thread, summarise
+from brimline.sessions.summary import MissRow, UsageRow, primary_thread, summarise
 
 from .machine import NOON
 

@@ -17,8 +17,8 @@ from brimline.errors import (
     UnreadableTranscript,
     UnrecognisedFormat,
 )
-from brimline.survey.files import HEAD_BYTES, LoadedSession
-from brimline.survey.target import load_target
+from brimline.sessions.files import HEAD_BYTES, LoadedSession
+from brimline.sessions.target import load_target
 
 from .machine import Machine, call, compaction, subagent_fields, user_record
 

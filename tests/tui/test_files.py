@@ -8,8 +8,8 @@ import pytest
 from brimline.agents.transcripts.source import Places
 from brimline.context.window import NO_OVERRIDES
 from brimline.errors import UnknownSession
+from brimline.sessions.status import survey_sessions
 from brimline.settings import Settings
-from brimline.survey.status import survey_sessions
 from brimline.tui.files import TranscriptFiles
 from drifted_homes import write_home
 from server.filled_session import write_filled_session

@@ -17,7 +17,7 @@ from brimline.files.atomic_file import replace_file
 from brimline.files.foreign_json import JsonDecoder
 from brimline.files.private_folder import create_private_folder
 from brimline.files.regular_file import read_regular_file
-from brimline.survey.files import READ_ERRORS
+from brimline.sessions.files import READ_ERRORS
 
 WARNED_FILE = "newer-clients.json"  # in the state folder: the last version warned about, by agent
 MAX_FILE_BYTES = 1 << 20

@@ -28,10 +28,10 @@ from brimline.context.usage import percent, percent_raw
 from brimline.context.window import Limit, LimitOrigin, Window, WindowOrigin, is_same_model
 from brimline.errors import BrimlineError, NotRunning
 from brimline.files.foreign_json import JsonDecoder, decode_json
+from brimline.sessions.files import LoadedSession, shorten_ids
+from brimline.sessions.status import SessionStatus, StatusSurvey, ThreadStatus
 from brimline.settings import socket_path
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
-from brimline.survey.files import LoadedSession, shorten_ids
-from brimline.survey.status import SessionStatus, StatusSurvey, ThreadStatus
 
 ANSWER_WAIT_S = 0.05
 

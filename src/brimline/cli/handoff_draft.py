@@ -13,7 +13,7 @@ from brimline.cli.context import Context, emit_json
 from brimline.cli.session_choice import find_files
 from brimline.errors import InvalidRequest, UnreadableTranscript
 from brimline.handoff import draft_handoff, iter_records
-from brimline.survey.target import files_of_target, is_file_target
+from brimline.sessions.target import files_of_target, is_file_target
 from brimline.terminal.text import strip_control
 
 OWN_SESSION = True  # the session that a command runs in, or the one that --session names

@@ -28,10 +28,10 @@ from brimline.context.tracker import Compaction, Compared, Reading, Session, Thr
 from brimline.context.usage import format_occupancy, format_percent, format_tokens, percent_raw
 from brimline.context.window import NO_CLIENT_SETTINGS, Limit, Window
 from brimline.monitor.rules import Rules
-from brimline.survey.files import LoadedSession, load_session
-from brimline.survey.report import CostTotal
-from brimline.survey.session_cost import find_session_cost
-from brimline.survey.target import is_file_target, load_target
+from brimline.sessions.files import LoadedSession, load_session
+from brimline.sessions.report import CostTotal
+from brimline.sessions.session_cost import find_session_cost
+from brimline.sessions.target import is_file_target, load_target
 from brimline.terminal.chart import chart
 from brimline.terminal.report_text import describe_cache, describe_quotas
 from brimline.terminal.text import (

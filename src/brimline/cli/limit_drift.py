@@ -7,8 +7,8 @@ from brimline.cli.context import Context
 from brimline.cli.daemon_requests import request
 from brimline.context.window import LimitDrift, find_drifts
 from brimline.errors import BrimlineError
+from brimline.sessions.status import survey_sessions
 from brimline.settings import seconds
-from brimline.survey.status import survey_sessions
 
 LIMITS_PATH = "/v1/limits"
 

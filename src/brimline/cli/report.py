@@ -16,10 +16,9 @@ from brimline.cli.daemon_sessions import AnswerSource, DaemonQuestion
 from brimline.cli.progress_bar import clock
 from brimline.context.prices import day_of
 from brimline.context.usage import format_tokens
-from brimline.settings import seconds
-from brimline.survey.files import find_transcripts
-from brimline.survey.index import Progress, TranscriptIndex
-from brimline.survey.report import (
+from brimline.sessions.files import find_transcripts
+from brimline.sessions.index import Progress, TranscriptIndex
+from brimline.sessions.report import (
     GroupBy,
     MissTotal,
     Report,
@@ -30,6 +29,7 @@ from brimline.survey.report import (
     build_report,
     summaries,
 )
+from brimline.settings import seconds
 from brimline.terminal.text import (
     Cell,
     Column,

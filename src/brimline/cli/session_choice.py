@@ -10,8 +10,8 @@ from brimline.cli.context import Context
 from brimline.cli.current_session import find_current_session
 from brimline.cli.daemon_sessions import DaemonSessions, KnownSession, SessionQuestion
 from brimline.errors import InvalidRequest, UnknownSession, suggest
-from brimline.survey.files import SessionFiles, find_transcripts, group_by_session, shorten_ids
-from brimline.survey.index import TranscriptIndex
+from brimline.sessions.files import SessionFiles, find_transcripts, group_by_session, shorten_ids
+from brimline.sessions.index import TranscriptIndex
 from brimline.terminal.text import strip_control
 
 MAX_LISTED = 9

@@ -31,13 +31,13 @@ from brimline.context.tracker import Reading
 from brimline.context.usage import format_occupancy, format_percent, format_tokens
 from brimline.context.window import Limit, Window, model_aliases
 from brimline.monitor.rules import Rules
-from brimline.settings import seconds
-from brimline.survey.status import (
+from brimline.sessions.status import (
     SessionStatus,
     ThreadStatus,
     activity_order,
     survey_sessions,
 )
+from brimline.settings import seconds
 from brimline.terminal.text import (
     Cell,
     Column,

@@ -10,15 +10,15 @@ from starlette.responses import Response
 from brimline.context.events import AnyEvent, Call, Compacted
 from brimline.context.tracker import Session, fold
 from brimline.context.usage import Usage
-from brimline.ledger.explain import explain
-from brimline.ledger.parts import CATEGORIES, ContextPart
-from brimline.ledger.reader import SessionLedger, settle
-from brimline.ledger.steps import StepRecorder
 from brimline.server.api.responses import RequestRefused, json_response, read_flag
 from brimline.server.api.transcripts import Explanation, TranscriptRoutes
+from brimline.sessions.explanation import NO_TRANSCRIPT
+from brimline.sessions.ledger.explain import explain
+from brimline.sessions.ledger.parts import CATEGORIES, ContextPart
+from brimline.sessions.ledger.reader import SessionLedger, settle
+from brimline.sessions.ledger.steps import StepRecorder
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, SessionRow
-from brimline.survey.explanation import NO_TRANSCRIPT
 
 BYTES_OF_TOKEN = 3
 PROMPT = "Please find out why the tests of the cart fail, and mend it"

@@ -16,9 +16,9 @@ from brimline.handoff import Document
 from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
+from brimline.sessions.report import TranscriptSummary
+from brimline.sessions.summary import summarise
 from brimline.store.base import Store
-from brimline.survey.report import TranscriptSummary
-from brimline.survey.summary import summarise
 
 DEMO_SPEED = 20.0  # an hour of the story takes three minutes
 

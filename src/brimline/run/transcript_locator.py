@@ -10,7 +10,7 @@ from brimline.agents.transcripts.source import START, Cursor, Places, Transcript
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session, fold
 from brimline.run.totals import RunView
-from brimline.survey.files import READ_ERRORS
+from brimline.sessions.files import READ_ERRORS
 
 # words of a command that resumes an older session
 RESUME_WORDS = frozenset(

@@ -18,7 +18,7 @@ from brimline.agents.transcripts.source import Places, Transcript, begun_at
 from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.monitor.monitor import Monitor
 from brimline.server.retry import RateLimitedLog, is_transient
-from brimline.survey.files import find_transcripts, group_by_session
+from brimline.sessions.files import find_transcripts, group_by_session
 
 WATCH_STEP_MS, DEBOUNCE_MS = 100, 400
 FOLDER_CHECK_S = 5.0  # look for new folders: an agent's first session

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from brimline.context.usage import format_occupancy, format_percent, format_tokens
 from brimline.context.window import normalize_model
-from brimline.survey.status import RECENT_S
+from brimline.sessions.status import RECENT_S
 from brimline.terminal.text import draw_bar, format_age, shorten_home, strip_control
 from brimline.tui.api_types import SessionView, ThreadView
 from brimline.tui.styled_text import Line, Shade, Span

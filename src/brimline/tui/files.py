@@ -8,14 +8,14 @@ import msgspec
 from brimline.agents.transcripts.source import Places
 from brimline.context.tracker import Session
 from brimline.context.usage import percent_raw
-from brimline.ledger.explain import explain
 from brimline.monitor.rules import Rules
+from brimline.sessions.explanation import read_ledgers
+from brimline.sessions.files import find_session, load_session
+from brimline.sessions.ledger.explain import explain
+from brimline.sessions.session_cost import find_session_cost
+from brimline.sessions.status import SessionStatus, ThreadStatus, survey_sessions
 from brimline.settings import Settings, seconds
 from brimline.store.rows import CallRow, CompactionRow, SessionRow
-from brimline.survey.explanation import read_ledgers
-from brimline.survey.files import find_session, load_session
-from brimline.survey.session_cost import find_session_cost
-from brimline.survey.status import SessionStatus, ThreadStatus, survey_sessions
 from brimline.tui.api_types import Explanation, SessionDetail, SessionView, ThreadView, Timeline
 
 

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
-from brimline.survey.status import activity_order
+from brimline.sessions.status import activity_order
 from brimline.tui.api_types import SessionView
 from brimline.tui.bars import last_seen_at
 

@@ -24,13 +24,13 @@ from brimline.context.events import MAIN
 from brimline.network_settings import UplinkSettings
 from brimline.run.totals import RunView, list_price
 from brimline.server.api.uplink import UplinkRoutes
+from brimline.sessions.files import LoadedSession
+from brimline.sessions.session_cost import find_copied_calls
+from brimline.sessions.target import load_target
 from brimline.settings import Settings
 from brimline.store.fleet import FillLevels
 from brimline.store.postgres.store import PostgresStore
 from brimline.store.sqlite import SqliteStore
-from brimline.survey.files import LoadedSession
-from brimline.survey.session_cost import find_copied_calls
-from brimline.survey.target import load_target
 from brimline.tui.files import TranscriptFiles
 from brimline.uplink.outbox import Outbox
 from brimline.uplink.protocol import UplinkBatch

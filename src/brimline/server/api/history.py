@@ -29,11 +29,9 @@ from brimline.context.window import (
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import json_response, read_since
 from brimline.server.api.stored_summaries import StoredSummaries
-from brimline.store.base import Store
-from brimline.store.rows import CompactionRow, SessionRow, ThreadRow
-from brimline.survey.files import find_transcripts
-from brimline.survey.index import TranscriptIndex
-from brimline.survey.report import (
+from brimline.sessions.files import find_transcripts
+from brimline.sessions.index import TranscriptIndex
+from brimline.sessions.report import (
     GroupBy,
     MissTotal,
     ReportFilter,
@@ -42,7 +40,9 @@ from brimline.survey.report import (
     build_report,
     summaries,
 )
-from brimline.survey.summary import FileSummary
+from brimline.sessions.summary import FileSummary
+from brimline.store.base import Store
+from brimline.store.rows import CompactionRow, SessionRow, ThreadRow
 
 DEFAULT_SINCE = "30d"
 SPLITS: tuple[GroupBy, ...] = ("project", "branch", "model", "agent")

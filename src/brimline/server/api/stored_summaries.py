@@ -11,10 +11,10 @@ from brimline.agents.transcripts.source import Transcript
 from brimline.context.tracker import Session, fold
 from brimline.monitor.restore import replay_rows
 from brimline.server.api.fair_share import TimeSlice
+from brimline.sessions.report import TranscriptSummary
+from brimline.sessions.summary import summarise
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow
-from brimline.survey.report import TranscriptSummary
-from brimline.survey.summary import summarise
 
 
 class StoredSummaries:

@@ -16,15 +16,15 @@ from brimline.context.client_report import ReportedMiss, decode_report
 from brimline.errors import UnknownSession
 from brimline.files.bounded_dict import BoundedDict
 from brimline.files.bounded_reads import SHARED_READS, ReadThreads
-from brimline.ledger.explain import Explained, explain
-from brimline.ledger.parts import CATEGORIES
 from brimline.monitor.monitor import Monitor
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import RETRY_HINT, RequestRefused, json_response, read_flag
 from brimline.server.api.sessions import SESSION_PATH
+from brimline.sessions.explanation import NO_TRANSCRIPT, read_ledgers
+from brimline.sessions.files import READ_ERRORS, SessionFiles, describe_read_error, find_session
+from brimline.sessions.ledger.explain import Explained, explain
+from brimline.sessions.ledger.parts import CATEGORIES
 from brimline.store.rows import HandoffRow, SessionRow
-from brimline.survey.explanation import NO_TRANSCRIPT, read_ledgers
-from brimline.survey.files import READ_ERRORS, SessionFiles, describe_read_error, find_session
 
 EXPLANATION_WAIT_S = 30.0  # a 100 MB transcript takes 1 to 4 s
 # Threads of their own, and few: each keeps the memory that its largest read needed.

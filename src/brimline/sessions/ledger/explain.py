@@ -11,11 +11,11 @@ from brimline.context.cache_misses import CacheMiss, find_misses, with_reported_
 from brimline.context.client_report import ReportedMiss
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session, Thread
-from brimline.ledger.accounts import Balance, Entry
-from brimline.ledger.parts import CATEGORIES, Mask, first_words
-from brimline.ledger.reader import SessionLedger, ThreadLedger
-from brimline.ledger.waste import Waste, find_waste
 from brimline.redaction import redact
+from brimline.sessions.ledger.accounts import Balance, Entry
+from brimline.sessions.ledger.parts import CATEGORIES, Mask, first_words
+from brimline.sessions.ledger.reader import SessionLedger, ThreadLedger
+from brimline.sessions.ledger.waste import Waste, find_waste
 
 
 class ExplainedPiece(msgspec.Struct, frozen=True):

@@ -18,8 +18,8 @@ from brimline.agents.transcripts.source import (
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session, fold, merge_sessions
 from brimline.errors import UnknownSession, UnreadableTranscript, UnrecognisedFormat
-from brimline.session_title import with_title
-from brimline.survey.format_drift import describe_damage, describe_drift, find_drift
+from brimline.sessions.format_drift import describe_damage, describe_drift, find_drift
+from brimline.sessions.session_title import with_title
 
 HEAD_BYTES = 64 << 10  # enough of a file to detect its agent
 MIN_SHORT_ID_CHARS = 8

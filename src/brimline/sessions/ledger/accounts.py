@@ -5,9 +5,9 @@ from itertools import accumulate, pairwise
 
 import msgspec
 
-from brimline.ledger.parts import CATEGORIES, Category, ContextPart
-from brimline.ledger.rates import Rates
-from brimline.ledger.steps import Step
+from brimline.sessions.ledger.parts import CATEGORIES, Category, ContextPart
+from brimline.sessions.ledger.rates import Rates
+from brimline.sessions.ledger.steps import Step
 
 RESULTS: tuple[Category, ...] = ("tool results", "subagent results", "images")
 SYSTEM = ContextPart("system and tools", "system prompt and tools", 0)

@@ -17,9 +17,9 @@ from brimline.agents.transcripts.source import Transcript
 from brimline.files.atomic_file import replace_file
 from brimline.files.private_folder import create_private_folder
 from brimline.files.regular_file import open_regular_file, read_regular_file
-from brimline.survey.codec import SavedSession, decode_session
-from brimline.survey.format_drift import DriftedFile
-from brimline.survey.summary import FileSummary
+from brimline.sessions.codec import SavedSession, decode_session
+from brimline.sessions.format_drift import DriftedFile
+from brimline.sessions.summary import FileSummary
 
 FILE_NAME = "state"
 VERSION = f"{__version__} 20"  # increase the number when its shape or what it holds changes

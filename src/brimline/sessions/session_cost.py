@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 from brimline.agents.transcripts.source import Places, begun_at
-from brimline.survey.files import LoadedSession, find_transcripts
-from brimline.survey.index import TranscriptIndex
-from brimline.survey.report import CostTotal, total_cost
-from brimline.survey.summary import UsageRow, summarise
+from brimline.sessions.files import LoadedSession, find_transcripts
+from brimline.sessions.index import TranscriptIndex
+from brimline.sessions.report import CostTotal, total_cost
+from brimline.sessions.summary import UsageRow, summarise
 
 
 def find_session_cost(loaded: LoadedSession, places: Places, cache: Path) -> CostTotal:

@@ -8,10 +8,10 @@ import msgspec
 from brimline.context.events import Call
 from brimline.context.prices import MILLION, price_of
 from brimline.context.usage import format_tokens
-from brimline.ledger.accounts import Entry
-from brimline.ledger.parts import Mask
-from brimline.ledger.steps import Step
 from brimline.redaction import redact
+from brimline.sessions.ledger.accounts import Entry
+from brimline.sessions.ledger.parts import Mask
+from brimline.sessions.ledger.steps import Step
 
 WasteKind: TypeAlias = Literal[
     "read again unchanged",

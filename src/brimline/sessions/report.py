@@ -12,8 +12,8 @@ from brimline.context.cache_misses import Cause
 from brimline.context.events import MAIN
 from brimline.context.prices import UNKNOWN_DAY, Cost, find_cost
 from brimline.context.usage import ZERO, Usage
-from brimline.survey.index import TranscriptIndex
-from brimline.survey.summary import FileSummary, MissRow, UsageRow
+from brimline.sessions.index import TranscriptIndex
+from brimline.sessions.summary import FileSummary, MissRow, UsageRow
 
 GroupBy: TypeAlias = Literal[
     "day", "week", "month", "session", "project", "branch", "model", "agent"

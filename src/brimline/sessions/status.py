@@ -18,14 +18,14 @@ from brimline.context.tracker import (
     resolve_context,
 )
 from brimline.context.window import ClientSettings, Overrides, SeenCompaction, expect_limit
-from brimline.survey.files import (
+from brimline.sessions.files import (
     SessionFiles,
     find_transcripts,
     group_by_session,
     merge_transcripts,
     shorten_ids,
 )
-from brimline.survey.index import TranscriptIndex
+from brimline.sessions.index import TranscriptIndex
 
 
 class ThreadStatus(msgspec.Struct, frozen=True):

@@ -19,18 +19,18 @@ from brimline.agents.transcripts.source import (
 )
 from brimline.context.tracker import Session, fold
 from brimline.errors import WorkerFailed
-from brimline.session_title import with_title
-from brimline.survey import state_file
-from brimline.survey.codec import SavedSession, encode_session
-from brimline.survey.files import READ_ERRORS, describe_read_error
-from brimline.survey.format_drift import (
+from brimline.sessions import state_file
+from brimline.sessions.codec import SavedSession, encode_session
+from brimline.sessions.files import READ_ERRORS, describe_read_error
+from brimline.sessions.format_drift import (
     DriftedFile,
     describe_damage,
     describe_drift,
     find_drift,
 )
-from brimline.survey.state_file import State, StateEntry
-from brimline.survey.summary import FileSummary, summarise
+from brimline.sessions.session_title import with_title
+from brimline.sessions.state_file import State, StateEntry
+from brimline.sessions.summary import FileSummary, summarise
 
 ONE_PROCESS_MAX_BYTES = 48 << 20  # for less, starting workers costs more than it saves
 TAILS_ABOVE_BYTES = 192 << 20  # with more to read, `status` reads only the ends of new files

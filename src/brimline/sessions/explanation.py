@@ -4,8 +4,8 @@ from typing import BinaryIO
 
 from brimline.agents.transcripts.source import Places
 from brimline.errors import UnreadableTranscript
-from brimline.ledger.reader import SessionLedger, read_ledger
-from brimline.survey.files import SessionFiles
+from brimline.sessions.files import SessionFiles
+from brimline.sessions.ledger.reader import SessionLedger, read_ledger
 
 NO_TRANSCRIPT = "this session has no transcript on this machine"
 

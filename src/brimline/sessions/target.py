@@ -12,7 +12,7 @@ from brimline.agents.transcripts.source import Form, Lookalike, Places, Reader, 
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session, fold
 from brimline.errors import UnreadableTranscript, UnrecognisedFormat
-from brimline.survey.files import (
+from brimline.sessions.files import (
     HEAD_BYTES,
     LoadedSession,
     SessionFiles,
@@ -21,7 +21,7 @@ from brimline.survey.files import (
     find_transcripts,
     load_session,
 )
-from brimline.survey.format_drift import describe_drift, find_drift
+from brimline.sessions.format_drift import describe_drift, find_drift
 
 STDIN = "-"
 STDIN_NAME = "standard input"

@@ -1,1 +1,0 @@
-"""All sessions on a machine: find them, read them, total them."""
