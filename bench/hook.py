@@ -13,7 +13,7 @@ from pathlib import Path
 
 from brimline.agents.hook_command import Program
 from brimline.hooks.client import client
-from brimline.setup.launcher import write_launcher
+from brimline.install.launcher import write_launcher
 from serving import Daemon, report, serving
 from statuslines import Peer, named, peers
 from tree import Plan, make, transcripts

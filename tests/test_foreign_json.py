@@ -31,7 +31,7 @@ OWN = {
     "observe/tracker.py": "what Tracker.state() returned",
     "context/policy/compaction.py": "what CompactionPolicy.state() returned",
     "server/api/session_cache.py": "a view that was encoded just before",
-    "setup/manifest.py": "the manifest of setup",
+    "install/manifest.py": "the manifest of setup",
     "monitor/restore.py": "the variables of a client that the monitor stored",
     "store/problems.py": "the list of damaged stores",
     "tmux/clear_requests.py": "the files of requested clears",

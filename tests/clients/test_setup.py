@@ -12,9 +12,9 @@ import pytest
 from brimline.agents import get_agent
 from brimline.agents.hook_command import Program
 from brimline.agents.transcripts.source import Places
-from brimline.setup.install import SetupOptions
-from brimline.setup.launcher import write_launcher
-from brimline.setup.plan import apply, plan
+from brimline.install.install import SetupOptions
+from brimline.install.launcher import write_launcher
+from brimline.install.plan import apply, plan
 from brimline.testing.fake_model import Reply, Scenario
 
 from . import claude, codex, gemini

@@ -15,7 +15,7 @@ from brimline.agents.hook_command import Program
 from brimline.hooks import spool
 from brimline.hooks.client import client
 from brimline.hooks.client.payload import reduce_body
-from brimline.setup.launcher import write_launcher
+from brimline.install.launcher import write_launcher
 
 from .daemon import Daemon, Exchange
 

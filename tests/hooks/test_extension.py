@@ -16,8 +16,8 @@ from brimline.agents import all_agents, get_agent
 from brimline.agents.hook_adapter import HookRequest
 from brimline.agents.hook_command import Program
 from brimline.hooks.client.exchange import MAX_VALUE_BYTES, PASSED_VARIABLES
-from brimline.setup.extension import extension_source
-from brimline.setup.launcher import write_launcher
+from brimline.install.extension import extension_source
+from brimline.install.launcher import write_launcher
 from clients.install import node
 
 from .agent import CLIENT, MAX_RUN_S, Agent, ClientResult

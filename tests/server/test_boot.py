@@ -11,7 +11,7 @@ SCRIPT = "import sys; import brimline.server.daemon; print(*sorted(sys.modules))
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param("brimline.setup.plan", id="the recipes of setup"),
+        pytest.param("brimline.install.plan", id="the recipes of setup"),
         pytest.param("brimline.tui", id="the terminal UI"),
     ],
 )

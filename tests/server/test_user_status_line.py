@@ -16,20 +16,20 @@ import pytest
 
 from brimline.agents.install_spec import Scope
 from brimline.hooks.client.exchange import PASSED_VARIABLES
+from brimline.install.entries import ReplacedStatusLine
+from brimline.install.manifest import (
+    MANIFEST_NAME,
+    LinePosition,
+    ManifestEntry,
+    StatusLine,
+    save_entry,
+)
 from brimline.server.hooks import user_status_line
 from brimline.server.hooks.user_status_line import (
     INSIDE,
     MAX_OUTPUT_BYTES,
     SessionPlace,
     UserStatusLine,
-)
-from brimline.setup.entries import ReplacedStatusLine
-from brimline.setup.manifest import (
-    MANIFEST_NAME,
-    LinePosition,
-    ManifestEntry,
-    StatusLine,
-    save_entry,
 )
 
 from .running import Running

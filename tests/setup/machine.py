@@ -8,8 +8,8 @@ import msgspec
 
 from brimline.agents.hook_command import HttpTarget, Program
 from brimline.agents.transcripts.source import Places
-from brimline.setup.install import SetupOptions
-from brimline.setup.plan import Change, apply, plan
+from brimline.install.install import SetupOptions
+from brimline.install.plan import Change, apply, plan
 
 HOOK = "/state/brimline-hook"
 FILES = {

@@ -7,7 +7,7 @@ import pytest
 
 from brimline.agents.hook_command import Program, find_program
 from brimline.errors import UnknownAgent
-from brimline.setup.plan import plan
+from brimline.install.plan import plan
 
 from .machine import HOOK, Machine, program
 

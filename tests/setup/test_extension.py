@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from brimline.agents import all_agents, get_agent
-from brimline.setup.installed import find_installed
-from brimline.setup.shared_file import backup_path
+from brimline.install.installed import find_installed
+from brimline.install.shared_file import backup_path
 
 from .machine import HOOK, Machine, program
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from brimline.agents import get_agent
-from brimline.setup.installed import InstalledHooks, find_installed
+from brimline.install.installed import InstalledHooks, find_installed
 
 from .machine import HOOK, Machine, program
 

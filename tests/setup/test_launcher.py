@@ -10,15 +10,15 @@ import pytest
 
 from brimline.agents.hook_command import Program
 from brimline.errors import InvalidSettings
-from brimline.setup.installed import remove_unused_launcher
-from brimline.setup.launcher import (
+from brimline.install.installed import remove_unused_launcher
+from brimline.install.launcher import (
     find_cache,
     is_gone,
     read_launcher,
     refresh_launcher,
     write_launcher,
 )
-from brimline.setup.manifest import MANIFEST_NAME
+from brimline.install.manifest import MANIFEST_NAME
 
 from .machine import Machine
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import InvalidSettings
-from brimline.setup.parent import check_session_id, parent_file
-from brimline.setup.plan import Change, apply, plan_managed_file
+from brimline.install.parent import check_session_id, parent_file
+from brimline.install.plan import Change, apply, plan_managed_file
 
 TEXT = "# mine\nlevels = [40, 60]\n\n[windows]\n'a' = 5_000 # five\n"
 

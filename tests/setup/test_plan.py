@@ -11,9 +11,9 @@ from hypothesis import given
 from brimline.agents import get_agent
 from brimline.errors import InvalidSettings
 from brimline.files.atomic_file import DRAFT_MARK
-from brimline.setup.manifest import MANIFEST_NAME, load_manifest
-from brimline.setup.plan import apply
-from brimline.setup.shared_file import BACKUP_SUFFIX, LOCK_SUFFIX, backup_path
+from brimline.install.manifest import MANIFEST_NAME, load_manifest
+from brimline.install.plan import apply
+from brimline.install.shared_file import BACKUP_SUFFIX, LOCK_SUFFIX, backup_path
 from hypothesis_examples import examples
 from jsonc_texts import files
 

@@ -12,8 +12,8 @@ import pytest
 
 from brimline.agents import get_agent
 from brimline.files.jsonc import parse
-from brimline.setup.entries import has_our_entries
-from brimline.setup.manifest import MANIFEST_NAME, find_status_line
+from brimline.install.entries import has_our_entries
+from brimline.install.manifest import MANIFEST_NAME, find_status_line
 
 from .machine import FILES, Machine
 
@@ -26,8 +26,8 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from brimline.agents.hook_command import Program
-from brimline.setup.install import SetupOptions
-from brimline.setup.plan import apply, plan
+from brimline.install.install import SetupOptions
+from brimline.install.plan import apply, plan
 from brimline.agents.transcripts.source import Places
 root, start, times, *what = sys.argv[1:]
 places = Places(Path(root, "home"), {})

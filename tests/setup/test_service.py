@@ -12,8 +12,8 @@ import pytest
 
 from brimline.agents.transcripts.source import Places
 from brimline.errors import InvalidSettings
-from brimline.setup.plan import apply, plan_managed_file
-from brimline.setup.service import (
+from brimline.install.plan import apply, plan_managed_file
+from brimline.install.service import (
     LABEL,
     UNIT_NAME,
     Service,

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from brimline.errors import InvalidSettings
-from brimline.setup.shared_file import LOCK_SUFFIX, backup_path, lock_shared_file, read_if_exists
+from brimline.install.shared_file import LOCK_SUFFIX, backup_path, lock_shared_file, read_if_exists
 
 OTHER_UID = 65534
 
@@ -23,7 +23,7 @@ OTHER_UID = 65534
 COUNT = """
 import sys
 from pathlib import Path
-from brimline.setup.shared_file import lock_shared_file
+from brimline.install.shared_file import lock_shared_file
 for _ in range(int(sys.argv[2])):
     with lock_shared_file(Path(sys.argv[1])) as file:
         file.update(lambda data: str(int(data or 0) + 1).encode())
@@ -33,7 +33,7 @@ for _ in range(int(sys.argv[2])):
 SWAP = """
 import sys
 from pathlib import Path
-from brimline.setup.shared_file import lock_shared_file
+from brimline.install.shared_file import lock_shared_file
 size = int(sys.argv[2])
 print("begun", flush=True)
 while True:
@@ -46,7 +46,7 @@ FILL = """
 import resource, signal, sys
 from pathlib import Path
 from brimline.errors import InvalidSettings
-from brimline.setup.shared_file import lock_shared_file
+from brimline.install.shared_file import lock_shared_file
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:

@@ -10,11 +10,11 @@ import pytest
 from brimline.agents import get_agent
 from brimline.agents.claude.setup import REFRESH_INTERVAL_S
 from brimline.errors import InvalidSettings
-from brimline.setup.install import SettingsFile
-from brimline.setup.installed import find_installed
-from brimline.setup.manifest import find_status_line
-from brimline.setup.plan import Change, apply, plan
-from brimline.setup.shared_file import backup_path
+from brimline.install.install import SettingsFile
+from brimline.install.installed import find_installed
+from brimline.install.manifest import find_status_line
+from brimline.install.plan import Change, apply, plan
+from brimline.install.shared_file import backup_path
 
 from .machine import Machine, program
 

@@ -35,9 +35,9 @@ from brimline.cli.doctor_checks import (
 from brimline.cli.setup import setup_options
 from brimline.cli.uplink_status import check_uplink
 from brimline.errors import BrimlineError, InvalidSettings, NotRunning
+from brimline.install.install import SetupOptions
+from brimline.install.installed import InstalledHooks, find_installed
 from brimline.settings import load
-from brimline.setup.install import SetupOptions
-from brimline.setup.installed import InstalledHooks, find_installed
 from brimline.terminal.text import Shade, colourize, strip_control
 
 MARKS: dict[str, Shade] = {"ok": "low", "!!": "high", "--": "dim"}

@@ -17,11 +17,11 @@ from brimline.cli.daemon_requests import describe_losses
 from brimline.cli.limit_drift import find_limit_drifts
 from brimline.cli.windows import describe_bound
 from brimline.context.window import Limit
+from brimline.install.installed import InstalledHooks, LineState
+from brimline.install.launcher import is_current, is_gone, read_launcher
 from brimline.sessions.files import SessionFiles, load_session
 from brimline.sessions.status import SessionStatus, survey_sessions
 from brimline.settings import seconds, user_file
-from brimline.setup.installed import InstalledHooks, LineState
-from brimline.setup.launcher import is_current, is_gone, read_launcher
 from brimline.store.problems import open_problems
 from brimline.terminal.text import count_of, format_age
 

@@ -139,8 +139,8 @@ def _print_demo_link(link: str) -> None:
 
 
 def _run_daemon(context: Context, port: int | None, ready: Callable[[str], None]) -> int:
+    from brimline.install.launcher import local_program, refresh_launcher
     from brimline.server.daemon import Daemon, ignore_hangup
-    from brimline.setup.launcher import local_program, refresh_launcher
 
     ignore_hangup()
     with suppress(InvalidSettings):

@@ -12,8 +12,8 @@ from brimline.cli import background
 from brimline.cli.context import Context
 from brimline.cli.setup_diff import Shown, apply_change, describe_change
 from brimline.errors import NotRunning
-from brimline.setup.plan import Change, plan_managed_file
-from brimline.setup.service import (
+from brimline.install.plan import Change, plan_managed_file
+from brimline.install.service import (
     CommandResult,
     Service,
     Words,

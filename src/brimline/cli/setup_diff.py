@@ -9,8 +9,8 @@ import msgspec
 from brimline.agents import display_name
 from brimline.cli.context import Context
 from brimline.errors import InvalidSettings
-from brimline.setup.plan import Change, apply
-from brimline.setup.shared_file import backup_path
+from brimline.install.plan import Change, apply
+from brimline.install.shared_file import backup_path
 from brimline.terminal.text import Shade, colourize, shorten_home, strip_control
 
 TITLES = {"service": "The service", "parent": "The parent", "launcher": "The launcher"}

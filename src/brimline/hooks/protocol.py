@@ -16,7 +16,7 @@ The header has `key=value` entries, each ended by a NUL: kind, agent, id (`<unix
 (of the process that ran the client, mostly the agent), then `env.NAME` for each variable that is
 set of those that the daemon needs. The body is what the client read from stdin, up to
 MAX_EVENT_BYTES, if it came in time; in the spool it has only the fields that the daemon reads
-(payload.py). exchange.py, client.c and setup/extension.js write requests and read replies.
+(payload.py). exchange.py, client.c and install/extension.js write requests and read replies.
 """
 
 import re

@@ -14,10 +14,10 @@ from brimline.context.window import NO_CLIENT_SETTINGS, ClientSettings
 from brimline.errors import InvalidSettings
 from brimline.files.bounded_reads import SHARED_READS, CachedReads
 from brimline.hooks.client import exchange
+from brimline.install.manifest import MANIFEST_NAME, load_manifest
 from brimline.monitor.environment import MonitorEnvironment
 from brimline.monitor.session_state import SessionState
 from brimline.settings import load as load_settings
-from brimline.setup.manifest import MANIFEST_NAME, load_manifest
 from brimline.store.rows import SignalRow
 from brimline.tmux.pane_search import find_pane
 

@@ -14,7 +14,7 @@ from brimline.errors import InvalidSettings
 from brimline.files.bounded_dict import BoundedDict
 from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.hooks.client.exchange import PASSED_VARIABLES
-from brimline.setup.manifest import MANIFEST_NAME, StatusLine, find_status_line
+from brimline.install.manifest import MANIFEST_NAME, StatusLine, find_status_line
 
 LINE_WAIT_S = 0.06  # then the command's last output is shown
 COMMAND_TIMEOUT_S = 5.0

@@ -14,8 +14,8 @@ import msgspec
 
 from brimline.agents.install_spec import Scope
 from brimline.errors import InvalidSettings
-from brimline.setup.entries import ReplacedStatusLine
-from brimline.setup.shared_file import backup_path, lock_shared_file, read_if_exists
+from brimline.install.entries import ReplacedStatusLine
+from brimline.install.shared_file import backup_path, lock_shared_file, read_if_exists
 
 LinePosition: TypeAlias = Literal["prepend", "append", "replace"]
 

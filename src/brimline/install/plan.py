@@ -17,12 +17,12 @@ from brimline.agents.hook_command import has_hook_token
 from brimline.agents.install_spec import InstallSpec
 from brimline.agents.transcripts.source import Places
 from brimline.errors import InvalidSettings
-from brimline.setup.disabled_hooks import find_disabling_setting
-from brimline.setup.extension import extension_file
-from brimline.setup.install import FileChange, SettingsFile, SetupOptions, has_entries
-from brimline.setup.managed_file import ManagedFile
-from brimline.setup.manifest import save_entry
-from brimline.setup.shared_file import (
+from brimline.install.disabled_hooks import find_disabling_setting
+from brimline.install.extension import extension_file
+from brimline.install.install import FileChange, SettingsFile, SetupOptions, has_entries
+from brimline.install.managed_file import ManagedFile
+from brimline.install.manifest import save_entry
+from brimline.install.shared_file import (
     LockedFile,
     backup_path,
     find_leftovers,

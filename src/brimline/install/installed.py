@@ -17,12 +17,12 @@ from brimline.agents.install_spec import START_EVENT, InstallSpec, Scope
 from brimline.agents.transcripts.source import Places
 from brimline.errors import InvalidSettings
 from brimline.files.jsonc import Document
-from brimline.setup.disabled_hooks import DisablingSetting, find_disabling_setting
-from brimline.setup.entries import STATUS_LINE, has_our_status_line, installed_hooks
-from brimline.setup.extension import LAUNCHER_MARK, extension_source, is_our_extension
-from brimline.setup.install import SettingsFile, SetupOptions, has_entries, read_settings
-from brimline.setup.manifest import load_manifest
-from brimline.setup.shared_file import lock_shared_file, read_if_exists, translate_errors
+from brimline.install.disabled_hooks import DisablingSetting, find_disabling_setting
+from brimline.install.entries import STATUS_LINE, has_our_status_line, installed_hooks
+from brimline.install.extension import LAUNCHER_MARK, extension_source, is_our_extension
+from brimline.install.install import SettingsFile, SetupOptions, has_entries, read_settings
+from brimline.install.manifest import load_manifest
+from brimline.install.shared_file import lock_shared_file, read_if_exists, translate_errors
 
 LineState: TypeAlias = Literal["current", "old", "gone"]
 

@@ -14,7 +14,7 @@ from brimline.agents import all_agents
 from brimline.agents.transcripts.source import Places
 from brimline.errors import InvalidSettings
 from brimline.hooks.client.autostart import LOG_NAME, SERVE_ARGUMENTS
-from brimline.setup.managed_file import ManagedFile
+from brimline.install.managed_file import ManagedFile
 
 Words: TypeAlias = tuple[str, ...]
 Manager: TypeAlias = Literal["systemd", "launchd"]

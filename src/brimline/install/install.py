@@ -12,7 +12,7 @@ from brimline.agents.install_spec import START_EVENT, InstallSpec, Scope, Wanted
 from brimline.agents.transcripts.source import Places
 from brimline.errors import InvalidSettings
 from brimline.files.jsonc import BYTE_ORDER_MARK, WHITESPACE, Dialect, Document, parse
-from brimline.setup.entries import (
+from brimline.install.entries import (
     INTERVAL,
     ReplacedStatusLine,
     find_user_status_line,
@@ -25,7 +25,7 @@ from brimline.setup.entries import (
     set_refresh_interval,
     set_status_line,
 )
-from brimline.setup.manifest import (
+from brimline.install.manifest import (
     LinePosition,
     ManifestEntry,
     StatusLine,
@@ -33,7 +33,7 @@ from brimline.setup.manifest import (
     load_manifest,
     restore_original,
 )
-from brimline.setup.shared_file import backup_path, read_if_exists
+from brimline.install.shared_file import backup_path, read_if_exists
 
 Transport: TypeAlias = Literal["command", "http"]  # how hooks reach the daemon
 

@@ -9,7 +9,7 @@ import msgspec
 from brimline.agents.hook_command import HOOK_NAME
 from brimline.errors import InvalidSettings
 from brimline.files.jsonc import Document, JsonPath
-from brimline.setup.install import SettingsFile, read_settings
+from brimline.install.install import SettingsFile, read_settings
 
 
 class DisablingSetting(msgspec.Struct, frozen=True):

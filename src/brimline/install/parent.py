@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brimline.errors import InvalidSettings
-from brimline.setup.managed_file import ManagedFile
+from brimline.install.managed_file import ManagedFile
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument

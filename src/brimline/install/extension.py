@@ -20,8 +20,8 @@ from brimline.hooks.client.exchange import (
     MAX_VALUE_BYTES,
     PASSED_VARIABLES,
 )
-from brimline.setup.install import SetupOptions
-from brimline.setup.managed_file import ManagedFile
+from brimline.install.install import SetupOptions
+from brimline.install.managed_file import ManagedFile
 
 FILE_MARK = "// Written by `brimline setup`, which "  # the same in all versions
 FIRST_LINE = f"{FILE_MARK}overwrites it: changes that you make here are lost."

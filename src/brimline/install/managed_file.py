@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents.install_spec import Scope
-from brimline.setup.install import FileChange
-from brimline.setup.manifest import ManifestEntry, hash_content, load_manifest, restore_original
+from brimline.install.install import FileChange
+from brimline.install.manifest import ManifestEntry, hash_content, load_manifest, restore_original
 
 
 class ManagedFile(msgspec.Struct, frozen=True):

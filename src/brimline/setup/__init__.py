@@ -1,1 +1,0 @@
-"""Installs Brimline's hooks and status line in the agents' settings, and removes them."""
