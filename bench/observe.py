@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from brimline.observe.tracker import Tracker
+from brimline.sdk.tracker import Tracker
 
 CALLS = (100, 1_000, 6_000, 20_000)
 MAX_RATIO = 1.2

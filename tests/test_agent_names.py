@@ -22,8 +22,8 @@ ALLOWED_NAMES = {
     "agents/fresh_session/client.py": "only Claude Code can be asked for a baseline",
     "cli/baseline.py": "the default of `baseline --agent`, the same reason",
     "cli/demo.py": "the recorded session is one of Claude Code",
-    "observe/memory.py": "the Claude Agent SDK hands on lines of Claude Code's stream",
-    "observe/service.py": "an id that ends in [1m] is Claude Code's",
+    "sdk/memory.py": "the Claude Agent SDK hands on lines of Claude Code's stream",
+    "sdk/service.py": "an id that ends in [1m] is Claude Code's",
     "server/daemon.py": "any agent's session, to load the modules",
 }
 

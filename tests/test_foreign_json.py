@@ -28,7 +28,7 @@ OWN = {
     "agents/fresh_session/cache.py": "the cache of baselines",
     "cli/context.py": "what was encoded just before",
     "redaction/rules.py": "a file of the package",
-    "observe/tracker.py": "what Tracker.state() returned",
+    "sdk/tracker.py": "what Tracker.state() returned",
     "context/policy/compaction.py": "what CompactionPolicy.state() returned",
     "server/api/session_cache.py": "a view that was encoded just before",
     "install/manifest.py": "the manifest of setup",

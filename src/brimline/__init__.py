@@ -32,8 +32,8 @@ if TYPE_CHECKING:
         UnrecognisedFormat,
         UnrecognisedObject,
     )
-    from brimline.observe import ContextService, ContextStats, LevelReached, TokenUsage, Tracker
     from brimline.run import SessionResult
+    from brimline.sdk import ContextService, ContextStats, LevelReached, TokenUsage, Tracker
     from brimline.settings import Settings
 
 __all__ = [

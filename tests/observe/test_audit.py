@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from brimline.observe import Tracker
-from brimline.observe.audit import log_update
+from brimline.sdk import Tracker
+from brimline.sdk.audit import log_update
 
 from .answers import message
 

@@ -8,7 +8,7 @@ import pytest
 from brimline.context.events import Call
 from brimline.context.usage import Usage
 from brimline.errors import BrimlineError, InvalidUsage, UnrecognisedObject
-from brimline.observe import Tracker
+from brimline.sdk import Tracker
 
 from .answers import Json, chunk
 from .test_shapes import as_object, events, only

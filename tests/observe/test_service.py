@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from brimline.context.window import ResolveContext, window_of
 from brimline.errors import InvalidUsage
-from brimline.observe.service import (
+from brimline.sdk.service import (
     DEFAULT_CONTEXT_WINDOW,
     MODEL_CONTEXT_WINDOWS,
     ContextService,

@@ -8,9 +8,9 @@ import pytest
 from brimline.context.events import MAIN, AnyEvent, Call, Spent
 from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage
-from brimline.observe import Tracker
-from brimline.observe.memory import StreamMemory
-from brimline.observe.shapes import read_events
+from brimline.sdk import Tracker
+from brimline.sdk.memory import StreamMemory
+from brimline.sdk.shapes import read_events
 
 from .answers import MODEL, Json, chunk, completion, delta, gemini, message, response, start
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from brimline.observe import Tracker
+from brimline.sdk import Tracker
 
 from .answers import delta, message, start
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from brimline.context.events import MAIN, AnyEvent
 from brimline.errors import InvalidPolicy, InvalidState, InvalidUsage, UnrecognisedObject
-from brimline.observe import LevelReached, Tracker
+from brimline.sdk import LevelReached, Tracker
 
 from .answers import MODEL, delta, message, response, start
 

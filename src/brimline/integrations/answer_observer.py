@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from brimline.context.events import MAIN
 from brimline.errors import BrimlineError
-from brimline.observe import Tracker
+from brimline.sdk import Tracker
 
 LOGGER = logging.getLogger("brimline.integrations")
 

@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Transport
 
 from brimline.integrations.answer_observer import LOGGER
-from brimline.observe import Tracker
+from brimline.sdk import Tracker
 
 
 class BrimlineClient(ClaudeSDKClient):

@@ -8,7 +8,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 
 from brimline.context.events import MAIN
 from brimline.integrations.answer_observer import AnswerObserver
-from brimline.observe import Tracker
+from brimline.sdk import Tracker
 
 NO_USAGE = "the message has no usage_metadata; OpenAI's models stream it with stream_usage=True"
 

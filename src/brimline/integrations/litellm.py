@@ -8,7 +8,7 @@ from litellm.integrations.custom_logger import CustomLogger
 from brimline.context.events import MAIN
 from brimline.context.providers.rows import get_path, get_text
 from brimline.integrations.answer_observer import AnswerObserver
-from brimline.observe import Tracker
+from brimline.sdk import Tracker
 
 COMPLETIONS = frozenset({"completion", "acompletion"})
 CALL_TYPES = COMPLETIONS | {"anthropic_messages", "responses", "aresponses"}

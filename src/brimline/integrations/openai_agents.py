@@ -5,7 +5,7 @@ from typing import Any
 from agents import Agent, ModelResponse, RunContextWrapper, RunHooks
 from brimline.context.events import MAIN
 from brimline.integrations.answer_observer import AnswerObserver
-from brimline.observe import Tracker
+from brimline.sdk import Tracker
 
 NO_USAGE = "the response has no usage; chat models stream it with ModelSettings(include_usage=True)"
 

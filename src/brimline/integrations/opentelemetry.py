@@ -5,7 +5,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from brimline.context.events import MAIN
 from brimline.context.providers.opentelemetry import CALL_OPERATIONS, OPERATION, has_span_usage
 from brimline.integrations.answer_observer import AnswerObserver
-from brimline.observe import Tracker
+from brimline.sdk import Tracker
 
 # Spans around calls and tools: their usage is the sum of the calls below, or none at all.
 OTHERS = frozenset(

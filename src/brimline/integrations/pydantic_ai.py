@@ -12,7 +12,7 @@ from pydantic_ai.tools import RunContext
 
 from brimline.context.events import MAIN
 from brimline.integrations.answer_observer import AnswerObserver
-from brimline.observe import Tracker
+from brimline.sdk import Tracker
 
 NO_USAGE = "the response has no usage"
 

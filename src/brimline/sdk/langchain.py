@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from brimline.context.events import AnyEvent, Call
 from brimline.context.providers.langchain import USAGE_METADATA
 from brimline.context.providers.rows import get_path, get_text
-from brimline.observe.memory import StreamMemory
+from brimline.sdk.memory import StreamMemory
 
 NAME = "a LangChain message or chunk"
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from brimline.context.events import AnyEvent, Call
 from brimline.context.providers.ollama import ANSWER
 from brimline.context.providers.rows import get_path, get_text
-from brimline.observe.memory import StreamMemory
+from brimline.sdk.memory import StreamMemory
 
 NAME = "an Ollama answer or chunk"
 

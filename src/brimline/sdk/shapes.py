@@ -6,7 +6,7 @@ from typing import cast
 
 from brimline.context.events import AnyEvent, Call
 from brimline.errors import UnrecognisedObject
-from brimline.observe import (
+from brimline.sdk import (
     anthropic,
     bedrock,
     claude_sdk,
@@ -20,7 +20,7 @@ from brimline.observe import (
     opentelemetry,
     pydantic_ai,
 )
-from brimline.observe.memory import StreamMemory
+from brimline.sdk.memory import StreamMemory
 
 # In the order in which they are tried: the most certain first.
 SHAPES = (

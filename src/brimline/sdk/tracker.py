@@ -38,10 +38,10 @@ from brimline.context.tracker import (
 from brimline.context.usage import ZERO, Usage
 from brimline.context.window import Overrides, requested_id
 from brimline.errors import InvalidPolicy, InvalidState
-from brimline.observe import audit
-from brimline.observe.memory import StreamMemory
-from brimline.observe.shapes import read_events
-from brimline.observe.stream import LOGGER, Tracked
+from brimline.sdk import audit
+from brimline.sdk.memory import StreamMemory
+from brimline.sdk.shapes import read_events
+from brimline.sdk.stream import LOGGER, Tracked
 
 SOURCE = "SDK"
 STATE_VERSION = 2

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from brimline.context.events import AnyEvent, Call
 from brimline.context.providers.openai import RESPONSES
 from brimline.context.providers.rows import get_path, get_text
-from brimline.observe import openai
-from brimline.observe.counts import check_single_request
-from brimline.observe.memory import StreamMemory
+from brimline.sdk import openai
+from brimline.sdk.counts import check_single_request
+from brimline.sdk.memory import StreamMemory
 
 NAME = "an OpenAI Agents SDK response or stream event"
 

@@ -10,7 +10,7 @@ import msgspec
 
 from brimline.context.events import AnyEvent, Cleared
 from brimline.context.providers.rows import get_path
-from brimline.observe.memory import StreamMemory
+from brimline.sdk.memory import StreamMemory
 
 NAME = "a Claude Agent SDK message or a line of Claude Code's stream"
 

@@ -11,7 +11,7 @@ from brimline.context.providers.opentelemetry import (
     has_span_usage,
     read_span_usage,
 )
-from brimline.observe.memory import StreamMemory
+from brimline.sdk.memory import StreamMemory
 
 NAME = "the attributes of an OpenTelemetry span with `gen_ai.usage`"
 

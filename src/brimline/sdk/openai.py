@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from brimline.context.events import AnyEvent, Call, Edited, Trimmed, compaction_thread
 from brimline.context.providers.openai import RESPONSES, chat_usage
 from brimline.context.providers.rows import get_items, get_path, get_text
-from brimline.observe.memory import StreamMemory
+from brimline.sdk.memory import StreamMemory
 
 NAME = "an OpenAI response, completion, chunk or stream event"
 

@@ -7,7 +7,7 @@ from brimline.context.events import AnyEvent, Call, Edited
 from brimline.context.providers.pydantic_ai import REQUEST
 from brimline.context.providers.rows import get_path, get_text
 from brimline.context.usage import Usage
-from brimline.observe.memory import StreamMemory
+from brimline.sdk.memory import StreamMemory
 
 NAME = "a Pydantic AI response or node"
 

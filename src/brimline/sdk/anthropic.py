@@ -11,7 +11,7 @@ from brimline.context.providers.anthropic import (
     usage_of,
 )
 from brimline.context.providers.rows import get_items, get_path, get_text
-from brimline.observe.memory import StreamMemory
+from brimline.sdk.memory import StreamMemory
 
 NAME = "an Anthropic message or one of its stream events"
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from brimline.context.events import AnyEvent, Call
 from brimline.context.providers.cohere import CHAT_V2
 from brimline.context.providers.rows import get_path, get_text
-from brimline.observe.memory import StreamMemory
+from brimline.sdk.memory import StreamMemory
 
 NAME = "a Cohere answer or stream event"
 

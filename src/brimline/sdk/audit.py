@@ -1,6 +1,6 @@
 """Log the figures of each update, so that they can be checked later.
 
-One record of the logger `brimline.observe` at level INFO; the figures are attributes of the record,
+One record of the logger `brimline.sdk` at level INFO; the figures are attributes of the record,
 as structlog and JSON formatters expect.
 """
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from brimline.context.events import AnyEvent, Call
 from brimline.context.providers.gemini import INTERACTION, collapse_requests, generate_usage
 from brimline.context.providers.rows import get_items, get_path, get_text
-from brimline.observe.memory import StreamMemory
+from brimline.sdk.memory import StreamMemory
 
 NAME = "a Gemini answer, chunk or interaction, or an event of Google ADK"
 

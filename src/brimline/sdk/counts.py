@@ -15,7 +15,7 @@ from brimline.context.providers.rows import get_path
 from brimline.context.providers.vercel import GENERATED
 from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage
-from brimline.observe.memory import StreamMemory
+from brimline.sdk.memory import StreamMemory
 
 NAME = (
     "a usage of Anthropic, OpenAI, Gemini, Bedrock, LiteLLM, LangChain, Pydantic AI or Vercel's SDK"
