@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from brimline.api.schemas import NewEvent, NewEvents
 from brimline.context.events import Call
 from brimline.context.usage import Usage
-from brimline.server.api.schemas import NewEvent, NewEvents
 from brimline.store.rows import CallRow, ThreadRow
 from brimline.uplink.protocol import PATH as UPLINK_PATH
 from brimline.uplink.protocol import UplinkBatch, UplinkSession

@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
+from brimline.api.fleet import fill_levels
 from brimline.monitor.rules import Rules
-from brimline.server.api.fleet import fill_levels
 from brimline.server.fleet.tokens import create_token
 from brimline.store.postgres import open_database
 from brimline.store.postgres.database import PostgresDatabase

@@ -100,8 +100,8 @@ def api_types(node: Node, web: Path) -> str:
 
     Without descriptions: the file changes only if a field does.
     """
-    from brimline.server.api.app import ENDPOINTS
-    from brimline.server.api.openapi import build_document
+    from brimline.api.app import ENDPOINTS
+    from brimline.api.openapi import build_document
     from brimline.server.fleet.organisations import FLEET_ENDPOINTS
 
     served = build_document((*ENDPOINTS, *FLEET_ENDPOINTS))

@@ -12,6 +12,7 @@ import msgspec
 import brimline
 from brimline.agents.fresh_session import Baseline, Category
 from brimline.agents.managed_settings import ManagedFile
+from brimline.api.fleet import FleetGroup, FleetView
 from brimline.cli import inspect as inspected
 from brimline.cli import status as shown
 from brimline.cli.commands import ABOUT, actions_of, create_parser, parsers_of
@@ -29,7 +30,6 @@ from brimline.context.usage import Usage
 from brimline.context.window import Limit, Window
 from brimline.run.loop_peaks import HatStats, LoopStats
 from brimline.run.result import IterationResult
-from brimline.server.api.fleet import FleetGroup, FleetView
 from brimline.server.fleet.actions import AuditEntry
 from brimline.sessions.ledger.explain import (
     ExplainedCall,

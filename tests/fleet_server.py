@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
-from brimline.server.api.identity import AccessScope
+from brimline.api.identity import AccessScope
 from brimline.server.fleet.app import FleetApp
 from brimline.server.fleet.tokens import create_token
 from brimline.store.postgres.database import PostgresDatabase

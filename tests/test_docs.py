@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 import brimline
+from brimline.api.schemas import NewEvents
+from brimline.api.session_change import apply_change, find_change
+from brimline.api.views import SessionView, ThreadView
 from brimline.notify.notices import Notice
 from brimline.run.events_file import EventRow, IterationFigures
-from brimline.server.api.schemas import NewEvents
-from brimline.server.api.session_change import apply_change, find_change
-from brimline.server.api.views import SessionView, ThreadView
 from brimline.store.rows import SessionRow
 from brimline.testing.fake_model import FakeModel, Reply, Scenario
 from doc_examples import BLOCK, commands_of, pattern_of

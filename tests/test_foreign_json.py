@@ -30,7 +30,7 @@ OWN = {
     "redaction/rules.py": "a file of the package",
     "sdk/tracker.py": "what Tracker.state() returned",
     "context/policy/compaction.py": "what CompactionPolicy.state() returned",
-    "server/api/session_cache.py": "a view that was encoded just before",
+    "api/session_cache.py": "a view that was encoded just before",
     "install/manifest.py": "the manifest of setup",
     "monitor/restore.py": "the variables of a client that the monitor stored",
     "store/problems.py": "the list of damaged stores",

@@ -11,13 +11,13 @@ TYPE_CHECKING = False  # as in `typing`, whose import takes longer than all of t
 if TYPE_CHECKING:
     from brimline.agents import source
     from brimline.agents.fresh_session import Baseline, Category, baseline
+    from brimline.api.client.session import DaemonSession
     from brimline.context.formulas import Formulas, audit
     from brimline.context.inbox import Message
     from brimline.context.policy import CompactionPolicy, Decision
     from brimline.context.tracker import Compaction, Reading, Session, Thread, fold, read
     from brimline.context.usage import Usage, context_line, percent, percent_raw
     from brimline.context.window import Limit, Window, limit_of, window_of
-    from brimline.daemon_client.session import DaemonSession
     from brimline.errors import (
         BaselineFailed,
         BrimlineError,

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from brimline import DaemonSession, Tracker
+from brimline.api.client.outbox import MAX_QUEUED_EVENTS, EventOutbox
+from brimline.api.schemas import NewEvent
 from brimline.context.events import Call, Cleared
 from brimline.context.usage import Usage
-from brimline.daemon_client.outbox import MAX_QUEUED_EVENTS, EventOutbox
 from brimline.errors import InvalidPolicy
-from brimline.server.api.schemas import NewEvent
 
 MAX_WAIT_S = 60.0
 
@@ -139,7 +139,7 @@ def test_event_is_sent_again_after_503_and_not_after_422(
     queue: EventOutbox, servers: list[Daemon], caplog: pytest.LogCaptureFixture
 ) -> None:
     servers.append(Daemon(queue.state, 503, 422))
-    with caplog.at_level(logging.WARNING, "brimline.daemon_client"):
+    with caplog.at_level(logging.WARNING, "brimline.api.client"):
         queue.add(row(call("a"), 1))
         flushed(queue)
         queue.add(row(call("b"), 2))

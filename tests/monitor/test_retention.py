@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from brimline.agents.observations import Observation, Pane
 from brimline.agents.transcripts.source import Transcript
+from brimline.api.views import Views
 from brimline.context.events import MAIN, AnyEvent, Call, Compacted, Rewound
 from brimline.context.forecast import PACE_CALLS
 from brimline.context.tracker import Thread
@@ -18,7 +19,6 @@ from brimline.context.usage import Usage
 from brimline.monitor.monitor import MAX_CALLS_IN_MEMORY, Monitor
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.session_table import IDLE_SESSION_S, IDLE_SUBAGENT_S
-from brimline.server.api.views import Views
 from brimline.store.rows import CallRow
 from hypothesis_examples import examples
 from object_graph import count_reachable

@@ -8,7 +8,7 @@ import time
 import warnings
 
 from brimline import DaemonSession, Tracker
-from brimline.daemon_client import session
+from brimline.api.client import session
 
 MODEL = "claude-sonnet-4-5"
 

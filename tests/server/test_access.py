@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from brimline.server.api.access import LINK_LIFETIME_S, MAX_LINKS, AccessControl, PageLinks
-from brimline.server.api.middleware import find_misdirection, is_own_host
+from brimline.api.access import LINK_LIFETIME_S, MAX_LINKS, AccessControl, PageLinks
+from brimline.api.middleware import find_misdirection, is_own_host
 from brimline.server.port_file import read_port, write_port
 from brimline.server.secret import NAME, derive_token, load_or_create_secret, read_secret
 from brimline.server.tcp_peer import TCP_ESTABLISHED, Peer, TcpPeers, is_trusted

@@ -7,10 +7,10 @@ import random
 import msgspec
 import pytest
 
+from brimline.api.fair_share import Turns
+from brimline.api.session_cache import PIECE_BYTES, in_pieces
+from brimline.api.views import MAX_SINGLE_READS
 from brimline.context.inbox import MESSAGE_LIFETIME_S
-from brimline.server.api.fair_share import Turns
-from brimline.server.api.session_cache import PIECE_BYTES, in_pieces
-from brimline.server.api.views import MAX_SINGLE_READS
 from brimline.store.base import ForgetSessions
 from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from brimline.api.views import SessionView, Timeline, Views
 from brimline.demo.player import RULES, Player
 from brimline.demo.story import LAP_S, SESSIONS, build_story
-from brimline.server.api.views import SessionView, Timeline, Views
 from brimline.server.sockets import DEFAULT_PORT, MAX_USUAL_PORTS
 from brimline.store.memory import MemoryStore
 

@@ -12,7 +12,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
-from brimline.server.api.event_stream import StreamRoutes
+from brimline.api.event_stream import StreamRoutes
 from brimline.store.base import PutSession
 from brimline.store.rows import SessionRow
 

@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 from starlette.requests import Request
 
+from brimline.api.fleet import FleetGroup, FleetRoutes, FleetView, fill_levels
+from brimline.api.responses import RequestRefused
+from brimline.api.views import Views
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
-from brimline.server.api.fleet import FleetGroup, FleetRoutes, FleetView, fill_levels
-from brimline.server.api.responses import RequestRefused
-from brimline.server.api.views import Views
 from brimline.store.base import PutCall, PutCompaction, PutHandoff, PutSession, PutThread
 from brimline.store.fleet import FleetGrouping
 from brimline.store.postgres import open_database

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 from starlette.types import Message, Receive, Scope, Send
 
-from brimline.server.api.load_limit import LoadLimit
-from brimline.server.api.responses import RequestRefused
+from brimline.api.load_limit import LoadLimit
+from brimline.api.responses import RequestRefused
 
 SCOPE: Scope = {"type": "http", "method": "POST", "path": "/v1/sessions", "headers": []}
 

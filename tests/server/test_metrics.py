@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
+from brimline.api.ingest_meter import IngestCounts, IngestMeter
+from brimline.api.metrics import MAX_AGENTS, MAX_SESSIONS, MetricsRoutes
+from brimline.api.prometheus_text import Metric, Sample, histogram_samples, render
+from brimline.api.schemas import DaemonStatus
 from brimline.network_settings import TelemetrySettings
-from brimline.server.api.ingest_meter import IngestCounts, IngestMeter
-from brimline.server.api.metrics import MAX_AGENTS, MAX_SESSIONS, MetricsRoutes
-from brimline.server.api.schemas import DaemonStatus
 from brimline.server.export.output import TelemetryOutput
-from brimline.server.prometheus_text import Metric, Sample, histogram_samples, render
 from brimline.store.base import PutSession, PutThread
 from brimline.store.memory import MemoryStore
 from brimline.store.metered import MeteredStore

@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from brimline.server.api.access import AccessControl
-from brimline.server.api.middleware import BodyLimit, RequestGuard
-from brimline.server.api.responses import RequestRefused
+from brimline.api.access import AccessControl
+from brimline.api.middleware import BodyLimit, RequestGuard
+from brimline.api.responses import RequestRefused
 
 
 def request(

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from brimline.server.api.app import ENDPOINTS
-from brimline.server.api.openapi import build_document
+from brimline.api.app import ENDPOINTS
+from brimline.api.openapi import build_document
 
 from .running import Running
 from .test_daemon import SESSION, status_input

@@ -19,10 +19,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from starlette.requests import Request
 
+from brimline.api.responses import RequestRefused
+from brimline.api.telemetry.endpoint import TelemetryRoutes
+from brimline.api.telemetry.request_body import MAX_DECOMPRESSED_BYTES
 from brimline.monitor.monitor import Monitor
-from brimline.server.api.responses import RequestRefused
-from brimline.server.api.telemetry import TelemetryRoutes
-from brimline.server.telemetry.request_body import MAX_DECOMPRESSED_BYTES
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
 
@@ -331,8 +331,8 @@ def test_damaged_protobuf_never_crashes(receiver: Receiver) -> None:
 def test_without_the_package_protobuf_is_refused_with_a_hint(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "brimline.server.telemetry.otlp_protobuf", None)
-    monkeypatch.delattr("brimline.server.telemetry.otlp_protobuf", raising=False)
+    monkeypatch.setitem(sys.modules, "brimline.api.telemetry.otlp_protobuf", None)
+    monkeypatch.delattr("brimline.api.telemetry.otlp_protobuf", raising=False)
     status, error = receiver.send("/v1/logs", b"", PROTOBUF)
     assert status == 415
     assert b"brimline[fleet]" in error

@@ -7,11 +7,11 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.api.event_stream import SessionChange
+from brimline.api.session_change import Json, apply_change, find_change
+from brimline.api.views import SessionView, ThreadView, sample
 from brimline.context.client_report import PromptCache, Quotas
 from brimline.monitor.handoffs import NO_HANDOFF, HandoffStatus
-from brimline.server.api.event_stream import SessionChange
-from brimline.server.api.session_change import Json, apply_change, find_change
-from brimline.server.api.views import SessionView, ThreadView, sample
 from brimline.store.rows import SessionRow
 
 TOKENS = st.integers(0, 3)  # few values, so that fields return to earlier ones

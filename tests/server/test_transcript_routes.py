@@ -17,9 +17,9 @@ import pytest
 from starlette.requests import Request
 
 from brimline.agents.transcripts.source import Places
+from brimline.api.responses import RequestRefused
+from brimline.api.transcripts import TranscriptRoutes, find_session_files
 from brimline.monitor.monitor import Monitor
-from brimline.server.api.responses import RequestRefused
-from brimline.server.api.transcripts import TranscriptRoutes, find_session_files
 from brimline.sessions.explanation import NO_TRANSCRIPT
 from brimline.sessions.files import SessionFiles
 from brimline.store.memory import MemoryStore

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from brimline.agents import agent_names
+from brimline.api.views import SessionView, Views, resume_command
 from brimline.context.inbox import MESSAGE_LIFETIME_S, Message
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
-from brimline.server.api.views import SessionView, Views, resume_command
 from brimline.store.base import PutSession, PutThread, QueueMessage
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow, ThreadRow

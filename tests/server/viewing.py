@@ -5,12 +5,12 @@ from collections.abc import AsyncIterable, Callable
 
 import msgspec
 
+from brimline.api.broadcast import ChangeBroadcaster
+from brimline.api.session_cache import SessionCache
+from brimline.api.session_change import Json, apply_change
+from brimline.api.views import Views
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
-from brimline.server.api.broadcast import ChangeBroadcaster
-from brimline.server.api.session_cache import SessionCache
-from brimline.server.api.session_change import Json, apply_change
-from brimline.server.api.views import Views
 from brimline.store.base import PutSession, PutThread, Store, Write
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow, ThreadRow

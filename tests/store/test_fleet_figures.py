@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 from msgspec.structs import replace
 
+from brimline.api.fleet import fill_levels
 from brimline.monitor.rules import Rules
-from brimline.server.api.fleet import fill_levels
 from brimline.store.base import (
     ClaimSession,
     ForgetSessions,

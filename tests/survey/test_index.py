@@ -12,11 +12,11 @@ import pytest
 
 from brimline.agents import agent_names
 from brimline.agents.transcripts.source import Transcript
+from brimline.api.history import read_history
 from brimline.context.events import MAIN
 from brimline.context.tracker import Thread
 from brimline.context.window import NO_OVERRIDES
 from brimline.errors import WorkerFailed
-from brimline.server.api.history import read_history
 from brimline.sessions import index
 from brimline.sessions.files import find_session, load_session
 from brimline.sessions.index import (

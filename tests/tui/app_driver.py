@@ -7,7 +7,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from brimline.agents.transcripts.source import Places
-from brimline.daemon_client.stream import DaemonClient
+from brimline.api.client.stream import DaemonClient
 from brimline.settings import Settings
 from brimline.tui.app import WatchApp
 from brimline.tui.files import TranscriptFiles

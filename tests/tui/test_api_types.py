@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from brimline.api.app import ENDPOINTS
+from brimline.api.openapi import build_document
 from brimline.errors import MalformedJson
-from brimline.server.api.app import ENDPOINTS
-from brimline.server.api.openapi import build_document
 from brimline.tui.api_types import (
     Explanation,
     SessionView,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from brimline.daemon_client.stream import DaemonClient, DaemonResponse
+from brimline.api.client.stream import DaemonClient, DaemonResponse
 from brimline.errors import InvalidSettings, NotRunning
 from brimline.tui.api_types import SessionView
 from brimline.tui.updates import (

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 import msgspec
 
+from brimline.api.uplink import UplinkRoutes
 from brimline.context.inbox import Message
 from brimline.http_client import MAX_REPLY_BYTES
 from brimline.network_settings import UplinkSettings
-from brimline.server.api.uplink import UplinkRoutes
 from brimline.store.base import PutCall, PutSession, PutThread, QueueMessage, Write
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import CallRow, SessionRow, ThreadRow

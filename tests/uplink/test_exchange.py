@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from brimline.api.uplink import UplinkRoutes
 from brimline.context.inbox import (
     DELIVERY_LEASE_S,
     PENDING_STATES,
     Message,
 )
-from brimline.server.api.uplink import UplinkRoutes
 from brimline.store.base import (
     ClaimSession,
     MarkMessage,

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from brimline.server.api.uplink import UplinkRoutes
+from brimline.api.uplink import UplinkRoutes
 from brimline.store.memory import MemoryStore
 from brimline.uplink.protocol import UplinkBatch, UplinkReply
 

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from brimline.api.client import request as daemon
 from brimline.cli.context import Context
 from brimline.cli.session_choice import SessionEntry, choose_session
 from brimline.context.client_report import ReportedMiss
-from brimline.daemon_client import request as daemon
 from brimline.errors import InvalidRequest, NotRunning, UnknownSession
 from brimline.store.rows import SessionRow
 

@@ -151,7 +151,7 @@ class DaemonQuestion:
         if not socket_path(context.state, os.getuid(), "http").exists():
             return
         # Imported here: without a daemon it is not needed.
-        from brimline.daemon_client.request import send_request
+        from brimline.api.client.request import send_request
 
         try:
             self._pending = send_request(context.state, "GET", path, timeout_s=ANSWER_WAIT_S)
@@ -267,7 +267,7 @@ class _StoredTimeline(msgspec.Struct, frozen=True):
 def load_stored_session(context: Context, known: KnownSession) -> LoadedSession:
     """Return a session from the calls that the daemon has stored; raises NotRunning."""
     # Imported here, as only these sessions need them.
-    from brimline.daemon_client.request import send_request, session_path
+    from brimline.api.client.request import send_request, session_path
     from brimline.monitor.restore import replay_rows
 
     path = session_path(known.session.id, "/timeline")

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from brimline.agents import agent_names
+from brimline.api.client.request import session_path
 from brimline.cli import handoff_draft
 from brimline.cli.arguments import add_json, check_session, check_utf8, parse_agent
 from brimline.cli.context import Context, emit_json
@@ -18,7 +19,6 @@ from brimline.cli.current_session import find_current_session
 from brimline.cli.daemon_requests import SessionRef, request, resolve_session
 from brimline.cli.handoff_draft import OWN_SESSION
 from brimline.context.events import MAIN
-from brimline.daemon_client.request import session_path
 from brimline.errors import (
     InvalidHandoff,
     InvalidRequest,

@@ -2,10 +2,10 @@
 
 import argparse
 
+from brimline.api.client.request import session_path
 from brimline.cli.arguments import add_flag, add_json, check_session
 from brimline.cli.context import Context, emit_json, print_table
 from brimline.cli.daemon_requests import SessionRef, request, resolve_session
-from brimline.daemon_client.request import session_path
 from brimline.terminal.text import Cell, Column, format_age, strip_control
 
 WAITING = "/v1/messages"

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from brimline.api.access import LINK_PATH
 from brimline.cli import background
 from brimline.cli.arguments import add_flag
 from brimline.cli.context import Context, emit_json
@@ -17,7 +18,6 @@ from brimline.cli.open import PRINTED
 from brimline.cli.store_problems import print_store_problems
 from brimline.cli.uplink_status import describe_uplink
 from brimline.errors import AlreadyRunning, InvalidSettings, NotRunning
-from brimline.server.api.access import LINK_PATH
 from brimline.server.sockets import DaemonUnresponsive
 from brimline.store.postgres import translated_import_error
 from brimline.terminal.text import format_age

@@ -51,7 +51,7 @@ def _on_terminal(context: Context) -> bool:
 def _watch(
     context: Context, options: argparse.Namespace, files: TranscriptFiles, look: ListOptions
 ) -> int:
-    from brimline.daemon_client.stream import DaemonClient
+    from brimline.api.client.stream import DaemonClient
     from brimline.tui.app import TerminalApp
     from brimline.tui.provider import SessionProvider
     from brimline.tui.session_list import SessionList

@@ -7,11 +7,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from brimline.api.responses import RequestRefused, json_response, read_flag
+from brimline.api.transcripts import Explanation, TranscriptRoutes
 from brimline.context.events import AnyEvent, Call, Compacted
 from brimline.context.tracker import Session, fold
 from brimline.context.usage import Usage
-from brimline.server.api.responses import RequestRefused, json_response, read_flag
-from brimline.server.api.transcripts import Explanation, TranscriptRoutes
 from brimline.sessions.explanation import NO_TRANSCRIPT
 from brimline.sessions.ledger.explain import explain
 from brimline.sessions.ledger.parts import CATEGORIES, ContextPart

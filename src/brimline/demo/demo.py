@@ -12,18 +12,18 @@ import uvicorn
 from starlette.applications import Starlette
 
 from brimline._version import __version__
+from brimline.api.access import AccessControl
+from brimline.api.app import DaemonRoutes, create_app
+from brimline.api.broadcast import ChangeBroadcaster
+from brimline.api.event_stream import StreamRoutes
+from brimline.api.history import HistoryRoutes
+from brimline.api.responses import Routes
+from brimline.api.schemas import DaemonStatus
+from brimline.api.session_cache import SessionCache
+from brimline.api.sessions import SessionRoutes
+from brimline.api.views import Views
 from brimline.demo.contents import DemoTranscripts
 from brimline.demo.player import DEMO_SPEED, RULES, Player
-from brimline.server.api.access import AccessControl
-from brimline.server.api.app import DaemonRoutes, create_app
-from brimline.server.api.broadcast import ChangeBroadcaster
-from brimline.server.api.event_stream import StreamRoutes
-from brimline.server.api.history import HistoryRoutes
-from brimline.server.api.responses import Routes
-from brimline.server.api.schemas import DaemonStatus
-from brimline.server.api.session_cache import SessionCache
-from brimline.server.api.sessions import SessionRoutes
-from brimline.server.api.views import Views
 from brimline.server.http_server import (
     ConnectionLimits,
     create_server,

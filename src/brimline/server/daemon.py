@@ -16,6 +16,21 @@ from starlette.applications import Starlette
 
 from brimline._version import __version__
 from brimline.agents.transcripts.source import Places
+from brimline.api.access import AccessControl, PageLinks
+from brimline.api.app import DaemonRoutes, HookRoutes, create_app
+from brimline.api.broadcast import ChangeBroadcaster
+from brimline.api.event_stream import StreamRoutes
+from brimline.api.history import HistoryRoutes, find_recorded, read_history
+from brimline.api.ingest_meter import IngestCounts, IngestMeter, ingest_paths
+from brimline.api.legacy_endpoints import LEGACY_PATHS, LegacyRoutes
+from brimline.api.metrics import MetricsRoutes
+from brimline.api.responses import Routes
+from brimline.api.schemas import DaemonStatus
+from brimline.api.session_cache import SessionCache
+from brimline.api.sessions import SessionRoutes
+from brimline.api.telemetry.endpoint import TelemetryRoutes
+from brimline.api.transcripts import TranscriptRoutes
+from brimline.api.views import Views
 from brimline.files.folder_safety import make_private_folder
 from brimline.hooks.client.autostart import STOPPED_MARK
 from brimline.hooks.spool import take, take_dropped, take_late
@@ -25,21 +40,6 @@ from brimline.monitor.session_state import SessionState
 from brimline.notify.notices import NoticeSender
 from brimline.notify.policy import NoticePolicy
 from brimline.server.allocator import limit_fragmentation
-from brimline.server.api.access import AccessControl, PageLinks
-from brimline.server.api.app import DaemonRoutes, HookRoutes, create_app
-from brimline.server.api.broadcast import ChangeBroadcaster
-from brimline.server.api.event_stream import StreamRoutes
-from brimline.server.api.history import HistoryRoutes, find_recorded, read_history
-from brimline.server.api.ingest_meter import IngestCounts, IngestMeter, ingest_paths
-from brimline.server.api.legacy_endpoints import LEGACY_PATHS, LegacyRoutes
-from brimline.server.api.metrics import MetricsRoutes
-from brimline.server.api.responses import Routes
-from brimline.server.api.schemas import DaemonStatus
-from brimline.server.api.session_cache import SessionCache
-from brimline.server.api.sessions import SessionRoutes
-from brimline.server.api.telemetry import TelemetryRoutes
-from brimline.server.api.transcripts import TranscriptRoutes
-from brimline.server.api.views import Views
 from brimline.server.export.output import TelemetryOutput
 from brimline.server.hooks.dispatcher import HookDispatcher
 from brimline.server.hooks.hook_socket import HookSocket

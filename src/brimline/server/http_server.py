@@ -18,8 +18,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from brimline.server.api.responses import RETRY_AFTER_S, RETRY_HINT
-from brimline.server.api.schemas import Problem
+from brimline.api.responses import RETRY_AFTER_S, RETRY_HINT
+from brimline.api.schemas import Problem
 from brimline.server.peer_credentials import peer_uid
 from brimline.server.tcp_peer import TcpPeers
 

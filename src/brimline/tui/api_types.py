@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from brimline.api.session_change import apply_change
 from brimline.context.events import MAIN
 from brimline.context.inbox import Message
 from brimline.context.policy.levels import Fullness
 from brimline.context.usage import percent_raw
 from brimline.errors import MalformedJson
 from brimline.files.foreign_json import JsonDecoder, decode_json
-from brimline.server.api.session_change import apply_change
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, SignalRow
 
 ItemT = TypeVar("ItemT")

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable
 
 import msgspec
 
-from brimline.daemon_client.request import session_path
-from brimline.daemon_client.stream import DaemonClient
+from brimline.api.client.request import session_path
+from brimline.api.client.stream import DaemonClient
 from brimline.errors import BrimlineError
 from brimline.files.foreign_json import decode_json
 from brimline.tui import api_types

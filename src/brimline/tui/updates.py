@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.daemon_client.stream import DaemonClient, ServerEvent
+from brimline.api.client.stream import DaemonClient, ServerEvent
 from brimline.errors import BrimlineError, MalformedJson, NotRunning
 from brimline.tui.api_types import LiveSessions, SessionView
 

@@ -18,12 +18,12 @@ import pytest
 
 from brimline.agents import agent_names
 from brimline.agents.transcripts.source import Places
+from brimline.api.uplink import UplinkRoutes
 from brimline.cli.context import Context
 from brimline.cli.inspect import shown
 from brimline.context.events import MAIN
 from brimline.network_settings import UplinkSettings
 from brimline.run.totals import RunView, list_price
-from brimline.server.api.uplink import UplinkRoutes
 from brimline.sessions.files import LoadedSession
 from brimline.sessions.session_cost import find_copied_calls
 from brimline.sessions.target import load_target

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from brimline.api.identity import AccessScope
+from brimline.api.openapi import Endpoint, build_document
+from brimline.api.responses import RequestRefused
+from brimline.api.session_cache import RECENT_S, SessionCache
+from brimline.api.views import Views
 from brimline.context.inbox import Message
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.network_settings import FleetSettings
-from brimline.server.api.identity import AccessScope
-from brimline.server.api.openapi import Endpoint, build_document
-from brimline.server.api.responses import RequestRefused
-from brimline.server.api.session_cache import RECENT_S, SessionCache
-from brimline.server.api.views import Views
 from brimline.server.fleet.authentication import Authenticator
 from brimline.server.fleet.organisations import FLEET_ENDPOINTS, Organisations
 from brimline.server.fleet.tokens import LOOKUP_LIFETIME_S, PREFIX, TokenLookup, hash_token

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
+from brimline.api.responses import RequestRefused
 from brimline.network_settings import FleetSettings
-from brimline.server.api.responses import RequestRefused
 from brimline.server.fleet.rate_limit import Allowance, RateLimit
 
 

@@ -10,19 +10,19 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from brimline.context.inbox import PENDING_STATES, utf16_length, with_expiry
-from brimline.handoff.document import receive_document
-from brimline.monitor.monitor import Monitor
-from brimline.server.api.identity import Identity, find_identity
-from brimline.server.api.openapi import Endpoint
-from brimline.server.api.responses import RequestRefused, json_response, read_body
-from brimline.server.api.schemas import Cancelled, NewHandoffText, NewMessage, Sent
-from brimline.server.api.sessions import (
+from brimline.api.identity import Identity, find_identity
+from brimline.api.openapi import Endpoint
+from brimline.api.responses import RequestRefused, json_response, read_body
+from brimline.api.schemas import Cancelled, NewHandoffText, NewMessage, Sent
+from brimline.api.sessions import (
     SESSION_PATH,
     TOO_LONG_HINT,
     find_message,
     read_message,
 )
+from brimline.context.inbox import PENDING_STATES, utf16_length, with_expiry
+from brimline.handoff.document import receive_document
+from brimline.monitor.monitor import Monitor
 from brimline.store.base import Store
 from brimline.store.postgres.audit import AuditLog, AuditRow
 from brimline.store.rows import HandoffRow, SessionRow

@@ -12,17 +12,17 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from brimline._version import __version__
-from brimline.errors import BrimlineError
-from brimline.server.api.app import ERROR_HANDLERS
-from brimline.server.api.identity import set_identity
-from brimline.server.api.load_limit import STREAMS
-from brimline.server.api.middleware import BodyLimit, pass_on
-from brimline.server.api.responses import (
+from brimline.api.app import ERROR_HANDLERS
+from brimline.api.identity import set_identity
+from brimline.api.load_limit import STREAMS
+from brimline.api.middleware import BodyLimit, pass_on
+from brimline.api.responses import (
     RequestRefused,
     json_response,
     refusal_response,
 )
-from brimline.server.api.schemas import DaemonStatus, Health
+from brimline.api.schemas import DaemonStatus, Health
+from brimline.errors import BrimlineError
 from brimline.server.fleet.authentication import PAGE, Authenticator
 from brimline.server.fleet.listen_address import ListenAddress
 from brimline.server.fleet.organisations import Organisation, Organisations

@@ -7,11 +7,11 @@ from typing import cast
 
 from starlette.types import Scope
 
+from brimline.api.access import bearer_token, find_cookie
+from brimline.api.identity import AccessScope, Identity
+from brimline.api.middleware import OPEN_SITES, find_repeated_header
+from brimline.api.responses import RequestRefused
 from brimline.network_settings import FleetSettings
-from brimline.server.api.access import bearer_token, find_cookie
-from brimline.server.api.identity import AccessScope, Identity
-from brimline.server.api.middleware import OPEN_SITES, find_repeated_header
-from brimline.server.api.responses import RequestRefused
 from brimline.server.fleet.tokens import PREFIX, TokenLookup
 from brimline.store.postgres.tokens import TokenRow
 

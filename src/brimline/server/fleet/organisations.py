@@ -10,23 +10,23 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 
+from brimline.api.app import create_api
+from brimline.api.broadcast import ChangeBroadcaster
+from brimline.api.event_stream import StreamRoutes
+from brimline.api.fleet import FleetRoutes, fill_levels
+from brimline.api.identity import AccessScope, find_identity
+from brimline.api.ingest_meter import IngestCounts, IngestMeter, ingest_paths
+from brimline.api.metrics import MetricsRoutes
+from brimline.api.openapi import FLEET_SECURITY, Endpoint
+from brimline.api.responses import RequestRefused, Routes, json_response
+from brimline.api.schemas import DaemonStatus
+from brimline.api.session_cache import SessionCache
+from brimline.api.sessions import SessionRoutes
+from brimline.api.telemetry.endpoint import TelemetryRoutes
+from brimline.api.uplink import UplinkRoutes
+from brimline.api.views import Views
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
-from brimline.server.api.app import create_api
-from brimline.server.api.broadcast import ChangeBroadcaster
-from brimline.server.api.event_stream import StreamRoutes
-from brimline.server.api.fleet import FleetRoutes, fill_levels
-from brimline.server.api.identity import AccessScope, find_identity
-from brimline.server.api.ingest_meter import IngestCounts, IngestMeter, ingest_paths
-from brimline.server.api.metrics import MetricsRoutes
-from brimline.server.api.openapi import FLEET_SECURITY, Endpoint
-from brimline.server.api.responses import RequestRefused, Routes, json_response
-from brimline.server.api.schemas import DaemonStatus
-from brimline.server.api.session_cache import SessionCache
-from brimline.server.api.sessions import SessionRoutes
-from brimline.server.api.telemetry import TelemetryRoutes
-from brimline.server.api.uplink import UplinkRoutes
-from brimline.server.api.views import Views
 from brimline.server.export.output import TelemetryOutput
 from brimline.server.fleet.actions import ActionRoutes
 from brimline.server.fleet.store_failures import StoreFailures

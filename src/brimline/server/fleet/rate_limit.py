@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from starlette.types import Message, Receive
 
+from brimline.api.responses import RequestRefused
 from brimline.files.bounded_dict import BoundedDict
 from brimline.network_settings import FleetSettings
-from brimline.server.api.responses import RequestRefused
 
 MINUTE_S = 60.0
 MAX_KEYS = 10_000

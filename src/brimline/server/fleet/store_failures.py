@@ -3,8 +3,8 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from brimline.server.api.responses import RETRY_HINT, json_response
-from brimline.server.api.schemas import Problem
+from brimline.api.responses import RETRY_HINT, json_response
+from brimline.api.schemas import Problem
 from brimline.server.retry import RateLimitedLog, is_transient
 from brimline.store.failures import StoreFailed
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from brimline.server.api.responses import Routes
+from brimline.api.responses import Routes
 
 
 class IngestCounts:

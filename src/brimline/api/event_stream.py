@@ -7,10 +7,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from brimline.server.api.broadcast import ChangeBroadcaster
-from brimline.server.api.openapi import Endpoint
-from brimline.server.api.session_cache import SessionCache
-from brimline.server.api.views import SessionView, ThreadView
+from brimline.api.broadcast import ChangeBroadcaster
+from brimline.api.openapi import Endpoint
+from brimline.api.session_cache import SessionCache
+from brimline.api.views import SessionView, ThreadView
 from brimline.store.rows import SessionRow
 
 MEDIA_TYPE = "text/event-stream"

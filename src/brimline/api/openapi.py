@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from brimline._version import __version__
-from brimline.server.api.identity import AccessScope
-from brimline.server.api.schemas import Problem
+from brimline.api.identity import AccessScope
+from brimline.api.schemas import Problem
 
 NeededScope: TypeAlias = AccessScope | Literal["any"]
 

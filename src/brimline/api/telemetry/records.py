@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from brimline.agents.telemetry import Attributes, LogRecord, ScopeTelemetry, Span, SpanEvent
-from brimline.server.telemetry.encoding import OtlpSignal, read_time
+from brimline.api.telemetry.encoding import OtlpSignal, read_time
 
 ReadAttributes: TypeAlias = Callable[[Any], Attributes]
 

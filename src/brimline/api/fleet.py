@@ -9,10 +9,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from brimline.api.openapi import Endpoint
+from brimline.api.responses import RequestRefused, json_response, read_since
+from brimline.api.views import SessionRows, SessionView, Views
 from brimline.monitor.rules import Rules
-from brimline.server.api.openapi import Endpoint
-from brimline.server.api.responses import RequestRefused, json_response, read_since
-from brimline.server.api.views import SessionRows, SessionView, Views
 from brimline.store.fleet import (
     SECONDS_PER_HOUR,
     FillLevels,

@@ -11,6 +11,10 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from brimline.api.openapi import Endpoint
+from brimline.api.responses import RequestRefused, json_response, plausible_time
+from brimline.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS
+from brimline.api.telemetry.request_body import read_decompressed
 from brimline.context.inbox import (
     PENDING_STATES,
     Message,
@@ -21,11 +25,7 @@ from brimline.context.inbox import (
 from brimline.context.policy.signals import SignalKind
 from brimline.errors import MalformedJson
 from brimline.files.foreign_json import JsonDecoder
-from brimline.server.api.openapi import Endpoint
-from brimline.server.api.responses import RequestRefused, json_response, plausible_time
-from brimline.server.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS
 from brimline.server.retry import is_transient
-from brimline.server.telemetry.request_body import read_decompressed
 from brimline.store.base import (
     ClaimSession,
     MarkMessage,

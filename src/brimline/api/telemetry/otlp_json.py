@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from brimline.agents.telemetry import Attributes, ScopeTelemetry
+from brimline.api.schemas import Problem
+from brimline.api.telemetry.encoding import OtlpSignal, Rejected
+from brimline.api.telemetry.records import RecordReader
 from brimline.errors import MalformedJson
 from brimline.files.foreign_json import JsonDecoder
-from brimline.server.api.schemas import Problem
-from brimline.server.telemetry.encoding import OtlpSignal, Rejected
-from brimline.server.telemetry.records import RecordReader
 
 MEDIA: str = "application/json"
 

@@ -11,13 +11,9 @@ from typing import TypeVar, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from brimline.context.usage import ratio_of
-from brimline.server.api.ingest_meter import IngestCounts
-from brimline.server.api.openapi import Endpoint
-from brimline.server.api.schemas import DaemonStatus
-from brimline.server.export.output import TelemetryOutput
-from brimline.server.live_sessions import LIVE_S, is_live
-from brimline.server.prometheus_text import (
+from brimline.api.ingest_meter import IngestCounts
+from brimline.api.openapi import Endpoint
+from brimline.api.prometheus_text import (
     CONTENT_TYPE,
     Metric,
     MetricKind,
@@ -25,6 +21,10 @@ from brimline.server.prometheus_text import (
     histogram_samples,
     render,
 )
+from brimline.api.schemas import DaemonStatus
+from brimline.context.usage import ratio_of
+from brimline.server.export.output import TelemetryOutput
+from brimline.server.live_sessions import LIVE_S, is_live
 from brimline.store.metered import BUCKETS_S, OTHER, DurationCounts, MeteredStore
 from brimline.store.rows import SessionRow, ThreadRow
 from brimline.uplink.status import UplinkStatus

@@ -11,19 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from brimline.agents.observations import Observation, Reply
-from brimline.context.events import MAIN
-from brimline.context.formulas import formula_series
-from brimline.context.inbox import MAX_CONTEXT_CHARS, Message, utf16_length, with_expiry
-from brimline.context.usage import Usage
-from brimline.errors import InvalidHandoff
-from brimline.files.bounded_reads import SHARED_READS, ReadThreads
-from brimline.handoff import Document
-from brimline.handoff.document import read_document
-from brimline.monitor.monitor import Monitor
-from brimline.monitor.signal_writes import hash_id
-from brimline.server.api.fair_share import Turns
-from brimline.server.api.openapi import Endpoint
-from brimline.server.api.responses import (
+from brimline.api.fair_share import Turns
+from brimline.api.openapi import Endpoint
+from brimline.api.responses import (
     SESSIONS_HINT,
     RequestRefused,
     json_response,
@@ -33,7 +23,7 @@ from brimline.server.api.responses import (
     read_since,
     unknown_session,
 )
-from brimline.server.api.schemas import (
+from brimline.api.schemas import (
     Cancelled,
     DeliveredMessages,
     NewClear,
@@ -45,9 +35,19 @@ from brimline.server.api.schemas import (
     Sent,
     Taken,
 )
-from brimline.server.api.session_cache import RECENT_S, SessionCache, in_pieces
-from brimline.server.api.session_order import handle_by_session
-from brimline.server.api.views import HandoffView, SessionView, ThreadView, Timeline, Views
+from brimline.api.session_cache import RECENT_S, SessionCache, in_pieces
+from brimline.api.session_order import handle_by_session
+from brimline.api.views import HandoffView, SessionView, ThreadView, Timeline, Views
+from brimline.context.events import MAIN
+from brimline.context.formulas import formula_series
+from brimline.context.inbox import MAX_CONTEXT_CHARS, Message, utf16_length, with_expiry
+from brimline.context.usage import Usage
+from brimline.errors import InvalidHandoff
+from brimline.files.bounded_reads import SHARED_READS, ReadThreads
+from brimline.handoff import Document
+from brimline.handoff.document import read_document
+from brimline.monitor.monitor import Monitor
+from brimline.monitor.signal_writes import hash_id
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow
 from brimline.tmux.clear import SessionClearer

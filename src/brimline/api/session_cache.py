@@ -7,9 +7,9 @@ from operator import attrgetter
 
 import msgspec
 
-from brimline.server.api.fair_share import TimeSlice, Turns
-from brimline.server.api.session_change import find_change
-from brimline.server.api.views import SessionRows, Views
+from brimline.api.fair_share import TimeSlice, Turns
+from brimline.api.session_change import find_change
+from brimline.api.views import SessionRows, Views
 from brimline.store.base import Store
 
 PIECE_BYTES = 64 << 10  # of a long response; other work runs between two pieces

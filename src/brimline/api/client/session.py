@@ -12,13 +12,13 @@ from weakref import finalize
 import msgspec
 
 from brimline.agents import agent_names
+from brimline.api.client.outbox import EventOutbox
+from brimline.api.client.request import request, session_path
+from brimline.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS, NewEvent
 from brimline.context.events import AnyEvent, Ended, SessionSeen
 from brimline.context.inbox import Message
-from brimline.daemon_client.outbox import EventOutbox
-from brimline.daemon_client.request import request, session_path
 from brimline.errors import InvalidPolicy, InvalidRequest, NotRunning
 from brimline.files.bounded_dict import BoundedDict
-from brimline.server.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS, NewEvent
 from brimline.settings import state_dir
 
 MESSAGES_WAIT_S = 0.5  # for the daemon's answer; it takes a few milliseconds

@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 
-from brimline.server.api.session_cache import (
+from brimline.api.session_cache import (
     RECENT_S,
     Frame,
     SessionCache,

@@ -13,21 +13,20 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from brimline.agents.hook_adapter import HookRequest
-from brimline.errors import BrimlineError
-from brimline.server.api.access import LINK_PATH, AccessControl
-from brimline.server.api.event_stream import StreamRoutes
-from brimline.server.api.history import HistoryRoutes
-from brimline.server.api.legacy_endpoints import LegacyRoutes
-from brimline.server.api.load_limit import LoadLimit
-from brimline.server.api.metrics import MetricsRoutes
-from brimline.server.api.middleware import BodyLimit, RequestGuard, tcp_port
-from brimline.server.api.openapi import (
+from brimline.api.access import LINK_PATH, AccessControl
+from brimline.api.event_stream import StreamRoutes
+from brimline.api.history import HistoryRoutes
+from brimline.api.legacy_endpoints import LegacyRoutes
+from brimline.api.load_limit import LoadLimit
+from brimline.api.metrics import MetricsRoutes
+from brimline.api.middleware import BodyLimit, RequestGuard, tcp_port
+from brimline.api.openapi import (
     DAEMON_SECURITY,
     Endpoint,
     SecuritySchemes,
     build_document,
 )
-from brimline.server.api.responses import (
+from brimline.api.responses import (
     RequestRefused,
     Routes,
     disconnect_response,
@@ -37,11 +36,12 @@ from brimline.server.api.responses import (
     refusal_response,
     unknown_session,
 )
-from brimline.server.api.schemas import DaemonStatus, Health, PageLink
-from brimline.server.api.sessions import SessionRoutes
-from brimline.server.api.static import USED_LINK, page_routes, sign_in_response
-from brimline.server.api.telemetry import TelemetryRoutes
-from brimline.server.api.transcripts import TranscriptRoutes
+from brimline.api.schemas import DaemonStatus, Health, PageLink
+from brimline.api.sessions import SessionRoutes
+from brimline.api.static import USED_LINK, page_routes, sign_in_response
+from brimline.api.telemetry.endpoint import TelemetryRoutes
+from brimline.api.transcripts import TranscriptRoutes
+from brimline.errors import BrimlineError
 from brimline.server.hooks.dispatcher import HookDispatcher
 from brimline.server.hooks.hook_socket import record_delivery
 from brimline.server.retry import RateLimitedLog

@@ -14,6 +14,9 @@ from starlette.responses import Response
 
 from brimline.agents import agent_names
 from brimline.agents.transcripts.source import Places
+from brimline.api.openapi import Endpoint
+from brimline.api.responses import json_response, read_since
+from brimline.api.stored_summaries import StoredSummaries
 from brimline.context.events import MAIN
 from brimline.context.prices import day_of
 from brimline.context.window import (
@@ -26,9 +29,6 @@ from brimline.context.window import (
     is_same_model,
     window_of,
 )
-from brimline.server.api.openapi import Endpoint
-from brimline.server.api.responses import json_response, read_since
-from brimline.server.api.stored_summaries import StoredSummaries
 from brimline.sessions.files import find_transcripts
 from brimline.sessions.index import TranscriptIndex
 from brimline.sessions.report import (

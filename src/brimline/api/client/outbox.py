@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.api.client.request import request
+from brimline.api.schemas import MAX_EVENTS, NewEvent, NewEvents
 from brimline.context.events import Call
-from brimline.daemon_client.request import request
 from brimline.errors import InvalidRequest, NotRunning
-from brimline.server.api.schemas import MAX_EVENTS, NewEvent, NewEvents
 
 LOGGER = logging.getLogger("brimline.daemon_client")
 

@@ -12,14 +12,14 @@ from starlette.responses import Response
 
 from brimline.agents import agent_names
 from brimline.agents.transcripts.source import Places, Transcript
+from brimline.api.openapi import Endpoint
+from brimline.api.responses import RETRY_HINT, RequestRefused, json_response, read_flag
+from brimline.api.sessions import SESSION_PATH
 from brimline.context.client_report import ReportedMiss, decode_report
 from brimline.errors import UnknownSession
 from brimline.files.bounded_dict import BoundedDict
 from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.monitor.monitor import Monitor
-from brimline.server.api.openapi import Endpoint
-from brimline.server.api.responses import RETRY_HINT, RequestRefused, json_response, read_flag
-from brimline.server.api.sessions import SESSION_PATH
 from brimline.sessions.explanation import NO_TRANSCRIPT, read_ledgers
 from brimline.sessions.files import READ_ERRORS, SessionFiles, describe_read_error, find_session
 from brimline.sessions.ledger.explain import Explained, explain

@@ -4,9 +4,9 @@ import zlib
 
 from starlette.requests import Request
 
-from brimline.server.api.responses import RequestRefused
-from brimline.server.telemetry import otlp_json
-from brimline.server.telemetry.encoding import OtlpEncoding
+from brimline.api.responses import RequestRefused
+from brimline.api.telemetry import otlp_json
+from brimline.api.telemetry.encoding import OtlpEncoding
 
 MAX_DECOMPRESSED_BYTES = 16 << 20
 PROTOBUF_MEDIA = "application/x-protobuf"
@@ -24,7 +24,7 @@ def find_encoding(request: Request) -> OtlpEncoding:
     if media != PROTOBUF_MEDIA:
         raise RequestRefused(415, UNKNOWN_MEDIA, PROTOCOL_HINT)
     try:
-        from brimline.server.telemetry import otlp_protobuf
+        from brimline.api.telemetry import otlp_protobuf
     except ImportError as error:
         raise RequestRefused(415, NO_PROTOBUF, JSON_HINT) from error
     return otlp_protobuf

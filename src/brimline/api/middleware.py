@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from brimline.api.access import LINK_PATH, AccessControl
+from brimline.api.responses import RequestRefused, json_response
+from brimline.api.schemas import Problem
+from brimline.api.static import sign_in_response
 from brimline.hooks.client.exchange import MAX_EVENT_BYTES
-from brimline.server.api.access import LINK_PATH, AccessControl
-from brimline.server.api.responses import RequestRefused, json_response
-from brimline.server.api.schemas import Problem
-from brimline.server.api.static import sign_in_response
 
 MAX_BODY_BYTES = 1 << 20
 LARGER_BODY_BYTES = {  # by path prefix

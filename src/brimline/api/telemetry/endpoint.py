@@ -19,17 +19,17 @@ from brimline.agents.telemetry import (
     TelemetryReader,
     get_text,
 )
+from brimline.api.openapi import Endpoint
+from brimline.api.responses import RequestRefused, plausible_time
+from brimline.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS
+from brimline.api.session_order import handle_by_session
+from brimline.api.telemetry.encoding import OtlpEncoding, OtlpSignal, Rejected
+from brimline.api.telemetry.otlp_json import ExportLogs, ExportResult, ExportTraces
+from brimline.api.telemetry.request_body import find_encoding, read_decompressed
 from brimline.errors import InvalidUsage
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.signal_writes import hash_id
-from brimline.server.api.openapi import Endpoint
-from brimline.server.api.responses import RequestRefused, plausible_time
-from brimline.server.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS
-from brimline.server.api.session_order import handle_by_session
 from brimline.server.export.forwarder import Forwarder
-from brimline.server.telemetry.encoding import OtlpEncoding, OtlpSignal, Rejected
-from brimline.server.telemetry.otlp_json import ExportLogs, ExportResult, ExportTraces
-from brimline.server.telemetry.request_body import find_encoding, read_decompressed
 from brimline.store.base import Store
 
 UNNAMED_PROGRAM = "opentelemetry"

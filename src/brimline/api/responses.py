@@ -8,10 +8,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from brimline.api.openapi import Endpoint
+from brimline.api.schemas import Problem
 from brimline.errors import BrimlineError, MalformedJson
 from brimline.files.foreign_json import decode_json
-from brimline.server.api.openapi import Endpoint
-from brimline.server.api.schemas import Problem
 from brimline.server.retry import is_transient
 from brimline.settings import seconds
 

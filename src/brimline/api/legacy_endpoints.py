@@ -5,11 +5,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.agents.observations import Observation, ObservationKind
+from brimline.api.openapi import Endpoint
+from brimline.api.responses import json_response, read_body, unknown_session
 from brimline.context.events import MAIN
 from brimline.context.usage import MAX_TOKENS, Tokens, Usage
 from brimline.monitor.monitor import Monitor
-from brimline.server.api.openapi import Endpoint
-from brimline.server.api.responses import json_response, read_body, unknown_session
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow, ThreadRow
 

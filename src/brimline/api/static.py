@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from brimline.server.api.responses import RequestRefused
+from brimline.api.responses import RequestRefused
 
 FOLDER = Path(__file__).parent.with_name("page")
 INDEX = "index.html"

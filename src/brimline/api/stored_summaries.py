@@ -8,9 +8,9 @@ from collections.abc import Set
 import msgspec
 
 from brimline.agents.transcripts.source import Transcript
+from brimline.api.fair_share import TimeSlice
 from brimline.context.tracker import Session, fold
 from brimline.monitor.restore import replay_rows
-from brimline.server.api.fair_share import TimeSlice
 from brimline.sessions.report import TranscriptSummary
 from brimline.sessions.summary import summarise
 from brimline.store.base import Store

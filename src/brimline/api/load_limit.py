@@ -4,13 +4,13 @@ import asyncio
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from brimline.server.api.responses import (
+from brimline.api.responses import (
     RETRY_AFTER_S,
     RETRY_HINT,
     RequestRefused,
     json_response,
 )
-from brimline.server.api.schemas import Problem
+from brimline.api.schemas import Problem
 
 MAX_CONCURRENT_REQUESTS = 16
 MAX_WAITING_REQUESTS = 256

@@ -1,1 +1,0 @@
-"""The HTTP API, the event stream and the dashboard page."""
