@@ -15,9 +15,9 @@ import msgspec
 from brimline.api.schemas import NewEvent, NewEvents
 from brimline.context.events import Call
 from brimline.context.usage import Usage
+from brimline.daemon.uplink.protocol import PATH as UPLINK_PATH
+from brimline.daemon.uplink.protocol import UplinkBatch, UplinkSession
 from brimline.store.rows import CallRow, ThreadRow
-from brimline.uplink.protocol import PATH as UPLINK_PATH
-from brimline.uplink.protocol import UplinkBatch, UplinkSession
 
 EVENTS_PATH = "/v1/events"
 MODEL = "claude-opus-4-5"

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import msgspec
 
 from brimline.agents.hook_adapter import HookRequest, RequestKind
-from brimline.server.hooks.hook_socket import ACK
-from brimline.server.secret import read_secret
+from brimline.daemon.hook_requests.hook_socket import ACK
+from brimline.daemon.secret import read_secret
 from brimline.settings import socket_path
 from brimline.testing.hook_frames import encode_request, parse_reply
 

@@ -34,7 +34,7 @@ OWN = {
     "install/manifest.py": "the manifest of setup",
     "monitor/restore.py": "the variables of a client that the monitor stored",
     "store/problems.py": "the list of damaged stores",
-    "tmux/clear_requests.py": "the files of requested clears",
+    "daemon/tmux/clear_requests.py": "the files of requested clears",
     "context/window/registry.py": "files of the package",
     "context/window/tables.py": "files of the package",
 }

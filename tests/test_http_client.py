@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from brimline.http_client import MAX_REPLY_BYTES, HttpClient, HttpFailed, HttpReply
+from brimline.daemon.http_client import MAX_REPLY_BYTES, HttpClient, HttpFailed, HttpReply
 
 Serve = Callable[[int, bytes], bytes | None]  # connection and request -> reply, None to hang up
 Use = Callable[[HttpClient], Coroutine[Any, Any, None]]

@@ -32,11 +32,11 @@ from brimline.cli.doctor_checks import (
     store,
     version,
 )
+from brimline.daemon.port_file import write_port
+from brimline.daemon.secret import load_or_create_secret
 from brimline.install.disabled_hooks import DisablingSetting
 from brimline.install.installed import InstalledHooks
 from brimline.install.launcher import read_launcher, write_launcher
-from brimline.server.port_file import write_port
-from brimline.server.secret import load_or_create_secret
 from brimline.settings import Settings
 from brimline.store.problems import StoreProblem, report_problem
 from drifted_homes import RECORDED, write_home

@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 
 from brimline.agents.observations import Pane
-from brimline.tmux.clear_requests import ClearRequest, save_request
+from brimline.daemon.tmux.clear_requests import ClearRequest, save_request
 from server.filled_session import write_filled_session
 from server.running import Running
 from tmux.terminal import Terminal

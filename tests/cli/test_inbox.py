@@ -12,7 +12,7 @@ from threading import Thread
 
 import pytest
 
-from brimline.server.sockets import LOCK_NAME, hold_instance_lock
+from brimline.daemon.sockets import LOCK_NAME, hold_instance_lock
 from brimline.settings import socket_path
 from server.filled_session import write_filled_session
 from server.running import Running

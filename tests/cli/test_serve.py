@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from brimline.agents.hook_adapter import HookRequest
+from brimline.daemon.sockets import hold_instance_lock
 from brimline.install.launcher import read_launcher, write_launcher
-from brimline.server.sockets import hold_instance_lock
 from brimline.testing.hook_frames import encode_request
 
 from .terminal import PATIENCE_S, User

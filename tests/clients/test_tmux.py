@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from brimline.daemon.tmux.clear import INTERRUPTED, PROMPTED
+from brimline.daemon.tmux.clear_requests import load_requests
+from brimline.daemon.tmux.typist import Typist
 from brimline.testing.fake_model import Ramp, Reply, Scenario
-from brimline.tmux.clear import INTERRUPTED, PROMPTED
-from brimline.tmux.clear_requests import load_requests
-from brimline.tmux.typist import Typist
 from server.running import Running
 
 from .claude import bash

@@ -12,10 +12,10 @@ from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import MAIN, AnyEvent, Call, Rewound
 from brimline.context.tracker import Session, fold
 from brimline.context.usage import Usage
+from brimline.daemon.notices.notices import Notice, NoticeSender
+from brimline.daemon.notices.policy import NoticePolicy
 from brimline.handoff import Document
 from brimline.monitor.pending_inputs import MAX_INPUTS, MAX_THREADS, PendingInputs
-from brimline.notify.notices import Notice, NoticeSender
-from brimline.notify.policy import NoticePolicy
 from brimline.settings import Notify
 
 from .agent import Agent

@@ -20,17 +20,17 @@ import msgspec
 import pytest
 
 from brimline.agents.observations import Pane
-from brimline.notify import notices, transports
-from brimline.notify.notices import Notice, NoticeSender, clear_failure_notice, send_notice
-from brimline.notify.transports import (
+from brimline.daemon.notices import notices, transports
+from brimline.daemon.notices.notices import Notice, NoticeSender, clear_failure_notice, send_notice
+from brimline.daemon.notices.transports import (
     TransportFailed,
     osc9_sequence,
     post_webhook,
     ring_terminal,
     run_command,
 )
+from brimline.daemon.tmux.clear_requests import ClearRequest
 from brimline.settings import Notify
-from brimline.tmux.clear_requests import ClearRequest
 from tmux.terminal import Terminal
 
 NOTICE = Notice(
@@ -175,7 +175,7 @@ def test_failed_transport_does_not_stop_others(
     server = web()
     broken = Notify(webhook=server.address, command=("/nowhere/at/all",), bell=True)
     notice = msgspec.structs.replace(NOTICE, pane=Pane("/tmp/nobody", "%1"))
-    with caplog.at_level(logging.WARNING, "brimline.notify"):
+    with caplog.at_level(logging.WARNING, "brimline.daemon.notices"):
         send(notice, broken)
     assert len(server.got) == 1
     words = sorted(record.getMessage().partition(":")[0] for record in caplog.records)

@@ -17,10 +17,11 @@ import pytest
 from brimline.agents.transcripts.source import Places, Tally
 from brimline.context.events import SessionSeen
 from brimline.context.tracker import Session, fold
+from brimline.daemon.telemetry_export.attributes import build_gauges, build_records
+from brimline.daemon.uplink.outbox import Outbox
 from brimline.files.foreign_json import decode_json
 from brimline.handoff import draft_handoff, iter_records
 from brimline.network_settings import UplinkSettings
-from brimline.server.export.attributes import build_gauges, build_records
 from brimline.sessions.explanation import read_ledgers
 from brimline.sessions.files import find_session
 from brimline.sessions.ledger.explain import explain
@@ -28,7 +29,6 @@ from brimline.settings import Settings
 from brimline.store.sqlite import SqliteStore
 from brimline.tui.files import TranscriptFiles
 from brimline.tui.filling import FillingLines
-from brimline.uplink.outbox import Outbox
 from preloaded import run_brimline, run_process
 from redaction.canaries import Canary, canaries, leaked
 from redaction.planted_homes import AGENTS, plant, write_session

@@ -19,8 +19,8 @@ from typing import Any
 from urllib.parse import quote
 
 from brimline.agents.hook_adapter import HookRequest, RequestKind
+from brimline.daemon.hook_requests.hook_socket import ACK
 from brimline.hooks.client import client
-from brimline.server.hooks.hook_socket import ACK
 from brimline.settings import socket_path
 from brimline.testing.hook_frames import encode_request, parse_reply
 from preloaded import run_brimline

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(
 
 PROGRAM = """
 import ctypes, sys, threading
-from brimline.server.allocator import limit_fragmentation
+from brimline.daemon.allocator import limit_fragmentation
 
 if sys.argv[1] == "limited":
     limit_fragmentation()

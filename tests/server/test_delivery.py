@@ -17,8 +17,8 @@ import pytest
 
 from brimline.agents.hook_adapter import HookRequest
 from brimline.context.inbox import DELIVERY_LEASE_S
+from brimline.daemon.hook_requests.hook_socket import ACK
 from brimline.monitor.hook_reply import SENT_AGAIN
-from brimline.server.hooks.hook_socket import ACK
 from brimline.testing.hook_frames import encode_request, parse_reply_parts
 from hooks.agent import TRIES, Agent, ClientResult, compile_client, compiled_client, python_client
 from hooks.daemon import Behaviour, client_pid

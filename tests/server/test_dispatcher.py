@@ -11,11 +11,11 @@ import pytest
 
 from brimline.agents.hook_adapter import HookRequest, RequestKind
 from brimline.agents.observations import EMPTY_REPLY, Observation, Reply
+from brimline.daemon.hook_requests.dispatcher import CLIENT_GAVE_UP_S, NO_ANSWER, HookDispatcher
+from brimline.daemon.local_environment import ParentSessions
 from brimline.files.bounded_reads import CachedReads
 from brimline.handoff.document import Document
 from brimline.monitor.monitor import Monitor
-from brimline.server.hooks.dispatcher import CLIENT_GAVE_UP_S, NO_ANSWER, HookDispatcher
-from brimline.server.local_environment import ParentSessions
 from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore
 

@@ -5,10 +5,10 @@ import logging
 
 import pytest
 
+from brimline.daemon.telemetry_export.collector import Collector
+from brimline.daemon.telemetry_export.forwarder import Forwarder
+from brimline.daemon.telemetry_export.output import TelemetryOutput
 from brimline.network_settings import TelemetrySettings
-from brimline.server.export.collector import Collector
-from brimline.server.export.forwarder import Forwarder
-from brimline.server.export.output import TelemetryOutput
 from brimline.store.memory import MemoryStore
 from reserved_port import ReservedPort
 

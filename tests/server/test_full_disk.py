@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from brimline.agents.hook_adapter import HookRequest
-from brimline.server.hooks.hook_socket import ACK
+from brimline.daemon.hook_requests.hook_socket import ACK
 from brimline.testing.hook_frames import encode_request, parse_reply
 
 from .running import MAX_WAIT_S, Running

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from brimline.daemon.sockets import listen_unix
 from brimline.server.http_server import MAX_HEAD_BYTES, ConnectionLimits, create_server
-from brimline.server.sockets import listen_unix
 
 MAX_WAIT_S = 60.0
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n"

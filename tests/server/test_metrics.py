@@ -15,8 +15,8 @@ from brimline.api.ingest_meter import IngestCounts, IngestMeter
 from brimline.api.metrics import MAX_AGENTS, MAX_SESSIONS, MetricsRoutes
 from brimline.api.prometheus_text import Metric, Sample, histogram_samples, render
 from brimline.api.schemas import DaemonStatus
+from brimline.daemon.telemetry_export.output import TelemetryOutput
 from brimline.network_settings import TelemetrySettings
-from brimline.server.export.output import TelemetryOutput
 from brimline.store.base import PutSession, PutThread
 from brimline.store.memory import MemoryStore
 from brimline.store.metered import MeteredStore

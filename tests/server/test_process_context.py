@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from brimline.process_tree import MAX_ANCESTORS
-from brimline.server.hooks.process_context import find_spawner
+from brimline.daemon.hook_requests.process_context import find_spawner
+from brimline.daemon.process_tree import MAX_ANCESTORS
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere `ps` lists the processes")
 

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from brimline.errors import AlreadyRunning, UnsafeFolder
-from brimline.server import sockets
-from brimline.server.peer_credentials import check_own_peer
-from brimline.server.sockets import (
+from brimline.daemon.peer_credentials import check_own_peer
+from brimline.daemon.sockets import (
     DEFAULT_PORT,
     HOST,
     LOCK_WAIT_S,
@@ -23,6 +21,8 @@ from brimline.server.sockets import (
     listen_tcp,
     listen_unix,
 )
+from brimline.errors import AlreadyRunning, UnsafeFolder
+from brimline.server import sockets
 
 USUAL_PORTS = range(DEFAULT_PORT, DEFAULT_PORT + MAX_USUAL_PORTS)
 

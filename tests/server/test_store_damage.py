@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from brimline.server.store_watch import StoreWatch
+from brimline.daemon.store_watch import StoreWatch
 from brimline.store.base import QueueMessage
 from brimline.store.sqlite import SqliteStore
 from brimline.testing.store.suite import message

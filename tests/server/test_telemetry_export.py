@@ -13,8 +13,8 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
 
-from brimline.server.export.collector import Collector, CollectorBusy
-from brimline.server.export.exporter import CURSOR, TelemetryExporter
+from brimline.daemon.telemetry_export.collector import Collector, CollectorBusy
+from brimline.daemon.telemetry_export.exporter import CURSOR, TelemetryExporter
 from brimline.store.base import PutSession, PutThread, RecordSignal
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow, SignalRow, ThreadRow

@@ -15,6 +15,13 @@ from typing import Any, TypeAlias
 import pytest
 
 from brimline.agents.install_spec import Scope
+from brimline.daemon.hook_requests import user_status_line
+from brimline.daemon.hook_requests.user_status_line import (
+    INSIDE,
+    MAX_OUTPUT_BYTES,
+    SessionPlace,
+    UserStatusLine,
+)
 from brimline.hooks.client.exchange import PASSED_VARIABLES
 from brimline.install.entries import ReplacedStatusLine
 from brimline.install.manifest import (
@@ -23,13 +30,6 @@ from brimline.install.manifest import (
     ManifestEntry,
     StatusLine,
     save_entry,
-)
-from brimline.server.hooks import user_status_line
-from brimline.server.hooks.user_status_line import (
-    INSIDE,
-    MAX_OUTPUT_BYTES,
-    SessionPlace,
-    UserStatusLine,
 )
 
 from .running import Running

@@ -10,10 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from brimline.agents.observations import Observation, ObservationKind, Pane
-from brimline.errors import CommandFailed
-from brimline.handoff import Document
-from brimline.tmux import clear
-from brimline.tmux.clear import (
+from brimline.daemon.tmux import clear
+from brimline.daemon.tmux.clear import (
     DOCUMENT_GONE,
     INTERRUPTED,
     NOT_CHANGED,
@@ -21,9 +19,11 @@ from brimline.tmux.clear import (
     SESSION_ENDED,
     SessionClearer,
 )
-from brimline.tmux.clear_requests import ClearRequest, ClearStep, load_requests, save_request
-from brimline.tmux.pane_watcher import ClearTimings
-from brimline.tmux.typist import STATE_REASONS, Typist
+from brimline.daemon.tmux.clear_requests import ClearRequest, ClearStep, load_requests, save_request
+from brimline.daemon.tmux.pane_watcher import ClearTimings
+from brimline.daemon.tmux.typist import STATE_REASONS, Typist
+from brimline.errors import CommandFailed
+from brimline.handoff import Document
 
 from .conftest import FakeClient
 

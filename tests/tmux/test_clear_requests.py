@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from brimline.agents.observations import Pane
-from brimline.tmux.clear_requests import (
+from brimline.daemon.tmux.clear_requests import (
     KEEP_OUTCOME_S,
     ClearRequest,
     load_requests,

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.agents import agent_names
-from brimline.tmux.composers import Composer, has_queued, read_composer
-from brimline.tmux.screen import Screen, parse_screen
+from brimline.daemon.tmux.composers import Composer, has_queued, read_composer
+from brimline.daemon.tmux.screen import Screen, parse_screen
 
 SCREENS = sorted(Path(__file__).parent.glob("screens/*/*.txt"))
 RULE = "─" * 40

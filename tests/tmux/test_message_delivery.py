@@ -13,14 +13,14 @@ import pytest
 from brimline.agents.observations import Pane
 from brimline.agents.transcripts.source import Places
 from brimline.context.inbox import Message, Urgency
-from brimline.server.local_environment import LocalEnvironment
+from brimline.daemon.local_environment import LocalEnvironment
+from brimline.daemon.tmux.message_delivery import NO_PANE, NOT_RUNNING, MessageDelivery
+from brimline.daemon.tmux.pane_search import find_pane, runs_in_pane
+from brimline.daemon.tmux.typist import Typist
 from brimline.store.base import MarkMessage, PutSession, QueueMessage, Write
 from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
-from brimline.tmux.message_delivery import NO_PANE, NOT_RUNNING, MessageDelivery
-from brimline.tmux.pane_search import find_pane, runs_in_pane
-from brimline.tmux.typist import Typist
 
 from .conftest import FakeClient
 from .terminal import Terminal

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.tmux.screen import conversation_hashes, is_cleared, parse_screen
+from brimline.daemon.tmux.screen import conversation_hashes, is_cleared, parse_screen
 
 
 def dim(*lines: str) -> str:

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from brimline.agents import agent_names, all_agents
-from brimline.errors import CommandFailed, UnknownAgent
-from brimline.tmux.spawn import (
+from brimline.daemon.tmux.spawn import (
     client_command,
     exec_client,
     open_window,
     without_agent_variables,
 )
+from brimline.errors import CommandFailed, UnknownAgent
 
 from .terminal import Terminal
 

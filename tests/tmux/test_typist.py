@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from brimline.agents.observations import Pane
-from brimline.tmux.pane import lock_pane, pane_from_environment, remove_controls
-from brimline.tmux.typist import MAX_TEXT_CHARS, Typist
+from brimline.daemon.tmux.pane import lock_pane, pane_from_environment, remove_controls
+from brimline.daemon.tmux.typist import MAX_TEXT_CHARS, Typist
 
 from .conftest import FakeClient
 

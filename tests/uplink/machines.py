@@ -9,16 +9,16 @@ import msgspec
 
 from brimline.api.uplink import UplinkRoutes
 from brimline.context.inbox import Message
-from brimline.http_client import MAX_REPLY_BYTES
+from brimline.daemon.http_client import MAX_REPLY_BYTES
+from brimline.daemon.uplink.exchange import Uplink
+from brimline.daemon.uplink.outbox import Outbox
+from brimline.daemon.uplink.protocol import UplinkBatch, UplinkReply
+from brimline.daemon.uplink.sender import UplinkFailed
 from brimline.network_settings import UplinkSettings
 from brimline.store.base import PutCall, PutSession, PutThread, QueueMessage, Write
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import CallRow, SessionRow, ThreadRow
 from brimline.store.sqlite import SqliteStore
-from brimline.uplink.exchange import Uplink
-from brimline.uplink.outbox import Outbox
-from brimline.uplink.protocol import UplinkBatch, UplinkReply
-from brimline.uplink.sender import UplinkFailed
 
 URL = "http://localhost"
 ResultT = TypeVar("ResultT")

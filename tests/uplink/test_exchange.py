@@ -16,6 +16,11 @@ from brimline.context.inbox import (
     PENDING_STATES,
     Message,
 )
+from brimline.daemon.uplink.exchange import POLL_INTERVAL_S
+from brimline.daemon.uplink.outbox import RECENT_S, TELEMETRY_HOLD_S
+from brimline.daemon.uplink.protocol import DOCUMENT_LIFETIME_S, UplinkBatch, UplinkSession
+from brimline.daemon.uplink.sender import UplinkFailed
+from brimline.daemon.uplink.server_messages import MAX_BODY_CHARS
 from brimline.store.base import (
     ClaimSession,
     MarkMessage,
@@ -29,11 +34,6 @@ from brimline.store.base import (
 )
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import HandoffRow, SessionRow, SignalRow, ThreadRow
-from brimline.uplink.exchange import POLL_INTERVAL_S
-from brimline.uplink.outbox import RECENT_S, TELEMETRY_HOLD_S
-from brimline.uplink.protocol import DOCUMENT_LIFETIME_S, UplinkBatch, UplinkSession
-from brimline.uplink.sender import UplinkFailed
-from brimline.uplink.server_messages import MAX_BODY_CHARS
 
 from .machines import Machine, call_row, use_machine
 

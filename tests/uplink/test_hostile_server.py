@@ -13,17 +13,11 @@ from typing import Any, TypeVar
 import pytest
 
 from brimline.context.inbox import MESSAGE_LIFETIME_S, Message
-from brimline.handoff import Document
-from brimline.handoff.render import render_handoff
-from brimline.network_settings import UplinkSettings
-from brimline.store.base import PutSession, QueueMessage
-from brimline.store.rows import SessionRow
-from brimline.store.sqlite import SqliteStore
-from brimline.uplink.exchange import Uplink
-from brimline.uplink.outbox import Outbox
-from brimline.uplink.protocol import UplinkBatch
-from brimline.uplink.sender import UplinkFailed, UplinkSender
-from brimline.uplink.server_messages import (
+from brimline.daemon.uplink.exchange import Uplink
+from brimline.daemon.uplink.outbox import Outbox
+from brimline.daemon.uplink.protocol import UplinkBatch
+from brimline.daemon.uplink.sender import UplinkFailed, UplinkSender
+from brimline.daemon.uplink.server_messages import (
     INVALID_DOCUMENT,
     INVALID_ID,
     INVALID_MESSAGE,
@@ -36,6 +30,12 @@ from brimline.uplink.server_messages import (
     clean_name,
     quote_text,
 )
+from brimline.handoff import Document
+from brimline.handoff.render import render_handoff
+from brimline.network_settings import UplinkSettings
+from brimline.store.base import PutSession, QueueMessage
+from brimline.store.rows import SessionRow
+from brimline.store.sqlite import SqliteStore
 from server.otlp_collector import RecordingCollector, recording_collector
 
 from .test_processes import LinkedDaemon

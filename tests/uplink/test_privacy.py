@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from brimline.context.inbox import Message
+from brimline.daemon.uplink.outbox import Outbox
+from brimline.daemon.uplink.privacy import project_name
 from brimline.network_settings import UplinkSettings
 from brimline.store.base import (
     PutCall,
@@ -28,8 +30,6 @@ from brimline.store.rows import (
     ThreadRow,
 )
 from brimline.store.sqlite import SqliteStore
-from brimline.uplink.outbox import Outbox
-from brimline.uplink.privacy import project_name
 
 SECRET = "Geheimnis"
 # Fields with ids and names, which are sent. A new text field must be added here, or is a secret.

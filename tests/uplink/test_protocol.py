@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from brimline.api.uplink import UplinkRoutes
+from brimline.daemon.uplink.protocol import UplinkBatch, UplinkReply
 from brimline.store.memory import MemoryStore
-from brimline.uplink.protocol import UplinkBatch, UplinkReply
 
 PAYLOADS = Path(__file__).parent / "payloads"
 

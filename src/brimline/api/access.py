@@ -10,8 +10,8 @@ import secrets
 import time
 from collections.abc import Callable
 
+from brimline.daemon.secret import derive_token
 from brimline.files.bounded_dict import BoundedDict
-from brimline.server.secret import derive_token
 
 LINK_LIFETIME_S = 3_600.0
 MAX_LINKS = 64

@@ -41,10 +41,10 @@ from brimline.api.sessions import SessionRoutes
 from brimline.api.static import USED_LINK, page_routes, sign_in_response
 from brimline.api.telemetry.endpoint import TelemetryRoutes
 from brimline.api.transcripts import TranscriptRoutes
+from brimline.daemon.hook_requests.dispatcher import HookDispatcher
+from brimline.daemon.hook_requests.hook_socket import record_delivery
+from brimline.daemon.retry import RateLimitedLog
 from brimline.errors import BrimlineError
-from brimline.server.hooks.dispatcher import HookDispatcher
-from brimline.server.hooks.hook_socket import record_delivery
-from brimline.server.retry import RateLimitedLog
 from brimline.store.base import Store
 
 UNIX_ONLY = "forbidden: only available over the daemon's Unix socket"

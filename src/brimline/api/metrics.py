@@ -23,11 +23,11 @@ from brimline.api.prometheus_text import (
 )
 from brimline.api.schemas import DaemonStatus
 from brimline.context.usage import ratio_of
-from brimline.server.export.output import TelemetryOutput
-from brimline.server.live_sessions import LIVE_S, is_live
+from brimline.daemon.live_sessions import LIVE_S, is_live
+from brimline.daemon.telemetry_export.output import TelemetryOutput
+from brimline.daemon.uplink.status import UplinkStatus
 from brimline.store.metered import BUCKETS_S, OTHER, DurationCounts, MeteredStore
 from brimline.store.rows import SessionRow, ThreadRow
-from brimline.uplink.status import UplinkStatus
 
 MAX_SESSIONS = 200  # with samples of their own, the fullest: every session is a new time series
 MAX_AGENTS = 50  # with samples of their own, the most frequent: clients choose their names

@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from brimline.api.openapi import Endpoint
 from brimline.api.schemas import Problem
+from brimline.daemon.retry import is_transient
 from brimline.errors import BrimlineError, MalformedJson
 from brimline.files.foreign_json import decode_json
-from brimline.server.retry import is_transient
 from brimline.settings import seconds
 
 BodyT = TypeVar("BodyT")

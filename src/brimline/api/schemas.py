@@ -6,9 +6,9 @@ import msgspec
 
 from brimline.agents.observations import Pane
 from brimline.context.events import AnyEvent
+from brimline.daemon.uplink.status import UplinkStatus
 from brimline.store.problems import StoreProblem
 from brimline.store.rows import HandoffRow
-from brimline.uplink.status import UplinkStatus
 
 MAX_EVENTS = 1_000  # in one request
 MAX_ID_CHARS, MAX_AGENT_CHARS = 200, 100

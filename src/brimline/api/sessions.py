@@ -42,6 +42,8 @@ from brimline.context.events import MAIN
 from brimline.context.formulas import formula_series
 from brimline.context.inbox import MAX_CONTEXT_CHARS, Message, utf16_length, with_expiry
 from brimline.context.usage import Usage
+from brimline.daemon.tmux.clear import SessionClearer
+from brimline.daemon.tmux.clear_requests import ClearRequest
 from brimline.errors import InvalidHandoff
 from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.handoff import Document
@@ -50,8 +52,6 @@ from brimline.monitor.monitor import Monitor
 from brimline.monitor.signal_writes import hash_id
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow
-from brimline.tmux.clear import SessionClearer
-from brimline.tmux.clear_requests import ClearRequest
 
 SESSION_PATH = "/v1/sessions/{id}"
 DEFAULT_SINCE = "24h"

@@ -23,9 +23,25 @@ from brimline.context.inbox import (
     with_expiry,
 )
 from brimline.context.policy.signals import SignalKind
+from brimline.daemon.retry import is_transient
+from brimline.daemon.uplink.protocol import (
+    DOCUMENT_LIFETIME_S,
+    MAX_MACHINE_PENDING,
+    MAX_MESSAGES_BYTES,
+    MAX_REPLY_MESSAGES,
+    MAX_SESSION_PENDING,
+    PATH,
+    UplinkBatch,
+    UplinkDocument,
+    UplinkHandoff,
+    UplinkMessage,
+    UplinkReply,
+    UplinkSession,
+    UplinkSignal,
+)
+from brimline.daemon.uplink.server_messages import accepts_handoffs, accepts_messages
 from brimline.errors import MalformedJson
 from brimline.files.foreign_json import JsonDecoder
-from brimline.server.retry import is_transient
 from brimline.store.base import (
     ClaimSession,
     MarkMessage,
@@ -42,22 +58,6 @@ from brimline.store.base import (
 )
 from brimline.store.failures import StoreFailed
 from brimline.store.rows import HandoffRow, SessionRow, SignalRow
-from brimline.uplink.protocol import (
-    DOCUMENT_LIFETIME_S,
-    MAX_MACHINE_PENDING,
-    MAX_MESSAGES_BYTES,
-    MAX_REPLY_MESSAGES,
-    MAX_SESSION_PENDING,
-    PATH,
-    UplinkBatch,
-    UplinkDocument,
-    UplinkHandoff,
-    UplinkMessage,
-    UplinkReply,
-    UplinkSession,
-    UplinkSignal,
-)
-from brimline.uplink.server_messages import accepts_handoffs, accepts_messages
 
 KINDS: dict[str, SignalKind] = {kind: kind for kind in get_args(SignalKind)}
 INVALID_ID = "the id of a session, agent or machine is empty or too long"

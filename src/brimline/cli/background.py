@@ -11,6 +11,7 @@ from typing import TextIO
 
 from brimline.cli.context import Context
 from brimline.cli.daemon_requests import request
+from brimline.daemon.sockets import LOCK_NAME, DaemonUnresponsive, find_unresponsive
 from brimline.errors import CommandFailed, NotRunning
 from brimline.files.folder_safety import make_private_folder
 from brimline.hooks.client.autostart import (
@@ -20,7 +21,6 @@ from brimline.hooks.client.autostart import (
     STOPPED_MARK,
     daemon_environment,
 )
-from brimline.server.sockets import LOCK_NAME, DaemonUnresponsive, find_unresponsive
 
 # A log that is larger when a daemon starts is put aside; the one before it is forgotten.
 MAX_LOG_BYTES = 1 << 20

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import msgspec
 
 from brimline.agents import all_agents
-from brimline.process_tree import iter_environments
+from brimline.daemon.process_tree import iter_environments
 
 SESSION_VARIABLE = "BRIMLINE_SESSION"
 

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from brimline.cli.context import Context
+from brimline.daemon.uplink.protocol import ServerProblem
+from brimline.daemon.uplink.token_file import read_token_file
 from brimline.errors import InvalidRequest, InvalidSettings, MalformedJson
 from brimline.files.foreign_json import decode_json
 from brimline.files.loopback import is_loopback
-from brimline.uplink.protocol import ServerProblem
-from brimline.uplink.token_file import read_token_file
 
 TIMEOUT_S = 30.0
 READ_TOKEN = "`brimline token create --scope read` makes a token that may see the fleet."

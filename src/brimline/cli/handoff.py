@@ -19,6 +19,15 @@ from brimline.cli.current_session import find_current_session
 from brimline.cli.daemon_requests import SessionRef, request, resolve_session
 from brimline.cli.handoff_draft import OWN_SESSION
 from brimline.context.events import MAIN
+from brimline.daemon.tmux.clear_requests import ClearRequest, load_requests
+from brimline.daemon.tmux.pane import pane_from_environment
+from brimline.daemon.tmux.spawn import (
+    ClientCommand,
+    client_command,
+    exec_client,
+    open_window,
+    without_agent_variables,
+)
 from brimline.errors import (
     InvalidHandoff,
     InvalidRequest,
@@ -35,15 +44,6 @@ from brimline.handoff import (
     read_document,
 )
 from brimline.terminal.text import Cell, Column, count_of, format_age, format_table, strip_control
-from brimline.tmux.clear_requests import ClearRequest, load_requests
-from brimline.tmux.pane import pane_from_environment
-from brimline.tmux.spawn import (
-    ClientCommand,
-    client_command,
-    exec_client,
-    open_window,
-    without_agent_variables,
-)
 
 UNREADABLE_HINT = "Name a file that exists and that you can read."
 TO_COME = "unknown session: the document is kept in case a session with this id starts"

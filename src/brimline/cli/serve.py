@@ -17,8 +17,8 @@ from brimline.cli.daemon_requests import describe_losses, request
 from brimline.cli.open import PRINTED
 from brimline.cli.store_problems import print_store_problems
 from brimline.cli.uplink_status import describe_uplink
+from brimline.daemon.sockets import DaemonUnresponsive
 from brimline.errors import AlreadyRunning, InvalidSettings, NotRunning
-from brimline.server.sockets import DaemonUnresponsive
 from brimline.store.postgres import translated_import_error
 from brimline.terminal.text import format_age
 

@@ -15,6 +15,9 @@ from brimline.cli.background import require_daemon
 from brimline.cli.client_versions import find_version, take_warnings
 from brimline.cli.context import Context, emit_json, print_problems
 from brimline.cli.setup_diff import Shown, apply_change, change_lines, describe_change
+from brimline.daemon.port_file import read_port
+from brimline.daemon.secret import derive_token, read_secret
+from brimline.daemon.sockets import HOST
 from brimline.errors import InvalidSettings
 from brimline.install import parent
 from brimline.install.install import SetupOptions
@@ -22,9 +25,6 @@ from brimline.install.installed import find_installed, remove_unused_launcher
 from brimline.install.launcher import find_cache, local_program, write_launcher
 from brimline.install.plan import Change, plan, plan_managed_file
 from brimline.network_settings import describe_receive
-from brimline.server.port_file import read_port
-from brimline.server.secret import derive_token, read_secret
-from brimline.server.sockets import HOST
 from brimline.settings import PROJECT_FILE, load, user_file
 
 NONE = "brimline: no agent found\nhint: name the agent to set up: `brimline setup claude`"

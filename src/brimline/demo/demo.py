@@ -22,6 +22,8 @@ from brimline.api.schemas import DaemonStatus
 from brimline.api.session_cache import SessionCache
 from brimline.api.sessions import SessionRoutes
 from brimline.api.views import Views
+from brimline.daemon.sockets import HOST, listen_tcp
+from brimline.daemon.tcp_peer import TcpPeers
 from brimline.demo.contents import DemoTranscripts
 from brimline.demo.player import DEMO_SPEED, RULES, Player
 from brimline.server.http_server import (
@@ -30,8 +32,6 @@ from brimline.server.http_server import (
     raise_descriptor_limit,
     stop_on_signals,
 )
-from brimline.server.sockets import HOST, listen_tcp
-from brimline.server.tcp_peer import TcpPeers
 from brimline.store.memory import MemoryStore
 
 

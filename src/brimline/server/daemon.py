@@ -31,40 +31,41 @@ from brimline.api.sessions import SessionRoutes
 from brimline.api.telemetry.endpoint import TelemetryRoutes
 from brimline.api.transcripts import TranscriptRoutes
 from brimline.api.views import Views
+from brimline.daemon.allocator import limit_fragmentation
+from brimline.daemon.hook_requests.dispatcher import HookDispatcher
+from brimline.daemon.hook_requests.hook_socket import HookSocket
+from brimline.daemon.hook_requests.status_line import StatusLines
+from brimline.daemon.hook_requests.user_status_line import UserStatusLine
+from brimline.daemon.local_environment import (
+    LocalEnvironment,
+    parent_sessions,
+    settings_reader,
+)
+from brimline.daemon.notices.notices import NoticeSender
+from brimline.daemon.notices.policy import NoticePolicy
+from brimline.daemon.port_file import read_port, write_port
+from brimline.daemon.retry import Work, growing_pauses, running
+from brimline.daemon.secret import load_or_create_secret
+from brimline.daemon.sockets import HOST, LOCK_NAME, hold_instance_lock, listen_tcp, listen_unix
+from brimline.daemon.store_watch import StoreWatch
+from brimline.daemon.tcp_peer import TcpPeers
+from brimline.daemon.telemetry_export.output import TelemetryOutput
+from brimline.daemon.tmux_wiring import TmuxWiring
+from brimline.daemon.transcript_watcher import TranscriptWatcher
+from brimline.daemon.uplink.exchange import Uplink
+from brimline.daemon.uplink_wiring import create_uplink
 from brimline.files.folder_safety import make_private_folder
 from brimline.hooks.client.autostart import STOPPED_MARK
 from brimline.hooks.spool import take, take_dropped, take_late
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
-from brimline.notify.notices import NoticeSender
-from brimline.notify.policy import NoticePolicy
-from brimline.server.allocator import limit_fragmentation
-from brimline.server.export.output import TelemetryOutput
-from brimline.server.hooks.dispatcher import HookDispatcher
-from brimline.server.hooks.hook_socket import HookSocket
-from brimline.server.hooks.status_line import StatusLines
-from brimline.server.hooks.user_status_line import UserStatusLine
 from brimline.server.http_server import (
     ConnectionLimits,
     create_server,
     raise_descriptor_limit,
     stop_on_signals,
 )
-from brimline.server.local_environment import (
-    LocalEnvironment,
-    parent_sessions,
-    settings_reader,
-)
-from brimline.server.port_file import read_port, write_port
-from brimline.server.retry import Work, growing_pauses, running
-from brimline.server.secret import load_or_create_secret
-from brimline.server.sockets import HOST, LOCK_NAME, hold_instance_lock, listen_tcp, listen_unix
-from brimline.server.store_watch import StoreWatch
-from brimline.server.tcp_peer import TcpPeers
-from brimline.server.tmux_wiring import TmuxWiring
-from brimline.server.transcript_watcher import TranscriptWatcher
-from brimline.server.uplink_wiring import create_uplink
 from brimline.settings import Settings, cache_dir, seconds, socket_path, state_dir
 from brimline.store.base import Store
 from brimline.store.failures import StoreFailed
@@ -72,7 +73,6 @@ from brimline.store.metered import MeteredStore
 from brimline.store.postgres import open_postgres
 from brimline.store.problems import open_problems
 from brimline.store.sqlite import SqliteStore
-from brimline.uplink.exchange import Uplink
 
 LOGGER = logging.getLogger("brimline.server")
 SPOOL_INTERVAL_S = 1.0

@@ -22,6 +22,8 @@ from brimline.api.uplink import UplinkRoutes
 from brimline.cli.context import Context
 from brimline.cli.inspect import shown
 from brimline.context.events import MAIN
+from brimline.daemon.uplink.outbox import Outbox
+from brimline.daemon.uplink.protocol import UplinkBatch
 from brimline.network_settings import UplinkSettings
 from brimline.run.totals import RunView, list_price
 from brimline.sessions.files import LoadedSession
@@ -32,8 +34,6 @@ from brimline.store.fleet import FillLevels
 from brimline.store.postgres.store import PostgresStore
 from brimline.store.sqlite import SqliteStore
 from brimline.tui.files import TranscriptFiles
-from brimline.uplink.outbox import Outbox
-from brimline.uplink.protocol import UplinkBatch
 from server.running import MAX_WAIT_S, Running
 from server.test_surfaces import CORPUS, add_corpus, add_fixtures
 from survey.machine import call, clock, packed

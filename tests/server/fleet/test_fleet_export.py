@@ -3,8 +3,8 @@
 import asyncio
 import time
 
+from brimline.daemon.telemetry_export.output import TelemetryOutput
 from brimline.network_settings import TelemetrySettings
-from brimline.server.export.output import TelemetryOutput
 from brimline.settings import Settings
 from brimline.store.base import PutSession, PutThread, RecordSignal
 from brimline.store.postgres import open_database

@@ -14,10 +14,10 @@ from urllib.parse import quote
 
 import msgspec
 
+from brimline.daemon.peer_credentials import check_own_peer
+from brimline.daemon.sockets import LOCK_NAME, find_unresponsive
 from brimline.errors import InvalidRequest, MalformedJson, NotRunning
 from brimline.files.foreign_json import decode_json
-from brimline.server.peer_credentials import check_own_peer
-from brimline.server.sockets import LOCK_NAME, find_unresponsive
 from brimline.settings import socket_path
 
 TIMEOUT_S = 5.0

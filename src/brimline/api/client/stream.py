@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from brimline.daemon.peer_credentials import check_own_peer
 from brimline.errors import NotRunning
 from brimline.files.foreign_json import JsonDecoder
-from brimline.server.peer_credentials import check_own_peer
 
 TIMEOUT_S = 10.0
 MAX_PART_BYTES = 64 << 20  # our daemon sends no longer line, chunk or event

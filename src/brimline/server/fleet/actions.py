@@ -21,22 +21,22 @@ from brimline.api.sessions import (
     read_message,
 )
 from brimline.context.inbox import PENDING_STATES, utf16_length, with_expiry
-from brimline.handoff.document import receive_document
-from brimline.monitor.monitor import Monitor
-from brimline.store.base import Store
-from brimline.store.postgres.audit import AuditLog, AuditRow
-from brimline.store.rows import HandoffRow, SessionRow
-from brimline.uplink.protocol import (
+from brimline.daemon.uplink.protocol import (
     DOCUMENT_LIFETIME_S,
     MAX_MACHINE_PENDING,
     MAX_SESSION_PENDING,
 )
-from brimline.uplink.server_messages import (
+from brimline.daemon.uplink.server_messages import (
     MAX_BODY_CHARS,
     accepts_handoffs,
     accepts_messages,
     quote_text,
 )
+from brimline.handoff.document import receive_document
+from brimline.monitor.monitor import Monitor
+from brimline.store.base import Store
+from brimline.store.postgres.audit import AuditLog, AuditRow
+from brimline.store.rows import HandoffRow, SessionRow
 
 ID_BYTES = 16
 MAX_ENTRIES = 1_000

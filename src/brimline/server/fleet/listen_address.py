@@ -5,9 +5,9 @@ import ssl
 
 import msgspec
 
+from brimline.daemon.sockets import BACKLOG
 from brimline.errors import InvalidSettings
 from brimline.files.loopback import is_loopback
-from brimline.server.sockets import BACKLOG
 
 
 class ListenAddress(msgspec.Struct, frozen=True):

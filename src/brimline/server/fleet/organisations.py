@@ -25,12 +25,12 @@ from brimline.api.sessions import SessionRoutes
 from brimline.api.telemetry.endpoint import TelemetryRoutes
 from brimline.api.uplink import UplinkRoutes
 from brimline.api.views import Views
+from brimline.daemon.retry import RateLimitedLog, Work
+from brimline.daemon.telemetry_export.output import TelemetryOutput
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
-from brimline.server.export.output import TelemetryOutput
 from brimline.server.fleet.actions import ActionRoutes
 from brimline.server.fleet.store_failures import StoreFailures
-from brimline.server.retry import RateLimitedLog, Work
 from brimline.settings import Settings, seconds
 from brimline.store.failures import StoreFailed
 from brimline.store.metered import MeteredStore

@@ -8,7 +8,8 @@ from functools import partial
 import msgspec
 import uvicorn
 
-from brimline.server.allocator import limit_fragmentation
+from brimline.daemon.allocator import limit_fragmentation
+from brimline.daemon.retry import Work, running
 from brimline.server.fleet.app import FleetApp
 from brimline.server.fleet.listen_address import ListenAddress
 from brimline.server.http_server import (
@@ -17,7 +18,6 @@ from brimline.server.http_server import (
     raise_descriptor_limit,
     stop_on_signals,
 )
-from brimline.server.retry import Work, running
 from brimline.settings import Settings
 from brimline.store.postgres import open_database
 from brimline.store.postgres.database import PostgresDatabase

@@ -1,0 +1,89 @@
+"""An OpenTelemetry collector: requests are sent until it takes or refuses them."""
+
+import asyncio
+from collections.abc import Mapping
+
+import msgspec
+
+from brimline.daemon.http_client import REQUEST_TIMEOUT_S, HttpClient, HttpFailed
+from brimline.daemon.retry import RateLimitedLog, growing_pauses
+from brimline.errors import BrimlineError
+from brimline.files.foreign_json import JsonDecoder
+
+# The statuses after which the OTLP specification has a client try again.
+RETRYABLE = (429, 502, 503, 504)
+MAX_RETRY_AFTER_S = 60.0
+
+
+class CollectorBusy(BrimlineError):
+    """The collector cannot take a request now; `retry_after_s` is its `Retry-After`."""
+
+    def __init__(self, problem: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(problem)
+        self.retry_after_s = retry_after_s
+
+
+class _PartialSuccess(msgspec.Struct, frozen=True, rename="camel"):
+    error_message: str = ""
+
+
+class _CollectorReply(msgspec.Struct, frozen=True, rename="camel"):
+    partial_success: _PartialSuccess | None = None
+
+
+class Collector:
+    """Sends requests to one collector, one at a time; `name` is for the log."""
+
+    def __init__(
+        self,
+        name: str,
+        address: str,
+        headers: Mapping[str, str],
+        timeout_s: float = REQUEST_TIMEOUT_S,
+    ) -> None:
+        self._name, self._headers, self._timeout_s = name, headers, timeout_s
+        self._client = HttpClient(address)
+        self._log = RateLimitedLog()
+
+    async def send(self, path: str, headers: Mapping[str, str], body: bytes) -> bool:
+        """Send until the collector answers; return whether it took the request.
+
+        A failure is retried after a growing pause, for as long as it takes.
+        """
+        for pause in growing_pauses():
+            try:
+                return await self.try_to_send(path, headers, body)
+            except CollectorBusy as busy:
+                await asyncio.sleep(max(pause, busy.retry_after_s))
+        raise AssertionError("pauses do not end")
+
+    async def try_to_send(self, path: str, headers: Mapping[str, str], body: bytes) -> bool:
+        """Send once; return whether the collector took it; raises CollectorBusy."""
+        try:
+            sent_headers = {**headers, **self._headers}
+            reply = await self._client.post(body, sent_headers, path, self._timeout_s)
+        except HttpFailed as error:
+            raise self._busy(str(error)) from error
+        if reply.is_success:
+            self._log_rejections(reply.body)
+            return True
+        problem = f"the collector answered {path} with HTTP status {reply.status}"
+        if reply.status in RETRYABLE:
+            raise self._busy(problem, reply.retry_after_s(MAX_RETRY_AFTER_S))
+        self._log.warn(f"{self._name}: request dropped", HttpFailed(problem))
+        return False
+
+    def _log_rejections(self, body: bytes) -> None:
+        """Log that a collector took only a part: what it rejected must not be sent again."""
+        reply = JsonDecoder(_CollectorReply).decode_or_none(body)  # it may be empty, or protobuf
+        partial_success = reply.partial_success if reply else None
+        if partial_success is not None and partial_success.error_message:
+            problem = HttpFailed(partial_success.error_message)
+            self._log.warn(f"{self._name}: the collector rejected a part", problem)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _busy(self, problem: str, retry_after_s: float = 0.0) -> CollectorBusy:
+        self._log.warn(f"{self._name}: will retry", HttpFailed(problem))
+        return CollectorBusy(problem, retry_after_s)

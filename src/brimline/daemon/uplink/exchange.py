@@ -1,0 +1,179 @@
+"""The uplink's loop: sends what changed, and stores what the server has for this machine."""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from brimline.daemon.uplink.outbox import Outbox, SessionPart
+from brimline.daemon.uplink.protocol import UplinkBatch, UplinkReply
+from brimline.daemon.uplink.sender import UplinkFailed, clean_line
+from brimline.daemon.uplink.server_messages import Receiver, find_held
+from brimline.daemon.uplink.status import UplinkStatus
+from brimline.store.base import Store
+
+LOGGER = logging.getLogger("brimline.uplink")
+
+INTERVAL_S = 2.0  # between two looks for changes
+POLL_INTERVAL_S = 30.0  # between two posts without changes, which ask for messages
+FIRST_PAUSE_S, MAX_PAUSE_S = 1.0, 20.0  # after failures; each pause is twice the last
+MAX_ROWS = 2_000  # in a batch: about 0.5 MB, and 50 KB compressed
+
+
+class BatchSender(Protocol):
+    """Sends a batch to the server; `sent_bytes` counts what was sent."""
+
+    sent_bytes: int
+
+    async def send(self, batch: UplinkBatch) -> UplinkReply: ...
+
+    def close(self) -> None: ...
+
+
+class Uplink:
+    """Exchanges batches with one server for as long as `run` runs."""
+
+    def __init__(
+        self,
+        url: str,
+        about: UplinkBatch,
+        store: Store,
+        outbox: Outbox,
+        sender: BatchSender,
+        clock: Callable[[], float] = time.time,
+        first_pause_s: float = FIRST_PAUSE_S,
+        may_block_stop: bool = False,
+    ) -> None:
+        """`about` is a batch without sessions: who this machine is, and what it accepts.
+
+        `may_block_stop`: a message of the server may keep a turn from ending.
+        """
+        self._url, self._about = url, about
+        self._store, self._outbox, self._sender, self._clock = store, outbox, sender, clock
+        self._first_pause_s = first_pause_s
+        self._max_rows = MAX_ROWS
+        host = urlsplit(url).hostname or "unknown"
+        self._receiver = Receiver(store, about.receive, host, may_block_stop)
+        self._problem: str | None = None
+        self._last_success_at: float | None = None
+        self._behind = 0
+        self._behind_since: float | None = None
+        self._batches = self._failures = self._calls = 0
+
+    def status(self) -> UplinkStatus:
+        since = self._behind_since
+        return UplinkStatus(
+            url=self._url,
+            behind=self._behind,
+            lag_s=0.0 if since is None else max(0.0, self._clock() - since),
+            last_success_at=self._last_success_at,
+            problem=self._problem,
+            batches=self._batches,
+            failures=self._failures,
+            calls=self._calls,
+            sent_bytes=self._sender.sent_bytes,
+            received=self._receiver.received,
+            receive=self._about.receive,
+            refused=self._receiver.refused,
+            refusal=self._receiver.refusal,
+        )
+
+    async def run(self) -> None:
+        """Exchange forever; what fails is tried again after a pause that grows."""
+        try:
+            await self._receiver.cancel_unaccepted(self._clock())
+            await self._run()
+        finally:
+            self._sender.close()
+
+    async def _run(self) -> None:
+        pause_s = self._first_pause_s
+        while True:
+            try:
+                await self.exchange()
+            except UplinkFailed as error:
+                self.note_failure(error)
+                # With jitter: all machines of a fleet lose a server at the same moment.
+                jittered_s = pause_s * random.uniform(0.5, 1.0)
+                await asyncio.sleep(max(jittered_s, error.retry_after_s))
+                pause_s = min(2 * pause_s, MAX_PAUSE_S)
+            else:
+                pause_s = self._first_pause_s
+                await asyncio.sleep(INTERVAL_S)
+
+    async def exchange(self) -> None:
+        """Send everything that changed; ask for messages if that is due; raises UplinkFailed."""
+        await self._begin_round()
+        must_ask = self._is_poll_due()
+        while (parts := await self._outbox.next_batch(self._max_rows, self._clock())) or must_ask:
+            must_ask = False
+            try:
+                await self._post(parts)
+            except UplinkFailed as error:
+                if not parts or not (error.is_refused or error.is_too_large):
+                    raise
+                await self._send_less(parts, error)
+        await self._outbox.end_round()
+        self._behind, self._behind_since = 0, None
+
+    async def _begin_round(self) -> None:
+        self._behind = await self._outbox.begin_round()
+        if self._behind and self._behind_since is None:
+            self._behind_since = self._clock()
+
+    def _is_poll_due(self) -> bool:
+        last = self._last_success_at
+        return last is None or not 0 <= self._clock() - last < POLL_INTERVAL_S
+
+    async def _post(self, parts: Sequence[SessionPart]) -> None:
+        batch = replace(
+            self._about,
+            sessions=[part.outgoing for part in parts],
+            delivered=[id for part in parts for id in part.delivered],
+            held=find_held(await self._store.pending_messages()),
+            documents=sorted(self._receiver.documents),
+            refused=list(self._receiver.refused_ids),
+            is_first=self._last_success_at is None,
+        )
+        reply = await self._sender.send(batch)
+        self._receiver.refused_ids.clear()
+        await self._receiver.store_reply(reply, self._clock())
+        self._outbox.acknowledge(parts)
+        self._behind -= sum(part.is_last for part in parts)
+        for part in parts:
+            if (reason := reply.refused.get(part.session.id)) is not None:
+                self._skip(part, reason)
+        self._max_rows = min(2 * self._max_rows, MAX_ROWS)
+        self._batches += 1
+        self._calls += sum(len(each.calls) for each in batch.sessions)
+        self._last_success_at = self._clock()
+        if self._problem is not None:
+            LOGGER.warning("%s: the fleet's server takes batches again", self._url)
+            self._problem = None
+
+    async def _send_less(self, parts: Sequence[SessionPart], error: UplinkFailed) -> None:
+        """Send smaller batches, until the one session that the server refuses is skipped."""
+        if len(parts) == 1 and len(parts[0].rows) <= 1:
+            if not error.is_refused:  # a proxy takes nothing at all
+                raise error
+            self._skip(parts[0], str(error))
+            return
+        self._max_rows = max(1, min(self._max_rows, sum(len(each.rows) for each in parts)) // 2)
+        await self._begin_round()
+
+    def _skip(self, part: SessionPart, reason: str) -> None:
+        text = "the fleet's server refuses session %s until it changes again: %s"
+        LOGGER.warning(text, clean_line(part.session.id), clean_line(reason))
+        self._outbox.skip(part)
+
+    def note_failure(self, error: UplinkFailed) -> None:
+        """Log a problem once, until there is another one or none."""
+        self._failures += 1
+        if self._problem != str(error):
+            self._problem = str(error)
+            LOGGER.warning("%s: %s; will retry", self._url, error)

@@ -1,0 +1,89 @@
+"""What leaves a machine: figures and names, without paths, prompts and texts.
+
+Each field that is sent is named here, so that a new column of the store stays on the machine until
+it is added. Only compactions, which hold figures, ids and names of models, are sent as their rows,
+and calls but for the name of their branch.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+
+from msgspec.structs import replace
+
+from brimline.daemon.uplink.protocol import UplinkHandoff, UplinkSession, UplinkSignal
+from brimline.network_settings import ProjectNames, UplinkSettings
+from brimline.store.rows import CallRow, HandoffRow, SessionRow, SignalRow, ThreadRow
+
+HASH_CHARS = 16
+
+
+def project_name(path: str | None, names: ProjectNames) -> str | None:
+    """Return the last part of a project's path, or a hash of the path."""
+    if not path:
+        return None
+    return _hash(path) if names == "hash" else os.path.basename(path.rstrip("/")) or None
+
+
+def _hash(text: str) -> str:
+    return sha256(os.fsencode(text)).hexdigest()[:HASH_CHARS]
+
+
+def describe_session(row: SessionRow, settings: UplinkSettings) -> UplinkSession:
+    """Return a session without its rows; `problem` stays here too, because it names files."""
+    return UplinkSession(
+        id=row.id,
+        agent=row.agent,
+        seen_at=row.seen_at,
+        project=project_name(row.project, settings.projects),
+        model=row.model,
+        version=row.version,
+        title=row.title if settings.titles else None,
+        parent=row.parent,
+        ended_at=row.ended_at,
+        became=row.became,
+        became_at=row.became_at,
+        manager_id=row.manager_id,
+    )
+
+
+def describe_threads(rows: Iterable[ThreadRow]) -> list[ThreadRow]:
+    """Return threads without the reasons of window and limit, which name settings files."""
+    hidden = dict.fromkeys(("window_why", "window_origin", "limit_why", "limit_origin"))
+    return [replace(row, **hidden) for row in rows]
+
+
+def describe_calls(
+    rows: Sequence[CallRow], session: SessionRow, settings: UplinkSettings
+) -> Sequence[CallRow]:
+    """Return calls with their branches by name, or as hashes if projects are sent as hashes."""
+    if settings.projects == "name":
+        return rows
+    path = session.project  # in the hash too: that of `main` alone could be guessed
+    return [replace(row, branch=row.branch and _hash(f"{path}:{row.branch}")) for row in rows]
+
+
+def describe_signal(row: SignalRow) -> UplinkSignal:
+    return UplinkSignal(
+        thread=row.thread,
+        cycle=row.cycle,
+        kind=row.kind,
+        at=row.at,
+        level=row.level,
+        sent=row.sent,
+        percent=row.percent,
+        arm=row.arm,
+    )
+
+
+def describe_handoff(row: HandoffRow, id: str) -> UplinkHandoff:
+    return UplinkHandoff(
+        id=id,
+        at=row.at,
+        author=row.author,
+        sha256=row.sha256,
+        cycle=row.cycle,
+        calls=row.calls,
+        draft=row.draft,
+        used_at=row.used_at,
+    )

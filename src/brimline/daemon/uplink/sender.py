@@ -1,0 +1,162 @@
+"""Posts batches to the fleet's server."""
+
+import asyncio
+import gzip
+from functools import partial
+
+import msgspec
+from msgspec.structs import replace
+
+from brimline.daemon.http_client import MAX_REPLY_BYTES, HttpClient, HttpFailed, HttpReply
+from brimline.daemon.uplink.protocol import (
+    MAX_MESSAGES_BYTES,
+    PATH,
+    ServerProblem,
+    UplinkBatch,
+    UplinkReply,
+)
+from brimline.daemon.uplink.token_file import read_token_file
+from brimline.errors import BrimlineError, MalformedJson
+from brimline.files.bounded_reads import SHARED_READS
+from brimline.files.foreign_json import JsonDecoder, decode_json
+from brimline.network_settings import UplinkSettings
+from brimline.terminal.text import strip_control, truncate
+
+EXCHANGE_TIMEOUT_S = 30.0
+TOKEN_WAIT_S = 5.0
+MAX_RETRY_AFTER_S = 600.0
+GZIP_LEVEL = 3  # 6 takes 3 times as long, for 10 % less
+NEW_TOKEN = "set uplink.token to one of `brimline token create --scope ingest`"
+REFUSALS = {
+    401: f"the server does not know the token: {NEW_TOKEN}",
+    403: f"the token may not report sessions: {NEW_TOKEN}",
+    404: "the server has no uplink at this address: check uplink.url",
+    429: "the server limits this token's rate",
+}
+REFUSED_STATUSES = (400, 413, 422)  # a row is invalid, or the batch is too large
+
+# A server sends no larger ones.
+MAX_PART_BYTES = {
+    "messages": MAX_MESSAGES_BYTES,
+    "documents": 1 << 20,
+    "cancelled": 1 << 16,
+    "refused": 1 << 18,
+}
+MAX_LINE_CHARS = 300  # of a text for a log or a status
+
+_replies = JsonDecoder(UplinkReply)
+
+
+class _RawReply(msgspec.Struct, frozen=True):
+    """A reply whose parts are not decoded yet."""
+
+    messages: msgspec.Raw = msgspec.Raw(b"[]")
+    documents: msgspec.Raw = msgspec.Raw(b"[]")
+    cancelled: msgspec.Raw = msgspec.Raw(b"[]")
+    refused: msgspec.Raw = msgspec.Raw(b"{}")
+    machine: str = ""
+
+
+def clean_line(text: str) -> str:
+    """Return a text that a server may have written as one line of bounded length."""
+    return truncate(strip_control(text[: 2 * MAX_LINE_CHARS]), MAX_LINE_CHARS)
+
+
+class UplinkFailed(BrimlineError):
+    """A batch that the server did not take. `is_refused`: it would not take it again either.
+
+    `is_too_large`: it, or a proxy in front of it, may take a smaller one.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        retry_after_s: float = 0.0,
+        is_refused: bool = False,
+        is_too_large: bool = False,
+    ) -> None:
+        super().__init__(clean_line(reason))
+        self.retry_after_s = retry_after_s
+        self.is_refused, self.is_too_large = is_refused, is_too_large
+
+
+class UplinkSender:
+    """Posts to one server, one batch at a time; `sent_bytes` counts what was sent."""
+
+    def __init__(
+        self, settings: UplinkSettings, url: str, timeout_s: float = EXCHANGE_TIMEOUT_S
+    ) -> None:
+        self._settings, self._timeout_s = settings, timeout_s
+        self._client = HttpClient(url)
+        self.sent_bytes = 0
+
+    async def send(self, batch: UplinkBatch) -> UplinkReply:
+        """Return the server's reply; raises UplinkFailed."""
+        token = await self._read_token()
+        # In a thread: a batch takes some milliseconds, and hooks do not wait for it.
+        body = await asyncio.to_thread(gzip.compress, msgspec.json.encode(batch), GZIP_LEVEL)
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/json",
+            "Content-Encoding": "gzip",
+        }
+        try:
+            reply = await self._client.post(body, headers, PATH, self._timeout_s)
+        except HttpFailed as error:
+            raise UplinkFailed(f"the server cannot be reached: {error}") from error
+        self.sent_bytes += len(body)
+        return read_reply(reply, batch.machine)
+
+    async def _read_token(self) -> str:
+        """Return the token; a file is read again for each batch, so that it can be replaced."""
+        if self._settings.token is not None:
+            return self._settings.token
+        if self._settings.token_file is None:
+            raise UplinkFailed(f"there is no token: {NEW_TOKEN}")
+        read = partial(read_token_file, self._settings.token_file)
+        try:
+            return await SHARED_READS.run(read, TOKEN_WAIT_S)
+        except (OSError, UnicodeDecodeError) as error:  # a TimeoutError is an OSError
+            raise UplinkFailed(f"uplink.token_file cannot be read: {error}") from error
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def read_reply(reply: HttpReply, machine: str) -> UplinkReply:
+    """Return a server's reply to a machine's batch; raises UplinkFailed.
+
+    Only a fleet's server decides that a batch is stored, or never will be: a proxy that does not
+    reach it may answer with 200 or 400 as well.
+    """
+    status = reply.status
+    if not reply.is_success:
+        raise UplinkFailed(
+            REFUSALS.get(status, f"the server answered with HTTP status {status}"),
+            reply.retry_after_s(MAX_RETRY_AFTER_S),
+            is_refused=status in REFUSED_STATUSES and _is_problem(reply.body),
+            is_too_large=status == 413,
+        )
+    if len(reply.body) >= MAX_REPLY_BYTES:
+        raise UplinkFailed(f"the server's reply has {MAX_REPLY_BYTES >> 20} MiB or more")
+    try:
+        decoded = _decode(reply.body)
+    except MalformedJson as error:
+        raise UplinkFailed(f"the server's reply cannot be read: {error}") from error
+    if decoded.machine != machine:
+        raise UplinkFailed("the reply is not that of a fleet's server: check uplink.url")
+    return decoded
+
+
+def _decode(body: bytes) -> UplinkReply:
+    """Decode a reply without the parts that are too large: they would delay hooks."""
+    raw = decode_json(body, _RawReply)
+    parts: dict[str, msgspec.Raw] = {name: getattr(raw, name) for name in MAX_PART_BYTES}
+    large = {name for name, part in parts.items() if len(part) > MAX_PART_BYTES[name]}
+    small = {name: part for name, part in parts.items() if name not in large}
+    reply = _replies.decode(msgspec.json.encode({**small, "machine": raw.machine}))
+    return replace(reply, dropped=sum(bytes(parts[name]).count(b'"session"') for name in large))
+
+
+def _is_problem(body: bytes) -> bool:
+    return JsonDecoder(ServerProblem).decode_or_none(body) is not None
