@@ -10,8 +10,8 @@ from brimline.cli.inspect import describe_context, draw_chart
 from brimline.context.events import MAIN, Call, Compacted
 from brimline.context.tracker import Reading, Session, Thread, fold, read
 from brimline.context.usage import format_percent, format_tokens
-from brimline.demo.recording import read_recording
 from brimline.monitor.rules import Rules
+from brimline.server.demo.recording import read_recording
 from brimline.terminal.text import colourize, count_of, draw_bar
 
 DEMO_AGENT = "claude"

@@ -127,7 +127,7 @@ def _print_fleet_address(url: str) -> None:
 
 
 def _demo(port: int | None) -> int:
-    from brimline.demo.demo import Demo
+    from brimline.server.demo.demo import Demo
 
     _run_event_loop(Demo(port).run(_print_demo_link))
     return 0

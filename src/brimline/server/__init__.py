@@ -1,1 +1,4 @@
-"""The daemon: hooks on a Unix socket, everything else by HTTP on loopback."""
+"""The programs that serve: a user's daemon, a fleet's server, the demo.
+
+They put the parts of `monitor/`, `api/` and `daemon/` together; a part itself belongs there.
+"""

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from brimline.agents import source
 from brimline.agents.transcripts.lines import open_transcript
 from brimline.context.events import AnyEvent, Call, Compacted, SessionSeen
-from brimline.demo.script import (
+from brimline.server.demo.script import (
     DemoSession,
     ObserveStep,
     Step,

@@ -24,8 +24,8 @@ from brimline.api.sessions import SessionRoutes
 from brimline.api.views import Views
 from brimline.daemon.sockets import HOST, listen_tcp
 from brimline.daemon.tcp_peer import TcpPeers
-from brimline.demo.contents import DemoTranscripts
-from brimline.demo.player import DEMO_SPEED, RULES, Player
+from brimline.server.demo.contents import DemoTranscripts
+from brimline.server.demo.player import DEMO_SPEED, RULES, Player
 from brimline.server.http_server import (
     ConnectionLimits,
     create_server,

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from brimline.agents.observations import Observation
 from brimline.agents.transcripts.source import Transcript
 from brimline.context.inbox import BRIMLINE
-from brimline.demo.script import HandoffStep, MessageStep, ObserveStep, Step
-from brimline.demo.story import LAP_S, OVERRIDES, build_story
 from brimline.handoff import Document
 from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
+from brimline.server.demo.script import HandoffStep, MessageStep, ObserveStep, Step
+from brimline.server.demo.story import LAP_S, OVERRIDES, build_story
 from brimline.sessions.report import TranscriptSummary
 from brimline.sessions.summary import summarise
 from brimline.store.base import Store

@@ -11,8 +11,8 @@ from uuid import UUID
 import msgspec
 
 from brimline.context.window import Overrides
-from brimline.demo.recording import replay_recording
-from brimline.demo.script import HOUR_S, LAPTOP, SERVER, DemoSession, Script, Step
+from brimline.server.demo.recording import replay_recording
+from brimline.server.demo.script import HOUR_S, LAPTOP, SERVER, DemoSession, Script, Step
 
 LAP_S = 3_600.0  # after this the story starts again
 PAST_DAYS = 28
