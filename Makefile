@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## List these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-COMPILED := $(wildcard src/brimline/transcripts/*.[ch] src/brimline/hooks/client/*.[ch])
+COMPILED := $(wildcard src/brimline/agents/transcripts/*.[ch] src/brimline/hooks/client/*.[ch])
 
 INSTALLED := pyproject.toml constraints.txt scripts/setup.py hatch_build.py $(COMPILED)
 

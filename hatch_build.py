@@ -20,7 +20,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import platform_tags
 
 PACKAGE = Path("src", "brimline")
-TRANSCRIPTS = PACKAGE / "transcripts"
+TRANSCRIPTS = PACKAGE / "agents" / "transcripts"
 LINE_FILTER = (TRANSCRIPTS / "line_filter.c",)
 LIBRARY = TRANSCRIPTS / "libline_filter.so"
 SUM = LIBRARY.with_suffix(".crc")

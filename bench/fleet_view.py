@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from brimline.api.fleet import fill_levels
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.server.fleet.tokens import create_token
 from brimline.store.postgres import open_database
 from brimline.store.postgres.database import PostgresDatabase

@@ -23,7 +23,7 @@ from brimline.context.events import MAIN
 from brimline.context.tracker import Session, fold, held_at_trigger, main_thread, resolve_context
 from brimline.context.window import NO_CLIENT_SETTINGS, expect_limit, window_of
 from brimline.errors import BrimlineError
-from brimline.sessions.ledger.reader import read_ledger
+from brimline.sessions.ledger.session_ledger import read_ledger
 from brimline.sessions.target import load_target
 from brimline.settings import Settings
 

@@ -10,19 +10,18 @@ ROOT = Path(__file__).parent.parent
 PURE = (
     "errors.py",
     "context/usage.py",
-    "windows/*",
+    "context/window/*",
     "context/prices.py",
     "context/events.py",
     "terminal/colours.py",
-    "network_settings.py",
     "settings.py",
-    "providers/*",
-    "tracker/*",
+    "context/providers/*",
+    "context/tracker/*",
     "context/formulas.py",
     "context/forecast.py",
     "context/cache_misses.py",
-    "ledger/*",
-    "policy/*",
+    "sessions/ledger/*",
+    "context/policy/*",
 )
 PURE_PERCENT, ALL_PERCENT = 100, 90
 TEST_TIMEOUT_S = 900  # the first test of a client installs it, for up to 600 s

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path("src", "brimline")
-TRANSCRIPTS = PACKAGE / "transcripts"
+TRANSCRIPTS = PACKAGE / "agents" / "transcripts"
 PAGE = PACKAGE / "server" / "page"
 MADE = ["brimline-hook", "libline_filter.crc", "libline_filter.so"]
 PARTS = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "src", "docs/reference")
@@ -119,11 +119,11 @@ def test_wheel_without_a_compiler_is_for_any_platform_and_says_it_is_slower(
 
 
 def test_wheel_contains_the_built_page(project: Project) -> None:
-    assert (project.root / PACKAGE / "server/page/index.html").is_file(), "`make page` builds it"
+    assert (project.root / PACKAGE / "api/page/index.html").is_file(), "`make page` builds it"
     with zipfile.ZipFile(project.build("wheel", BRIMLINE_NO_COMPILER="1")) as archive:
         names = archive.namelist()
-    assert "brimline/server/page/index.html" in names
-    assert any(name.startswith("brimline/server/page/assets/") for name in names)
+    assert "brimline/api/page/index.html" in names
+    assert any(name.startswith("brimline/api/page/assets/") for name in names)
 
 
 def test_build_fails_without_the_page_and_without_its_sources(project: Project) -> None:

@@ -1,10 +1,11 @@
-"""The order of packages: a module imports only from packages above its own.
+"""The order of folders: a module imports only from folders above its own, and there is no circle.
 
+A circle between modules is an error also within a folder, and also by an import inside a function.
 Two more rules: an agent's folder imports no other agent's, and nothing imports `testing`.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,60 +14,29 @@ SOURCE = Path(__file__).parent.parent / "src" / "brimline"
 
 ORDER = (
     "errors",
-    "foreign_json",
-    "regular_file",
-    "private_folder",
-    "folder_safety",
-    "file_lock",
-    "atomic_file",
-    "bounded_dict",
-    "bounded_reads",
-    "loopback",
+    "files",
     "redaction",
-    "usage",
-    "client_report",
+    "context",
     "terminal",
-    "windows",
-    "events",
-    "prices",
-    "process_tree",
-    "http_client",
-    "network_settings",
     "settings",
-    "providers",
-    "transcripts",
-    "observations",
-    "jsonc",
     "agents",
-    "tracker",
-    "formulas",
-    "forecast",
-    "cache_misses",
-    "ledger",
-    "inbox",
     "handoff",
-    "session_title",
-    "survey",
-    "policy",
-    "chart",
-    "observe",
+    "sessions",
+    "sdk",
     "integrations",
-    "baselines",
     "run",
     "store",
     "monitor",
-    "tmux",
-    "notify",
     "hooks",
-    "setup",
-    "uplink",
+    "install",
+    "daemon",
+    "api",
     "server",
-    "daemon_client",
-    "demo",
     "tui",
 )
 # `brimline` is the public module, `brimline/__init__.py`; no surface imports another.
 SURFACES = ("cli", "mcp", "brimline")
+MAX_FOLDERS, MAX_MODULES = 21, 5  # below `brimline/`, with `data/`: more do not fit in a head
 
 OPEN = "_version"  # every module may import it
 
@@ -158,6 +128,60 @@ def violations(root: Path) -> list[str]:
     return problems
 
 
+def import_graph(root: Path) -> dict[Module, set[Module]]:
+    """The modules that each module imports."""
+    known = modules(root)
+    return {
+        here: {
+            there
+            for there in imports(
+                ast.parse(path.read_text("utf-8")), here, path.name == "__init__.py", set(known)
+            )
+            if there in known and there != here
+        }
+        for here, path in known.items()
+    }
+
+
+def circles(graph: Mapping[Module, set[Module]]) -> list[list[str]]:
+    """The modules that import each other, directly or by others: what has no order."""
+    rest = {here: set(there) for here, there in graph.items()}
+    is_smaller = True
+    while is_smaller:
+        ends = {here for here, there in rest.items() if not there}
+        starts = rest.keys() - {each for there in rest.values() for each in there}
+        is_smaller = bool(ends | starts)
+        rest = {here: there - ends for here, there in rest.items() if here not in ends | starts}
+    return [[".".join(here), *sorted(map(".".join, there))] for here, there in sorted(rest.items())]
+
+
+def test_no_circle() -> None:
+    assert circles(import_graph(SOURCE)) == []
+
+
+@pytest.mark.parametrize(
+    "back", ["from brimline.usage import x", "def f():\n    from brimline import usage"]
+)
+def test_circle_is_found_also_within_a_function(tmp_path: Path, back: str) -> None:
+    files = {
+        "usage": "from brimline.tracker import x",
+        "tracker": back,
+        "a": "import brimline.usage",
+    }
+    assert circles(import_graph(package(tmp_path, files))) == [
+        ["tracker", "usage"],
+        ["usage", "tracker"],
+    ]
+
+
+def test_first_level_fits_in_a_head() -> None:
+    entries = [path for path in SOURCE.iterdir() if not path.name.startswith("__pycache__")]
+    folders = {path.name for path in entries if path.is_dir()}
+    assert len(folders) <= MAX_FOLDERS
+    assert len([path for path in entries if path.suffix == ".py"]) <= MAX_MODULES
+    assert folders - {"data"} <= {*ORDER, *SURFACES, "testing"}
+
+
 def test_every_import_follows_the_order() -> None:
     assert violations(SOURCE) == []
 
@@ -181,31 +205,23 @@ def package(root: Path, files: dict[str, str]) -> Path:
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("usage", "from brimline.context.tracker import fold", "tracker is below usage"),
-        ("usage", "import brimline.context.tracker", "tracker is below usage"),
-        ("usage", "from brimline import tracker", "tracker is below usage"),
-        ("usage", "from . import tracker", "tracker is below usage"),
-        ("usage", "from .tracker import fold", "tracker is below usage"),
-        (
-            "usage",
-            "def f():\n    from brimline.context.tracker import fold",
-            "tracker is below usage",
-        ),
-        (
-            "usage",
-            "if TYPE_CHECKING:\n    import brimline.context.tracker",
-            "tracker is below usage",
-        ),
-        ("usage", "from brimline import fold", "no module imports a surface"),
-        ("usage", "import brimline", "no module imports a surface"),
-        ("survey/files", "from brimline.cli.paint import x", "no module imports a surface"),
-        ("survey/files", "from ..policy import x", "policy is below survey"),
+        ("context", "from brimline.store import fold", "store is below context"),
+        ("context", "import brimline.store", "store is below context"),
+        ("context", "from brimline import store", "store is below context"),
+        ("context", "from . import store", "store is below context"),
+        ("context", "from .store import fold", "store is below context"),
+        ("context", "def f():\n    from brimline.store import x", "store is below context"),
+        ("context", "if TYPE_CHECKING:\n    import brimline.store", "store is below context"),
+        ("context", "from brimline import fold", "no module imports a surface"),
+        ("context", "import brimline", "no module imports a surface"),
+        ("sessions/files", "from brimline.cli.paint import x", "no module imports a surface"),
+        ("sessions/files", "from ..store import x", "store is below sessions"),
         ("cli/demo", "from brimline.testing import x", "only tests import testing"),
         ("cli/demo", "from brimline.mcp import x", "no module imports a surface"),
         ("testing/fake", "from brimline.cli import x", "no module imports a surface"),
         ("monitor", "import brimline.testing.fake", "only tests import testing"),
-        ("usage", "from brimline.utils import x", "utils is not in the order"),
-        ("utils", "from brimline.context.usage import x", "utils is not in the order"),
+        ("context", "from brimline.utils import x", "utils is not in the order"),
+        ("utils", "from brimline.context import x", "utils is not in the order"),
         (
             "agents/pi/paths",
             "from brimline.agents.codex.records import x",
@@ -217,7 +233,7 @@ def package(root: Path, files: dict[str, str]) -> Path:
     ],
 )
 def test_wrong_import_is_found_in_any_form(tmp_path: Path, name: str, text: str, why: str) -> None:
-    files = {"tracker": "", "agents/codex/records": "", "testing/fake": "", name: text}
+    files = {"store": "", "agents/codex/records": "", "testing/fake": "", name: text}
     problems = violations(package(tmp_path, files))
     assert len(problems) == 1
     assert problems[0].endswith(f": {why}")
@@ -226,13 +242,10 @@ def test_wrong_import_is_found_in_any_form(tmp_path: Path, name: str, text: str,
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        (
-            "tracker",
-            "from brimline.context.usage import x\nimport brimline.context.events\nimport json",
-        ),
-        ("tracker", "from .usage import x"),
-        ("usage", "from brimline._version import __version__"),
-        ("usage", "from brimline import _version"),
+        ("store", "from brimline.context import x\nimport brimline.agents\nimport json"),
+        ("store", "from .context import x"),
+        ("context", "from brimline._version import __version__"),
+        ("context", "from brimline import _version"),
         ("cli/status", "from brimline.cli.paint import x\nfrom .paint import y\nfrom . import z"),
         (
             "agents/pi/paths",
@@ -242,7 +255,7 @@ def test_wrong_import_is_found_in_any_form(tmp_path: Path, name: str, text: str,
         ("testing/fake", "from brimline.monitor import x\nfrom brimline.testing import y"),
         ("__main__", "from brimline.cli import main"),
         (
-            "survey/report",
+            "sessions/report",
             "from brimline.context.prices import cost\nfrom brimline.sessions.ledger import x",
         ),
     ],
@@ -250,5 +263,5 @@ def test_wrong_import_is_found_in_any_form(tmp_path: Path, name: str, text: str,
 def test_import_up_the_order_or_inside_a_package_is_accepted(
     tmp_path: Path, name: str, text: str
 ) -> None:
-    files = {"_version": "", "agents/pi/records": "", "transcripts/source": "", name: text}
+    files = {"_version": "", "agents/pi/records": "", "agents/transcripts/source": "", name: text}
     assert violations(package(tmp_path, files)) == []

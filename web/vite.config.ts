@@ -13,7 +13,7 @@ export default defineConfig({
   server: { port: 8421, host: "127.0.0.1", proxy },
   preview: { port: 8422, host: "127.0.0.1", proxy },
   build: {
-    outDir: "../src/brimline/server/page",
+    outDir: "../src/brimline/api/page",
     emptyOutDir: true,
     target: "es2022",
     assetsInlineLimit: 0,

@@ -85,8 +85,8 @@ __all__ = [
 
 _PACKAGES = {
     "agents": ("source",),
-    "baselines": ("Baseline", "Category", "baseline"),
-    "daemon_client.session": ("DaemonSession",),
+    "agents.fresh_session": ("Baseline", "Category", "baseline"),
+    "api.client.session": ("DaemonSession",),
     "errors": (
         "BaselineFailed",
         "BrimlineError",
@@ -101,15 +101,15 @@ _PACKAGES = {
         "UnrecognisedFormat",
         "UnrecognisedObject",
     ),
-    "formulas": ("Formulas", "audit"),
-    "inbox": ("Message",),
-    "observe": ("ContextService", "ContextStats", "LevelReached", "TokenUsage", "Tracker"),
-    "policy": ("CompactionPolicy", "Decision"),
+    "context.formulas": ("Formulas", "audit"),
+    "context.inbox": ("Message",),
+    "sdk": ("ContextService", "ContextStats", "LevelReached", "TokenUsage", "Tracker"),
+    "context.policy": ("CompactionPolicy", "Decision"),
     "run": ("SessionResult",),
     "settings": ("Settings",),
-    "tracker": ("Compaction", "Reading", "Session", "Thread", "fold", "read"),
-    "usage": ("Usage", "context_line", "percent", "percent_raw"),
-    "windows": ("Limit", "Window", "limit_of", "window_of"),
+    "context.tracker": ("Compaction", "Reading", "Session", "Thread", "fold", "read"),
+    "context.usage": ("Usage", "context_line", "percent", "percent_raw"),
+    "context.window": ("Limit", "Window", "limit_of", "window_of"),
 }
 
 _PACKAGE_OF = {name: package for package, names in _PACKAGES.items() for name in names}

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from brimline.agents import source
 from brimline.agents.claude.paths import roots, transcripts, whose
 from brimline.agents.claude.records import TRANSCRIPT_KINDS
-from brimline.agents.claude.source import SOURCE
 from brimline.agents.claude.transcript import TranscriptParser
+from brimline.agents.claude.transcript_source import SOURCE
 from brimline.agents.transcripts.lines import JsonLines
 from brimline.agents.transcripts.source import START, Cursor, Lookalike, Places, Tally
 from brimline.context.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Trimmed, Unmetered

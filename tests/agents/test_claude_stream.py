@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.agents.claude.records import STREAM_KINDS
-from brimline.agents.claude.source import SOURCE
+from brimline.agents.claude.transcript_source import SOURCE
 from brimline.agents.transcripts.lines import JsonLines
 from brimline.agents.transcripts.source import Tally
 from brimline.context.events import (

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from brimline.agents import source
 from brimline.agents.codex.paths import transcripts
-from brimline.agents.codex.source import SOURCE
 from brimline.agents.codex.transcript import MAX_TURNS, RolloutParser
+from brimline.agents.codex.transcript_source import SOURCE
 from brimline.agents.transcripts.source import Cursor, Parser, Places, Source, Transcript
 from brimline.context.client_report import Quota, Quotas
 from brimline.context.events import (

@@ -241,7 +241,7 @@ def test_silent_line_has_no_content(path: Any) -> None:
 def record_pieces(agent: str, scenario: str) -> list[Piece]:
     """The pieces of the first transcript of a recorded session."""
     path = min((FIXTURES / agent / scenario / "home").rglob("*.jsonl"))
-    return list(read_content(path.read_bytes().splitlines(), agent))
+    return list(read_content(path.read_bytes().splitlines(), get_agent(agent).content_reader()))
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "pi", "gemini"])
@@ -274,7 +274,11 @@ def test_client_text_is_no_user_text() -> None:
     """What Claude Code adds to a message is not what the user typed."""
     text = "<system-reminder>a</system-reminder>Hi <ide_x> there<bash-input>ls</bash-input>"
     record = packed({"type": "user", "message": {"content": text}})
-    texts = [piece for piece in read_content([record], "claude") if isinstance(piece, UserText)]
+    texts = [
+        piece
+        for piece in read_content([record], get_agent("claude").content_reader())
+        if isinstance(piece, UserText)
+    ]
     assert texts == [UserText("Hi <ide_x> there")]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from brimline.agents.claude.fast_reader import FastReader, read_every_record
-from brimline.agents.claude.source import SOURCE
+from brimline.agents.claude.transcript_source import SOURCE
 from brimline.agents.transcripts.source import Places
 from brimline.context.events import MAIN, WindowReported
 from brimline.context.tracker import Session, fold, read

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from brimline.agents import telemetry_readers
-from brimline.agents.gen_ai import GEN_AI
+from brimline.agents.gen_ai_spans import GEN_AI
 from brimline.agents.telemetry import Attributes, LogRecord, Span, SpanEvent, TelemetryEvent
 from brimline.context.events import AnyEvent, Call, Compacted, Spent, WindowReported
 from brimline.context.usage import Usage

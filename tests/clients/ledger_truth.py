@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from brimline.agents.transcripts.source import Transcript
-from brimline.sessions.ledger.parts import CATEGORIES
-from brimline.sessions.ledger.reader import ThreadLedger, read_ledger
+from brimline.sessions.ledger.context_parts import CATEGORIES
+from brimline.sessions.ledger.session_ledger import ThreadLedger, read_ledger
 from brimline.testing.fake_model import Billed
 
 MAX_ERROR_SHARE = 0.05

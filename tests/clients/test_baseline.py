@@ -14,7 +14,7 @@ from brimline.agents.fresh_session import Baseline
 from brimline.agents.fresh_session.answers import Answer
 from brimline.agents.transcripts.source import Places
 from brimline.sessions.explanation import read_ledgers
-from brimline.sessions.ledger.parts import CATEGORIES
+from brimline.sessions.ledger.context_parts import CATEGORIES
 from brimline.sessions.target import files_of_path
 from brimline.testing.fake_model import Scenario
 from brimline.testing.fake_model.block_kinds import kind_of

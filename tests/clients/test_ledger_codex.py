@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from brimline.sessions.ledger.accounts import split
-from brimline.sessions.ledger.reader import ThreadLedger
+from brimline.sessions.ledger.part_tokens import split
+from brimline.sessions.ledger.session_ledger import ThreadLedger
 from brimline.testing.fake_model import Billed, Reply, Scenario, ToolCall
 
 from . import codex

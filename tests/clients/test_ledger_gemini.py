@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from brimline.sessions.ledger.reader import ThreadLedger
+from brimline.sessions.ledger.session_ledger import ThreadLedger
 from brimline.testing.fake_model import Billed, Reply, Scenario, ToolCall
 from brimline.testing.fake_model.block_kinds import BlockKind, kind_of
 from brimline.testing.fake_model.prompt import CHARACTERS_PER_TOKEN

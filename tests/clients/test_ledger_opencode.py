@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from brimline.agents.transcripts.source import Places, Transcript
-from brimline.sessions.ledger.reader import ThreadLedger, read_ledger
+from brimline.sessions.ledger.session_ledger import ThreadLedger, read_ledger
 from brimline.testing.fake_model import Billed, Reply, Scenario, ToolCall
 from brimline.testing.fake_model.block_kinds import BlockKind, kind_of
 from brimline.testing.fake_model.prompt import CHARACTERS_PER_TOKEN

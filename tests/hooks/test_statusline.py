@@ -25,7 +25,7 @@ from brimline.context.policy.levels import Fullness
 from brimline.context.tracker import Reading, Session, Thread, fold, read
 from brimline.context.usage import Usage
 from brimline.context.window import ClientSettings, Overrides
-from brimline.hooks.statusline import RenderOptions, render_line, terminal_columns, wants_colour
+from brimline.hooks.status_line import RenderOptions, render_line, terminal_columns, wants_colour
 from brimline.settings import LineSettings
 from brimline.terminal.text import cell_width
 

@@ -86,7 +86,7 @@ def test_every_wheel_contains_the_page_and_only_compiled_ones_the_hook_client(di
     assert len(wheels) == 2 * len({"any", manylinux("x86_64"), manylinux(MACHINE)})
     for wheel in wheels:
         names = zipfile.ZipFile(wheel).namelist()
-        assert "brimline/server/page/index.html" in names, wheel.name
+        assert "brimline/api/page/index.html" in names, wheel.name
         assert any(name.endswith("data/share/man/man1/brimline.1") for name in names), wheel.name
         compiled = "brimline/hooks/client/brimline-hook" in names
         assert compiled != wheel.name.endswith("-any.whl"), wheel.name

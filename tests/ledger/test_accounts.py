@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from brimline.context.events import Call, Cleared, Compacted, Edited, Rewound, Trimmed
 from brimline.context.tracker import Session, Thread, fold
 from brimline.context.usage import Usage
-from brimline.sessions.ledger.accounts import split
-from brimline.sessions.ledger.parts import CATEGORIES, Category, ContextPart
-from brimline.sessions.ledger.reader import ThreadLedger, settle
-from brimline.sessions.ledger.steps import StepRecorder
+from brimline.sessions.ledger.call_growth import StepRecorder
+from brimline.sessions.ledger.context_parts import CATEGORIES, Category, ContextPart
+from brimline.sessions.ledger.part_tokens import split
+from brimline.sessions.ledger.session_ledger import ThreadLedger, settle
 
 
 def call(id: str, sent: int, output: int = 0, reasoning: int | None = None) -> Call:

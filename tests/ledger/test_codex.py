@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents import get_agent
 from brimline.agents.content import (
     AddedText,
     Images,
@@ -18,8 +19,8 @@ from brimline.agents.content import (
     read_content,
 )
 from brimline.agents.transcripts.source import Transcript
-from brimline.sessions.ledger.parts import CATEGORIES, ContextPart, PartReader
-from brimline.sessions.ledger.reader import ThreadLedger, read_ledger
+from brimline.sessions.ledger.context_parts import CATEGORIES, ContextPart, PartReader
+from brimline.sessions.ledger.session_ledger import ThreadLedger, read_ledger
 
 AT = "2026-01-02T03:04:05.000Z"
 EPOCH = 1_767_323_045.0  # AT in seconds
@@ -54,7 +55,7 @@ def usage(sent: int, output: int, total: int, reasoning: int = 0) -> bytes:
 
 
 def pieces_of(*records: bytes) -> list[Piece]:
-    return list(read_content(records, "codex"))
+    return list(read_content(records, get_agent("codex").content_reader()))
 
 
 def parts_of(*records: bytes) -> list[ContextPart]:

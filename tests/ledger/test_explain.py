@@ -3,10 +3,10 @@
 from brimline.context.events import Call, Cleared, Compacted
 from brimline.context.tracker import Session, fold
 from brimline.context.usage import Usage
+from brimline.sessions.ledger.call_growth import StepRecorder
+from brimline.sessions.ledger.context_parts import ContextPart
 from brimline.sessions.ledger.explain import explain
-from brimline.sessions.ledger.parts import ContextPart
-from brimline.sessions.ledger.reader import SessionLedger, settle
-from brimline.sessions.ledger.steps import StepRecorder
+from brimline.sessions.ledger.session_ledger import SessionLedger, settle
 
 
 def session_ledger(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents import get_agent
 from brimline.agents.content import (
     AddedText,
     Images,
@@ -18,10 +19,10 @@ from brimline.agents.content import (
     UserText,
     read_content,
 )
-from brimline.agents.gemini.source import SOURCE
+from brimline.agents.gemini.transcript_source import SOURCE
 from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import Call
-from brimline.sessions.ledger.reader import ThreadLedger, read_ledger
+from brimline.sessions.ledger.session_ledger import ThreadLedger, read_ledger
 from clients.fixture import load_fixture
 
 Json = dict[str, object]
@@ -66,7 +67,12 @@ def written_anew(*messages: Json) -> Json:
 
 
 def pieces_of(*records: Json) -> list[Piece]:
-    return list(read_content([json.dumps(record).encode() for record in records], "gemini"))
+    return list(
+        read_content(
+            [json.dumps(record).encode() for record in records],
+            get_agent("gemini").content_reader(),
+        )
+    )
 
 
 def ledger_of(path: Path, *records: Json) -> ThreadLedger:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents import get_agent
 from brimline.agents.content import (
     AddedText,
     Images,
@@ -20,7 +21,7 @@ from brimline.agents.content import (
     read_content,
 )
 from brimline.agents.transcripts.source import Transcript
-from brimline.sessions.ledger.reader import ThreadLedger, read_ledger
+from brimline.sessions.ledger.session_ledger import ThreadLedger, read_ledger
 from clients.fixture import load_fixture
 
 Json = dict[str, object]
@@ -29,7 +30,7 @@ Json = dict[str, object]
 def pieces_of(role: str, *parts: Json, summary: bool = False, kept_records: int = 0) -> list[Piece]:
     info = {"role": role, "summary": summary}
     record = {"info": info, "parts": parts, "keptRecords": kept_records}
-    pieces = read_content([json.dumps(record).encode()], "opencode")
+    pieces = read_content([json.dumps(record).encode()], get_agent("opencode").content_reader())
     return [piece for piece in pieces if not isinstance(piece, Location)]
 
 

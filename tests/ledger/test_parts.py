@@ -3,7 +3,7 @@
 import msgspec
 
 from brimline.agents.content import Images, Piece, ToolCall, ToolResult
-from brimline.sessions.ledger.parts import ContextPart, PartReader
+from brimline.sessions.ledger.context_parts import ContextPart, PartReader
 
 CALL = ToolCall("find", "1", arguments=msgspec.Raw(b'{"word": "x"}'), server="notes")
 RESULT = ToolResult("1", True, "found")

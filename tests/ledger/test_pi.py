@@ -21,7 +21,7 @@ from brimline.agents.content import (
     read_content,
 )
 from brimline.agents.transcripts.source import Places, Transcript
-from brimline.sessions.ledger.reader import ThreadLedger, read_ledger
+from brimline.sessions.ledger.session_ledger import ThreadLedger, read_ledger
 
 AT = "2026-01-02T03:04:05.000Z"
 EPOCH = 1_767_323_045.0  # AT in seconds
@@ -45,7 +45,11 @@ def reply(text: str, sent: int, output: int) -> dict[str, object]:
 
 def pieces_of(*entries: dict[str, object]) -> list[Piece]:
     records = [json.dumps(each).encode() for each in entries]
-    return [piece for piece in read_content(records, "pi") if not isinstance(piece, Location)]
+    return [
+        piece
+        for piece in read_content(records, get_agent("pi").content_reader())
+        if not isinstance(piece, Location)
+    ]
 
 
 def ledger_of(folder: Path, *entries: dict[str, object]) -> ThreadLedger:

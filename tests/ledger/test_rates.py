@@ -4,9 +4,9 @@ import pytest
 
 from brimline.context.events import Call
 from brimline.context.usage import Usage
-from brimline.sessions.ledger.parts import Category, ContextPart
-from brimline.sessions.ledger.rates import TOKENS_PER_BYTE, Rates
-from brimline.sessions.ledger.steps import Step
+from brimline.sessions.ledger.call_growth import Step
+from brimline.sessions.ledger.context_parts import Category, ContextPart
+from brimline.sessions.ledger.tokens_per_byte import TOKENS_PER_BYTE, Rates
 
 
 def part(category: Category, size: int) -> ContextPart:

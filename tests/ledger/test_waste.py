@@ -4,9 +4,9 @@ import pytest
 
 from brimline.context.events import Call
 from brimline.context.usage import Usage
-from brimline.sessions.ledger.accounts import Entry
-from brimline.sessions.ledger.parts import ContextPart
-from brimline.sessions.ledger.steps import Step
+from brimline.sessions.ledger.call_growth import Step
+from brimline.sessions.ledger.context_parts import ContextPart
+from brimline.sessions.ledger.part_tokens import Entry
 from brimline.sessions.ledger.waste import Waste, find_waste
 
 MODEL = "claude-sonnet-4-5"  # 3 dollars a million; writes 3.75, reads 0.30

@@ -8,10 +8,10 @@ from typing import Any
 
 from brimline.agents.observations import Observation, ObservationKind, Reply
 from brimline.context.usage import Usage
-from brimline.monitor.environment import MonitorEnvironment
+from brimline.monitor.machine_environment import MonitorEnvironment
 from brimline.monitor.monitor import MAX_CALLS_IN_MEMORY, Monitor
-from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
+from brimline.monitor.user_rules import Rules
 from brimline.store.base import Store
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SignalRow

@@ -10,7 +10,7 @@ from brimline.context.events import AnyEvent, Call
 from brimline.context.inbox import Message
 from brimline.context.usage import Usage
 from brimline.monitor.monitor import Monitor
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.store.base import Write
 from brimline.store.memory import MemoryStore
 

@@ -6,7 +6,7 @@ from brimline.agents.observations import Observation
 from brimline.context.events import MAIN, AnyEvent, Call, Compacted, WindowReported
 from brimline.context.tracker import Session, Thread, fold
 from brimline.context.usage import Usage
-from brimline.monitor.client_reported import MAX_REORDER_S, ClientReported
+from brimline.monitor.client_figures import MAX_REORDER_S, ClientReported
 from brimline.store.rows import ThreadRow
 
 MODEL, OTHER = "claude-sonnet-4-5", "claude-opus-5"

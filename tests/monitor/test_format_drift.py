@@ -9,7 +9,7 @@ from brimline.agents.observations import Observation
 from brimline.agents.transcripts.source import Places
 from brimline.api.views import Views
 from brimline.monitor.monitor import Monitor
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.sessions.files import find_transcripts
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow

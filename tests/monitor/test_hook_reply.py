@@ -14,7 +14,7 @@ from brimline.context.usage import Usage
 from brimline.files.bounded_reads import ReadThreads
 from brimline.handoff.document import Document
 from brimline.monitor import handoffs
-from brimline.monitor.texts import Texts
+from brimline.monitor.level_texts import Texts
 from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import HandoffRow

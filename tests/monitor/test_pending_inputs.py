@@ -15,7 +15,7 @@ from brimline.context.usage import Usage
 from brimline.daemon.notices.notices import Notice, NoticeSender
 from brimline.daemon.notices.policy import NoticePolicy
 from brimline.handoff import Document
-from brimline.monitor.pending_inputs import MAX_INPUTS, MAX_THREADS, PendingInputs
+from brimline.monitor.pending_tokens import MAX_INPUTS, MAX_THREADS, PendingInputs
 from brimline.settings import Notify
 
 from .agent import Agent

@@ -10,8 +10,8 @@ from brimline.context.events import AnyEvent, Compacted
 from brimline.context.inbox import DELIVERY_LEASE_S, Message
 from brimline.handoff import Document
 from brimline.monitor.persistence import HOSTNAME
-from brimline.monitor.rules import Rules
 from brimline.monitor.session_table import MAX_ATTEMPTS, SessionTable
+from brimline.monitor.user_rules import Rules
 from brimline.store.base import ClaimSession, ExpectRevision, PutCall, PutSession
 from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore

@@ -4,7 +4,7 @@ import pytest
 
 from brimline.context.events import MAIN
 from brimline.context.policy.signals import THRASH_WINDOW_S, Signal
-from brimline.monitor.signal_history import MAX_CYCLES, SignalHistory
+from brimline.monitor.fired_signals import MAX_CYCLES, SignalHistory
 from brimline.store.rows import HandoffRow, SignalRow
 
 

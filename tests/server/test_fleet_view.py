@@ -13,7 +13,7 @@ from brimline.api.fleet import FleetGroup, FleetRoutes, FleetView, fill_levels
 from brimline.api.responses import RequestRefused
 from brimline.api.views import Views
 from brimline.monitor.monitor import Monitor
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.store.base import PutCall, PutCompaction, PutHandoff, PutSession, PutThread
 from brimline.store.fleet import FleetGrouping
 from brimline.store.postgres import open_database

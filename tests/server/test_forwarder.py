@@ -8,7 +8,7 @@ import pytest
 from brimline.daemon.telemetry_export.collector import Collector
 from brimline.daemon.telemetry_export.forwarder import Forwarder
 from brimline.daemon.telemetry_export.output import TelemetryOutput
-from brimline.network_settings import TelemetrySettings
+from brimline.settings import TelemetrySettings
 from brimline.store.memory import MemoryStore
 from reserved_port import ReservedPort
 

@@ -14,13 +14,13 @@ import uvloop
 
 from brimline.agents.hook_adapter import HookRequest
 from brimline.agents.observations import Reply
+from brimline.daemon import retry
 from brimline.daemon.hook_requests import hook_socket
 from brimline.daemon.hook_requests.dispatcher import Answer, HookDispatcher
 from brimline.daemon.hook_requests.hook_socket import ACK, HookSocket
 from brimline.daemon.sockets import ListeningSocket
 from brimline.hooks.client.exchange import MAX_REPLY_BYTES
 from brimline.hooks.receipt import decode_receipt
-from brimline.server import retry
 from brimline.store.failures import StoreFailed
 from brimline.testing.hook_frames import encode_request, parse_reply, parse_reply_parts
 

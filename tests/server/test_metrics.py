@@ -16,7 +16,7 @@ from brimline.api.metrics import MAX_AGENTS, MAX_SESSIONS, MetricsRoutes
 from brimline.api.prometheus_text import Metric, Sample, histogram_samples, render
 from brimline.api.schemas import DaemonStatus
 from brimline.daemon.telemetry_export.output import TelemetryOutput
-from brimline.network_settings import TelemetrySettings
+from brimline.settings import TelemetrySettings
 from brimline.store.base import PutSession, PutThread
 from brimline.store.memory import MemoryStore
 from brimline.store.metered import MeteredStore

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from brimline.daemon import retry
 from brimline.daemon.retry import (
     MAX_REMEMBERED,
     REPEAT_AFTER_S,
@@ -14,7 +15,6 @@ from brimline.daemon.retry import (
     retry_until_stored,
     run_forever,
 )
-from brimline.server import retry
 from brimline.store.failures import StoreFailed
 
 FULL = StoreFailed("brimline.db", "database or disk is full", "Free some space on that disk.")

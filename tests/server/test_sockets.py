@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from brimline.daemon import sockets
 from brimline.daemon.peer_credentials import check_own_peer
 from brimline.daemon.sockets import (
     DEFAULT_PORT,
@@ -22,7 +23,6 @@ from brimline.daemon.sockets import (
     listen_unix,
 )
 from brimline.errors import AlreadyRunning, UnsafeFolder
-from brimline.server import sockets
 
 USUAL_PORTS = range(DEFAULT_PORT, DEFAULT_PORT + MAX_USUAL_PORTS)
 

@@ -9,7 +9,7 @@ from brimline.agents import agent_names
 from brimline.api.views import SessionView, Views, resume_command
 from brimline.context.inbox import MESSAGE_LIFETIME_S, Message
 from brimline.monitor.monitor import Monitor
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.store.base import PutSession, PutThread, QueueMessage
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow, ThreadRow

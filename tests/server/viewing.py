@@ -10,7 +10,7 @@ from brimline.api.session_cache import SessionCache
 from brimline.api.session_change import Json, apply_change
 from brimline.api.views import Views
 from brimline.monitor.monitor import Monitor
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.store.base import PutSession, PutThread, Store, Write
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow, ThreadRow

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from brimline.api.fleet import fill_levels
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.store.base import (
     ClaimSession,
     ForgetSessions,

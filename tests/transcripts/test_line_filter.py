@@ -344,7 +344,7 @@ def test_python_instead(tmp_path: Path, broken: Callable[[Path], None]) -> None:
     """A Brimline whose library is broken picks in Python."""
     copy = tmp_path / "brimline"
     shutil.copytree(Path(brimline.__file__).parent, copy, ignore=shutil.ignore_patterns("*.pyc"))
-    broken(copy / "transcripts" / LIBRARY.name)
+    broken(copy / "agents" / "transcripts" / LIBRARY.name)
     program = (
         "from brimline.agents.transcripts import line_filter\n"
         "print(line_filter.FASTEST_LINE_FILTER.__name__)"

@@ -14,7 +14,7 @@ from brimline.daemon.uplink.exchange import Uplink
 from brimline.daemon.uplink.outbox import Outbox
 from brimline.daemon.uplink.protocol import UplinkBatch, UplinkReply
 from brimline.daemon.uplink.sender import UplinkFailed
-from brimline.network_settings import UplinkSettings
+from brimline.settings import UplinkSettings
 from brimline.store.base import PutCall, PutSession, PutThread, QueueMessage, Write
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import CallRow, SessionRow, ThreadRow

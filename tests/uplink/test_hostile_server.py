@@ -32,7 +32,7 @@ from brimline.daemon.uplink.server_messages import (
 )
 from brimline.handoff import Document
 from brimline.handoff.render import render_handoff
-from brimline.network_settings import UplinkSettings
+from brimline.settings import UplinkSettings
 from brimline.store.base import PutSession, QueueMessage
 from brimline.store.rows import SessionRow
 from brimline.store.sqlite import SqliteStore

@@ -10,7 +10,7 @@ import pytest
 from brimline.context.inbox import Message
 from brimline.daemon.uplink.outbox import Outbox
 from brimline.daemon.uplink.privacy import project_name
-from brimline.network_settings import UplinkSettings
+from brimline.settings import UplinkSettings
 from brimline.store.base import (
     PutCall,
     PutCompaction,

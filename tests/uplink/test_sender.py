@@ -9,7 +9,7 @@ from brimline.daemon.http_client import HttpReply
 from brimline.daemon.uplink.machine import load_or_create_machine_id
 from brimline.daemon.uplink.protocol import UplinkBatch, UplinkReply
 from brimline.daemon.uplink.sender import MAX_RETRY_AFTER_S, UplinkFailed, UplinkSender, read_reply
-from brimline.network_settings import UplinkSettings
+from brimline.settings import UplinkSettings
 from server.otlp_collector import RecordingCollector, recording_collector
 
 REPLY, PROBLEM = b'{"machine": "m1"}', b'{"error": "no", "hint": null}'

@@ -38,7 +38,7 @@ class Agent:
     @cached_property
     def source(self) -> "Source":
         """The events in its transcripts and streams."""
-        return self._part("source").SOURCE
+        return self._part("transcript_source").SOURCE
 
     def recognise(self, head: bytes) -> "Form | Lookalike | None":
         """Return what a file or stream that begins like this is; None if not this agent's."""

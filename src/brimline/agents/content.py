@@ -9,7 +9,6 @@ from typing import Literal, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from brimline.agents import get_agent
 from brimline.agents.transcripts.source import MALFORMED
 from brimline.context.usage import Usage
 from brimline.files.foreign_json import JsonDecoder, decode_json, recover_objects
@@ -279,9 +278,8 @@ class ContentReader(Protocol):
         ...
 
 
-def read_content(records: Iterable[bytes], agent: str) -> Iterator[Piece]:
+def read_content(records: Iterable[bytes], reader: ContentReader) -> Iterator[Piece]:
     """Yield the pieces of a transcript; records that cannot be read are skipped."""
-    reader = get_agent(agent).content_reader()
     for record in records:
         try:
             yield from reader.read_record(record)

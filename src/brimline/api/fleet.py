@@ -12,7 +12,7 @@ from starlette.responses import Response
 from brimline.api.openapi import Endpoint
 from brimline.api.responses import RequestRefused, json_response, read_since
 from brimline.api.views import SessionRows, SessionView, Views
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.store.fleet import (
     SECONDS_PER_HOUR,
     FillLevels,

@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from brimline.api.responses import RequestRefused
 
-FOLDER = Path(__file__).parent.with_name("page")
+FOLDER = Path(__file__).with_name("page")
 INDEX = "index.html"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "

@@ -22,8 +22,8 @@ from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.monitor.monitor import Monitor
 from brimline.sessions.explanation import NO_TRANSCRIPT, read_ledgers
 from brimline.sessions.files import READ_ERRORS, SessionFiles, describe_read_error, find_session
+from brimline.sessions.ledger.context_parts import CATEGORIES
 from brimline.sessions.ledger.explain import Explained, explain
-from brimline.sessions.ledger.parts import CATEGORIES
 from brimline.store.rows import HandoffRow, SessionRow
 
 EXPLANATION_WAIT_S = 30.0  # a 100 MB transcript takes 1 to 4 s

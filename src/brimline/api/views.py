@@ -18,7 +18,7 @@ from brimline.context.policy.levels import Fullness
 from brimline.context.usage import percent_raw
 from brimline.monitor.handoffs import HandoffStatus, status_of_handoff
 from brimline.monitor.monitor import Monitor
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 

@@ -10,7 +10,7 @@ from brimline.cli.inspect import describe_context, draw_chart
 from brimline.context.events import MAIN, Call, Compacted
 from brimline.context.tracker import Reading, Session, Thread, fold, read
 from brimline.context.usage import format_percent, format_tokens
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.server.demo.recording import read_recording
 from brimline.terminal.text import colourize, count_of, draw_bar
 

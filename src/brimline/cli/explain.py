@@ -20,9 +20,9 @@ from brimline.context.usage import format_percent, format_tokens, percent_raw
 from brimline.errors import InvalidSettings
 from brimline.sessions.explanation import NO_TRANSCRIPT, read_ledgers
 from brimline.sessions.files import SessionFiles
+from brimline.sessions.ledger.context_parts import CATEGORIES
 from brimline.sessions.ledger.explain import Explained, ExplainedThread, NamedTokens, explain
-from brimline.sessions.ledger.parts import CATEGORIES
-from brimline.sessions.ledger.reader import SessionLedger
+from brimline.sessions.ledger.session_ledger import SessionLedger
 from brimline.sessions.target import files_of_target, is_file_target
 from brimline.terminal.stacked_bar import (
     UNEXPLAINED,

@@ -27,7 +27,7 @@ from brimline.context.policy.levels import Fullness
 from brimline.context.tracker import Compaction, Compared, Reading, Session, Thread, read
 from brimline.context.usage import format_occupancy, format_percent, format_tokens, percent_raw
 from brimline.context.window import NO_CLIENT_SETTINGS, Limit, Window
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.sessions.files import LoadedSession, load_session
 from brimline.sessions.report import CostTotal
 from brimline.sessions.session_cost import find_session_cost

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from brimline.context.usage import format_tokens, percent_raw, whole_percent
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.run.loop_peaks import HatStats, LoopStats
 from brimline.terminal.text import Cell, Column, format_table, strip_control
 

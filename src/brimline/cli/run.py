@@ -13,7 +13,7 @@ from brimline.cli.run_output import RunOutput, make_output, print_json
 from brimline.context.policy import check_levels
 from brimline.context.window import Overrides
 from brimline.errors import CommandFailed, InvalidPolicy, InvalidSettings
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.run import events_file, ralph_settings
 from brimline.run.command import detect_agent
 from brimline.run.iteration import RunPlan, iterate

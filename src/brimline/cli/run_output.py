@@ -20,7 +20,7 @@ from brimline.cli.progress_bar import (
 from brimline.cli.stream_renderer import Discard, PassThrough, StreamWriter, TextRenderer
 from brimline.context.tracker import Reading
 from brimline.context.usage import context_line
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.run.iteration import RunPlan
 from brimline.run.result import IterationResult
 from brimline.run.run_state import RunState

@@ -24,8 +24,7 @@ from brimline.install.install import SetupOptions
 from brimline.install.installed import find_installed, remove_unused_launcher
 from brimline.install.launcher import find_cache, local_program, write_launcher
 from brimline.install.plan import Change, plan, plan_managed_file
-from brimline.network_settings import describe_receive
-from brimline.settings import PROJECT_FILE, load, user_file
+from brimline.settings import PROJECT_FILE, describe_receive, load, user_file
 
 NONE = "brimline: no agent found\nhint: name the agent to set up: `brimline setup claude`"
 CACHED = """\

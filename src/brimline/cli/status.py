@@ -30,7 +30,7 @@ from brimline.context.policy.levels import Fullness
 from brimline.context.tracker import Reading
 from brimline.context.usage import format_occupancy, format_percent, format_tokens
 from brimline.context.window import Limit, Window, model_aliases
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.sessions.status import (
     SessionStatus,
     ThreadStatus,

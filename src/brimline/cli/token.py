@@ -13,7 +13,8 @@ from brimline.cli.arguments import add_json
 from brimline.cli.context import Context, emit_json, print_table
 from brimline.errors import InvalidRequest, InvalidSettings
 from brimline.settings import seconds
-from brimline.store.postgres import DEFAULT_ORGANISATION, open_database, translated_import_error
+from brimline.store.fleet import DEFAULT_ORGANISATION
+from brimline.store.postgres import open_database, translated_import_error
 from brimline.terminal.text import Cell, Column, format_age, strip_control
 
 if TYPE_CHECKING:

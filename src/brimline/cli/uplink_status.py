@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from brimline.cli.doctor_checks import RESTART, Check, DaemonReport
-from brimline.network_settings import UplinkSettings, describe_receive
+from brimline.settings import UplinkSettings, describe_receive
 from brimline.terminal.text import count_of, format_age
 
 KEPT = "Nothing is lost: the daemon sends it when the server takes it."

@@ -16,7 +16,7 @@ from brimline.errors import InvalidSettings
 from brimline.files.bounded_reads import SHARED_READS, CachedReads
 from brimline.hooks.client import exchange
 from brimline.install.manifest import MANIFEST_NAME, load_manifest
-from brimline.monitor.environment import MonitorEnvironment
+from brimline.monitor.machine_environment import MonitorEnvironment
 from brimline.monitor.session_state import SessionState
 from brimline.settings import load as load_settings
 from brimline.store.rows import SignalRow

@@ -11,8 +11,7 @@ from brimline.daemon.uplink.machine import load_or_create_machine_id
 from brimline.daemon.uplink.outbox import Outbox
 from brimline.daemon.uplink.protocol import UplinkBatch
 from brimline.daemon.uplink.sender import UplinkSender
-from brimline.network_settings import UplinkSettings
-from brimline.settings import StopSettings
+from brimline.settings import StopSettings, UplinkSettings
 from brimline.store.base import Store
 from brimline.store.sqlite import SqliteStore
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from brimline.agents import get_agent
 from brimline.agents.content import (
     MAX_ENTRIES,
     ContextCleared,
@@ -210,7 +211,7 @@ class TranscriptDigest:
 def digest_transcript(records: Iterable[bytes], agent: str) -> TranscriptDigest:
     """Fold an agent's records into a digest. Raises UnknownAgent, and what `records` raises."""
     digest = TranscriptDigest()
-    for piece in read_content(records, agent):
+    for piece in read_content(records, get_agent(agent).content_reader()):
         if isinstance(piece, ContextCleared):
             digest = TranscriptDigest()
         digest.add(piece)

@@ -9,7 +9,7 @@ import msgspec
 from brimline.agents.opencode.conversation import StoredMessage
 from brimline.agents.opencode.database import read_parts
 from brimline.agents.opencode.json_storage import FolderHistory
-from brimline.agents.opencode.source import SQLITE
+from brimline.agents.opencode.transcript_source import SQLITE
 from brimline.agents.transcripts.document import read_whole
 from brimline.agents.transcripts.lines import Lines, open_transcript
 from brimline.files.foreign_json import JsonDecoder

@@ -20,8 +20,8 @@ from brimline.context.inbox import (
 from brimline.context.policy.signals import Signal
 from brimline.monitor.handoffs import HandoffRecovery
 from brimline.monitor.monitored_session import MonitoredSession
-from brimline.monitor.rules import Rules
 from brimline.monitor.signal_writes import SignalWriter
+from brimline.monitor.user_rules import Rules
 from brimline.store.base import MarkMessage, QueueMessage, Store
 
 SENT_AGAIN = "(Sent again: the first copy may not have reached you.)"

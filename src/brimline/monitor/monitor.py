@@ -24,18 +24,18 @@ from brimline.context.tracker import Reading, context_threads
 from brimline.context.window import ClientSettings
 from brimline.handoff import Document
 from brimline.monitor.clear_handover import record_continuation
-from brimline.monitor.environment import MonitorEnvironment
 from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
 from brimline.monitor.hook_reply import MOMENTS, HookReplies
+from brimline.monitor.machine_environment import MonitorEnvironment
 from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.reachability import describe_unreachable
 from brimline.monitor.restore import replay_lost_calls
-from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState, calls_left_of
 from brimline.monitor.session_table import MAX_ATTEMPTS, SessionTable, contended
 from brimline.monitor.signal_finder import SignalFinder
 from brimline.monitor.signal_writes import hash_id
 from brimline.monitor.snapshot import PROGRAM, TELEMETRY
+from brimline.monitor.user_rules import Rules
 from brimline.store.base import (
     CancelMessages,
     ClaimSession,

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from brimline.agents.observations import Observation
+from brimline.monitor.fired_signals import SignalHistory
 from brimline.monitor.persistence import HOSTNAME, StoredRows
 from brimline.monitor.session_state import SessionState
-from brimline.monitor.signal_history import SignalHistory
 from brimline.monitor.snapshot import Snapshot
 from brimline.store.base import ExpectRevision, Store, Write
 

@@ -18,9 +18,9 @@ from brimline.context.events import (
 )
 from brimline.context.policy.levels import figure_of
 from brimline.context.window import REPORTED
-from brimline.monitor.rules import Rules
+from brimline.monitor.fired_signals import SignalHistory
 from brimline.monitor.session_state import SessionState
-from brimline.monitor.signal_history import SignalHistory
+from brimline.monitor.user_rules import Rules
 from brimline.store.base import Store
 from brimline.store.rows import (
     SPENDINGS,

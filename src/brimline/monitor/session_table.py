@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.restore import restore_session
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.store.base import ExpectRevision, Store
 from brimline.store.failures import StoreFailed
 

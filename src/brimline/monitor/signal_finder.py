@@ -7,12 +7,12 @@ from brimline.context.policy.levels import figure_of
 from brimline.context.policy.signals import Signal, decide, expect_next_call
 from brimline.context.policy.sources import are_hooks_silent
 from brimline.context.tracker import Reading
-from brimline.monitor.environment import MonitorEnvironment
+from brimline.monitor.fired_signals import MAX_CYCLES
+from brimline.monitor.machine_environment import MonitorEnvironment
 from brimline.monitor.monitored_session import MonitoredSession
-from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
-from brimline.monitor.signal_history import MAX_CYCLES
 from brimline.monitor.signal_writes import SignalWriter
+from brimline.monitor.user_rules import Rules
 from brimline.store.base import Write
 
 

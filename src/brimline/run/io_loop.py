@@ -6,7 +6,7 @@ import time
 from typing import Protocol
 
 from brimline.run.child import CHUNK_BYTES, Child
-from brimline.run.signals import SignalForwarder
+from brimline.run.posix_signals import SignalForwarder
 
 LINGER_S = 1.0  # the pipe is read on after the child's end: its own children may hold it open
 MAX_PIPE_BYTES = 1 << 20  # the most that a pipe holds; what comes later is not the child's

@@ -10,9 +10,9 @@ from brimline.context.tracker import Reading
 from brimline.run.child import Child
 from brimline.run.io_loop import IoLoop
 from brimline.run.level_actions import LevelAlarm, LevelCommands, Terminator, level_env
+from brimline.run.posix_signals import SignalForwarder
 from brimline.run.result import EndReason, IterationResult
 from brimline.run.run_state import RunState, RunTarget
-from brimline.run.signals import SignalForwarder
 
 LIVE_STEP_S = 0.1  # interval of reading and display with a bar or with levels
 IDLE_STEP_S = 0.5  # the same without

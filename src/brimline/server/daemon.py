@@ -34,7 +34,7 @@ from brimline.api.views import Views
 from brimline.daemon.allocator import limit_fragmentation
 from brimline.daemon.hook_requests.dispatcher import HookDispatcher
 from brimline.daemon.hook_requests.hook_socket import HookSocket
-from brimline.daemon.hook_requests.status_line import StatusLines
+from brimline.daemon.hook_requests.status_line_reply import StatusLines
 from brimline.daemon.hook_requests.user_status_line import UserStatusLine
 from brimline.daemon.local_environment import (
     LocalEnvironment,
@@ -58,8 +58,8 @@ from brimline.files.folder_safety import make_private_folder
 from brimline.hooks.client.autostart import STOPPED_MARK
 from brimline.hooks.spool import take, take_dropped, take_late
 from brimline.monitor.monitor import Monitor
-from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
+from brimline.monitor.user_rules import Rules
 from brimline.server.http_server import (
     ConnectionLimits,
     create_server,

@@ -5,7 +5,7 @@ from typing import BinaryIO
 from brimline.agents.transcripts.source import Places
 from brimline.errors import UnreadableTranscript
 from brimline.sessions.files import SessionFiles
-from brimline.sessions.ledger.reader import SessionLedger, read_ledger
+from brimline.sessions.ledger.session_ledger import SessionLedger, read_ledger
 
 NO_TRANSCRIPT = "this session has no transcript on this machine"
 

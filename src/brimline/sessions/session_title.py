@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from brimline.agents import get_agent
 from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session
@@ -29,9 +30,10 @@ def _first_prompt(transcript: Transcript) -> str | None:
     from brimline.agents.content import UserText, read_content
     from brimline.handoff import iter_records
 
+    reader = get_agent(transcript.agent).content_reader()
     records = _head(iter_records(transcript.path, transcript.session))
     try:
-        for piece in read_content(records, transcript.agent):
+        for piece in read_content(records, reader):
             if isinstance(piece, UserText):
                 title = shorten_title(piece.text)
                 if title is not None:

@@ -11,6 +11,7 @@ FleetGrouping: TypeAlias = Literal[
 ]
 
 SECONDS_PER_HOUR = 3_600
+DEFAULT_ORGANISATION = "default"
 
 
 class SessionKind(msgspec.Struct, frozen=True):

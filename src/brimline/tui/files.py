@@ -8,7 +8,7 @@ import msgspec
 from brimline.agents.transcripts.source import Places
 from brimline.context.tracker import Session
 from brimline.context.usage import percent_raw
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.sessions.explanation import read_ledgers
 from brimline.sessions.files import find_session, load_session
 from brimline.sessions.ledger.explain import explain

@@ -24,12 +24,11 @@ from brimline.cli.inspect import shown
 from brimline.context.events import MAIN
 from brimline.daemon.uplink.outbox import Outbox
 from brimline.daemon.uplink.protocol import UplinkBatch
-from brimline.network_settings import UplinkSettings
 from brimline.run.totals import RunView, list_price
 from brimline.sessions.files import LoadedSession
 from brimline.sessions.session_cost import find_copied_calls
 from brimline.sessions.target import load_target
-from brimline.settings import Settings
+from brimline.settings import Settings, UplinkSettings
 from brimline.store.fleet import FillLevels
 from brimline.store.postgres.store import PostgresStore
 from brimline.store.sqlite import SqliteStore

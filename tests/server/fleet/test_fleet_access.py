@@ -13,12 +13,11 @@ from brimline.api.session_cache import RECENT_S, SessionCache
 from brimline.api.views import Views
 from brimline.context.inbox import Message
 from brimline.monitor.monitor import Monitor
-from brimline.monitor.rules import Rules
-from brimline.network_settings import FleetSettings
+from brimline.monitor.user_rules import Rules
 from brimline.server.fleet.authentication import Authenticator
 from brimline.server.fleet.organisations import FLEET_ENDPOINTS, Organisations
 from brimline.server.fleet.tokens import LOOKUP_LIFETIME_S, PREFIX, TokenLookup, hash_token
-from brimline.settings import Settings
+from brimline.settings import FleetSettings, Settings
 from brimline.store.base import PutHandoff, PutSession, QueueMessage
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import HandoffRow, SessionRow

@@ -4,9 +4,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from brimline.network_settings import FleetSettings
 from brimline.server.fleet.app import FleetApp
-from brimline.settings import Settings
+from brimline.settings import FleetSettings, Settings
 from fleet_server import FleetReply
 
 from .conftest import OWN_PAGE, Fleet

@@ -4,8 +4,7 @@ import asyncio
 import time
 
 from brimline.daemon.telemetry_export.output import TelemetryOutput
-from brimline.network_settings import TelemetrySettings
-from brimline.settings import Settings
+from brimline.settings import Settings, TelemetrySettings
 from brimline.store.base import PutSession, PutThread, RecordSignal
 from brimline.store.postgres import open_database
 from brimline.store.postgres.database import PostgresDatabase

@@ -15,7 +15,7 @@ import pytest
 
 from brimline.daemon.uplink.protocol import UplinkBatch, UplinkReply
 from brimline.daemon.uplink.sender import UplinkFailed, UplinkSender
-from brimline.network_settings import UplinkSettings
+from brimline.settings import UplinkSettings
 from fleet_server import MAX_WAIT_S, FleetProcess, new_token
 from postgres_server import LocalServer, local_server
 from system_programs import require_program

@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 
 from brimline.api.responses import RequestRefused
-from brimline.network_settings import FleetSettings
 from brimline.server.fleet.rate_limit import Allowance, RateLimit
+from brimline.settings import FleetSettings
 
 
 class Clock:

@@ -5,7 +5,7 @@ The call that writes a compaction's summary has no span.
 
 from collections.abc import Sequence
 
-from brimline.agents.gen_ai import CONVERSATION, is_call, read_call
+from brimline.agents.gen_ai_spans import CONVERSATION, is_call, read_call
 from brimline.agents.telemetry import (
     Span,
     TelemetryEvent,

@@ -17,7 +17,7 @@ REVISION_SUFFIX = re.compile(r"(?:-v\d+)?(?::[a-z0-9]+)*$")
 # A variant, or the tag of a local model (`gpt-oss:20b`), may have another window.
 VARIANT_SUFFIX = re.compile(r":(?!\d+(?::\d+k)?$)")
 
-DATA = Path(__file__).parent.with_name("data")
+DATA = Path(__file__).parents[2] / "data"
 
 
 class Price(msgspec.Struct, frozen=True, array_like=True):

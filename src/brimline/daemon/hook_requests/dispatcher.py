@@ -18,7 +18,7 @@ from brimline.agents.observations import (
 )
 from brimline.daemon.hook_requests.clear_detection import ClearDetection
 from brimline.daemon.hook_requests.process_context import find_spawner
-from brimline.daemon.hook_requests.status_line import StatusLines
+from brimline.daemon.hook_requests.status_line_reply import StatusLines
 from brimline.daemon.local_environment import CLIENT_ENV_VARS, ParentSessions
 from brimline.daemon.retry import is_transient
 from brimline.daemon.tmux.clear import SessionClearer

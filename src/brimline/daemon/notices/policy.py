@@ -7,8 +7,8 @@ from brimline.agents import display_name
 from brimline.context.events import MAIN
 from brimline.context.usage import context_line
 from brimline.daemon.notices.notices import Notice, NoticeSender
-from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
+from brimline.monitor.user_rules import Rules
 from brimline.settings import Notify
 from brimline.store.rows import SignalRow
 

@@ -10,7 +10,7 @@ from brimline.daemon.retry import Work, run_forever
 from brimline.daemon.telemetry_export.collector import Collector
 from brimline.daemon.telemetry_export.exporter import TelemetryExporter, always
 from brimline.daemon.telemetry_export.forwarder import DRAIN_TIMEOUT_S, Forwarder
-from brimline.network_settings import TelemetrySettings
+from brimline.settings import TelemetrySettings
 from brimline.store.base import Store
 
 LOGGER = logging.getLogger("brimline.server")

@@ -25,7 +25,7 @@ from brimline.daemon.uplink.protocol import UplinkHandoff, UplinkSession, Uplink
 from brimline.daemon.uplink.server_messages import find_delivered, server_id
 from brimline.files.bounded_dict import BoundedDict
 from brimline.monitor.snapshot import TELEMETRY
-from brimline.network_settings import UplinkSettings
+from brimline.settings import UplinkSettings
 from brimline.store.base import PutCursor, Store
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, ThreadRow
 

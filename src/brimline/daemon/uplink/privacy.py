@@ -12,7 +12,7 @@ from hashlib import sha256
 from msgspec.structs import replace
 
 from brimline.daemon.uplink.protocol import UplinkHandoff, UplinkSession, UplinkSignal
-from brimline.network_settings import ProjectNames, UplinkSettings
+from brimline.settings import ProjectNames, UplinkSettings
 from brimline.store.rows import CallRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 
 HASH_CHARS = 16

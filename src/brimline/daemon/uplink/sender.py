@@ -19,7 +19,7 @@ from brimline.daemon.uplink.token_file import read_token_file
 from brimline.errors import BrimlineError, MalformedJson
 from brimline.files.bounded_reads import SHARED_READS
 from brimline.files.foreign_json import JsonDecoder, decode_json
-from brimline.network_settings import UplinkSettings
+from brimline.settings import UplinkSettings
 from brimline.terminal.text import strip_control, truncate
 
 EXCHANGE_TIMEOUT_S = 30.0

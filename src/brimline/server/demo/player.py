@@ -13,7 +13,7 @@ from brimline.context.inbox import BRIMLINE
 from brimline.handoff import Document
 from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
 from brimline.monitor.monitor import Monitor
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.server.demo.script import HandoffStep, MessageStep, ObserveStep, Step
 from brimline.server.demo.story import LAP_S, OVERRIDES, build_story
 from brimline.sessions.report import TranscriptSummary

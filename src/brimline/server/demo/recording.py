@@ -17,7 +17,7 @@ from brimline.server.demo.script import (
     streaming_call,
 )
 
-RECORDING = Path(__file__).parents[1] / "data" / "demo.jsonl"
+RECORDING = Path(__file__).parents[2] / "data" / "demo.jsonl"
 COMPACTION_S = 130.0  # the recording has no duration
 
 

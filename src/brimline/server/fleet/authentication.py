@@ -11,8 +11,8 @@ from brimline.api.access import bearer_token, find_cookie
 from brimline.api.identity import AccessScope, Identity
 from brimline.api.middleware import OPEN_SITES, find_repeated_header
 from brimline.api.responses import RequestRefused
-from brimline.network_settings import FleetSettings
 from brimline.server.fleet.tokens import PREFIX, TokenLookup
+from brimline.settings import FleetSettings
 from brimline.store.postgres.tokens import TokenRow
 
 PAGE = "/"

@@ -28,7 +28,7 @@ from brimline.api.views import Views
 from brimline.daemon.retry import RateLimitedLog, Work
 from brimline.daemon.telemetry_export.output import TelemetryOutput
 from brimline.monitor.monitor import Monitor
-from brimline.monitor.rules import Rules
+from brimline.monitor.user_rules import Rules
 from brimline.server.fleet.actions import ActionRoutes
 from brimline.server.fleet.store_failures import StoreFailures
 from brimline.settings import Settings, seconds

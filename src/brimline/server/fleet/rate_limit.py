@@ -8,7 +8,7 @@ from starlette.types import Message, Receive
 
 from brimline.api.responses import RequestRefused
 from brimline.files.bounded_dict import BoundedDict
-from brimline.network_settings import FleetSettings
+from brimline.settings import FleetSettings
 
 MINUTE_S = 60.0
 MAX_KEYS = 10_000

@@ -12,9 +12,9 @@ from brimline.context.client_report import ReportedMiss
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session, Thread
 from brimline.redaction import redact
-from brimline.sessions.ledger.accounts import Balance, Entry
-from brimline.sessions.ledger.parts import CATEGORIES, Mask, first_words
-from brimline.sessions.ledger.reader import SessionLedger, ThreadLedger
+from brimline.sessions.ledger.context_parts import CATEGORIES, Mask, first_words
+from brimline.sessions.ledger.part_tokens import Balance, Entry
+from brimline.sessions.ledger.session_ledger import SessionLedger, ThreadLedger
 from brimline.sessions.ledger.waste import Waste, find_waste
 
 

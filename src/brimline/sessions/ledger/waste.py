@@ -9,9 +9,9 @@ from brimline.context.events import Call
 from brimline.context.prices import MILLION, price_of
 from brimline.context.usage import format_tokens
 from brimline.redaction import redact
-from brimline.sessions.ledger.accounts import Entry
-from brimline.sessions.ledger.parts import Mask
-from brimline.sessions.ledger.steps import Step
+from brimline.sessions.ledger.call_growth import Step
+from brimline.sessions.ledger.context_parts import Mask
+from brimline.sessions.ledger.part_tokens import Entry
 
 WasteKind: TypeAlias = Literal[
     "read again unchanged",

@@ -5,12 +5,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from brimline.store.failures import StoreFailed
+from brimline.store.fleet import DEFAULT_ORGANISATION
 
 if TYPE_CHECKING:
     from brimline.store.postgres.database import PostgresDatabase
     from brimline.store.postgres.store import PostgresStore
-
-DEFAULT_ORGANISATION = "default"
 
 
 async def open_database(url: str) -> "PostgresDatabase":

@@ -19,10 +19,10 @@ from brimline.context.events import (
     is_compaction_thread,
 )
 from brimline.context.tracker import Session, Thread, fold
-from brimline.sessions.ledger.accounts import Account, Balance, Entry
-from brimline.sessions.ledger.parts import ContextPart, PartReader
-from brimline.sessions.ledger.rates import Rates
-from brimline.sessions.ledger.steps import Step, StepRecorder
+from brimline.sessions.ledger.call_growth import Step, StepRecorder
+from brimline.sessions.ledger.context_parts import ContextPart, PartReader
+from brimline.sessions.ledger.part_tokens import Account, Balance, Entry
+from brimline.sessions.ledger.tokens_per_byte import Rates
 
 NO_RECORD = 0  # the number of a record that is in another file
 

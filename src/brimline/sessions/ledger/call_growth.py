@@ -16,7 +16,7 @@ from brimline.context.events import (
     Trimmed,
 )
 from brimline.context.tracker.session_fold import SYNTHETIC
-from brimline.sessions.ledger.parts import ContextPart
+from brimline.sessions.ledger.context_parts import ContextPart
 
 Start: TypeAlias = Literal["continued", "cleared", "compacted", "trimmed", "rewound", "summarised"]
 RESTARTED = frozenset[Start]({"cleared", "compacted", "rewound"})

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from brimline.context.usage import IMAGE_TOKENS
-from brimline.sessions.ledger.parts import Category, ContextPart
-from brimline.sessions.ledger.steps import Step
+from brimline.sessions.ledger.call_growth import Step
+from brimline.sessions.ledger.context_parts import Category, ContextPart
 
 # Tokens per byte before anything is learned: the median of 1,097 results, prompts and attachments
 # of Claude Code is one token for 2.17 characters.

@@ -5,9 +5,9 @@ from itertools import accumulate, pairwise
 
 import msgspec
 
-from brimline.sessions.ledger.parts import CATEGORIES, Category, ContextPart
-from brimline.sessions.ledger.rates import Rates
-from brimline.sessions.ledger.steps import Step
+from brimline.sessions.ledger.call_growth import Step
+from brimline.sessions.ledger.context_parts import CATEGORIES, Category, ContextPart
+from brimline.sessions.ledger.tokens_per_byte import Rates
 
 RESULTS: tuple[Category, ...] = ("tool results", "subagent results", "images")
 SYSTEM = ContextPart("system and tools", "system prompt and tools", 0)

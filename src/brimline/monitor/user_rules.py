@@ -15,7 +15,7 @@ from brimline.context.policy.levels import (
     percent_of_window,
 )
 from brimline.context.window import NO_OVERRIDES, Overrides, model_aliases
-from brimline.monitor.texts import Texts
+from brimline.monitor.level_texts import Texts
 from brimline.settings import Settings, StopSettings
 
 
