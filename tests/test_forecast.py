@@ -6,14 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.context.events import Call
 from brimline.context.forecast import (
     MAX_FORECAST_CALLS,
     MAX_PACE_CALLS,
     MIN_GROWTHS,
     CallsLeft,
     calls_left,
+    forecast,
     growth_pace,
 )
+from brimline.context.tracker import Session, fold, read
+from brimline.context.usage import Usage
 
 tokens = st.integers(0, 2_000_000)
 steps = st.lists(st.integers(1, 50_000), min_size=MIN_GROWTHS, max_size=150)
@@ -172,3 +176,17 @@ def test_range_of_a_forecast_has_its_two_ends() -> None:
 def test_forecast_is_written_with_its_range() -> None:
     assert str(CallsLeft(12, 9, 17)) == "12 calls left (9-17)"
     assert str(CallsLeft(1, 0, 3)) == "1 call left (0-3)"
+
+
+def test_forecast_ends_at_the_window_if_the_limit_is_beyond_it() -> None:
+    """Claude Code takes a model of another maker for one of 1,000,000 tokens."""
+    sizes = [50_000 + 10_000 * number for number in range(6)]
+    calls = [Call(id=str(n), usage=Usage(n, 0, 0, 0), model="kimi-k2.5") for n in sizes]
+    session = fold(Session(agent="claude", version="2.1.325"), calls)
+    reading = read(session, session.threads["main"], "transcript")
+    assert reading.window is not None
+    assert reading.limit is not None
+    assert (reading.window.tokens, reading.limit.tokens) == (262_144, 967_000)
+    left = forecast(session.threads["main"], reading)
+    assert left is not None
+    assert left.calls == 17  # of 10,000 tokens, from 100,000 to 262,144

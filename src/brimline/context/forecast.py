@@ -78,11 +78,16 @@ def calls_left(sents: Sequence[int], compared: int, limit: int) -> CallsLeft | N
 
 
 def forecast(thread: Thread, reading: Reading) -> CallsLeft | None:
-    """Return how many calls a thread has left, by the pace of its cycle; None if uncertain."""
+    """Return how many calls a thread has left, by the pace of its cycle; None if uncertain.
+
+    A limit beyond the model's window is not reached: the model is full before that.
+    """
     if reading.compared is None or reading.limit is None:
         return None
-    sents = thread.recent_sents(PACE_CALLS)
-    return calls_left(sents, reading.compared.tokens, reading.limit.tokens)
+    end = reading.limit.tokens
+    if reading.window is not None:
+        end = min(end, reading.window.tokens)
+    return calls_left(thread.recent_sents(PACE_CALLS), reading.compared.tokens, end)
 
 
 def _with_range(left: int, growths: int) -> CallsLeft:
