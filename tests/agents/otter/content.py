@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from brimline.agents.content import Location, Piece, ReplyText, UserText
 
-from .source import decode_record
+from .transcript_source import decode_record
 
 
 class OtterContent:
