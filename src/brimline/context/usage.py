@@ -110,6 +110,19 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
 ZERO = Usage(0, 0, 0, 0, 0)  # the neutral element of addition
 
 
+def add_usages(usages: Sequence[Usage]) -> Usage:
+    """Return the sum of usages; faster than adding one after the other."""
+    reasoning = [usage.reasoning for usage in usages if usage.reasoning is not None]
+    return Usage(
+        sum([usage.input for usage in usages]),
+        sum([usage.cache_read for usage in usages]),
+        sum([usage.cache_write for usage in usages]),
+        sum([usage.output for usage in usages]),
+        sum(reasoning) if len(reasoning) == len(usages) else None,
+        sum([usage.cache_write_1h for usage in usages]),
+    )
+
+
 def from_subset(
     prompt: int,
     cached: int,

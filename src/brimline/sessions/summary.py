@@ -11,7 +11,7 @@ from brimline.context.cache_misses import CacheMiss, Cause, find_misses
 from brimline.context.events import MAIN, Call, Spent
 from brimline.context.prices import UNKNOWN_DAY, day_of, tier_bounds, tier_of
 from brimline.context.tracker import Session, Thread
-from brimline.context.usage import Usage
+from brimline.context.usage import Usage, add_usages
 
 # Day, model, both price tiers, branch, and whether the client and the store have a cost.
 RowKey: TypeAlias = tuple[str, str | None, int, str | None, str | None, bool, bool]
@@ -143,20 +143,15 @@ class _RowBuilder:
         self.compactions = 0
 
     def build(self, key: RowKey) -> UsageRow:
-        usages = [call.usage for call in self.calls]
-        total = Usage(
-            sum([usage.input for usage in usages]),
-            sum([usage.cache_read for usage in usages]),
-            sum([usage.cache_write for usage in usages]),
-            sum([usage.output for usage in usages]),
-            cache_write_1h=sum([usage.cache_write_1h for usage in usages]),
+        total = msgspec.structs.replace(
+            add_usages([call.usage for call in self.calls]), reasoning=None
         )
         day, model, tier, service_tier, branch, _, _ = key
         return UsageRow(
             day,
             model,
             tier,
-            len(usages),
+            len(self.calls),
             total,
             max(self.sent, default=None),
             self.compactions,

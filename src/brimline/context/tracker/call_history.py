@@ -1,13 +1,13 @@
 """The calls of a thread, as an immutable mapping to which a call is added in constant time."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
 import msgspec
 
 from brimline.context.events import Call
-from brimline.context.usage import ZERO, Usage
+from brimline.context.usage import ZERO, Usage, add_usages
 
 
 class CallSums(msgspec.Struct, frozen=True):
@@ -17,13 +17,14 @@ class CallSums(msgspec.Struct, frozen=True):
     most_sent: dict[str | None, int] = msgspec.field(default_factory=dict[str | None, int])
     usage: Usage = ZERO
 
-    def plus(self, calls: Iterable[Call]) -> "CallSums":
-        count, most_sent, usage = self.count, dict(self.most_sent), self.usage
+    def plus(self, calls: Sequence[Call]) -> "CallSums":
+        most_sent = dict(self.most_sent)
         for call in calls:
-            count += 1
-            most_sent[call.model] = max(call.usage.sent, most_sent.get(call.model, 0))
-            usage = usage + call.usage
-        return CallSums(count, most_sent, usage)
+            sent = call.usage.sent
+            if sent > most_sent.get(call.model, -1):
+                most_sent[call.model] = sent
+        usage = add_usages([self.usage, *(call.usage for call in calls)])
+        return CallSums(self.count + len(calls), most_sent, usage)
 
 
 class _CallLog:
