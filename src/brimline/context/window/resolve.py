@@ -1,16 +1,15 @@
 """Resolve the window and the limit of a thread: the order of their origins is here alone."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from brimline.context.usage import format_tokens
+from brimline.context.window.client_rows import find_limit_row, find_window_row
 from brimline.context.window.registry import Registry, RegistryModel, shipped_registry
 from brimline.context.window.tables import (
-    DATE_SUFFIX,
     LONG_CONTEXT_SUFFIX,
     ClientLimit,
     ClientWindow,
@@ -173,7 +172,7 @@ def _overestimated_window(known: ResolveContext) -> Window | None:
 
 def _assumed_row(known: ResolveContext) -> ClientWindow | None:
     """The row by which the client assumes the window of a model that it does not know."""
-    row = _window_row(known.agent, known.provider, known.model, known.version)
+    row = find_window_row(known.agent, known.provider, known.model, known.version)
     if row is None or row.foreign_to is None or known.reported not in (None, row.window):
         return None
     return None if _value_for_model(known.settings.windows, known) else row
@@ -186,7 +185,7 @@ def _client_window(known: ResolveContext) -> Window | None:
     for registry in _registries(known):
         if listed := registry.find(known.provider, known.model or ""):
             return Window(listed.window, "client", f"its model registry ({registry.made_from})")
-    row = _window_row(known.agent, known.provider, known.model, known.version)
+    row = find_window_row(known.agent, known.provider, known.model, known.version)
     if not row:
         return None
     return Window(row.window, "client", f"{row.how} ({row.agent} {row.seen}, {row.date})")
@@ -468,97 +467,9 @@ def _value_for_model(table: Mapping[str, int], known: ResolveContext) -> int | N
     return table[max(fitting, key=len)] if fitting else None
 
 
-@cache
-def _window_row(
-    agent: str | None, provider: str | None, model: str | None, version: str | None
-) -> ClientWindow | None:
-    """The row of a client's windows for this version that matches the model best."""
-    rows = (row for row in clients().windows if _is_foreign(model, row.foreign_to))
-    return _best_row(rows, agent, provider, model, version)
-
-
-def _is_foreign(model: str | None, family: str | None) -> bool:
-    """Whether a client that knows a family of models does not know this one."""
-    if family is None:
-        return True
-    if model is None:
-        return False
-    return find_model(model) is None or not normalize_model(model).startswith(family)
-
-
 def _limit_row(known: ResolveContext, enforced_only: bool = False) -> ClientLimit | None:
     """The row of its limits; rows of the longest prompt only if that is known, and then first."""
     has_input_limit = _input_limit(known) is not None
-    return _find_limit_row(
+    return find_limit_row(
         known.agent, known.provider, known.model, known.version, has_input_limit, enforced_only
     )
-
-
-@cache
-def _find_limit_row(
-    agent: str | None,
-    provider: str | None,
-    model: str | None,
-    version: str | None,
-    has_input_limit: bool,
-    enforced_only: bool,
-) -> ClientLimit | None:
-    rows = (
-        row
-        for row in clients().limits
-        if (has_input_limit or row.of == "window") and (row.enforced or not enforced_only)
-    )
-    capped_first = sorted(rows, key=lambda row: row.of != "input")
-    return _best_row(capped_first, agent, provider, model, version)
-
-
-RowT = TypeVar("RowT", ClientWindow, ClientLimit)
-
-
-def _best_row(
-    rows: Iterable[RowT],
-    agent: str | None,
-    provider: str | None,
-    model: str | None,
-    version: str | None,
-) -> RowT | None:
-    """The row that matches the model best; those of the provider go before all others."""
-    applicable = [
-        row
-        for row in rows
-        if row.agent == agent and row.provider in (None, provider) and _applies_to(row, version)
-    ]
-    matching = [row for row in applicable if _match_score(row.model, model) >= 0]
-    return max(
-        matching,
-        key=lambda row: (row.provider is not None, _match_score(row.model, model)),
-        default=None,
-    )
-
-
-def _applies_to(row: ClientWindow | ClientLimit, version: str | None) -> bool:
-    """Whether a row applies to a version; an unknown version counts as the newest."""
-    if version is None:
-        return row.until is None
-    parts = _parse_version(version)
-    since = row.since is None or _parse_version(row.since) <= parts
-    return since and (row.until is None or parts < _parse_version(row.until))
-
-
-def _match_score(pattern: str, model: str | None) -> int:
-    """How well a pattern matches a model: an exact id best, then the longest prefix; -1 if not."""
-    if pattern == "*":
-        return 0
-    if model is None:
-        return -1
-    if pattern == f"*{LONG_CONTEXT_SUFFIX}":
-        return 1_000 if model.endswith(LONG_CONTEXT_SUFFIX) else -1
-    if not pattern.endswith("*"):
-        name = normalize_model(model)
-        return 500 if pattern in (name, DATE_SUFFIX.sub("", name)) else -1
-    return len(pattern) if normalize_model(model).startswith(pattern[:-1]) else -1
-
-
-@cache
-def _parse_version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", text.partition("-")[0]))
