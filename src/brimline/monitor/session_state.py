@@ -20,7 +20,7 @@ from brimline.context.tracker import Reading, Session, Thread
 from brimline.context.window import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, Overrides
 from brimline.monitor.client_figures import ClientReported
 from brimline.monitor.pending_tokens import PendingInputs
-from brimline.monitor.snapshot import PROGRAM, TELEMETRY, TRANSCRIPT, Snapshot
+from brimline.monitor.snapshot import PROGRAM, TELEMETRY, TRANSCRIPT, ReadingInputs, Snapshot
 from brimline.monitor.transcript_follower import SessionFiles
 from brimline.store.rows import ThreadRow
 
@@ -282,8 +282,7 @@ class SessionState:
     def snapshot(self, settings: ClientSettings) -> Snapshot:
         client = self.client
         client_call = client.pending_call(self._main, self.cycle)
-        return Snapshot(
-            session=self.folded,
+        inputs = ReadingInputs(
             agent=self.agent,
             version=self.version,
             settings=settings,
@@ -295,6 +294,10 @@ class SessionState:
             client_source=client.source,
             client_window=client.window_for(self._main),
             client_most_sent=client.most_sent,
+        )
+        return Snapshot(
+            session=self.folded,
+            inputs=inputs,
             cleared=self.cleared,
             project=self._folder,
             parent=self.parent,
