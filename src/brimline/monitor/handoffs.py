@@ -26,7 +26,7 @@ from brimline.handoff import (
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_writes import hash_id
 from brimline.store.base import PutHandoff, Store
-from brimline.store.rows import HandoffRow
+from brimline.store.rows import HandoffRow, ThreadRow
 
 LOGGER = logging.getLogger("brimline.monitor")
 
@@ -63,6 +63,13 @@ class HandoffMoment(NamedTuple):
     at: float
     cycle: int = 0
     calls: int | None = None
+
+    @classmethod
+    def of_session(
+        cls, state: SessionState, stored: Sequence[ThreadRow], at: float
+    ) -> "HandoffMoment":
+        """Return where a session is; its files may hold fewer calls than are stored."""
+        return cls(at, state.cycle, max([state.calls, *(thread.calls for thread in stored)]))
 
 
 class Preparation(NamedTuple):

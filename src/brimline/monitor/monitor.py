@@ -28,13 +28,12 @@ from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
 from brimline.monitor.hook_reply import MOMENTS, HookReplies
 from brimline.monitor.machine_environment import MonitorEnvironment
 from brimline.monitor.monitored_session import MonitoredSession
-from brimline.monitor.reachability import describe_unreachable
+from brimline.monitor.reachability import Reachability
 from brimline.monitor.restore import replay_lost_calls
 from brimline.monitor.session_state import SessionState, calls_left_of
 from brimline.monitor.session_table import MAX_ATTEMPTS, SessionTable, contended
 from brimline.monitor.signal_finder import SignalFinder
 from brimline.monitor.signal_writes import hash_id
-from brimline.monitor.snapshot import PROGRAM, TELEMETRY
 from brimline.monitor.user_rules import Rules
 from brimline.store.base import (
     CancelMessages,
@@ -48,7 +47,7 @@ from brimline.store.base import (
     UseHandoff,
     Write,
 )
-from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
+from brimline.store.rows import HandoffRow, SessionRow
 
 # The last calls of a thread in memory; the store has all. A forecast needs 101. Copies of a call
 # are recognised among these: in 35 sessions of Claude Code all 3,014 copies were neighbours.
@@ -83,6 +82,7 @@ class Monitor:
         self._environment = environment or MonitorEnvironment()
         self._sessions = SessionTable(store, self._rules, shared)
         self._signals = SignalFinder(self._rules, self._environment, clock())
+        self._reachability = Reachability(store, self._environment)
         self._kept_calls = kept_calls
         self._handoffs = HandoffRecovery(store, clock)
         self._replies = HookReplies(store, clock, self._rules, self._handoffs)
@@ -339,24 +339,7 @@ class Monitor:
             return await self.delivery_problem(row.continued_as, is_document)
         known = self._sessions.get(session)
         state = known.state if known else SessionState(row.agent, session)
-        threads = await self._store.threads(session)
-        source = next((each.source for each in threads if each.thread == MAIN), state.source)
-        was_reached = not is_document and any(
-            each.state == "delivered" for each in await self._store.messages(session)
-        )
-        if was_reached or await self._is_reachable(state, source, row.project, is_document):
-            return None
-        return describe_unreachable(row.agent, source, session, is_document)
-
-    async def _is_reachable(
-        self, state: SessionState, source: str, project: str | None, is_document: bool = False
-    ) -> bool:
-        """Return whether something delivers messages, or documents, to a session."""
-        if state.has_hooks or (state.takes_messages and not is_document):
-            return True
-        if source in (PROGRAM, TELEMETRY):
-            return False
-        return await self._environment.can_deliver(state.agent, project, is_document)
+        return await self._reachability.find_problem(row, state, is_document)
 
     async def take_messages(self, session: str) -> list[Message]:
         """Hand out the messages that are due to a program that asks for them.
@@ -402,7 +385,7 @@ class Monitor:
             known = await self._sessions.load_stored(session, row.agent)
             # The main thread as it is stored: its files may not have been read yet.
             stored = [each for each in await self._store.threads(session) if each.thread == MAIN]
-            when = _handoff_moment(known.state, stored, now)
+            when = HandoffMoment.of_session(known.state, stored, now)
             saved = await self._handoffs.save(session, when, document, author)
             await self._store.write([CancelMessages(session, MAIN, saved.cycle)])
             if self._sessions.shared:
@@ -420,7 +403,7 @@ class Monitor:
         async with self._sessions.lock(row.id):
             state = (await self._sessions.load_stored(row.id, row.agent)).state
             stored = [each for each in await self._store.threads(row.id) if each.thread == MAIN]
-            when = _handoff_moment(state, stored, self._clock())
+            when = HandoffMoment.of_session(state, stored, self._clock())
         # Without the lock: a hook must not wait for it.
         return await self._handoffs.draft(state, transcript, when)
 
@@ -452,7 +435,9 @@ class Monitor:
         await session.stored.find_copies(self._store, state)
         new_signals = self._signals.find(session, known, observation.at)
         if any(each.kind == "level" for signals in new_signals.values() for each in signals):
-            session.is_reachable = await self._is_reachable(state, state.source, state.project)
+            session.is_reachable = await self._reachability.is_reachable(
+                state, state.source, state.project
+            )
         writes = self._new_writes(observation, session, new_signals)
         if not writes and observation.kind != "pushed":
             session.mark_saved(snapshot)
@@ -508,11 +493,6 @@ def _has_only_usage(observation: Observation) -> bool:
     """Return whether a program reports the usage of calls, and nothing that ends a cycle."""
     is_usage = all(isinstance(event, Call | Spent) for event in observation.events)
     return observation.kind == "pushed" and is_usage
-
-
-def _handoff_moment(state: SessionState, stored: Sequence[ThreadRow], at: float) -> HandoffMoment:
-    calls = max([state.calls, *(thread.calls for thread in stored)])
-    return HandoffMoment(at, state.cycle, calls)
 
 
 def _transcript_path(observation: Observation, state: SessionState) -> str | None:

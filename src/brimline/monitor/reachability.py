@@ -1,7 +1,42 @@
-"""Why nothing would deliver a message or a document to a session, and how to change that."""
+"""Whether something delivers messages and documents to a session; if not, how to change that."""
 
 from brimline.agents import agent_names, display_name, get_agent
+from brimline.context.events import MAIN
+from brimline.monitor.machine_environment import MonitorEnvironment
+from brimline.monitor.session_state import SessionState
 from brimline.monitor.snapshot import PROGRAM, TELEMETRY
+from brimline.store.base import Store
+from brimline.store.rows import SessionRow
+
+
+class Reachability:
+    """Finds what delivers to a session: its hooks, its program, or the machine."""
+
+    def __init__(self, store: Store, environment: MonitorEnvironment) -> None:
+        self._store, self._environment = store, environment
+
+    async def is_reachable(
+        self, state: SessionState, source: str, project: str | None, is_document: bool = False
+    ) -> bool:
+        """Return whether something delivers messages, or documents, to a session."""
+        if state.has_hooks or (state.takes_messages and not is_document):
+            return True
+        if source in (PROGRAM, TELEMETRY):
+            return False
+        return await self._environment.can_deliver(state.agent, project, is_document)
+
+    async def find_problem(
+        self, row: SessionRow, state: SessionState, is_document: bool
+    ) -> str | None:
+        """Return why nothing will deliver a message or a document; None if something will."""
+        threads = await self._store.threads(row.id)
+        source = next((each.source for each in threads if each.thread == MAIN), state.source)
+        was_reached = not is_document and any(
+            each.state == "delivered" for each in await self._store.messages(row.id)
+        )
+        if was_reached or await self.is_reachable(state, source, row.project, is_document):
+            return None
+        return describe_unreachable(row.agent, source, row.id, is_document)
 
 
 def describe_unreachable(agent: str, source: str, session: str, is_document: bool) -> str:
