@@ -49,7 +49,7 @@ from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.handoff import Document
 from brimline.handoff.document import read_document
 from brimline.monitor.monitor import Monitor
-from brimline.monitor.signal_writes import hash_id
+from brimline.monitor.stable_ids import hash_id
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow
 

@@ -1,7 +1,7 @@
 """Moves pending messages from a cleared session to the session that continues it."""
 
 from brimline.context.inbox import is_pending
-from brimline.monitor.signal_writes import end_message_id
+from brimline.monitor.stable_ids import end_message_id
 from brimline.store.base import MarkMessage, MoveMessage, PutSession, Store, Write
 from brimline.store.rows import SessionRow
 

@@ -24,7 +24,7 @@ from brimline.handoff import (
     render_handoff,
 )
 from brimline.monitor.session_state import SessionState
-from brimline.monitor.signal_writes import hash_id
+from brimline.monitor.stable_ids import hash_id
 from brimline.store.base import PutHandoff, Store
 from brimline.store.rows import HandoffRow, ThreadRow
 

@@ -33,7 +33,7 @@ from brimline.monitor.restore import replay_lost_calls
 from brimline.monitor.session_state import SessionState, calls_left_of
 from brimline.monitor.session_table import MAX_ATTEMPTS, SessionTable, contended
 from brimline.monitor.signal_finder import SignalFinder
-from brimline.monitor.signal_writes import hash_id
+from brimline.monitor.stable_ids import hash_id
 from brimline.monitor.user_rules import Rules
 from brimline.store.base import (
     CancelMessages,

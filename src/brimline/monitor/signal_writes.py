@@ -1,7 +1,5 @@
 """The writes for a signal: its row, and the messages to the agent and its parent."""
 
-import hashlib
-
 import msgspec
 
 from brimline.agents import capabilities_of
@@ -19,20 +17,11 @@ from brimline.context.tracker import Reading
 from brimline.monitor.level_texts import TemplateValues, describe_pending
 from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.session_state import SessionState, calls_left_of
+from brimline.monitor.stable_ids import end_message_id, hash_id
 from brimline.monitor.user_rules import Rules
 from brimline.settings import Text
 from brimline.store.base import CancelMessages, MarkMessage, QueueMessage, RecordSignal, Write
 from brimline.store.rows import SignalRow
-
-
-def hash_id(*parts: str) -> str:
-    """Return an id that is the same for the same parts."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-
-
-def end_message_id(parent: str, session: str, ended_at: float) -> str:
-    """Return the id of the message to a parent that a session has ended."""
-    return hash_id(parent, session, "ended", repr(ended_at))
 
 
 class SignalWriter(msgspec.Struct, frozen=True):

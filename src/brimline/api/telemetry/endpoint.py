@@ -29,7 +29,7 @@ from brimline.api.telemetry.request_body import find_encoding, read_decompressed
 from brimline.daemon.telemetry_export.forwarder import Forwarder
 from brimline.errors import InvalidUsage
 from brimline.monitor.monitor import Monitor
-from brimline.monitor.signal_writes import hash_id
+from brimline.monitor.stable_ids import hash_id
 from brimline.store.base import Store
 
 UNNAMED_PROGRAM = "opentelemetry"

@@ -18,7 +18,7 @@ from brimline.daemon.telemetry_export.otlp_messages import (
     key_values,
     nanoseconds,
 )
-from brimline.monitor.signal_writes import hash_id
+from brimline.monitor.stable_ids import hash_id
 from brimline.store.rows import SessionRow, SignalRow, ThreadRow
 
 WINDOW_SIZE, UTILIZATION = "gen_ai.context.window_size", "gen_ai.context.utilization"
