@@ -7,14 +7,16 @@ from brimline.context.events import MAIN
 from brimline.files.bounded_dict import BoundedDict
 
 INIT_PID = 1  # adopts processes whose parent is gone; it runs no agent, and 0 is no process
-CLEARED_PID = 0  # in place of a process: the session was cleared, and at most its end came since
 MAX_SESSIONS = 4_096
 
 
 class LastContact(NamedTuple):
-    """The last hook of a session, and the process that sent it."""
+    """The last hook of a session, and the process that sent it.
 
-    pid: int
+    `pid` is None if the session was cleared, and at most its end came since.
+    """
+
+    pid: int | None
     agent: str
     project: str | None
     at: float
@@ -51,11 +53,11 @@ class ClearDetection:
         if observation.thread != MAIN or pid <= INIT_PID:
             return
         last, ended = self._contacts.get(observation.session), observation.kind == "ended"
-        if last is not None and (last.at >= observation.at or (ended and last.pid == CLEARED_PID)):
+        if last is not None and (last.at >= observation.at or (ended and last.pid is None)):
             return
         if observation.kind == "cleared":
             for session in self._others(pid, observation):
-                self._contacts[session] = self._contacts[session]._replace(pid=CLEARED_PID)
+                self._contacts[session] = self._contacts[session]._replace(pid=None)
         self._contacts[observation.session] = LastContact(
             pid, observation.agent, observation.project, observation.at, ended
         )
