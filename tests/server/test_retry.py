@@ -6,15 +6,8 @@ from pathlib import Path
 import pytest
 
 from brimline.daemon import retry
-from brimline.daemon.retry import (
-    MAX_REMEMBERED,
-    REPEAT_AFTER_S,
-    RateLimitedLog,
-    growing_pauses,
-    is_transient,
-    retry_until_stored,
-    run_forever,
-)
+from brimline.daemon.log_limit import MAX_REMEMBERED, REPEAT_AFTER_S, RateLimitedLog
+from brimline.daemon.retry import growing_pauses, is_transient, retry_until_stored, run_forever
 from brimline.store.failures import StoreFailed
 
 FULL = StoreFailed("brimline.db", "database or disk is full", "Free some space on that disk.")

@@ -43,7 +43,7 @@ from brimline.api.telemetry.endpoint import TelemetryRoutes
 from brimline.api.transcripts import TranscriptRoutes
 from brimline.daemon.hook_requests.dispatcher import HookDispatcher
 from brimline.daemon.hook_requests.hook_socket import record_delivery
-from brimline.daemon.retry import RateLimitedLog
+from brimline.daemon.log_limit import RateLimitedLog
 from brimline.errors import BrimlineError
 from brimline.store.base import Store
 

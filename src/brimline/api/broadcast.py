@@ -12,7 +12,7 @@ from brimline.api.session_cache import (
     in_pieces,
     session_event,
 )
-from brimline.daemon.retry import RateLimitedLog
+from brimline.daemon.log_limit import RateLimitedLog
 from brimline.store.failures import StoreFailed
 
 POLL_INTERVAL_S = 0.5  # changes in this time are sent together

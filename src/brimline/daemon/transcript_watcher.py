@@ -15,7 +15,8 @@ import msgspec
 from brimline.agents import agents_present, source
 from brimline.agents.observations import Observation
 from brimline.agents.transcripts.source import Places, Transcript, begun_at
-from brimline.daemon.retry import RateLimitedLog, is_transient
+from brimline.daemon.log_limit import RateLimitedLog
+from brimline.daemon.retry import is_transient
 from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.monitor.monitor import Monitor
 from brimline.sessions.files import find_transcripts, group_by_session

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from brimline.agents.hook_adapter import HookRequest
 from brimline.daemon.hook_requests.dispatcher import Answer, HookDispatcher
+from brimline.daemon.log_limit import RateLimitedLog
 from brimline.daemon.peer_credentials import peer_uid
-from brimline.daemon.retry import RateLimitedLog, retry_until_stored
+from brimline.daemon.retry import retry_until_stored
 from brimline.daemon.sockets import ListeningSocket, listen_unix
 from brimline.hooks.client.exchange import ANSWER_DEADLINE_S
 from brimline.hooks.protocol import InvalidFrame, encode_reply, read_request

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 import msgspec
 
 from brimline.daemon.http_client import REQUEST_TIMEOUT_S, HttpClient, HttpFailed
-from brimline.daemon.retry import RateLimitedLog, growing_pauses
+from brimline.daemon.log_limit import RateLimitedLog
+from brimline.daemon.retry import growing_pauses
 from brimline.errors import BrimlineError
 from brimline.files.foreign_json import JsonDecoder
 

@@ -25,7 +25,8 @@ from brimline.api.sessions import SessionRoutes
 from brimline.api.telemetry.endpoint import TelemetryRoutes
 from brimline.api.uplink import UplinkRoutes
 from brimline.api.views import Views
-from brimline.daemon.retry import RateLimitedLog, Work
+from brimline.daemon.log_limit import RateLimitedLog
+from brimline.daemon.retry import Work
 from brimline.daemon.telemetry_export.output import TelemetryOutput
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.user_rules import Rules

@@ -5,7 +5,8 @@ from starlette.responses import Response
 
 from brimline.api.responses import RETRY_HINT, json_response
 from brimline.api.schemas import Problem
-from brimline.daemon.retry import RateLimitedLog, is_transient
+from brimline.daemon.log_limit import RateLimitedLog
+from brimline.daemon.retry import is_transient
 from brimline.store.failures import StoreFailed
 
 NO_DATABASE = "the server's database does not answer"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from hashlib import sha256
 
 from brimline.api.identity import AccessScope
-from brimline.daemon.retry import RateLimitedLog
+from brimline.daemon.log_limit import RateLimitedLog
 from brimline.files.bounded_dict import BoundedDict
 from brimline.server.fleet.rate_limit import Allowance, too_many
 from brimline.store.failures import StoreFailed
