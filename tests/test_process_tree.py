@@ -1,4 +1,4 @@
-"""Environments of processes; tests/server/test_process_context.py has nested ones."""
+"""Environments of processes; tests/server/test_parent_session.py has nested ones."""
 
 import os
 import subprocess

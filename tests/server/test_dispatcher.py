@@ -12,7 +12,7 @@ import pytest
 from brimline.agents.hook_adapter import HookRequest, RequestKind
 from brimline.agents.observations import EMPTY_REPLY, Observation, Reply
 from brimline.daemon.hook_requests.dispatcher import CLIENT_GAVE_UP_S, NO_ANSWER, HookDispatcher
-from brimline.daemon.local_environment import ParentSessions
+from brimline.daemon.parent_session import ParentSessions
 from brimline.files.bounded_reads import CachedReads
 from brimline.handoff.document import Document
 from brimline.monitor.monitor import Monitor

@@ -1,4 +1,4 @@
-"""The monitor's view of this machine: client settings, installed hooks, parent sessions."""
+"""The monitor's view of this machine: client settings and installed hooks."""
 
 import os
 from collections.abc import Callable
@@ -18,12 +18,9 @@ from brimline.hooks.client import exchange
 from brimline.install.manifest import MANIFEST_NAME, load_manifest
 from brimline.monitor.machine_environment import MonitorEnvironment
 from brimline.monitor.session_state import SessionState
-from brimline.settings import load as load_settings
 from brimline.store.rows import SignalRow
 
 CHANNEL_WAIT_S = 1.0  # for tmux, to find the pane of an agent without hooks
-
-ParentSessions: TypeAlias = CachedReads[str | None, str | None]  # by project
 
 SettingsKey: TypeAlias = tuple[str, str | None, EnvironmentVariables | None]
 _HooksKey: TypeAlias = tuple[str, str | None]
@@ -92,18 +89,6 @@ def _can_deliver(
     if hooks_installed_at(state, agent, project) is not None:
         return True
     return not is_document and find_pane(agent, project, places.env, os.getuid()) is not None
-
-
-def parent_sessions(places: Places) -> ParentSessions:
-    """Return the parent session of each project, as its settings name it."""
-
-    def read(project: str | None) -> str | None:
-        try:
-            return load_settings(places.env, places.home, Path(project or "/")).parent
-        except InvalidSettings:
-            return None
-
-    return CachedReads(read, None)
 
 
 def settings_reader(places: Places) -> Callable[[SettingsKey], ClientSettings]:

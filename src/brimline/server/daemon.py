@@ -36,13 +36,10 @@ from brimline.daemon.hook_requests.dispatcher import HookDispatcher
 from brimline.daemon.hook_requests.hook_socket import HookSocket
 from brimline.daemon.hook_requests.status_line_reply import StatusLines
 from brimline.daemon.hook_requests.user_status_line import UserStatusLine
-from brimline.daemon.local_environment import (
-    LocalEnvironment,
-    parent_sessions,
-    settings_reader,
-)
+from brimline.daemon.local_environment import LocalEnvironment, settings_reader
 from brimline.daemon.notices.notices import NoticeSender
 from brimline.daemon.notices.policy import NoticePolicy
+from brimline.daemon.parent_session import parent_sessions
 from brimline.daemon.port_file import read_port, write_port
 from brimline.daemon.retry import Work, growing_pauses, running
 from brimline.daemon.secret import load_or_create_secret

@@ -17,9 +17,9 @@ from brimline.agents.observations import (
     Reply,
 )
 from brimline.daemon.hook_requests.clear_detection import ClearDetection
-from brimline.daemon.hook_requests.process_context import find_spawner
 from brimline.daemon.hook_requests.status_line_reply import StatusLines
-from brimline.daemon.local_environment import CLIENT_ENV_VARS, ParentSessions
+from brimline.daemon.local_environment import CLIENT_ENV_VARS
+from brimline.daemon.parent_session import ParentSessions, find_spawner
 from brimline.daemon.retry import is_transient
 from brimline.daemon.tmux.clear import SessionClearer
 from brimline.daemon.tmux.pane import pane_from_environment

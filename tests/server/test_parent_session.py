@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from brimline.daemon.hook_requests.process_context import find_spawner
+from brimline.daemon.parent_session import find_spawner
 from brimline.daemon.process_tree import MAX_ANCESTORS
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere `ps` lists the processes")
