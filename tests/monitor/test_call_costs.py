@@ -11,7 +11,7 @@ from brimline.context.events import AnyEvent, Call, Compacted, Spent
 from brimline.context.tracker import Session, fold
 from brimline.context.tracker.retention import drop_stored_calls
 from brimline.context.usage import Usage
-from brimline.monitor.call_costs import CallCosts
+from brimline.monitor.persistence import CallCosts
 
 MODEL = "claude-opus-4-5"
 USAGE = Usage(input=5, cache_read=0, cache_write=0, output=0)

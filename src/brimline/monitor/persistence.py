@@ -1,21 +1,64 @@
-"""The rows of a session, and which of them the store does not have yet."""
+"""The rows of a session, with their costs, and which of them the store does not have yet."""
 
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
+from math import fsum
 
 import msgspec
 
 from brimline.agents.observations import EnvironmentVariables, Observation
-from brimline.context.events import MAIN, Call, Spent
+from brimline.context.cache_misses import MissFinder, prompt_changes
+from brimline.context.events import MAIN, Call, Spent, is_compaction_thread
 from brimline.context.prices import cost_of
 from brimline.context.tracker import Reading, SpendingKey, Thread, spending_key
-from brimline.monitor.call_costs import CallCosts
 from brimline.monitor.session_state import SessionState, calls_left_of
 from brimline.store.base import PutCall, PutCompaction, PutSession, PutThread, Store, Write
 from brimline.store.rows import SPENDINGS, TOTAL_OF, CallRow, CompactionRow, SessionRow, ThreadRow
 
 SEEN_EVERY_S = 10.0  # `seen_at` alone is written again after this
 HOSTNAME = socket.gethostname()
+
+
+class CallCosts:
+    """The costs of one thread's calls, whose rows are made again only for the last ones.
+
+    The finder has seen all calls but the last, which a later copy may replace.
+    """
+
+    __slots__ = ("_finder", "_seen")
+
+    def __init__(self) -> None:
+        self._finder, self._seen = MissFinder(), 0
+
+    def costs_from(self, thread: Thread, first: int) -> Iterator[tuple[float | None, float | None]]:
+        """Yield cost and miss cost, in USD, of each call in memory from a place on."""
+        costs = _sum_costs(thread, thread.calls_from(first))
+        if is_compaction_thread(thread.name):  # these calls do not continue each other
+            yield from ((cost, None) for cost in costs)
+            return
+        changes = prompt_changes(thread)
+        if not thread.dropped.count <= self._seen <= first:
+            self._finder, self._seen = MissFinder(thread.dropped.count), thread.dropped.count
+        for place, call in enumerate(thread.calls_from(self._seen), self._seen):
+            is_last = place + 1 == thread.call_count
+            finder = copy(self._finder) if is_last else self._finder
+            change, rewound_to = changes.get(place, (None, None))
+            miss = finder.add(call, change, thread.calls.get(rewound_to or ""))
+            self._seen = place if is_last else place + 1
+            if place >= first:
+                yield next(costs), miss.cost if miss else None
+
+
+def _sum_costs(thread: Thread, calls: Iterable[Call]) -> Iterator[float | None]:
+    """Yield the cost of each call with its other passes, in USD; None if no price is known."""
+    passes: dict[str | None, list[Spent]] = {}
+    for spent in thread.billed_spendings:
+        passes.setdefault(spent.id, []).append(spent)
+    for call in calls:
+        costs = [cost_of(each) for each in (call, *passes.get(call.id, ()))]
+        known = [cost.dollars for cost in costs if cost is not None]
+        yield fsum(known) if known else None
 
 
 class StoredRows:
