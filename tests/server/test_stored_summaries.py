@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from brimline.api.stored_summaries import StoredSummaries
+from brimline.api.history import StoredSummaries
 from brimline.sessions.report import ReportFilter, build_report
 from brimline.store.base import ForgetSessions, PutCall, PutCompaction, PutSession, PutThread
 from brimline.store.memory import MemoryStore

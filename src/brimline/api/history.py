@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from functools import cache
 from pathlib import Path
 from statistics import median_low
@@ -13,12 +13,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.agents import agent_names
-from brimline.agents.transcripts.source import Places
+from brimline.agents.transcripts.source import Places, Transcript
+from brimline.api.fair_share import TimeSlice
 from brimline.api.openapi import Endpoint
 from brimline.api.responses import json_response, read_since
-from brimline.api.stored_summaries import StoredSummaries
 from brimline.context.events import MAIN
 from brimline.context.prices import day_of
+from brimline.context.tracker import Session, fold
 from brimline.context.window import (
     NO_CLIENT_SETTINGS,
     ClientSettings,
@@ -29,6 +30,7 @@ from brimline.context.window import (
     is_same_model,
     window_of,
 )
+from brimline.monitor.restore import replay_rows
 from brimline.sessions.files import find_transcripts
 from brimline.sessions.index import TranscriptIndex
 from brimline.sessions.report import (
@@ -40,7 +42,7 @@ from brimline.sessions.report import (
     build_report,
     summaries,
 )
-from brimline.sessions.summary import FileSummary
+from brimline.sessions.summary import FileSummary, summarise
 from brimline.store.base import Store
 from brimline.store.rows import CompactionRow, SessionRow, ThreadRow
 
@@ -139,6 +141,45 @@ SettingsReader: TypeAlias = Callable[[str, str | None], ClientSettings]  # of ag
 
 def _no_settings(agent: str, project: str | None) -> ClientSettings:
     return NO_CLIENT_SETTINGS
+
+
+class StoredSummaries:
+    """Totals of sessions that only the store has, computed again only after a session changed.
+
+    Programs and telemetry report them, or their transcripts were removed since.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[str, tuple[int, TranscriptSummary]] = {}
+
+    async def read(self, recorded: Set[str]) -> list[TranscriptSummary]:
+        """Return the totals of all sessions but those that have a transcript."""
+        marks = {id: mark for mark, id in await self._store.changes() if id not in recorded}
+        known = {id: each for id, each in self._known.items() if marks.get(id) == each[0]}
+        time_slice = TimeSlice()
+        for id in marks.keys() - known.keys():
+            row = await self._store.session(id)
+            if row is not None:
+                known[id] = marks[id], await self._summarise(row)
+            await time_slice.pause_if_over()
+        self._known = known
+        return [summary for _, summary in known.values() if summary.summary.rows]
+
+    async def _summarise(self, row: SessionRow) -> TranscriptSummary:
+        calls = await self._store.calls(row.id)
+        compactions = await self._store.compactions(row.id)
+        threads = await self._store.threads(row.id)
+        session = Session(
+            agent=row.agent, id=row.id, project=row.project, version=row.version, title=row.title
+        )
+        folded = fold(session, replay_rows(calls, compactions, threads))
+        copies = [row.call for row in calls if not row.counted and row.cost is None]
+        summary = summarise(folded, frozenset(copies))
+        return TranscriptSummary(
+            Transcript(row.agent, "", row.seen_at, 0, session=row.id),
+            msgspec.structs.replace(summary, ids=b"", shared=b""),
+        )
 
 
 class HistoryRoutes:
