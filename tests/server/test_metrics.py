@@ -11,9 +11,17 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
-from brimline.api.ingest_meter import IngestCounts, IngestMeter
-from brimline.api.metrics import MAX_AGENTS, MAX_SESSIONS, MetricsRoutes
-from brimline.api.prometheus_text import Metric, Sample, histogram_samples, render
+from brimline.api.metrics import (
+    MAX_AGENTS,
+    MAX_SESSIONS,
+    IngestCounts,
+    IngestMeter,
+    Metric,
+    MetricsRoutes,
+    Sample,
+    histogram_samples,
+    render,
+)
 from brimline.api.schemas import DaemonStatus
 from brimline.daemon.telemetry_export.output import TelemetryOutput
 from brimline.settings import TelemetrySettings

@@ -1,4 +1,7 @@
-"""Metrics for Prometheus: how full the live sessions are, and what happened since the start."""
+"""Metrics for Prometheus: how full the live sessions are, and what happened since the start.
+
+They are rendered in Prometheus' text format, version 0.0.4.
+"""
 
 import os
 import time
@@ -6,21 +9,14 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from heapq import nlargest
-from typing import TypeVar, cast
+from typing import Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from brimline.api.ingest_meter import IngestCounts
 from brimline.api.openapi import Endpoint
-from brimline.api.prometheus_text import (
-    CONTENT_TYPE,
-    Metric,
-    MetricKind,
-    Sample,
-    histogram_samples,
-    render,
-)
+from brimline.api.responses import Routes
 from brimline.api.schemas import DaemonStatus
 from brimline.context.usage import ratio_of
 from brimline.daemon.live_sessions import LIVE_S, is_live
@@ -34,7 +30,104 @@ MAX_AGENTS = 50  # with samples of their own, the most frequent: clients choose 
 NEAR_LIMIT_PERCENT = 80.0
 FILL_BOUNDS_PERCENT = (50, 80, 90, 100)
 
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+MetricKind: TypeAlias = Literal["counter", "gauge", "histogram"]
 KeyT = TypeVar("KeyT", bound=Hashable)
+
+
+class Sample(NamedTuple):
+    """A value with its labels; `suffix` is that of a histogram's parts."""
+
+    value: float
+    labels: Mapping[str, str] = {}
+    suffix: str = ""
+
+
+class Metric(NamedTuple):
+    """Samples of one name; a counter's name ends with `_total`."""
+
+    name: str
+    kind: MetricKind
+    help: str
+    samples: Sequence[Sample]
+
+
+def histogram_samples(bounds: Sequence[float], counts: Sequence[int], total: float) -> list[Sample]:
+    """Return the samples of a histogram; `counts` has one more than `bounds`, for all above."""
+    samples: list[Sample] = []
+    seen = 0
+    for bound, count in zip([*map(str, bounds), "+Inf"], counts, strict=True):
+        seen += count
+        samples.append(Sample(seen, {"le": bound}, "_bucket"))
+    return [*samples, Sample(total, suffix="_sum"), Sample(seen, suffix="_count")]
+
+
+def render(metrics: Iterable[Metric]) -> str:
+    """Return the metrics as text."""
+    lines: list[str] = []
+    for metric in metrics:
+        lines.append(f"# HELP {metric.name} {metric.help}")
+        lines.append(f"# TYPE {metric.name} {metric.kind}")
+        for sample in metric.samples:
+            lines.append(f"{metric.name}{sample.suffix}{_format_labels(sample)} {sample.value!r}")
+    return "\n".join(lines) + "\n"
+
+
+def _format_labels(sample: Sample) -> str:
+    pairs = (f'{name}="{value.translate(_ESCAPES)}"' for name, value in sample.labels.items())
+    return f"{{{','.join(pairs)}}}" if sample.labels else ""
+
+
+class IngestCounts:
+    """Requests of the scope `ingest` and their bytes since the start, by path.
+
+    These are telemetry, events of programs and uplink batches. `pending` are being answered.
+    """
+
+    def __init__(self) -> None:
+        self.requests = Counter[tuple[str, str]]()  # by path and status, as `2xx`
+        self.received_bytes = Counter[str]()  # by path
+        self.pending = 0
+
+
+class IngestMeter:
+    """A middleware that counts requests to some paths."""
+
+    def __init__(self, app: ASGIApp, counts: IngestCounts, paths: Iterable[str]) -> None:
+        self._app, self._counts, self._paths = app, counts, frozenset(paths)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] not in self._paths:
+            await self._app(scope, receive, send)
+            return
+        counts, path, status = self._counts, scope["path"], "5xx"
+
+        async def count_bytes() -> Message:
+            message = await receive()
+            counts.received_bytes[path] += len(message.get("body", b""))
+            return message
+
+        async def note_status(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = f"{message['status'] // 100}xx"
+            await send(message)
+
+        counts.pending += 1
+        try:
+            await self._app(scope, count_bytes, note_status)
+        finally:
+            counts.pending -= 1
+            counts.requests[path, status] += 1
+
+
+def ingest_paths(parts: Iterable[Routes]) -> list[str]:
+    """Return the paths of the endpoints with the scope `ingest`."""
+    endpoints = (each for part in parts for each in part.endpoints)
+    paths = (each.path for each in endpoints if each.needed_scope == "ingest")
+    return [path for path in paths if "{" not in path]  # hooks are counted apart
 
 
 class MetricsRoutes:

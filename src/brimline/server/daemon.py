@@ -21,9 +21,8 @@ from brimline.api.app import DaemonRoutes, HookRoutes, create_app
 from brimline.api.broadcast import ChangeBroadcaster
 from brimline.api.event_stream import StreamRoutes
 from brimline.api.history import HistoryRoutes, find_recorded, read_history
-from brimline.api.ingest_meter import IngestCounts, IngestMeter, ingest_paths
 from brimline.api.legacy_endpoints import LEGACY_PATHS, LegacyRoutes
-from brimline.api.metrics import MetricsRoutes
+from brimline.api.metrics import IngestCounts, IngestMeter, MetricsRoutes, ingest_paths
 from brimline.api.responses import Routes
 from brimline.api.schemas import DaemonStatus
 from brimline.api.session_cache import SessionCache

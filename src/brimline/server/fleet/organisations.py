@@ -15,8 +15,7 @@ from brimline.api.broadcast import ChangeBroadcaster
 from brimline.api.event_stream import StreamRoutes
 from brimline.api.fleet import FleetRoutes, fill_levels
 from brimline.api.identity import AccessScope, find_identity
-from brimline.api.ingest_meter import IngestCounts, IngestMeter, ingest_paths
-from brimline.api.metrics import MetricsRoutes
+from brimline.api.metrics import IngestCounts, IngestMeter, MetricsRoutes, ingest_paths
 from brimline.api.openapi import FLEET_SECURITY, Endpoint
 from brimline.api.responses import RequestRefused, Routes, json_response
 from brimline.api.schemas import DaemonStatus
