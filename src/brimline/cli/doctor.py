@@ -18,6 +18,7 @@ from brimline.cli.doctor_checks import (
     START,
     Check,
     DaemonReport,
+    check_uplink,
     daemon,
     events,
     hooks,
@@ -33,7 +34,6 @@ from brimline.cli.doctor_checks import (
     version,
 )
 from brimline.cli.setup import setup_options
-from brimline.cli.uplink_status import check_uplink
 from brimline.errors import BrimlineError, InvalidSettings, NotRunning
 from brimline.install.install import SetupOptions
 from brimline.install.installed import InstalledHooks, find_installed

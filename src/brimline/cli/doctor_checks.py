@@ -21,7 +21,7 @@ from brimline.install.installed import InstalledHooks, LineState
 from brimline.install.launcher import is_current, is_gone, read_launcher
 from brimline.sessions.files import SessionFiles, load_session
 from brimline.sessions.status import SessionStatus, survey_sessions
-from brimline.settings import seconds, user_file
+from brimline.settings import UplinkSettings, describe_receive, seconds, user_file
 from brimline.store.problems import open_problems
 from brimline.terminal.text import count_of, format_age
 
@@ -38,6 +38,7 @@ OLD_COMMANDS = "commands of an earlier version, which fail if Brimline is moved 
 ELSEWHERE = "set BRIMLINE_STATE_DIR to another folder."
 ROOM = "Free some disk space: events cannot be stored."
 FULL = "The spool was full while the daemon was off: `brimline setup --service` keeps it running."
+KEPT = "Nothing is lost: the daemon sends it when the server takes it."
 
 # Problems of a status line.
 LINE_PROBLEMS: dict[LineState, str] = {
@@ -350,3 +351,33 @@ def _size(path: Path) -> int:
         return path.stat().st_size if path.is_file() else 0
     except OSError:
         return 0
+
+
+def describe_uplink(uplink: dict[str, Any]) -> str:
+    """Return the state of an uplink in a line, also for `serve --status`, without the address."""
+    # A daemon of an earlier version reports nothing about it, and receives all.
+    parts = [_describe_reports(uplink), describe_receive(uplink.get("receive", "all"))]
+    if uplink.get("refused"):
+        parts.append(f"{uplink['refused']:,} refused, the last: {uplink['refusal']}")
+    return "; ".join(parts)
+
+
+def _describe_reports(uplink: dict[str, Any]) -> str:
+    lag = f"{count_of(uplink['behind'], 'session')} behind for {format_age(uplink['lag_s'])}"
+    if problem := uplink["problem"]:
+        return f"{problem}; {lag}" if uplink["behind"] else problem
+    if uplink["last_success_at"] is None:
+        return "not connected yet"
+    return lag if uplink["behind"] else "up to date"
+
+
+def check_uplink(settings: UplinkSettings, report: DaemonReport) -> Iterator[Check]:
+    """Check that the server takes what the daemon sends, if there is an uplink."""
+    uplink = report.status.get("uplink")
+    if uplink is not None:
+        finding = f"{uplink['url']}: {describe_uplink(uplink)}"
+        yield Check("uplink", uplink["problem"] is None, finding, KEPT)
+    elif settings.url is not None and report.runs:
+        yield Check("uplink", False, "the daemon does not use uplink.url", RESTART)
+    elif settings.url is not None:
+        yield Check("uplink", True, f"{settings.url}: {describe_receive(settings.receive)}")
