@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from brimline.daemon.port_file import read_port
+from brimline.daemon.sockets import read_port
 from serving import Daemon, serving
 
 OTHER_UID = 65_534

@@ -32,8 +32,8 @@ from brimline.cli.doctor_checks import (
     store,
     version,
 )
-from brimline.daemon.port_file import write_port
 from brimline.daemon.secret import load_or_create_secret
+from brimline.daemon.sockets import write_port
 from brimline.install.disabled_hooks import DisablingSetting
 from brimline.install.installed import InstalledHooks
 from brimline.install.launcher import read_launcher, write_launcher

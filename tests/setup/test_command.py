@@ -14,8 +14,8 @@ import pytest
 from brimline.agents.transcripts.source import Places
 from brimline.cli import setup
 from brimline.cli.context import Context
-from brimline.daemon.port_file import write_port
 from brimline.daemon.secret import derive_token, load_or_create_secret
+from brimline.daemon.sockets import write_port
 from brimline.errors import InvalidSettings, UnknownAgent
 from brimline.install.launcher import read_launcher, write_launcher
 from brimline.settings import Daemon, Settings, socket_path

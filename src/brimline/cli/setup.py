@@ -15,9 +15,8 @@ from brimline.cli.background import require_daemon
 from brimline.cli.client_versions import find_version, take_warnings
 from brimline.cli.context import Context, emit_json, print_problems
 from brimline.cli.setup_diff import Shown, apply_change, change_lines, describe_change
-from brimline.daemon.port_file import read_port
 from brimline.daemon.secret import derive_token, read_secret
-from brimline.daemon.sockets import HOST
+from brimline.daemon.sockets import HOST, read_port
 from brimline.errors import InvalidSettings
 from brimline.install import parent
 from brimline.install.install import SetupOptions

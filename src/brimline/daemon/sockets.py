@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from brimline.errors import AlreadyRunning, NotRunning
+from brimline.files.atomic_file import replace_file
 from brimline.files.file_lock import lock_file, locked_file
 from brimline.files.folder_safety import make_private_folder
+from brimline.files.regular_file import read_regular_file
 from brimline.settings import short_socket_folder
 
 HOST = "127.0.0.1"
@@ -21,6 +23,9 @@ BACKLOG = 128
 LOCK_NAME = "lock"  # in the state folder
 LOCK_WAIT_S = 0.2  # `find_unresponsive` in another process holds it for a moment
 MAX_PID_BYTES = 20
+
+PORT_FILE = "port"  # in the state folder: the port that this user's daemon had last
+MAX_PORT_BYTES = 16
 
 FileIdentity: TypeAlias = tuple[int, int, int]
 
@@ -65,6 +70,26 @@ def find_unresponsive(path: Path) -> DaemonUnresponsive | None:
         return None
     finally:
         os.close(file)
+
+
+def read_port(state: Path) -> int | None:
+    """Return the port of the last daemon; None if there was none. The next one uses it again.
+
+    HTTP hooks in an agent's settings name it. On a machine with several users the default port may
+    belong to another user's daemon, which must not get these prompts.
+    """
+    try:
+        text = read_regular_file(state / PORT_FILE, MAX_PORT_BYTES, follow_links=False).strip()
+    except OSError:
+        return None
+    port = int(text) if text.isdigit() else 0
+    return port if 0 < port < 1 << 16 else None
+
+
+def write_port(state: Path, port: int) -> None:
+    """Save the port if possible; without the file the default port is tried first."""
+    with suppress(OSError):
+        replace_file(state / PORT_FILE, b"%d\n" % port)
 
 
 def listen_tcp(port: int | None, last: int | None = None) -> socket.socket:

@@ -39,10 +39,17 @@ from brimline.daemon.local_environment import LocalEnvironment, settings_reader
 from brimline.daemon.notices.notices import NoticeSender
 from brimline.daemon.notices.policy import NoticePolicy
 from brimline.daemon.parent_session import parent_sessions
-from brimline.daemon.port_file import read_port, write_port
 from brimline.daemon.retry import Work, growing_pauses, running
 from brimline.daemon.secret import load_or_create_secret
-from brimline.daemon.sockets import HOST, LOCK_NAME, hold_instance_lock, listen_tcp, listen_unix
+from brimline.daemon.sockets import (
+    HOST,
+    LOCK_NAME,
+    hold_instance_lock,
+    listen_tcp,
+    listen_unix,
+    read_port,
+    write_port,
+)
 from brimline.daemon.store_watch import StoreWatch
 from brimline.daemon.tcp_peer import TcpPeers
 from brimline.daemon.telemetry_export.output import TelemetryOutput

@@ -12,7 +12,6 @@ from typing import Literal, TypeAlias
 
 from brimline._version import __version__
 from brimline.context.events import MAIN
-from brimline.daemon.live_sessions import LIVE_S, is_live
 from brimline.daemon.retry import growing_pauses
 from brimline.daemon.telemetry_export.attributes import build_gauges, build_records
 from brimline.daemon.telemetry_export.collector import Collector, CollectorBusy
@@ -28,11 +27,17 @@ from brimline.store.rows import SessionRow, SignalRow, ThreadRow
 CURSOR = "telemetry export"
 EXPORT_INTERVAL_S = 5.0
 REPEAT_INTERVAL_S = 60.0  # of unchanged readings: backends drop a series after some minutes
+LIVE_S = 3_600.0  # a session that was seen within this time is live
 MAX_SIGNAL_AGE_S = 86_400.0  # backends refuse older records
 MAX_SIGNALS, MAX_READINGS = 500, 200  # in one request
 MAX_SINGLE_READS = 200  # for more sessions, reading all live ones at once is faster
 
 ExportedKind: TypeAlias = Literal["reading", "signal"]
+
+
+def is_live(row: SessionRow, now: float) -> bool:
+    """Return whether a session was seen lately, has not ended and did not become another."""
+    return not row.has_ended and row.continued_as is None and now - row.seen_at <= LIVE_S
 
 
 async def always() -> bool:
