@@ -1,33 +1,54 @@
 """`brimline run`: a headless agent under our eyes."""
 
 import argparse
+import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from brimline.agents import agent_names, get_agent
+from brimline.agents import agent_names, all_agents, get_agent
 from brimline.cli.arguments import add_flag, parse_agent
 from brimline.cli.context import Context, emit_json
-from brimline.cli.loop_table import loop_table
 from brimline.cli.run_output import RunOutput, make_output, print_json
 from brimline.context.policy import check_levels
+from brimline.context.usage import format_tokens, percent_raw, whole_percent
 from brimline.context.window import Overrides
 from brimline.errors import CommandFailed, InvalidPolicy, InvalidSettings
 from brimline.monitor.user_rules import Rules
 from brimline.run import events_file, ralph_settings
-from brimline.run.command import detect_agent
 from brimline.run.iteration import RunPlan, iterate
-from brimline.run.loop_peaks import loop_stats
+from brimline.run.loop_peaks import HatStats, LoopStats, loop_stats
 from brimline.run.result import summary_line
 from brimline.run.run_state import RunTarget
-from brimline.terminal.text import strip_control
+from brimline.terminal.text import Cell, Column, format_table, strip_control
+
+USAGE = """brimline run [OPTIONS] -- COMMAND [ARGUMENT ...]
+       brimline run --summary FILE [--json]"""
 
 # Exit codes of a shell for a command that is missing, or that cannot be run.
 NOT_FOUND, NOT_STARTED = 127, 126
 
+# Commands that run the command behind them.
+WRAPPERS = frozenset(
+    (
+        *("npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "node", "deno", "exec", "dlx", "x"),
+        *("env", "nice", "nohup", "time", "timeout", "setsid", "stdbuf", "sudo", "caffeinate"),
+    )
+)
+_SUFFIX = re.compile(r"\.(?:[cm]?js|exe|cmd|sh)$")
+_VERSION = re.compile(r"(?<=.)@[^/@]*$")
+_SKIPPED_WORD = re.compile(r"-.*|\d+(?:\.\d+)?[smhd]?|[A-Za-z_]\w*=.*", re.DOTALL)
 
-USAGE = """brimline run [OPTIONS] -- COMMAND [ARGUMENT ...]
-       brimline run --summary FILE [--json]"""
+LOOP_COLUMNS = (
+    Column("hat", min_width=6),
+    Column("iterations", right=True, drop_order=1),
+    Column("last", right=True),
+    Column("peak", right=True),
+)
+OVERALL, NO_HAT = "all", "-"
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
@@ -79,7 +100,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
         on.print_line("\n".join(strip_control(line) for line in f"brimline: {error}".splitlines()))
         return NOT_FOUND if isinstance(error.__cause__, FileNotFoundError) else NOT_STARTED
     if len(rows) > 1:
-        on.print_line("\n".join(loop_table(loop_stats(rows), on.rules, context.width, on.colour)))
+        on.print_line("\n".join(_loop_table(loop_stats(rows), on.rules, context.width, on.colour)))
     return rows[-1].figures.exit_code or 0
 
 
@@ -107,6 +128,28 @@ def plan(context: Context, options: argparse.Namespace) -> RunPlan:
         stop_at=_level("stop-at", options.stop_at),
         on_level=options.on_warn,
     )
+
+
+def detect_agent(command: Sequence[str]) -> str | None:
+    """The agent that a command runs, by the name of its program or behind `npx`, `env` etc.
+
+    None if it is another program; shells and scripts are not looked into.
+    """
+    for word in command:
+        name = _VERSION.sub("", word)
+        if agent := _agent_of_package(name):
+            return agent
+        name = _SUFFIX.sub("", os.path.basename(name))
+        if name in agent_names():
+            return name
+        if name not in WRAPPERS and not _SKIPPED_WORD.fullmatch(word):
+            return None
+    return None
+
+
+def _agent_of_package(package: str) -> str | None:
+    agents = all_agents()
+    return next((one.name for one in agents if package in one.capabilities.npm_packages), None)
 
 
 def _overrides(context: Context, config: str | None) -> Overrides:
@@ -159,7 +202,45 @@ def _summary(context: Context, path: Path, as_json: bool) -> int:
         emit_json(loop)
     elif loop.overall.iterations:
         rules = Rules.of_settings(context.settings)
-        print("\n".join(loop_table(loop, rules, context.width, context.colour)))
+        print("\n".join(_loop_table(loop, rules, context.width, context.colour)))
     else:
         print(f"No iterations in {strip_control(str(path))}.")
     return 0
+
+
+class _ContextFigures(NamedTuple):
+    """What the rows of a loop have of a context; they do not have its limit."""
+
+    held: int | None
+    percent_raw: float | None
+    percent_of_limit: float | None = None
+
+
+def _loop_table(loop: LoopStats, rules: Rules, width: int, colour: bool) -> list[str]:
+    """Return last and peak contexts: a line per hat if there are several, and one for all."""
+    named = [hat for hat in loop.hats if hat.hat is not None or len(loop.hats) > 1]
+    cells = [_cells(strip_control(hat.hat or NO_HAT), hat, rules) for hat in named]
+    overall = _cells(OVERALL, loop.overall, rules)
+    return format_table(LOOP_COLUMNS, [*cells, overall], width, colour)
+
+
+def _cells(name: str, hat: HatStats, rules: Rules) -> list[Cell]:
+    return [
+        Cell(name),
+        Cell(str(hat.iterations)),
+        _cell(hat.last_context_tokens, hat.last_context_window, rules),
+        _cell(hat.peak_context_tokens, hat.peak_context_window, rules),
+    ]
+
+
+def _cell(tokens: int | None, window: int | None, rules: Rules) -> Cell:
+    figures = _ContextFigures(tokens, percent_raw(tokens, window))
+    return Cell(_context(tokens, window), rules.fullness_of(figures, "", "", None) or "dim")
+
+
+def _context(tokens: int | None, window: int | None) -> str:
+    if tokens is None:
+        return "unknown"
+    if window is None:
+        return format_tokens(tokens)
+    return f"{whole_percent(tokens, window)}% ({format_tokens(tokens)}/{format_tokens(window)})"

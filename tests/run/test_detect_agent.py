@@ -2,7 +2,7 @@
 
 import pytest
 
-from brimline.run.command import detect_agent
+from brimline.cli.run import detect_agent
 
 
 @pytest.mark.parametrize(
