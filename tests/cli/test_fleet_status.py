@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from brimline.cli.fleet_audit import NO_ENTRIES
+from brimline.cli.fleet import NO_ENTRIES
 from fleet_server import FleetProcess, new_token
 from postgres_server import new_schema
 from web.fleet_story import ORGANISATION, write_fleet

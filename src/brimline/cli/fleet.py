@@ -2,17 +2,22 @@
 
 import argparse
 import re
+from datetime import UTC, datetime
 from textwrap import fill
+from typing import get_args
+from urllib.parse import urlencode
 
 import msgspec
 
 from brimline.agents import managed_clients, managed_settings
 from brimline.agents.managed_settings import TOKEN_MARK, ManagedFile, ManagedSettings
 from brimline.cli.arguments import add_json, parse_agent
-from brimline.cli.context import Context, emit_json
-from brimline.cli.fleet_audit import add_audit_arguments, show_audit
-from brimline.cli.fleet_status import add_status_arguments, show_status
+from brimline.cli.context import Context, emit_json, print_table
+from brimline.cli.fleet_server import decode_answer, get_from_server
+from brimline.context.usage import format_percent
 from brimline.errors import InvalidSettings
+from brimline.store.fleet import FleetGrouping
+from brimline.terminal.text import Cell, Column, count_of, escape_control, strip_control
 
 USAGE = """brimline fleet snippet [CLIENT] [--url URL] [--json]
        brimline fleet status [--by GROUP] [--since SPAN] [--url URL] [--token-file FILE] [--json]
@@ -26,6 +31,29 @@ HOW = (
     "Whoever can read a file can use its token: give each team its own, and let it expire."
 )
 
+GROUPINGS: tuple[str, ...] = get_args(FleetGrouping)
+STATUS_COLUMNS = (
+    Column("sessions", right=True),
+    Column("first level", right=True, drop_order=5),
+    Column("last level", right=True),
+    Column("at limit", right=True, drop_order=2),
+    Column("compactions/h", right=True, drop_order=3),
+    Column("lost work", right=True, drop_order=1),
+    Column("cost", right=True, drop_order=4),
+    Column("misses", right=True, drop_order=6),
+)
+
+DEFAULT_ENTRIES = 20
+MAX_ENTRIES = 1_000  # of one answer of the server
+NO_ENTRIES = "no messages or handoffs were sent through the server"
+AUDIT_COLUMNS = (
+    Column("time (UTC)", min_width=19),
+    Column("by", min_width=8),
+    Column("sent", min_width=7),
+    Column("to session", min_width=12),
+    Column("message or SHA-256", min_width=12, drop_order=1),
+)
+
 
 class Snippet(msgspec.Struct, frozen=True):
     """The managed settings of one client; `note` is what an administrator must know about them."""
@@ -34,6 +62,39 @@ class Snippet(msgspec.Struct, frozen=True):
     name: str
     files: list[ManagedFile]
     note: str
+
+
+class GroupStatus(msgspec.Struct, frozen=True):
+    """What is shown of a group; fields that are unknown here are ignored."""
+
+    key: str | None
+    sessions: int
+    over_first_percent: float | None
+    over_last_percent: float | None
+    at_limit_percent: float | None
+    compactions_per_hour: float
+    lost_percent: float | None
+    cost: float | None
+    miss_cost: float | None
+
+
+class FleetStatus(msgspec.Struct, frozen=True):
+    """What is shown of `GET /v1/fleet`."""
+
+    by: str
+    total: GroupStatus
+    groups: list[GroupStatus]
+    needs_handoff_count: int
+
+
+class SentEntry(msgspec.Struct, frozen=True):
+    """What is shown of an entry of `GET /v1/audit`."""
+
+    at: float
+    actor: str
+    action: str
+    session: str | None
+    subject: str | None
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
@@ -50,8 +111,11 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("--url", type=_parse_url, help=help_text)
     help_text = "with status and audit: a file with a token of scope read (default: the uplink's)"
     to.add_argument("--token-file", metavar="FILE", help=help_text)
-    add_status_arguments(to)
-    add_audit_arguments(to)
+    help_text = f"with status: group by {', '.join(GROUPINGS)} (default team)"
+    to.add_argument("--by", choices=GROUPINGS, metavar="GROUP", help=help_text)
+    to.add_argument("--since", metavar="SPAN", help="with status: at most 7d (default 1h)")
+    help_text = f"with audit: the last N, at most {MAX_ENTRIES:,} (default {DEFAULT_ENTRIES})"
+    to.add_argument("--limit", type=_parse_limit, metavar="N", help=help_text)
     add_json(to)
 
 
@@ -61,11 +125,18 @@ def _parse_url(text: str) -> str:
     return text.rstrip("/")
 
 
+def _parse_limit(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= MAX_ENTRIES:
+        problem = f"expected a number from 1 to {MAX_ENTRIES:,}: got {text!r}"
+        raise argparse.ArgumentTypeError(problem)
+    return int(text)
+
+
 def run(context: Context, options: argparse.Namespace) -> int:
     if options.action != "snippet":
         if options.client:
             raise InvalidSettings("argument", "CLIENT", f"not allowed with {options.action}")
-        show = show_status if options.action == "status" else show_audit
+        show = _show_status if options.action == "status" else _show_audit
         return show(context, options)
     clients = [options.client] if options.client else managed_clients()
     url = options.url or EXAMPLE_URL
@@ -74,12 +145,12 @@ def run(context: Context, options: argparse.Namespace) -> int:
         rows = settings.items()
         emit_json([Snippet(client, one.client, one.files, one.note) for client, one in rows])
         return 0
-    lines = [line for one in settings.values() for line in _lines(one, context.width)]
+    lines = [line for one in settings.values() for line in _snippet_lines(one, context.width)]
     print("\n".join([HOW, *lines]))
     return 0
 
 
-def _lines(settings: ManagedSettings, width: int) -> list[str]:
+def _snippet_lines(settings: ManagedSettings, width: int) -> list[str]:
     lines = ["", f"== {settings.client}", fill(settings.note, width, break_on_hyphens=False)]
     for file in settings.files:
         places = f"Linux and macOS: {file.linux}"
@@ -87,3 +158,67 @@ def _lines(settings: ManagedSettings, width: int) -> list[str]:
             places = f"Linux: {file.linux}\nmacOS: {file.macos}"
         lines += ["", places, "", file.text.rstrip("\n")]
     return lines
+
+
+def _show_status(context: Context, options: argparse.Namespace) -> int:
+    query = urlencode({"by": options.by or "team", "since": options.since or "1h"})
+    body = get_from_server(context, options, f"/v1/fleet?{query}")
+    if options.json:
+        print(escape_control(body.decode("utf-8", "replace")))
+        return 0
+    status = decode_answer(body, FleetStatus)
+    groups = [(_group_name(group, status.by), group) for group in status.groups]
+    rows = [_status_cells(name, group) for name, group in [*groups, ("all", status.total)]]
+    is_branch = status.by == "branch"  # with its project before it
+    group = Column("group", min_width=32 if is_branch else 8, keep_end=is_branch)
+    print_table(context, [group, *STATUS_COLUMNS], rows)
+    if status.needs_handoff_count:
+        print(f"{count_of(status.needs_handoff_count, 'session')} without a fresh handoff at the "
+              "last level or with few calls left; the server's page lists them.")  # fmt: skip
+    return 0
+
+
+def _group_name(group: GroupStatus, by: str) -> str:
+    return f"no {by}" if group.key is None else strip_control(group.key)
+
+
+def _status_cells(name: str, group: GroupStatus) -> list[Cell]:
+    return [
+        Cell(name),
+        Cell(f"{group.sessions:,}"),
+        Cell(_percent(group.over_first_percent)),
+        Cell(_percent(group.over_last_percent)),
+        Cell(_percent(group.at_limit_percent)),
+        Cell(f"{group.compactions_per_hour:,.1f}"),
+        Cell(_percent(group.lost_percent)),
+        Cell(_dollars(group.cost)),
+        Cell(_dollars(group.miss_cost)),
+    ]
+
+
+def _percent(percent: float | None) -> str:
+    return "unknown" if percent is None else format_percent(percent)
+
+
+def _dollars(cost: float | None) -> str:
+    return "unknown" if cost is None else f"${cost:,.2f}"
+
+
+def _show_audit(context: Context, options: argparse.Namespace) -> int:
+    """Print the last entries, the newest first."""
+    body = get_from_server(context, options, f"/v1/audit?limit={options.limit or DEFAULT_ENTRIES}")
+    if options.json:
+        print(escape_control(body.decode("utf-8", "replace")))
+        return 0
+    entries = decode_answer(body, list[SentEntry])
+    if entries:
+        print_table(context, AUDIT_COLUMNS, [_audit_cells(each) for each in entries])
+    else:
+        print(NO_ENTRIES)
+    return 0
+
+
+def _audit_cells(entry: SentEntry) -> list[Cell]:
+    texts = (entry.actor, entry.action, entry.session or "", entry.subject or "")
+    time = datetime.fromtimestamp(entry.at, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
+    return [Cell(time), *(Cell(strip_control(text)) for text in texts)]
