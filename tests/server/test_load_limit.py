@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from starlette.types import Message, Receive, Scope, Send
 
-from brimline.api.load_limit import LoadLimit
+from brimline.api.request_limits import LoadLimit
 from brimline.api.responses import RequestRefused
 
 SCOPE: Scope = {"type": "http", "method": "POST", "path": "/v1/sessions", "headers": []}

@@ -17,7 +17,6 @@ from brimline.api.access import LINK_PATH, AccessControl
 from brimline.api.event_stream import StreamRoutes
 from brimline.api.history import HistoryRoutes
 from brimline.api.legacy_endpoints import LegacyRoutes
-from brimline.api.load_limit import LoadLimit
 from brimline.api.metrics import MetricsRoutes
 from brimline.api.middleware import BodyLimit, RequestGuard, tcp_port
 from brimline.api.openapi import (
@@ -26,6 +25,7 @@ from brimline.api.openapi import (
     SecuritySchemes,
     build_document,
 )
+from brimline.api.request_limits import LoadLimit
 from brimline.api.responses import (
     RequestRefused,
     Routes,

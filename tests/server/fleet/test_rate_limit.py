@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
+from brimline.api.request_limits import Allowance, RateLimit
 from brimline.api.responses import RequestRefused
-from brimline.server.fleet.rate_limit import Allowance, RateLimit
 from brimline.settings import FleetSettings
 
 

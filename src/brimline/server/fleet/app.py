@@ -14,8 +14,8 @@ from starlette.types import Message, Receive, Scope, Send
 from brimline._version import __version__
 from brimline.api.app import ERROR_HANDLERS
 from brimline.api.identity import set_identity
-from brimline.api.load_limit import STREAMS
 from brimline.api.middleware import BodyLimit, pass_on
+from brimline.api.request_limits import STREAMS, RateLimit
 from brimline.api.responses import (
     RequestRefused,
     json_response,
@@ -26,7 +26,6 @@ from brimline.errors import BrimlineError
 from brimline.server.fleet.authentication import PAGE, Authenticator
 from brimline.server.fleet.listen_address import ListenAddress
 from brimline.server.fleet.organisations import Organisation, Organisations
-from brimline.server.fleet.rate_limit import RateLimit
 from brimline.server.fleet.sign_in import (
     MAX_FORM_BYTES,
     SIGN_IN_PATH,

@@ -11,10 +11,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from brimline.api.identity import AccessScope
+from brimline.api.request_limits import Allowance, too_many
 from brimline.api.responses import RequestRefused
 from brimline.api.static import SIGN_IN_HEADERS, plain_page
 from brimline.server.fleet.authentication import PAGE, Authenticator, check_valid, is_same_origin
-from brimline.server.fleet.rate_limit import Allowance, too_many
 from brimline.server.fleet.tokens import TokenLookup, create_token
 from brimline.store.postgres.tokens import TokenTable
 

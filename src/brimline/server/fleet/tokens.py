@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from hashlib import sha256
 
 from brimline.api.identity import AccessScope
+from brimline.api.request_limits import Allowance, too_many
 from brimline.daemon.log_limit import RateLimitedLog
 from brimline.files.bounded_dict import BoundedDict
-from brimline.server.fleet.rate_limit import Allowance, too_many
 from brimline.store.failures import StoreFailed
 from brimline.store.postgres.tokens import TokenRow, TokenTable
 
