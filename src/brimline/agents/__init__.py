@@ -1,6 +1,7 @@
-"""The registry of agents: each agent is a folder of this package, and no other code names one.
+"""Everything that is particular to one agent, in a folder each, and the registry of them.
 
-A part of an agent is imported when it is first used, so that a command pays only for what it reads.
+What all agents have in common belongs elsewhere: no other code names one. A part of an agent is
+imported when it is first used, so that a command pays only for what it reads.
 """
 
 import os

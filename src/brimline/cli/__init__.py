@@ -1,4 +1,7 @@
-"""The command line. A command imports only what it needs."""
+"""The command line: a module for each command, which imports only what it needs.
+
+What a command computes belongs to the folder of its subject; here are its arguments and its output.
+"""
 
 import errno
 import os

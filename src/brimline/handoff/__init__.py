@@ -1,4 +1,7 @@
-"""Handoff documents: read, drafted from a transcript, and rendered for a new context."""
+"""Handoff documents: read, drafted from a transcript, and rendered for a new context.
+
+When one is saved, drafted or injected is decided in `monitor/`.
+"""
 
 from brimline.handoff.document import MAX_DOCUMENT_BYTES, Document, read_document
 from brimline.handoff.draft import (

@@ -1,4 +1,7 @@
-"""The one redaction of what leaves a transcript's content: recognisable credentials are masked."""
+"""Credentials in a transcript's content: how they are found, and masked wherever it is shown.
+
+When a text is masked is decided by the folders that show, store or send it.
+"""
 
 
 def redact(text: str) -> str:

@@ -1,1 +1,4 @@
-"""Text for a terminal: colours, tables, bars, cell widths."""
+"""Text for a terminal: colours, tables, bars, charts, cell widths.
+
+Nothing here knows a command or prints: that belongs to `cli/` and `tui/`.
+"""
