@@ -103,7 +103,6 @@ bench: setup  ## Run the benchmarks
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/hook.py
 	$(BIN)/python bench/starts.py
-	$(BIN)/python bench/client.py
 	$(BIN)/python bench/store.py
 	$(BIN)/python bench/load.py
 	$(BIN)/python bench/viewers.py
