@@ -1,7 +1,4 @@
-"""Races between the replicas of a fleet's server: posts of events, and takers of messages.
-
-The tests run them with small counts, `bench/replicas.py` with large ones.
-"""
+"""Races between the replicas of a fleet's server: posts of events, and takers of messages."""
 
 from __future__ import annotations
 
