@@ -105,8 +105,6 @@ bench: setup  ## Run the benchmarks
 	$(BIN)/python bench/starts.py
 	$(BIN)/python bench/store.py
 	$(BIN)/python bench/load.py
-	$(BIN)/python bench/viewers.py
-	$(BIN)/python bench/connections.py
 	$(BIN)/python bench/redact.py
 	$(BIN)/python bench/explain.py
 	$(BIN)/python bench/observe.py

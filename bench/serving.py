@@ -21,8 +21,8 @@ from brimline.daemon.secret import read_secret
 from brimline.settings import socket_path
 from brimline.testing.hook_frames import encode_request, parse_reply
 
-BOOTS, DAEMONS = 5, 5
-"""How often a daemon is booted for its time, and how many are measured; medians are shown."""
+DAEMONS = 5
+"""How many daemons are measured; medians are shown."""
 
 PATIENCE = 5.0
 """Seconds that an answer may take."""
@@ -52,13 +52,13 @@ async def main():
 
 asyncio.run(main())
 """
-"""A server that answers the same way and does nothing: what any answer costs on this machine."""
+"""What any answer costs on this machine."""
 
 MAX_BOOT_S, MAX_IDLE_MB = 0.4, 60
 
 
 class Row(NamedTuple):
-    """A running daemon: its figures, and requests to it."""
+    """A figure of the daemon, and what it may be at most."""
 
     name: str
     unit: str
@@ -111,19 +111,12 @@ class Daemon:
         `first` is done before each.
         """
 
-        def ask() -> None:
-            for _ in range(times):
-                if first:
-                    first()
-                self.ask(kind, body)
-
-        return self.cost_of(ask) / times
-
-    def cost_of(self, work: Callable[[], None]) -> float:
-        """The microseconds of CPU that it takes while something is done."""
         before = self.cpu_ns
-        work()
-        return (self.cpu_ns - before) / 1e3
+        for _ in range(times):
+            if first:
+                first()
+            self.ask(kind, body)
+        return (self.cpu_ns - before) / 1e3 / times
 
     @property
     def cpu_ns(self) -> int:
@@ -165,37 +158,66 @@ def serving(work: Path, words: Sequence[str] = ()) -> Generator[Daemon]:
             process.terminate()
 
 
+@contextmanager
+def serving_nothing(work: Path) -> Generator[Daemon]:
+    """A server that answers hooks as a daemon does, and does nothing else."""
+    state = work / "state"
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with serving(work, ("-c", BARE, str(socket_path(state, os.getuid())))) as bare:
+        yield bare
+
+
 def _port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
+def call_record(session: str, call: int) -> bytes:
+    """A line of a transcript: a call that holds a little more than the one before."""
+    usage = {"input_tokens": 4, "cache_read_input_tokens": 50_000 + call, "output_tokens": 9}
+    record = {
+        "isSidechain": False,
+        "type": "assistant",
+        "sessionId": session,
+        "version": "2.1.325",
+        "timestamp": NOON,
+        "message": {"id": f"{session}-{call}", "model": "claude-sonnet-4-5", "usage": usage},
+    }
+    return msgspec.json.encode(record) + b"\n"
+
+
 def report(work: Path, status: bytes, hooks: int) -> list[str]:
-    """The lines about the daemon alone."""
-    boots: list[float] = []
-    for _ in range(BOOTS):
-        with serving(work) as daemon:
-            boots.append(daemon.boot)
-    lines = [_row("boot", statistics.median(boots), "s", MAX_BOOT_S)]
+    """The lines about the daemon alone, with ratios to a server that does nothing."""
     if not Path("/proc/self/schedstat").exists():
-        return [*lines, "CPU and memory: there is no /proc here"]
-    with serving(work, ("-c", BARE, str(socket_path(work / "state", os.getuid())))) as bare:
-        floor = bare.cost("hook", b"{}", hooks)
-    found: dict[Row, list[float]] = {}
+        return ["there is no /proc here"]
+    figures: dict[Row, list[float]] = {}
+    references: dict[str, list[float]] = {}  # by unit
     for number in range(DAEMONS):
+        for unit, figure in _of_nothing(work / "nothing", hooks).items():
+            references.setdefault(unit, []).append(figure)
         for row, figure in _of_one(work / f"daemon-{number}", status, hooks).items():
-            found.setdefault(row, []).append(figure)
-    medians = {row: statistics.median(all_of) for row, all_of in found.items()}
-    lines += [_row(row.name, figure, row.unit, row.most) for row, figure in medians.items()]
-    return [*lines, _row("CPU of a server that does nothing", floor, "us")]
+            figures.setdefault(row, []).append(figure)
+    medians = {unit: statistics.median(each) for unit, each in references.items()}
+    lines = [_line(row, statistics.median(each), medians) for row, each in figures.items()]
+    nothing = ", ".join(f"{figure:.2f} {unit}" for unit, figure in medians.items())
+    return [*lines, f"ratios are to a server that does nothing: {nothing}"]
+
+
+def _of_nothing(work: Path, hooks: int) -> dict[str, float]:
+    """Boot, memory and CPU of a hook of a server that does nothing, by unit."""
+    with serving_nothing(work) as bare:
+        return {"s": bare.boot, "MB": bare.megabytes, "us": bare.cost("hook", b"{}", hooks)}
 
 
 def _of_one(work: Path, status: bytes, hooks: int) -> dict[Row, float]:
     """The figures of one daemon; from one to the next they differ by a fifth."""
     work.mkdir()
     found: dict[Row, float] = {}
+    with serving(work):
+        pass  # makes the store; a daemon seldom boots without one
     with serving(work) as daemon:
+        found[Row("boot", "s", MAX_BOOT_S)] = daemon.boot
         time.sleep(IDLE)
         found[Row("idle memory", "MB", MAX_IDLE_MB)] = daemon.megabytes
         for name, kind, body in _hooks(status):
@@ -236,21 +258,16 @@ def _cost_after_call(daemon: Daemon, work: Path, times: int) -> float:
     hook = msgspec.json.encode(fields)
 
     def call() -> None:
-        number = next(numbers)
-        usage = {"input_tokens": 4, "cache_read_input_tokens": 50_000 + number, "output_tokens": 9}
-        message = {"id": f"msg_{number}", "model": "claude-sonnet-4-5", "usage": usage}
-        fields = {"sessionId": "growing", "version": "2.1.325", "timestamp": NOON}
-        record = {"isSidechain": False, "type": "assistant", **fields, "message": message}
         with path.open("ab") as file:
-            file.write(msgspec.json.encode(record) + b"\n")
+            file.write(call_record("growing", next(numbers)))
 
     call()
     daemon.cost("hook", hook, times // 10 + 1, call)
     return daemon.cost("hook", hook, times, call)
 
 
-def _row(name: str, figure: float, unit: str, most: float | None = None) -> str:
-    row = f"{name:34}{figure:7.2f} {unit:3}"
-    if most is None:
-        return row.rstrip()
-    return f"{row} <= {most:g} {unit}: {'yes' if figure <= most else 'NO'}"
+def _line(row: Row, figure: float, references: dict[str, float]) -> str:
+    text = f"{row.name:34}{figure:7.2f} {row.unit:3}{figure / references[row.unit]:7.1f} x"
+    if row.most is None:
+        return text
+    return f"{text}  <= {row.most:g} {row.unit}: {'yes' if figure <= row.most else 'NO'}"
