@@ -15,18 +15,18 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-import reference
 from brimline import __version__
 from brimline.testing.fake_model import Billed
-from hook import CLIENT, COMPILE, Row, Scene, launcher
+from hook import Scene, compile_client, launcher
 from measure import Case, run
+from other_tools import Report, StatusLine, ccusage, ccusage_report, status_lines
 from serving import Daemon, serving
-from statuslines import Peer, peers
 from tree import Plan, Tree, make, transcripts
 
 ROOT = Path(__file__).parent.parent
@@ -242,12 +242,12 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
-def ask_peer(peer: Peer, given: bytes, home: Path) -> str:
+def ask_tool(tool: StatusLine, given: bytes, home: Path) -> str:
     """The status line of another tool."""
     done = subprocess.run(
-        peer.command,
+        tool.command,
         input=given,
-        env=environment(home) | peer.env,
+        env=environment(home) | tool.env,
         capture_output=True,
         check=False,
         timeout=60,
@@ -300,9 +300,8 @@ def total_of_brimline(home: Path) -> int:
 
 def total_of_ccusage(home: Path) -> int:
     """What all calls sent, by `ccusage session`."""
-    command = [str(reference.binary(CACHE)), "session", "--json", "--offline"]
-    output = run(command, environment(home)).output
-    totals = msgspec.json.decode(output, type=reference.Report).totals
+    command = [str(ccusage(CACHE)), "session", "--json", "--offline"]
+    totals = msgspec.json.decode(run(command, environment(home)).output, type=Report).totals
     return totals.input_tokens + totals.cache_creation_tokens + totals.cache_read_tokens
 
 
@@ -329,7 +328,7 @@ def agents_of(totals: Sequence[Outcome]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def cpu_of(row: Row, scene: Scene, daemon: Daemon | None = None) -> float:
+def cpu_of(line: StatusLine, scene: Scene, daemon: Daemon | None = None) -> float:
     """The CPU seconds of one status line: its process, and its daemon's until it is at rest."""
     actions = [
         (os.POSIX_SPAWN_OPEN, 0, str(scene.stdin), os.O_RDONLY, 0),
@@ -337,7 +336,7 @@ def cpu_of(row: Row, scene: Scene, daemon: Daemon | None = None) -> float:
         (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
     ]
     before = daemon.cpu_ns if daemon else 0
-    pid = os.posix_spawn(row.command[0], row.command, scene.env | row.env, file_actions=actions)
+    pid = os.posix_spawn(line.command[0], line.command, scene.env | line.env, file_actions=actions)
     _, _, usage = os.wait4(pid, 0)
     if daemon:
         time.sleep(SETTLE_S)
@@ -345,16 +344,14 @@ def cpu_of(row: Row, scene: Scene, daemon: Daemon | None = None) -> float:
     return usage.ru_utime + usage.ru_stime + (after - before) / 1e9
 
 
-def time_lines(others: Sequence[Peer], work: Path, rounds: int) -> dict[str, list[float]]:
+def time_lines(others: Sequence[StatusLine], work: Path, rounds: int) -> dict[str, list[float]]:
     """The CPU of each line in times of an empty process: with a short transcript, a long one."""
     with serving(work) as daemon:
-        compiled = work / "compiled"
-        sources = sorted(map(str, CLIENT.parent.glob("*.c")))
-        subprocess.run([*COMPILE, str(compiled), *sources], check=True)
+        ours = launcher(work / "launcher", daemon.socket, compile_client(work))
         rows = [
-            Row("empty", ["/bin/sh", "-c", "true"]),
-            Row("brimline", launcher(work / "launcher", daemon.socket, compiled)),
-            *(Row(name_of(peer), peer.command, peer.env) for peer in others),
+            StatusLine("empty", "", ["/bin/sh", "-c", "true"]),
+            StatusLine("brimline", __version__, ours),
+            *others,
         ]
         ratios: dict[str, list[float]] = {row.name: [] for row in rows}
         for size in (1_000, LARGE_TRANSCRIPT_BYTES):
@@ -378,16 +375,16 @@ def time_lines(others: Sequence[Peer], work: Path, rounds: int) -> dict[str, lis
 
 def time_reports(tree: Path, work: Path, rounds: int) -> float:
     """A first `brimline report`, in times of ccusage's daily report of the same tree."""
-    ccusage = Case("ccusage", reference.command(reference.binary(CACHE), "daily"))
+    theirs = Case("ccusage", ccusage_report(ccusage(CACHE), "daily"))
     ours = Case("brimline", [sys.executable, "-m", "brimline", "report", "--json"])
     for number in range(rounds + 1):
-        for case in (ccusage, ours):
+        for case in (theirs, ours):
             home = work / f"report-{case.name}-{number}"
             home.mkdir()
             taken = run(case.command, environment(home) | {"CLAUDE_CONFIG_DIR": str(tree)})
             if number:
                 case.runs.append(taken)
-    return ours.best / ccusage.best
+    return ours.best / theirs.best
 
 
 def kept_tree(megabytes: int) -> Path:
@@ -401,22 +398,14 @@ def kept_tree(megabytes: int) -> Path:
     return folder
 
 
-def name_of(peer: Peer) -> str:
-    """The first word of its name, without the version."""
-    return peer.name.split()[0]
-
-
-def measure_peer(peer: Peer, line_ratios: list[float], work: Path) -> Result:
+def measure_tool(tool: StatusLine, line_ratios: list[float], work: Path) -> Result:
     """Measure another tool. Only ccusage has reports; the others read Claude Code's input alone."""
-    name, is_reporter = name_of(peer), name_of(peer) == "ccusage"
-
-    def ask(given: bytes, home: Path) -> str:
-        return ask_peer(peer, given, home)
-
+    name, is_reporter = tool.name, tool.name == "ccusage"
+    ask = partial(ask_tool, tool)
     totals = sum_up(name, total_of_ccusage, work) if is_reporter else []
     return Result(
         name,
-        peer.name.split()[-1],
+        tool.version,
         show_contexts(name, ask, work),
         shows_compaction(ask, work / f"limit-{name}"),
         totals,
@@ -429,7 +418,7 @@ def measure_peer(peer: Peer, line_ratios: list[float], work: Path) -> Result:
 
 def measure_all(work: Path, rounds: int, megabytes: int) -> Results:
     """Measure every tool."""
-    installed = [peer for peer in peers(CACHE, [], install=False) if peer.missing is None]
+    installed = status_lines(CACHE)
     lines = time_lines(installed, work / "lines", rounds)
     read_ratio = time_reports(kept_tree(megabytes), work, rounds=3)
     ours = sum_up("brimline", total_of_brimline, work)
@@ -446,8 +435,7 @@ def measure_all(work: Path, rounds: int, megabytes: int) -> Results:
             read_ratio,
         )
     ]
-    for peer in installed:
-        tools.append(measure_peer(peer, lines[name_of(peer)], work))
+    tools += [measure_tool(tool, lines[tool.name], work) for tool in installed]
     return Results(datetime.now(UTC).date().isoformat(), megabytes, tools)
 
 

@@ -1,4 +1,4 @@
-"""What a status line costs an agent: ours, with a daemon and without, beside other people's."""
+"""What a status line costs an agent, with a daemon and without; what its daemon costs."""
 
 import argparse
 import os
@@ -15,7 +15,6 @@ from brimline.agents.hook_command import Program
 from brimline.hooks.client import client
 from brimline.install.launcher import write_launcher
 from serving import Daemon, report, serving
-from statuslines import Peer, named, peers
 from tree import Plan, make, transcripts
 
 CACHE = Path(__file__).parent / ".cache"
@@ -34,9 +33,6 @@ LINE_TEXT, BAR = b"45.0% 90K/200K", "█".encode()
 
 MS_ABOVE_SHELL = 2.0
 OF_PYTHON = 1.3
-SELDOM = 10
-"""Other tools are run once in this many rounds: some take half a second."""
-
 PATIENCE = 120.0
 """Seconds that a daemon may take to have read a long transcript for the first time."""
 
@@ -66,30 +62,17 @@ class Row:
 
     name: str
     command: list[str]
-    env: dict[str, str] = field(default_factory=dict[str, str])
-    every: int = 1
-    note: str = ""
     seconds: dict[Path, list[float]] = field(default_factory=dict[Path, list[float]])
 
-    @classmethod
-    def of(cls, peer: Peer) -> "Row":
-        """The row of somebody else's status line."""
-        return cls(peer.name, peer.command, peer.env, SELDOM, peer.missing or "")
-
-    def ms(self, scene: Scene) -> float | None:
+    def ms(self, scene: Scene) -> float:
         """The median in milliseconds."""
-        taken = self.seconds.get(scene.stdin)
-        return statistics.median(taken) * 1000 if taken else None
+        return statistics.median(self.seconds[scene.stdin]) * 1000
 
     def output(self, scene: Scene) -> bytes:
         """What it prints; nothing if it fails."""
         with scene.stdin.open("rb") as stdin:
             done = subprocess.run(
-                self.command,
-                stdin=stdin,
-                env=scene.env | self.env,
-                capture_output=True,
-                check=False,
+                self.command, stdin=stdin, env=scene.env, capture_output=True, check=False
             )
         return b"" if done.returncode else done.stdout
 
@@ -99,11 +82,18 @@ class Row:
             (os.POSIX_SPAWN_OPEN, 0, str(scene.stdin), os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
         ]
-        env = scene.env | self.env
         begun = time.perf_counter()
-        pid = os.posix_spawn(self.command[0], self.command, env, file_actions=actions)
+        pid = os.posix_spawn(self.command[0], self.command, scene.env, file_actions=actions)
         os.waitpid(pid, 0)
         self.seconds.setdefault(scene.stdin, []).append(time.perf_counter() - begun)
+
+
+def compile_client(work: Path) -> Path:
+    """Compile the hook client as setup does."""
+    compiled = work / "compiled"
+    sources = sorted(map(str, CLIENT.parent.glob("*.c")))
+    subprocess.run([*COMPILE, str(compiled), *sources], check=True)
+    return compiled
 
 
 def launcher(state: Path, socket: Path, compiled: Path | None = None) -> list[str]:
@@ -117,10 +107,8 @@ def launcher(state: Path, socket: Path, compiled: Path | None = None) -> list[st
 class Bench:
     """The rows, each with its reference."""
 
-    def __init__(self, work: Path, daemon: Daemon, others: list[Peer]) -> None:
-        compiled = work / "compiled"
-        sources = sorted(map(str, CLIENT.parent.glob("*.c")))
-        subprocess.run([*COMPILE, str(compiled), *sources], check=True)
+    def __init__(self, work: Path, daemon: Daemon) -> None:
+        compiled = compile_client(work)
         python = [sys.executable, "-I", "-S"]
         none = work / "none"
         self.shell = Row("sh -c true", ["/bin/sh", "-c", "true"])
@@ -129,41 +117,30 @@ class Bench:
         self.script_asked = Row("brimline, Python", launcher(work / "b", daemon.socket))
         self.alone = Row("brimline, compiled, no daemon", launcher(work / "c", none, compiled))
         self.script_alone = Row("brimline, Python, no daemon", launcher(work / "d", none))
-        self.others = [Row.of(peer) for peer in others]
-
-    @property
-    def rows(self) -> list[Row]:
-        """All rows in the order of the table."""
-        ours = [self.asked, self.script_asked, self.alone, self.script_alone]
-        return [self.shell, self.python, *ours, *self.others]
+        self.ours = [self.asked, self.script_asked, self.alone, self.script_alone]
+        self.rows = [self.shell, self.python, *self.ours]
 
     def check(self, scene: Scene) -> None:
-        """Fail if our line is wrong; another tool that fails is not measured."""
+        """Fail if our line is wrong."""
         end = time.monotonic() + PATIENCE
         while not (answered := BAR in self.asked.output(scene)) and time.monotonic() < end:
             time.sleep(0.1)
         if not answered:
             raise SystemExit("bench: the daemon does not answer")
-        for row in (self.asked, self.script_asked, self.alone, self.script_alone):
+        for row in self.ours:
             if LINE_TEXT not in (printed := row.output(scene)):
                 raise SystemExit(f"bench: {row.name} printed {printed!r}, not {LINE_TEXT!r}")
-        for row in self.others:
-            if not row.note and not row.output(scene).strip():
-                row.note = "says nothing"
 
     def measure(self, scenes: list[Scene], rounds: int) -> None:
         """Run every row in turn, so that noise hits all of them."""
-        for number in range(rounds):
+        for _ in range(rounds):
             for row in self.rows:
                 for scene in scenes:
-                    if number % row.every == 0 and not row.note:
-                        row.measure(scene)
+                    row.measure(scene)
 
     def target(self, row: Row, scene: Scene) -> str:
         """What is asked of a row, and whether it holds."""
         took, shell, python = row.ms(scene), self.shell.ms(scene), self.python.ms(scene)
-        if took is None or shell is None or python is None:
-            return row.note
         if row in (self.asked, self.alone):
             return f"<= {MS_ABOVE_SHELL} ms above sh: {_holds(took <= shell + MS_ABOVE_SHELL)}"
         if row is self.script_alone:
@@ -181,9 +158,7 @@ def _table(bench: Bench, small: Scene, large: Scene, megabytes: float) -> Iterat
     shell, python = bench.shell.ms(small), bench.python.ms(small)
     for row in bench.rows:
         took, long = row.ms(small), row.ms(large)
-        figures = " " * 36
-        if took and long and shell and python:
-            figures = f"{took:8.2f}{long:9.2f}{took / shell:8.1f}{took / python:11.2f}"
+        figures = f"{took:8.2f}{long:9.2f}{took / shell:8.1f}{took / python:11.2f}"
         yield f"{row.name:34}{figures}  {bench.target(row, small)}".rstrip()
 
 
@@ -194,14 +169,6 @@ def main() -> None:
     parser.add_argument("--mb", type=float, default=100, help="size of the long transcript")
     parser.add_argument("--hooks", type=int, default=1000, help="hooks sent to the daemon")
     parser.add_argument("--cache", type=Path, default=CACHE)
-    parser.add_argument(
-        "--beside",
-        metavar="NAME=COMMAND",
-        type=named,
-        action="append",
-        default=[],
-        help="a status line that you have built, in the place of the one of that name",
-    )
     options = parser.parse_args()
     cache = options.cache.resolve()
     with tempfile.TemporaryDirectory(prefix="brimline-") as name:
@@ -209,7 +176,7 @@ def main() -> None:
         sizes = (1_000, int(options.mb * 1_000_000))
         small, large = (Scene.of(work, cache, size) for size in sizes)
         with serving(work) as daemon:
-            bench = Bench(work, daemon, peers(cache, options.beside))
+            bench = Bench(work, daemon)
             for scene in (small, large):
                 bench.check(scene)
             bench.measure([small, large], options.rounds)
