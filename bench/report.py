@@ -5,15 +5,14 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-import reference
+import other_tools
 from measure import Case, Failed, run
-from tree import Plan, Tree, make, transcripts
+from tree import Plan, Tree, make
 
 CACHE = Path(__file__).parent / ".cache"
 TARGETS = {"report, cold": 0.7, "report, unchanged": 0.1}
@@ -49,43 +48,20 @@ class Bench:
 
     def __init__(self, tree: Path, work: Path, program: Path) -> None:
         brimline = [str(Path(sys.executable).with_name("brimline"))]
-        self._tree = tree
         self._state = work / "cache"
         self._env = _environment(tree, work)
-        self.daily = Case("ccusage daily", reference.command(program, "daily"))
-        self.session = Case("ccusage session", reference.command(program, "session"))
+        self.ccusage = Case("ccusage daily", other_tools.ccusage_report(program, "daily"))
         self.cold = Case("report, cold", [*brimline, "report", "--json"])
         self.again = Case("report, unchanged", self.cold.command)
-        self.grown = Case("report, one file grew", self.cold.command)
         self.status = Case("status, cold", [*brimline, "status", "--json"])
-
-    @property
-    def cases(self) -> list[Case]:
-        """All cases in the order of the table."""
-        return [self.daily, self.session, self.cold, self.again, self.grown, self.status]
-
-    @property
-    def yardstick(self) -> Case:
-        """ccusage's report by day, as ours is."""
-        return self.daily
+        self.cases = [self.ccusage, self.cold, self.again, self.status]
 
     def round(self) -> None:
-        """Run every case once; ours and the reference alternate, so that noise hits both."""
-        self._measure(self.daily)
-        self._forget()
-        self._measure(self.cold)
-        self._measure(self.session)
-        self._measure(self.again)
-        with _grown(transcripts(self._tree)):
-            self._measure(self.grown)
-        self._forget()
-        self._measure(self.status)
-
-    def _forget(self) -> None:
-        shutil.rmtree(self._state, ignore_errors=True)
-
-    def _measure(self, case: Case) -> None:
-        case.runs.append(run(case.command, self._env))
+        """Run every case once, ours and the reference in turn, so that noise hits both."""
+        for case in self.cases:
+            if case in (self.cold, self.status):
+                shutil.rmtree(self._state, ignore_errors=True)
+            case.runs.append(run(case.command, self._env))
 
 
 def _environment(tree: Path, work: Path) -> dict[str, str]:
@@ -101,23 +77,8 @@ def _environment(tree: Path, work: Path) -> dict[str, str]:
     }
 
 
-@contextmanager
-def _grown(files: list[Path]) -> Generator[None, None, None]:
-    """Let the median file grow by its own last 20 lines, which are calls it has already."""
-    path = sorted(files, key=lambda file: file.stat().st_size)[len(files) // 2]
-    before = path.stat()
-    data = path.read_bytes()
-    with path.open("ab") as file:
-        file.write(b"".join(data.splitlines(keepends=True)[-20:]))
-    try:
-        yield
-    finally:
-        os.truncate(path, before.st_size)
-        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
 def _table(bench: Bench) -> Iterator[str]:
-    base = bench.yardstick.median
+    base = bench.ccusage.median
     yield f"{'':24}{'median s':>9}{'best s':>9}{'peak MB':>9}{'ratio':>8}  target"
     for case in bench.cases:
         row = f"{case.name:24}{case.median:9.3f}{case.best:9.3f}{case.peak_mb:9.0f}"
@@ -134,7 +95,7 @@ def _target(case: Case, bench: Bench) -> str:
 
 def _sums(bench: Bench, tree: Tree) -> Iterator[str]:
     """Our totals beside ccusage's and beside those of the tree."""
-    theirs = msgspec.json.decode(bench.session.runs[-1].output, type=reference.Report).totals
+    theirs = msgspec.json.decode(bench.ccusage.runs[-1].output, type=other_tools.Report).totals
     ours = msgspec.json.decode(bench.cold.runs[-1].output, type=Report).total
     yield f"{'':24}{'brimline':>16}{'expected':>16}"
     yield _compared("calls (as written)", ours.calls, tree.calls)
@@ -152,9 +113,9 @@ def _compared(name: str, ours: int, expected: int) -> str:
 def _bench(args: argparse.Namespace) -> None:
     folder = args.cache / "tree"
     tree = make(folder, Plan(size=int(args.mb * 1_000_000), files=args.files, recent=True))
-    program = reference.binary(args.cache)
+    program = other_tools.ccusage(args.cache)
     print(f"{args.files} files, {args.mb:.0f} MB, {tree.calls} calls; ", end="")
-    print(f"ccusage {reference.VERSION}, {os.cpu_count()} cores, {args.rounds} rounds\n")
+    print(f"ccusage {other_tools.CCUSAGE}, {os.cpu_count()} cores, {args.rounds} rounds\n")
     with tempfile.TemporaryDirectory() as work:
         bench = Bench(folder, Path(work), program)
         bench.round()
