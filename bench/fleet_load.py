@@ -6,6 +6,8 @@ daemon's uplink does. What was acknowledged is remembered, to be looked for in t
 
 import asyncio
 import gzip
+import math
+import random
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ from brimline.context.events import Call
 from brimline.context.usage import Usage
 from brimline.daemon.uplink.protocol import PATH as UPLINK_PATH
 from brimline.daemon.uplink.protocol import UplinkBatch, UplinkSession
-from brimline.store.rows import CallRow, ThreadRow
+from brimline.store.rows import CallRow, CompactionRow, ThreadRow
 
 EVENTS_PATH = "/v1/events"
 MODEL = "claude-opus-4-5"
@@ -26,6 +28,13 @@ RETRIED = (408, 429, 500, 502, 503, 504)
 WINDOW_TOKENS = 200_000
 GROWTH_TOKENS = 1_500  # of a context, at each call
 GZIP_LEVEL = 1
+
+# A day of agents. The pauses are log-normal, as scripts/capacity.py measured them in real sessions.
+MEDIAN_PAUSE_S, MEAN_PAUSE_S = 7.9, 3_600 / 153
+PAUSE_SIGMA = math.sqrt(2 * math.log(MEAN_PAUSE_S / MEDIAN_PAUSE_S))
+CALLS_PER_CYCLE = 98  # 147,000 tokens to the limit, 1,500 with each call
+CALLS_PER_SESSION = 300  # then the agent starts another session
+TICK_S = 600.0  # whose calls are in a batch: with 2 s, as in use, a day would take hours
 
 
 @dataclass
@@ -138,6 +147,49 @@ def program_posts(number: int, calls: int) -> Iterator[Post]:
         ]
         done += calls
         yield Post(EVENTS_PATH, msgspec.json.encode(NewEvents(events)), {session: done})
+
+
+@dataclass
+class Agent:
+    """Where an agent is in its day."""
+
+    number: int
+    next_at: float
+    sessions: int = 0
+    calls: int = 0
+
+    @property
+    def session(self) -> str:
+        return f"{self.number:08}-{self.sessions:04}-4000-8000-000000000000"
+
+
+def day_posts(agents: int, hours: float) -> Iterator[Post]:
+    """The batches of a day of agents that ends now, in order of time.
+
+    Each agent has its own machine, and pauses between its calls as in real sessions.
+    """
+    rng, start = random.Random(20261117), time.time() - hours * 3_600
+    working = [Agent(number, rng.uniform(0, MEAN_PAUSE_S)) for number in range(agents)]
+    for tick in range(1, math.ceil(hours * 3_600 / TICK_S) + 1):
+        for agent in working:
+            if agent.next_at < tick * TICK_S:
+                yield _day_batch(agent, tick * TICK_S, start, rng)
+
+
+def _day_batch(agent: Agent, until: float, start: float, rng: random.Random) -> Post:
+    first, at = agent.calls, agent.next_at
+    while agent.next_at < until:
+        at = agent.next_at
+        agent.calls += 1
+        agent.next_at += rng.lognormvariate(math.log(MEDIAN_PAUSE_S), PAUSE_SIGMA)
+    part = session_part(agent.session, first, agent.calls - first, start + at)
+    ended = agent.calls // CALLS_PER_CYCLE
+    if ended > first // CALLS_PER_CYCLE:
+        compaction = CompactionRow(agent.session, "main", ended - 1, start + at, "auto", 167_000)
+        part = msgspec.structs.replace(part, compactions=[compaction])
+    if agent.calls >= CALLS_PER_SESSION:
+        agent.sessions, agent.calls = agent.sessions + 1, 0
+    return uplink_post(f"machine-{agent.number:05}", [part])
 
 
 class Sender:

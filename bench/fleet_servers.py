@@ -15,10 +15,11 @@ import psutil
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(ROOT / "tests"))  # the tests have a PostgreSQL without root and a package
 
+from fleet_server import new_token as new_token  # noqa: E402
 from postgres_server import LocalServer, local_server  # noqa: E402
 
 START_TIMEOUT_S = 60.0
-ORGANISATION = "bench"
+ORGANISATION = "default"
 # As PostgreSQL is installed, with what fits the machine: each commit reaches the disk.
 DATABASE_SETTINGS = (
     "listen_addresses=",
@@ -68,7 +69,7 @@ class Replica:
 
     @property
     def cpu_s(self) -> float:
-        return self._ended_cpu_s + _cpu_s(psutil.Process(self._process.pid))
+        return self._ended_cpu_s + cpu_seconds(psutil.Process(self._process.pid))
 
     def kill_and_restart(self) -> None:
         self._ended_cpu_s = self.cpu_s
@@ -100,8 +101,8 @@ class Fleet:
         """The CPU time of PostgreSQL's processes, also of those that have ended."""
         main = psutil.Process(self.database.pid)
         ended = main.cpu_times()
-        alive = sum(_cpu_s(child) for child in main.children(recursive=True))
-        return _cpu_s(main) + ended.children_user + ended.children_system + alive
+        alive = sum(cpu_seconds(child) for child in main.children(recursive=True))
+        return cpu_seconds(main) + ended.children_user + ended.children_system + alive
 
 
 @contextmanager
@@ -117,16 +118,8 @@ def running_fleet(folder: Path, replicas: int) -> Generator[Fleet]:
                 replica.stop()
 
 
-def create_token(database_url: str, *scopes: str) -> str:
-    command = [sys.executable, "-m", "brimline", "token", "create", "--name", "bench"]
-    command += [word for scope in scopes for word in ("--scope", scope)]
-    environment = os.environ | {"BRIMLINE_DATABASE": database_url}
-    command += ["--organisation", ORGANISATION]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
-def _cpu_s(process: psutil.Process) -> float:
+def cpu_seconds(process: psutil.Process) -> float:
+    """The CPU time of a process, 0 if it has ended."""
     with suppress(psutil.NoSuchProcess):
         times = process.cpu_times()
         return times.user + times.system

@@ -37,7 +37,7 @@ IDLE_MACHINES_PER_AGENT = 1.0  # machines that are on while no agent works there
 # bench/fleet.py --programs 0 --sessions 2: microseconds of CPU per call, by calls in a request.
 SERVER_US = {1: 670.0, 200: 21.0}
 DATABASE_US = {1: 308.0, 200: 25.0}
-BYTES_PER_CALL = 518  # bench/day.py: in the whole database, with keys
+BYTES_PER_CALL = 518  # bench/fleet.py --day 10000: in the whole database, with keys
 
 # One database: a server of 16 cores that is busy by half, and 2 TB of disk.
 DATABASE_CORES = 8.0
