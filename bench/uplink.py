@@ -1,13 +1,10 @@
 """A day without the server: how long all of a machine's calls take to arrive when it is back.
 
-And hooks while a hostile server offers messages with each reply, beside those of a quiet one.
+The same rows by COPY, in transactions of as many rows as a batch has, are the reference.
 """
 
 import argparse
 import asyncio
-import json
-import socket
-import statistics
 import sys
 import tempfile
 import time
@@ -22,14 +19,15 @@ sys.path.insert(0, str(ROOT / "tests"))  # the processes are started as the test
 from brimline.store.base import PutCall, PutSession, PutThread, Write  # noqa: E402
 from brimline.store.rows import CallRow, SessionRow, ThreadRow  # noqa: E402
 from brimline.store.sqlite import SqliteStore  # noqa: E402
+from fleet import copy_rate  # noqa: E402
 from fleet_server import FleetProcess, new_token  # noqa: E402
+from fleet_servers import cpu_seconds  # noqa: E402
 from postgres_server import execute, local_server  # noqa: E402
-from server.otlp_collector import recording_collector  # noqa: E402
+from reserved_port import ReservedPort  # noqa: E402
 from uplink.test_processes import LinkedDaemon  # noqa: E402
 
 MAX_WAIT_S = 600.0
 DAY_S = 86_400.0
-MACHINE = "0" * 32
 
 
 def main(arguments: list[str]) -> int:
@@ -39,21 +37,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--away", type=float, default=45.0, help="seconds that the daemon runs without it"
     )
-    about = "messages that a hostile server offers with each reply (0: not measured)"
-    parser.add_argument("--offered", type=int, default=30_000, help=about)
-    parser.add_argument("--rounds", type=int, default=1_500, help="hooks of each daemon")
     options = parser.parse_args(arguments)
-    if options.offered:
-        with tempfile.TemporaryDirectory() as folder:
-            measure_hooks(Path(folder), options.offered, options.rounds)
     with tempfile.TemporaryDirectory() as folder, local_server() as postgres:
         measure(Path(folder), postgres.url, options.calls, options.sessions, options.away)
     return 0
 
 
 def measure(folder: Path, database: str, calls: int, sessions: int, away_s: float) -> None:
-    token, port = new_token(database), _free_port()
-    daemon = LinkedDaemon(folder / "machine", f"http://127.0.0.1:{port}", token)
+    token, port = new_token(database), ReservedPort()
+    daemon = LinkedDaemon(folder / "machine", f"http://127.0.0.1:{port.number}", token)
     asyncio.run(_fill(daemon.state / "brimline.db", calls // sessions, sessions))
     daemon.start()
     server: FleetProcess | None = None
@@ -61,68 +53,31 @@ def measure(folder: Path, database: str, calls: int, sessions: int, away_s: floa
         time.sleep(away_s)
         before = daemon.get("/v1/daemon")["uplink"]
         print(f"without the server: {before['behind']:,} sessions behind, {before['problem']}")
-        server = FleetProcess(database, folder, listen=f"127.0.0.1:{port}")
+        server = FleetProcess(database, folder, listen=f"127.0.0.1:{port.number}")
         began = time.monotonic()
         assert daemon.process is not None
-        used = [_cpu_s(daemon.process.pid), _cpu_s(server.process.pid)]
+        processes = [psutil.Process(each.pid) for each in (daemon.process, server.process)]
+        before_s = [cpu_seconds(each) for each in processes]
         first_s = 0.0
         while (status := daemon.get("/v1/daemon")["uplink"])["behind"]:
             assert time.monotonic() - began < MAX_WAIT_S, status
             first_s = first_s or (time.monotonic() - began if status["batches"] else 0.0)
             time.sleep(0.1)
         took_s = time.monotonic() - began
-        machine_s = _cpu_s(daemon.process.pid) - used[0]
-        server_s = _cpu_s(server.process.pid) - used[1]
+        pairs = zip(processes, before_s, strict=True)
+        machine_s, server_s = (cpu_seconds(each) - used_s for each, used_s in pairs)
         _check(database, calls // sessions, sessions)
         sent = status["sent_bytes"]
         print(f"{calls:,} calls of {sessions:,} sessions arrived {took_s:.1f} s after the start")
         print(f"the first batch after {first_s:.1f} s; {status['batches']} batches")
         print(f"{sent:,} bytes sent, {sent / calls:.1f} per call")
         print(f"CPU: machine {machine_s:.1f} s, server {server_s:.1f} s")
+        copy_s = calls / asyncio.run(copy_rate(database, calls // status["batches"], calls))
+        print(f"a bare COPY of the same rows: {copy_s:.1f} s, ratio {took_s / copy_s:.1f}")
     finally:
         daemon.close()
         if server is not None:
             server.close()
-
-
-def measure_hooks(folder: Path, offered: int, rounds: int) -> None:
-    """Print how long a daemon takes for a hook with a hostile server, and with a quiet one."""
-    message = {"session": "s", "text": "Stop now", "sender": "boss"}
-    flood = [{"id": str(number), **message} for number in range(offered)]
-    replies = [
-        json.dumps({"machine": MACHINE, "messages": messages}).encode() for messages in ([], flood)
-    ]
-    with (
-        recording_collector(reply=replies[0]) as quiet,
-        recording_collector(reply=replies[1]) as hostile,
-    ):
-        daemons = [
-            LinkedDaemon(folder / name, server.address, "brim_x")
-            for name, server in (("quiet", quiet), ("hostile", hostile))
-        ]
-        taken_s: list[list[float]] = [[], []]
-        try:
-            for daemon in daemons:
-                daemon.state.mkdir(mode=0o700, parents=True)
-                (daemon.state / "machine").write_text(MACHINE)
-                daemon.start()
-            for number in range(rounds):
-                for daemon, times in zip(daemons, taken_s, strict=True):
-                    daemon.show_status("s", 1_000 + number)  # a change: batches go on
-                    began = time.perf_counter()
-                    daemon.prompt("s")
-                    times.append(time.perf_counter() - began)
-            refused = daemons[1].get("/v1/daemon")["uplink"]["refused"]
-        finally:
-            for daemon in daemons:
-                daemon.close()
-    print(f"{len(hostile.received)} replies with {offered:,} messages each; {refused:,} refused")
-    for name, place in (("median", 50), ("p99", 99)):
-        values = [statistics.quantiles(times, n=100)[place - 1] * 1e3 for times in taken_s]
-        print(
-            f"hook, {name}: {values[0]:.2f} ms with a quiet server, {values[1]:.2f} ms with this "
-            f"one: {values[1] / values[0]:.2f} x"
-        )
 
 
 async def _fill(path: Path, calls: int, sessions: int) -> None:
@@ -159,17 +114,6 @@ def _check(database: str, calls: int, sessions: int) -> None:
     )
     assert len(rows) == sessions, len(rows)
     assert all(row[1:] == [calls, calls, calls - 1] for row in rows)
-
-
-def _cpu_s(pid: int) -> float:
-    times = psutil.Process(pid).cpu_times()
-    return times.user + times.system
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 if __name__ == "__main__":
