@@ -390,7 +390,7 @@ def time_reports(tree: Path, work: Path, rounds: int) -> float:
 def kept_tree(megabytes: int) -> Path:
     """The tree of `report.py`, of any age; created if there is none."""
     folder = CACHE / "tree"
-    plan = Plan(size=megabytes * 1_000_000, recent=True)
+    plan = Plan(size=megabytes * 1_000_000)
     if (folder / "stamp.json").exists():
         kept = msgspec.json.decode((folder / "stamp.json").read_bytes(), type=Tree)
         plan = msgspec.structs.replace(plan, now=kept.plan.now)

@@ -21,7 +21,7 @@ for line in open(sys.argv[1], "rb"):
 def transcript(cache: Path) -> Path:
     """The transcript that `hook.py` uses too; it is created if it is not there."""
     folder = cache / f"transcript-{SIZE_BYTES}"
-    make(folder, Plan(size=SIZE_BYTES, files=1, recent=True))
+    make(folder, Plan(size=SIZE_BYTES, files=1))
     (path,) = transcripts(folder)
     return path
 

@@ -48,7 +48,7 @@ class Scene:
     def of(cls, work: Path, cache: Path, size: int) -> "Scene":
         """One with a transcript of this size."""
         tree = cache / f"transcript-{size}"
-        make(tree, Plan(size=size, files=1, recent=True))
+        make(tree, Plan(size=size, files=1))
         (transcript,) = transcripts(tree)
         stdin = work / f"stdin-{size}"
         stdin.write_bytes(STDIN % (b"%d" % size, bytes(transcript)))

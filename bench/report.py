@@ -112,7 +112,7 @@ def _compared(name: str, ours: int, expected: int) -> str:
 
 def _bench(args: argparse.Namespace) -> None:
     folder = args.cache / "tree"
-    tree = make(folder, Plan(size=int(args.mb * 1_000_000), files=args.files, recent=True))
+    tree = make(folder, Plan(size=int(args.mb * 1_000_000), files=args.files))
     program = other_tools.ccusage(args.cache)
     print(f"{args.files} files, {args.mb:.0f} MB, {tree.calls} calls; ", end="")
     print(f"ccusage {other_tools.CCUSAGE}, {os.cpu_count()} cores, {args.rounds} rounds\n")

@@ -1,10 +1,8 @@
 """Make a Claude Code tree of 1 GB for the benchmarks; the same arguments give the same bytes."""
 
-import argparse
 import os
 import random
 import shutil
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +13,12 @@ from prose import Prose
 from records import Ids, Lines, uuid
 from session import Truth, session
 
-FORMAT = 2
+FORMAT = 3
 """Counted up when other bytes are made from the same arguments."""
 
 _STAMP = "stamp.json"
 _KEEP_SECONDS = 12 * 3600  # so that in a kept tree "the last 24 hours" is still true
+_SPAN_S = 10 * 3600  # in which all sessions of a tree end
 _PROJECTS = 24
 _FORK_EVERY = 100
 _FORK_BYTES = 150_000
@@ -31,7 +30,6 @@ class Plan(msgspec.Struct, frozen=True):
     size: int = 1_000_000_000
     files: int = 600
     seed: int = 7
-    recent: bool = False
     now: int = 0
     format: int = FORMAT
 
@@ -91,7 +89,6 @@ def _fits(kept: Plan, plan: Plan) -> bool:
 def _layout(plan: Plan, rng: random.Random) -> Iterator[File]:
     weights = [rng.lognormvariate(0, 1.2) for _ in range(plan.files)]
     scale = plan.size / sum(weights)
-    reach = (10 / 24 if plan.recent else 60) * 86_400
     owner = ""
     for n, weight in enumerate(weights):
         agent = f"a{rng.getrandbits(24):06x}" if n % 5 == 4 else None
@@ -99,7 +96,7 @@ def _layout(plan: Plan, rng: random.Random) -> Iterator[File]:
         project = f"project-{n // 5 % _PROJECTS:02}"
         ids = Ids(owner, agent, project, new=n // 5 % 3 > 0)
         fork = n % _FORK_EVERY == _FORK_EVERY - 2
-        yield File(_path(ids), int(weight * scale), plan.now - rng.random() * reach, ids, fork)
+        yield File(_path(ids), int(weight * scale), plan.now - rng.random() * _SPAN_S, ids, fork)
 
 
 def _path(ids: Ids) -> str:
@@ -122,26 +119,3 @@ def _write(path: Path, file: File, opening: bytes, lines: Iterator[str]) -> byte
                 break
     os.utime(path, (file.end, file.end))
     return bytes(first)
-
-
-def main() -> int:
-    """Make the tree and print its totals."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--mb", type=float, default=1000, help="size of the whole tree")
-    parser.add_argument("--files", type=int, default=600)
-    parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--recent", action="store_true", help="all sessions end in the last 24 h")
-    parser.add_argument("--now", type=int, default=0, help="epoch seconds taken for the present")
-    args = parser.parse_args()
-    start = time.monotonic()
-    plan = Plan(int(args.mb * 1_000_000), args.files, args.seed, args.recent, args.now)
-    tree = make(args.folder, plan)
-    size = sum(path.stat().st_size for path in transcripts(args.folder))
-    print(f"{args.files} files, {size / 1e6:.0f} MB, {tree.calls} calls, ", end="")
-    print(f"{tree.compactions} compactions, {time.monotonic() - start:.1f} s")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
