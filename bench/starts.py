@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,10 +77,11 @@ def run_at_once(
 def watch_daemons(state: Path, ended: threading.Event, seen: set[int]) -> None:
     """Add the process of each daemon of a state folder until an event, also one that ends soon."""
     while not ended.wait(0.01):
-        for process in psutil.process_iter(["cmdline", "environ"]):
-            words, variables = process.info["cmdline"] or [], process.info["environ"] or {}
-            if "serve" in words and variables.get("BRIMLINE_STATE_DIR") == str(state):
-                seen.add(process.pid)
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):  # it has ended, or belongs to another user
+                folder = process.environ().get("BRIMLINE_STATE_DIR")
+                if folder == str(state) and "serve" in process.cmdline():
+                    seen.add(process.pid)
 
 
 def start_sessions(command: Sequence[str], count: int, folder: Path) -> tuple[list[float], str]:
