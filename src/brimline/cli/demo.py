@@ -3,17 +3,20 @@
 import argparse
 import sys
 import time
+from pathlib import Path
 from textwrap import fill
 
+from brimline.agents import source
+from brimline.agents.transcripts.lines import open_transcript
 from brimline.cli.context import Context
 from brimline.cli.inspect import describe_context, draw_chart
 from brimline.context.events import MAIN, Call, Compacted
 from brimline.context.tracker import Reading, Session, Thread, fold, read
 from brimline.context.usage import format_percent, format_tokens
 from brimline.monitor.user_rules import Rules
-from brimline.server.demo.recording import read_recording
 from brimline.terminal.text import colourize, count_of, draw_bar
 
+RECORDING = Path(__file__).parents[1] / "data" / "demo.jsonl"
 DEMO_AGENT = "claude"
 DEMO_LENGTH_S = 8.0
 BAR, MIN_BAR = 30, 10
@@ -32,7 +35,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
 def play(context: Context, speed: float = 1.0) -> int:
     """Replay the recording: live on a terminal, else a line for each compaction."""
     live = sys.stdout.isatty()
-    events = read_recording()
+    events = list(source(DEMO_AGENT).parse(open_transcript(str(RECORDING))))
     pause = DEMO_LENGTH_S / max(1, len(events)) / speed if live and speed > 0 else 0.0
     session, rules = Session(agent=DEMO_AGENT), Rules.of_settings(context.settings)
     print(fill("A recorded Claude Code session (Ctrl-C stops it):", context.width) + "\n")

@@ -6,6 +6,7 @@ from itertools import accumulate, chain
 from typing import TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from brimline.agents.observations import ObservationKind
 from brimline.context.events import (
@@ -131,11 +132,17 @@ class Script:
         call = Call(at=self.at, id=f"msg_{self._calls:04}", usage=usage, model=self.model,
                     thread=thread)  # fmt: skip
         if self.at >= 0:  # live calls stream
-            self._observe("pushed", (streaming_call(call),), thread)
+            partial = replace(usage, output=usage.output // 8)
+            self._observe("pushed", (replace(call, usage=partial, final=False),), thread)
         self.at += pace / 2
-        what = kind_after_call(self._calls) if self.session.has_hooks else "pushed"
-        self._observe(what, (call,), thread)
+        self._observe(self._kind_after_call(), (call,), thread)
         self.at += pace / 2
+
+    def _kind_after_call(self) -> ObservationKind:
+        """Return which hook follows a call: after a tool, or a prompt that begins a turn."""
+        if not self.session.has_hooks:
+            return "pushed"
+        return "prompt" if self._calls % CALLS_PER_TURN == 0 else "tool"
 
     def _usage(self, sent: int, thread: str) -> Usage:
         cached = min(self._sent.get(thread, 0), sent)
@@ -183,16 +190,3 @@ class Script:
         events = [step.events for step in self.steps if isinstance(step, ObserveStep)]
         whole = ObserveStep(self.at, self.session, "prompt", tuple(chain.from_iterable(events)))
         return [whole, ObserveStep(self.at, self.session, "ended")]
-
-
-def kind_after_call(number: int) -> ObservationKind:
-    """Return which hook follows a call: after a tool, or a prompt that begins a turn."""
-    return "prompt" if number % CALLS_PER_TURN == 0 else "tool"
-
-
-def streaming_call(call: Call) -> Call:
-    """Return a call as it is while its reply streams."""
-    usage = call.usage
-    partial = Usage(usage.input, usage.cache_read, usage.cache_write, usage.output // 8)
-    return Call(at=call.at, id=call.id, usage=partial, model=call.model, thread=call.thread,
-                final=False)  # fmt: skip

@@ -11,7 +11,6 @@ from uuid import UUID
 import msgspec
 
 from brimline.context.window import Overrides
-from brimline.server.demo.recording import replay_recording
 from brimline.server.demo.script import HOUR_S, LAPTOP, SERVER, DemoSession, Script, Step
 
 LAP_S = 3_600.0  # after this the story starts again
@@ -32,12 +31,8 @@ def build_story() -> list[Step]:
 
 
 def _session_steps(name: str) -> list[Step]:
-    entry, session = STORY["sessions"][name], SESSIONS[name]
-    if recorded := entry.get("recorded"):
-        script = Script(session, recorded["start"])
-        script.steps = list(replay_recording(session, recorded["start"], recorded["pace"]))
-    else:
-        script = Script(session, entry["start"])
+    entry = STORY["sessions"][name]
+    script = Script(SESSIONS[name], entry["start"])
     for step in entry["steps"]:
         arguments = {key: value for key, value in step.items() if key not in ("do", "document")}
         if "document" in step:
