@@ -10,15 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.context.providers import (
-    CHAT,
-    GENERATE,
-    MESSAGES,
-    RESPONSES,
-    SHAPES,
-    UsageShape,
-)
 from brimline.context.providers.anthropic import (
+    MESSAGES,
     ApiCompaction,
     CallPass,
     MessageStream,
@@ -27,12 +20,36 @@ from brimline.context.providers.anthropic import (
     other_passes,
     usage_of,
 )
-from brimline.context.providers.gemini import collapse_requests, generate_usage
-from brimline.context.providers.rows import get_path
+from brimline.context.providers.gemini import GENERATE, generate_usage
+from brimline.context.providers.opentelemetry import SPAN
+from brimline.context.providers.rows import UsageShape, get_path
 from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage
+from brimline.sdk.bedrock import CONVERSE
+from brimline.sdk.cohere import CHAT_V2
+from brimline.sdk.counts import GENERATED
+from brimline.sdk.gemini import INTERACTION, collapse_requests
+from brimline.sdk.langchain import USAGE_METADATA
+from brimline.sdk.ollama import ANSWER
+from brimline.sdk.openai import CHAT, RESPONSES
+from brimline.sdk.pydantic_ai import REQUEST
 
 Json = dict[str, Any]
+
+SHAPES = {
+    "anthropic-messages": MESSAGES,
+    "openai-responses": RESPONSES,
+    "openai-chat": CHAT,
+    "gemini-generate-content": GENERATE,
+    "gemini-interaction": INTERACTION,
+    "bedrock-converse": CONVERSE,
+    "cohere-chat": CHAT_V2,
+    "ollama": ANSWER,
+    "pydantic-ai-request": REQUEST,
+    "langchain-usage-metadata": USAGE_METADATA,
+    "vercel-ai-sdk": GENERATED,
+    "opentelemetry-gen-ai": SPAN,
+}
 
 MESSAGE: Json = {
     "input_tokens": 4,
@@ -55,8 +72,7 @@ class SdkUsage:
     iterations: Any = None
 
 
-def test_every_shape_is_found_by_name() -> None:
-    assert all(shape.name == name for name, shape in SHAPES.items())
+def test_cache_is_added_to_the_prompt_or_is_a_part_of_it() -> None:
     assert {name: shape.cached for name, shape in SHAPES.items()} == {
         "anthropic-messages": "disjoint",
         "openai-responses": "subset",
@@ -90,7 +106,7 @@ def test_missing_or_null_cache_counts_mean_no_cache() -> None:
     assert usage_of(nulls) == Usage(9, 0, 0, 1)
 
 
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=lambda shape: shape.name)
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_missing_required_count_is_an_error_with_its_name(shape: UsageShape) -> None:
     required = [row.paths[0] for row in shape.rows if row.required]
     assert required
@@ -104,7 +120,7 @@ def test_missing_required_count_is_an_error_with_its_name(shape: UsageShape) -> 
 
 
 @pytest.mark.parametrize("value", [-1, "5", 5.0, math.nan, True, [], {}], ids=repr)
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=lambda shape: shape.name)
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_invalid_count_is_refused_with_its_path(shape: UsageShape, value: object) -> None:
     for row in shape.rows:
         answer: Json = {}
@@ -418,7 +434,7 @@ def test_empty_usage_is_an_error(shape: UsageShape) -> None:
         (CHAT, {**COMPLETION, "prompt_tokens": 799}),
         (GENERATE, {"promptTokenCount": 5, "cachedContentTokenCount": 6}),
     ],
-    ids=lambda value: getattr(value, "name", ""),
+    ids=["responses", "chat", "generate"],
 )
 def test_more_cached_than_sent_is_an_error(shape: UsageShape, answer: Json) -> None:
     with pytest.raises(InvalidUsage, match="at most the prompt"):

@@ -13,8 +13,6 @@ from brimline.context.providers.anthropic import (
 from brimline.context.providers.rows import get_items, get_path, get_text
 from brimline.sdk.memory import StreamMemory
 
-NAME = "an Anthropic message or one of its stream events"
-
 # Stream events without usage.
 SILENT_EVENTS = frozenset(
     {

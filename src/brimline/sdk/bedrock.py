@@ -3,11 +3,18 @@
 from collections.abc import Sequence
 
 from brimline.context.events import AnyEvent, Call
-from brimline.context.providers.bedrock import CONVERSE
-from brimline.context.providers.rows import get_path, get_text
+from brimline.context.providers.rows import CountRow, UsageShape, get_path, get_text
 from brimline.sdk.memory import StreamMemory
 
-NAME = "a Bedrock Converse answer or stream event"
+CONVERSE = UsageShape(
+    "disjoint",
+    (
+        CountRow("input", ("inputTokens",), required=True),
+        CountRow("cache_read", ("cacheReadInputTokens",)),
+        CountRow("cache_write", ("cacheWriteInputTokens",)),
+        CountRow("output", ("outputTokens",), required=True),
+    ),
+)
 
 SILENT_EVENTS = (
     "messageStart",

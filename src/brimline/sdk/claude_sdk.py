@@ -12,8 +12,6 @@ from brimline.context.events import AnyEvent, Cleared
 from brimline.context.providers.rows import get_path
 from brimline.sdk.memory import StreamMemory
 
-NAME = "a Claude Agent SDK message or a line of Claude Code's stream"
-
 
 def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
     """The events of a message or line, or None; the thread is taken from the message."""

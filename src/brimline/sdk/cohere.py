@@ -3,11 +3,17 @@
 from collections.abc import Sequence
 
 from brimline.context.events import AnyEvent, Call
-from brimline.context.providers.cohere import CHAT_V2
-from brimline.context.providers.rows import get_path, get_text
+from brimline.context.providers.rows import CountRow, UsageShape, get_path, get_text
 from brimline.sdk.memory import StreamMemory
 
-NAME = "a Cohere answer or stream event"
+CHAT_V2 = UsageShape(
+    "subset",
+    (
+        CountRow("input", ("tokens.input_tokens",), required=True),
+        CountRow("cache_read", ("cached_tokens",)),
+        CountRow("output", ("tokens.output_tokens",), required=True),
+    ),
+)
 
 SILENT_PREFIXES = ("message-start", "content-", "tool-", "citation-")
 

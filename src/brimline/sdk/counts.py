@@ -6,19 +6,26 @@ import msgspec
 
 from brimline.context.events import AnyEvent, Call
 from brimline.context.providers.anthropic import usage_of
-from brimline.context.providers.bedrock import CONVERSE
 from brimline.context.providers.gemini import GENERATE
-from brimline.context.providers.langchain import USAGE_METADATA
-from brimline.context.providers.openai import RESPONSES, chat_usage
-from brimline.context.providers.pydantic_ai import REQUEST
-from brimline.context.providers.rows import get_path
-from brimline.context.providers.vercel import GENERATED
+from brimline.context.providers.rows import CountRow, UsageShape, get_path
 from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage
+from brimline.sdk.bedrock import CONVERSE
+from brimline.sdk.langchain import USAGE_METADATA
 from brimline.sdk.memory import StreamMemory
+from brimline.sdk.openai import RESPONSES, chat_usage
+from brimline.sdk.pydantic_ai import REQUEST
 
-NAME = (
-    "a usage of Anthropic, OpenAI, Gemini, Bedrock, LiteLLM, LangChain, Pydantic AI or Vercel's SDK"
+# Vercel's AI SDK, for all providers; the newest name first.
+GENERATED = UsageShape(
+    "subset",
+    (
+        CountRow("input", ("inputTokens",), required=True),
+        CountRow("cache_read", ("inputTokenDetails.cacheReadTokens", "cachedInputTokens")),
+        CountRow("cache_write", ("inputTokenDetails.cacheWriteTokens",)),
+        CountRow("output", ("outputTokens",), required=True),
+        CountRow("reasoning", ("outputTokenDetails.reasoningTokens", "reasoningTokens")),
+    ),
 )
 
 MIXED = "These are fields of different APIs: pass the usage as one of them reported it."

@@ -6,11 +6,22 @@ Events of `google-adk` have the same usage; those of a stream in progress are `p
 from collections.abc import Sequence
 
 from brimline.context.events import AnyEvent, Call
-from brimline.context.providers.gemini import INTERACTION, collapse_requests, generate_usage
-from brimline.context.providers.rows import get_items, get_path, get_text
+from brimline.context.providers.gemini import generate_usage
+from brimline.context.providers.rows import CountRow, UsageShape, get_items, get_path, get_text
+from brimline.context.usage import Usage
 from brimline.sdk.memory import StreamMemory
 
-NAME = "a Gemini answer, chunk or interaction, or an event of Google ADK"
+INTERACTION = UsageShape(
+    "subset",
+    (
+        CountRow("input", ("total_input_tokens",), required=True),
+        CountRow("input", ("total_tool_use_tokens",)),
+        CountRow("cache_read", ("total_cached_tokens",)),
+        CountRow("output", ("total_output_tokens",)),
+        CountRow("output", ("total_thought_tokens",)),
+        CountRow("reasoning", ("total_thought_tokens",)),
+    ),
+)
 
 
 def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
@@ -51,3 +62,15 @@ def _is_final(answer: object) -> bool:
     candidates = get_items(answer, "candidates")
     reasons = ("finish_reason", "finishReason")
     return not candidates or any(get_path(candidates[0], name) is not None for name in reasons)
+
+
+def collapse_requests(usage: Usage, initial: object) -> Usage:
+    """The usage of an answer for which the SDK made several requests and added up their prompts.
+
+    `initial` is the first prompt: with all output it is what is held. The usage is returned as it
+    is if there was one request, or if the first prompt is unknown.
+    """
+    if type(initial) is not int or not 0 < initial < usage.sent:
+        return usage
+    cached = min(usage.cache_read, initial)
+    return Usage(initial - cached, cached, 0, usage.output, usage.reasoning)

@@ -3,11 +3,23 @@
 from collections.abc import Mapping, Sequence
 
 from brimline.context.events import AnyEvent, Call
-from brimline.context.providers.langchain import USAGE_METADATA
-from brimline.context.providers.rows import get_path, get_text
+from brimline.context.providers.rows import CountRow, UsageShape, get_path, get_text
 from brimline.sdk.memory import StreamMemory
 
-NAME = "a LangChain message or chunk"
+# langchain-anthropic sets `cache_creation` to 0 if it has the writes by their time to live.
+USAGE_METADATA = UsageShape(
+    "subset",
+    (
+        CountRow("input", ("input_tokens",), required=True),
+        CountRow("cache_read", ("input_token_details.cache_read",)),
+        CountRow("cache_write", ("input_token_details.cache_creation",)),
+        CountRow("cache_write", ("input_token_details.ephemeral_5m_input_tokens",)),
+        CountRow("cache_write", ("input_token_details.ephemeral_1h_input_tokens",)),
+        CountRow("cache_write_1h", ("input_token_details.ephemeral_1h_input_tokens",)),
+        CountRow("output", ("output_tokens",), required=True),
+        CountRow("reasoning", ("output_token_details.reasoning",)),
+    ),
+)
 
 MESSAGE_TYPES = frozenset({"ai", "AIMessageChunk"})
 OTHER_TYPES = frozenset({"human", "system", "tool", "HumanMessageChunk", "ToolMessageChunk"})

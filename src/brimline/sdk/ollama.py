@@ -3,11 +3,18 @@
 from collections.abc import Sequence
 
 from brimline.context.events import AnyEvent, Call
-from brimline.context.providers.ollama import ANSWER
-from brimline.context.providers.rows import get_path, get_text
+from brimline.context.providers.rows import CountRow, UsageShape, get_path, get_text
 from brimline.sdk.memory import StreamMemory
 
-NAME = "an Ollama answer or chunk"
+# The cache is not reported. Some versions leave out the count of a prompt that was cached: such an
+# answer is refused.
+ANSWER = UsageShape(
+    "disjoint",
+    (
+        CountRow("input", ("prompt_eval_count",), required=True),
+        CountRow("output", ("eval_count",), required=True),
+    ),
+)
 
 
 def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:

@@ -3,11 +3,40 @@
 from collections.abc import Iterator, Sequence
 
 from brimline.context.events import AnyEvent, Call, Edited, Trimmed, compaction_thread
-from brimline.context.providers.openai import RESPONSES, chat_usage
-from brimline.context.providers.rows import get_items, get_path, get_text
+from brimline.context.providers.rows import CountRow, UsageShape, get_items, get_path, get_text
+from brimline.context.usage import Usage
 from brimline.sdk.memory import StreamMemory
 
-NAME = "an OpenAI response, completion, chunk or stream event"
+RESPONSES = UsageShape(
+    "subset",
+    (
+        CountRow("input", ("input_tokens",), required=True),
+        CountRow("cache_read", ("input_tokens_details.cached_tokens",)),
+        CountRow("cache_write", ("input_tokens_details.cache_write_tokens",)),
+        CountRow("output", ("output_tokens",), required=True),
+        CountRow("reasoning", ("output_tokens_details.reasoning_tokens",)),
+    ),
+)
+
+CHAT = UsageShape(
+    "subset",
+    (
+        CountRow("input", ("prompt_tokens",), required=True),
+        CountRow("cache_read", ("prompt_tokens_details.cached_tokens",)),
+        CountRow("cache_write", ("prompt_tokens_details.cache_write_tokens",)),
+        CountRow("output", ("completion_tokens",), required=True),
+        CountRow("reasoning", ("completion_tokens_details.reasoning_tokens",)),
+    ),
+)
+
+# xAI's models count reasoning in addition to the completion tokens.
+CHAT_WITH_SEPARATE_REASONING = UsageShape(
+    "subset",
+    (
+        *CHAT.rows,
+        CountRow("output", ("completion_tokens_details.reasoning_tokens",)),
+    ),
+)
 
 # The OpenAI Agents SDK gives this id to every response that it made of a chat completion.
 SHARED_ID = "__fake_id__"
@@ -81,3 +110,12 @@ def _chat(answer: object, memory: StreamMemory, thread: str) -> Iterator[AnyEven
         thread=thread,
         final=ended or memory.is_ended(name),
     )
+
+
+def chat_usage(reported: object) -> Usage:
+    """The usage of a chat completion; its total shows whether it includes reasoning."""
+    if get_path(reported, "completion_tokens_details.reasoning_tokens"):
+        usage = CHAT_WITH_SEPARATE_REASONING.usage(reported)
+        if get_path(reported, "total_tokens") == usage.held:
+            return usage
+    return CHAT.usage(reported)

@@ -3,13 +3,10 @@
 from collections.abc import Sequence
 
 from brimline.context.events import AnyEvent, Call
-from brimline.context.providers.openai import RESPONSES
 from brimline.context.providers.rows import get_path, get_text
 from brimline.sdk import openai
 from brimline.sdk.counts import check_single_request
 from brimline.sdk.memory import StreamMemory
-
-NAME = "an OpenAI Agents SDK response or stream event"
 
 # Events of a run that only repeat what raw events said.
 SILENT_EVENTS = frozenset({"agent_updated_stream_event", "run_item_stream_event"})
@@ -36,4 +33,4 @@ def _response(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEv
     name = get_text(seen, "response_id")
     if name is None or name == openai.SHARED_ID:
         name = memory.new_call_id()
-    return [Call(id=name, usage=RESPONSES.usage(reported), thread=thread)]
+    return [Call(id=name, usage=openai.RESPONSES.usage(reported), thread=thread)]

@@ -13,8 +13,6 @@ from brimline.context.providers.opentelemetry import (
 )
 from brimline.sdk.memory import StreamMemory
 
-NAME = "the attributes of an OpenTelemetry span with `gen_ai.usage`"
-
 
 def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
     """The call of a span's attributes, or None."""

@@ -4,12 +4,21 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from brimline.context.events import AnyEvent, Call, Edited
-from brimline.context.providers.pydantic_ai import REQUEST
-from brimline.context.providers.rows import get_path, get_text
+from brimline.context.providers.rows import CountRow, UsageShape, get_path, get_text
 from brimline.context.usage import Usage
 from brimline.sdk.memory import StreamMemory
 
-NAME = "a Pydantic AI response or node"
+REQUEST = UsageShape(
+    "subset",
+    (
+        CountRow("input", ("input_tokens",), required=True),
+        CountRow("cache_read", ("cache_read_tokens",)),
+        CountRow("cache_write", ("cache_write_tokens",)),
+        CountRow("cache_write_1h", ("cache_write_1h_tokens",)),
+        CountRow("output", ("output_tokens",), required=True),
+        CountRow("reasoning", ("output_reasoning_tokens", "details.reasoning_tokens")),
+    ),
+)
 
 NODE_MODULES = ("pydantic_ai._agent_graph", "pydantic_graph")
 

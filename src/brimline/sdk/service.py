@@ -34,7 +34,6 @@ DEFAULT_CONTEXT_WINDOW = 200_000  # for unknown models
 NEAR_LIMIT_PERCENT = 80.0  # a context is near its limit from here on
 
 TOKEN_USAGE = UsageShape(
-    "context-service",
     "disjoint",
     (
         CountRow("input", ("input_tokens",), required=True),
@@ -45,7 +44,6 @@ TOKEN_USAGE = UsageShape(
 )
 
 RUN_STATS = UsageShape(
-    "run-stats",
     "disjoint",
     (
         CountRow("input", ("tokens.input",), required=True),

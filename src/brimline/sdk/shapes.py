@@ -22,20 +22,26 @@ from brimline.sdk import (
 )
 from brimline.sdk.memory import StreamMemory
 
-# In the order in which they are tried: the most certain first.
-SHAPES = (
-    claude_sdk,
-    anthropic,
-    openai_agents,
-    openai,
-    langchain,
-    gemini,
-    pydantic_ai,
-    bedrock,
-    cohere,
-    ollama,
-    opentelemetry,
-    counts,
+# What can be observed, in the order in which it is tried: the most certain first.
+READERS = (
+    ("a Claude Agent SDK message or a line of Claude Code's stream", claude_sdk.read),
+    ("an Anthropic message or one of its stream events", anthropic.read),
+    ("an OpenAI Agents SDK response or stream event", openai_agents.read),
+    ("an OpenAI response, completion, chunk or stream event", openai.read),
+    ("a LangChain message or chunk", langchain.read),
+    ("a Gemini answer, chunk or interaction, or an event of Google ADK", gemini.read),
+    ("a Pydantic AI response or node", pydantic_ai.read),
+    ("a Bedrock Converse answer or stream event", bedrock.read),
+    ("a Cohere answer or stream event", cohere.read),
+    ("an Ollama answer or chunk", ollama.read),
+    ("the attributes of an OpenTelemetry span with `gen_ai.usage`", opentelemetry.read),
+    (
+        (
+            "a usage of Anthropic, OpenAI, Gemini, Bedrock, LiteLLM, LangChain, Pydantic AI "
+            "or Vercel's SDK"
+        ),
+        counts.read,
+    ),
 )
 
 
@@ -44,11 +50,11 @@ def read_events(seen: object, memory: StreamMemory, thread: str) -> Sequence[Any
 
     Raises UnrecognisedObject or InvalidUsage; `memory` is then unchanged.
     """
-    for shape in SHAPES:
-        events = shape.read(seen, memory, thread)
+    for _, read in READERS:
+        events = read(seen, memory, thread)
         if events is not None:
             return [event for event in events if not _is_empty_call(event)]
-    raise UnrecognisedObject(_describe(seen), [shape.NAME for shape in SHAPES])
+    raise UnrecognisedObject(_describe(seen), [name for name, _ in READERS])
 
 
 def _is_empty_call(event: AnyEvent) -> bool:

@@ -10,7 +10,6 @@ from brimline.context.providers.rows import CountRow, UsageShape, get_items, get
 from brimline.context.usage import ZERO, Usage
 
 MESSAGES = UsageShape(
-    "anthropic-messages",
     "disjoint",
     (
         CountRow("input", ("input_tokens",), required=True),

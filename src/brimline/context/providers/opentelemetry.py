@@ -11,7 +11,6 @@ from brimline.context.usage import Usage
 # The attributes' names without `gen_ai.usage.`; both spellings of cache writes are in use.
 PREFIX = "gen_ai.usage."
 SPAN = UsageShape(
-    "opentelemetry-gen-ai",
     "subset",
     (
         CountRow("input", ("input_tokens",), required=True),

@@ -32,7 +32,6 @@ class UsageShape(msgspec.Struct, frozen=True):
     part of it (`subset`).
     """
 
-    name: str
     cached: Literal["disjoint", "subset"]
     rows: tuple[CountRow, ...]
 
