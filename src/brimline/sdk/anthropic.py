@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from brimline.context.events import AnyEvent, Call, Edited, Trimmed, compaction_thread
 from brimline.context.providers.anthropic import (
+    ApiCompaction,
+    StreamedMessage,
     find_api_compaction,
     other_passes,
     service_tier_of,
@@ -38,10 +40,8 @@ def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] 
             get_path(seen, "role") == "assistant" and get_path(seen, "usage") is not None
         ):
             return _read_message(seen, memory, thread)
-        case "message_start":
-            return _streamed_call(seen, memory, thread)
-        case "message_delta":
-            return _delta_events(seen, memory, thread)
+        case "message_start" | "message_delta":
+            return _read_stream_event(seen, memory, thread)
         case "message_stop":
             message = get_path(seen, "message")
             return [] if message is None else _read_message(message, memory, thread)
@@ -54,64 +54,56 @@ def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] 
 def _read_message(message: object, memory: StreamMemory, thread: str) -> list[AnyEvent]:
     """A whole message. Its stream takes precedence over what a helper gathered: that may lack the
     passes, and have their sums alone."""
-    name = get_text(message, "id")
-    streamed = name is not None and memory.is_streamed(name)
-    if streamed and get_path(message, "usage.iterations") is None:
+    name, reported = get_text(message, "id"), get_path(message, "usage")
+    if name is None or (memory.is_streamed(name) and get_path(reported, "iterations") is None):
         return []
-    return list(_message_events(message, thread))
-
-
-def _message_events(message: object, thread: str) -> Iterator[AnyEvent]:
-    name = get_text(message, "id")
-    if name is None:
-        return
-    reported = get_path(message, "usage")
     usage = usage_of(reported)
-    yield from _edits(message, reported, name, thread)
-    if usage is not None:
-        model = get_text(message, "model")
-        tier = service_tier_of(reported)
-        yield from spent_on(other_passes(reported, model, tier), name, thread)
-        yield Call(
-            id=name,
-            usage=usage,
-            model=model,
-            thread=thread,
-            final=get_path(message, "stop_reason") is not None,
-            service_tier=tier,
-        )
-    yield from _unknown_occupancy(reported, thread)
+    if usage is None:
+        return _with_edits([], message, name, thread)
+    model, tier = get_text(message, "model"), service_tier_of(reported)
+    others = other_passes(reported, model, tier)
+    final = get_path(message, "stop_reason") is not None
+    calls = _call_events(StreamedMessage(name, model, usage, final, others, tier), thread)
+    return _with_edits(calls, message, name, thread)
 
 
-def _streamed_call(event: object, memory: StreamMemory, thread: str) -> list[AnyEvent]:
+def _read_stream_event(event: object, memory: StreamMemory, thread: str) -> list[AnyEvent]:
     message = memory.message_stream(thread).feed(event)
     if message is None:
-        return []
+        return _with_edits([], event, None, thread)
     if message.final:
         memory.mark_streamed(message.id)
-    return [
-        *spent_on(message.others, message.id, thread),
-        Call(
-            id=message.id,
-            usage=message.usage,
-            model=message.model,
-            thread=thread,
-            final=message.final,
-            service_tier=message.service_tier,
-        ),
-    ]
+    return _with_edits(_call_events(message, thread), event, message.id, thread)
 
 
-def _delta_events(event: object, memory: StreamMemory, thread: str) -> list[AnyEvent]:
-    calls = _streamed_call(event, memory, thread)
-    reported = get_path(event, "usage")
-    name = next((call.id for call in calls if isinstance(call, Call)), None)
-    edits = [] if name is None else list(_edits(event, reported, name, thread))
-    return [*edits, *calls, *_unknown_occupancy(reported, thread)]
+def _call_events(message: StreamedMessage, thread: str) -> list[AnyEvent]:
+    call = Call(
+        id=message.id,
+        usage=message.usage,
+        model=message.model,
+        thread=thread,
+        final=message.final,
+        service_tier=message.service_tier,
+    )
+    return [*spent_on(message.others, message.id, thread), call]
 
 
-def _edits(message: object, reported: object, name: str, thread: str) -> Iterator[AnyEvent]:
-    """What the API itself did to the prompt: cleared tool results or thinking, or compacted."""
+def _with_edits(
+    calls: list[AnyEvent], message: object, name: str | None, thread: str
+) -> list[AnyEvent]:
+    """Add what the API itself did to the prompt: cleared tool results or thinking, or compacted.
+
+    After a compaction without a call of the thread behind it, the occupancy is unknown.
+    """
+    compaction = find_api_compaction(get_path(message, "usage"))
+    edits = [] if name is None else list(_edits(message, name, compaction, thread))
+    is_unknown = compaction is not None and not compaction.has_call_after
+    return [*edits, *calls, *([Trimmed(thread=thread)] if is_unknown else ())]
+
+
+def _edits(
+    message: object, name: str, compaction: ApiCompaction | None, thread: str
+) -> Iterator[AnyEvent]:
     for edit in get_items(message, "context_management.applied_edits"):
         tokens = get_path(edit, "cleared_input_tokens")
         yield Edited(
@@ -120,15 +112,8 @@ def _edits(message: object, reported: object, name: str, thread: str) -> Iterato
             tokens=tokens if isinstance(tokens, int) else None,
             thread=thread,
         )
-    if (compaction := find_api_compaction(reported)) is not None:
+    if compaction is not None:
         yield Edited(call=name, kind="compaction", thread=thread)
         yield Call(
             id=f"{name}/compaction", usage=compaction.usage, thread=compaction_thread(thread)
         )
-
-
-def _unknown_occupancy(reported: object, thread: str) -> Iterator[AnyEvent]:
-    """After a compaction without a call of the thread behind it, the occupancy is unknown."""
-    compaction = find_api_compaction(reported)
-    if compaction is not None and not compaction.has_call_after:
-        yield Trimmed(thread=thread)

@@ -1,6 +1,6 @@
 """Log the figures of each update, so that they can be checked later.
 
-One record of the logger `brimline.sdk` at level INFO; the figures are attributes of the record,
+One record of the logger `brimline.observe` at level INFO; the figures are attributes of the record,
 as structlog and JSON formatters expect.
 """
 
@@ -9,8 +9,7 @@ import logging
 from brimline.context.formulas import audit
 from brimline.context.tracker import Reading, Thread
 from brimline.context.usage import percent_raw
-
-LOGGER = logging.getLogger("brimline.observe")
+from brimline.sdk.stream import LOGGER
 
 
 def log_fields(agent: str | None, thread: Thread, reading: Reading) -> dict[str, object]:
