@@ -2,6 +2,7 @@
 
 from itertools import count
 
+from brimline.agents import source
 from brimline.agents.transcripts.source import Parser
 from brimline.context.events import MAIN
 from brimline.context.providers.anthropic import MessageStream
@@ -54,8 +55,6 @@ class StreamMemory:
         """The parser of Claude Code's stream, for the lines of the Claude Agent SDK."""
         shared = self._shared
         if shared.claude is None:
-            from brimline.agents import source
-
             shared.claude = source("claude").stream()
         return shared.claude
 

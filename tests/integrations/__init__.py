@@ -1,1 +1,0 @@
-"""What the integrations have in common, without a framework."""
