@@ -13,8 +13,8 @@ from brimline.monitor.monitor import MAX_CALLS_IN_MEMORY, Monitor
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.user_rules import Rules
 from brimline.store.base import Store
-from brimline.store.memory import MemoryStore
 from brimline.store.rows import SignalRow
+from brimline.store.sqlite import MemoryStore
 
 MODEL = "claude-sonnet-4-5"
 

@@ -12,7 +12,7 @@ from brimline.context.usage import Usage
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.user_rules import Rules
 from brimline.store.base import Write
-from brimline.store.memory import MemoryStore
+from brimline.store.sqlite import MemoryStore
 
 from .agent import MODEL, RecordingEnvironment
 

@@ -5,8 +5,8 @@ import asyncio
 from brimline.context.inbox import DELIVERY_LEASE_S, Message, MessageState, Urgency
 from brimline.monitor.clear_handover import forward_messages, record_continuation
 from brimline.store.base import PutSession, QueueMessage, Store
-from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
+from brimline.store.sqlite import MemoryStore
 
 
 def message(

@@ -9,8 +9,8 @@ import pytest
 from brimline.agents.observations import Observation
 from brimline.context.events import AnyEvent, Call, Spent
 from brimline.context.usage import Usage
-from brimline.store.memory import MemoryStore
 from brimline.store.rows import CallRow
+from brimline.store.sqlite import MemoryStore
 
 from .agent import MODEL, Agent
 

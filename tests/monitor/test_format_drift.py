@@ -11,8 +11,8 @@ from brimline.api.views import Views
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.user_rules import Rules
 from brimline.sessions.files import find_transcripts
-from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
+from brimline.store.sqlite import MemoryStore
 from drifted_homes import CHANGES, RECORDED, Change, write_home
 
 

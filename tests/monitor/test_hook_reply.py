@@ -16,8 +16,8 @@ from brimline.handoff.document import Document
 from brimline.monitor import handoffs
 from brimline.monitor.level_texts import Texts
 from brimline.store.failures import StoreFailed
-from brimline.store.memory import MemoryStore
 from brimline.store.rows import HandoffRow
+from brimline.store.sqlite import MemoryStore
 
 from .agent import MODEL, Agent
 

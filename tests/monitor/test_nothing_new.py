@@ -11,7 +11,7 @@ from brimline.context.client_report import PromptCache, Quota, Quotas
 from brimline.handoff.document import Document
 from brimline.monitor.persistence import SEEN_EVERY_S
 from brimline.store.base import Write
-from brimline.store.memory import MemoryStore
+from brimline.store.sqlite import MemoryStore
 
 from .agent import MODEL, Agent
 

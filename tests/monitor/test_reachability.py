@@ -13,8 +13,8 @@ from brimline.monitor.monitor import Monitor
 from brimline.monitor.reachability import describe_unreachable
 from brimline.monitor.snapshot import PROGRAM, TELEMETRY, TRANSCRIPT
 from brimline.store.base import PutSession
-from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
+from brimline.store.sqlite import MemoryStore
 
 from .agent import MODEL, Agent
 

@@ -14,8 +14,8 @@ from brimline.monitor.session_table import MAX_ATTEMPTS, SessionTable
 from brimline.monitor.user_rules import Rules
 from brimline.store.base import ClaimSession, ExpectRevision, PutCall, PutSession
 from brimline.store.failures import StoreFailed
-from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
+from brimline.store.sqlite import MemoryStore
 
 from .fleet import Fleet, call
 

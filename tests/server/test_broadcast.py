@@ -13,7 +13,7 @@ from brimline.api.views import MAX_SINGLE_READS
 from brimline.context.inbox import MESSAGE_LIFETIME_S
 from brimline.store.base import ForgetSessions
 from brimline.store.failures import StoreFailed
-from brimline.store.memory import MemoryStore
+from brimline.store.sqlite import MemoryStore
 
 from .viewing import NOW, Server, Viewer, wait_until
 

@@ -17,7 +17,7 @@ from brimline.files.bounded_reads import CachedReads
 from brimline.handoff.document import Document
 from brimline.monitor.monitor import Monitor
 from brimline.store.failures import StoreFailed
-from brimline.store.memory import MemoryStore
+from brimline.store.sqlite import MemoryStore
 
 FULL = StoreFailed("brimline.db", "database or disk is full", "Free some space on that disk.")
 REFUSED = StoreFailed("brimline.db", "Python int too large to convert to SQLite INTEGER")

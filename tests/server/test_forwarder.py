@@ -9,7 +9,7 @@ from brimline.daemon.telemetry_export.collector import Collector
 from brimline.daemon.telemetry_export.forwarder import Forwarder
 from brimline.daemon.telemetry_export.output import TelemetryOutput
 from brimline.settings import TelemetrySettings
-from brimline.store.memory import MemoryStore
+from brimline.store.sqlite import MemoryStore
 from reserved_port import ReservedPort
 
 from .otlp_collector import MAX_WAIT_S, RecordingCollector, recording_collector

@@ -26,9 +26,9 @@ from brimline.api.schemas import DaemonStatus
 from brimline.daemon.telemetry_export.output import TelemetryOutput
 from brimline.settings import TelemetrySettings
 from brimline.store.base import PutSession, PutThread
-from brimline.store.memory import MemoryStore
 from brimline.store.metered import MeteredStore
 from brimline.store.rows import SessionRow, ThreadRow
+from brimline.store.sqlite import MemoryStore
 
 from .running import Running
 from .test_daemon import SESSION, status_input

@@ -23,8 +23,8 @@ from brimline.api.responses import RequestRefused
 from brimline.api.telemetry.endpoint import TelemetryRoutes
 from brimline.api.telemetry.request_body import MAX_DECOMPRESSED_BYTES
 from brimline.monitor.monitor import Monitor
-from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
+from brimline.store.sqlite import MemoryStore
 
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 NOW = 1_794_911_000.0

@@ -8,8 +8,8 @@ import pytest
 from brimline.api.history import StoredSummaries
 from brimline.sessions.report import ReportFilter, build_report
 from brimline.store.base import ForgetSessions, PutCall, PutCompaction, PutSession, PutThread
-from brimline.store.memory import MemoryStore
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
+from brimline.store.sqlite import MemoryStore
 
 MODEL = "claude-sonnet-4-5"
 

@@ -16,8 +16,8 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from brimline.daemon.telemetry_export.collector import Collector, CollectorBusy
 from brimline.daemon.telemetry_export.exporter import CURSOR, TelemetryExporter
 from brimline.store.base import PutSession, PutThread, RecordSignal
-from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow, SignalRow, ThreadRow
+from brimline.store.sqlite import MemoryStore
 from reserved_port import ReservedPort
 
 from .otlp_collector import RecordingCollector, recording_collector

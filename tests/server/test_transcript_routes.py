@@ -22,8 +22,8 @@ from brimline.api.transcripts import TranscriptRoutes, find_session_files
 from brimline.monitor.monitor import Monitor
 from brimline.sessions.explanation import NO_TRANSCRIPT
 from brimline.sessions.files import SessionFiles
-from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
+from brimline.store.sqlite import MemoryStore
 from survey.machine import call, subagent_fields
 
 from .filled_session import write_filled_session

@@ -24,7 +24,7 @@ from brimline.monitor.monitor import Monitor
 from brimline.sessions.files import find_transcripts, group_by_session, load_session
 from brimline.store.base import PutSession, Write
 from brimline.store.failures import StoreFailed
-from brimline.store.memory import MemoryStore
+from brimline.store.sqlite import MemoryStore
 
 pytestmark = pytest.mark.slow
 

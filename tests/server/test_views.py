@@ -11,8 +11,8 @@ from brimline.context.inbox import MESSAGE_LIFETIME_S, Message
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.user_rules import Rules
 from brimline.store.base import PutSession, PutThread, QueueMessage
-from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow, ThreadRow
+from brimline.store.sqlite import MemoryStore
 
 
 def test_level_that_was_not_delivered_is_a_mark_and_not_unread() -> None:

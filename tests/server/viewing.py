@@ -12,8 +12,8 @@ from brimline.api.views import Views
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.user_rules import Rules
 from brimline.store.base import PutSession, PutThread, Store, Write
-from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow, ThreadRow
+from brimline.store.sqlite import MemoryStore
 
 NOW = 1_000_000.0
 INTERVAL_S = 0.01

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from brimline.store.base import Store
-from brimline.store.memory import MemoryStore
 from brimline.store.metered import MeteredStore
 from brimline.store.postgres import open_postgres
-from brimline.store.sqlite import SqliteStore
+from brimline.store.sqlite import MemoryStore, SqliteStore
 from brimline.testing.store import CHECKS, PAIR_CHECKS, Check, Make, MakePair, PairCheck
 
 NAMES = itertools.count(1)

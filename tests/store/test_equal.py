@@ -1,4 +1,4 @@
-"""SQLite, PostgreSQL and memory hold the same after any sequence of writes."""
+"""SQLite, PostgreSQL and a model in dicts hold the same after any sequence of writes."""
 
 import asyncio
 import tempfile
@@ -39,11 +39,12 @@ from brimline.store.base import (
     UseHandoff,
     Write,
 )
-from brimline.store.memory import MemoryStore
 from brimline.store.postgres import open_postgres
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.sqlite import SqliteStore
 from hypothesis_examples import examples
+
+from .model import StoreModel
 
 # Few names and small numbers, so that keys meet; any text and any number where there is no key.
 NAMES = st.sampled_from(["a", "b"])
@@ -205,13 +206,13 @@ async def last(store: Store) -> int:
 
 
 class Equal(RuleBasedStateMachine):
-    """A store side by side with the one in memory."""
+    """A store side by side with the model."""
 
     def __init__(self, open_store: Callable[[], Awaitable[Store]]) -> None:
         super().__init__()
         self._open_store = open_store
         self._runner = asyncio.Runner()
-        self._memory = MemoryStore()
+        self._model = StoreModel()
         self._store = self._runner.run(self._open())
 
     async def _open(self) -> Store:
@@ -223,9 +224,9 @@ class Equal(RuleBasedStateMachine):
         self._runner.run(self._write(writes))
 
     async def _write(self, writes: list[Write]) -> None:
-        marks = await last(self._memory), await last(self._store)
-        assert await self._store.write(writes) == await self._memory.write(writes)
-        assert await changed(self._store, marks[1]) == await changed(self._memory, marks[0])
+        marks = await last(self._model), await last(self._store)
+        assert await self._store.write(writes) == await self._model.write(writes)
+        assert await changed(self._store, marks[1]) == await changed(self._model, marks[0])
 
     @rule(lists=st.lists(st.lists(WRITES, max_size=3), max_size=4))
     def write_at_once(self, lists: list[list[Write]]) -> None:
@@ -234,7 +235,7 @@ class Equal(RuleBasedStateMachine):
 
     async def _write_at_once(self, lists: list[list[Write]]) -> None:
         results = await asyncio.gather(*map(self._store.write, lists))
-        assert results == await asyncio.gather(*map(self._memory.write, lists))
+        assert results == await asyncio.gather(*map(self._model.write, lists))
 
     @rule()
     def reopen(self) -> None:
@@ -248,7 +249,7 @@ class Equal(RuleBasedStateMachine):
         self._runner.run(self._compare())
 
     async def _compare(self) -> None:
-        assert await everything(self._store) == await everything(self._memory)
+        assert await everything(self._store) == await everything(self._model)
 
     def teardown(self) -> None:
         self._runner.run(self._store.close())
@@ -265,11 +266,11 @@ class SqliteEqual(Equal):
         self._folder.cleanup()
 
 
-def test_sqlite_holds_the_same_as_memory() -> None:
+def test_sqlite_holds_the_same_as_the_model() -> None:
     run_state_machine_as_test(SqliteEqual, settings=settings(examples(25), stateful_step_count=20))
 
 
-def test_postgres_holds_the_same_as_memory(shared_database: str) -> None:
+def test_postgres_holds_the_same_as_the_model(shared_database: str) -> None:
     organisations = count(1)
 
     class PostgresEqual(Equal):

@@ -16,9 +16,9 @@ from brimline.store.base import (
     RecordSignal,
     Write,
 )
-from brimline.store.memory import MemoryStore
 from brimline.store.metered import BUCKETS_S, MAX_SERIES, MeteredStore, WriteCounts
 from brimline.store.rows import SPENDINGS, CallRow, CompactionRow, SessionRow, SignalRow
+from brimline.store.sqlite import MemoryStore
 
 SESSION = PutSession(SessionRow("s1", "claude", 1.0))
 

@@ -19,8 +19,8 @@ from brimline.daemon.tmux.pane_search import find_pane, runs_in_pane
 from brimline.daemon.tmux.typist import Typist
 from brimline.store.base import MarkMessage, PutSession, QueueMessage, Write
 from brimline.store.failures import StoreFailed
-from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
+from brimline.store.sqlite import MemoryStore
 
 from .conftest import FakeClient
 from .terminal import Terminal

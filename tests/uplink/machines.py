@@ -16,9 +16,8 @@ from brimline.daemon.uplink.protocol import UplinkBatch, UplinkReply
 from brimline.daemon.uplink.sender import UplinkFailed
 from brimline.settings import UplinkSettings
 from brimline.store.base import PutCall, PutSession, PutThread, QueueMessage, Write
-from brimline.store.memory import MemoryStore
 from brimline.store.rows import CallRow, SessionRow, ThreadRow
-from brimline.store.sqlite import SqliteStore
+from brimline.store.sqlite import MemoryStore, SqliteStore
 
 URL = "http://localhost"
 ResultT = TypeVar("ResultT")

@@ -32,8 +32,8 @@ from brimline.store.base import (
     RecordSignal,
     UseHandoff,
 )
-from brimline.store.memory import MemoryStore
 from brimline.store.rows import HandoffRow, SessionRow, SignalRow, ThreadRow
+from brimline.store.sqlite import MemoryStore
 
 from .machines import Machine, call_row, use_machine
 

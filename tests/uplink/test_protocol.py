@@ -10,7 +10,7 @@ import pytest
 
 from brimline.api.uplink import UplinkRoutes
 from brimline.daemon.uplink.protocol import UplinkBatch, UplinkReply
-from brimline.store.memory import MemoryStore
+from brimline.store.sqlite import MemoryStore
 
 PAYLOADS = Path(__file__).parent / "payloads"
 

@@ -1,4 +1,4 @@
-"""The store: one Protocol, and its implementations in memory, on SQLite and on PostgreSQL.
+"""The store: one Protocol, and its implementations on SQLite and on PostgreSQL.
 
 Rows come in and go out; what they mean, and when they are written, belongs to `monitor/`.
 """

@@ -19,8 +19,8 @@ from brimline.server.fleet.organisations import FLEET_ENDPOINTS, Organisations
 from brimline.server.fleet.tokens import LOOKUP_LIFETIME_S, PREFIX, TokenLookup, hash_token
 from brimline.settings import FleetSettings, Settings
 from brimline.store.base import PutHandoff, PutSession, QueueMessage
-from brimline.store.memory import MemoryStore
 from brimline.store.rows import HandoffRow, SessionRow
+from brimline.store.sqlite import MemoryStore
 from fleet_server import ALL_SCOPES, FleetReply, ask
 from postgres_server import execute
 

@@ -32,7 +32,7 @@ from brimline.server.http_server import (
     raise_descriptor_limit,
     stop_on_signals,
 )
-from brimline.store.memory import MemoryStore
+from brimline.store.sqlite import MemoryStore
 
 
 class Demo:

@@ -1,5 +1,8 @@
-"""The store of one machine: a SQLite file, with one connection that owns all writes."""
+"""The store of one machine: a SQLite file, with one connection that owns all writes.
 
-from brimline.store.sqlite.store import SqliteStore
+`MemoryStore` is the same on a database in memory.
+"""
 
-__all__ = ["SqliteStore"]
+from brimline.store.sqlite.store import MemoryStore, SqliteStore
+
+__all__ = ["MemoryStore", "SqliteStore"]

@@ -1,4 +1,4 @@
-"""The reference implementation, in memory. Every other store behaves the same."""
+"""What a store must do, written a second time with dicts: SQLite and PostgreSQL share SQL."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -35,8 +35,8 @@ KeyT = TypeVar("KeyT")
 OwnedT = TypeVar("OwnedT", ThreadRow, CallRow, CompactionRow, SignalRow, Message, HandoffRow)
 
 
-class MemoryStore:
-    """A store for tests and for a single run; it ends with the process."""
+class StoreModel:
+    """A store that is compared with the others after any sequence of writes."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, SessionRow] = {}
