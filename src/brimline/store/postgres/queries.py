@@ -3,7 +3,7 @@
 from typing import Generic
 
 from brimline.context.inbox import BRIMLINE
-from brimline.store.main_thread_rows import select_main_threads
+from brimline.store.common_sql import select_main_threads
 from brimline.store.postgres import statements as sql
 from brimline.store.postgres.statements import RowT, Table
 

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 from brimline.context.inbox import Message
 from brimline.store.base import ForgetSessions, Write
+from brimline.store.common_sql import SESSION_COLUMNS
 from brimline.store.failures import StoreFailed
 from brimline.store.fleet import DEFAULT_ORGANISATION
-from brimline.store.main_thread_rows import SESSION_COLUMNS
 from brimline.store.postgres import queries as query
 from brimline.store.postgres import statements as sql
 from brimline.store.postgres.apply import WriteApplier, create_partition, drop_unused_partitions

@@ -2,9 +2,9 @@
 
 import msgspec
 
+from brimline.store.common_sql import list_columns
 from brimline.store.postgres.pool import ConnectionPool
 from brimline.store.postgres.statements import storable
-from brimline.store.upserts import list_columns
 
 TOUCH_EVERY_S = 60.0  # `last_used_at` is written again after this
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Generic
 
 from brimline.context.inbox import BRIMLINE
-from brimline.store.main_thread_rows import SESSION_COLUMNS, select_main_threads
+from brimline.store.common_sql import SESSION_COLUMNS, select_main_threads
 from brimline.store.rows import CallRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.sqlite import statements as sql
 from brimline.store.sqlite.statements import RowT, Table

@@ -7,8 +7,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from brimline.context.inbox import Message
-from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
-from brimline.store.upserts import (
+from brimline.store.common_sql import (
     ADVANCE_REVISION,
     UPDATE_CALL,
     UPDATE_COMPACTION,
@@ -17,6 +16,7 @@ from brimline.store.upserts import (
     UPDATE_THREAD,
     list_columns,
 )
+from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 

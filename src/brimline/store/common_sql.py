@@ -1,10 +1,16 @@
-"""What a row does to a stored one, as SQL of SQLite 3.26 and of PostgreSQL: `DO UPDATE ...`."""
+"""SQL that is the same for SQLite 3.26 and PostgreSQL.
+
+Most of it is what a row does to a stored one: `DO UPDATE ...`.
+"""
 
 from collections.abc import Iterable
 
 import msgspec
 
+from brimline.context.events import MAIN
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
+
+SESSION_COLUMNS = len(SessionRow.__struct_fields__)
 
 
 def list_columns(fields: Iterable[str]) -> str:
@@ -67,3 +73,14 @@ UPDATE_COMPACTION = f"""DO UPDATE SET
 WHERE (compactions.inferred AND NOT excluded.inferred)
     OR (excluded.overflow AND NOT compactions.overflow)
     OR {_differs("compactions", _COMPACTION, _IF_NEW)}"""
+
+
+def select_main_threads(conditions: str) -> str:
+    """Return the query of sessions with their main threads.
+
+    `conditions` begin with more of those of the join. The first SESSION_COLUMNS are the session's.
+    """
+    columns = [f's."{field}"' for field in SessionRow.__struct_fields__]
+    columns += [f't."{field}"' for field in ThreadRow.__struct_fields__]
+    return f"""SELECT {", ".join(columns)} FROM sessions AS s
+    JOIN threads AS t ON t.session = s.id AND t.thread = '{MAIN}' {conditions}"""
