@@ -18,7 +18,9 @@ from brimline.errors import (
     InvalidState,
     InvalidUsage,
     MalformedJson,
+    NewerStore,
     NotRunning,
+    StoreFailed,
     UnexpectedJson,
     UnknownAgent,
     UnknownSession,
@@ -49,6 +51,8 @@ EVERY: list[BrimlineError] = [
     CommandFailed("claude", "No such file or directory"),
     InvalidRequest("no session given", "Pass --session ID."),
     InvalidHandoff("handoff.md", "it is empty", "Write it."),
+    StoreFailed("brimline.db", "disk I/O error", "Is that disk full?"),
+    NewerStore("brimline.db", 17, 16),
     UnsafeFolder("state", "it belongs to another user", "Remove it."),
 ]
 

@@ -21,9 +21,9 @@
     │   └── DaemonUnresponsive    a process holds its lock but does not answer (server.sockets)
     ├── InvalidRequest        a request that the daemon or a command refuses
     ├── InvalidHandoff        a file that cannot be used as a handoff
+    ├── StoreFailed           a store that could not read or write
+    ├── NewerStore            a store of a newer version
     ├── InvalidFrame          bytes on the hook socket that are no frame (hooks.protocol)
-    ├── StoreFailed           a store that could not read or write (store.failures)
-    ├── NewerStore            a store of a newer version (store.failures)
     │
     │   These are caught inside their package and never reach a caller:
     ├── RequestRefused        a request that gets an error response (server.api.responses)
@@ -210,6 +210,25 @@ class InvalidHandoff(BrimlineError):
     def __init__(self, path: str, reason: str, hint: str | None = None) -> None:
         self.path, self.reason, self.hint = path, reason, hint
         super().__init__(f"cannot use {path} as a handoff: {reason}")
+
+
+class StoreFailed(BrimlineError):
+    """The store cannot be opened, written or read; the request had no effect."""
+
+    def __init__(self, place: str, reason: str, hint: str | None = None) -> None:
+        self.place, self.reason, self.hint = place, reason, hint
+        super().__init__(f"{place}: {reason}")
+
+
+class NewerStore(BrimlineError):
+    """A newer Brimline has written the store; it was not changed."""
+
+    def __init__(self, place: str, found: int, known: int) -> None:
+        self.place, self.found, self.known = place, found, known
+        self.hint = "Update Brimline, or use another file or database."
+        super().__init__(
+            f"{place}: expected a store of version {known} or older, found version {found}"
+        )
 
 
 class UnsafeFolder(BrimlineError):

@@ -11,11 +11,11 @@ import pytest
 from brimline.context.events import Call
 from brimline.context.inbox import MAX_CONTEXT_CHARS, utf16_length
 from brimline.context.usage import Usage
+from brimline.errors import StoreFailed
 from brimline.files.bounded_reads import ReadThreads
 from brimline.handoff.document import Document
 from brimline.monitor import handoffs
 from brimline.monitor.level_texts import Texts
-from brimline.store.failures import StoreFailed
 from brimline.store.rows import HandoffRow
 from brimline.store.sqlite import MemoryStore
 

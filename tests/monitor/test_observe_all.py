@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from brimline.agents.observations import Observation
 from brimline.context.events import AnyEvent, Call, Cleared, Compacted, Spent
+from brimline.errors import StoreFailed
 from brimline.monitor import monitor
 from brimline.store.base import ClaimSession, EventKeys, PutSession
-from brimline.store.failures import StoreFailed
 from brimline.store.rows import SessionRow
 
 from .fleet import Fleet, call

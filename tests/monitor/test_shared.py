@@ -8,12 +8,12 @@ import pytest
 from brimline.agents.observations import Reply
 from brimline.context.events import AnyEvent, Compacted
 from brimline.context.inbox import DELIVERY_LEASE_S, Message
+from brimline.errors import StoreFailed
 from brimline.handoff import Document
 from brimline.monitor.persistence import HOSTNAME
 from brimline.monitor.session_table import MAX_ATTEMPTS, SessionTable
 from brimline.monitor.user_rules import Rules
 from brimline.store.base import ClaimSession, ExpectRevision, PutCall, PutSession
-from brimline.store.failures import StoreFailed
 from brimline.store.rows import SessionRow
 from brimline.store.sqlite import MemoryStore
 

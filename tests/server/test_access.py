@@ -18,7 +18,7 @@ from brimline.api.middleware import find_misdirection, is_own_host
 from brimline.daemon.secret import NAME, derive_token, load_or_create_secret, read_secret
 from brimline.daemon.sockets import read_port, write_port
 from brimline.daemon.tcp_peer import TCP_ESTABLISHED, Peer, TcpPeers, is_trusted
-from brimline.store.failures import StoreFailed
+from brimline.errors import StoreFailed
 
 from .running import MAX_WAIT_S, Running
 from .test_daemon import SESSION, hook_input, status_input

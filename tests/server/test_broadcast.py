@@ -11,8 +11,8 @@ from brimline.api.fair_share import Turns
 from brimline.api.session_cache import PIECE_BYTES, in_pieces
 from brimline.api.views import MAX_SINGLE_READS
 from brimline.context.inbox import MESSAGE_LIFETIME_S
+from brimline.errors import StoreFailed
 from brimline.store.base import ForgetSessions
-from brimline.store.failures import StoreFailed
 from brimline.store.sqlite import MemoryStore
 
 from .viewing import NOW, Server, Viewer, wait_until

@@ -13,10 +13,10 @@ from brimline.agents.hook_adapter import HookRequest, RequestKind
 from brimline.agents.observations import EMPTY_REPLY, Observation, Reply
 from brimline.daemon.hook_requests.dispatcher import CLIENT_GAVE_UP_S, NO_ANSWER, HookDispatcher
 from brimline.daemon.parent_session import ParentSessions
+from brimline.errors import StoreFailed
 from brimline.files.bounded_reads import CachedReads
 from brimline.handoff.document import Document
 from brimline.monitor.monitor import Monitor
-from brimline.store.failures import StoreFailed
 from brimline.store.sqlite import MemoryStore
 
 FULL = StoreFailed("brimline.db", "database or disk is full", "Free some space on that disk.")

@@ -8,7 +8,7 @@ import pytest
 from brimline.daemon import retry
 from brimline.daemon.log_limit import MAX_REMEMBERED, REPEAT_AFTER_S, RateLimitedLog
 from brimline.daemon.retry import growing_pauses, is_transient, retry_until_stored, run_forever
-from brimline.store.failures import StoreFailed
+from brimline.errors import StoreFailed
 
 FULL = StoreFailed("brimline.db", "database or disk is full", "Free some space on that disk.")
 REFUSED = StoreFailed("brimline.db", "Python int too large to convert to SQLite INTEGER")

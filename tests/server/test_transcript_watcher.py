@@ -20,10 +20,10 @@ from brimline.agents.transcripts.source import Places, Transcript
 from brimline.context.events import MAIN, is_compaction_thread
 from brimline.daemon import transcript_watcher
 from brimline.daemon.transcript_watcher import TranscriptWatcher
+from brimline.errors import StoreFailed
 from brimline.monitor.monitor import Monitor
 from brimline.sessions.files import find_transcripts, group_by_session, load_session
 from brimline.store.base import PutSession, Write
-from brimline.store.failures import StoreFailed
 from brimline.store.sqlite import MemoryStore
 
 pytestmark = pytest.mark.slow

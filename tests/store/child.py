@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from brimline.context.inbox import Message
+from brimline.errors import StoreFailed
 from brimline.store.base import (
     EventKeys,
     ForgetSessions,
@@ -18,7 +19,6 @@ from brimline.store.base import (
     RecordSignal,
     Write,
 )
-from brimline.store.failures import StoreFailed
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, SignalRow
 from brimline.store.sqlite import SqliteStore
 

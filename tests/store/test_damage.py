@@ -16,8 +16,8 @@ from typing import TypeVar
 import msgspec
 import pytest
 
+from brimline.errors import StoreFailed
 from brimline.store.base import PutCall, QueueMessage, Store
-from brimline.store.failures import StoreFailed
 from brimline.store.problems import (
     FILE_NAME,
     MAX_KEPT,
@@ -125,7 +125,7 @@ def test_new_store_reports_nothing(path: Path) -> None:
 CREATE_ON_A_FULL_DISK = """
 import asyncio, resource, signal, sys
 from pathlib import Path
-from brimline.store.failures import StoreFailed
+from brimline.errors import StoreFailed
 from brimline.store.sqlite import SqliteStore
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))

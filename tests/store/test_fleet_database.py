@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec.structs import replace
 
+from brimline.errors import StoreFailed
 from brimline.store.base import PutSession
-from brimline.store.failures import StoreFailed
 from brimline.store.postgres import open_database
 from brimline.store.postgres.audit import KEEP_AUDIT_S, AuditRow
 from brimline.store.postgres.database import PostgresDatabase

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from brimline.context.inbox import Message
+from brimline.errors import NewerStore
 from brimline.store.base import (
     EventKeys,
     ForgetSessions,
@@ -16,7 +17,6 @@ from brimline.store.base import (
     QueueMessage,
     Store,
 )
-from brimline.store.failures import NewerStore
 from brimline.store.rows import CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.sqlite.connections import connect
 from brimline.store.sqlite.header import APPLICATION_ID

@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 
 from brimline.context.inbox import Message
+from brimline.errors import NewerStore, StoreFailed
 from brimline.store.base import (
     EventKeys,
     ForgetSessions,
@@ -26,7 +27,6 @@ from brimline.store.base import (
     UseHandoff,
     Write,
 )
-from brimline.store.failures import NewerStore, StoreFailed
 from brimline.store.postgres.apply import MAX_EVENT_KEYS, PRUNE_EVERY
 from brimline.store.postgres.database import PostgresDatabase
 from brimline.store.postgres.migrations import MIGRATIONS, Step, migrate
@@ -533,7 +533,7 @@ def test_missing_asyncpg_says_what_to_install() -> None:
 import asyncio, sys
 sys.modules["asyncpg"] = None
 import brimline.server.daemon
-from brimline.store.failures import StoreFailed
+from brimline.errors import StoreFailed
 from brimline.store.postgres import open_postgres
 try:
     asyncio.run(open_postgres("postgresql:///"))

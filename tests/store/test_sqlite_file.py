@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 import pytest
 
+from brimline.errors import NewerStore, StoreFailed
 from brimline.store.base import QueueMessage, Store
-from brimline.store.failures import NewerStore, StoreFailed
 from brimline.store.sqlite.connections import connect, prepare
 from brimline.store.sqlite.migrations import MIGRATIONS
 from brimline.testing.store.suite import message

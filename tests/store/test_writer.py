@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from brimline.context.inbox import Message
+from brimline.errors import StoreFailed
 from brimline.store.base import (
     CancelMessages,
     EventKeys,
@@ -23,7 +24,6 @@ from brimline.store.base import (
     UseHandoff,
     Write,
 )
-from brimline.store.failures import StoreFailed
 from brimline.store.sqlite import SqliteStore
 from brimline.store.sqlite import queries as query
 from brimline.store.sqlite.apply import MAX_EVENT_KEYS, PRUNE_EVERY

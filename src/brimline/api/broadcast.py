@@ -13,7 +13,7 @@ from brimline.api.session_cache import (
     session_event,
 )
 from brimline.daemon.log_limit import RateLimitedLog
-from brimline.store.failures import StoreFailed
+from brimline.errors import StoreFailed
 
 POLL_INTERVAL_S = 0.5  # changes in this time are sent together
 HEARTBEAT_S = 15.0  # without changes, a comment is sent

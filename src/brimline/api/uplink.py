@@ -40,7 +40,7 @@ from brimline.daemon.uplink.protocol import (
     UplinkSignal,
 )
 from brimline.daemon.uplink.server_messages import accepts_handoffs, accepts_messages
-from brimline.errors import MalformedJson
+from brimline.errors import MalformedJson, StoreFailed
 from brimline.files.foreign_json import JsonDecoder
 from brimline.store.base import (
     ClaimSession,
@@ -56,7 +56,6 @@ from brimline.store.base import (
     UseHandoff,
     Write,
 )
-from brimline.store.failures import StoreFailed
 from brimline.store.rows import HandoffRow, SessionRow, SignalRow
 
 KINDS: dict[str, SignalKind] = {kind: kind for kind in get_args(SignalKind)}

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mappi
 from contextlib import asynccontextmanager
 
 from brimline.daemon.log_limit import RateLimitedLog
-from brimline.store.failures import StoreFailed
+from brimline.errors import StoreFailed
 
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.5, 30.0  # each pause is twice the last
 

@@ -13,8 +13,8 @@ import stat
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from brimline.errors import StoreFailed
 from brimline.files.atomic_file import replace_file
-from brimline.store.failures import StoreFailed
 
 LOGGER = logging.getLogger("brimline.server")
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from itertools import islice
 from weakref import WeakValueDictionary
 
+from brimline.errors import StoreFailed
 from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.restore import restore_session
 from brimline.monitor.user_rules import Rules
 from brimline.store.base import ExpectRevision, Store
-from brimline.store.failures import StoreFailed
 
 IDLE_SESSION_S = 24 * 3_600.0  # then a session is released from memory: no page shows its trend
 

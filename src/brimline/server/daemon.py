@@ -57,6 +57,7 @@ from brimline.daemon.tmux_wiring import TmuxWiring
 from brimline.daemon.transcript_watcher import TranscriptWatcher
 from brimline.daemon.uplink.exchange import Uplink
 from brimline.daemon.uplink_wiring import create_uplink
+from brimline.errors import StoreFailed
 from brimline.files.folder_safety import make_private_folder
 from brimline.hooks.client.autostart import STOPPED_MARK
 from brimline.hooks.spool import take, take_dropped, take_late
@@ -71,7 +72,6 @@ from brimline.server.http_server import (
 )
 from brimline.settings import Settings, cache_dir, seconds, socket_path, state_dir
 from brimline.store.base import Store
-from brimline.store.failures import StoreFailed
 from brimline.store.metered import MeteredStore
 from brimline.store.postgres import open_postgres
 from brimline.store.problems import open_problems

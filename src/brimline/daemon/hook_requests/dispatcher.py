@@ -23,11 +23,10 @@ from brimline.daemon.parent_session import ParentSessions, find_spawner
 from brimline.daemon.retry import is_transient
 from brimline.daemon.tmux.clear import SessionClearer
 from brimline.daemon.tmux.pane import pane_from_environment
-from brimline.errors import BrimlineError
+from brimline.errors import BrimlineError, StoreFailed
 from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.hooks.receipt import decode_receipt
 from brimline.monitor.monitor import Monitor
-from brimline.store.failures import StoreFailed
 
 LOGGER = logging.getLogger("brimline.server")
 

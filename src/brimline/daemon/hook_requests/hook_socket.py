@@ -18,10 +18,10 @@ from brimline.daemon.log_limit import RateLimitedLog
 from brimline.daemon.peer_credentials import peer_uid
 from brimline.daemon.retry import retry_until_stored
 from brimline.daemon.sockets import ListeningSocket, listen_unix
+from brimline.errors import StoreFailed
 from brimline.hooks.client.exchange import ANSWER_DEADLINE_S
 from brimline.hooks.protocol import InvalidFrame, encode_reply, read_request
 from brimline.hooks.receipt import encode_receipt
-from brimline.store.failures import StoreFailed
 
 LOGGER = logging.getLogger("brimline.server")
 

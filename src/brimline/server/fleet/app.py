@@ -22,7 +22,7 @@ from brimline.api.responses import (
     refusal_response,
 )
 from brimline.api.schemas import DaemonStatus, Health
-from brimline.errors import BrimlineError
+from brimline.errors import BrimlineError, StoreFailed
 from brimline.server.fleet.authentication import PAGE, Authenticator
 from brimline.server.fleet.listen_address import ListenAddress
 from brimline.server.fleet.organisations import Organisation, Organisations
@@ -37,7 +37,6 @@ from brimline.server.fleet.sign_in import (
 from brimline.server.fleet.store_failures import StoreFailures
 from brimline.server.fleet.tokens import TokenLookup
 from brimline.settings import Settings
-from brimline.store.failures import StoreFailed
 from brimline.store.postgres.database import PostgresDatabase
 
 HEALTH_PATH = "/healthz"

@@ -27,12 +27,12 @@ from brimline.api.views import Views
 from brimline.daemon.log_limit import RateLimitedLog
 from brimline.daemon.retry import Work
 from brimline.daemon.telemetry_export.output import TelemetryOutput
+from brimline.errors import StoreFailed
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.user_rules import Rules
 from brimline.server.fleet.actions import ActionRoutes
 from brimline.server.fleet.store_failures import StoreFailures
 from brimline.settings import Settings, seconds
-from brimline.store.failures import StoreFailed
 from brimline.store.metered import MeteredStore
 from brimline.store.postgres.database import PostgresDatabase
 

@@ -7,7 +7,7 @@ from brimline.api.responses import RETRY_HINT, json_response
 from brimline.api.schemas import Problem
 from brimline.daemon.log_limit import RateLimitedLog
 from brimline.daemon.retry import is_transient
-from brimline.store.failures import StoreFailed
+from brimline.errors import StoreFailed
 
 NO_DATABASE = "the server's database does not answer"
 

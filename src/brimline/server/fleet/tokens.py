@@ -9,8 +9,8 @@ from hashlib import sha256
 from brimline.api.identity import AccessScope
 from brimline.api.request_limits import Allowance, too_many
 from brimline.daemon.log_limit import RateLimitedLog
+from brimline.errors import StoreFailed
 from brimline.files.bounded_dict import BoundedDict
-from brimline.store.failures import StoreFailed
 from brimline.store.postgres.tokens import TokenRow, TokenTable
 
 PREFIX = "brim_"

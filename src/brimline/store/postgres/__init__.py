@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from brimline.store.failures import StoreFailed
+from brimline.errors import StoreFailed
 from brimline.store.fleet import DEFAULT_ORGANISATION
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from asyncpg import Record
 from asyncpg.pool import PoolConnectionProxy
 
-from brimline.store.failures import NewerStore
+from brimline.errors import NewerStore
 
 Connection: TypeAlias = "PoolConnectionProxy[Record]"
 Step: TypeAlias = tuple[str, ...]

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
-from brimline.store.failures import StoreFailed
+from brimline.errors import StoreFailed
 from brimline.store.postgres.election import CONNECTION_ERRORS, Election
 from brimline.store.postgres.migrations import Connection, migrate
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from brimline.context.inbox import Message
+from brimline.errors import StoreFailed
 from brimline.store.base import ForgetSessions, Write
 from brimline.store.common_sql import SESSION_COLUMNS
-from brimline.store.failures import StoreFailed
 from brimline.store.fleet import DEFAULT_ORGANISATION
 from brimline.store.postgres import queries as query
 from brimline.store.postgres import statements as sql

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
+from brimline.errors import StoreFailed
 from brimline.files.folder_safety import make_private_folder
-from brimline.store.failures import StoreFailed
 from brimline.store.sqlite import statements as sql
 from brimline.store.sqlite.header import Unusable, inspect_file, sidecars
 from brimline.store.sqlite.integrity import check_pages, check_values, interrupted

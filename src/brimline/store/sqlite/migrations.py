@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from brimline.store.failures import NewerStore
+from brimline.errors import NewerStore
 from brimline.store.sqlite.header import APPLICATION_ID
 
 Step: TypeAlias = tuple[str, ...]

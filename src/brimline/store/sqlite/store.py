@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, TypeVarTuple, cast
 
 from brimline.context.inbox import Message
+from brimline.errors import StoreFailed
 from brimline.store.base import Write
-from brimline.store.failures import StoreFailed
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.sqlite import queries as query
 from brimline.store.sqlite.connections import (

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from brimline.errors import StoreFailed
 from brimline.store.base import (
     CancelMessages,
     MarkMessage,
@@ -13,7 +14,6 @@ from brimline.store.base import (
     UseHandoff,
     Write,
 )
-from brimline.store.failures import StoreFailed
 from brimline.store.sqlite.apply import WriteApplier
 from brimline.store.sqlite.connections import store_failed
 
