@@ -125,6 +125,9 @@ class FakeDaemon:
             return 201, {"id": "new"}
         if resource == "explanation":
             nothing: Json = {
+                "agent": None,
+                "session_id": session,
+                "category_names": [],
                 "threads": [],
                 "problem": "this session has no transcript on this machine",
             }

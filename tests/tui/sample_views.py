@@ -144,6 +144,7 @@ def explanation() -> Json:
                "times": 3, "advice": advice}  # fmt: skip
     main = {"thread": "main", "model": None, "sent": 152_000, "categories": categories,
             "unexplained": 3_000, "waste": [finding], "misses": [], "pending": 2_350,
-            "cycles": []}  # fmt: skip
+            "cycles": [], "tool_results": {
+                "by_tool": [], "by_server": [], "by_file": [], "by_command": []}}  # fmt: skip
     return {"agent": "claude", "session_id": "shop-backend", "category_names": list(sizes),
             "threads": [main], "problem": None}  # fmt: skip

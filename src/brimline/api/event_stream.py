@@ -10,6 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from brimline.api.broadcast import ChangeBroadcaster
 from brimline.api.openapi import Endpoint
 from brimline.api.session_cache import SessionCache
+from brimline.api.session_change import TrendChange
 from brimline.api.views import SessionView, ThreadView
 from brimline.store.rows import SessionRow
 
@@ -18,13 +19,6 @@ MAX_MARK_DIGITS = 18
 
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 CONNECTED = b": connected\nretry: 1000\n\n"
-
-
-class TrendChange(msgspec.Struct, frozen=True):
-    """The first `keep` points stay, and the points in `add` follow."""
-
-    keep: int
-    add: list[int]
 
 
 def _partial(row: type[msgspec.Struct], **changed: Any) -> Any:

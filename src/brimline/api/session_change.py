@@ -14,7 +14,16 @@ order, ends with the latest view: a change sets values and never depends on the 
 
 from typing import Any, TypeAlias
 
+import msgspec
+
 Json: TypeAlias = dict[str, Any]
+
+
+class TrendChange(msgspec.Struct, frozen=True):
+    """The first `keep` points stay, and the points in `add` follow."""
+
+    keep: int
+    add: list[int]
 
 
 def find_change(before: Json, after: Json) -> Json | None:

@@ -23,7 +23,7 @@ from brimline.monitor.monitor import Monitor
 from brimline.sessions.explanation import NO_TRANSCRIPT, read_ledgers
 from brimline.sessions.files import READ_ERRORS, SessionFiles, describe_read_error, find_session
 from brimline.sessions.ledger.context_parts import CATEGORIES
-from brimline.sessions.ledger.explain import Explained, explain
+from brimline.sessions.ledger.explain import Explanation, explain
 from brimline.store.rows import HandoffRow, SessionRow
 
 EXPLANATION_WAIT_S = 30.0  # a 100 MB transcript takes 1 to 4 s
@@ -31,12 +31,6 @@ EXPLANATION_WAIT_S = 30.0  # a 100 MB transcript takes 1 to 4 s
 EXPLANATION_THREADS = 1
 MAX_CACHED_EXPLANATIONS = 4
 MAX_CACHED_BYTES = 4 << 20  # of one explanation with its series; that of 5,000 calls has 1 MB
-
-
-class Explanation(Explained, frozen=True, kw_only=True):
-    """What fills the contexts of a session; `problem` says why there are no threads."""
-
-    problem: str | None = None
 
 
 class EncodedExplanation(msgspec.Struct, frozen=True):
@@ -152,6 +146,6 @@ class TranscriptRoutes:
 
 
 def _encode_problem(row: SessionRow, problem: str) -> EncodedExplanation:
-    none = Explanation(row.agent, row.id, CATEGORIES, [], problem=problem)
+    none = Explanation(row.agent, row.id, CATEGORIES, [], problem)
     encoded = msgspec.json.encode(none)
     return EncodedExplanation((), (), encoded, encoded)

@@ -27,7 +27,7 @@ from brimline.context.tracker import (
 from brimline.context.usage import percent, percent_raw
 from brimline.context.window import Limit, LimitOrigin, Window, WindowOrigin, is_same_model
 from brimline.errors import BrimlineError, NotRunning
-from brimline.files.foreign_json import JsonDecoder, decode_json
+from brimline.files.foreign_json import decode_items, decode_json
 from brimline.sessions.files import LoadedSession, shorten_ids
 from brimline.sessions.status import SessionStatus, StatusSurvey, ThreadStatus
 from brimline.settings import socket_path
@@ -170,8 +170,7 @@ class DaemonQuestion:
         except BrimlineError as error:
             _report(error)
             return None
-        decoded = map(JsonDecoder(kind).decode_or_none, items)
-        return [item for item in decoded if item is not None]
+        return decode_items(items, kind)
 
 
 def _report(error: BrimlineError) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import BinaryIO
 
+import msgspec
+
 from brimline.agents import display_name, get_agent
 from brimline.cli.arguments import add_agent, add_flag, add_json
 from brimline.cli.context import Context, emit_json, uses_utf8
@@ -21,7 +23,7 @@ from brimline.errors import InvalidSettings
 from brimline.sessions.explanation import NO_TRANSCRIPT, read_ledgers
 from brimline.sessions.files import SessionFiles
 from brimline.sessions.ledger.context_parts import CATEGORIES
-from brimline.sessions.ledger.explain import Explained, ExplainedThread, NamedTokens, explain
+from brimline.sessions.ledger.explain import ExplainedThread, Explanation, NamedTokens, explain
 from brimline.sessions.ledger.session_ledger import SessionLedger
 from brimline.sessions.target import files_of_target, is_file_target
 from brimline.terminal.stacked_bar import (
@@ -49,14 +51,10 @@ MAX_NAMES = 5  # of tools, servers, files and commands
 MAX_LINES = 10  # of waste, of misses
 
 
-class ExplainedSession(Explained, frozen=True, kw_only=True):
-    """What `explain --json` prints.
-
-    `source` is `daemon` if it knows the session; `problem` says why there are no threads.
-    """
+class ExplainedSession(Explanation, frozen=True, kw_only=True):
+    """What `explain --json` prints; `source` is `daemon` if it knows the session."""
 
     source: AnswerSource
-    problem: str | None
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
@@ -101,25 +99,17 @@ def _find(
     return files, None, known
 
 
-def _printed(
-    explained: Explained, known: KnownSession | None, problem: str | None = None
-) -> ExplainedSession:
-    return ExplainedSession(
-        explained.agent,
-        explained.session_id,
-        explained.category_names,
-        explained.threads,
-        source="daemon" if known else "files",
-        problem=problem,
-    )
+def _printed(explained: Explanation, known: KnownSession | None) -> ExplainedSession:
+    source = "daemon" if known else "files"
+    return ExplainedSession(**msgspec.structs.asdict(explained), source=source)
 
 
 def _explain_stored(context: Context, options: argparse.Namespace, known: KnownSession) -> int:
     """Report of a session without a transcript what the daemon has: its figures."""
     row = known.session
     if options.json:
-        nothing = Explained(row.agent, row.id, CATEGORIES, [])
-        emit_json(_printed(nothing, known, NO_TRANSCRIPT))
+        nothing = Explanation(row.agent, row.id, CATEGORIES, [], NO_TRANSCRIPT)
+        emit_json(_printed(nothing, known))
         return 0
     lines = [*_head(context, known.without_calls()), ""]
     for thread in known.threads:
@@ -138,7 +128,7 @@ def _print(context: Context, lines: Iterable[str]) -> None:
 def _text(
     context: Context,
     ledgers: Sequence[SessionLedger],
-    explained: Explained,
+    explained: Explanation,
     known: KnownSession | None,
 ) -> Iterator[str]:
     sessions = {name: each.session for each in ledgers for name in each.session.threads}

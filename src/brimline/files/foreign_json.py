@@ -4,7 +4,7 @@ Only this module decodes it, so that every way in which that fails is known in o
 Brimline wrote itself, such as its state files, is decoded with msgspec directly.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
@@ -79,6 +79,12 @@ def decode_json(data: JsonData, kind: Any) -> Any: ...
 def decode_json(data: JsonData, kind: Any) -> Any:
     """Decode JSON once; raises MalformedJson."""
     return JsonDecoder(kind).decode(data)
+
+
+def decode_items(items: Iterable[msgspec.Raw], kind: type[T]) -> list[T]:
+    """Decode each item of a list; those that cannot be decoded are left out."""
+    decoded = map(JsonDecoder(kind).decode_or_none, items)
+    return [item for item in decoded if item is not None]
 
 
 def _format_compact(data: bytes) -> bytes:

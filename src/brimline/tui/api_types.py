@@ -5,21 +5,19 @@ cannot be decoded is counted, and the others are shown. A test compares these ty
 document.
 """
 
-from collections.abc import Iterable
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
-from brimline.api.session_change import apply_change
+from brimline.api.session_change import TrendChange, apply_change
 from brimline.context.events import MAIN
 from brimline.context.inbox import Message
 from brimline.context.policy.levels import Fullness
 from brimline.context.usage import percent_raw
 from brimline.errors import MalformedJson
-from brimline.files.foreign_json import JsonDecoder, decode_json
+from brimline.files.foreign_json import JsonDecoder, decode_items, decode_json
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, SignalRow
-
-ItemT = TypeVar("ItemT")
 
 
 class ThreadView(msgspec.Struct, frozen=True):
@@ -128,6 +126,15 @@ class Timeline(msgspec.Struct, frozen=True):
     cost: float | None = None
 
 
+TIMELINE_ITEMS: dict[str, type[msgspec.Struct]] = {
+    "calls": CallRow,
+    "compactions": CompactionRow,
+    "signals": SignalRow,
+    "messages": Message,
+    "handoffs": HandoffHead,
+}
+
+
 class SessionDetail(msgspec.Struct, frozen=True):
     """A session and its timeline; `problem` says why the timeline could not be loaded."""
 
@@ -136,141 +143,44 @@ class SessionDetail(msgspec.Struct, frozen=True):
     problem: str | None = None
 
 
-class Piece(msgspec.Struct, frozen=True):
-    """The API's ExplainedPiece: a part of the context."""
-
-    what: str
-    tokens: int
-
-
-class Category(msgspec.Struct, frozen=True):
-    """The API's ExplainedCategory: its pieces are the largest first.
-
-    `note` says where its tokens are if the client does not record it.
-    """
-
-    name: str
-    tokens: int
-    pieces: tuple[Piece, ...] = ()
-    note: str | None = None
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """The API's Waste: what to do about it; `cost` is in USD."""
-
-    advice: str
-    tokens: int
-    cost: float | None = None
-
-
-class FilledThread(msgspec.Struct, frozen=True):
-    """The API's ExplainedThread: what fills its context, None if that is unknown."""
-
-    thread: str
-    sent: int | None = None
-    categories: tuple[Category, ...] = ()
-    unexplained: int = 0
-    waste: tuple[Finding, ...] = ()
-    pending: int = 0
-
-
-class Explanation(msgspec.Struct, frozen=True):
-    """What fills a session's contexts; `problem` says why there are no threads."""
-
-    threads: tuple[FilledThread, ...] = ()
-    problem: str | None = None
-
-
-class _RawTimeline(msgspec.Struct, frozen=True):
-    calls: tuple[msgspec.Raw, ...] = ()
-    compactions: tuple[msgspec.Raw, ...] = ()
-    signals: tuple[msgspec.Raw, ...] = ()
-    handoffs: tuple[msgspec.Raw, ...] = ()
-    cost: float | None = None
-
-
-class _ThreadName(msgspec.Struct, frozen=True):
-    thread: str
-
-
-class _ViewShape(msgspec.Struct, frozen=True):
-    session: dict[str, Any]
-    threads: list[_ThreadName]
-    trend: list[int]
-
-
-class _TrendChange(msgspec.Struct, frozen=True):
-    keep: int
-    add: list[int]
-
-
 class _ChangeShape(msgspec.Struct, frozen=True):
+    """What `apply_change` expects of a change; the changed view is checked when it is decoded."""
+
     id: str
     session: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
-    threads: dict[str, dict[str, Any]] | list[_ThreadName] | msgspec.UnsetType = msgspec.UNSET
-    trend: _TrendChange | msgspec.UnsetType = msgspec.UNSET
-
-
-class LiveSessions:
-    """The JSON of all sessions, to which the stream's changes are applied.
-
-    An event that cannot be decoded, or that changes an unknown session, is ignored.
-    """
-
-    def __init__(self) -> None:
-        self._encoded: dict[str, bytes] = {}
-
-    def decode_all(self, data: bytes) -> list[SessionView]:
-        """The sessions of a JSON list; raises MalformedJson if it is not a list."""
-        items = map(bytes, decode_json(data, list[msgspec.Raw]))
-        views = map(self.decode, items)
-        return [view for view in views if view is not None]
-
-    def decode(self, data: bytes) -> SessionView | None:
-        view = decode_view(data)
-        if view is not None:
-            self._encoded[view.session.id] = data
-        return view
-
-    def apply_change(self, data: bytes) -> SessionView | None:
-        """The session after a change; None if the change cannot be applied."""
-        try:
-            before = self._encoded.get(decode_json(data, _ChangeShape).id)
-            if before is None:
-                return None
-            decode_json(before, _ViewShape)
-        except MalformedJson:
-            return None
-        after = apply_change(decode_json(before, dict[str, Any]), decode_json(data, dict[str, Any]))
-        return self.decode(msgspec.json.encode(after))
+    threads: dict[str, dict[str, Any]] | list[Any] | msgspec.UnsetType = msgspec.UNSET
+    trend: TrendChange | msgspec.UnsetType = msgspec.UNSET
 
 
 def decode_view(data: bytes) -> SessionView | None:
-    return next(iter(_decode_each([msgspec.Raw(data)], SessionView)), None)
+    return JsonDecoder(SessionView).decode_or_none(data)
 
 
 def decode_views(data: bytes) -> list[SessionView]:
     """All sessions that can be decoded; raises MalformedJson if the data is not a list."""
-    return _decode_each(decode_json(data, list[msgspec.Raw]), SessionView)
+    return decode_items(decode_json(data, list[msgspec.Raw]), SessionView)
+
+
+def decode_change(data: bytes, views: Mapping[str, SessionView]) -> SessionView | None:
+    """The session after a change, by the views before it; None if it cannot be applied."""
+    try:
+        before = views.get(decode_json(data, _ChangeShape).id)
+    except MalformedJson:
+        return None
+    if before is None:
+        return None
+    after = apply_change(msgspec.to_builtins(before), decode_json(data, dict[str, Any]))
+    return decode_view(msgspec.json.encode(after))
 
 
 def decode_timeline(data: bytes, messages: bytes) -> Timeline:
     """A timeline and its messages; raises MalformedJson for other data."""
-    raw = decode_json(data, _RawTimeline)
-    raw_messages = decode_json(messages, list[msgspec.Raw])
-    decoded = Timeline(
-        tuple(_decode_each(raw.calls, CallRow)),
-        tuple(_decode_each(raw.compactions, CompactionRow)),
-        tuple(_decode_each(raw.signals, SignalRow)),
-        tuple(_decode_each(raw_messages, Message)),
-        tuple(_decode_each(raw.handoffs, HandoffHead)),
-    )
-    names = ("calls", "compactions", "signals", "handoffs")
-    unreadable = sum(len(getattr(raw, name)) - len(getattr(decoded, name)) for name in names)
-    unreadable += len(raw_messages) - len(decoded.messages or ())
-    return msgspec.structs.replace(decoded, unreadable=unreadable, cost=raw.cost)
-
-
-def _decode_each(items: Iterable[msgspec.Raw], kind: type[ItemT]) -> list[ItemT]:
-    decoded = map(JsonDecoder(kind).decode_or_none, items)
-    return [item for item in decoded if item is not None]
+    served = decode_json(data, dict[str, msgspec.Raw]) | {"messages": msgspec.Raw(messages)}
+    cost = decode_json(served.get("cost", b"null"), float | None)
+    lists: dict[str, tuple[Any, ...]] = {}
+    unreadable = 0
+    for name, kind in TIMELINE_ITEMS.items():
+        items = decode_json(served.get(name, b"[]"), list[msgspec.Raw])
+        lists[name] = tuple(decode_items(items, kind))
+        unreadable += len(items) - len(lists[name])
+    return Timeline(**lists, unreadable=unreadable, cost=cost)

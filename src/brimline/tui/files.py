@@ -11,12 +11,12 @@ from brimline.context.usage import percent_raw
 from brimline.monitor.user_rules import Rules
 from brimline.sessions.explanation import read_ledgers
 from brimline.sessions.files import find_session, load_session
-from brimline.sessions.ledger.explain import explain
+from brimline.sessions.ledger.explain import Explanation, explain
 from brimline.sessions.session_cost import find_session_cost
 from brimline.sessions.status import SessionStatus, ThreadStatus, survey_sessions
 from brimline.settings import Settings, seconds
 from brimline.store.rows import CallRow, CompactionRow, SessionRow
-from brimline.tui.api_types import Explanation, SessionDetail, SessionView, ThreadView, Timeline
+from brimline.tui.api_types import SessionDetail, SessionView, ThreadView, Timeline
 
 
 class TranscriptFiles(msgspec.Struct, frozen=True):
@@ -52,8 +52,7 @@ class TranscriptFiles(msgspec.Struct, frozen=True):
     def read_explanation(self, view: SessionView) -> Explanation:
         """What fills a session's contexts; raises UnknownSession, UnreadableTranscript."""
         files = find_session(self.places, view.session.id, [view.session.agent])
-        explained = explain(read_ledgers(files, self.places))
-        return msgspec.convert(explained, Explanation, from_attributes=True)
+        return explain(read_ledgers(files, self.places))
 
 
 def _view(status: SessionStatus, rules: Rules) -> SessionView:

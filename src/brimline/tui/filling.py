@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from brimline.context.usage import format_percent, format_tokens, percent_raw
+from brimline.sessions.ledger.explain import ExplainedCategory, ExplainedThread, Explanation
 from brimline.terminal.stacked_bar import (
     BLOCK,
     UNEXPLAINED,
@@ -13,7 +14,6 @@ from brimline.terminal.stacked_bar import (
     count_cells,
 )
 from brimline.terminal.text import strip_control, truncate
-from brimline.tui.api_types import Category, Explanation, FilledThread
 from brimline.tui.styled_text import Line, Span, wrap_text
 
 MAX_PIECES, MAX_FINDINGS = 10, 5
@@ -43,7 +43,7 @@ class FillingLines(msgspec.Struct, frozen=True):
         else:
             yield from self._thread_lines(filled)
 
-    def _thread_lines(self, thread: FilledThread) -> Iterator[Line]:
+    def _thread_lines(self, thread: ExplainedThread) -> Iterator[Line]:
         if thread.sent is None:
             yield from self._wrapped("What fills it is unknown until the next reply.")
         else:
@@ -55,10 +55,10 @@ class FillingLines(msgspec.Struct, frozen=True):
         yield from self._piece_lines(thread)
         yield from self._waste_lines(thread)
 
-    def _category_lines(self, thread: FilledThread, sent: int) -> Iterator[Line]:
+    def _category_lines(self, thread: ExplainedThread, sent: int) -> Iterator[Line]:
         categories = [each for each in thread.categories if each.tokens or not each.note]
         if thread.unexplained:
-            categories.append(Category(UNEXPLAINED, thread.unexplained))
+            categories.append(ExplainedCategory(UNEXPLAINED, thread.unexplained, []))
         segments = [category_segment(each.name, each.tokens) for each in categories]
         cells = count_cells(segments, sent, min(self.width, MAX_BAR_COLUMNS))
         yield [self._paint(*pair) for pair in zip(segments, cells, strict=True)]
@@ -77,7 +77,7 @@ class FillingLines(msgspec.Struct, frozen=True):
             return Span(segment.letter * cells)
         return Span(BLOCK * cells, colour=int(segment.colour))
 
-    def _piece_lines(self, thread: FilledThread) -> Iterator[Line]:
+    def _piece_lines(self, thread: ExplainedThread) -> Iterator[Line]:
         pieces = [(piece, each) for each in thread.categories for piece in each.pieces]
         pieces.sort(key=lambda pair: pair[0].tokens, reverse=True)
         if pieces:
@@ -88,7 +88,7 @@ class FillingLines(msgspec.Struct, frozen=True):
             name = truncate(self._clean(piece.what or category.name), self.width - 1 - len(figure))
             yield [mark, Span(figure), Span(name)]
 
-    def _waste_lines(self, thread: FilledThread) -> Iterator[Line]:
+    def _waste_lines(self, thread: ExplainedThread) -> Iterator[Line]:
         if thread.waste:
             yield from (BLANK_LINE, [Span("waste", "dim")])
         for finding in thread.waste[:MAX_FINDINGS]:

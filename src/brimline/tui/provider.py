@@ -10,8 +10,8 @@ from brimline.api.client.request import session_path
 from brimline.api.client.stream import DaemonClient
 from brimline.errors import BrimlineError
 from brimline.files.foreign_json import decode_json
-from brimline.tui import api_types
-from brimline.tui.api_types import Explanation, SessionDetail, SessionView
+from brimline.sessions.ledger.explain import Explanation
+from brimline.tui.api_types import SessionDetail, SessionView, decode_timeline
 from brimline.tui.files import TranscriptFiles
 from brimline.tui.updates import Intervals, Update, follow_sessions
 
@@ -50,7 +50,7 @@ class SessionProvider:
                 return await _request_explanation(self._daemon, view)
             return await asyncio.to_thread(self._files.read_explanation, view)
         except (BrimlineError, OSError) as error:
-            return Explanation(problem=str(error).partition("\n")[0])
+            return _unexplained(view, str(error).partition("\n")[0])
 
     async def send_message(self, session: str, text: str, urgent: bool) -> str | None:
         """Queue a message; returns why that failed, or None."""
@@ -73,11 +73,15 @@ async def _request_detail(daemon: DaemonClient, view: SessionView) -> SessionDet
     messages = await daemon.request("GET", f"{path}/messages")
     if refusal := timeline.refusal or messages.refusal:
         return SessionDetail(view, problem=refusal)
-    return SessionDetail(view, api_types.decode_timeline(timeline.body, messages.body))
+    return SessionDetail(view, decode_timeline(timeline.body, messages.body))
 
 
 async def _request_explanation(daemon: DaemonClient, view: SessionView) -> Explanation:
     answer = await daemon.request("GET", f"{session_path(view.session.id)}/explanation")
     if answer.refusal:
-        return Explanation(problem=answer.refusal)
+        return _unexplained(view, answer.refusal)
     return decode_json(answer.body, Explanation)
+
+
+def _unexplained(view: SessionView, problem: str) -> Explanation:
+    return Explanation(view.session.agent, view.session.id, (), [], problem)

@@ -9,8 +9,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 
 from brimline.context.events import MAIN
+from brimline.sessions.ledger.explain import Explanation
 from brimline.tui import rows, texts
-from brimline.tui.api_types import Explanation, SessionDetail, SessionView
+from brimline.tui.api_types import SessionDetail, SessionView
 from brimline.tui.provider import SessionProvider
 from brimline.tui.screens import FramedScreen
 from brimline.tui.session_list import SessionList

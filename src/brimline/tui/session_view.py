@@ -10,6 +10,7 @@ from brimline.context.events import MAIN
 from brimline.context.forecast import CallsLeft
 from brimline.context.inbox import Message
 from brimline.context.usage import Usage, format_percent, format_tokens
+from brimline.sessions.ledger.explain import Explanation
 from brimline.store.rows import CallRow
 from brimline.terminal.chart import chart
 from brimline.terminal.text import (
@@ -21,7 +22,7 @@ from brimline.terminal.text import (
     truncate,
 )
 from brimline.tui import bars
-from brimline.tui.api_types import Explanation, SessionDetail, SessionView, ThreadView
+from brimline.tui.api_types import SessionDetail, SessionView, ThreadView
 from brimline.tui.chart_marks import SYMBOLS, ChartMark, find_marks, symbol_line
 from brimline.tui.filling import FillingLines
 from brimline.tui.styled_text import Line, Span, parse_ansi, wrap_text

@@ -2,14 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from brimline.api.client.stream import DaemonClient, ServerEvent
 from brimline.errors import BrimlineError, MalformedJson, NotRunning
-from brimline.tui.api_types import LiveSessions, SessionView
+from brimline.tui.api_types import SessionView, decode_change, decode_view, decode_views
 
 ConnectionState: TypeAlias = Literal["connecting", "live", "lost", "files"]
 ReadFiles: TypeAlias = Callable[[], Awaitable[list[SessionView]]]
@@ -74,25 +74,28 @@ async def _follow_daemon(
     daemon: DaemonClient, intervals: Intervals
 ) -> AsyncGenerator[Update, None]:
     """All sessions first, which removes deleted ones; then the stream, which sends them again."""
-    answer, sessions = await daemon.request("GET", "/v1/sessions"), LiveSessions()
+    answer = await daemon.request("GET", "/v1/sessions")
     try:
-        yield AllSessions(sessions.decode_all(answer.body), Connection("live"))
+        every = decode_views(answer.body)
     except MalformedJson as error:
         raise NotRunning(f"unexpected answer, not from a Brimline daemon: {error}") from error
+    yield AllSessions(every, Connection("live"))
+    views = {view.session.id: view for view in every}
     async with contextlib.aclosing(daemon.stream("/v1/stream", intervals.silence_s)) as events:
         async for event in events:
-            view = _apply_event(event, sessions)
+            view = _apply_event(event, views)
             if view is not None:
+                views[view.session.id] = view
                 yield SessionChanged(view)
 
 
-def _apply_event(event: ServerEvent, sessions: LiveSessions) -> SessionView | None:
+def _apply_event(event: ServerEvent, views: Mapping[str, SessionView]) -> SessionView | None:
     """The session after an event; None if the event is unknown or cannot be decoded."""
     match event.kind:
         case "session":
-            return sessions.decode(event.data)
+            return decode_view(event.data)
         case "change":
-            return sessions.apply_change(event.data)
+            return decode_change(event.data, views)
         case _:
             return None
 

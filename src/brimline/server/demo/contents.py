@@ -8,14 +8,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.api.responses import RequestRefused, json_response, read_flag
-from brimline.api.transcripts import Explanation, TranscriptRoutes
+from brimline.api.transcripts import TranscriptRoutes
 from brimline.context.events import AnyEvent, Call, Compacted
 from brimline.context.tracker import Session, fold
 from brimline.context.usage import Usage
 from brimline.sessions.explanation import NO_TRANSCRIPT
 from brimline.sessions.ledger.call_growth import StepRecorder
 from brimline.sessions.ledger.context_parts import CATEGORIES, ContextPart
-from brimline.sessions.ledger.explain import explain
+from brimline.sessions.ledger.explain import Explanation, explain
 from brimline.sessions.ledger.session_ledger import SessionLedger, settle
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, SessionRow

@@ -102,13 +102,14 @@ class ExplainedThread(msgspec.Struct, frozen=True):
     series: list[ExplainedCall] | msgspec.UnsetType = msgspec.UNSET
 
 
-class Explained(msgspec.Struct, frozen=True):
-    """What fills the context of each thread of a session."""
+class Explanation(msgspec.Struct, frozen=True):
+    """What fills the contexts of a session; `problem` says why there are no threads."""
 
     agent: str | None
     session_id: str | None
     category_names: tuple[str, ...]
     threads: list[ExplainedThread]
+    problem: str | None = None
 
 
 def explain(
@@ -116,7 +117,7 @@ def explain(
     series: bool = False,
     show_secrets: bool = False,
     reported: Sequence[ReportedMiss] = (),
-) -> Explained:
+) -> Explanation:
     """Explain a session by the ledgers of its transcripts, the main thread's first.
 
     Names are redacted, unless `show_secrets`. `reported` are cache misses of the main thread with
@@ -132,7 +133,7 @@ def explain(
         for each in ordered
         for ledger in each.threads
     }
-    return Explained(session.agent, session.id, CATEGORIES, list(threads.values()))
+    return Explanation(session.agent, session.id, CATEGORIES, list(threads.values()))
 
 
 def _explain_thread(
