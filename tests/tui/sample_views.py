@@ -142,7 +142,7 @@ def explanation() -> Json:
     advice = f"Read {file}: the same result 3 times, 14K tokens too many."
     finding = {"kind": "read again unchanged", "what": "", "tokens": 14_266, "cost": 0.31,
                "times": 3, "advice": advice}  # fmt: skip
-    main = {"thread": "main", "model": None, "sent": 152_000, "categories": categories,
+    main: Json = {"thread": "main", "model": None, "sent": 152_000, "categories": categories,
             "unexplained": 3_000, "waste": [finding], "misses": [], "pending": 2_350,
             "cycles": [], "tool_results": {
                 "by_tool": [], "by_server": [], "by_file": [], "by_command": []}}  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import get_args
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -204,33 +204,11 @@ def _is_named(session: UplinkSession) -> bool:
 
 
 def _signal(session: str, row: UplinkSignal) -> SignalRow:
-    return SignalRow(
-        session=session,
-        thread=row.thread,
-        cycle=row.cycle,
-        kind=KINDS[row.kind],
-        at=row.at,
-        level=row.level,
-        sent=row.sent,
-        percent=row.percent,
-        arm=row.arm,
-    )
+    return SignalRow(**asdict(row) | {"session": session, "kind": KINDS[row.kind]})
 
 
 def _handoff(session: str, row: UplinkHandoff) -> HandoffRow:
-    return HandoffRow(
-        id=row.id,
-        session=session,
-        at=row.at,
-        path="",
-        sha256=row.sha256,
-        text="",
-        author=row.author,
-        cycle=row.cycle,
-        calls=row.calls,
-        draft=row.draft,
-        used_at=row.used_at,
-    )
+    return HandoffRow(**asdict(row), session=session, path="", text="")
 
 
 def _message(message: Message, now: float) -> UplinkMessage:

@@ -112,19 +112,17 @@ def build_timeline(session: Session) -> Timeline:
     calls: list[CallRow] = []
     compactions: list[CompactionRow] = []
     for name, thread in session.threads.items():
-        ends = [compaction.calls for compaction in thread.compactions]
-        for number, call in enumerate(thread.calls.values()):
-            cycle = sum(end <= number for end in ends)
+        for place, call in enumerate(thread.calls.values()):
             used = call.usage
             calls.append(
-                CallRow(session.id or "", name, call.id, number, cycle, used.input,
+                CallRow(session.id or "", name, call.id, place, thread.cycle_of(place), used.input,
                         used.cache_read, used.cache_write, used.output, call.model, call.at,
                         used.cache_write_1h)
             )  # fmt: skip
         compactions += [
-            CompactionRow(session.id or "", name, cycle, each.at, each.trigger, each.before,
+            CompactionRow(session.id or "", name, each.cycle, each.at, each.trigger, each.before,
                           each.after, each.model, session.version, each.inferred,
                           each.overflow)
-            for cycle, each in enumerate(thread.compactions)
+            for each in thread.compactions
         ]  # fmt: skip
     return Timeline(tuple(calls), tuple(compactions))

@@ -9,9 +9,8 @@ from brimline.agents import display_name
 from brimline.context.events import MAIN
 from brimline.context.forecast import CallsLeft
 from brimline.context.inbox import Message
-from brimline.context.usage import Usage, format_percent, format_tokens
+from brimline.context.usage import format_percent, format_tokens
 from brimline.sessions.ledger.explain import Explanation
-from brimline.store.rows import CallRow
 from brimline.terminal.chart import chart
 from brimline.terminal.text import (
     cell_width,
@@ -172,7 +171,7 @@ class SessionPage(msgspec.Struct, frozen=True):
         if not calls:
             return [] if detail.problem else [BLANK_LINE, [Span("no calls yet", "dim")]]
         drawn = chart(
-            [_sent_tokens(call) for call in calls],
+            [call.usage.sent for call in calls],
             [mark.calls_before for mark in marks if mark.kind == "compaction"],
             thread_view.window if thread_view else None,
             thread_view.limit if thread_view else None,
@@ -224,10 +223,6 @@ class SessionPage(msgspec.Struct, frozen=True):
         text = [strip_control(line) for line in message.text.splitlines()]
         body = [part for line in text for part in wrap_text(line, self.width - 2)]
         return [[Span(title, "bold")], *([Span(f"  {part}")] for part in body)]
-
-
-def _sent_tokens(call: CallRow) -> int:
-    return Usage(call.input, call.cache_read, call.cache_write, call.output).sent
 
 
 def _format_count(tokens: int | None) -> str:

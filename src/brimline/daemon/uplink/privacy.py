@@ -1,14 +1,16 @@
 """What leaves a machine: figures and names, without paths, prompts and texts.
 
-Each field that is sent is named here, so that a new column of the store stays on the machine until
-it is added. Only compactions, which hold figures, ids and names of models, are sent as their rows,
-and calls but for the name of their branch.
+Each field that is sent is named here or in `protocol.py`, so that a new column of the store stays
+on the machine until it is added. Only compactions, which hold figures, ids and names of models,
+are sent as their rows, and calls but for the name of their branch.
 """
 
 import os
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from brimline.daemon.uplink.protocol import UplinkHandoff, UplinkSession, UplinkSignal
@@ -64,26 +66,13 @@ def describe_calls(
 
 
 def describe_signal(row: SignalRow) -> UplinkSignal:
-    return UplinkSignal(
-        thread=row.thread,
-        cycle=row.cycle,
-        kind=row.kind,
-        at=row.at,
-        level=row.level,
-        sent=row.sent,
-        percent=row.percent,
-        arm=row.arm,
-    )
+    return UplinkSignal(**_fields_of(UplinkSignal, row))
 
 
 def describe_handoff(row: HandoffRow, id: str) -> UplinkHandoff:
-    return UplinkHandoff(
-        id=id,
-        at=row.at,
-        author=row.author,
-        sha256=row.sha256,
-        cycle=row.cycle,
-        calls=row.calls,
-        draft=row.draft,
-        used_at=row.used_at,
-    )
+    return UplinkHandoff(**_fields_of(UplinkHandoff, row) | {"id": id})
+
+
+def _fields_of(kind: type[Struct], row: Struct) -> dict[str, Any]:
+    """Return the fields of a row that a type of the protocol names."""
+    return {name: getattr(row, name) for name in kind.__struct_fields__}
