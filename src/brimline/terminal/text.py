@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-Shade: TypeAlias = Literal["low", "medium", "high", "limit", "dim", "bold", "none"]
+Shade: TypeAlias = Literal["low", "medium", "high", "limit", "dim", "bold", "selected", "none"]
 
 _CODES: dict[Shade, str] = {
     "low": "32",
@@ -18,6 +18,7 @@ _CODES: dict[Shade, str] = {
     "limit": "1;31",
     "dim": "2",
     "bold": "1",
+    "selected": "7",
     "none": "",
 }
 _EIGHTHS = " ▏▎▍▌▋▊▉█"

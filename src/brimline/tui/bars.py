@@ -5,9 +5,9 @@ from pathlib import Path
 from brimline.context.usage import format_occupancy, format_percent, format_tokens
 from brimline.context.window import normalize_model
 from brimline.sessions.status import RECENT_S
-from brimline.terminal.text import draw_bar, format_age, shorten_home, strip_control
+from brimline.terminal.text import Shade, draw_bar, format_age, shorten_home, strip_control
 from brimline.tui.api_types import SessionView, ThreadView
-from brimline.tui.styled_text import Line, Shade, Span
+from brimline.tui.styled_text import Line, Span
 
 LEVEL_MARK, PENDING_MARK, LIMIT_MARK = "╎", "◆", "┃"
 

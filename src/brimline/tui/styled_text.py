@@ -2,25 +2,13 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import NamedTuple, TypeAlias, get_args
 
-from brimline.terminal.text import Shade as PaintShade
-from brimline.terminal.text import cell_width, colourize, truncate
+from brimline.terminal.text import Shade, cell_width, colourize, truncate
 
-Shade: TypeAlias = Literal["low", "medium", "high", "limit", "dim", "bold", "selected", "none"]
-_CODES: dict[Shade, str] = {
-    "low": "32",
-    "medium": "33",
-    "high": "31",
-    "limit": "1;31",
-    "dim": "2",
-    "bold": "1",
-    "selected": "7",
-    "none": "",
-}
 _ANSI_CODE = re.compile("(\x1b\\[[0-9;]*m)")
 _SHADE_OF_CODE: dict[str, Shade] = {
-    colourize("x", shade, True).partition("x")[0]: shade for shade in get_args(PaintShade)
+    colourize("x", shade, True).partition("x")[0]: shade for shade in get_args(Shade)
 }
 
 
@@ -44,14 +32,9 @@ def to_plain(line: Line) -> str:
 
 
 def to_ansi(line: Line, colour: bool) -> str:
-    if not colour:
-        return to_plain(line)
-    return "".join(_span_to_ansi(piece) for piece in line).rstrip()
-
-
-def _span_to_ansi(piece: Span) -> str:
-    code = _CODES[piece.shade]
-    return f"\x1b[{code}m{piece.text}\x1b[0m" if code and piece.text.strip() else piece.text
+    return "".join(
+        colourize(piece.text, piece.shade, colour and not piece.text.isspace()) for piece in line
+    ).rstrip()
 
 
 def parse_ansi(text: str) -> Line:

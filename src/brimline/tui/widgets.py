@@ -16,9 +16,10 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input
 
+from brimline.terminal.text import Shade
 from brimline.tui.api_types import SessionView
 from brimline.tui.rows import OverviewRows
-from brimline.tui.styled_text import Line, Shade, Span
+from brimline.tui.styled_text import Line, Span
 
 STYLES: dict[Shade, Style] = {
     "low": Style(color="green"),
