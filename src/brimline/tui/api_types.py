@@ -107,7 +107,6 @@ class HandoffHead(msgspec.Struct, frozen=True):
 
     at: float
     path: str
-    author: str | None = None
     draft: bool = False
 
 
