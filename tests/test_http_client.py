@@ -100,6 +100,7 @@ def test_connection_that_the_server_closed_is_opened_again() -> None:
     [
         (None, "closed the connection"),
         (b"SSH-2.0\r\n\r\n", "is not HTTP"),
+        (b"HTTP/1.1 101 X\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", "another protocol"),
         (b"HTTP/1.1 200 OK\r\nX-Endless: " + b"x" * 300_000, "head of the reply has more than"),
     ],
 )

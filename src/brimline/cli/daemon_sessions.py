@@ -151,10 +151,10 @@ class DaemonQuestion:
         if not socket_path(context.state, os.getuid(), "http").exists():
             return
         # Imported here: without a daemon it is not needed.
-        from brimline.api.client.request import send_request
+        from brimline.api.client.request import DaemonRequest
 
         try:
-            self._pending = send_request(context.state, "GET", path, timeout_s=ANSWER_WAIT_S)
+            self._pending = DaemonRequest(context.state, "GET", path, timeout_s=ANSWER_WAIT_S)
         except BrimlineError as error:
             _report(error)
 
@@ -266,11 +266,11 @@ class _StoredTimeline(msgspec.Struct, frozen=True):
 def load_stored_session(context: Context, known: KnownSession) -> LoadedSession:
     """Return a session from the calls that the daemon has stored; raises NotRunning."""
     # Imported here, as only these sessions need them.
-    from brimline.api.client.request import send_request, session_path
+    from brimline.api.client.request import DaemonRequest, session_path
     from brimline.monitor.restore import replay_rows
 
     path = session_path(known.session.id, "/timeline")
-    timeline = decode_json(send_request(context.state, "GET", path).read(), _StoredTimeline)
+    timeline = decode_json(DaemonRequest(context.state, "GET", path).read(), _StoredTimeline)
     events = replay_rows(timeline.calls, timeline.compactions, known.threads)
     return LoadedSession(fold(known.without_calls(), events), Tally())
 

@@ -1,37 +1,46 @@
 """Requests to a fleet's server, with the token of a person or of the machine's uplink."""
 
 import argparse
-import http.client
-from typing import Any, TypeVar
-from urllib.error import HTTPError
+from typing import TypeVar
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from brimline.cli.context import Context
 from brimline.daemon.uplink.protocol import ServerProblem
 from brimline.daemon.uplink.token_file import read_token_file
 from brimline.errors import InvalidRequest, InvalidSettings, MalformedJson
-from brimline.files.foreign_json import decode_json
+from brimline.files.foreign_json import JsonDecoder, decode_json
 from brimline.files.loopback import is_loopback
 
 TIMEOUT_S = 30.0
 READ_TOKEN = "`brimline token create --scope read` makes a token that may see the fleet."
+NOT_A_SERVER = "the answer is not that of a fleet's server"
+CHECK_URL = "Check --url."
 
 AnswerT = TypeVar("AnswerT")
 
 
-class _NoRedirects(HTTPRedirectHandler):
-    """Urllib would send the token to the other address too."""
-
-    def redirect_request(
-        self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> None:
-        return None
-
-
 def get_from_server(context: Context, options: argparse.Namespace, path: str) -> bytes:
     """Return the body of the server's answer; raises InvalidSettings or InvalidRequest."""
-    return _get(_server(context, options) + path, _token(context, options))
+    # Imported here: they take long, and `fleet snippet` and `--help` do not need them.
+    import asyncio
+
+    from brimline.daemon.http_client import MAX_REPLY_BYTES, HttpFailed, request_once
+
+    address = _server(context, options) + path
+    headers = {"Authorization": f"Bearer {_token(context, options)}"}
+    try:
+        reply = asyncio.run(request_once("GET", address, headers, timeout_s=TIMEOUT_S))
+    except HttpFailed as error:
+        raise InvalidRequest(f"the server does not answer: {error}", CHECK_URL) from error
+    if len(reply.body) >= MAX_REPLY_BYTES:  # it was cut off
+        raise InvalidRequest(NOT_A_SERVER, CHECK_URL)
+    if reply.is_success:
+        return reply.body
+    problem = JsonDecoder(ServerProblem).decode_or_none(reply.body)
+    if problem is None:
+        raise InvalidRequest(f"the server answered {reply.status}", CHECK_URL)
+    is_denied = reply.status in (401, 403)
+    raise InvalidRequest(problem.error, problem.hint or (READ_TOKEN if is_denied else None))
 
 
 def decode_answer(body: bytes, kind: type[AnswerT]) -> AnswerT:
@@ -39,8 +48,7 @@ def decode_answer(body: bytes, kind: type[AnswerT]) -> AnswerT:
     try:
         return decode_json(body, kind)
     except MalformedJson as error:
-        problem = "the answer is not that of a fleet's server"
-        raise InvalidRequest(problem, "Check --url.") from error
+        raise InvalidRequest(NOT_A_SERVER, CHECK_URL) from error
 
 
 def _server(context: Context, options: argparse.Namespace) -> str:
@@ -65,26 +73,3 @@ def _token(context: Context, options: argparse.Namespace) -> str:
         return read_token_file(path)
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidSettings("argument", "--token-file", f"cannot be read: {error}") from error
-
-
-def _get(url: str, token: str) -> bytes:
-    """Return the body of an answer; raises InvalidRequest if the server refuses or is away."""
-    try:
-        request = Request(url, headers={"Authorization": f"Bearer {token}"})
-        with build_opener(_NoRedirects).open(request, timeout=TIMEOUT_S) as answer:
-            return answer.read()
-    except HTTPError as error:
-        raise _refusal(error) from error
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", error)  # of a URLError: why it could not connect
-        problem = f"the server does not answer: {getattr(reason, 'strerror', None) or reason}"
-        raise InvalidRequest(problem, "Check --url.") from error
-
-
-def _refusal(error: HTTPError) -> InvalidRequest:
-    try:
-        problem = decode_json(error.read(), ServerProblem)
-    except (OSError, MalformedJson):
-        return InvalidRequest(f"the server answered {error.code}", "Check --url.")
-    is_denied = error.code in (401, 403)
-    return InvalidRequest(problem.error, problem.hint or (READ_TOKEN if is_denied else None))

@@ -1,13 +1,14 @@
-"""HTTP posts to one address, directly or by the proxy of the environment."""
+"""HTTP requests to one address, directly or by the proxy of the environment."""
 
 import asyncio
 import ssl
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import closing
 from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from httptools import HttpParserError, HttpResponseParser
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from brimline._version import __version__
 from brimline.errors import BrimlineError
@@ -42,9 +43,9 @@ class HttpReply(NamedTuple):
 
 
 class HttpClient:
-    """Posts to an address over one connection, which stays open between posts.
+    """Sends requests to an address over one connection, which stays open between them.
 
-    Posts must not overlap. Redirects are not followed: the request is for this address only.
+    Requests must not overlap. Redirects are not followed: a request is for this address only.
     """
 
     def __init__(self, address: str) -> None:
@@ -52,7 +53,7 @@ class HttpClient:
         self._url = urlsplit(address)
         if self._url.scheme not in ("http", "https") or self._url.hostname is None:
             raise HttpFailed("expected an http or https address")
-        self._connection: _Connection | None = None
+        self._connection: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def post(
         self,
@@ -62,10 +63,23 @@ class HttpClient:
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> HttpReply:
         """Post a body to a path below the address; raises HttpFailed."""
+        return await self.request("POST", headers, body, path, timeout_s)
+
+    async def request(
+        self, method: str, headers: Mapping[str, str], body: bytes, path: str, timeout_s: float
+    ) -> HttpReply:
+        """Send a request to a path below the address; raises HttpFailed."""
+        was_open = self._connection is not None
         try:
             async with asyncio.timeout(timeout_s):
-                return await self._post(body, headers, path)
-        except (OSError, TimeoutError, ValueError, HttpParserError) as error:
+                try:
+                    return await self._exchange(method, headers, body, path)
+                except ConnectionError:
+                    if not was_open:
+                        raise
+                    self.close()  # the server has closed it since the last request
+                    return await self._exchange(method, headers, body, path)
+        except (OSError, ValueError) as error:
             self.close()
             raise HttpFailed(_describe_failure(error, timeout_s)) from error
         except BaseException:
@@ -73,132 +87,143 @@ class HttpClient:
             raise
 
     def close(self) -> None:
-        """Close the connection; the next post opens another."""
+        """Close the connection; the next request opens another."""
         if self._connection is not None:
-            self._connection.close()
+            _, writer = self._connection
+            writer.transport.abort()  # with TLS, `close` would wait up to 30 s for the other side
             self._connection = None
 
-    async def _post(self, body: bytes, headers: Mapping[str, str], path: str) -> HttpReply:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            try:
-                return await self._exchange(connection, body, headers, path)
-            except ConnectionError:  # it was closed since the last post
-                pass
-        return await self._exchange(await _Connection.open(self._url), body, headers, path)
-
     async def _exchange(
-        self, connection: "_Connection", body: bytes, headers: Mapping[str, str], path: str
+        self, method: str, headers: Mapping[str, str], body: bytes, path: str
     ) -> HttpReply:
-        try:
-            reply, may_be_used_again = await connection.exchange(body, headers, path)
-        except BaseException:
-            connection.close()
-            raise
-        if may_be_used_again:
-            self._connection = connection
-        else:
-            connection.close()
-        return reply
+        """Raises ConnectionError if the server has closed the connection without a reply."""
+        url, proxy = self._url, find_proxy(self._url)
+        reader, writer = self._connection or await self._connect(proxy)
+        host = url.netloc.rpartition("@")[2]
+        target = (url.path.rstrip("/") + path if path else url.path) or "/"
+        target += f"?{url.query}" if url.query else ""
+        fields = {"Host": host, "User-Agent": f"brimline/{__version__}", **headers}
+        if proxy is not None and url.scheme == "http":  # else the proxy sees only the tunnel
+            target = f"http://{host}{target}"
+            fields |= _proxy_credentials(proxy)
+        fields["Content-Length"] = str(len(body))
+        writer.write(encode_head(method, target, fields) + body)
+        await writer.drain()
+        reply = ReplyReader(reader)
+        content = await reply.read_all(MAX_REPLY_BYTES)
+        if not reply.keeps_open:
+            self.close()
+        return HttpReply(reply.status, reply.headers, content)
+
+    async def _connect(
+        self, proxy: SplitResult | None
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        peer = proxy or self._url
+        self._connection = await asyncio.open_connection(
+            peer.hostname, _port(peer), ssl=peer.scheme == "https" or None
+        )
+        if proxy is not None and self._url.scheme == "https":
+            await _open_tunnel(*self._connection, self._url, proxy)
+        return self._connection
 
 
-class _Connection:
-    def __init__(
-        self,
-        url: SplitResult,
-        proxy: SplitResult | None,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-    ) -> None:
-        self._url, self._proxy, self._reader, self._writer = url, proxy, reader, writer
-
-    @classmethod
-    async def open(cls, url: SplitResult) -> "_Connection":
-        proxy = find_proxy(url)
-        reader, writer = await _connect(url if proxy is None else proxy)
-        try:
-            if proxy is not None and url.scheme == "https":
-                await _open_tunnel(reader, writer, url, proxy)
-        except BaseException:
-            writer.transport.abort()
-            raise
-        return cls(url, proxy, reader, writer)
-
-    async def exchange(
-        self, body: bytes, headers: Mapping[str, str], path: str
-    ) -> tuple[HttpReply, bool]:
-        """Return the reply, and whether the connection may be used again.
-
-        Raises ConnectionError if the server has closed the connection without a reply.
-        """
-        self._writer.write(_request(self._url, self._proxy, body, headers, path))
-        await self._writer.drain()
-        reader = _ReplyReader()
-        while not reader.is_complete:
-            data = await self._reader.read(READ_BYTES)
-            if not data:
-                return reader.at_end(), False
-            reader.feed(data)
-        return reader.reply, reader.keeps_open
-
-    def close(self) -> None:
-        """Close at once: with TLS, `close` would wait for the other side, for up to 30 s."""
-        self._writer.transport.abort()
+async def request_once(
+    method: str,
+    address: str,
+    headers: Mapping[str, str],
+    body: bytes = b"",
+    timeout_s: float = REQUEST_TIMEOUT_S,
+) -> HttpReply:
+    """Send a request over a connection of its own; raises HttpFailed."""
+    with closing(HttpClient(address)) as client:
+        headers = {**headers, "Connection": "close"}
+        return await client.request(method, headers, body, "", timeout_s)
 
 
-class _ReplyReader:
-    """Parses one reply."""
+class ReplyReader:
+    """Reads one reply from a connection; status and headers are known after the first `read`."""
 
-    def __init__(self) -> None:
-        self._headers: dict[str, str] = {}
-        self._body = bytearray()
-        self._has_head, self._read_bytes = False, 0
-        self.keeps_open = self.is_complete = False
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
         self._parser = HttpResponseParser(self)
+        self._body = bytearray()
+        self._read_bytes = 0
+        self._has_head = self._is_complete = False
+        self.headers: dict[str, str] = {}
+        self.keeps_open = False
 
-    def feed(self, data: bytes) -> None:
-        """Parse what arrived next; raises HttpFailed if the head is too long."""
-        self._parser.feed_data(data)
+    @property
+    def status(self) -> int:
+        return self._parser.get_status_code()
+
+    async def read(self) -> bytes:
+        """Return what comes next of the body, or nothing at its end.
+
+        Raises ConnectionError if the server closes the connection without a reply. HttpFailed is
+        another end: the server has processed the request, which must not be sent again.
+        """
+        while not self._body and not self._is_complete:
+            data = await self._reader.read(READ_BYTES)
+            if data:
+                self._feed(data)
+            else:
+                self._end()
+        part = bytes(self._body)
+        self._body.clear()
+        return part
+
+    async def read_all(self, max_bytes: int) -> bytes:
+        """Return the whole body, cut off after `max_bytes`; raises as `read`."""
+        body = bytearray()
+        while part := await self.read():
+            body += part[: max_bytes - len(body)]
+        return bytes(body)
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except HttpParserError as error:
+            raise HttpFailed(f"the answer is not HTTP: {error}") from error
+        except HttpParserUpgrade as error:  # not a subclass
+            raise HttpFailed("the server changes to another protocol") from error
         self._read_bytes += len(data)
         if not self._has_head and self._read_bytes > MAX_HEAD_BYTES:
             raise HttpFailed(f"the head of the reply has more than {MAX_HEAD_BYTES:,} bytes")
 
-    def at_end(self) -> HttpReply:
-        """Return the reply of a server that ends it by closing the connection.
-
-        Raises ConnectionError if there is none. HttpFailed is a part of one: the server has
-        processed the request, which must not be sent again.
-        """
+    def _end(self) -> None:
         if not self._read_bytes:
             raise ConnectionResetError("the server closed the connection")
-        is_chunked = self._headers.get("transfer-encoding", "").lower().endswith("chunked")
-        if not self._has_head or is_chunked or "content-length" in self._headers:
+        is_chunked = self.headers.get("transfer-encoding", "").lower().endswith("chunked")
+        if not self._has_head or is_chunked or "content-length" in self.headers:
             raise HttpFailed("the server closed the connection before the end of its reply")
-        return self.reply
-
-    @property
-    def reply(self) -> HttpReply:
-        return HttpReply(self._parser.get_status_code(), self._headers, bytes(self._body))
+        self._is_complete, self.keeps_open = True, False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         self._has_head = True
         self.keeps_open = self._parser.should_keep_alive()  # not known any more after the body
 
     def on_body(self, body: bytes) -> None:
-        self._body += body[: MAX_REPLY_BYTES - len(self._body)]
+        self._body += body
 
     def on_message_complete(self) -> None:
-        self.is_complete = True
+        self._is_complete = True
+
+
+def encode_head(method: str, target: str, headers: Mapping[str, str]) -> bytes:
+    """Return the head of a request; a line break within a line raises ValueError."""
+    lines = [f"{method} {target} HTTP/1.1"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    if not all(line.isprintable() for line in lines):
+        raise ValueError("a header has a control character")
+    return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n"
 
 
 def _describe_failure(error: Exception, timeout_s: float) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer within {timeout_s:g} s"
-    if isinstance(error, HttpParserError):
-        return f"the answer is not HTTP: {error}"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate verify failed: {error.verify_message}; {TRUST_HINT}"
     reason = error.strerror if isinstance(error, OSError) else None  # without `[Errno 111]`
@@ -231,55 +256,25 @@ def _host_port(url: SplitResult) -> str:
     return f"[{host}]:{_port(url)}" if ":" in host else f"{host}:{_port(url)}"
 
 
-async def _connect(url: SplitResult) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    is_https = url.scheme == "https"
-    return await asyncio.open_connection(url.hostname, _port(url), ssl=is_https or None)
-
-
 async def _open_tunnel(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, url: SplitResult, proxy: SplitResult
 ) -> None:
     """Let a proxy connect to the address, and encrypt what follows; raises HttpFailed."""
     target = _host_port(url)
-    lines = (f"CONNECT {target} HTTP/1.1", f"Host: {target}", *_proxy_credentials(proxy))
-    writer.write(_head(lines))
+    writer.write(encode_head("CONNECT", target, {"Host": target, **_proxy_credentials(proxy)}))
     await writer.drain()
-    match (await reader.readline()).split():
-        case [version, b"200", *_] if version.startswith(b"HTTP/"):
-            pass
-        case [version, status, *_] if version.startswith(b"HTTP/") and status.isdigit():
-            raise HttpFailed(f"the proxy answered with HTTP status {status.decode('latin-1')}")
-        case _:
-            raise HttpFailed("the proxy did not answer with HTTP")
+    version, status, *_ = [*(await reader.readline()).decode("latin-1").split(), "", ""]
+    if not version.startswith("HTTP/") or not status.isdecimal():
+        raise HttpFailed("the proxy did not answer with HTTP")
+    if status != "200":
+        raise HttpFailed(f"the proxy answered with HTTP status {status}")
     while (await reader.readline()).strip():
         pass
     await writer.start_tls(ssl.create_default_context(), server_hostname=url.hostname)
 
 
-def _request(
-    url: SplitResult, proxy: SplitResult | None, body: bytes, headers: Mapping[str, str], path: str
-) -> bytes:
-    host = url.netloc.rpartition("@")[2]
-    target = (url.path.rstrip("/") + path if path else url.path) or "/"
-    target += f"?{url.query}" if url.query else ""
-    lines = [f"Host: {host}", f"User-Agent: brimline/{__version__}"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
-    lines.append(f"Content-Length: {len(body)}")
-    if proxy is not None and url.scheme == "http":  # else the proxy sees only the tunnel
-        target = f"http://{host}{target}"
-        lines += _proxy_credentials(proxy)
-    return _head((f"POST {target} HTTP/1.1", *lines)) + body
-
-
-def _head(lines: Sequence[str]) -> bytes:
-    """Return the head of a request; a line break within a line raises ValueError."""
-    if not all(line.isprintable() for line in lines):
-        raise ValueError("a header has a control character")
-    return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n"
-
-
-def _proxy_credentials(proxy: SplitResult) -> list[str]:
+def _proxy_credentials(proxy: SplitResult) -> dict[str, str]:
     if proxy.username is None:
-        return []
+        return {}
     user = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-    return [f"Proxy-Authorization: Basic {b64encode(user.encode()).decode()}"]
+    return {"Proxy-Authorization": f"Basic {b64encode(user.encode()).decode()}"}

@@ -69,7 +69,8 @@ class DaemonSession:
         project, parent = project or _current_folder(), parent or os.environ.get("BRIMLINE_PARENT")
         self._origin = _Origin(self.id, self.agent, project, parent)
         self._news: tuple[AnyEvent, ...] = (SessionSeen(title=title),) if title else ()
-        self._outbox = _outbox_of(state_dir(os.environ, _home_folder()))
+        state = state_dir(os.environ, _home_folder())
+        self._outbox = _outboxes.setdefault(state, EventOutbox(state))
         self._delivered = BoundedDict[str, None](MAX_DELIVERED)
         finalize(self, _end, self._origin).atexit = False  # `_end_all` is for that
 
@@ -115,10 +116,6 @@ class DaemonSession:
 
 _outboxes: dict[Path, EventOutbox] = {}
 _open: dict[_Origin, EventOutbox] = {}  # the sessions that have reported something, and go on
-
-
-def _outbox_of(state: Path) -> EventOutbox:
-    return _outboxes.setdefault(state, EventOutbox(state))
 
 
 def _check_name(field: str, name: str, longest: int) -> str:

@@ -8,15 +8,17 @@ from typing import NamedTuple
 
 import msgspec
 
+from brimline.api.client.request import MAX_RESPONSE_BYTES, Refusal
+from brimline.daemon.http_client import HttpFailed, ReplyReader, encode_head
 from brimline.daemon.peer_credentials import check_own_peer
 from brimline.errors import NotRunning
 from brimline.files.foreign_json import JsonDecoder
 
 TIMEOUT_S = 10.0
-MAX_PART_BYTES = 64 << 20  # our daemon sends no longer line, chunk or event
+MAX_EVENT_BYTES = 64 << 20  # our daemon sends no longer one
 
-# The daemon is not there, went away, or something else answered.
-CONNECTION_ERRORS = (OSError, EOFError, ValueError, asyncio.LimitOverrunError, TimeoutError)
+# The daemon is not there, went away, or something else answered; a TimeoutError is an OSError.
+CONNECTION_ERRORS = (OSError, HttpFailed)
 
 
 class DaemonResponse(msgspec.Struct, frozen=True):
@@ -28,12 +30,8 @@ class DaemonResponse(msgspec.Struct, frozen=True):
         """The error if the request was refused, else None."""
         if self.status < 400:
             return None
-        problem = JsonDecoder(_Problem).decode_or_none(self.body)
-        return problem.error if problem else f"HTTP {self.status}"
-
-
-class _Problem(msgspec.Struct, frozen=True):
-    error: str
+        refusal = JsonDecoder(Refusal).decode_or_none(self.body)
+        return (refusal and refusal.error) or f"HTTP {self.status}"
 
 
 class ServerEvent(NamedTuple):
@@ -54,19 +52,18 @@ class DaemonClient:
         try:
             async with (
                 asyncio.timeout(self._timeout_s),
-                self._send(method, target, body) as (status, parts),
+                self._send(method, target, body) as reply,
             ):
-                return DaemonResponse(status, b"".join([part async for part in parts]))
+                content = await reply.read_all(MAX_RESPONSE_BYTES)
+                return DaemonResponse(reply.status, content)
         except CONNECTION_ERRORS as error:
             raise NotRunning(str(self._socket)) from error
 
     async def stream(self, target: str, silence_s: float) -> AsyncGenerator[ServerEvent, None]:
         """Yield each event; raises NotRunning if the stream ends, or is silent for too long."""
         try:
-            async with self._send("GET", target) as (status, parts):
-                if status != 200:
-                    raise EOFError(f"HTTP {status}")
-                async for event in _parse_events(parts, silence_s):
+            async with self._send("GET", target) as reply:
+                async for event in _read_events(reply, silence_s):
                     yield event
         except CONNECTION_ERRORS as error:
             raise NotRunning(str(self._socket)) from error
@@ -75,55 +72,29 @@ class DaemonClient:
     @contextlib.asynccontextmanager
     async def _send(
         self, method: str, target: str, body: bytes = b""
-    ) -> AsyncGenerator[tuple[int, AsyncIterator[bytes]], None]:
-        reader, writer = await asyncio.open_unix_connection(self._socket, limit=MAX_PART_BYTES)
+    ) -> AsyncGenerator[ReplyReader, None]:
+        reader, writer = await asyncio.open_unix_connection(self._socket)
         try:
             check_own_peer(writer.get_extra_info("socket"))
-            head = f"{method} {target} HTTP/1.1\r\nHost: brimline\r\nConnection: close\r\n"
-            writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            headers = {"Host": "brimline", "Connection": "close", "Content-Length": str(len(body))}
+            writer.write(encode_head(method, target, headers) + body)
             await writer.drain()
-            status, headers = await _read_head(reader)
-            chunked = headers.get(b"transfer-encoding", b"").lower() == b"chunked"
-            yield status, _read_chunks(reader) if chunked else _read_body(reader, headers)
+            yield ReplyReader(reader)
         finally:
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
+            writer.transport.abort()
 
 
-async def _read_head(reader: asyncio.StreamReader) -> tuple[int, dict[bytes, bytes]]:
-    first, *lines = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
-    _, status, *_ = first.split()
-    fields = [line.partition(b":") for line in lines if line]
-    return int(status), {name.lower(): value.strip() for name, _, value in fields}
-
-
-async def _read_body(
-    reader: asyncio.StreamReader, headers: dict[bytes, bytes]
-) -> AsyncIterator[bytes]:
-    length = headers.get(b"content-length")
-    yield await (reader.read() if length is None else reader.readexactly(int(length)))
-
-
-async def _read_chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    while size := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
-        yield await reader.readexactly(size)
-        await reader.readexactly(2)
-
-
-async def _parse_events(
-    parts: AsyncIterator[bytes], silence_s: float
-) -> AsyncIterator[ServerEvent]:
+async def _read_events(reply: ReplyReader, silence_s: float) -> AsyncIterator[ServerEvent]:
     """Yield each event; a comment is no event, but ends the silence."""
     rest = b""
     while True:
         async with asyncio.timeout(silence_s):
-            part = await anext(parts, b"")
-        if not part:
+            part = await reply.read()
+        if not part or reply.status != 200:
             return
         *complete, rest = (rest + part).split(b"\n\n")
-        if len(rest) > MAX_PART_BYTES:
-            raise ValueError("an event without an end")
+        if len(rest) > MAX_EVENT_BYTES:
+            raise HttpFailed("an event without an end")
         for text in complete:
             lines = text.split(b"\n")
             kinds, data = _field_values(lines, b"event:"), _field_values(lines, b"data:")

@@ -7,10 +7,10 @@ import signal
 import stat
 import sys
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 
 from brimline.agents.observations import Pane
-from brimline.daemon.http_client import HttpClient, HttpFailed
+from brimline.daemon.http_client import HttpFailed, request_once
 from brimline.daemon.tmux.pane import find_tty, remove_controls
 from brimline.errors import BrimlineError
 
@@ -100,11 +100,10 @@ async def run_command(
 
 async def post_webhook(address: str, body: bytes, timeout_s: float = WEBHOOK_TIMEOUT_S) -> None:
     """Post JSON to a webhook; retry once; raises TransportFailed."""
-    headers = {"Content-Type": "application/json", "Connection": "close"}
+    headers = {"Content-Type": "application/json"}
     for is_last in (False, True):
         try:
-            with closing(HttpClient(address)) as client:
-                reply = await client.post(body, headers, timeout_s=timeout_s)
+            reply = await request_once("POST", address, headers, body, timeout_s)
         except HttpFailed as error:
             if is_last or error.__cause__ is None:  # not a failure of the network
                 raise TransportFailed(str(error)) from error
