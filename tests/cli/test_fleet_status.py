@@ -61,7 +61,7 @@ def test_status_says_why_there_is_none(server: Server, user: User) -> None:
     for options, problem in (
         (("--url", url), "lacks the scope 'read'"),
         (("--url", f"{url}/elsewhere"), "Not Found"),
-        (("--url", "http://127.0.0.1:9"), "the server does not answer"),
+        (("--url", "http://127.0.0.1:9"), "the server does not answer: Connection refused"),
         (("--url", "http://fleet.example.com"), "expected https"),
         ((), "missing: pass it, or set uplink.url"),
     ):

@@ -1,6 +1,8 @@
 """HTTP requests to one address, directly or by the proxy of the environment."""
 
 import asyncio
+import os
+import re
 import ssl
 from base64 import b64encode
 from collections.abc import Mapping
@@ -226,6 +228,9 @@ def _describe_failure(error: Exception, timeout_s: float) -> str:
         return f"no answer within {timeout_s:g} s"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate verify failed: {error.verify_message}; {TRUST_HINT}"
+    # asyncio names each address: "[Errno 111] Connect call failed ('127.0.0.1', 9)".
+    if match := re.search(r"\[Errno (\d+)\] Connect", str(error)):
+        return os.strerror(int(match[1]))
     reason = error.strerror if isinstance(error, OSError) else None  # without `[Errno 111]`
     return reason or str(error) or type(error).__name__
 
