@@ -123,7 +123,7 @@ def _unexpected(what: str, status: int) -> InvalidRequest:
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """An error response, as `api.schemas.Problem`, which takes 5 ms to import."""
+    """An error response, as `api.schemas.Problem`, whose import takes some milliseconds."""
 
     error: str = ""
     hint: str | None = None
