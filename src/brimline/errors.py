@@ -33,8 +33,6 @@
     ├── TransportFailed       a notice that could not be sent (notify.transports)
     ├── ClientTimeout         a client that did not answer in time (baselines.process)
     └── Unanswered            a client that rejected a request, or ended (baselines.request)
-    BaseException
-    └── TimeUp                the hook client's alarm: it imports nothing of Brimline
 
 Each message says what was expected, what came and where; `hint` says what to do. The parts are
 attributes too.

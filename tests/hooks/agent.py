@@ -67,6 +67,11 @@ class Agent:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     before: Callable[[], None] | None = None
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the client is the compiled one: Python's is run with Python's options."""
+        return "-S" not in self.command
+
     def run(self, stdin: Stdin, kind: str = "hook", stdout: int = subprocess.PIPE) -> ClientResult:
         """Run the client to its end."""
         begun = time.monotonic()

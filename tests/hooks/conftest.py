@@ -47,6 +47,12 @@ def agent(client: list[str], folder: Path) -> Agent:
 
 
 @pytest.fixture
+def compiled_agent(compiled: Path, folder: Path) -> Agent:
+    """An agent with the compiled client, for what the Python client does not do."""
+    return Agent(compiled_client(compiled), folder, folder / "hook.sock")
+
+
+@pytest.fixture
 def stopped(folder: Path) -> Iterator[Path]:
     """The socket of a suspended daemon: it accepts connections and never answers."""
     path = folder / "stopped.sock"

@@ -26,7 +26,7 @@ from .recording_daemon import (
     recorded_starts,
     waiting_command,
 )
-from .test_client_unanswered import FIGURE, LINE, fill_backlog
+from .test_client_unanswered import LINE, fill_backlog, offline_line
 
 HOOK = b'{"session_id":"s","hook_event_name":"SessionStart","source":"startup"}'
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets us wait for orphans")
@@ -177,33 +177,31 @@ def test_status_line_says_that_the_daemon_starts(
 ) -> None:
     """Also if the hook of the session's start has started it; one that died is off."""
 
-    def state() -> bytes:
-        line = direct.run(LINE, "statusline-restart").stdout
-        return line.removeprefix(FIGURE).removesuffix(b"\n")
-
+    starting, off = (offline_line(direct, state) for state in (b"daemon starting", b"daemon off"))
     stay = tmp_path / "stay"
     stay.touch()
     replace(direct, env={STAY: str(stay)}).run(HOOK, "start")
     wait_until(lambda: recorded_starts(direct.folder) != [])
-    assert [state(), state()] == [b"daemon starting"] * 2
-    assert direct.run(LINE, "statusline").stdout == FIGURE + b"daemon off\n"
+    for _ in range(2):
+        assert direct.run(LINE, "statusline-restart").stdout == starting
+    assert direct.run(LINE, "statusline").stdout == off
     assert len(recorded_starts(direct.folder)) == 1
     stay.unlink()
     with (direct.folder / autostart.START_LOCK).open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
     started = waiting_agent.run(LINE, "statusline-restart")  # until that one has ended
-    assert started.stdout == FIGURE + b"daemon starting\n"
+    assert started.stdout == starting
     assert len(recorded_starts(direct.folder)) == 2
-    assert state() == b"daemon off"
-    off = replace(direct, env={"BRIMLINE_AUTOSTART": "0"})
-    assert off.run(LINE, "statusline-restart").stdout == FIGURE + b"daemon off\n"
+    assert direct.run(LINE, "statusline-restart").stdout == off
+    disabled = replace(direct, env={"BRIMLINE_AUTOSTART": "0"})
+    assert disabled.run(LINE, "statusline-restart").stdout == off
 
 
 @pytest.mark.parametrize("kind", ["start", "statusline-restart"])
 def test_daemon_is_not_started_in_a_folder_that_cannot_be_created(direct: Agent, kind: str) -> None:
     (direct.folder / "file").touch()
     lost = replace(direct, folder=direct.folder / "file" / "state")
-    line = FIGURE + b"daemon off\n" if kind == "statusline-restart" else b""
+    line = offline_line(direct, b"daemon off") if kind == "statusline-restart" else b""
     assert lost.run(LINE, kind).stdout == line
 
 

@@ -18,7 +18,7 @@ from brimline.hooks.client.payload import reduce_body
 
 from .agent import MAX_RUN_S, MAX_WAIT_S, TRIES, Agent, ClientResult
 from .daemon import Daemon, answers
-from .test_client_unanswered import FIGURE, LINE, OFF, SILENT
+from .test_client_unanswered import LINE, OFF, SILENT, offline_line
 
 HALF = len(LINE) // 2
 LATE_S = 0.3
@@ -117,7 +117,7 @@ def test_daemon_gets_input_that_comes_after_the_start(
 def test_input_that_comes_after_the_start_is_spooled_without_a_daemon(
     agent: Agent, kind: str, parts: Parts
 ) -> None:
-    line = FIGURE + OFF + b"\n" if kind == "statusline" else b""
+    line = offline_line(agent, OFF) if kind == "statusline" else b""
     check_outcome(outcomes(agent, kind, parts), Outcome(line, [LINE], 0))
 
 
@@ -126,7 +126,7 @@ def test_input_that_a_suspended_daemon_does_not_answer_is_spooled(
     agent: Agent, stopped: Path, after: float
 ) -> None:
     runs = outcomes(replace(agent, socket=stopped), "statusline", [(after, LINE)])
-    check_outcome(runs, Outcome(FIGURE + SILENT + b"\n", [LINE], 0))
+    check_outcome(runs, Outcome(offline_line(agent, SILENT), [LINE], 0))
 
 
 @pytest.mark.parametrize("end", [b"", b"\n"], ids=["no newline", "newline"])

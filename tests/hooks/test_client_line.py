@@ -1,4 +1,4 @@
-"""The status line of a hook client without a daemon."""
+"""The status line of the compiled hook client without a daemon."""
 
 import json
 from typing import Any
@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from brimline.agents import hook_payloads
 from brimline.context.usage import format_percent, percent_raw
 from brimline.context.usage import format_tokens as usual
-from brimline.hooks.client.payload import MAX_TOKENS, reduce_body, short_status, shorten
+from brimline.hooks.client.payload import reduce_body
 
 from .agent import Agent
+from .short_status import MAX_TOKENS, short_status, shorten
 
 COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 OFF = " | daemon off"
@@ -99,8 +100,10 @@ def shown_line(body: bytes) -> str:
 
 
 @pytest.mark.parametrize(("body", "line"), CASES.values(), ids=CASES)
-def test_clients_show_percent_and_tokens_or_unknown(agent: Agent, body: bytes, line: bytes) -> None:
-    assert agent.run(body, "statusline").stdout == line
+def test_client_shows_percent_and_tokens_or_unknown(
+    compiled_agent: Agent, body: bytes, line: bytes
+) -> None:
+    assert compiled_agent.run(body, "statusline").stdout == line
 
 
 def test_client_and_daemon_have_the_same_token_limit() -> None:

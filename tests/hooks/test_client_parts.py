@@ -11,7 +11,7 @@ import pytest
 from brimline.hooks.client import autostart, client, exchange, offline, payload
 
 from .agent import CLIENT, Agent, compile_client, python_client
-from .test_client_line import CASES
+from .test_client_unanswered import LINE, OFF, offline_line
 
 # Imported by the client in addition to those of a bare interpreter.
 MODULES = {"_json", "_socket", "fcntl", "select"}
@@ -31,14 +31,12 @@ def test_client_imports_only_the_c_modules_it_needs(
     tmp_path: Path, kind: str, way: list[str]
 ) -> None:
     arguments = [str(CLIENT), *way, kind, "claude", str(tmp_path / "x"), str(tmp_path / "spool")]
-    body, line = CASES["a call"]
     unneeded = {"_socket"} if way else set[str]()
     assert (
-        imported_modules(arguments, body) - imported_modules(["-c", "pass"], b"")
+        imported_modules(arguments, LINE) - imported_modules(["-c", "pass"], b"")
         == MODULES - unneeded
     )
     assert (tmp_path / "spool").exists()
-    assert line
 
 
 def test_modules_of_the_client_are_not_written_in_python() -> None:
@@ -59,8 +57,7 @@ def copied_client(tmp_path: Path, folder: Path) -> Agent:
 
 
 def test_client_without_a_bytecode_cache_works_and_writes_none(copied_client: Agent) -> None:
-    body, line = CASES["a call"]
-    assert copied_client.run(body, "statusline").stdout == line
+    assert copied_client.run(LINE, "statusline").stdout == offline_line(copied_client, OFF)
     assert len(copied_client.take_spooled()) == 1
     assert not Path(copied_client.command[-1]).with_name("__pycache__").exists()
 
@@ -73,8 +70,8 @@ def test_truncated_bytecode_cache_is_ignored(copied_client: Agent, keep: int) ->
         subprocess.run(command, check=True)
         cache = Path(cache_from_source(str(source)))
         cache.write_bytes(cache.read_bytes()[:keep])
-    body, line = CASES["a call"]
-    result = copied_client.run(body, "statusline")
+    line = offline_line(copied_client, OFF)
+    result = copied_client.run(LINE, "statusline")
     assert (result.code, result.stdout, result.stderr) == (0, line, b"")
     assert len(copied_client.take_spooled()) == 1
 
@@ -86,8 +83,7 @@ def test_client_runs_from_its_own_folder(
     here = Agent(
         [*copied_client.command[:-1], "client.py"], copied_client.folder, copied_client.socket
     )
-    body, line = CASES["a call"]
-    assert here.run(body, "statusline").stdout == line
+    assert here.run(LINE, "statusline").stdout == offline_line(here, OFF)
 
 
 def test_compiled_client_without_python_exits_silently(compiled: Path, folder: Path) -> None:

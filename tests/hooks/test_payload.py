@@ -23,11 +23,11 @@ from brimline.hooks.client.payload import (
     MAX_REDUCED_BYTES,
     MAX_VALUE_BYTES,
     reduce_body,
-    short_status,
 )
 from hypothesis_examples import examples
 
 from .agent import Agent
+from .short_status import short_status
 
 SECRET = "canary-7f3a"
 # Fields that clients add, also below and as names of expected fields.

@@ -2,9 +2,10 @@
  *
  *     brimline-hook PYTHON CLIENT_PY KIND AGENT SOCKET SPOOL
  *
- * It does the same as client.py, which describes it; the same tests are run on both. Without an
- * answer the event is appended to the spool, and the status line shows what stdin contains. Python
- * is run only to start the daemon, in the background. The exit code is always 0, within EXIT_MS.
+ * KIND is described in client.py, the fallback if there is no compiler; the same tests are run on
+ * both. Without an answer the event is appended to the spool, and the status line shows what stdin
+ * contains. Python is run only to start the daemon, in the background. The exit code is always 0,
+ * within EXIT_MS.
  */
 
 #define _GNU_SOURCE

@@ -1,19 +1,23 @@
-"""The entry of the hook client: stdin goes to the daemon, the daemon's answer to stdout.
+"""The entry of the hook client in Python: stdin goes to the daemon, its answer to stdout.
 
     python -I -S client.py KIND AGENT SOCKET SPOOL
     python -I -S client.py --no-daemon ID KIND AGENT SOCKET SPOOL
     python -I -S client.py --start SPOOL
 
-KIND is `hook`, `statusline`, or `start`: the hook of a session's start, which starts the daemon if
-none runs. `hook-restart` and `statusline-restart` start it, too, once a minute at most: it may have
-died within the session. The second form is for extensions that got no answer: ID is the event id,
-and the daemon may have received it. Then, `start` and `hook-restart` mean that no daemon runs, and
-`delivered` that stdin is the receipt of an answer which the daemon did not confirm. The third form
-becomes the daemon; `brimline-hook` (client.c) runs it.
+The first form is the fallback if there is no compiled client (client.c). KIND is `hook`,
+`statusline`, or `start`: the hook of a session's start, which starts the daemon if none runs.
+`hook-restart` and `statusline-restart` start it, too, once a minute at most: it may have died
+within the session.
 
-Without an answer the event is appended to the spool, and a status line shows what stdin contains.
-If stdin does not come in time, a status line shows `ctx unknown`, and the event is counted.
-The exit code is always 0, within a quarter of a second.
+The other forms are run beside the compiled client, too. The second is for extensions that got no
+answer: ID is the event id, and the daemon may have received it. Then, `start` and `hook-restart`
+mean that no daemon runs, and `delivered` that stdin is the receipt of an answer which the daemon
+did not confirm. The third form becomes the daemon; the compiled client runs it.
+
+Without an answer the event is appended to the spool, and a status line shows `ctx unknown` and the
+daemon's state. If stdin does not come in time, the event is only counted. The exit code is always
+0. Every wait has a deadline, the last of them a quarter of a second after the start: without an
+alarm, a process that got no CPU time still spools its event.
 
 The client uses only C modules of the interpreter: any other import takes longer than all the rest.
 Python compiles a script each time it runs, which would add half of Python's own start time, so the
@@ -63,14 +67,14 @@ def reduce_body(body: bytes) -> bytes:
 
 
 def handle_offline(event: "HookEvent") -> None:
-    """Start the daemon if this kind may, print a short status line, and spool the event."""
-    payload, offline = load_part("payload"), load_part("offline")
-    reduced = payload["reduce_body"](event.body)
+    """Start the daemon if this kind may, print a status line, and spool the event."""
+    offline = load_part("offline")
+    reduced = reduce_body(event.body)
     state = "daemon off" if event.no_daemon else "no answer from the daemon"
     if event.starts and event.no_daemon and start_daemon(event, offline):
         state = "daemon starting"
-    if event.kind == "statusline":
-        event.print(b"ctx unknown\n" if event.is_late else payload["short_status"](reduced, state))
+    if event.kind == "statusline" and (event.is_late or reduced):
+        event.print(b"ctx unknown\n" if event.is_late else f"ctx unknown | {state}\n".encode())
     if event.is_late:
         offline["count_event"](f"{event.spool}.late")
     else:

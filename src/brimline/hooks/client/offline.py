@@ -31,10 +31,16 @@ def save(event: "HookEvent", kind: str, body: bytes) -> None:
 
 
 def append_to_spool(path: str, request: bytes, wait_s: float = LOCK_WAIT_S) -> bool:
-    """Return whether the spool accepted a request."""
+    """Return whether the spool accepted a request; a partial write is undone."""
     file = open_locked(path, wait_s)
     try:
-        return accepts_events(file) and append(file, request)
+        size = posix.fstat(file).st_size
+        if size > MAX_SPOOL_BYTES or is_old(file):
+            return False
+        if posix.write(file, request) == len(request):
+            return True
+        posix.ftruncate(file, size)
+        return False
     finally:
         posix.close(file)
 
@@ -91,19 +97,10 @@ def is_at(file: int, path: str) -> bool:
         return False
 
 
-def accepts_events(file: int) -> bool:
+def is_old(file: int) -> bool:
+    """Return whether the first event is too old, by the time in its id; garbage has no age."""
     since = posix.pread(file, FIRST_ID_BYTES, 0).partition(b"\0id=")[2].partition(b"-")[0]
-    is_old = since.isdigit() and time.time_ns() - int(since) > MAX_SPOOL_AGE_NS
-    return not is_old and posix.fstat(file).st_size <= MAX_SPOOL_BYTES
-
-
-def append(file: int, request: bytes) -> bool:
-    """Return whether there was room; a partial write is undone."""
-    size = posix.fstat(file).st_size
-    if posix.write(file, request) == len(request):
-        return True
-    posix.ftruncate(file, size)
-    return False
+    return since.isdigit() and time.time_ns() - int(since) > MAX_SPOOL_AGE_NS
 
 
 def count_event(path: str) -> bool:

@@ -1,7 +1,7 @@
 /* A strict scanner for JSON objects: copies their needed fields, and makes a short status line.
  *
- * payload.py does the same in Python, and a test compares the two on generated bodies. Bytes outside
- * ASCII are copied, not checked: the daemon rejects a text that is not UTF-8.
+ * payload.py copies the same fields in Python, and a test compares the two on generated bodies. Bytes
+ * outside ASCII are copied, not checked: the daemon rejects a text that is not UTF-8.
  */
 
 #define _GNU_SOURCE

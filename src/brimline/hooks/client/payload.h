@@ -1,4 +1,4 @@
-/* The parts of a hook's or status line's input that the daemon reads; payload.py has the same. */
+/* The parts of a hook's or status line's input that the daemon reads; payload.py has them too. */
 
 #ifndef BRIMLINE_PAYLOAD_H
 #define BRIMLINE_PAYLOAD_H

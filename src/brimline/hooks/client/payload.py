@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 MAX_VALUE_BYTES = 4096
 MAX_REDUCED_BYTES = 64 << 10
 MAX_KEPT_DEPTH = 3
-MAX_TOKENS = 10**8  # more than any window holds, as agents/hook_payloads.py has it
 
 # Every field that the daemon reads, of all agents and at any depth; none of them is free text.
 # tables.h has the same list for C (scripts/hook_tables.py). Gemini CLI's `llm_request` and
@@ -28,32 +27,20 @@ FIELDS = frozenset((
     "total_output_tokens", "transcript_path", "trigger", "used_percentage", "version", "workspace"
 ))  # fmt: skip
 
-SENT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 SPACE = " \t\n\r"
 PIECE = 256
 
 
 class Rules:
-    """The attributes that the scanner of JSON needs."""
+    """The attributes that the scanner of JSON needs; Python refuses to convert long integers."""
 
     strict = True
     array_hook = object_hook = object_pairs_hook = None
-    parse_int, parse_float, parse_constant = int, float, float
-
-
-class SkippingRules(Rules):
-    """For values that are only skipped: Python refuses to convert very long integers."""
-
     parse_int = parse_float = parse_constant = str
 
 
 # The scanner raises them if a text is not JSON, or is nested too deeply.
 INVALID = (ValueError, StopIteration, SystemError, RecursionError)
-
-
-def scanner(rules: "Any") -> "Any":
-    """Return a function that reads the JSON value at a position, and returns it and its end."""
-    return _json.make_scanner(rules)
 
 
 def reduce_body(body: bytes) -> bytes:
@@ -62,8 +49,9 @@ def reduce_body(body: bytes) -> bytes:
     Bytes outside ASCII are copied, not checked: the daemon rejects a text that is not UTF-8.
     """
     text = body.decode("latin-1")
+    scan = _json.make_scanner(Rules)  # a function: the value at a position, and its end
     try:
-        reduced, end = reduce_object(text, skip_space(text, 0), scanner(SkippingRules), 1)
+        reduced, end = reduce_object(text, skip_space(text, 0), scan, 1)
     except INVALID:
         return b""
     if skip_space(text, end) < len(text) or len(reduced) > MAX_REDUCED_BYTES:
@@ -122,54 +110,3 @@ def skip_space(text: str, at: int) -> int:
         if rest:
             break
     return at
-
-
-# The status line while no daemon answers: no limit, no forecast, no cost and no colour.
-
-
-def short_status(reduced: bytes, daemon_state: str) -> bytes:
-    """Return a line with what a reduced body contains; empty if that is nothing of the context."""
-    decoded: Any = scanner(Rules)(reduced.decode("latin-1"), 0)[0] if reduced else {}
-    context = get(decoded, "context_window")
-    if type(context) is not dict:
-        return b""
-    sent = read_sent(get(context, "current_usage"))
-    figure = describe(sent, get(context, "context_window_size"))
-    return f"ctx {figure} | {daemon_state}\n".encode()
-
-
-def get(value: "Any", name: str) -> "Any":
-    """Return a member of a decoded object; None if there is none, or if that is no object."""
-    return value.get(name) if hasattr(value, "get") else None
-
-
-def describe(sent: int | None, window: "Any") -> str:
-    """Return the occupancy for people; a window smaller than what was sent is wrong."""
-    if not sent:
-        return "unknown"
-    if not is_count(window) or window < sent:
-        return f"{shorten(sent)} of an unknown window"
-    tenths = (2_000 * sent + window) // (2 * window)
-    return f"{tenths // 10}.{tenths % 10}% {shorten(sent)}/{shorten(window)}"
-
-
-def read_sent(usage: "Any") -> int | None:
-    """Return the tokens that the last call sent; None if a part is missing or impossible."""
-    counts = [get(usage, name) for name in SENT]
-    return sum(counts) if all(is_count(count) for count in counts) else None
-
-
-def is_count(number: "Any") -> bool:
-    """Return whether this is a number of tokens that a window could hold."""
-    return type(number) is int and 0 <= number < MAX_TOKENS
-
-
-def shorten(tokens: int) -> str:
-    """Return a token count for people, as `usage.format_tokens` does."""
-    if tokens < 1_000:
-        return str(tokens)
-    if tokens < 9_950:
-        return f"{(tokens + 50) // 100 / 10:g}K"
-    if tokens < 999_500:
-        return f"{(tokens + 500) // 1_000}K"
-    return f"{(tokens + 5_000) // 10_000 / 100:.2f}".rstrip("0").rstrip(".") + "M"
