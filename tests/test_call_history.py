@@ -31,11 +31,11 @@ def test_every_version_equals_a_dict_of_the_calls_so_far(calls: list[Call]) -> N
     for version, expected in versions:
         assert version == expected
         assert list(version.items()) == list(expected.items())
-        assert version.sums == CallSums().plus(expected.values())
+        assert version.sums == CallSums().plus([*expected.values()])
         places = range(len(expected) + 1)
         assert [version.call_at(place) for place in places] == [*expected.values(), None]
     for version, expected in reversed(versions):  # the sums of a later version are known by now
-        assert version.sums == CallSums().plus(expected.values())
+        assert version.sums == CallSums().plus([*expected.values()])
 
 
 def test_call_that_only_a_newer_version_has_is_not_in_the_older_one() -> None:
