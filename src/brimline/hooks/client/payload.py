@@ -49,7 +49,8 @@ def reduce_body(body: bytes) -> bytes:
     Bytes outside ASCII are copied, not checked: the daemon rejects a text that is not UTF-8.
     """
     text = body.decode("latin-1")
-    scan = _json.make_scanner(Rules)  # a function: the value at a position, and its end
+    rules: Any = Rules
+    scan = _json.make_scanner(rules)  # a function: the value at a position, and its end
     try:
         reduced, end = reduce_object(text, skip_space(text, 0), scan, 1)
     except INVALID:
