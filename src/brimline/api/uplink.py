@@ -33,11 +33,9 @@ from brimline.daemon.uplink.protocol import (
     PATH,
     UplinkBatch,
     UplinkDocument,
-    UplinkHandoff,
     UplinkMessage,
     UplinkReply,
     UplinkSession,
-    UplinkSignal,
 )
 from brimline.daemon.uplink.server_messages import accepts_handoffs, accepts_messages
 from brimline.errors import MalformedJson, StoreFailed
@@ -58,7 +56,7 @@ from brimline.store.base import (
 )
 from brimline.store.rows import HandoffRow, SessionRow, SignalRow
 
-KINDS: dict[str, SignalKind] = {kind: kind for kind in get_args(SignalKind)}
+KINDS = frozenset[str](get_args(SignalKind))
 INVALID_ID = "the id of a session, agent or machine is empty or too long"
 
 _batches = JsonDecoder(UplinkBatch)
@@ -191,9 +189,10 @@ def session_writes(session: UplinkSession, batch: UplinkBatch, now: float) -> It
     yield from (PutCall(replace(row, session=id)) for row in session.calls)
     yield from (PutCompaction(replace(row, session=id)) for row in session.compactions)
     # A newer daemon may have kinds that this server does not know.
-    yield from (RecordSignal(_signal(id, row)) for row in session.signals if row.kind in KINDS)
+    signals = [row for row in session.signals if row.kind in KINDS]
+    yield from (RecordSignal(SignalRow(**asdict(row), session=id)) for row in signals)
     for row in session.handoffs:
-        yield PutHandoff(_handoff(id, row))
+        yield PutHandoff(HandoffRow(**asdict(row), session=id, path="", text=""))
         if row.used_at is not None:  # the document may be one that was sent from here
             yield UseHandoff(row.id, row.used_at)
 
@@ -201,14 +200,6 @@ def session_writes(session: UplinkSession, batch: UplinkBatch, now: float) -> It
 def _is_named(session: UplinkSession) -> bool:
     is_id_valid = bool(session.id.strip()) and len(session.id) <= MAX_ID_CHARS
     return is_id_valid and 0 < len(session.agent) <= MAX_AGENT_CHARS
-
-
-def _signal(session: str, row: UplinkSignal) -> SignalRow:
-    return SignalRow(**asdict(row) | {"session": session, "kind": KINDS[row.kind]})
-
-
-def _handoff(session: str, row: UplinkHandoff) -> HandoffRow:
-    return HandoffRow(**asdict(row), session=session, path="", text="")
 
 
 def _message(message: Message, now: float) -> UplinkMessage:

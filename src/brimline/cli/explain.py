@@ -52,7 +52,10 @@ MAX_LINES = 10  # of waste, of misses
 
 
 class ExplainedSession(Explanation, frozen=True, kw_only=True):
-    """What `explain --json` prints; `source` is `daemon` if it knows the session."""
+    """What `explain --json` prints.
+
+    `source` is `daemon` if it knows the session; `problem` says why there are no threads.
+    """
 
     source: AnswerSource
 

@@ -70,7 +70,7 @@ def describe_signal(row: SignalRow) -> UplinkSignal:
 
 
 def describe_handoff(row: HandoffRow, id: str) -> UplinkHandoff:
-    return UplinkHandoff(**_fields_of(UplinkHandoff, row) | {"id": id})
+    return replace(UplinkHandoff(**_fields_of(UplinkHandoff, row)), id=id)
 
 
 def _fields_of(kind: type[Struct], row: Struct) -> dict[str, Any]:
