@@ -1,6 +1,7 @@
 """Programs of the machine that tests need, installed by its package manager if they are missing."""
 
 import fcntl
+import functools
 import os
 import shutil
 import subprocess
@@ -54,6 +55,7 @@ def require_unpacked(package: str, program: str) -> Path:
     return folder / "usr" / "bin"
 
 
+@functools.cache
 def _unpack(package: str, folder: Path) -> None:
     download = ["apt-get", "download", package]
     if subprocess.run(download, cwd=folder, capture_output=True, check=False).returncode:
@@ -71,6 +73,7 @@ def give_up(why: str) -> NoReturn:
     pytest.skip(why)
 
 
+@functools.cache  # a failed try is not repeated by each test
 def _install(name: str) -> str:
     """Try the machine's package manager; return what it said."""
     for command in INSTALLERS:

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Generator
+import uuid
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 
 VERSIONS = Path(__file__).with_name("versions.toml")
 INSTALL_TIMEOUT_S = 600
+RUN_OF_PROCESS = uuid.uuid4().hex  # the id of a test run without workers
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,26 @@ def install_client(client: str) -> Path:
         root.mkdir(parents=True, exist_ok=True)
         with _locked(root / f".{client}.lock"):
             if not command.exists():
-                _install(pin, target)
+                install_once_per_run(client, root, lambda: _install(pin, target))
     return command
+
+
+def install_once_per_run(name: str, root: Path, install: Callable[[], None]) -> None:
+    """Call `install` unless it failed in this test run: raises CannotInstall as it did then.
+
+    With an unreachable registry each try takes minutes, and hundreds of tests need a client.
+    """
+    failure = root / f".{name}.failed"
+    test_run = os.environ.get("PYTEST_XDIST_TESTRUNUID", RUN_OF_PROCESS)
+    if failure.exists():
+        failed_run, _, reason = failure.read_text("utf-8").partition("\n")
+        if failed_run == test_run:
+            raise CannotInstall(reason)
+    try:
+        install()
+    except CannotInstall as error:
+        failure.write_text(f"{test_run}\n{error}", "utf-8")
+        raise
 
 
 @contextmanager

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from .install import CannotInstall, cache_folder, install_client, node, pins, require
+from .install import (
+    CannotInstall,
+    cache_folder,
+    install_client,
+    install_once_per_run,
+    node,
+    pins,
+    require,
+)
 
 
 def test_every_client_is_pinned() -> None:
@@ -53,6 +61,35 @@ def test_remains_of_a_killed_install_are_removed(unreachable: Path) -> None:
     with pytest.raises(CannotInstall):
         install_client("codex")
     assert not left.exists()
+
+
+def test_failed_install_is_tried_again_only_in_the_next_run(
+    unreachable: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With an unreachable registry each try takes minutes; other workers of the run share it."""
+    tries: list[str] = []
+
+    def fail() -> None:
+        tries.append("npm install")
+        raise CannotInstall("the registry is unreachable")
+
+    unreachable.mkdir()
+    for run in ("one", "one", "two"):
+        monkeypatch.setenv("PYTEST_XDIST_TESTRUNUID", run)
+        with pytest.raises(CannotInstall, match="the registry is unreachable"):
+            install_once_per_run("codex", unreachable, fail)
+    assert len(tries) == 2
+
+
+def test_client_is_not_installed_again_by_a_run_in_which_that_failed(unreachable: Path) -> None:
+    with pytest.raises(CannotInstall) as first:
+        install_client("codex")
+    left = unreachable / ".codex-new-dead"  # which a try would remove
+    left.mkdir()
+    with pytest.raises(CannotInstall) as second:
+        install_client("codex")
+    assert str(second.value) == str(first.value)
+    assert left.exists()
 
 
 def test_missing_client_skips_and_fails_in_ci(

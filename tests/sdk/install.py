@@ -15,7 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from clients.install import INSTALL_TIMEOUT_S, CannotInstall, cache_folder
+from clients.install import (
+    INSTALL_TIMEOUT_S,
+    CannotInstall,
+    cache_folder,
+    install_once_per_run,
+)
 
 PINS = Path(__file__).with_name("frameworks.txt")
 
@@ -39,7 +44,7 @@ def installed() -> Path:
         with (root / ".frameworks.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not target.exists():
-                _install(target)
+                install_once_per_run("frameworks", root, lambda: _install(target))
     return target / "bin" / "python"
 
 
