@@ -11,7 +11,7 @@ import pytest
 from brimline.context.formulas import FORMULAS
 
 ROOT = Path(__file__).parent.parent
-SCRIPT = ROOT / "scripts" / "context/formulas.py"
+SCRIPT = ROOT / "scripts" / "formulas.py"
 PAGE = ROOT / "docs/concepts/which-formula.md"
 Json = dict[str, Any]
 
