@@ -38,6 +38,13 @@ def test_every_version_equals_a_dict_of_the_calls_so_far(calls: list[Call]) -> N
         assert version.sums == CallSums().plus([*expected.values()])
 
 
+def test_sums_of_an_older_version_are_right_after_those_of_a_newer_one() -> None:
+    older = CallHistory([call("a", 1)])
+    newer = older.with_call(call("b", 2)).with_call(call("c", 4))
+    sums = [version.sums.usage.input for version in (newer, older, newer)]
+    assert sums == [7, 1, 7]
+
+
 def test_call_that_only_a_newer_version_has_is_not_in_the_older_one() -> None:
     older = CallHistory([call("a"), call("b")])
     newer = older.with_call(call("c")).with_call(call("d"))

@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 
 import msgspec
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -266,10 +267,12 @@ class SqliteEqual(Equal):
         self._folder.cleanup()
 
 
+@pytest.mark.unmeasured
 def test_sqlite_holds_the_same_as_the_model() -> None:
     run_state_machine_as_test(SqliteEqual, settings=settings(examples(25), stateful_step_count=20))
 
 
+@pytest.mark.unmeasured
 def test_postgres_holds_the_same_as_the_model(shared_database: str) -> None:
     organisations = count(1)
 
