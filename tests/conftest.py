@@ -15,6 +15,8 @@ from brimline.agents.transcripts.line_filter import CompiledLineFilter, LineFilt
 from hypothesis_examples import DEFAULT_EXAMPLES, QUICK_EXAMPLES
 from worker_groups import GroupScheduling
 
+LONGEST_FIRST = ("clients", "slow")  # marks of tests
+
 # No deadline: a busy machine would miss it. CI repeats the same examples, people get new ones.
 settings.register_profile(
     "brimline", deadline=None, derandomize=bool(os.environ.get("CI")), max_examples=DEFAULT_EXAMPLES
@@ -26,6 +28,11 @@ settings.register_profile("quick", settings.get_profile("brimline"), max_example
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupScheduling | None:
     """Keep groups of tests in one worker, if they are distributed by groups."""
     return GroupScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start with the longest tests: at the end no worker is left alone with one of them."""
+    items.sort(key=lambda item: [not item.get_closest_marker(mark) for mark in LONGEST_FIRST])
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -1,11 +1,18 @@
-"""Which tests must run in one worker, because a browser, a story or a client's runs are shared.
+"""Which tests run in one worker, because they share a browser, a story, a daemon or client runs.
 
 xdist's own marks have no effect with pytest 9.2: https://github.com/pytest-dev/pytest-xdist/issues/1386
 """
 
 from xdist.scheduler import LoadScopeScheduling
 
-GROUPS = ("tests/web/", "tests/server/test_demo.py", "tests/clients/test_ledger_")
+GROUPS = (
+    "tests/web/",
+    "tests/install/",
+    "tests/server/test_demo.py",
+    "tests/server/test_prometheus.py",
+    "tests/redaction/test_surfaces.py",
+    "tests/clients/test_ledger_",
+)
 """Paths: a folder is one group, of modules each is one."""
 
 
