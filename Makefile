@@ -62,11 +62,10 @@ quick: setup
 
 # The types are checked in the time that the tests leave, because they wait for panes and clients.
 test: style  ## Everything that CI runs
-	@$(MAKE) --no-print-directory -j 2 web catalogue-check
-	@$(MAKE) --no-print-directory -j 2 coverage types NICE="nice -n 19"
+	@$(MAKE) --no-print-directory -j 2 web types coverage NICE="nice -n 19"
 	@$(MAKE) --no-print-directory -j 2 corpus formulas-check
 
-coverage: setup
+coverage: setup web
 	$(BIN)/python scripts/cover.py
 
 corpus: setup  ## Compare with a corpus of transcripts: make corpus DIR=...
