@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,6 +106,7 @@ def test_readings_and_rows_do_not_depend_on_the_calls_in_memory(
     assert outcomes[1] == outcomes[0]
 
 
+@pytest.mark.slow
 def test_forecast_trend_and_texts_do_not_depend_on_the_calls_in_memory(tmp_path: Path) -> None:
     async def outcome(folder: Path, max_calls: int) -> list[object]:
         folder.mkdir()
@@ -200,6 +202,7 @@ async def run_cycles(agent: Agent, cycles: int, begin: int) -> int:
     return count_reachable(agent.monitor, agent.store)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_calls_and_cycles(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path, None, FEW_CALLS)
