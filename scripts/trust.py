@@ -77,6 +77,12 @@ def fuzz(folder: Path, minutes: float = MAX_MINUTES) -> RowResult:
     return RowResult(figures, {"failures": 0, "slowest s": 2, "peak MB": 300}, result.failures)
 
 
+def clients(folder: Path) -> RowResult:
+    from trust.client_kills import kill_at_every_step
+
+    return kill_at_every_step(folder)
+
+
 class Row(NamedTuple):
     """A test that takes at most 40 minutes, and what it does, for the page.
 
@@ -108,6 +114,9 @@ ROWS = {
         settings, "setup and its removal with generated settings: the bytes are the same again"
     ),
     "fuzz": Row(fuzz, "damaged files of every agent", is_timed=True),
+    "clients": Row(
+        clients, "the daemon is killed at each step of real clients that hand over and compact"
+    ),
 }
 
 

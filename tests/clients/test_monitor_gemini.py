@@ -9,7 +9,7 @@ from brimline.agents.hook_adapter import HookRequest
 from brimline.testing.fake_model import Ramp, Reply, Scenario
 
 from .monitored import Gemini
-from .monitored.assertions import sent_tokens, signals_of
+from .monitored.assertions import check_handoff_returns, sent_tokens, signals_of
 from .monitored.fixtures import client_fixture, retry_slow_hooks
 from .scenes import THOUGHT
 
@@ -39,8 +39,9 @@ def test_readings_of_hooks_equal_the_bill(agent: Gemini) -> None:
 
 @retry_slow_hooks
 def test_compression_without_a_hook_is_found(agent: Gemini) -> None:
-    """A real compression, which no hook reports, is recorded once."""
+    """A real compression, which no hook reports, is recorded once, and the handoff returns."""
     run = agent.compact()
+    check_handoff_returns(agent, run)
     assert [one.thread for one in run.billed].count("compaction") == 2
     timeline = agent.timeline(run)
     assert signals_of(timeline) == [("level", 0, 65.0), ("compacted", 0, 0.0), ("level", 1, 65.0)]

@@ -10,7 +10,6 @@ from brimline.context.window import REPORTED
 from brimline.testing.fake_model import Ramp, Reply, Scenario
 
 from .monitored import Opencode
-from .monitored.assertions import HANDOFF_START, check_handoff_returns
 from .monitored.fixtures import client_fixture, retry_slow_hooks
 from .monitored.script import brimline
 from .opencode import API_KEY, CHATGPT_PLAN, MODEL_URL, write_openai_login
@@ -19,14 +18,6 @@ from .run import Place
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
 agent = client_fixture(Opencode)
-
-
-@retry_slow_hooks
-def test_handoff_stays_in_the_next_run(agent: Opencode) -> None:
-    """The document that returned after a compaction is still there in the next run."""
-    check_handoff_returns(agent, agent.compact())
-    again = agent.run(agent.steps(0, agent.ramp(0.1)))
-    assert [body.count(HANDOFF_START) for body in agent.requests(again)] == [1]
 
 
 @retry_slow_hooks
@@ -49,10 +40,8 @@ def test_message_waits_for_the_next_prompt(agent: Opencode) -> None:
 @pytest.mark.parametrize(
     ("login", "model", "window", "limit"),
     [
-        pytest.param(CHATGPT_PLAN, "gpt-5.5", 272_000, 252_000, id="plan-5.5"),
-        pytest.param(CHATGPT_PLAN, "gpt-5.6-sol", 372_000, 352_000, id="plan-5.6"),
+        pytest.param(CHATGPT_PLAN, "gpt-5.6-sol", 372_000, 352_000, id="plan"),
         pytest.param(API_KEY, "gpt-5.6-sol", 1_050_000, 902_000, id="api-key"),
-        pytest.param(API_KEY, "gpt-5-mini", 400_000, 252_000, id="api-key-mini"),
     ],
 )
 def test_window_of_openai_depends_on_the_login(

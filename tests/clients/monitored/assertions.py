@@ -30,6 +30,19 @@ def sent_tokens(one: Billed) -> int:
     return one.usage.input + one.usage.cache_read + one.usage.cache_write
 
 
+def check_readings(agent: MonitoredClient, *runs: ClientRun) -> None:
+    """Check that the daemon has every call of a session with the tokens that were billed."""
+    calls = [
+        (call["input"] + call["cache_read"] + call["cache_write"], call["output"])
+        for call in agent.timeline(runs[-1])["calls"]
+    ]
+    billed = [one for run in runs for one in run.of("main")]
+    assert calls == [(sent_tokens(one), one.usage.output) for one in billed]
+    (view,) = agent.daemon.get("/v1/sessions")
+    assert view["threads"][0]["window"] == agent.window
+    assert view["session"]["ended_at"] is not None
+
+
 def check_handoff_returns(agent: MonitoredClient, run: ClientRun) -> None:
     """Check that the handoff returns once after the compaction, and that the levels fire again."""
     signals = signals_of(agent.timeline(run))

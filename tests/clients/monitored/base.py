@@ -20,7 +20,6 @@ from ..run import ClientRun, Place
 from .script import POLL_S, REQUEST_FILE, hand_over, request_daemon
 
 TRIES = 6
-STEPS = 6  # tool calls after the handoff in the script of a compaction
 
 
 class MonitoredClient(ABC):
@@ -43,8 +42,13 @@ class MonitoredClient(ABC):
     """The ramp that leads to a compaction: `start`, `step`, `after`."""
     last_step: ClassVar[int] = 3
     """The last step before the compaction."""
-    kill_steps: ClassVar[tuple[int, ...]] = tuple(range(STEPS))
-    """The steps of a compaction's script at which the daemon is killed."""
+    compaction_steps: ClassVar[int] = 6
+    """The number of tool calls after the handoff in the script of a compaction."""
+    kill_steps: ClassVar[tuple[int, ...]] = (3, 4)
+    """The steps, before and after the compaction, at which the tests kill the daemon.
+
+    `make trust ROW=clients` kills it at every step.
+    """
     handoff_counts: ClassVar[tuple[int, ...]] = (1, 1, 1)
     """How often each request after the compaction contains the handoff."""
     level_scale: ClassVar[float] = 1.0
@@ -183,7 +187,7 @@ class MonitoredClient(ABC):
 
         `daemon_requests` are actions of the daemon by step.
         """
-        main = (hand_over(self.shell), *self.loop(STEPS, daemon_requests))
+        main = (hand_over(self.shell), *self.loop(self.compaction_steps, daemon_requests))
         return self.run(Scenario(main=main, ramp=self.ramp(*self.compaction_ramp)))
 
     def fork(self, of: ClientRun, scenario: Scenario) -> ClientRun:

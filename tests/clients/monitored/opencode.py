@@ -18,8 +18,7 @@ class Opencode(ExtensionClient):
     agent = "opencode"
     session_word = '"$OPENCODE_SESSION_ID"'
     session_key = "sessionID"
-    kill_steps = (0, 3, 4)
-    """Only early, just before and just after the compaction, because a run is slow."""
+    kill_steps = (3,)  # one, because a run is slow
     shell = staticmethod(bash)
     subagent_script = (task("Look around."),), (bash("echo sub"), Reply(text="Nothing."))
     path = ".config/opencode/plugins/brimline.js"
