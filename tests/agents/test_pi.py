@@ -716,3 +716,10 @@ def test_garbage_in_a_session_raises_only_declared_errors(inputs: list[bytes], r
 @given(st.lists(garbage(records=STREAM), max_size=6))
 def test_garbage_in_a_stream_raises_only_declared_errors(inputs: list[bytes]) -> None:
     check_survives(SOURCE.stream(), SOURCE, inputs)
+
+
+def test_time_of_hundreds_of_digits_is_malformed() -> None:
+    """Without an id of the provider, the time is a part of the call's."""
+    line = json.dumps({"type": "message_end", "message": reply(tokens(9, 5), timestamp=10**400)})
+    with pytest.raises((MalformedJson, UnexpectedJson)):
+        SOURCE.stream().feed(line.encode())

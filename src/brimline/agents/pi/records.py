@@ -63,7 +63,7 @@ class PiMessage(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     model: str | None = None
     provider: str | None = None
     response_id: str | None = None
-    timestamp: int | float | None = None
+    timestamp: float | None = None
 
     @property
     def failed(self) -> bool:
