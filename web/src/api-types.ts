@@ -580,7 +580,8 @@ export interface components {
             number,
             string | null,
             number | null,
-            string | null
+            string | null,
+            number | null
         ];
         Usage: {
             input: number;
