@@ -39,10 +39,10 @@ def test_every_version_equals_a_dict_of_the_calls_so_far(calls: list[Call]) -> N
 
 
 def test_sums_of_an_older_version_are_right_after_those_of_a_newer_one() -> None:
-    older = CallHistory([call("a", 1)])
-    newer = older.with_call(call("b", 2)).with_call(call("c", 4))
+    older = CallHistory([call("a", 1), call("b", 2)])
+    newer = older.with_call(call("c", 4)).with_call(call("d", 8))
     sums = [version.sums.usage.input for version in (newer, older, newer)]
-    assert sums == [7, 1, 7]
+    assert sums == [15, 3, 15]
 
 
 def test_call_that_only_a_newer_version_has_is_not_in_the_older_one() -> None:
