@@ -65,6 +65,8 @@ def test_short_name_has_the_window_of_its_model(user: User) -> None:
 def test_mistyped_model_gets_a_suggestion(user: User) -> None:
     mistyped = user.run("windows", "cluade-opus-4-5")
     assert mistyped.err == "hint: cluade-opus-4-5 is not known. Did you mean claude-opus-4-5?\n"
+    short = user.run("windows", "sonet-4-5")
+    assert short.err == "hint: sonet-4-5 is not known. Did you mean sonnet-4-5?\n"
     assert user.run("windows", "claude-opus-4-5").err == ""
     assert user.run("windows", "my-model").err == ""
 

@@ -158,7 +158,9 @@ def _is_listed(model: str) -> bool:
 def _listed_names() -> list[str]:
     registries = (shipped_registry(agent) for agent in agent_names())
     ids = (model_aliases(id)[-1] for each in registries if each for _, id in each.ids())
-    return list(dict.fromkeys((*catalogue().exact, *ids)))
+    names = dict.fromkeys((*catalogue().exact, *ids))
+    short = (name.removeprefix(SHORTENED) for name in names if name.startswith(SHORTENED))
+    return [*names, *short]
 
 
 def _print_beliefs(model: str, beliefs: Sequence[Belief]) -> None:
