@@ -135,10 +135,12 @@ def test_prompt_behind_the_head_of_a_file_is_not_looked_for(machine: Machine) ->
     assert title_of(machine) is None
 
 
-def test_head_of_a_file_is_not_searched_again_when_the_file_grows(machine: Machine) -> None:
-    machine.session("s1", user_record("Why?"), call("m1"))
+def test_only_what_is_new_is_searched_when_a_file_grows(machine: Machine) -> None:
+    path = machine.session("s1", user_record("Why?"), user_record("And now?"), call("m1"))
+    second = path.read_bytes().index(b"\n") + 1
     (transcript,) = find_transcripts(machine.places)
-    assert with_title(Session(), transcript, HEAD_BYTES).title == "Why?"
+    titles = [with_title(Session(), transcript, start).title for start in (0, second)]
+    assert titles == ["Why?", "And now?"]
     assert with_title(Session(), transcript, HEAD_BYTES + 1).title is None
 
 

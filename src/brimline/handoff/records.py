@@ -27,8 +27,10 @@ class _Document(msgspec.Struct, frozen=True):
 _document = JsonDecoder(_Document)
 
 
-def iter_records(path: str, session: str | None = None) -> Iterator[bytes]:
+def iter_records(path: str, session: str | None = None, start: int = 0) -> Iterator[bytes]:
     """Yield a transcript's records, one JSON object each; of a database, those of one session.
+
+    Of a file of lines only those from the offset `start` on, where a line begins.
 
     Reads files of lines (Claude Code, Codex, Pi, Gemini CLI), documents with `messages` (older
     chats of Gemini CLI, exports of opencode), and opencode's database and older storage. Raises
@@ -42,13 +44,13 @@ def iter_records(path: str, session: str | None = None) -> Iterator[bytes]:
         elif path.endswith(".json"):
             yield from _read_messages(path, read_whole(path, file))
         else:
-            yield from _read_lines(file)
+            yield from _read_lines(file, start)
 
 
-def _read_lines(file: BinaryIO) -> Iterator[bytes]:
+def _read_lines(file: BinaryIO, start: int) -> Iterator[bytes]:
     size = file.seek(0, os.SEEK_END)
-    file.seek(0)
-    lines = Lines(file, chunk_bytes=CHUNK_BYTES)
+    file.seek(start)
+    lines = Lines(file, start, CHUNK_BYTES)
     for line in lines:
         yield line
         if size > MAX_WHOLE_FILE_BYTES and lines.offset > HEAD_BYTES:

@@ -21,17 +21,17 @@ def with_title(session: Session, transcript: Transcript, read_from: int = 0) -> 
     """
     if session.title is not None or transcript.thread != MAIN or read_from > HEAD_BYTES:
         return session
-    return msgspec.structs.replace(session, title=_first_prompt(transcript))
+    return msgspec.structs.replace(session, title=_first_prompt(transcript, read_from))
 
 
-def _first_prompt(transcript: Transcript) -> str | None:
-    """Return the first words of what the user wrote first."""
+def _first_prompt(transcript: Transcript, start: int) -> str | None:
+    """Return the first words of what the user wrote first, from an offset on."""
     # Imported here: it takes 30 ms, and the sessions of most commands have a title already.
     from brimline.agents.content import UserText, read_content
     from brimline.handoff import iter_records
 
     reader = get_agent(transcript.agent).content_reader()
-    records = _head(iter_records(transcript.path, transcript.session))
+    records = _head(iter_records(transcript.path, transcript.session, start), HEAD_BYTES - start)
     try:
         for piece in read_content(records, reader):
             if isinstance(piece, UserText):
@@ -43,11 +43,10 @@ def _first_prompt(transcript: Transcript) -> str | None:
     return None
 
 
-def _head(records: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the records that begin in the first HEAD_BYTES."""
-    seen_bytes = 0
+def _head(records: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """Yield the records that begin in the first `size` bytes."""
     for record in records:
         yield record
-        seen_bytes += len(record)
-        if seen_bytes > HEAD_BYTES:
+        size -= len(record)
+        if size < 0:
             return
