@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, cast
 
 ROOT = Path(__file__).parent.parent
-WEB, PAGE = Path("web"), Path("src", "brimline", "server", "page")
+WEB, PAGE = Path("web"), Path("src", "brimline", "api", "page")
 DIGEST_FILE = "sources.sha256"  # in the page's folder: the digest of the sources it was built from
 API_TYPES = Path("src", "api-types.ts")
 

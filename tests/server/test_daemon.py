@@ -488,7 +488,7 @@ def test_restart_after_a_kill_replaces_the_socket_and_repeats_no_level(daemon: R
 
 def test_spooled_events_are_processed_in_order_at_start(daemon: Running) -> None:
     daemon.stop()
-    assert "60.0%" in daemon.client(status_input(120_000), "statusline")
+    assert "daemon off" in daemon.client(status_input(120_000), "statusline")
     assert daemon.client(hook_input("PreCompact", trigger="auto")) == ""
     assert daemon.client(hook_input("SessionStart", source="compact")) == ""
     daemon.start()
