@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from brimline.agents import managed_settings
+from brimline.agents import managed_settings_for
 from brimline.agents.managed_settings import TOKEN_MARK
 from brimline.settings import socket_path
 from brimline.testing.fake_model import Billed, Ramp, Scenario
@@ -57,7 +57,7 @@ class Started:
 
     def managed_texts(self, client: str) -> list[str]:
         """The files that `brimline fleet snippet` prints; here they are the user's own."""
-        texts = [file.text for file in managed_settings(client, ENDPOINT).files]
+        texts = [file.text for file in managed_settings_for(client, ENDPOINT).files]
         if self.media == PROTOBUF:
             texts = [each.replace("http/json", "http/protobuf") for each in texts]
             texts = [each.replace('protocol = "json"', 'protocol = "binary"') for each in texts]

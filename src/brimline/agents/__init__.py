@@ -128,7 +128,7 @@ def managed_clients() -> tuple[str, ...]:
     return _folders_with("managed_settings.py")
 
 
-def managed_settings(client: str, url: str) -> "ManagedSettings":
+def managed_settings_for(client: str, url: str) -> "ManagedSettings":
     """Return the settings that point a client's telemetry at a server; raises UnknownAgent."""
     if client not in managed_clients():
         raise UnknownAgent(client, managed_clients())

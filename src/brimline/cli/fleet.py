@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from brimline.agents import managed_clients, managed_settings
+from brimline.agents import managed_clients, managed_settings_for
 from brimline.agents.managed_settings import TOKEN_MARK, ManagedFile, ManagedSettings
 from brimline.cli.arguments import add_json, parse_agent
 from brimline.cli.context import Context, emit_json, print_table
@@ -140,7 +140,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
         return show(context, options)
     clients = [options.client] if options.client else managed_clients()
     url = options.url or EXAMPLE_URL
-    settings = {client: managed_settings(client, url) for client in clients}
+    settings = {client: managed_settings_for(client, url) for client in clients}
     if options.json:
         rows = settings.items()
         emit_json([Snippet(client, one.client, one.files, one.note) for client, one in rows])
