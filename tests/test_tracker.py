@@ -191,12 +191,15 @@ def test_billed_tokens_are_added_by_model_and_replaced_by_id() -> None:
         Spent(usage=more, model="n", cost=0.25),
         Spent(usage=usage, model="p", cost=0.5),
         Spent(usage=more, model="p"),
+        Spent(usage=usage, model="q", stored_cost=0.5),  # from before a restart
+        Spent(usage=more, model="q", cost=0.25),
     )
     assert thread.spendings == (
         Spent(usage=usage + more, model="m", cost=0.75, at=9.0),
         Spent(usage=more, model="m", id="a", cost=0.25),
         Spent(usage=usage + more, model="n"),
         Spent(usage=usage + more, model="p"),
+        Spent(usage=usage + more, model="q", cost=0.75),
     )
 
 

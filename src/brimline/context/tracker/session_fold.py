@@ -263,9 +263,8 @@ class _ThreadDraft:
         key = spending_key(event)
         before = next((each for each in self._spendings if spending_key(each) == key), None)
         if before is not None and event.id is None:
-            cost = None
-            if before.cost is not None and event.cost is not None:
-                cost = before.cost + event.cost
+            known = before.cost if before.stored_cost is None else before.stored_cost
+            cost = None if known is None or event.cost is None else known + event.cost
             event = msgspec.structs.replace(event, usage=before.usage + event.usage, cost=cost)
         others = (each for each in self._spendings if each is not before)
         self._spendings = (*others, event)
