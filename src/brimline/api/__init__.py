@@ -1,4 +1,4 @@
 """The HTTP API: its routes and types, its client, and telemetry that comes in.
 
-What runs beside it belongs to `daemon/`, what starts it to `server/`.
+What the daemon does apart from it belongs to `daemon/`, what starts it to `server/`.
 """

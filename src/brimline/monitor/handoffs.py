@@ -49,7 +49,7 @@ NO_HANDOFF = HandoffStatus("none")
 
 
 def status_of_handoff(row: HandoffRow | None, calls: int | None) -> HandoffStatus:
-    """Return the state of a document in a session that has made so many calls."""
+    """Return the state of a document; `calls` is how many its session has made."""
     if row is None:
         return NO_HANDOFF
     fresh = compute_freshness(row.calls, calls)

@@ -16,7 +16,7 @@ TELEMETRY = "telemetry"  # that of a session whose client reports it by OpenTele
 
 
 class ReadingInputs(NamedTuple):
-    """What the main thread's reading depends on, beside the folded session and pending tokens.
+    """What the main thread's reading depends on, with the folded session and pending tokens.
 
     `source` is where its events come from: TRANSCRIPT, PROGRAM or TELEMETRY. `client_call` is a
     call that the client reported and the transcript does not contain yet; `client_most_sent` is the
