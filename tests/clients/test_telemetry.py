@@ -223,17 +223,19 @@ def check_telemetry_alone(server: Server, session: str, client: ClientRun) -> No
     assert (main["window"], main["limit"]) == WINDOWS_AND_LIMITS[client.client]
 
 
-def wait_for_uplink(server: Server, session: str) -> None:
-    """Wait until a machine reports the session with all its calls."""
+def wait_for_uplink(server: Server, session: str, billed: list[list[int]]) -> None:
+    """Wait until a machine has reported all calls of a session, which may take several batches."""
     end = time.monotonic() + MAX_WAIT_S
-    while not is_reported(view := view_of(server, session)) or not calls_of(server, session):
+    while not is_reported(view := view_of(server, session)) or calls_of(server, session) != billed:
         assert time.monotonic() < end, view
         time.sleep(0.05)
 
 
 def is_reported(view: Any) -> bool:
     """Whether a machine reports a session, which the server may not know at all yet."""
-    return "session" in view and view["session"]["machine"] is not None
+    if "session" not in view or view["session"]["machine"] is None:
+        return False
+    return [each["source"] for each in view["threads"][:1]] == ["transcript"]
 
 
 @pytest.mark.parametrize(
@@ -292,14 +294,14 @@ def test_hooks_uplink_and_telemetry_at_once_count_every_call_once(
     local.until(f"/v1/sessions/{session}", lambda _: calls_of(local, session) == billed)
     assert view_of(local, session)["threads"][0]["source"] == "transcript"
     if uplink_first:
-        wait_for_uplink(server, session)
+        wait_for_uplink(server, session, billed)
     else:
         replay(requests, server.url, server.token, JSON)
         check_telemetry_alone(server, session, client)
         local.stop()
         local.server = server
         local.start()
-        wait_for_uplink(server, session)
+        wait_for_uplink(server, session, billed)
     for _ in range(2):
         replay(requests, server.url, server.token, JSON)
         replay(requests, f"http://127.0.0.1:{local.port}", local.secret, JSON)
