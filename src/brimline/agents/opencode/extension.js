@@ -50,6 +50,7 @@ export const Brimline = async ({ client, directory }) => {
   const started = new Set()
   const compacting = new Set() // sessions whose next request is for a summary
   let sizes
+  let compaction // the report of the last one, without whose handoff no request begins
 
   const report = (name, session, details) =>
     reportEvent({
@@ -100,11 +101,14 @@ export const Brimline = async ({ client, directory }) => {
     return inTime(client._client.patch({ url: PART_URL, path, body: part, headers }))
   }
 
+  const reportCompaction = guarded(async ({ sessionID }) => {
+    if (await isMain(sessionID)) await report("PostCompact", sessionID)
+  })
+
   const handlers = {
     "session.created": ({ info }) => void parents.set(info.id, info.parentID ?? null),
-    "session.compacted": async ({ sessionID }) => {
-      if (await isMain(sessionID)) await report("PostCompact", sessionID)
-    },
+    // opencode (1.18.18) goes on with the next request while it reports the compaction.
+    "session.compacted": (properties) => (compaction = reportCompaction(properties)),
     "session.idle": async ({ sessionID }) => {
       if (started.has(sessionID)) await report("Stop", sessionID)
     },
@@ -131,6 +135,7 @@ export const Brimline = async ({ client, directory }) => {
       if (!started.has(session)) await report("SessionStart", session, model)
       started.add(session)
       if (!addText) return
+      await compaction
       const name = last.info.role === "user" ? "UserPromptSubmit" : "PostToolUse"
       const added = { added_bytes: bytesOf(addedTexts(last)) }
       const text = await report(name, session, { ...model, ...added })
