@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from brimline.agents import get_agent
-from brimline.agents.claude.setup import REFRESH_INTERVAL_S
+from brimline.agents.claude.hooks import REFRESH_INTERVAL_S
 from brimline.errors import InvalidSettings
 from brimline.install.install import SettingsFile
 from brimline.install.installed import find_installed

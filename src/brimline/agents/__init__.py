@@ -72,7 +72,7 @@ class Agent:
     @cached_property
     def install_spec(self) -> "InstallSpec":
         """What setup writes into its settings, and where they are."""
-        return self._part("setup").INSTALL_SPEC
+        return self._part("hooks").INSTALL_SPEC
 
     @cached_property
     def capabilities(self) -> "Capabilities":

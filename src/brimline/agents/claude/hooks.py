@@ -1,4 +1,9 @@
-"""Claude Code's hooks and its status line."""
+"""Claude Code's hooks and its status line: what they report, and how they are installed.
+
+settings.json is plain JSON: Claude Code ignores all of it if it has a comment. `args`, which avoids
+a shell, exists since 2.1.139. So does PostToolBatch, which replaces PostToolUse: its answer reaches
+the same request, and the agent waits for one process per step, however many tools it used.
+"""
 
 import os
 import re
@@ -11,8 +16,10 @@ from brimline.agents.claude.capabilities import (
     MANAGER_VARIABLE,
     PROJECT_VARIABLE,
 )
+from brimline.agents.claude.paths import roots
 from brimline.agents.claude.status_line import read_status_line
 from brimline.agents.hook_adapter import EVENTS, HookAdapter, HookRequest
+from brimline.agents.hook_command import HOOK_TIMEOUT_S, Hook, HookCommand
 from brimline.agents.hook_payloads import (
     NO_VALUE,
     HookInput,
@@ -20,10 +27,12 @@ from brimline.agents.hook_payloads import (
     StatusLineReport,
     text_size,
 )
+from brimline.agents.install_spec import DisableSetting, InstallSpec
 from brimline.agents.observations import Observation, ObservationKind, Reply
 from brimline.agents.transcripts.source import MALFORMED, Transcript
 from brimline.context.client_report import PromptCache, Quotas
 from brimline.files.foreign_json import JsonDecoder
+from brimline.files.jsonc import Dialect
 
 # Events of a subagent, which has its own thread.
 SUBAGENT_EVENTS: dict[str, ObservationKind] = {
@@ -48,7 +57,7 @@ class ClaudeInput(HookInput, frozen=True):
     tool_calls: msgspec.Raw = NO_VALUE
 
 
-_hook = JsonDecoder(ClaudeInput)
+_hook_input = JsonDecoder(ClaudeInput)
 _batch = JsonDecoder(tuple[_BatchCall, ...])
 
 
@@ -56,7 +65,7 @@ class ClaudeHooks(HookAdapter):
     """The project is the folder in which the session began; a hook's `cwd` may be another one."""
 
     def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
-        hook_input = _hook.decode(request.body)
+        hook_input = _hook_input.decode(request.body)
         if project := request.env.get(PROJECT_VARIABLE):
             hook_input = msgspec.structs.replace(hook_input, cwd=project)
         if hook_input.agent_id is None:
@@ -171,3 +180,41 @@ def _prompt_cache(status: StatusInput, at: float) -> PromptCache | None:
 # SessionStart(compact) comes before PostCompact, whose answer the model never sees.
 HOOKS = ClaudeHooks({**EVENTS, "PostToolBatch": "tool", "StopFailure": "wrote"})
 STATUS_LINE = observe_status_line
+
+INSTALLED_EVENTS = (
+    "SessionStart",
+    "UserPromptSubmit",
+    "PostToolBatch",
+    "Stop",
+    "StopFailure",
+    "SubagentStop",
+    "PreCompact",
+    "PostCompact",
+    "SessionEnd",
+)
+# A line that was drawn while the daemon started or did not answer in time is drawn again.
+REFRESH_INTERVAL_S = 10
+
+COMMAND_ONLY_EVENTS = ("SessionStart",)  # events for which the client runs no HTTP hook
+
+
+def _shell_free_hook(command: HookCommand) -> Hook:
+    program, *words = command.words
+    return Hook(type="command", command=program, args=words, timeout=HOOK_TIMEOUT_S)
+
+
+INSTALL_SPEC = InstallSpec(
+    agent="claude",
+    user_file=lambda places: roots(places)[0] / "settings.json",
+    project_file=".claude/settings.json",
+    local_file=".claude/settings.local.json",
+    dialect=Dialect(byte_order_mark=True),
+    events=INSTALLED_EVENTS,
+    hook=_shell_free_hook,
+    disable_setting=DisableSetting(("disableAllHooks",), off=True),
+    http_events=[event for event in INSTALLED_EVENTS if event not in COMMAND_ONLY_EVENTS],
+    has_status_line=True,
+    refresh_interval_s=REFRESH_INTERVAL_S,
+    min_version=(2, 1, 139),
+    next_step="Open sessions may need a restart.",
+)

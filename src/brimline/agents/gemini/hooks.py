@@ -1,7 +1,11 @@
 """Gemini CLI's hooks: names of its own, and the usage of every call.
 
-PreCompress fires before every call and reports nothing: only the chat's file has a compression.
-A subagent's hooks look like those of the session that it works for.
+A subagent's hooks look like those of the session that it works for. settings.json may have
+comments; commands are run by a shell, and the timeout is in milliseconds.
+
+PreCompress is not installed: it fires before every call, whether anything is compressed or not, and
+reports nothing; only the chat's file has a compression. Nor is AfterModel: every part of an answer
+waits for it, and the chat's file has the usage as soon as its last part.
 """
 
 import os
@@ -9,13 +13,17 @@ from contextlib import suppress
 
 import msgspec
 
+from brimline.agents.gemini.paths import root
 from brimline.agents.hook_adapter import HookAdapter, HookRequest
+from brimline.agents.hook_command import HOOK_NAME, HOOK_TIMEOUT_S, Hook, HookCommand
 from brimline.agents.hook_payloads import NO_VALUE, HookInput, text_size
+from brimline.agents.install_spec import DisableSetting, InstallSpec
 from brimline.agents.observations import Observation
 from brimline.agents.transcripts.source import MALFORMED
 from brimline.context.providers.gemini import generate_usage
 from brimline.context.usage import Usage
 from brimline.files.foreign_json import JsonDecoder
+from brimline.files.jsonc import Dialect
 
 # How the first message of a session begins; a subagent's is its task.
 SESSION_OPENING = b'"<session_context>'
@@ -57,7 +65,7 @@ class GeminiInput(HookInput, frozen=True):
     llm_response: _ModelResponse = _ModelResponse()
 
 
-_hook = JsonDecoder(GeminiInput)
+_hook_input = JsonDecoder(GeminiInput)
 _tool_response = JsonDecoder(_ToolResponse)
 
 
@@ -65,7 +73,7 @@ class GeminiHooks(HookAdapter):
     """Of a model's answer only the last part is observed, which has the usage."""
 
     def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
-        hook_input = _hook.decode(request.body)
+        hook_input = _hook_input.decode(request.body)
         if hook_input.hook_event_name == "AfterTool" and _is_in_subagent(hook_input):
             return None
         observation = self.observe_main(request, hook_input, at, late)
@@ -134,4 +142,23 @@ HOOKS = GeminiHooks(
         "SessionEnd": "ended",
     },
     starts={"clear": "cleared"},
+)
+
+
+def _named_hook(command: HookCommand) -> Hook:
+    timeout = HOOK_TIMEOUT_S * 1000
+    return Hook(type="command", name=HOOK_NAME, command=command.shell, timeout=timeout)
+
+
+INSTALL_SPEC = InstallSpec(
+    agent="gemini",
+    user_file=lambda places: root(places) / "settings.json",
+    project_file=".gemini/settings.json",
+    dialect=Dialect(comments=True),
+    events=("SessionStart", "BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd"),
+    hook=_named_hook,
+    disable_setting=DisableSetting(
+        ("hooksConfig", "enabled"), off=False, names_path=("hooksConfig", "disabled")
+    ),
+    next_step="Open sessions need a restart.",
 )

@@ -1,15 +1,21 @@
-"""opencode's hooks, which are our own plugin's (extension.js).
+"""opencode's hooks, which are our own plugin's (extension.js), with the events of other clients.
 
 The plugin reports before each request. After a compaction the first such report gets the handoff,
 since the compaction is then in the database. The ends of turns and compactions are reported too,
 and cannot be answered.
+
+opencode loads plugins only after it has downloaded a package of its own, which it does once, at its
+first start with a network.
 """
+
+from pathlib import Path
 
 import msgspec
 
 from brimline.agents.hook_adapter import ExtensionHooks, HookRequest
+from brimline.agents.install_spec import InstallSpec
 from brimline.agents.observations import Observation
-from brimline.agents.transcripts.source import Transcript
+from brimline.agents.transcripts.source import Places, Transcript
 
 
 class OpencodeHooks(ExtensionHooks):
@@ -25,3 +31,17 @@ class OpencodeHooks(ExtensionHooks):
 
 
 HOOKS = OpencodeHooks(unanswerable=frozenset({"PostCompact", "Stop"}))
+
+
+def _user_file(places: Places) -> Path:
+    folder = places.folder("XDG_CONFIG_HOME", ".config") / "opencode"
+    return folder / "plugins" / "brimline.js"
+
+
+INSTALL_SPEC = InstallSpec(
+    agent="opencode",
+    user_file=_user_file,
+    project_file=".opencode/plugins/brimline.js",
+    is_extension=True,
+    next_step="Open sessions need a restart.",
+)

@@ -1,8 +1,19 @@
-"""Pi's hooks, which are our own extension's (extension.js).
+"""Pi's hooks, which are our own extension's (extension.js), with the events of other clients.
 
 The end of a compaction is answered: the extension puts the document before the next request.
+Before 0.87 Pi has no event for the end of a turn: messages then wait for the next prompt.
 """
 
 from brimline.agents.hook_adapter import STARTS, ExtensionHooks
+from brimline.agents.install_spec import InstallSpec
+from brimline.agents.pi.paths import agent_folder
 
 HOOKS = ExtensionHooks(starts={**STARTS, "new": "cleared"}, unanswerable=frozenset())
+
+INSTALL_SPEC = InstallSpec(
+    agent="pi",
+    user_file=lambda places: agent_folder(places) / "extensions" / "brimline.js",
+    project_file=".pi/extensions/brimline.js",
+    is_extension=True,
+    next_step="Open sessions load it with /reload.",
+)
