@@ -11,7 +11,7 @@ import msgspec
 
 import brimline
 from brimline.agents.fresh_session import Baseline, Category
-from brimline.agents.managed_settings import ManagedFile
+from brimline.agents.telemetry import ManagedSettingsFile
 from brimline.api.fleet import FleetGroup, FleetView
 from brimline.cli import inspect as inspected
 from brimline.cli import status as shown
@@ -79,7 +79,7 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "brimline baseline --json": (Baseline, Category),
     "brimline setup --json": (SetupShown,),
     "brimline doctor --json": (Check,),
-    "brimline fleet snippet --json": (Snippet, ManagedFile),
+    "brimline fleet snippet --json": (Snippet, ManagedSettingsFile),
     "brimline fleet status --json": (FleetView, FleetGroup),
     "brimline fleet audit --json": (AuditEntry,),
     "brimline token --json": (TokenShown,),

@@ -5,8 +5,14 @@ from typing import Any
 import pytest
 
 from brimline.agents import telemetry_readers
-from brimline.agents.gen_ai_spans import GEN_AI
-from brimline.agents.telemetry import Attributes, LogRecord, Span, SpanEvent, TelemetryEvent
+from brimline.agents.telemetry import (
+    GEN_AI,
+    Attributes,
+    LogRecord,
+    SpanEvent,
+    SpanRecord,
+    TelemetryEvent,
+)
 from brimline.context.events import AnyEvent, Call, Compacted, Spent, WindowReported
 from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage
@@ -91,7 +97,7 @@ def event_of(agent: str, fields: Attributes) -> AnyEvent:
 
 
 def read_copilot(fields: Attributes, *events: SpanEvent, parent: str = "") -> list[AnyEvent]:
-    span = Span("span", parent, fields, 5.0, events)
+    span = SpanRecord("span", parent, fields, 5.0, events)
     return [each.event for each in READERS["copilot"].read_span(span)]
 
 
@@ -99,7 +105,7 @@ def read_program(**changes: Any) -> list[AnyEvent]:
     """A span of a program: names have `__` in place of their dots, None removes an attribute."""
     fields = {**COPILOT, **{name.replace("__", "."): value for name, value in changes.items()}}
     kept = {name: value for name, value in fields.items() if value is not None}
-    return [each.event for each in GEN_AI.read_span(Span("span", "", kept, 5.0))]
+    return [each.event for each in GEN_AI.read_span(SpanRecord("span", "", kept, 5.0))]
 
 
 def test_api_request_of_claude_code_is_a_call() -> None:
@@ -262,7 +268,7 @@ def test_window_of_qwen_is_in_its_spans() -> None:
     fields = {"session.id": "s1", "gen_ai.request.model": "q"}
     usage = '{"version":1,"window_size_tokens":1000000,"breakdown":{}}'
     for text, windows in ((usage, [1_000_000]), ("{", []), ('{"window_size_tokens":-1}', [])):
-        span = Span("span", "", {**fields, "qwen-code.context.usage": text})
+        span = SpanRecord("span", "", {**fields, "qwen-code.context.usage": text})
         events = [each.event for each in READERS["qwen"].read_span(span)]
         assert events == [WindowReported(tokens=each, model="q") for each in windows]
 

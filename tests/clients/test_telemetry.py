@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from brimline.agents import managed_settings_for
-from brimline.agents.managed_settings import TOKEN_MARK
+from brimline.agents.telemetry import TOKEN_MARK
 from brimline.settings import socket_path
 from brimline.testing.fake_model import Billed, Ramp, Scenario
 from fleet_server import FleetProcess, new_token

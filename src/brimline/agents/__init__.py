@@ -5,7 +5,7 @@ imported when it is first used, so that a command pays only for what it reads.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache, cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from brimline.agents.content import ContentReader
     from brimline.agents.hook_adapter import HookAdapter, StatusLineAdapter
     from brimline.agents.install_spec import InstallSpec
-    from brimline.agents.managed_settings import ManagedSettings
-    from brimline.agents.telemetry import TelemetryReader
+    from brimline.agents.telemetry import ManagedSettings, TelemetryReader
     from brimline.agents.transcripts.source import Form, Lookalike, Places, Source, Transcript
 
 
@@ -68,6 +67,11 @@ class Agent:
     def telemetry(self) -> "TelemetryReader":
         """Its OpenTelemetry records to events; not every agent has this part."""
         return self._part("telemetry").TELEMETRY
+
+    @cached_property
+    def managed_settings(self) -> "Callable[[str], ManagedSettings] | None":
+        """Its settings that point its telemetry at a server, by the URL; None if it has none."""
+        return getattr(self._part("telemetry"), "managed_settings", None)
 
     @cached_property
     def install_spec(self) -> "InstallSpec":
@@ -123,16 +127,18 @@ def telemetry_readers() -> "tuple[tuple[str, TelemetryReader], ...]":
     return tuple((name, Agent(name).telemetry) for name in _folders_with("telemetry.py"))
 
 
+@cache
 def managed_clients() -> tuple[str, ...]:
     """The clients whose telemetry an administrator can point at a server; not all are agents."""
-    return _folders_with("managed_settings.py")
+    return tuple(name for name in _folders_with("telemetry.py") if Agent(name).managed_settings)
 
 
 def managed_settings_for(client: str, url: str) -> "ManagedSettings":
     """Return the settings that point a client's telemetry at a server; raises UnknownAgent."""
-    if client not in managed_clients():
+    settings = Agent(client).managed_settings if client in managed_clients() else None
+    if settings is None:
         raise UnknownAgent(client, managed_clients())
-    return import_module(f"{__name__}.{client}.managed_settings").managed_settings(url)
+    return settings(url)
 
 
 def source(agent: str) -> "Source":

@@ -1,6 +1,7 @@
-"""OpenTelemetry of clients: the decoded form, and the reader of an agent's records.
+"""OpenTelemetry of clients: the decoded form, the readers of records, the settings that send them.
 
-JSON and protobuf are decoded into the same values. A reader is `agents/<name>/telemetry.py`.
+JSON and protobuf are decoded into the same values. What is particular to one client is in
+`agents/<name>/telemetry.py`; the spans of any other program are read by the conventions `gen_ai`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,7 +9,16 @@ from typing import TypeAlias
 
 import msgspec
 
-from brimline.context.events import AnyEvent
+from brimline.context.events import MAIN, AnyEvent, Call
+from brimline.context.providers.opentelemetry import (
+    ASKED_MODEL,
+    CALL_OPERATIONS,
+    MODEL,
+    OPERATION,
+    RESPONSE_ID,
+    has_span_usage,
+    read_span_usage,
+)
 from brimline.context.usage import MAX_TOKENS
 from brimline.errors import InvalidUsage
 
@@ -29,7 +39,7 @@ class SpanEvent(msgspec.Struct, frozen=True):
     at: float | None = None
 
 
-class Span(msgspec.Struct, frozen=True):
+class SpanRecord(msgspec.Struct, frozen=True):
     """A span; `at` is its end, ids are in hexadecimal digits."""
 
     id: str
@@ -45,7 +55,7 @@ class ScopeTelemetry(msgspec.Struct, frozen=True):
     resource: Attributes
     scope: str = ""
     logs: tuple[LogRecord, ...] = ()
-    spans: tuple[Span, ...] = ()
+    spans: tuple[SpanRecord, ...] = ()
 
 
 class TelemetryEvent(msgspec.Struct, frozen=True):
@@ -75,7 +85,7 @@ class TelemetryReader:
     def read_log(self, record: LogRecord) -> Sequence[TelemetryEvent]:
         return ()
 
-    def read_span(self, span: Span) -> Sequence[TelemetryEvent]:
+    def read_span(self, span: SpanRecord) -> Sequence[TelemetryEvent]:
         return ()
 
 
@@ -109,3 +119,67 @@ def get_count(fields: Attributes, name: str, default: int | None = None) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise InvalidUsage(name, value)
+
+
+CONVERSATION = "gen_ai.conversation.id"
+COMPACTED = "gen_ai.conversation.compacted"
+
+
+class GenAiTelemetry(TelemetryReader):
+    """Reads the spans of model calls; those of agents, which have sums of calls, are skipped."""
+
+    def is_own(self, service: str, scope: str) -> bool:
+        return True
+
+    def read_span(self, span: SpanRecord) -> Sequence[TelemetryEvent]:
+        return [read_call_span(span)] if is_call_span(span.attributes) else ()
+
+
+def is_call_span(fields: Attributes) -> bool:
+    return fields.get(OPERATION) in CALL_OPERATIONS and has_span_usage(fields)
+
+
+def read_call_span(span: SpanRecord, thread: str = MAIN) -> TelemetryEvent:
+    """Return the call of a span; raises InvalidUsage.
+
+    Two spans of one call, by a framework and by a provider's SDK, have the same response id.
+    """
+    fields = span.attributes
+    session = get_id(fields, CONVERSATION)
+    id = get_text(fields, RESPONSE_ID) or span.id or get_id(fields, RESPONSE_ID)
+    call = Call(
+        at=span.at,
+        id=id,
+        usage=read_span_usage(fields),
+        model=get_text(fields, MODEL, ASKED_MODEL) or None,
+        thread=thread,
+        is_compacted=fields.get(COMPACTED) is True,
+    )
+    return TelemetryEvent(span.id or id, session, call)
+
+
+GEN_AI = GenAiTelemetry()
+
+TOKEN_MARK = "TOKEN"  # stands for the token in every text
+OTLP_HEADERS_VARIABLE = "OTEL_EXPORTER_OTLP_HEADERS"
+# With a space: Claude Code 2.1.325 does not decode %20, Gemini CLI 0.61 takes both.
+OTLP_HEADERS = f"Authorization=Bearer {TOKEN_MARK}"
+
+
+class ManagedSettingsFile(msgspec.Struct, frozen=True):
+    """The text of a file, and its place; `~` is each user's home."""
+
+    linux: str
+    macos: str
+    text: str
+
+
+class ManagedSettings(msgspec.Struct, frozen=True):
+    """Settings that point a client's telemetry at the fleet's server; a note for administrators.
+
+    They are rolled out to every machine; nothing of Brimline is installed there.
+    """
+
+    client: str
+    files: list[ManagedSettingsFile]
+    note: str

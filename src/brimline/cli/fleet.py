@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from brimline.agents import managed_clients, managed_settings_for
-from brimline.agents.managed_settings import TOKEN_MARK, ManagedFile, ManagedSettings
+from brimline.agents.telemetry import TOKEN_MARK, ManagedSettings, ManagedSettingsFile
 from brimline.cli.arguments import add_json, parse_agent
 from brimline.cli.context import Context, emit_json, print_table
 from brimline.cli.fleet_server import decode_answer, get_from_server
@@ -60,7 +60,7 @@ class Snippet(msgspec.Struct, frozen=True):
 
     client: str
     name: str
-    files: list[ManagedFile]
+    files: list[ManagedSettingsFile]
     note: str
 
 

@@ -3,12 +3,17 @@
 They have no sign of a long window: the mark `[1m]` of a model is left out.
 """
 
+import json
 from collections.abc import Sequence
 
 from brimline.agents.telemetry import (
     EVENT_NAME,
+    OTLP_HEADERS,
+    OTLP_HEADERS_VARIABLE,
     Attributes,
     LogRecord,
+    ManagedSettings,
+    ManagedSettingsFile,
     TelemetryEvent,
     TelemetryReader,
     get_count,
@@ -96,3 +101,25 @@ def _usage(fields: Attributes) -> Usage:
 
 
 TELEMETRY = ClaudeTelemetry()
+
+NOTE = (
+    "Prompts stay on the machine unless OTEL_LOG_USER_PROMPTS is set. To keep the token out of "
+    "this file, name a script as otelHeadersHelper that prints the headers as JSON."
+)
+
+
+def managed_settings(url: str) -> ManagedSettings:
+    """Variables that users cannot override (2.1.325)."""
+    variables = {
+        "CLAUDE_CODE_ENABLE_TELEMETRY": "1",
+        "OTEL_LOGS_EXPORTER": "otlp",
+        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": url,
+        OTLP_HEADERS_VARIABLE: OTLP_HEADERS,
+    }
+    file = ManagedSettingsFile(
+        linux="/etc/claude-code/managed-settings.json",
+        macos="/Library/Application Support/ClaudeCode/managed-settings.json",
+        text=json.dumps({"env": variables}, indent=2) + "\n",
+    )
+    return ManagedSettings("Claude Code", [file], NOTE)

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 
 from brimline.agents.telemetry import (
     EVENT_NAME,
+    TOKEN_MARK,
     LogRecord,
+    ManagedSettings,
+    ManagedSettingsFile,
     TelemetryEvent,
     TelemetryReader,
     get_count,
@@ -47,3 +50,28 @@ class CodexTelemetry(TelemetryReader):
 
 
 TELEMETRY = CodexTelemetry()
+
+REQUIREMENTS = """\
+[otel]
+log_user_prompt = false
+
+[otel.exporter.otlp-http]
+endpoint = "{url}/v1/logs"
+protocol = "json"
+headers = {{ Authorization = "Bearer {token}" }}
+"""
+PLACE = "/etc/codex/requirements.toml"
+NOTE = (
+    "Users cannot override requirements. The same text in config.toml (~/.codex) is for one user."
+)
+
+
+def managed_settings(url: str) -> ManagedSettings:
+    """Requirements, which take precedence over each user's config.toml (0.166).
+
+    Codex does not replace variables in headers: the token is in the file.
+    """
+    file = ManagedSettingsFile(
+        linux=PLACE, macos=PLACE, text=REQUIREMENTS.format(url=url, token=TOKEN_MARK)
+    )
+    return ManagedSettings("Codex", [file], NOTE)

@@ -5,13 +5,19 @@ The call that writes a compaction's summary has no span.
 
 from collections.abc import Sequence
 
-from brimline.agents.gen_ai_spans import CONVERSATION, is_call, read_call
 from brimline.agents.telemetry import (
-    Span,
+    CONVERSATION,
+    OTLP_HEADERS,
+    OTLP_HEADERS_VARIABLE,
+    ManagedSettings,
+    ManagedSettingsFile,
+    SpanRecord,
     TelemetryEvent,
     TelemetryReader,
     get_count,
     get_text,
+    is_call_span,
+    read_call_span,
 )
 from brimline.context.events import MAIN, AnyEvent, Compacted, WindowReported
 
@@ -26,11 +32,11 @@ class CopilotTelemetry(TelemetryReader):
     def is_own(self, service: str, scope: str) -> bool:
         return service in SERVICES or scope == SCOPE
 
-    def read_span(self, span: Span) -> Sequence[TelemetryEvent]:
+    def read_span(self, span: SpanRecord) -> Sequence[TelemetryEvent]:
         """A subagent's calls are below its own `invoke_agent`, whose id names its thread."""
-        if is_call(span.attributes):
+        if is_call_span(span.attributes):
             is_subagent = span.attributes.get(INITIATOR) == SUBAGENT
-            return [read_call(span, span.parent if is_subagent else MAIN)]
+            return [read_call_span(span, span.parent if is_subagent else MAIN)]
         session, thread = get_text(span.attributes, CONVERSATION), span.id if span.parent else MAIN
         return [
             TelemetryEvent(f"{span.id} {place}", session, event)
@@ -39,7 +45,7 @@ class CopilotTelemetry(TelemetryReader):
         ]
 
 
-def _read_events(span: Span, thread: str) -> list[AnyEvent]:
+def _read_events(span: SpanRecord, thread: str) -> list[AnyEvent]:
     """The window, as it was last reported, and the compactions, which come after later calls."""
     events: list[AnyEvent] = []
     windows = [each for each in span.events if each.name == USAGE_INFO]
@@ -54,3 +60,24 @@ def _read_events(span: Span, thread: str) -> list[AnyEvent]:
 
 
 TELEMETRY = CopilotTelemetry()
+
+NOTE = (
+    "Every program with an OpenTelemetry SDK reads the OTEL_ variables: on machines that run such "
+    "programs, set them for Copilot alone, in a script that starts it."
+)
+
+
+def managed_settings(url: str) -> ManagedSettings:
+    """Variables (1.0.102): Copilot's managed settings have headers only for the editor."""
+    variables = {
+        "COPILOT_OTEL_ENABLED": "true",
+        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": url,
+        OTLP_HEADERS_VARIABLE: OTLP_HEADERS,
+    }
+    file = ManagedSettingsFile(
+        linux="/etc/profile.d/copilot-telemetry.sh",
+        macos="/etc/zprofile",
+        text="".join(f'export {name}="{value}"\n' for name, value in variables.items()),
+    )
+    return ManagedSettings("Copilot", [file], NOTE)

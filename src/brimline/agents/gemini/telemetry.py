@@ -1,11 +1,16 @@
 """Gemini CLI's log records: one `api_response` for each call (0.61)."""
 
+import json
 from collections.abc import Sequence
 
 from brimline.agents.telemetry import (
     EVENT_NAME,
+    OTLP_HEADERS,
+    OTLP_HEADERS_VARIABLE,
     Attributes,
     LogRecord,
+    ManagedSettings,
+    ManagedSettingsFile,
     TelemetryEvent,
     TelemetryReader,
     get_count,
@@ -64,3 +69,36 @@ def _read_call(id: str, fields: Attributes, at: float | None) -> AnyEvent:
 
 
 TELEMETRY = GeminiTelemetry()
+
+TOKEN_FILE = "~/.gemini/.env"
+NOTE = (
+    "The client skips system settings that others than root can write. "
+    f"{TOKEN_FILE} is ignored in a project that has its own .env: there, set the variable in the "
+    "environment of the client."
+)
+
+
+def managed_settings(url: str) -> ManagedSettings:
+    """System settings, which take precedence over each user's (0.61).
+
+    They have no place for headers: the exporter reads these from its environment, to which the
+    client adds a file of the user.
+    """
+    telemetry = {
+        "enabled": True,
+        "target": "local",
+        "otlpEndpoint": url,
+        "otlpProtocol": "http",
+        "logPrompts": False,
+    }
+    files = [
+        ManagedSettingsFile(
+            linux="/etc/gemini-cli/settings.json",
+            macos="/Library/Application Support/GeminiCli/settings.json",
+            text=json.dumps({"telemetry": telemetry}, indent=2) + "\n",
+        ),
+        ManagedSettingsFile(
+            linux=TOKEN_FILE, macos=TOKEN_FILE, text=f'{OTLP_HEADERS_VARIABLE}="{OTLP_HEADERS}"\n'
+        ),
+    ]
+    return ManagedSettings("Gemini CLI", files, NOTE)

@@ -10,7 +10,7 @@ import msgspec
 from brimline.agents.telemetry import (
     EVENT_NAME,
     LogRecord,
-    Span,
+    SpanRecord,
     TelemetryEvent,
     TelemetryReader,
     get_count,
@@ -29,7 +29,7 @@ CHAT_COMPRESSION = "qwen-code.chat_compression"
 CONTEXT_USAGE = "qwen-code.context.usage"
 
 
-class ContextUsage(msgspec.Struct):
+class QwenContextUsage(msgspec.Struct):
     """What a span says about the context, as JSON in a text."""
 
     window_size_tokens: int
@@ -51,10 +51,10 @@ class QwenTelemetry(TelemetryReader):
         event = Compacted(at=record.at, before=get_count(fields, "tokens_before"))
         return [TelemetryEvent(f"compression {get_time(record)}", session, event)]
 
-    def read_span(self, span: Span) -> Sequence[TelemetryEvent]:
+    def read_span(self, span: SpanRecord) -> Sequence[TelemetryEvent]:
         session, usage = (get_text(span.attributes, name) for name in ("session.id", CONTEXT_USAGE))
         try:
-            window = decode_json(usage, ContextUsage).window_size_tokens
+            window = decode_json(usage, QwenContextUsage).window_size_tokens
         except MalformedJson:
             return ()
         if not session or not 0 < window <= MAX_TOKENS:

@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.agents import agent_names, telemetry_readers
-from brimline.agents.gen_ai_spans import GEN_AI
 from brimline.agents.observations import Observation, Reply
 from brimline.agents.telemetry import (
+    GEN_AI,
     Attributes,
     LogRecord,
     ScopeTelemetry,

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from brimline.agents.telemetry import Attributes, LogRecord, ScopeTelemetry, Span, SpanEvent
+from brimline.agents.telemetry import Attributes, LogRecord, ScopeTelemetry, SpanEvent, SpanRecord
 from brimline.api.telemetry.encoding import OtlpSignal, read_time
 
 ReadAttributes: TypeAlias = Callable[[Any], Attributes]
@@ -41,12 +41,12 @@ class RecordReader(msgspec.Struct, frozen=True):
         at = read_time(record.time_unix_nano) or read_time(record.observed_time_unix_nano)
         return LogRecord(self.fields(record.attributes), at)
 
-    def _span(self, span: Any) -> Span:
+    def _span(self, span: Any) -> SpanRecord:
         events = tuple(
             SpanEvent(each.name, self.fields(each.attributes), read_time(each.time_unix_nano))
             for each in span.events
         )
-        return Span(
+        return SpanRecord(
             self.span_id(span.span_id),
             self.span_id(span.parent_span_id),
             self.fields(span.attributes),
