@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.agents.gemini.paths import transcripts
-from brimline.agents.gemini.stream import GeminiStreamParser
 from brimline.agents.gemini.transcript import ChatParser
-from brimline.agents.gemini.transcript_source import SOURCE
+from brimline.agents.gemini.transcript_source import SOURCE, GeminiStreamParser
 from brimline.agents.transcripts.document import MAX_DOCUMENT_BYTES
 from brimline.agents.transcripts.source import MALFORMED, START, Cursor, Places, Source, Transcript
 from brimline.context.events import (

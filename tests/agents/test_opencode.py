@@ -18,16 +18,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.agents.opencode.connection import ask
 from brimline.agents.opencode.conversation import NOTHING as NO_CONTENT
-from brimline.agents.opencode.database import PAGE, sessions
-from brimline.agents.opencode.incremental import OVERLAP_MS
+from brimline.agents.opencode.conversation import OVERLAP_MS
+from brimline.agents.opencode.database import PAGE, ask, sessions
 from brimline.agents.opencode.json_storage import MAX_MESSAGE_BYTES
 from brimline.agents.opencode.paths import memory_files, transcripts
 from brimline.agents.opencode.records import OpencodeTokens
-from brimline.agents.opencode.stream import OpencodeStreamParser
 from brimline.agents.opencode.transcript import usage_of
-from brimline.agents.opencode.transcript_source import SOURCE
+from brimline.agents.opencode.transcript_source import SOURCE, OpencodeStreamParser
 from brimline.agents.transcripts.document import MAX_DOCUMENT_BYTES
 from brimline.agents.transcripts.source import (
     MALFORMED,

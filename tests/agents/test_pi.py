@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from brimline.agents import source
 from brimline.agents.pi.paths import transcripts
-from brimline.agents.pi.stream import PiStreamParser
 from brimline.agents.pi.transcript import SessionParser
-from brimline.agents.pi.transcript_source import SOURCE
+from brimline.agents.pi.transcript_source import SOURCE, PiStreamParser
 from brimline.agents.transcripts.source import Lookalike, Parser, Places, Source, Transcript
 from brimline.context.events import (
     MAIN,

@@ -361,3 +361,13 @@ QUIET_EVENTS = frozenset(
 QUIET_LINES = frozenset(
     {"turn.started", "turn.failed", "item.started", "item.updated", "item.completed", "error"}
 )
+
+
+class CodexHead(msgspec.Struct, frozen=True):
+    type: str | None = None
+    payload: dict[str, msgspec.Raw] | None = None
+    timestamp: str | None = None
+    thread_id: str | None = None
+    id: str | None = None
+    instructions: msgspec.Raw = msgspec.Raw()
+    git: msgspec.Raw = msgspec.Raw()

@@ -1,15 +1,14 @@
-"""Codex."""
+"""Codex: how its files and streams are recognised and read, and the events of a stream."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import BinaryIO
 
 import msgspec
 
 from brimline.agents.codex import paths
-from brimline.agents.codex.records import CodexLine
-from brimline.agents.codex.stream import CodexStreamParser
+from brimline.agents.codex.records import QUIET_LINES, CodexHead, CodexLine, CodexTokens, Printed
 from brimline.agents.codex.transcript import RolloutParser
 from brimline.agents.transcripts.lines import JsonLines, open_transcript
 from brimline.agents.transcripts.source import (
@@ -21,27 +20,55 @@ from brimline.agents.transcripts.source import (
     Record,
     Transcript,
 )
-from brimline.errors import UnreadableTranscript
+from brimline.context.events import AnyEvent, SessionSeen, Spent
+from brimline.context.usage import ZERO, Usage
+from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.files.foreign_json import JsonDecoder
+
+_printed = JsonDecoder(Printed)
+_tokens = JsonDecoder(CodexTokens)
+
+
+class CodexStreamParser:
+    """Turns the lines of `codex exec --json`, of one run or of several, into events.
+
+    A turn's usage is the total of its thread: all calls since the thread began, compactions too.
+    The stream does not say how many they were, so it is reported as spent, not as occupancy.
+    """
+
+    def __init__(self) -> None:
+        self._thread: str | None = None
+        self._total = ZERO
+
+    def carry(self) -> bytes:
+        return b""
+
+    def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
+        line = _printed.decode(record)
+        if line.type == "turn.completed":
+            return self._end_turn(_tokens.decode(line.usage).usage())
+        if line.type == "thread.started":
+            if line.thread_id != self._thread:
+                self._thread, self._total = line.thread_id, ZERO
+            return (SessionSeen(session=line.thread_id, agent="codex", records_compactions=False),)
+        return () if line.type in QUIET_LINES else None
+
+    def _end_turn(self, total: Usage) -> Sequence[AnyEvent]:
+        try:
+            spent = total - self._total
+        except InvalidUsage:  # the total fell: it began again
+            spent = total
+        self._total = total
+        return (Spent(usage=spent),) if spent.held else ()
+
 
 _ROLLOUT = frozenset({"session_meta", "turn_context", "event_msg", "response_item", "compacted"})
 
 _CUT_HEADER = re.compile(rb'"type"\s*:\s*"session_meta"\s*,\s*"payload"\s*:\s*\{')
-_ABSENT = msgspec.Raw()
 MAX_FORKS = 16  # of forks of forks, this many files are read
 
 
-class _Head(msgspec.Struct, frozen=True):
-    type: str | None = None
-    payload: dict[str, msgspec.Raw] | None = None
-    timestamp: str | None = None
-    thread_id: str | None = None
-    id: str | None = None
-    instructions: msgspec.Raw = _ABSENT
-    git: msgspec.Raw = _ABSENT
-
-
-_head = JsonDecoder(_Head)
+_head = JsonDecoder(CodexHead)
 _line = JsonDecoder(CodexLine)
 
 
@@ -106,7 +133,7 @@ def _in_thread(record: Record, thread: str) -> Record:
     return Record(record.data, events, thread, is_earlier=True)
 
 
-def _form(first: _Head) -> Form | None:
+def _form(first: CodexHead) -> Form | None:
     if first.type == "thread.started" and first.thread_id is not None:
         return "stream"
     if first.type in _ROLLOUT and first.payload is not None and first.timestamp is not None:

@@ -1,15 +1,20 @@
-"""Gemini CLI."""
+"""Gemini CLI: how its files and streams are recognised and read, and the events of a stream."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BufferedReader, RawIOBase
 from typing import BinaryIO, cast
 
 import msgspec
 
 from brimline.agents.gemini import paths
-from brimline.agents.gemini.records import GeminiHead
-from brimline.agents.gemini.stream import GeminiStreamParser
+from brimline.agents.gemini.records import (
+    STREAM_KINDS,
+    GeminiHead,
+    GeminiStreamLine,
+    ModelStats,
+    Stats,
+)
 from brimline.agents.gemini.transcript import ChatParser
 from brimline.agents.transcripts.document import DocumentReader, read_whole
 from brimline.agents.transcripts.lines import JsonLines, open_transcript
@@ -23,22 +28,56 @@ from brimline.agents.transcripts.source import (
     ReadMode,
     Record,
     Transcript,
+    parse_time,
 )
-from brimline.context.events import Call
+from brimline.context.events import AnyEvent, Call, SessionSeen, Spent
+from brimline.context.usage import Usage, from_subset
+from brimline.errors import InvalidUsage
 from brimline.files.foreign_json import PADDING, JsonDecoder
 
+_line = JsonDecoder(GeminiStreamLine)
 
-class _Document(msgspec.Struct, frozen=True):
+
+class GeminiStreamParser:
+    """One run of `gemini --output-format stream-json`, which has no call's usage, only the sum."""
+
+    def carry(self) -> bytes:
+        return b""
+
+    def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
+        line = _line.decode(record)
+        at = parse_time(line.timestamp)
+        if line.type == "init":
+            return (SessionSeen(at=at, session=line.session_id, agent="gemini"),)
+        if line.type == "result" and line.stats is not None:
+            return _spent(line.stats, at)
+        return () if line.type in STREAM_KINDS else None
+
+
+def _spent(stats: Stats, at: float | None) -> Sequence[AnyEvent]:
+    if stats.models is None:
+        return (Spent(at=at, usage=_usage(stats)),)
+    return [Spent(at=at, usage=_usage(model), model=name) for name, model in stats.models.items()]
+
+
+def _usage(stats: ModelStats) -> Usage:
+    """All but the prompt is output: the stream's `output_tokens` does not include the thoughts."""
+    if stats.total_tokens < stats.input_tokens:
+        raise InvalidUsage("total_tokens", stats.total_tokens, f"{stats.input_tokens} or more")
+    return from_subset(stats.input_tokens, stats.cached, 0, stats.total_tokens - stats.input_tokens)
+
+
+class _OldChat(msgspec.Struct, frozen=True):
     messages: list[msgspec.Raw] = []
 
 
-class _Identified(msgspec.Struct, frozen=True):
+class _ChatMessageId(msgspec.Struct, frozen=True):
     id: str
 
 
 _head = JsonDecoder(GeminiHead)
-_document = JsonDecoder(_Document)
-_identified = JsonDecoder(_Identified)
+_old_chat = JsonDecoder(_OldChat)
+_message_id = JsonDecoder(_ChatMessageId)
 _first_values = re.compile(rb"\{[^{}\[\]]*")  # of the first object, up to a nested one
 CHAT_KEYS = (b'"sessionId"', b'"projectHash"')
 
@@ -100,13 +139,13 @@ def _split_document(parser: ChatParser, data: bytes) -> Iterator[tuple[bytes, Ev
     """Yield the messages of an older chat, each with its call; nothing if it is malformed."""
     try:
         events = parser.feed(data) or ()
-        messages = _document.decode(data).messages
+        messages = _old_chat.decode(data).messages
     except MALFORMED:
         return
     calls = {event.id: event for event in events if isinstance(event, Call)}
     yield b"{}", tuple(event for event in events if not isinstance(event, Call))
     for message in messages:
-        identified = _identified.decode_or_none(message)
+        identified = _message_id.decode_or_none(message)
         call = calls.pop(identified.id, None) if identified else None
         yield bytes(message), () if call is None else (call,)
 

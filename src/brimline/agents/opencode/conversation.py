@@ -1,15 +1,29 @@
-"""A session's messages as records, in the order in which the context was built."""
+"""A session's messages, wherever they are stored: as records for the ledger, and what is new.
+
+`Conversation` has the records in the order in which the context was built. `SessionReader` has the
+events of messages that changed since the last read; an export is always read as a whole.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
+from hashlib import blake2b
+from itertools import chain
+from typing import Protocol
 
 import msgspec
 
-from brimline.agents.opencode.records import OpencodeMessage, Part
-from brimline.agents.opencode.transcript import SessionParser
-from brimline.agents.transcripts.source import MALFORMED
-from brimline.context.events import AnyEvent, Call, Compacted, Trimmed
-from brimline.files.foreign_json import JsonDecoder
+from brimline.agents.opencode.records import (
+    Export,
+    OpencodeEntry,
+    OpencodeMessage,
+    Part,
+    SessionInfo,
+)
+from brimline.agents.opencode.transcript import SessionParser, usage_of
+from brimline.agents.transcripts.source import MALFORMED, START, Cursor, Tally
+from brimline.context.events import MAIN, AnyEvent, Call, Compacted, Rewound, Trimmed
+from brimline.files.foreign_json import JsonDecoder, compact_json
 
 NOTHING = b"{}"  # a record with events and without content
 
@@ -126,3 +140,186 @@ def _step_ends(parts: Sequence[StoredPart]) -> Iterator[int]:
     for end, part in enumerate(parts, 1):
         if _part.decode(part.data).type == "step-finish":
             yield end
+
+
+OVERLAP_MS = 10_000  # a row may be committed after another with a later time
+
+
+class MessageRow(msgspec.Struct, frozen=True):
+    """A stored message: its id, when it changed (milliseconds since the epoch), its JSON."""
+
+    id: str
+    updated: int
+    data: bytes
+
+
+class MessageHistory(Protocol):
+    """Where the messages of one session are stored."""
+
+    def changed(self, since: int) -> tuple[SessionInfo, Iterable[MessageRow]]:
+        """Return the session, and its messages that changed at that time or later, in order."""
+        ...
+
+    def every(self) -> Iterable[MessageRow]:
+        """Return all messages, in order."""
+        ...
+
+    def parts(self, message: str) -> list[Part]:
+        """Return the parts of a message; malformed ones are skipped."""
+        ...
+
+    def messages(self) -> Iterator[StoredMessage]:
+        """Yield all messages with their parts, in order."""
+        ...
+
+
+class IncrementalCarry(msgspec.Struct):
+    """How far a session was read.
+
+    `seen` has the digests of the rows within the overlap before `updated`: those are read again,
+    and count only if they changed.
+    """
+
+    updated: int = 0
+    seen: dict[str, bytes] = msgspec.field(default_factory=dict[str, bytes])
+    revert: str | None = None
+    parser: bytes = b""
+
+
+class SessionReader:
+    """The events of what is new in a session's messages; a Reader.
+
+    A message is stored again while its reply arrives: the last copy counts.
+    """
+
+    def __init__(
+        self,
+        history: MessageHistory,
+        cursor: Cursor = START,
+        session: str | None = None,
+        thread: str = MAIN,
+    ) -> None:
+        self._history, self._thread = history, thread
+        self._carry = (
+            msgspec.msgpack.decode(cursor.carry, type=IncrementalCarry)
+            if cursor.carry
+            else IncrementalCarry()
+        )
+        self._parser = SessionParser(self._carry.parser, session, thread)
+        self._info, self._rows = history.changed(max(0, self._carry.updated - OVERLAP_MS))
+        self.tally = Tally()
+
+    @property
+    def cursor(self) -> Cursor:
+        """The offset is the time of the last change."""
+        self._carry.parser = self._parser.carry()
+        return Cursor(self._carry.updated, msgspec.msgpack.encode(self._carry))
+
+    def __iter__(self) -> Iterator[AnyEvent]:
+        yield from self._parser.session(self._info)
+        known, seen = self._carry, dict[str, tuple[int, bytes]]()
+        for row in self._rows:
+            digest = blake2b(row.data, digest_size=8).digest()
+            seen[row.id] = (row.updated, digest)
+            if known.seen.get(row.id) != digest:
+                yield from self.tally.read(partial(self._parse_row, row), f"message {row.id}")
+        yield from self._reverted()
+        self._advance(seen)
+
+    def records(self) -> Iterator[tuple[bytes, Sequence[AnyEvent]]]:
+        """Yield each record that can be read, with its events."""
+        yield NOTHING, self._parser.session(self._info)
+        yield from Conversation(self._parser).read(self._history.messages())
+        yield NOTHING, tuple(self._reverted())
+
+    def _advance(self, seen: dict[str, tuple[int, bytes]]) -> None:
+        known = self._carry
+        known.updated = max([known.updated, *(updated for updated, _ in seen.values())])
+        since = known.updated - OVERLAP_MS
+        known.seen = {id: digest for id, (updated, digest) in seen.items() if updated >= since}
+
+    def _parse_row(self, row: MessageRow) -> Iterable[AnyEvent] | None:
+        message = _message.decode(row.data)
+        if message.compacted and message.parent:
+            self._parser.asked(message.parent, self._history.parts(message.parent))
+        return self._parser.message(row.id, message)
+
+    def _reverted(self) -> Iterator[AnyEvent]:
+        """The event of an undo or a redo."""
+        revert = self._info.revert.message if self._info.revert else None
+        if revert == self._carry.revert:
+            return
+        self._carry.revert = revert
+        last = self._last_before(revert)
+        if last is not None and last[1].compacts:
+            yield Trimmed(thread=self._thread)
+        else:
+            yield Rewound(to=last[0] if last else None, thread=self._thread)
+
+    def _last_before(self, revert: str | None) -> tuple[str, OpencodeMessage] | None:
+        last: tuple[str, OpencodeMessage] | None = None
+        for row in self._history.every():
+            if revert is not None and row.id >= revert:
+                continue
+            with suppress(*MALFORMED):
+                message = _message.decode(row.data)
+                if usage_of(message.tokens) is not None:
+                    last = (row.id, message)
+        return last
+
+
+_export = JsonDecoder(Export)
+_entry = JsonDecoder(OpencodeEntry)
+
+
+class _RawEntry(msgspec.Struct, frozen=True):
+    info: msgspec.Raw
+    parts: list[msgspec.Raw]
+
+
+class _ExportedInfo(msgspec.Struct, frozen=True):
+    id: str | None = None
+
+
+_raw_entry = JsonDecoder(_RawEntry)
+_info = JsonDecoder(_ExportedInfo)
+
+
+def parse_export(parser: SessionParser, data: bytes, tally: Tally) -> Iterator[AnyEvent]:
+    """Return the events of an export; raises an error of MALFORMED, but not for a message."""
+    export = _export.decode(data)
+    return chain(parser.session(export.info), _read_messages(parser, export.messages, tally))
+
+
+def read_exported_records(
+    parser: SessionParser, data: bytes
+) -> Iterator[tuple[bytes, Sequence[AnyEvent]]]:
+    """Yield the records of an export with their events; none if it is malformed."""
+    try:
+        export = _export.decode(compact_json(data))
+    except MALFORMED:
+        return
+    yield NOTHING, parser.session(export.info)
+    yield from Conversation(parser).read(_stored_messages(export.messages))
+
+
+def _stored_messages(messages: Sequence[msgspec.Raw]) -> Iterator[StoredMessage]:
+    for number, message in enumerate(messages):
+        with suppress(*MALFORMED):
+            entry = _raw_entry.decode(message)
+            id = _info.decode(entry.info).id or str(number)
+            yield StoredMessage(id, entry.info, [StoredPart(None, part) for part in entry.parts])
+
+
+def _read_messages(
+    parser: SessionParser, messages: Sequence[msgspec.Raw], tally: Tally
+) -> Iterator[AnyEvent]:
+    for number, message in enumerate(messages):
+        yield from tally.read(partial(_parse_message, parser, number, message), f"message {number}")
+
+
+def _parse_message(
+    parser: SessionParser, number: int, message: msgspec.Raw
+) -> Sequence[AnyEvent] | None:
+    entry = _entry.decode(message)
+    return parser.message(entry.info.id or str(number), entry.info, entry.parts)

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from brimline.agents.opencode.conversation import StoredMessage, StoredPart
-from brimline.agents.opencode.incremental import Row
+from brimline.agents.opencode.conversation import MessageRow, StoredMessage, StoredPart
 from brimline.agents.opencode.records import Part, SessionInfo
 from brimline.agents.transcripts.source import MALFORMED
 from brimline.errors import UnreadableTranscript
@@ -26,16 +25,16 @@ _part = JsonDecoder(Part)
 
 
 class FolderHistory:
-    """One session in the older storage, by its own file; a History."""
+    """One session in the older storage, by its own file; a MessageHistory."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
         self._messages, self._parts = message_folders(self._path)
 
-    def changed(self, since: int) -> tuple[SessionInfo, Iterator[Row]]:
+    def changed(self, since: int) -> tuple[SessionInfo, Iterator[MessageRow]]:
         return self._read_info(), self._rows(since)
 
-    def every(self) -> Iterator[Row]:
+    def every(self) -> Iterator[MessageRow]:
         return self._rows(0)
 
     def _read_info(self) -> SessionInfo:
@@ -47,7 +46,7 @@ class FolderHistory:
         except MALFORMED as error:
             raise UnreadableTranscript(path, f"not an opencode session: {error}") from error
 
-    def _rows(self, since: int) -> Iterator[Row]:
+    def _rows(self, since: int) -> Iterator[MessageRow]:
         """The messages in the order of their names, which is that of their creation."""
         for entry in sorted(json_files(self._messages), key=lambda entry: entry.name):
             with suppress(OSError):
@@ -57,7 +56,7 @@ class FolderHistory:
                     is_small = status.st_size <= MAX_MESSAGE_BYTES
                     data = read_regular_file(entry.path, MAX_MESSAGE_BYTES) if is_small else b""
                     data = data.removeprefix(BYTE_ORDER_MARK)  # it becomes a part of a record
-                    yield Row(entry.name.removesuffix(".json"), updated, data)
+                    yield MessageRow(entry.name.removesuffix(".json"), updated, data)
 
     def parts(self, message: str) -> list[Part]:
         decoded = (_part.decode_or_none(stored.data) for stored in self._stored_parts(message))

@@ -1,19 +1,27 @@
-"""opencode."""
+"""opencode: how its files and streams are recognised and read, and the events of a stream."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from io import BufferedReader, RawIOBase
 from typing import BinaryIO, cast
 
 from brimline.agents.opencode import paths
+from brimline.agents.opencode.conversation import (
+    MessageHistory,
+    SessionReader,
+    parse_export,
+    read_exported_records,
+)
 from brimline.agents.opencode.database import DatabaseHistory, sessions
-from brimline.agents.opencode.export import parse_export, read_records
-from brimline.agents.opencode.incremental import History, SessionReader
 from brimline.agents.opencode.json_storage import FolderHistory
-from brimline.agents.opencode.records import STREAM_KINDS, OpencodeHead
-from brimline.agents.opencode.stream import OpencodeStreamParser
-from brimline.agents.opencode.transcript import SessionParser
+from brimline.agents.opencode.records import (
+    STREAM_KINDS,
+    OpencodeHead,
+    OpencodeStreamLine,
+    StreamPart,
+)
+from brimline.agents.opencode.transcript import SessionParser, usage_of
 from brimline.agents.transcripts.document import DocumentReader, read_whole
 from brimline.agents.transcripts.lines import open_transcript
 from brimline.agents.transcripts.source import (
@@ -26,10 +34,68 @@ from brimline.agents.transcripts.source import (
     ReadMode,
     Record,
     Transcript,
+    parse_time,
 )
-from brimline.context.events import MAIN
+from brimline.context.events import (
+    MAIN,
+    AnyEvent,
+    Call,
+    Compacted,
+    Ended,
+    SessionSeen,
+    compaction_thread,
+)
 from brimline.errors import UnreadableTranscript
 from brimline.files.foreign_json import PADDING, JsonDecoder
+
+_line = JsonDecoder(OpencodeStreamLine)
+_part = JsonDecoder(StreamPart)
+
+
+class OpencodeStreamParser:
+    """One run of `opencode run --format json`: each finished step is a call of the main thread.
+
+    Nothing marks the call that writes a compaction's summary; only the text after it has a mark.
+    """
+
+    def __init__(self) -> None:
+        self._session: str | None = None
+        self._message: str | None = None  # of the last call
+        self._call: str | None = None  # the last one
+
+    def carry(self) -> bytes:
+        return b""
+
+    def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
+        line = _line.decode(record)
+        if line.type not in STREAM_KINDS:
+            return None
+        events: Sequence[AnyEvent] = ()
+        if line.type == "step_finish":
+            events = self._finish_step(_part.decode(line.part), parse_time(line.timestamp))
+        elif line.type == "text":
+            events = self._text(_part.decode(line.part), parse_time(line.timestamp))
+        if line.session is None or line.session == self._session:
+            return events
+        self._session = line.session
+        seen = SessionSeen(session=line.session, agent="opencode", records_compactions=True)
+        return (seen, *events)
+
+    def _text(self, part: StreamPart, at: float | None) -> Sequence[AnyEvent]:
+        if part.metadata is None or not part.metadata.compaction_continue:
+            return ()
+        compacted = Compacted(at=at, trigger="auto", summary_call=self._call)
+        ended = Ended(at=at, thread=compaction_thread())
+        return (compacted,) if self._call is None else (compacted, ended)
+
+    def _finish_step(self, part: StreamPart, at: float | None) -> Sequence[AnyEvent]:
+        usage = usage_of(part.tokens)
+        id = part.id if part.message == self._message else part.message
+        if usage is None or id is None:
+            return ()
+        self._message, self._call = part.message, id
+        return (Call(at=at, id=id, usage=usage, cost=part.cost or None),)
+
 
 SQLITE = b"SQLite format 3\0"
 
@@ -39,8 +105,8 @@ OTHER_TABLES = Lookalike(
 
 _table = re.compile(rb"(?i)\bCREATE TABLE (?:IF NOT EXISTS )?[`\"'\[]?(\w+)")
 _head = JsonDecoder(OpencodeHead)
-_export = re.compile(rb'\s*\{\s*"info"\s*:\s*\{[^{}]*"id"\s*:\s*"ses_')
-_session = re.compile(rb'\s*\{[^{}]*"id"\s*:\s*"ses_[^"]*"\s*,')
+_export_start = re.compile(rb'\s*\{\s*"info"\s*:\s*\{[^{}]*"id"\s*:\s*"ses_')
+_session_start = re.compile(rb'\s*\{[^{}]*"id"\s*:\s*"ses_[^"]*"\s*,')
 
 
 class Opencode:
@@ -66,7 +132,7 @@ class Opencode:
             records = SessionReader(history, START, session, thread).records()
         else:
             document = read_whole(path, _document_file(file) if file else open_transcript(path))
-            records = read_records(SessionParser(b"", session, thread), document)
+            records = read_exported_records(SessionParser(b"", session, thread), document)
         for data, events in records:
             yield Record(data, events, thread)
 
@@ -82,7 +148,7 @@ class Opencode:
         """By opencode's session ids, or the tables of a database."""
         if head.startswith(SQLITE):
             return "transcript" if _may_have_own_tables(head) else OTHER_TABLES
-        if _export.match(head) or _session.match(head):
+        if _export_start.match(head) or _session_start.match(head):
             return "transcript"
         return "stream" if any(_is_line(line) for line in head.split(b"\n")[:8]) else None
 
@@ -98,7 +164,7 @@ def _document_file(file: BinaryIO) -> BinaryIO:
     return peekable
 
 
-def _find_history(transcript: Transcript) -> History | None:
+def _find_history(transcript: Transcript) -> MessageHistory | None:
     """Return where the messages of a session are stored; None if the file is an export."""
     path = transcript.path
     with open_transcript(path) as file:
@@ -106,7 +172,7 @@ def _find_history(transcript: Transcript) -> History | None:
     if head.startswith(SQLITE) or (not head and path.endswith(".db")):
         own = transcript.session if transcript.thread == MAIN else transcript.thread
         return DatabaseHistory(path, own or _only_session(path))
-    return FolderHistory(path) if _session.match(head) else None
+    return FolderHistory(path) if _session_start.match(head) else None
 
 
 def _may_have_own_tables(head: bytes) -> bool:

@@ -205,3 +205,45 @@ LINES = QUIET_LINES | {
     "response",
     "session_info_changed",
 }
+
+
+class PiHead(msgspec.Struct, frozen=True, rename="camel"):
+    """One of the first lines, to recognise the agent."""
+
+    type: str
+    id: object = None
+    cwd: str | None = None
+    timestamp: object = None
+    version: int | None = None
+    model_id: str | None = None
+    thinking_level: str | None = None
+    command: str | None = None
+    success: bool | None = None
+    request_seq: object = msgspec.field(default=None, name="request_seq")
+    message: PiMessage | str | None = None
+
+    @property
+    def is_header(self) -> bool:
+        has_texts = isinstance(self.id, str) and isinstance(self.timestamp, str)
+        return self.type == "session" and self.cwd is not None and has_texts
+
+    @property
+    def has_usage(self) -> bool:
+        """Whether it is a message with Pi's counts."""
+        return isinstance(self.message, PiMessage) and self.message.usage is not None
+
+    @property
+    def has_settings(self) -> bool:
+        """Whether it sets model or thinking level, as the first version did in header or entry."""
+        return self.model_id is not None or self.thinking_level is not None
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether `--mode rpc` printed it, which has no header.
+
+        Debug adapters reply to commands alike, but number the requests.
+        """
+        if self.type == "response":
+            is_reply = None not in (self.command, self.success)
+            return is_reply and self.request_seq is None
+        return self.type in LINES and self.has_usage

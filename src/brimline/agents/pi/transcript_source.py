@@ -1,13 +1,20 @@
-"""Pi."""
+"""Pi: how its files and streams are recognised and read, and the events of a stream."""
 
-from collections.abc import Iterator
-from typing import BinaryIO
-
-import msgspec
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, TypeAlias
 
 from brimline.agents.pi import paths
-from brimline.agents.pi.records import LINES, PiMessage
-from brimline.agents.pi.stream import PiStreamParser
+from brimline.agents.pi.records import (
+    LINES,
+    QUIET_LINES,
+    Cancelled,
+    PiHead,
+    PiMessage,
+    PiState,
+    PiTokens,
+    Printed,
+    Result,
+)
 from brimline.agents.pi.transcript import SessionParser
 from brimline.agents.transcripts.lines import JsonLines, open_transcript
 from brimline.agents.transcripts.source import (
@@ -19,54 +26,164 @@ from brimline.agents.transcripts.source import (
     ReadMode,
     Record,
     Transcript,
+    parse_time,
 )
-from brimline.context.events import MAIN
+from brimline.context.events import (
+    MAIN,
+    AnyEvent,
+    Call,
+    Cleared,
+    Compacted,
+    Compacting,
+    SessionSeen,
+    Spent,
+    Trigger,
+    Trimmed,
+    WindowReported,
+)
 from brimline.files.foreign_json import JsonDecoder
 
+Events: TypeAlias = Sequence[AnyEvent]
 
-class _Head(msgspec.Struct, frozen=True, rename="camel"):
-    """One of the first lines, to recognise the agent."""
-
-    type: str
-    id: object = None
-    cwd: str | None = None
-    timestamp: object = None
-    version: int | None = None
-    model_id: str | None = None
-    thinking_level: str | None = None
-    command: str | None = None
-    success: bool | None = None
-    request_seq: object = msgspec.field(default=None, name="request_seq")
-    message: PiMessage | str | None = None
-
-    @property
-    def is_header(self) -> bool:
-        has_texts = isinstance(self.id, str) and isinstance(self.timestamp, str)
-        return self.type == "session" and self.cwd is not None and has_texts
-
-    @property
-    def has_usage(self) -> bool:
-        """Whether it is a message with Pi's counts."""
-        return isinstance(self.message, PiMessage) and self.message.usage is not None
-
-    @property
-    def has_settings(self) -> bool:
-        """Whether it sets model or thinking level, as the first version did in header or entry."""
-        return self.model_id is not None or self.thinking_level is not None
-
-    @property
-    def is_printed(self) -> bool:
-        """Whether `--mode rpc` printed it, which has no header.
-
-        Debug adapters reply to commands alike, but number the requests.
-        """
-        if self.type == "response":
-            is_reply = None not in (self.command, self.success)
-            return is_reply and self.request_seq is None
-        return self.type in LINES and self.has_usage
+_printed = JsonDecoder(Printed)
+_result = JsonDecoder(Result | None)
+_state = JsonDecoder(PiState | None)
+_cancelled = JsonDecoder(Cancelled | None)
 
 
-_head = JsonDecoder(_Head)
+class PiStreamParser:
+    """Turns the lines of `--mode json` and `--mode rpc` into events; the same usage gives one."""
+
+    def __init__(self) -> None:
+        self._reply: PiMessage | None = None  # being streamed, if it has an id already
+        self._tokens: PiTokens | None = None  # its last usage
+
+    def carry(self) -> bytes:
+        return b""
+
+    def feed(self, record: bytes) -> Events | None:
+        line = _printed.decode(record)
+        match line.type:
+            case "session":
+                return _session(line)
+            case "message_start":
+                return self._partial_reply(_reply(line), None)
+            case "message_update":  # newer lines have the usage alone, older ones the message
+                return self._partial_reply(_reply(line) or self._reply, line.usage)
+            case "message_end":
+                return self._end_reply(_reply(line))
+            case "compaction_start" | "auto_compaction_start":  # the latter in older versions
+                return (Compacting(trigger=_trigger(line.reason)),)
+            case "compaction_end" | "auto_compaction_end":
+                return _compacted(line)
+            case "session_info_changed":
+                return (SessionSeen(title=line.name),) if line.name else ()
+            case "response":
+                return _response(line) if line.success else ()
+            case _:
+                return () if line.type in QUIET_LINES else None
+
+    def _partial_reply(self, reply: PiMessage | None, usage: PiTokens | None) -> Events:
+        """Only a reply that the provider named has its id before it is complete."""
+        if reply is None or not reply.named:
+            return ()
+        tokens = usage or reply.usage
+        events = () if tokens == self._tokens else _call(reply, tokens, final=False)
+        self._reply, self._tokens = reply, tokens
+        return events
+
+    def _end_reply(self, reply: PiMessage | None) -> Events:
+        events = _call(reply, reply.usage, final=True) if reply else ()
+        self._reply = self._tokens = None
+        return events
+
+
+def _reply(line: Printed) -> PiMessage | None:
+    message = line.message
+    return message if isinstance(message, PiMessage) and message.role == "assistant" else None
+
+
+def _call(reply: PiMessage, tokens: PiTokens | None, *, final: bool) -> Events:
+    name = reply.call
+    if tokens is None or tokens.blank or name is None:
+        return ()
+    return (
+        Call(
+            at=parse_time(reply.timestamp),
+            id=name,
+            usage=tokens.usage(),
+            model=reply.model,
+            final=final,
+            provider=reply.provider,
+            cost=tokens.dollars,
+        ),
+    )
+
+
+def _session(line: Printed) -> Events:
+    return (
+        SessionSeen(
+            at=parse_time(line.timestamp),
+            session=line.id if isinstance(line.id, str) else None,
+            agent="pi",
+            project=line.cwd,
+            records_compactions=True,
+        ),
+    )
+
+
+def _compacted(line: Printed) -> Events:
+    result = _result.decode(line.result)
+    if result is None:  # it failed or was cancelled
+        return ()
+    done = Compacted(
+        trigger=_trigger(line.reason),
+        before=result.tokens_before,
+        after=result.estimated_tokens_after,
+        overflow=line.reason == "overflow",
+    )
+    tokens = result.usage
+    if tokens is None or tokens.blank:
+        return (done,)
+    return (Spent(usage=tokens.usage(), cost=tokens.dollars), done)
+
+
+def _response(line: Printed) -> Events:
+    """The reply to a command of `--mode rpc`, which prints no header."""
+    match line.command:
+        case "get_state":
+            return _seen_state(_state.decode(line.data) or PiState())
+        case "new_session" | "switch_session" if not _is_cancelled(line):
+            return (Cleared(),)
+        case "fork" if not _is_cancelled(line):
+            return (Trimmed(),)
+        case _:
+            return ()
+
+
+def _is_cancelled(line: Printed) -> bool:
+    data = _cancelled.decode(line.data)
+    return data is not None and data.cancelled
+
+
+def _seen_state(state: PiState) -> Events:
+    seen = SessionSeen(
+        session=state.session_id, agent="pi", title=state.session_name, records_compactions=True
+    )
+    model = state.model
+    if model is None or model.id is None or model.context_window is None:
+        return (seen,)
+    return (seen, WindowReported(tokens=model.context_window, model=model.id))
+
+
+def _trigger(reason: str | None) -> Trigger | None:
+    """The other reasons, `threshold` and `overflow`, are the client's own."""
+    if reason is None:
+        return None
+    return "manual" if reason == "manual" else "auto"
+
+
+_head = JsonDecoder(PiHead)
 
 
 class Pi:
@@ -110,7 +227,7 @@ class Pi:
         return None
 
 
-def _match(header: _Head, others: list[bytes]) -> Form | Lookalike:
+def _match(header: PiHead, others: list[bytes]) -> Form | Lookalike:
     """A header alone is a stream's: a session is written with its first reply."""
     written = [line for line in others if line.strip()]
     lines = [_head.decode_or_none(line) for line in written]
