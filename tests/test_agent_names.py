@@ -1,7 +1,7 @@
 """Everything particular to an agent is in its folder: nothing else names an agent.
 
 Two rules: no string outside `agents/` is an agent's name, and each environment variable of an agent
-is in one file, its `capabilities.py` or the file that reads it.
+is in one file, its `__init__.py` or the file that reads it.
 """
 
 import ast

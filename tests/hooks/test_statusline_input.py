@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.agents.claude.status_line import read_status_line
+from brimline.agents.claude.hooks import read_status_line
 from brimline.agents.hook_payloads import StatusInput
 from brimline.context.client_report import MissCause, PromptCache, Quota, Quotas, SpendLimit
 from brimline.errors import MalformedJson

@@ -81,7 +81,7 @@ class Agent:
     @cached_property
     def capabilities(self) -> "Capabilities":
         """What its client can do, and its environment variables."""
-        return self._part("capabilities").CAPABILITIES
+        return import_module(f"{__name__}.{self.name}").CAPABILITIES
 
     def content_reader(self, is_subagent: bool = False) -> "ContentReader":
         """Return a new reader for the content of one thread of a transcript, or of a run.
@@ -95,8 +95,8 @@ class Agent:
 
 @cache
 def agent_names() -> tuple[str, ...]:
-    """The names of all agents, which are the folders of this package."""
-    return _folders_with("capabilities.py")
+    """The names of all agents, which are the folders of this package with transcripts."""
+    return _folders_with("paths.py")
 
 
 def _folders_with(module: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What an agent's client can do and how it is found, as data: `agents/<name>/capabilities.py`."""
+"""What an agent's client can do and how it is found, as data: `agents/<name>/__init__.py`."""
 
 import msgspec
 

@@ -12,13 +12,13 @@ import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from brimline.agents.claude.long_context import (
+from brimline.agents.claude.records import TRANSCRIPT_KINDS, Kind
+from brimline.agents.claude.transcript import (
     COMMAND_OUTPUT,
     RESOLVED_KEY,
     TRAILER_END,
+    TranscriptParser,
 )
-from brimline.agents.claude.records import TRANSCRIPT_KINDS, Kind
-from brimline.agents.claude.transcript import TranscriptParser
 from brimline.agents.transcripts.chunks import CHUNK_BYTES, Chunks
 from brimline.agents.transcripts.line_filter import FASTEST_LINE_FILTER, LineFilter, LineRun
 from brimline.agents.transcripts.lines import (

@@ -1,1 +1,31 @@
-"""Codex."""
+"""Codex: what it can do, and its environment variables."""
+
+from brimline.agents.capabilities import Capabilities, ComposerPatterns
+
+CAPABILITIES = Capabilities(
+    display_name="Codex",
+    model_families=("codex", "gpt-", "o1", "o3", "o4"),
+    runs_other_models=True,
+    tested_version="0.166.0",
+    home_folders=(".codex",),
+    location_variables=("CODEX_HOME",),
+    limit_setting="`model_auto_compact_token_limit` in Codex's config.toml",
+    settings_variables=("CODEX_HOME",),
+    session_id_variables=("CODEX_SESSION_ID", "CODEX_THREAD_ID"),
+    spawn_variables=("CODEX_SESSION_ID", "CODEX_THREAD_ID"),  # older versions have only the last
+    inside_prefixes=("CODEX_",),
+    user_prefixes=("CODEX_HOME",),
+    start_command=("codex",),
+    resume_command=("codex", "resume"),
+    npm_packages=("@openai/codex",),
+    composer=ComposerPatterns(
+        first=r"›.",
+        rest=r"(  .*)?",
+        below=r"\n(.*\n)?.+\s*\Z",  # a blank row, then one or two rows to the end of the screen
+        cursor_visible=True,
+        busy_above=r"^\S \w.*esc to interrupt\)",
+    ),
+    clear_confirmed_by_hook=False,  # its SessionStart hook comes with the next prompt
+    answers_subagent_hooks=False,
+    stream_reports_context=False,  # totals only
+)

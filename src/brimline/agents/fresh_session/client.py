@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.agents.claude.capabilities import SESSION_VARIABLES
+from brimline.agents.claude import SESSION_VARIABLES
 from brimline.agents.fresh_session.process import ClientProcess, ClientTimeout
 from brimline.agents.transcripts.source import Places
 from brimline.errors import BaselineFailed
