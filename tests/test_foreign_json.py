@@ -25,7 +25,7 @@ DECODES = {
 OWN = {
     "agents/codex/transcript.py": "the parser's state between two reads",
     "agents/pi/transcript.py": "the parser's state between two reads",
-    "agents/fresh_session/cache.py": "the cache of baselines",
+    "agents/fresh_session/measure.py": "the cache of baselines",
     "cli/context.py": "what was encoded just before",
     "redaction/rules.py": "a file of the package",
     "sdk/tracker.py": "what Tracker.state() returned",

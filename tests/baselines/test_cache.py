@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from brimline.agents.fresh_session.answers import Answer, Category
-from brimline.agents.fresh_session.cache import (
+from brimline.agents.fresh_session.answers import Category, ClientAnswer
+from brimline.agents.fresh_session.measure import (
     MAX_AGE_S,
     CachedAnswer,
     cache_path,
@@ -19,7 +19,7 @@ from brimline.agents.fresh_session.cache import (
 )
 
 NOW = time.time()
-ANSWER = Answer("get_context_usage", "m", (Category("System prompt", 5),), window=10)
+ANSWER = ClientAnswer("get_context_usage", "m", (Category("System prompt", 5),), window=10)
 
 
 @pytest.fixture
@@ -136,10 +136,10 @@ WRITER = """
 import sys, time
 import time
 from pathlib import Path
-from brimline.agents.fresh_session.answers import Answer, Category
-from brimline.agents.fresh_session.cache import save_answer
+from brimline.agents.fresh_session.answers import ClientAnswer, Category
+from brimline.agents.fresh_session.measure import save_answer
 path, tokens = Path(sys.argv[1]), int(sys.argv[2])
-answer = Answer("/context", "m" * 20_000, (Category("System prompt", tokens),))
+answer = ClientAnswer("/context", "m" * 20_000, (Category("System prompt", tokens),))
 for _ in range(200):
     save_answer(path, answer, time.time())
 """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.agents.fresh_session.process import MAX_LINE_BYTES, ClientProcess
+from brimline.agents.fresh_session.client import MAX_LINE_BYTES, ClientProcess
 
 
 def printed_lines(cwd: Path, program: str) -> list[bytes]:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from brimline.agents.fresh_session import Baseline
-from brimline.agents.fresh_session.answers import Answer
+from brimline.agents.fresh_session.answers import ClientAnswer
 from brimline.agents.transcripts.source import Places
 from brimline.sessions.explanation import read_ledgers
 from brimline.sessions.ledger.context_parts import CATEGORIES
@@ -188,7 +188,7 @@ def test_request_and_command_report_the_same(tmp_path: Path) -> None:
     """The command reports the same as the request, and leaves no session behind either."""
     run = run_program(tmp_path, BOTH_WAYS)
     assert run.exit_code == 0, run.stderr
-    decoder = msgspec.json.Decoder(Answer)
+    decoder = msgspec.json.Decoder(ClientAnswer)
     asked, printed = (decoder.decode(line) for line in run.stdout.splitlines())
     assert (asked.source, printed.source) == ("get_context_usage", "/context")
     assert [one.name for one in asked.categories] == [one.name for one in printed.categories]

@@ -1,4 +1,4 @@
-"""What Claude Code answers, to the request and to the command, as one Answer."""
+"""What Claude Code answers, to the request and to the command, as one ClientAnswer."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -24,7 +24,7 @@ class Category(msgspec.Struct, frozen=True):
     deferred: bool = False
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ClientAnswer(msgspec.Struct, frozen=True):
     """What the client reported; None where it reports nothing.
 
     `estimated`: its API did not count, and it guessed. `memory_files` are the paths that it read,
@@ -93,12 +93,12 @@ _requested = JsonDecoder(_Requested)
 _printed = JsonDecoder(_Printed)
 
 
-def parse_request_answer(data: bytes | msgspec.Raw, without: tuple[str, ...] = ()) -> Answer:
+def parse_request_answer(data: bytes | msgspec.Raw, without: tuple[str, ...] = ()) -> ClientAnswer:
     """Parse the answer to `get_context_usage`; raises MalformedJson."""
     report = _requested.decode(data)
     # The client reports a threshold even if it does not enforce it; it then leaves out the buffer.
     enforced = any(row.name.lower().endswith("buffer") for row in report.categories)
-    return Answer(
+    return ClientAnswer(
         "get_context_usage",
         report.model,
         _categories(report.categories),
@@ -113,10 +113,10 @@ def parse_request_answer(data: bytes | msgspec.Raw, without: tuple[str, ...] = (
 
 def parse_command_answer(
     data: bytes | msgspec.Raw, without: tuple[str, ...] = (), configured: bool = False
-) -> Answer:
+) -> ClientAnswer:
     """Parse the `context_usage` of `/context`; `configured`: the window is the user's own."""
     report = _printed.decode(data)
-    return Answer(
+    return ClientAnswer(
         "/context",
         report.model,
         _categories(report.categories),

@@ -14,10 +14,11 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents.claude.paths import MAX_STATE_BYTES, STATE_FILE, roots
-from brimline.agents.fresh_session.wire import EMPTY
 from brimline.agents.transcripts.client_settings import read_settings
 from brimline.agents.transcripts.source import Places, files_below
 from brimline.files.regular_file import read_regular_file
+
+EMPTY = msgspec.Raw(b"")
 
 EXTENSIONS = ("rules", "agents", "skills", "commands", "output-styles")
 USER_FILES = ("settings.json", "CLAUDE.md", *EXTENSIONS)

@@ -1,15 +1,20 @@
-"""The system overhead of a fresh session, as its client reports it, or from the cache."""
+"""The system overhead of a fresh session, as its client reports it, or from the cache.
 
+The cache only saves the seconds that the client takes. Each answer is a file, which may be deleted
+at any moment; a broken one is as good as none, and two processes at once each write a whole one.
+"""
+
+import hashlib
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from brimline._version import __version__
 from brimline.agents import display_name, get_agent, source
-from brimline.agents.fresh_session import cache, request
-from brimline.agents.fresh_session.answers import Answer, Category, Source
-from brimline.agents.fresh_session.cache import CachedAnswer
+from brimline.agents.fresh_session.answers import Category, ClientAnswer, Source
 from brimline.agents.fresh_session.client import (
     AGENT,
     ClaudeCommand,
@@ -17,7 +22,8 @@ from brimline.agents.fresh_session.client import (
     find_command,
     read_version,
 )
-from brimline.agents.fresh_session.configuration import fingerprint
+from brimline.agents.fresh_session.configuration import fingerprint, hash_files
+from brimline.agents.fresh_session.request import measure_fresh_session
 from brimline.agents.transcripts.source import Places
 from brimline.context.usage import percent
 from brimline.context.window import (
@@ -29,8 +35,13 @@ from brimline.context.window import (
     window_of,
 )
 from brimline.errors import BaselineFailed
+from brimline.files.atomic_file import replace_file
+from brimline.files.private_folder import create_private_folder
+from brimline.files.regular_file import read_regular_file
 from brimline.settings import Settings, cache_dir, load
 
+FOLDER = "baselines"
+MAX_AGE_S = 86_400.0  # changes of MCP servers and of the client's service are in no file
 TIMEOUT_S = 30.0
 
 
@@ -58,6 +69,18 @@ class Baseline(msgspec.Struct, frozen=True):
     cached: bool
 
 
+class CachedAnswer(msgspec.Struct, frozen=True):
+    """An answer, when it was given, and the memory files as they were then."""
+
+    version: str
+    at: float
+    memory: str
+    answer: ClientAnswer
+
+
+_cached_answer = msgspec.json.Decoder(CachedAnswer)
+
+
 def baseline(
     agent: str = AGENT,
     *,
@@ -83,13 +106,12 @@ def baseline(
     client = ClaudeCommand(find_command(places), folder, places.env, model, timeout)
     name = read_version(client)
     client_settings = source(agent).settings(places, str(folder))
-    place = cache.cache_path(
+    place = cache_path(
         cache_folder, agent, name, model or "", str(folder), fingerprint(places, folder)
     )
-    cached = None if fresh else cache.load_answer(place, time.time())
-    answer = cached or cache.save_answer(
-        place, request.measure_fresh_session(client, _is_configured(client_settings)), time.time()
-    )
+    cached = None if fresh else load_answer(place, time.time())
+    is_configured = bool(client_settings.auto_compact_windows)
+    answer = cached or save_answer(place, measure_fresh_session(client, is_configured), time.time())
     return _baseline(answer, name, chosen, client_settings, cached=cached is not None)
 
 
@@ -106,10 +128,6 @@ def _folder(cwd: str | os.PathLike[str] | None) -> Path:
     if not folder.is_dir():
         raise BaselineFailed(AGENT, f"{folder} is not a folder")
     return folder
-
-
-def _is_configured(client_settings: ClientSettings) -> bool:
-    return bool(client_settings.auto_compact_windows)
 
 
 def _baseline(
@@ -139,7 +157,7 @@ def _baseline(
 
 
 def _bounds(
-    answer: Answer, version: str, settings: Settings, client_settings: ClientSettings
+    answer: ClientAnswer, version: str, settings: Settings, client_settings: ClientSettings
 ) -> tuple[Window | None, Limit | None]:
     """Resolve window and limit with what the client reported."""
     if answer.auto_compact is False:
@@ -155,3 +173,42 @@ def _bounds(
     )
     window = window_of(context, settings.overrides)
     return window, limit_of(context, window, settings.overrides)
+
+
+def cache_path(cache: Path, *parts: str) -> Path:
+    key = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape"))
+    return cache / FOLDER / f"{key.hexdigest()[:32]}.json"
+
+
+def load_answer(path: Path, now: float) -> CachedAnswer | None:
+    """Return a cached answer; None if it is missing, corrupt, too old, or of other memory files."""
+    try:
+        cached = _cached_answer.decode(read_regular_file(path))
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    current = cached.version == __version__ and abs(now - cached.at) < MAX_AGE_S
+    if not current or cached.memory != hash_files(cached.answer.memory_files):
+        return None
+    return cached
+
+
+def save_answer(path: Path, answer: ClientAnswer, now: float) -> CachedAnswer:
+    """Keep an answer if it is one to rely on: counted, and with all MCP servers in it.
+
+    A disk that is full or read-only only makes the next time slower.
+    """
+    cached = CachedAnswer(__version__, now, hash_files(answer.memory_files), answer)
+    if not answer.estimated and not answer.without:
+        with suppress(OSError):
+            create_private_folder(path.parent)
+            _remove_old(path.parent, now)
+            replace_file(path, msgspec.json.encode(cached))
+    return cached
+
+
+def _remove_old(folder: Path, now: float) -> None:
+    """Remove expired answers, and what a killed process left."""
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if now - path.stat().st_mtime > MAX_AGE_S:
+                path.unlink()

@@ -1,26 +1,26 @@
 """Asks Claude Code what a fresh session holds; its API counts tokens without a model call."""
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 
 import msgspec
 
-from brimline.agents.fresh_session.answers import Answer, parse_command_answer, parse_request_answer
-from brimline.agents.fresh_session.client import AGENT, CONTEXT_HINT, ClaudeCommand, with_output
-from brimline.agents.fresh_session.process import ClientProcess, ClientTimeout
-from brimline.agents.fresh_session.wire import (
-    AssistantLine,
-    ControlResponse,
-    InitializeResponse,
-    InitLine,
-    McpStatus,
-    Response,
-    ResultLine,
-    line_type,
-    pending_servers,
+from brimline.agents.fresh_session.answers import (
+    ClientAnswer,
+    parse_command_answer,
+    parse_request_answer,
+)
+from brimline.agents.fresh_session.client import (
+    AGENT,
+    CONTEXT_HINT,
+    ClaudeCommand,
+    ClientProcess,
+    ClientTimeout,
+    with_output,
 )
 from brimline.errors import BaselineFailed, BrimlineError, MalformedJson
-from brimline.files.foreign_json import decode_json
+from brimline.files.foreign_json import JsonDecoder, decode_json
 
 STREAM_OPTIONS = ("--output-format", "stream-json", "--verbose")
 SERVER_POLL_S = 0.1
@@ -29,11 +29,78 @@ LOGIN_HINT = "Run `claude` and log in with /login, or set ANTHROPIC_API_KEY."
 REACHABLE_HINT = "Is its API reachable, and are you logged in? " + CONTEXT_HINT
 
 
+class LineType(msgspec.Struct, frozen=True):
+    type: str = ""
+
+
+class Response(msgspec.Struct, frozen=True):
+    subtype: str = ""
+    request_id: str = ""
+    response: msgspec.Raw = msgspec.Raw(b"{}")
+    error: str = "no reason given"
+
+
+class ControlResponse(msgspec.Struct, frozen=True):
+    response: Response
+
+
+class ClaudeAccount(msgspec.Struct, frozen=True, rename="camel"):
+    token_source: str | None = None
+    api_key_source: str | None = None
+    api_provider: str | None = None
+    email: str | None = None
+
+    @property
+    def is_logged_out(self) -> bool:
+        """Whether it says that the user is logged out; it does not report a cloud's own login."""
+        keyed = self.api_key_source not in (None, "none")
+        ours = self.api_provider == "firstParty"
+        return ours and self.token_source == "none" and not keyed and not self.email
+
+
+class InitializeResponse(msgspec.Struct, frozen=True):
+    account: ClaudeAccount = ClaudeAccount()
+
+
+class McpServer(msgspec.Struct, frozen=True):
+    name: str = "?"
+    status: str = ""
+
+
+class McpStatus(msgspec.Struct, frozen=True, rename="camel"):
+    mcp_servers: list[McpServer] = []
+
+
+class InitLine(msgspec.Struct, frozen=True):
+    mcp_servers: list[McpServer] = []
+
+
+class AssistantLine(msgspec.Struct, frozen=True):
+    """A line of the assistant; `/context` puts its figures there."""
+
+    context_usage: msgspec.Raw = msgspec.Raw(b"")
+
+
+class ResultLine(msgspec.Struct, frozen=True):
+    result: str = ""
+
+
+def line_type(line: bytes) -> str:
+    """Return the kind of a line; empty if it is not of the format."""
+    decoded = JsonDecoder(LineType).decode_or_none(line)
+    return decoded.type if decoded else ""
+
+
+def pending_servers(servers: Sequence[McpServer]) -> tuple[str, ...]:
+    """Return the servers that are neither connected nor failed."""
+    return tuple(server.name for server in servers if server.status == "pending")
+
+
 class Unanswered(BrimlineError):
     """The client rejected the request, or ended without an answer."""
 
 
-def measure_fresh_session(client: ClaudeCommand, configured: bool = False) -> Answer:
+def measure_fresh_session(client: ClaudeCommand, configured: bool = False) -> ClientAnswer:
     """Return what a fresh session holds, by control request or command; raises BaselineFailed.
 
     `configured`: the user set an auto-compact window, which the command reports as window size.
@@ -52,7 +119,7 @@ def measure_fresh_session(client: ClaudeCommand, configured: bool = False) -> An
     return answer
 
 
-def ask_by_control_request(client: ClaudeCommand) -> Answer:
+def ask_by_control_request(client: ClaudeCommand) -> ClientAnswer:
     """Send the control request that the Claude Agent SDK sends too."""
     arguments = ("-p", "--input-format", "stream-json", *STREAM_OPTIONS, *client.model_options)
     with client.start(*arguments) as process:
@@ -123,7 +190,7 @@ class _ControlRequests:
         return ()
 
 
-def ask_by_command(client: ClaudeCommand, configured: bool = False) -> Answer:
+def ask_by_command(client: ClaudeCommand, configured: bool = False) -> ClientAnswer:
     """Run `/context` and read the structured part of its output."""
     arguments = (
         "-p",
