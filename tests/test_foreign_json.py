@@ -35,7 +35,6 @@ OWN = {
     "monitor/restore.py": "the variables of a client that the monitor stored",
     "store/problems.py": "the list of damaged stores",
     "daemon/tmux/clear_requests.py": "the files of requested clears",
-    "context/window/registry.py": "files of the package",
     "context/window/tables.py": "files of the package",
 }
 # They decode what others wrote, but cannot use the module.

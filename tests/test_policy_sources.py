@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.context.policy.sources import (
+from brimline.context.policy.signals import (
     AGREED,
     DISAGREE_AFTER_S,
     DISAGREE_TIMES,

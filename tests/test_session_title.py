@@ -12,7 +12,7 @@ from brimline.agents import agent_names
 from brimline.agents.transcripts.source import Places, Transcript
 from brimline.context.events import SessionSeen
 from brimline.context.tracker import Session, fold
-from brimline.context.tracker.title import MAX_TITLE_CHARS, shorten_title
+from brimline.context.tracker.session_fold import MAX_TITLE_CHARS, shorten_title
 from brimline.context.window import NO_OVERRIDES
 from brimline.sessions.files import find_transcripts
 from brimline.sessions.index import TAILS_ABOVE_BYTES

@@ -5,7 +5,7 @@ from typing import get_args
 from brimline.agents.observations import Observation, UsageSource
 from brimline.context.client_report import NO_REPORT
 from brimline.context.events import Call
-from brimline.context.policy.sources import AGREED, Comparison, compare
+from brimline.context.policy.signals import AGREED, Comparison, compare
 from brimline.context.tracker import Thread
 from brimline.context.usage import Usage
 from brimline.context.window import is_same_model

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from brimline.context.events import MAIN
 from brimline.context.policy.levels import figure_of
-from brimline.context.policy.signals import Signal, decide, expect_next_call
-from brimline.context.policy.sources import are_hooks_silent
+from brimline.context.policy.signals import Signal, are_hooks_silent, decide, expect_next_call
 from brimline.context.tracker import Reading
 from brimline.monitor.fired_signals import MAX_CYCLES
 from brimline.monitor.machine_environment import MonitorEnvironment

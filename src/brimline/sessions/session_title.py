@@ -8,7 +8,7 @@ from brimline.agents import get_agent
 from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session
-from brimline.context.tracker.title import shorten_title
+from brimline.context.tracker.session_fold import shorten_title
 from brimline.errors import UnreadableTranscript
 
 HEAD_BYTES = 256 << 10  # a first prompt that begins later is not looked for

@@ -1,4 +1,4 @@
-"""decide(before, after, levels, fired) -> signals. Pure."""
+"""Which signals a reading causes, when two sources disagree, and when hooks are silent. Pure."""
 
 from collections.abc import Sequence, Set
 from typing import Literal, TypeAlias
@@ -80,3 +80,48 @@ def expect_next_call(reading: Reading, share: float = SAFE_PENDING_SHARE) -> Rea
 def is_thrashing(compactions: Sequence[float], now: float) -> bool:
     """Return whether there were too many compactions in the last ten minutes, by their times."""
     return sum(1 for at in compactions if now - THRASH_WINDOW_S <= at <= now) > MAX_COMPACTIONS
+
+
+MAX_DIFFERENCE = 0.02  # two figures for the same call that differ by a larger share disagree
+DISAGREE_AFTER_S = 60.0  # a disagreement is a signal after this time...
+DISAGREE_TIMES = 3  # ...and this many observations: one source is always a little ahead
+MAX_CALLS_WITHOUT_HOOK = 5  # after this many calls without a hook, hooks count as broken
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """Since when two sources differ, and how often that was seen."""
+
+    since: float | None = None
+    seen: int = 0
+
+    @property
+    def disagree(self) -> bool:
+        """Whether they differed often enough; `is_lasting` says whether for long enough."""
+        return self.seen >= DISAGREE_TIMES
+
+    def is_lasting(self, at: float) -> bool:
+        """Return whether they disagree, and have for a while."""
+        return self.disagree and self.since is not None and at - self.since >= DISAGREE_AFTER_S
+
+
+AGREED = Comparison()
+
+
+def compare(before: Comparison, one: int | None, other: int | None, at: float) -> Comparison:
+    """Return the comparison after both reported what was sent; None is ignored."""
+    if one is None or other is None:
+        return before
+    if abs(one - other) <= MAX_DIFFERENCE * max(one, other):
+        return AGREED
+    since = at if before.since is None else before.since
+    return Comparison(since, before.seen + 1)
+
+
+def are_hooks_silent(calls: int, first_call_at: float | None, installed_at: float | None) -> bool:
+    """Return whether installed hooks must be broken: too many calls without a hook.
+
+    A session that began before they were installed does not have them.
+    """
+    if installed_at is None or first_call_at is None or first_call_at < installed_at:
+        return False
+    return calls >= MAX_CALLS_WITHOUT_HOOK

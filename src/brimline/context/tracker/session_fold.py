@@ -31,7 +31,7 @@ from brimline.context.tracker.state import (
     Thread,
     spending_key,
 )
-from brimline.context.tracker.title import shorten_title
+from brimline.redaction import redact, truncate_words
 
 SYNTHETIC = "<synthetic>"  # the model of a reply that the client wrote itself: no call
 
@@ -41,6 +41,9 @@ FALL_TO, FALL_BY = 0.7, 10_000
 # The same for a client that records its compactions, if the call after the fall confirms it: plan
 # mode clears the context of Claude Code, and plugins of opencode prune it, without a record.
 LARGE_FALL_TO, LARGE_FALL_BY = 0.6, 20_000
+
+MAX_TITLE_CHARS = 80
+MAX_READ_CHARS = 4_000  # of a text that becomes a title: a prompt may be a whole file
 
 
 def fold(session: Session, events: Iterable[AnyEvent]) -> Session:
@@ -405,3 +408,15 @@ class _ThreadDraft:
 
 def _is_large_fall(before: int, after: int) -> bool:
     return after < LARGE_FALL_TO * before and before - after > LARGE_FALL_BY
+
+
+def shorten_title(text: str) -> str | None:
+    """Return a text as one short line, redacted and without control characters; None if empty."""
+    redacted = redact(truncate_words(text, MAX_READ_CHARS))
+    shown = "".join(c if c.isprintable() else " " for c in redacted)
+    line = " ".join(shown.split())
+    if len(line) > MAX_TITLE_CHARS:
+        cut = line[: MAX_TITLE_CHARS - 1]
+        words = line[:MAX_TITLE_CHARS].rpartition(" ")[0]
+        line = (words if len(words) > MAX_TITLE_CHARS // 2 else cut).rstrip() + "…"
+    return line or None

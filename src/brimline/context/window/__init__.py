@@ -6,7 +6,6 @@ from brimline.context.window.limit_drift import (
     expect_limit,
     find_drifts,
 )
-from brimline.context.window.registry import Registry, RegistryModel, shipped_registry
 from brimline.context.window.resolve import (
     LONG_WINDOW,
     NO_CLIENT_SETTINGS,
@@ -30,6 +29,8 @@ from brimline.context.window.tables import (
     ClientWindow,
     Model,
     Price,
+    Registry,
+    RegistryModel,
     catalogue,
     clients,
     find_model,
@@ -38,6 +39,7 @@ from brimline.context.window.tables import (
     model_aliases,
     normalize_model,
     requested_id,
+    shipped_registry,
 )
 
 __all__ = [

@@ -7,18 +7,21 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from brimline.context.usage import format_tokens
-from brimline.context.window.client_rows import find_limit_row, find_window_row
-from brimline.context.window.registry import Registry, RegistryModel, shipped_registry
 from brimline.context.window.tables import (
     LONG_CONTEXT_SUFFIX,
     ClientLimit,
     ClientWindow,
     Model,
+    Registry,
+    RegistryModel,
     catalogue,
     clients,
+    find_limit_row,
     find_model,
+    find_window_row,
     model_aliases,
     normalize_model,
+    shipped_registry,
 )
 
 WindowOrigin: TypeAlias = Literal["set", "reported", "client", "catalogue", "default", "observed"]

@@ -1,9 +1,15 @@
-"""Tables of clients and models, from data/clients.json and data/catalogue.json."""
+"""Tables of clients and models, from `data/`, and which of their rows applies.
+
+`make catalogue` takes the model registries of the pinned clients into data/registries: windows by
+provider and model, as a client ships them. Each is compressed: most commands need none of them.
+"""
 
 import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -234,3 +240,148 @@ def find_priced_model(model: str) -> Model | None:
         if fitting := [prefix for prefix in table.prefix if name.startswith(prefix)]:
             return table.prefix[max(fitting, key=len)]
     return None
+
+
+REGISTRIES = DATA / "registries"
+
+
+class RegistryModel(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A row of a registry: total window, longest reply, cap on the prompt."""
+
+    window: int
+    max_output: int | None = None
+    input_cap: int | None = None
+
+
+class Registry(msgspec.Struct, frozen=True):
+    """The rows of one client, by provider and id; a client without providers has one, `""`.
+
+    `made_at` is when the client's own source made them, in seconds; None if it does not say.
+    """
+
+    made_from: str
+    models: Mapping[str, Mapping[str, RegistryModel]]
+    made_at: float | None = None
+
+    def ids(self) -> Iterator[tuple[str, str]]:
+        """Yield the provider and the id of every model."""
+        for provider, rows in self.models.items():
+            yield from ((provider, id) for id in rows)
+
+    def find(self, provider: str | None, model: str) -> RegistryModel | None:
+        """The row of a model: by its id, else without its date; None if there is none.
+
+        If the provider is not known, all that have the model must agree on its window.
+        """
+        if provider is not None:
+            rows = self.models.get(provider, {})
+            return rows.get(model) or rows.get(DATE_SUFFIX.sub("", model))
+        for name in (model, *listed_names(model)):
+            if sizes := {rows[name].window for rows in self.models.values() if name in rows}:
+                return RegistryModel(*sizes) if len(sizes) == 1 else None
+        return None
+
+
+def shipped_registry(agent: str | None) -> Registry | None:
+    """The registry of an agent's pinned client; None if it has none."""
+    return _read_shipped(agent) if agent and agent in _shipped_agents() else None
+
+
+@cache
+def _shipped_agents() -> frozenset[str]:
+    return frozenset(path.name.partition(".")[0] for path in REGISTRIES.iterdir())
+
+
+@cache
+def _read_shipped(agent: str) -> Registry:
+    data = REGISTRIES.joinpath(f"{agent}.json.z").read_bytes()
+    return msgspec.json.decode(zlib.decompress(data), type=Registry)
+
+
+RowT = TypeVar("RowT", ClientWindow, ClientLimit)
+
+
+@cache
+def find_window_row(
+    agent: str | None, provider: str | None, model: str | None, version: str | None
+) -> ClientWindow | None:
+    """The row of a client's windows for this version that matches the model best."""
+    rows = (row for row in clients().windows if _is_foreign(model, row.foreign_to))
+    return _best_row(rows, agent, provider, model, version)
+
+
+def _is_foreign(model: str | None, family: str | None) -> bool:
+    """Whether a client that knows a family of models does not know this one."""
+    if family is None:
+        return True
+    if model is None:
+        return False
+    return find_model(model) is None or not normalize_model(model).startswith(family)
+
+
+@cache
+def find_limit_row(
+    agent: str | None,
+    provider: str | None,
+    model: str | None,
+    version: str | None,
+    has_input_limit: bool,
+    enforced_only: bool,
+) -> ClientLimit | None:
+    """The row of a client's limits for this version that matches the model best."""
+    rows = (
+        row
+        for row in clients().limits
+        if (has_input_limit or row.of == "window") and (row.enforced or not enforced_only)
+    )
+    capped_first = sorted(rows, key=lambda row: row.of != "input")
+    return _best_row(capped_first, agent, provider, model, version)
+
+
+def _best_row(
+    rows: Iterable[RowT],
+    agent: str | None,
+    provider: str | None,
+    model: str | None,
+    version: str | None,
+) -> RowT | None:
+    """The row that matches the model best; those of the provider go before all others."""
+    applicable = [
+        row
+        for row in rows
+        if row.agent == agent and row.provider in (None, provider) and _applies_to(row, version)
+    ]
+    matching = [row for row in applicable if _match_score(row.model, model) >= 0]
+    return max(
+        matching,
+        key=lambda row: (row.provider is not None, _match_score(row.model, model)),
+        default=None,
+    )
+
+
+def _applies_to(row: ClientWindow | ClientLimit, version: str | None) -> bool:
+    """Whether a row applies to a version; an unknown version counts as the newest."""
+    if version is None:
+        return row.until is None
+    parts = _parse_version(version)
+    since = row.since is None or _parse_version(row.since) <= parts
+    return since and (row.until is None or parts < _parse_version(row.until))
+
+
+def _match_score(pattern: str, model: str | None) -> int:
+    """How well a pattern matches a model: an exact id best, then the longest prefix; -1 if not."""
+    if pattern == "*":
+        return 0
+    if model is None:
+        return -1
+    if pattern == f"*{LONG_CONTEXT_SUFFIX}":
+        return 1_000 if model.endswith(LONG_CONTEXT_SUFFIX) else -1
+    if not pattern.endswith("*"):
+        name = normalize_model(model)
+        return 500 if pattern in (name, DATE_SUFFIX.sub("", name)) else -1
+    return len(pattern) if normalize_model(model).startswith(pattern[:-1]) else -1
+
+
+@cache
+def _parse_version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text.partition("-")[0]))
