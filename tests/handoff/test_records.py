@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.agents.transcripts.chunks import MAX_LINE_BYTES
+from brimline.agents.transcripts.lines import MAX_LINE_BYTES
 from brimline.errors import UnreadableTranscript
 from brimline.handoff import draft_handoff, iter_records
 from brimline.handoff.records import HEAD_BYTES, MAX_WHOLE_FILE_BYTES

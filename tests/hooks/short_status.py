@@ -6,7 +6,7 @@ A test compares the two on generated bodies.
 import json
 from typing import Any
 
-MAX_TOKENS = 10**8  # more than any window holds, as agents/hook_payloads.py has it
+MAX_TOKENS = 10**8  # more than any window holds, as agents/hook_adapter.py has it
 SENT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.agents import hook_payloads
+from brimline.agents import hook_adapter
 from brimline.context.usage import format_percent, percent_raw
 from brimline.context.usage import format_tokens as usual
 from brimline.hooks.client.payload import reduce_body
@@ -107,7 +107,7 @@ def test_client_shows_percent_and_tokens_or_unknown(
 
 
 def test_client_and_daemon_have_the_same_token_limit() -> None:
-    assert MAX_TOKENS == hook_payloads.MAX_TOKENS
+    assert MAX_TOKENS == hook_adapter.MAX_TOKENS
 
 
 @given(tokens)

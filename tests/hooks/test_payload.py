@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from brimline.agents import hook_payloads
+from brimline.agents import hook_adapter
 from brimline.agents.gemini.hooks import GeminiInput
 from brimline.agents.hook_adapter import ExtensionInput
 from brimline.hooks.client import payload
@@ -116,10 +116,10 @@ def field_names(kind: Any) -> Iterator[str]:
 
 def test_spooled_fields_are_exactly_those_the_daemon_reads() -> None:
     kinds = (
-        hook_payloads.HookInput,
+        hook_adapter.HookInput,
         GeminiInput,
         ExtensionInput,
-        hook_payloads.StatusInput,
+        hook_adapter.StatusInput,
     )
     read = {name for kind in kinds for name in field_names(kind)}
     assert read - NOT_SPOOLED == set(FIELDS)

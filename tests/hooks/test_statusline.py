@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.agents.hook_payloads import ContextWindow, Cost, StatusInput
+from brimline.agents.hook_adapter import ContextWindow, StatusCost, StatusInput
 from brimline.context.client_report import PromptCache, Quota, Quotas, SpendLimit
 from brimline.context.events import (
     MAIN,
@@ -47,7 +47,9 @@ def reading(*events: AnyEvent, model: str = SONNET, **more: Any) -> Reading:
 
 def status_input(size: int | None = 200_000, dollars: float | None = None) -> StatusInput:
     context = ContextWindow(context_window_size=size)
-    return StatusInput(session_id="s", context_window=context, cost=Cost(total_cost_usd=dollars))
+    return StatusInput(
+        session_id="s", context_window=context, cost=StatusCost(total_cost_usd=dollars)
+    )
 
 
 def render(now: Reading, look: RenderOptions = PLAIN, size: int | None = 200_000) -> str:

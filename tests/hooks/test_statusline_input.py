@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.agents.claude.hooks import read_status_line
-from brimline.agents.hook_payloads import StatusInput
+from brimline.agents.hook_adapter import StatusInput
 from brimline.context.client_report import MissCause, PromptCache, Quota, Quotas, SpendLimit
 from brimline.errors import MalformedJson
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.agents import agent_names, source
-from brimline.agents.transcripts.chunks import MAX_LINE_BYTES
+from brimline.agents.transcripts.lines import MAX_LINE_BYTES
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session, fold
 from brimline.run.stream_reader import StreamReader, TextSearch

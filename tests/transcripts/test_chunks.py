@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.agents.transcripts.chunks import CHUNK_BYTES, MAX_LINE_BYTES, Chunks
+from brimline.agents.transcripts.lines import CHUNK_BYTES, MAX_LINE_BYTES, Chunks
 
 HOLE = 100 << 20
 

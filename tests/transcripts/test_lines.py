@@ -12,8 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.agents.transcripts.chunks import CHUNK_BYTES, MAX_LINE_BYTES
-from brimline.agents.transcripts.lines import JsonLines, Lines, open_transcript
+from brimline.agents.transcripts.lines import (
+    CHUNK_BYTES,
+    MAX_LINE_BYTES,
+    JsonLines,
+    Lines,
+    open_transcript,
+)
 from brimline.agents.transcripts.source import START, Cursor
 from brimline.context.events import AnyEvent, Call
 from brimline.context.usage import Usage

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from brimline.agents.hook_payloads import StatusInput
+from brimline.agents.hook_adapter import StatusInput
 from brimline.context.forecast import CallsLeft
 from brimline.context.policy.levels import Fullness
 from brimline.context.tracker import Reading

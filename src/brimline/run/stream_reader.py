@@ -11,7 +11,7 @@ from brimline.agents.content import (
     RunOutcome,
     read_stream_line,
 )
-from brimline.agents.transcripts.chunks import MAX_LINE_BYTES
+from brimline.agents.transcripts.lines import MAX_LINE_BYTES
 from brimline.agents.transcripts.source import MALFORMED, Parser, Tally
 from brimline.context.events import AnyEvent
 from brimline.context.tracker import Session, fold

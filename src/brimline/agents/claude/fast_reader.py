@@ -19,9 +19,10 @@ from brimline.agents.claude.transcript import (
     TRAILER_END,
     TranscriptParser,
 )
-from brimline.agents.transcripts.chunks import CHUNK_BYTES, Chunks
 from brimline.agents.transcripts.line_filter import FASTEST_LINE_FILTER, LineFilter, LineRun
 from brimline.agents.transcripts.lines import (
+    CHUNK_BYTES,
+    Chunks,
     JsonLines,
     Lines,
     is_padding,

@@ -18,16 +18,18 @@ from brimline.agents.claude import (
     PROJECT_VARIABLE,
 )
 from brimline.agents.claude.paths import roots
-from brimline.agents.hook_adapter import EVENTS, HookAdapter, HookRequest
-from brimline.agents.hook_command import HOOK_TIMEOUT_S, Hook, HookCommand
-from brimline.agents.hook_payloads import (
+from brimline.agents.hook_adapter import (
+    EVENTS,
     NO_VALUE,
     ContextWindow,
+    HookAdapter,
     HookInput,
+    HookRequest,
     StatusInput,
     StatusLineReport,
     text_size,
 )
+from brimline.agents.hook_command import HOOK_TIMEOUT_S, Hook, HookCommand
 from brimline.agents.install_spec import DisableSetting, InstallSpec
 from brimline.agents.observations import Observation, ObservationKind, Reply
 from brimline.agents.transcripts.source import MALFORMED, Transcript

@@ -14,9 +14,8 @@ from contextlib import suppress
 import msgspec
 
 from brimline.agents.gemini.paths import root
-from brimline.agents.hook_adapter import HookAdapter, HookRequest
+from brimline.agents.hook_adapter import NO_VALUE, HookAdapter, HookInput, HookRequest, text_size
 from brimline.agents.hook_command import HOOK_NAME, HOOK_TIMEOUT_S, Hook, HookCommand
-from brimline.agents.hook_payloads import NO_VALUE, HookInput, text_size
 from brimline.agents.install_spec import DisableSetting, InstallSpec
 from brimline.agents.observations import Observation
 from brimline.agents.transcripts.source import MALFORMED

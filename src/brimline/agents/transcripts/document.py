@@ -5,7 +5,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import BinaryIO
 
-from brimline.agents.transcripts.chunks import CHUNK_BYTES
+from brimline.agents.transcripts.lines import CHUNK_BYTES
 from brimline.agents.transcripts.source import START, Cursor, Events, Tally
 from brimline.context.events import AnyEvent
 from brimline.errors import UnreadableTranscript

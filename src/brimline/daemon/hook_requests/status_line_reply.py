@@ -3,8 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from brimline.agents.hook_adapter import HookRequest
-from brimline.agents.hook_payloads import StatusLineReport
+from brimline.agents.hook_adapter import HookRequest, StatusLineReport
 from brimline.daemon.hook_requests.user_status_line import SessionPlace, UserStatusLine
 from brimline.hooks.status_line import RenderOptions, render_line, terminal_columns, wants_colour
 from brimline.monitor.handoffs import HandoffStatus
