@@ -120,51 +120,15 @@ class ClaudeHead(msgspec.Struct, frozen=True):
     model_usage: msgspec.Raw = msgspec.field(default=ABSENT, name="modelUsage")
 
 
-TRANSCRIPT_KINDS = frozenset(
-    {
-        "agent-name",
-        "agent-setting",
-        "ai-title",
-        "api-request",
-        "api-request-blob",
-        "api-request-shape",
-        "assistant",
-        "atis-latch",
-        "attachment",
-        "bridge-session",
-        "cost-state",
-        "custom-title",
-        "file-history-delta",
-        "file-history-snapshot",
-        "frame-link",
-        "last-prompt",
-        "mode",
-        "permission-mode",
-        "pr-link",
-        "progress",
-        "queue-operation",
-        "relocated",
-        "summary",
-        "system",
-        "tag",
-        "tools-used",
-        "user",
-        "worktree-state",
-    }
-)
+TRANSCRIPT_KINDS = frozenset({
+    "agent-name", "agent-setting", "ai-title", "api-request", "api-request-blob",
+    "api-request-shape", "assistant", "atis-latch", "attachment", "bridge-session", "cost-state",
+    "custom-title", "file-history-delta", "file-history-snapshot", "frame-link", "last-prompt",
+    "mode", "permission-mode", "pr-link", "progress", "queue-operation", "relocated", "summary",
+    "system", "tag", "tools-used", "user", "worktree-state",
+})  # fmt: skip
 
-STREAM_KINDS = frozenset(
-    {
-        "assistant",
-        "control_request",
-        "control_response",
-        "keep_alive",
-        "rate_limit_event",
-        "result",
-        "stream_event",
-        "system",
-        "tool_progress",
-        "tool_use_summary",
-        "user",
-    }
-)
+STREAM_KINDS = frozenset({
+    "assistant", "control_request", "control_response", "keep_alive", "rate_limit_event",
+    "result", "stream_event", "system", "tool_progress", "tool_use_summary", "user",
+})  # fmt: skip

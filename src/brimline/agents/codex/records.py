@@ -24,19 +24,11 @@ INLINE_IMAGE = re.compile(rb'"data:image/[^",]*;base64,([^"]*)"')
 CLIENT_TEXT = re.compile(
     rb'\A\[\{[^{}]*?"text":"(?:\\n| )*(?:<[a-z_]+>\\n|# AGENTS\.md instructions)'
 )
-REPLY_ITEMS = frozenset(
-    {
-        "compaction",
-        "context_compaction",
-        "custom_tool_call",
-        "function_call",
-        "image_generation_call",
-        "local_shell_call",
-        "reasoning",
-        "tool_search_call",
-        "web_search_call",
-    }
-)
+REPLY_ITEMS = frozenset({
+    "compaction", "context_compaction", "custom_tool_call", "function_call",
+    "image_generation_call", "local_shell_call", "reasoning", "tool_search_call",
+    "web_search_call",
+})  # fmt: skip
 
 
 class CodexLine(msgspec.Struct, frozen=True, gc=False):
@@ -293,69 +285,26 @@ class Printed(msgspec.Struct, frozen=True, gc=False):
 
 
 # Records without figures; the last nine are the items of 2025.
-QUIET = frozenset(
-    {
-        "world_state",
-        "dynamic_tools_updated",
-        "inter_agent_communication",
-        "inter_agent_communication_metadata",
-        "security_risk_score",
-        "realtime_item",
-        "custom_tool_call",
-        "custom_tool_call_output",
-        "function_call",
-        "function_call_output",
-        "ghost_snapshot",
-        "local_shell_call",
-        "message",
-        "reasoning",
-        "web_search_call",
-    }
-)
+QUIET = frozenset({
+    "world_state", "dynamic_tools_updated", "inter_agent_communication",
+    "inter_agent_communication_metadata", "security_risk_score", "realtime_item",
+    "custom_tool_call", "custom_tool_call_output", "function_call", "function_call_output",
+    "ghost_snapshot", "local_shell_call", "message", "reasoning", "web_search_call",
+})  # fmt: skip
 
 # Kinds of event_msg without figures.
-QUIET_EVENTS = frozenset(
-    {
-        "agent_message",
-        "agent_reasoning",
-        "agent_reasoning_raw_content",
-        "agent_reasoning_section_break",
-        "background_event",
-        "collab_agent_interaction_end",
-        "collab_agent_spawn_end",
-        "collab_close_end",
-        "collab_resume_end",
-        "collab_waiting_end",
-        "context_compacted",
-        "deprecation_notice",
-        "dynamic_tool_call_request",
-        "dynamic_tool_call_response",
-        "entered_review_mode",
-        "error",
-        "exec_command_begin",
-        "exec_command_end",
-        "exited_review_mode",
-        "guardian_assessment",
-        "image_generation_end",
-        "item_completed",
-        "item_started",
-        "mcp_tool_call_begin",
-        "mcp_tool_call_end",
-        "patch_apply_begin",
-        "patch_apply_end",
-        "plan_update",
-        "stream_error",
-        "sub_agent_activity",
-        "thread_goal_updated",
-        "turn_diff",
-        "undo_completed",
-        "undo_started",
-        "view_image_tool_call",
-        "warning",
-        "web_search_begin",
-        "web_search_end",
-    }
-)
+QUIET_EVENTS = frozenset({
+    "agent_message", "agent_reasoning", "agent_reasoning_raw_content",
+    "agent_reasoning_section_break", "background_event", "collab_agent_interaction_end",
+    "collab_agent_spawn_end", "collab_close_end", "collab_resume_end", "collab_waiting_end",
+    "context_compacted", "deprecation_notice", "dynamic_tool_call_request",
+    "dynamic_tool_call_response", "entered_review_mode", "error", "exec_command_begin",
+    "exec_command_end", "exited_review_mode", "guardian_assessment", "image_generation_end",
+    "item_completed", "item_started", "mcp_tool_call_begin", "mcp_tool_call_end",
+    "patch_apply_begin", "patch_apply_end", "plan_update", "stream_error", "sub_agent_activity",
+    "thread_goal_updated", "turn_diff", "undo_completed", "undo_started", "view_image_tool_call",
+    "warning", "web_search_begin", "web_search_end",
+})  # fmt: skip
 
 # Lines of `exec --json` without figures.
 QUIET_LINES = frozenset(

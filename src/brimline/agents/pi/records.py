@@ -154,44 +154,19 @@ class Cancelled(msgspec.Struct, frozen=True, gc=False):
 
 
 # Entries without figures.
-QUIET = frozenset(
-    {
-        "credential_pin",
-        "custom",
-        "custom_message",
-        "label",
-        "mode_change",
-        "model_change",
-        "session_init",
-        "thinking_level_change",
-        "ttsr_injection",
-    }
-)
+QUIET = frozenset({
+    "credential_pin", "custom", "custom_message", "label", "mode_change", "model_change",
+    "session_init", "thinking_level_change", "ttsr_injection",
+})  # fmt: skip
 
 # Lines of the stream without new figures.
-QUIET_LINES = frozenset(
-    {
-        "agent_end",
-        "agent_settled",
-        "agent_start",
-        "auto_retry_end",
-        "auto_retry_start",
-        "bash_execution_update",
-        "entry_appended",
-        "extension_error",
-        "extension_ui_request",
-        "queue_update",
-        "summarization_retry_attempt_start",
-        "summarization_retry_finished",
-        "summarization_retry_scheduled",
-        "thinking_level_changed",
-        "tool_execution_end",
-        "tool_execution_start",
-        "tool_execution_update",
-        "turn_end",
-        "turn_start",
-    }
-)
+QUIET_LINES = frozenset({
+    "agent_end", "agent_settled", "agent_start", "auto_retry_end", "auto_retry_start",
+    "bash_execution_update", "entry_appended", "extension_error", "extension_ui_request",
+    "queue_update", "summarization_retry_attempt_start", "summarization_retry_finished",
+    "summarization_retry_scheduled", "thinking_level_changed", "tool_execution_end",
+    "tool_execution_start", "tool_execution_update", "turn_end", "turn_start",
+})  # fmt: skip
 
 # Every line of the stream but its header.
 LINES = QUIET_LINES | {
