@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from brimline.agents import source
 from brimline.agents.pi.paths import transcripts
-from brimline.agents.pi.transcript import SessionParser
+from brimline.agents.pi.transcript import PiSessionParser
 from brimline.agents.pi.transcript_source import SOURCE, PiStreamParser
 from brimline.agents.transcripts.source import Lookalike, Parser, Places, Source, Transcript
 from brimline.context.events import (
@@ -81,7 +81,7 @@ def feed(parser: Parser, records: list[Json]) -> list[AnyEvent]:
 
 def events(*records: Json) -> list[AnyEvent]:
     """Return the events that a new parser gives for some records."""
-    return feed(SessionParser(), list(records))
+    return feed(PiSessionParser(), list(records))
 
 
 def calls(parsed_events: list[AnyEvent]) -> list[Call]:
@@ -288,7 +288,7 @@ def test_rewind_behind_a_compaction_is_unknown() -> None:
 
 def test_unknown_entries_are_part_of_the_tree() -> None:
     """An unknown entry is None unless it rewinds."""
-    parser = SessionParser()
+    parser = PiSessionParser()
     feed(parser, SESSION[:5])
     assert parser.feed(msgspec.json.encode(entry("tomorrow", "x", "b2"))) is None
     assert parser.feed(msgspec.json.encode(entry("tomorrow", "y", None))) == (
@@ -341,7 +341,7 @@ def test_session_name_is_the_title_unless_empty() -> None:
     ],
 )
 def test_malformed_entries_raise_and_change_nothing(bad: Json) -> None:
-    parser = SessionParser()
+    parser = PiSessionParser()
     feed(parser, SESSION[:5])
     before = parser.carry()
     with pytest.raises((MalformedJson, InvalidUsage)):
@@ -705,10 +705,10 @@ def test_unknown_line_is_none_and_wrong_values_raise() -> None:
 @examples(300)
 @given(st.lists(garbage(records=SESSION), max_size=6), st.integers(0, len(SESSION)))
 def test_garbage_in_a_session_raises_only_declared_errors(inputs: list[bytes], ready: int) -> None:
-    parser = SessionParser()
+    parser = PiSessionParser()
     feed(parser, SESSION[:ready])
     check_survives(parser, SOURCE, inputs)
-    SessionParser(parser.carry())
+    PiSessionParser(parser.carry())
 
 
 @examples(300)

@@ -90,7 +90,7 @@ _CLOSING = re.compile(f"</{_ADDED_TAG}")
 _TASK_NUMBER = re.compile(r"#(\w+)")
 
 
-class _Block(msgspec.Struct, frozen=True):
+class _ClaudeBlock(msgspec.Struct, frozen=True):
     type: str = ""
     text: str | None = None
     thinking: str = ""
@@ -103,15 +103,17 @@ class _Block(msgspec.Struct, frozen=True):
 
 
 class _ClaudeMessage(msgspec.Struct, frozen=True):
-    content: str | list[_Block] = ""
+    content: str | list[_ClaudeBlock] = ""
     model: str | None = None
 
     @property
-    def blocks(self) -> list[_Block]:
-        return [_Block("text", self.content)] if isinstance(self.content, str) else self.content
+    def blocks(self) -> list[_ClaudeBlock]:
+        return (
+            [_ClaudeBlock("text", self.content)] if isinstance(self.content, str) else self.content
+        )
 
 
-class _Origin(msgspec.Struct, frozen=True):
+class _MessageOrigin(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
@@ -120,7 +122,7 @@ class _MemoryFile(msgspec.Struct, frozen=True):
     content: str = ""
 
 
-class _Attachment(msgspec.Struct, frozen=True, rename="camel"):
+class _ClaudeAttachment(msgspec.Struct, frozen=True, rename="camel"):
     """What the client attaches to the user's next message; each type has a few of these."""
 
     type: str = ""
@@ -178,17 +180,17 @@ class _Record(msgspec.Struct, frozen=True, rename="camel"):
     is_meta: bool | None = None
     is_compact_summary: bool | None = None
     is_api_error_message: bool | None = None
-    origin: _Origin | str | None = None
+    origin: _MessageOrigin | str | None = None
     timestamp: str | None = None
     cwd: str | None = None
     git_branch: str | None = None
     message: _ClaudeMessage | None = None
-    attachment: _Attachment | None = None
+    attachment: _ClaudeAttachment | None = None
 
     @property
     def by_client(self) -> bool:
         """Whether the client wrote it in the user's name."""
-        kind = self.origin.kind if isinstance(self.origin, _Origin) else self.origin
+        kind = self.origin.kind if isinstance(self.origin, _MessageOrigin) else self.origin
         is_other = kind not in (None, "", "human")
         return bool(self.is_meta) or bool(self.is_compact_summary) or is_other
 
@@ -298,7 +300,7 @@ class ClaudeContent:
         elif message.model != SYNTHETIC:
             yield from self._reply(message, at)
 
-    def _user_block(self, entry: _Record, block: _Block, at: float | None) -> Iterator[Piece]:
+    def _user_block(self, entry: _Record, block: _ClaudeBlock, at: float | None) -> Iterator[Piece]:
         if block.type == "tool_result":
             yield from self._tool_result(block, at)
         elif block.type == "image":
@@ -319,7 +321,7 @@ class ClaudeContent:
             elif block.type == "tool_use":
                 yield from self._tool_call(block, at)
 
-    def _tool_call(self, block: _Block, at: float | None) -> Iterator[Piece]:
+    def _tool_call(self, block: _ClaudeBlock, at: float | None) -> Iterator[Piece]:
         if block.name not in ("TaskCreate", "TaskUpdate", "ExitPlanMode"):
             yield from TOOLS.read_call(block.name, block.id, block.input, at)
             return
@@ -332,7 +334,7 @@ class ClaudeContent:
         else:
             yield PlanText(task.plan or "")
 
-    def _tool_result(self, block: _Block, at: float | None) -> Iterator[Piece]:
+    def _tool_result(self, block: _ClaudeBlock, at: float | None) -> Iterator[Piece]:
         text = joined_text(block.content).removeprefix(ERROR_START).removesuffix(ERROR_END)
         if text.startswith((REJECTED, CANCELLED)):
             yield ToolResult(block.tool_use_id, None, text, "cancelled", at=at)

@@ -106,7 +106,7 @@ class _Profile(msgspec.Struct, frozen=True):
     model_auto_compact_token_limit: int | None = None
 
 
-class _Config(_Profile, frozen=True):
+class _CodexConfig(_Profile, frozen=True):
     profile: str | None = None
     profiles: Mapping[str, _Profile] = msgspec.field(default_factory=dict[str, _Profile])
 
@@ -145,6 +145,6 @@ def _load(path: Path) -> _Profile:
     import tomllib  # most users have no such file
 
     try:
-        return msgspec.convert(tomllib.loads(text), _Config).chosen()
+        return msgspec.convert(tomllib.loads(text), _CodexConfig).chosen()
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError):
         return _Profile()

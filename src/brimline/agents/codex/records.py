@@ -148,7 +148,7 @@ class Meta(msgspec.Struct, frozen=True, gc=False):
         return f"{name}-{self.id[-8:]}" if name else self.id
 
 
-class Context(msgspec.Struct, frozen=True, gc=False):
+class TurnContext(msgspec.Struct, frozen=True, gc=False):
     """turn_context, or the thread's settings; only the settings have a service tier."""
 
     model: str | None = None
@@ -235,7 +235,7 @@ class Info(msgspec.Struct, frozen=True, gc=False):
     last_usage_includes_reasoning: bool = False
 
 
-class RateLimit(msgspec.Struct, frozen=True, gc=False):
+class CodexRateLimit(msgspec.Struct, frozen=True, gc=False):
     """A quota of a ChatGPT plan; `resets_at` is in seconds since the epoch (0.142 and later)."""
 
     used_percent: UsedPercentage
@@ -246,8 +246,8 @@ class RateLimit(msgspec.Struct, frozen=True, gc=False):
 class RateLimits(msgspec.Struct, frozen=True, gc=False):
     """What token_count has of quotas; the first may be of five hours or of seven days."""
 
-    primary: RateLimit | None = None
-    secondary: RateLimit | None = None
+    primary: CodexRateLimit | None = None
+    secondary: CodexRateLimit | None = None
 
     def quotas(self, at: float) -> Quotas:
         limits = [limit for limit in (self.primary, self.secondary) if limit]
@@ -265,7 +265,7 @@ class EventMessage(msgspec.Struct, frozen=True, gc=False):
 
     info: Info | msgspec.UnsetType | None = msgspec.UNSET
     model_context_window: int | None = None
-    thread_settings: Context = Context()
+    thread_settings: TurnContext = TurnContext()
     thread_name: str | None = None
     rate_limits: msgspec.Raw = NULL
 
@@ -276,7 +276,7 @@ class RolledBack(msgspec.Struct, frozen=True, gc=False):
     num_turns: int
 
 
-class Printed(msgspec.Struct, frozen=True, gc=False):
+class CodexStreamLine(msgspec.Struct, frozen=True, gc=False):
     """A line of `exec --json`."""
 
     type: str

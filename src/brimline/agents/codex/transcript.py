@@ -13,13 +13,13 @@ from brimline.agents.codex.records import (
     CodexRecord,
     CodexTokens,
     CompactionItem,
-    Context,
     EventKind,
     EventMessage,
     Meta,
     RateLimits,
     ResponseItem,
     RolledBack,
+    TurnContext,
     estimate_item,
 )
 from brimline.agents.transcripts.source import parse_time
@@ -48,7 +48,7 @@ Events: TypeAlias = Sequence[AnyEvent]
 
 _line = JsonDecoder(CodexLine)
 _meta = JsonDecoder(Meta)
-_context = JsonDecoder(Context)
+_context = JsonDecoder(TurnContext)
 _record = JsonDecoder(CodexRecord)
 _compaction = JsonDecoder(CompactionItem)
 _item = JsonDecoder(ResponseItem)
@@ -58,14 +58,14 @@ _event = JsonDecoder(EventMessage)
 _rolled_back = JsonDecoder(RolledBack)
 
 
-class Turn(msgspec.Struct, frozen=True, array_like=True):
+class CodexTurn(msgspec.Struct, frozen=True, array_like=True):
     """A turn of the user: the call before it, and the tokens of reasoning up to there."""
 
     call: str | None
     reasoning: int
 
 
-class Memory(msgspec.Struct, omit_defaults=True):
+class CodexCarry(msgspec.Struct, omit_defaults=True):
     """What the parser remembers between records.
 
     `own` is the id of the file's thread, `begins` the ordinal before which a subagent's file
@@ -102,7 +102,7 @@ class Memory(msgspec.Struct, omit_defaults=True):
     calls: int | None = None
     asked: bool = False
     call: str | None = None
-    turns: list[Turn] = msgspec.field(default_factory=list[Turn])
+    turns: list[CodexTurn] = msgspec.field(default_factory=list[CodexTurn])
     pending: Compacted | None = None
     quotas: dict[str, Quota] = msgspec.field(default_factory=dict[str, Quota])
     results: int = 0
@@ -119,7 +119,7 @@ class RolloutParser:
     """Turns the records of a rollout into events."""
 
     def __init__(self, carry: bytes = b"") -> None:
-        self._memory = msgspec.json.decode(carry, type=Memory) if carry else Memory()
+        self._memory = msgspec.json.decode(carry, type=CodexCarry) if carry else CodexCarry()
         self._records: dict[str | None, Callable[[CodexLine], Events | None]] = {
             "session_meta": self._session,
             "turn_context": self._turn,
@@ -422,7 +422,7 @@ class RolloutParser:
         memory = self._memory
         if not self._copied(line):
             memory.asked = True
-            turn = Turn(memory.call, memory.reasoning)
+            turn = CodexTurn(memory.call, memory.reasoning)
             memory.turns = [*memory.turns[-MAX_TURNS + 1 :], turn]
         return ()
 

@@ -8,7 +8,13 @@ from typing import BinaryIO
 import msgspec
 
 from brimline.agents.codex import paths
-from brimline.agents.codex.records import QUIET_LINES, CodexHead, CodexLine, CodexTokens, Printed
+from brimline.agents.codex.records import (
+    QUIET_LINES,
+    CodexHead,
+    CodexLine,
+    CodexStreamLine,
+    CodexTokens,
+)
 from brimline.agents.codex.transcript import RolloutParser
 from brimline.agents.transcripts.lines import JsonLines, open_transcript
 from brimline.agents.transcripts.source import (
@@ -25,7 +31,7 @@ from brimline.context.usage import ZERO, Usage
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.files.foreign_json import JsonDecoder
 
-_printed = JsonDecoder(Printed)
+_printed = JsonDecoder(CodexStreamLine)
 _tokens = JsonDecoder(CodexTokens)
 
 

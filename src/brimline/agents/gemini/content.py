@@ -112,7 +112,7 @@ class _Thought(msgspec.Struct, frozen=True):
     description: str = ""
 
 
-class _Message(GeminiMessage, frozen=True):
+class _ChatMessage(GeminiMessage, frozen=True):
     id: str = ""
     type: str = ""
     thoughts: list[_Thought] = msgspec.field(default_factory=list[_Thought])
@@ -122,10 +122,10 @@ class _Message(GeminiMessage, frozen=True):
 
 
 class _Patch(msgspec.Struct, frozen=True):
-    messages: list[_Message] | None = None
+    messages: list[_ChatMessage] | None = None
 
 
-class _ChatRecord(_Message, frozen=True):
+class _ChatRecord(_ChatMessage, frozen=True):
     patch: _Patch | None = msgspec.field(default=None, name="$set")
 
 
@@ -190,7 +190,7 @@ class GeminiContent:
             case _:
                 pass
 
-    def _read_reply(self, message: _Message, at: float | None) -> Iterator[Piece]:
+    def _read_reply(self, message: _ChatMessage, at: float | None) -> Iterator[Piece]:
         if usage_of(message.tokens) is not None:
             self._calls.add(message.id)
             self._copies |= self._next_copies
@@ -209,7 +209,7 @@ class GeminiContent:
             yield ToolResult(tool.id, ok, output, at=at, images=images)
             self._copies[tool.id] = 1
 
-    def _read_conversation(self, messages: Sequence[_Message]) -> Iterator[KeptContent]:
+    def _read_conversation(self, messages: Sequence[_ChatMessage]) -> Iterator[KeptContent]:
         """Yield what a conversation has besides what the last call that it keeps had."""
         place = find_summary(messages)
         digest = self._summary if place is None else digest_summary(messages[place])
@@ -221,7 +221,7 @@ class GeminiContent:
         elif is_compressed or not any(message.type == "gemini" for message in messages):
             yield KeptContent(tuple(_read_kept(messages, place)))
 
-    def _repeated_results(self, messages: Sequence[_Message]) -> Iterator[Piece]:
+    def _repeated_results(self, messages: Sequence[_ChatMessage]) -> Iterator[Piece]:
         """Yield the results that the conversation has more often than the last call's prompt."""
         copies = Counter[str]()
         for message in messages:
@@ -297,7 +297,7 @@ def _read_results(parts: Sequence[_ContentPart], at: float | None) -> list[ToolR
     return results
 
 
-def _read_kept(messages: Sequence[_Message], summary: int | None = None) -> Iterator[Piece]:
+def _read_kept(messages: Sequence[_ChatMessage], summary: int | None = None) -> Iterator[Piece]:
     """Yield the pieces of messages that are written anew."""
     for place, message in enumerate(messages):
         if place == summary:

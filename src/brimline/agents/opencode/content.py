@@ -49,7 +49,7 @@ class _Times(msgspec.Struct, frozen=True):
     end: float | None = None
 
 
-class _Attachment(msgspec.Struct, frozen=True):
+class _AttachedMedia(msgspec.Struct, frozen=True):
     mime: str = ""
 
     @property
@@ -64,7 +64,7 @@ class _ToolState(msgspec.Struct, frozen=True):
     error: str | None = None
     metadata: _Metadata | None = None
     time: _Times | None = None
-    attachments: list[_Attachment] | None = None
+    attachments: list[_AttachedMedia] | None = None
 
     @property
     def ok(self) -> bool | None:
@@ -85,7 +85,7 @@ class _ToolState(msgspec.Struct, frozen=True):
         return parse_time(self.time.end) if self.time else None
 
 
-class _Part(_Attachment, frozen=True):
+class _Part(_AttachedMedia, frozen=True):
     type: str = ""
     text: str = ""
     synthetic: bool | None = None

@@ -17,10 +17,10 @@ from brimline.agents.opencode.records import (
     Export,
     OpencodeEntry,
     OpencodeMessage,
-    Part,
+    OpencodePart,
     SessionInfo,
 )
-from brimline.agents.opencode.transcript import SessionParser, usage_of
+from brimline.agents.opencode.transcript import OpencodeParser, usage_of
 from brimline.agents.transcripts.source import MALFORMED, START, Cursor, Tally
 from brimline.context.events import MAIN, AnyEvent, Call, Compacted, Rewound, Trimmed
 from brimline.files.foreign_json import JsonDecoder, compact_json
@@ -28,7 +28,7 @@ from brimline.files.foreign_json import JsonDecoder, compact_json
 NOTHING = b"{}"  # a record with events and without content
 
 _message = JsonDecoder(OpencodeMessage)
-_part = JsonDecoder(Part)
+_part = JsonDecoder(OpencodePart)
 
 
 class StoredPart(msgspec.Struct, frozen=True, gc=False):
@@ -62,7 +62,7 @@ class Conversation:
     compactions, and of results that were pruned: these are known from the parts alone.
     """
 
-    def __init__(self, parser: SessionParser) -> None:
+    def __init__(self, parser: OpencodeParser) -> None:
         self._parser = parser
         self._records = 0
         self._places: dict[str, int] = {}  # of the first records of messages
@@ -88,7 +88,7 @@ class Conversation:
                 yield record
 
     def _parse(
-        self, id: str, message: OpencodeMessage, parts: Sequence[Part]
+        self, id: str, message: OpencodeMessage, parts: Sequence[OpencodePart]
     ) -> Sequence[AnyEvent]:
         for part in parts:
             if part.kept_from is not None:
@@ -124,9 +124,9 @@ class Conversation:
         yield stored.encode(start, kept_records=kept_records), (*calls[-1:], *rest)
 
 
-def _decode_parts(parts: Iterable[StoredPart]) -> list[tuple[StoredPart, Part]]:
+def _decode_parts(parts: Iterable[StoredPart]) -> list[tuple[StoredPart, OpencodePart]]:
     """Decode the parts that can be read; in a database, their ids are in another column."""
-    decoded: list[tuple[StoredPart, Part]] = []
+    decoded: list[tuple[StoredPart, OpencodePart]] = []
     for stored in parts:
         with suppress(*MALFORMED):
             part = _part.decode(stored.data)
@@ -164,7 +164,7 @@ class MessageHistory(Protocol):
         """Return all messages, in order."""
         ...
 
-    def parts(self, message: str) -> list[Part]:
+    def parts(self, message: str) -> list[OpencodePart]:
         """Return the parts of a message; malformed ones are skipped."""
         ...
 
@@ -205,7 +205,7 @@ class SessionReader:
             if cursor.carry
             else IncrementalCarry()
         )
-        self._parser = SessionParser(self._carry.parser, session, thread)
+        self._parser = OpencodeParser(self._carry.parser, session, thread)
         self._info, self._rows = history.changed(max(0, self._carry.updated - OVERLAP_MS))
         self.tally = Tally()
 
@@ -285,14 +285,14 @@ _raw_entry = JsonDecoder(_RawEntry)
 _info = JsonDecoder(_ExportedInfo)
 
 
-def parse_export(parser: SessionParser, data: bytes, tally: Tally) -> Iterator[AnyEvent]:
+def parse_export(parser: OpencodeParser, data: bytes, tally: Tally) -> Iterator[AnyEvent]:
     """Return the events of an export; raises an error of MALFORMED, but not for a message."""
     export = _export.decode(data)
     return chain(parser.session(export.info), _read_messages(parser, export.messages, tally))
 
 
 def read_exported_records(
-    parser: SessionParser, data: bytes
+    parser: OpencodeParser, data: bytes
 ) -> Iterator[tuple[bytes, Sequence[AnyEvent]]]:
     """Yield the records of an export with their events; none if it is malformed."""
     try:
@@ -312,14 +312,14 @@ def _stored_messages(messages: Sequence[msgspec.Raw]) -> Iterator[StoredMessage]
 
 
 def _read_messages(
-    parser: SessionParser, messages: Sequence[msgspec.Raw], tally: Tally
+    parser: OpencodeParser, messages: Sequence[msgspec.Raw], tally: Tally
 ) -> Iterator[AnyEvent]:
     for number, message in enumerate(messages):
         yield from tally.read(partial(_parse_message, parser, number, message), f"message {number}")
 
 
 def _parse_message(
-    parser: SessionParser, number: int, message: msgspec.Raw
+    parser: OpencodeParser, number: int, message: msgspec.Raw
 ) -> Sequence[AnyEvent] | None:
     entry = _entry.decode(message)
     return parser.message(entry.info.id or str(number), entry.info, entry.parts)

@@ -25,7 +25,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from brimline.agents.opencode.conversation import MessageRow, StoredMessage, StoredPart
-from brimline.agents.opencode.records import Part, Revert, SessionInfo, Times
+from brimline.agents.opencode.records import OpencodePart, Revert, SessionInfo, Times
 from brimline.agents.transcripts.source import parse_branch
 from brimline.errors import UnreadableTranscript
 from brimline.files.foreign_json import JsonDecoder
@@ -141,7 +141,7 @@ OPTIONAL = ("parent_id", "directory", "title", "version", "revert", "time_create
 
 WORKSPACE_BRANCH = "(SELECT branch FROM workspace WHERE workspace.id = session.workspace_id)"
 
-_part = JsonDecoder(Part)
+_part = JsonDecoder(OpencodePart)
 _revert = JsonDecoder(Revert)
 
 MESSAGES = """
@@ -207,7 +207,7 @@ class DatabaseHistory:
     def every(self) -> Iterator[MessageRow]:
         return self._from(ask(self._path, lambda opened: self._page(opened, 0)), 0)
 
-    def parts(self, message: str) -> list[Part]:
+    def parts(self, message: str) -> list[OpencodePart]:
         select = "SELECT data FROM part WHERE message_id = ?"
         rows = ask(self._path, lambda opened: opened.execute(select, (message,)).fetchall())
         return [part for (data,) in rows if (part := _part.decode_or_none(_bytes(data)))]

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from brimline.agents.opencode.conversation import MessageRow, StoredMessage, StoredPart
-from brimline.agents.opencode.records import Part, SessionInfo
+from brimline.agents.opencode.records import OpencodePart, SessionInfo
 from brimline.agents.transcripts.source import MALFORMED
 from brimline.errors import UnreadableTranscript
 from brimline.files.foreign_json import BYTE_ORDER_MARK, JsonDecoder, compact_json
@@ -21,7 +21,7 @@ from brimline.files.regular_file import read_regular_file
 MAX_MESSAGE_BYTES = 32 << 20  # a larger message counts as malformed and is never held
 
 _info = JsonDecoder(SessionInfo)
-_part = JsonDecoder(Part)
+_part = JsonDecoder(OpencodePart)
 
 
 class FolderHistory:
@@ -58,7 +58,7 @@ class FolderHistory:
                     data = data.removeprefix(BYTE_ORDER_MARK)  # it becomes a part of a record
                     yield MessageRow(entry.name.removesuffix(".json"), updated, data)
 
-    def parts(self, message: str) -> list[Part]:
+    def parts(self, message: str) -> list[OpencodePart]:
         decoded = (_part.decode_or_none(stored.data) for stored in self._stored_parts(message))
         return [part for part in decoded if part is not None]
 

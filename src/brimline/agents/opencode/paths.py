@@ -130,7 +130,7 @@ def _modified(path: Path) -> float:
         return 0.0
 
 
-class _Limit(msgspec.Struct, frozen=True):
+class _ModelLimit(msgspec.Struct, frozen=True):
     context: int | None = None
     input: int | None = None
     output: int | None = None
@@ -141,7 +141,7 @@ class _Experimental(msgspec.Struct, frozen=True):
 
 
 class _OpencodeModel(msgspec.Struct, frozen=True):
-    limit: _Limit = _Limit()
+    limit: _ModelLimit = _ModelLimit()
     experimental: _Experimental | bool | None = None
 
     def ids(self, name: str) -> Iterator[str]:
@@ -157,23 +157,23 @@ class RegistryProvider(msgspec.Struct, frozen=True):
     models: dict[str, _OpencodeModel] = msgspec.field(default_factory=dict[str, _OpencodeModel])
 
 
-class _Compaction(msgspec.Struct, frozen=True):
+class _CompactionConfig(msgspec.Struct, frozen=True):
     auto: bool | None = None
     reserved: int | None = None
 
 
-class _Config(msgspec.Struct, frozen=True):
+class _OpencodeConfig(msgspec.Struct, frozen=True):
     provider: dict[str, RegistryProvider] = msgspec.field(
         default_factory=dict[str, RegistryProvider]
     )
-    compaction: _Compaction = _Compaction()
+    compaction: _CompactionConfig = _CompactionConfig()
 
 
 def settings(places: Places, project: str | None = None) -> ClientSettings:
     """Windows and compaction of opencode.json: environment over project over user."""
     auto: bool | None = None
     reserved: int | None = None
-    limits: dict[str, _Limit] = {}
+    limits: dict[str, _ModelLimit] = {}
     for config in _configs(places, project):
         if config.compaction.auto is not None:
             auto = config.compaction.auto
@@ -215,11 +215,11 @@ def registry_rows(file: Mapping[str, RegistryProvider]) -> RegistryRows:
     }
 
 
-def _configs(places: Places, project: str | None) -> Iterator[_Config]:
+def _configs(places: Places, project: str | None) -> Iterator[_OpencodeConfig]:
     """Every existing configuration, in the order in which the client merges them."""
     content = places.env.get("OPENCODE_CONFIG_CONTENT", "").encode("utf-8", "replace")
     for place in (*_config_files(places, project), content):
-        if config := read_settings(place, _Config):
+        if config := read_settings(place, _OpencodeConfig):
             yield config
 
 

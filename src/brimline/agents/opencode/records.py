@@ -81,7 +81,7 @@ class ToolState(msgspec.Struct, frozen=True, gc=False):
     time: ToolTimes | None = None
 
 
-class Part(msgspec.Struct, frozen=True, gc=False):
+class OpencodePart(msgspec.Struct, frozen=True, gc=False):
     """A part of a message: a tool has a `state`, a step-finish `tokens` and `cost`.
 
     A compaction has the others; `kept_from` is the first of the messages that it keeps.
@@ -120,7 +120,7 @@ class OpencodeEntry(msgspec.Struct, frozen=True):
     """A message and its parts, as `opencode export` prints them."""
 
     info: OpencodeMessage
-    parts: list[Part]
+    parts: list[OpencodePart]
 
 
 class Export(msgspec.Struct, frozen=True):

@@ -8,8 +8,8 @@ import msgspec
 from brimline.agents.opencode.records import (
     CHATGPT_PLAN,
     OpencodeMessage,
+    OpencodePart,
     OpencodeTokens,
-    Part,
     SessionInfo,
 )
 from brimline.agents.transcripts.source import parse_time
@@ -38,7 +38,7 @@ class TranscriptCarry(msgspec.Struct):
     compacted: list[str] = msgspec.field(default_factory=list[str])
 
 
-class SessionParser:
+class OpencodeParser:
     """One session of opencode, whose events belong to `session` and `thread`."""
 
     def __init__(self, carry: bytes = b"", session: str | None = None, thread: str = MAIN) -> None:
@@ -49,7 +49,9 @@ class SessionParser:
         self._version: str | None = None
         self._created = 0.0
         self._branch: str | None = None
-        self._requests: dict[str, Part] = {}  # compactions by the message that asked for them
+        self._requests: dict[
+            str, OpencodePart
+        ] = {}  # compactions by the message that asked for them
 
     def carry(self) -> bytes:
         return msgspec.msgpack.encode(self._carry)
@@ -76,7 +78,7 @@ class SessionParser:
         return (seen,)
 
     def message(
-        self, id: str, message: OpencodeMessage, parts: Iterable[Part] = ()
+        self, id: str, message: OpencodeMessage, parts: Iterable[OpencodePart] = ()
     ) -> Sequence[AnyEvent] | None:
         """Return the events of a message; None if its role is unknown."""
         if message.role == "user":
@@ -91,7 +93,7 @@ class SessionParser:
             return (Unmetered(at=parse_time(message.time.completed)),)
         return (*calls, *self._compacted(id, message, thread))
 
-    def asked(self, id: str, parts: Iterable[Part]) -> None:
+    def asked(self, id: str, parts: Iterable[OpencodePart]) -> None:
         """Remember the trigger of a compaction, if the message is one."""
         for part in parts:
             if part.type == "compaction" and part.auto is not None:
@@ -116,7 +118,7 @@ class SessionParser:
 def _calls(
     id: str,
     message: OpencodeMessage,
-    parts: Iterable[Part],
+    parts: Iterable[OpencodePart],
     thread: str,
     version: str | None,
     branch: str | None,

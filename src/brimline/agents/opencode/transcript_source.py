@@ -21,7 +21,7 @@ from brimline.agents.opencode.records import (
     OpencodeStreamLine,
     StreamPart,
 )
-from brimline.agents.opencode.transcript import SessionParser, usage_of
+from brimline.agents.opencode.transcript import OpencodeParser, usage_of
 from brimline.agents.transcripts.document import DocumentReader, read_whole
 from brimline.agents.transcripts.lines import open_transcript
 from brimline.agents.transcripts.source import (
@@ -123,7 +123,7 @@ class Opencode:
         path, session, thread = transcript.path, transcript.session, transcript.thread
         if history := _find_history(transcript):
             return SessionReader(history, cursor, session, thread)
-        parse = partial(parse_export, SessionParser(b"", session, thread))
+        parse = partial(parse_export, OpencodeParser(b"", session, thread))
         return DocumentReader(path, open_transcript(path), parse, cursor)
 
     def records(self, transcript: Transcript, file: BinaryIO | None = None) -> Iterator[Record]:
@@ -132,13 +132,13 @@ class Opencode:
             records = SessionReader(history, START, session, thread).records()
         else:
             document = read_whole(path, _document_file(file) if file else open_transcript(path))
-            records = read_exported_records(SessionParser(b"", session, thread), document)
+            records = read_exported_records(OpencodeParser(b"", session, thread), document)
         for data, events in records:
             yield Record(data, events, thread)
 
     def parse(self, file: BinaryIO) -> Reader:
         """Return a reader of an export."""
-        parse = partial(parse_export, SessionParser())
+        parse = partial(parse_export, OpencodeParser())
         return DocumentReader("the transcript", _document_file(file), parse)
 
     def stream(self) -> OpencodeStreamParser:

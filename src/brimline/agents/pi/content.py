@@ -52,7 +52,7 @@ class _Usage(msgspec.Struct, frozen=True):
     cost: _Cost = _Cost()
 
 
-class _Block(msgspec.Struct, frozen=True):
+class _PiBlock(msgspec.Struct, frozen=True):
     type: str = ""
     text: str | None = None
     thinking: str | None = None
@@ -110,7 +110,7 @@ class _PiLine(msgspec.Struct, frozen=True):
 
 _entry = JsonDecoder(_PiEntry)
 _message = JsonDecoder(_PiMessage)
-_blocks = JsonDecoder(str | list[_Block])
+_blocks = JsonDecoder(str | list[_PiBlock])
 _tool = JsonDecoder(ToolDefinition)
 _line = JsonDecoder(_PiLine)
 
@@ -212,7 +212,7 @@ def _system_prompt(message: _PiMessage, at: float | None) -> Iterator[Piece]:
 def _reply(message: _PiMessage, at: float | None) -> Iterator[Piece]:
     blocks = _blocks.decode(message.content) if message.content else ""
     if isinstance(blocks, str):
-        blocks = [_Block("text", blocks)]
+        blocks = [_PiBlock("text", blocks)]
     for block in blocks:
         if block.type == "text":
             yield ReplyText(block.text or "", at)

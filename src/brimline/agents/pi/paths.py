@@ -51,13 +51,13 @@ class _RefreshedProvider(msgspec.Struct, frozen=True, rename="camel"):
     last_modified: float | None = None  # in milliseconds
 
 
-class _Compaction(msgspec.Struct, frozen=True, rename="camel"):
+class _PiCompaction(msgspec.Struct, frozen=True, rename="camel"):
     enabled: bool | None = None
     reserve_tokens: int | None = None
 
 
 class _PiSettings(msgspec.Struct, frozen=True, rename="camel"):
-    compaction: _Compaction = _Compaction()
+    compaction: _PiCompaction = _PiCompaction()
     session_dir: str | None = None
 
 
@@ -105,7 +105,7 @@ def settings(places: Places, project: str | None = None) -> ClientSettings:
     compaction = _user_settings(places).compaction
     if project:
         own = _read_settings(Path(project, ".pi", "settings.json")).compaction
-        compaction = _Compaction(
+        compaction = _PiCompaction(
             compaction.enabled if own.enabled is None else own.enabled,
             compaction.reserve_tokens if own.reserve_tokens is None else own.reserve_tokens,
         )

@@ -112,7 +112,7 @@ class Result(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     usage: PiTokens | None = None
 
 
-class Printed(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class PiStreamLine(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A line of `--mode json` or `--mode rpc`.
 
     A response has `command` and `data`, and the `id` that the caller chose.
@@ -147,7 +147,7 @@ class PiState(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     model: PiModel | None = None
 
 
-class Cancelled(msgspec.Struct, frozen=True, gc=False):
+class PiCancelled(msgspec.Struct, frozen=True, gc=False):
     """The data of the response to a command that an extension may cancel."""
 
     cancelled: bool = False

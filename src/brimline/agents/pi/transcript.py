@@ -73,7 +73,7 @@ class Tree(msgspec.Struct, omit_defaults=True):
             self.cuts.add(entry.id)
 
 
-class Memory(msgspec.Struct, omit_defaults=True):
+class PiCarry(msgspec.Struct, omit_defaults=True):
     """What the parser remembers between entries; `failed` is the last reply without tokens."""
 
     session: str | None = None
@@ -83,11 +83,11 @@ class Memory(msgspec.Struct, omit_defaults=True):
     tree: Tree = msgspec.field(default_factory=Tree)
 
 
-class SessionParser:
+class PiSessionParser:
     """Turns the entries of a session into events."""
 
     def __init__(self, carry: bytes = b"") -> None:
-        self._memory = msgspec.json.decode(carry, type=Memory) if carry else Memory()
+        self._memory = msgspec.json.decode(carry, type=PiCarry) if carry else PiCarry()
 
     def carry(self) -> bytes:
         return msgspec.json.encode(self._memory)
@@ -128,7 +128,7 @@ class SessionParser:
         memory.tree.keep(entry)
 
 
-def _message(entry: PiEntry, memory: Memory) -> Events:
+def _message(entry: PiEntry, memory: PiCarry) -> Events:
     message = entry.message
     if not isinstance(message, PiMessage) or message.role != "assistant":
         return ()
@@ -150,7 +150,7 @@ def _message(entry: PiEntry, memory: Memory) -> Events:
     )
 
 
-def _spent(entry: PiEntry, memory: Memory) -> Events:
+def _spent(entry: PiEntry, memory: PiCarry) -> Events:
     """The usage of a summary or of a warmed cache, which is in no context."""
     tokens = _tokens.decode(entry.usage)
     if tokens is None or tokens.blank:
@@ -161,24 +161,24 @@ def _spent(entry: PiEntry, memory: Memory) -> Events:
     return (Spent(at=at, usage=tokens.usage(), model=model, id=copied_id, cost=tokens.dollars),)
 
 
-def _compacted(entry: PiEntry, memory: Memory) -> Events:
+def _compacted(entry: PiEntry, memory: PiCarry) -> Events:
     done = Compacted(at=parse_time(entry.timestamp), before=entry.tokens_before)
     return (*_spent(entry, memory), done)
 
 
-def _edited(entry: PiEntry, memory: Memory) -> Events:
+def _edited(entry: PiEntry, memory: PiCarry) -> Events:
     """Something was removed; before a retry it is the failed reply, which held nothing."""
     if entry.target_id is not None and entry.target_id == memory.failed:
         return ()
     return (Trimmed(at=parse_time(entry.timestamp)),)
 
 
-def _titled(entry: PiEntry, memory: Memory) -> Events:
+def _titled(entry: PiEntry, memory: PiCarry) -> Events:
     title = entry.name or entry.title
     return (SessionSeen(at=parse_time(entry.timestamp), title=title),) if title else ()
 
 
-_HANDLERS: dict[str, Callable[[PiEntry, Memory], Events]] = {
+_HANDLERS: dict[str, Callable[[PiEntry, PiCarry], Events]] = {
     "message": _message,
     "compaction": _compacted,
     "branch_summary": _spent,

@@ -7,15 +7,15 @@ from brimline.agents.pi import paths
 from brimline.agents.pi.records import (
     LINES,
     QUIET_LINES,
-    Cancelled,
+    PiCancelled,
     PiHead,
     PiMessage,
     PiState,
+    PiStreamLine,
     PiTokens,
-    Printed,
     Result,
 )
-from brimline.agents.pi.transcript import SessionParser
+from brimline.agents.pi.transcript import PiSessionParser
 from brimline.agents.transcripts.lines import JsonLines, open_transcript
 from brimline.agents.transcripts.source import (
     START,
@@ -45,10 +45,10 @@ from brimline.files.foreign_json import JsonDecoder
 
 Events: TypeAlias = Sequence[AnyEvent]
 
-_printed = JsonDecoder(Printed)
+_printed = JsonDecoder(PiStreamLine)
 _result = JsonDecoder(Result | None)
 _state = JsonDecoder(PiState | None)
-_cancelled = JsonDecoder(Cancelled | None)
+_cancelled = JsonDecoder(PiCancelled | None)
 
 
 class PiStreamParser:
@@ -98,7 +98,7 @@ class PiStreamParser:
         return events
 
 
-def _reply(line: Printed) -> PiMessage | None:
+def _reply(line: PiStreamLine) -> PiMessage | None:
     message = line.message
     return message if isinstance(message, PiMessage) and message.role == "assistant" else None
 
@@ -120,7 +120,7 @@ def _call(reply: PiMessage, tokens: PiTokens | None, *, final: bool) -> Events:
     )
 
 
-def _session(line: Printed) -> Events:
+def _session(line: PiStreamLine) -> Events:
     return (
         SessionSeen(
             at=parse_time(line.timestamp),
@@ -132,7 +132,7 @@ def _session(line: Printed) -> Events:
     )
 
 
-def _compacted(line: Printed) -> Events:
+def _compacted(line: PiStreamLine) -> Events:
     result = _result.decode(line.result)
     if result is None:  # it failed or was cancelled
         return ()
@@ -148,7 +148,7 @@ def _compacted(line: Printed) -> Events:
     return (Spent(usage=tokens.usage(), cost=tokens.dollars), done)
 
 
-def _response(line: Printed) -> Events:
+def _response(line: PiStreamLine) -> Events:
     """The reply to a command of `--mode rpc`, which prints no header."""
     match line.command:
         case "get_state":
@@ -161,7 +161,7 @@ def _response(line: Printed) -> Events:
             return ()
 
 
-def _is_cancelled(line: Printed) -> bool:
+def _is_cancelled(line: PiStreamLine) -> bool:
     data = _cancelled.decode(line.data)
     return data is not None and data.cancelled
 
@@ -198,15 +198,15 @@ class Pi:
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
     ) -> Reader:
         file = open_transcript(transcript.path, cursor.offset)
-        return JsonLines(file, SessionParser(cursor.carry), cursor)
+        return JsonLines(file, PiSessionParser(cursor.carry), cursor)
 
     def records(self, transcript: Transcript, file: BinaryIO | None = None) -> Iterator[Record]:
         file = file or open_transcript(transcript.path)
-        for data, events in JsonLines(file, SessionParser()).records():
+        for data, events in JsonLines(file, PiSessionParser()).records():
             yield Record(data, events, MAIN)
 
     def parse(self, file: BinaryIO) -> Reader:
-        return JsonLines(file, SessionParser())
+        return JsonLines(file, PiSessionParser())
 
     def stream(self) -> PiStreamParser:
         return PiStreamParser()
