@@ -80,13 +80,13 @@ WRONG: dict[str, tuple[bytes, int | None, str]] = {
 @pytest.mark.parametrize(("data", "holds"), SOUND.values(), ids=SOUND)
 def test_valid_input_is_read_unchanged(data: bytes, holds: int | None) -> None:
     status = read_status_line(data)
-    assert (sent_tokens(status.input), status.wrong) == (holds, None)
+    assert (sent_tokens(status.input), status.reason) == (holds, None)
 
 
 @pytest.mark.parametrize(("data", "holds", "wrong"), WRONG.values(), ids=WRONG)
 def test_invalid_field_is_dropped_and_named(data: bytes, holds: int | None, wrong: str) -> None:
     status = read_status_line(data)
-    assert (sent_tokens(status.input), status.wrong) == (holds, wrong)
+    assert (sent_tokens(status.input), status.reason) == (holds, wrong)
     assert (status.input.session_id, status.input.cwd) == ("s", "/project")
 
 
@@ -105,13 +105,13 @@ def test_invalid_field_is_dropped_and_named(data: bytes, holds: int | None, wron
 )
 def test_call_is_known_from_usage_cost_or_totals(data: bytes, called: bool) -> None:
     status = read_status_line(data)
-    assert (status.called, status.wrong) == (called, None)
+    assert (status.called, status.reason) == (called, None)
 
 
 @pytest.mark.parametrize("dollars", [-1, float("nan"), float("inf"), "1.25", [], 1e300])
 def test_invalid_cost_is_dropped(dollars: Any) -> None:
     status = read_status_line(body(CALL, percent=45, cost={"total_cost_usd": dollars}))
-    assert (status.input.cost.total_cost_usd, status.wrong) == (None, None)
+    assert (status.input.cost.total_cost_usd, status.reason) == (None, None)
     assert sent_tokens(status.input) == 90_000
 
 
@@ -171,7 +171,7 @@ def test_client_without_subscription_or_cache_reports_neither() -> None:
     absent: list[Json] = [{}, {"rate_limits": None, "prompt_cache": None}, {"rate_limits": {}}]
     for more in absent:
         status = read_status_line(body(CALL, percent=45, **more))
-        assert (status.input.rate_limits, status.wrong) == (Quotas(), None)
+        assert (status.input.rate_limits, status.reason) == (Quotas(), None)
         assert status.input.prompt_cache == PromptCache()
 
 
@@ -189,7 +189,7 @@ def test_quota_with_an_impossible_percentage_is_dropped_alone(value: Any) -> Non
     limits = {**LIMITS, "five_hour": {"used_percentage": value, "resets_at": RESETS_AT}}
     status = read_status_line(body(CALL, percent=45, rate_limits=limits))
     assert list(status.input.rate_limits.known) == ["7d", "spend"]
-    assert (sent_tokens(status.input), status.wrong) == (90_000, None)
+    assert (sent_tokens(status.input), status.reason) == (90_000, None)
 
 
 @pytest.mark.parametrize("value", [*IMPOSSIBLE, None, 0, 1000 * RESETS_AT], ids=str)
@@ -211,7 +211,7 @@ def test_invalid_field_of_a_cache_is_dropped_alone(field: str, value: Any) -> No
     }
     no_cause = msgspec.to_builtins(MissCause())
     assert cache[field] in (None, 0.0, "reported", no_cause)
-    assert (sent_tokens(status.input), status.wrong) == (90_000, None)
+    assert (sent_tokens(status.input), status.reason) == (90_000, None)
 
 
 @pytest.mark.parametrize(

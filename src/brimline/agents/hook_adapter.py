@@ -128,14 +128,14 @@ class StatusInput(msgspec.Struct, frozen=True):
 
 
 class StatusLineReport(msgspec.Struct, frozen=True):
-    """A status line's input without invalid values; `wrong` describes the worst of them.
+    """A status line's input without invalid values; `reason` names the worst of them.
 
     `project` is where the session began: its agent may work in another folder by now. `called`:
     the session has made a call, even if its usage is unknown.
     """
 
     input: StatusInput
-    wrong: str | None = None
+    reason: str | None = None
     project: str | None = None
     called: bool = False
 

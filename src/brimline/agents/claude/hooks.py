@@ -203,9 +203,9 @@ def read_status_line(body: bytes) -> StatusLineReport:
         status = _valid_fields(StatusInput, fields, invalid)
         if not fields.get("session_id") or "session_id" in invalid:
             raise UnexpectedJson("expected a status line's input with a `session_id`") from None
-    wrong = _describe_invalid(invalid) or _disagreement(status.context_window)
+    reason = _describe_invalid(invalid) or _disagreement(status.context_window)
     project = status.workspace.project_dir or status.cwd
-    return StatusLineReport(status, wrong, project, _was_called(status))
+    return StatusLineReport(status, reason, project, _was_called(status))
 
 
 def _was_called(status: StatusInput) -> bool:

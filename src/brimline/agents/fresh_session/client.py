@@ -130,9 +130,9 @@ class ClientProcess:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(EXIT_WAIT_S)
         code = self._process.poll()
-        error = self.last_error()
+        reason = self.last_error()
         exit_text = "it closed its output" if code is None else f"it ended with code {code}"
-        return f"{exit_text}: {error}" if error else exit_text
+        return f"{exit_text}: {reason}" if reason else exit_text
 
     def last_error(self) -> str:
         """Return the last line of standard error, at most 200 characters of it."""

@@ -39,7 +39,7 @@ class StatusLines:
             calls_left=self._monitor.calls_left(session),
             handoff=None if handoff.state == "none" else handoff.state,
             handoff_calls=handoff.calls_since,
-            client_error=report.wrong,
+            client_error=report.reason,
             has_call=report.called,
             now=self._monitor.now(),
         )
