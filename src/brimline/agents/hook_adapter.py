@@ -162,7 +162,7 @@ EVENTS: Mapping[str, ObservationKind] = {
     "UserPromptSubmit": "prompt",
     "PostToolUse": "tool",
     "Stop": "stopped",
-    "PreCompact": "compacting",
+    "PreCompact": "compacting",  # of Claude Code also if nothing is compacted then (2.1.325)
     "PostCompact": "compacted",
     "SessionEnd": "ended",
 }

@@ -38,7 +38,7 @@ from brimline.errors import MalformedJson, UnexpectedJson
 from brimline.files.foreign_json import JsonDecoder, decode_lenient
 from brimline.files.jsonc import Dialect
 
-# Events of a subagent, which has its own thread.
+# Events of a subagent, which has its own thread. SubagentStop also ends every compaction (2.1.325).
 SUBAGENT_EVENTS: dict[str, ObservationKind] = {
     "PostToolUse": "tool",
     "PostToolBatch": "tool",
@@ -280,7 +280,8 @@ def _disagreement(context: ContextWindow) -> str | None:
     return None
 
 
-# SessionStart(compact) comes before PostCompact, whose answer the model never sees.
+# SessionStart(compact) comes before PostCompact, whose answer the model never sees. StopFailure
+# comes instead of Stop if the API failed (2.1.325).
 HOOKS = ClaudeHooks({**EVENTS, "PostToolBatch": "tool", "StopFailure": "wrote"})
 STATUS_LINE = observe_status_line
 
@@ -295,10 +296,11 @@ INSTALLED_EVENTS = (
     "PostCompact",
     "SessionEnd",
 )
-# A line that was drawn while the daemon started or did not answer in time is drawn again.
+# A line that was drawn while the daemon started or did not answer in time is drawn again. 2.1.325
+# takes seconds, 1 or more.
 REFRESH_INTERVAL_S = 10
 
-COMMAND_ONLY_EVENTS = ("SessionStart",)  # events for which the client runs no HTTP hook
+COMMAND_ONLY_EVENTS = ("SessionStart",)  # 2.1.325 does not run an HTTP hook for it
 
 
 def _shell_free_hook(command: HookCommand) -> Hook:

@@ -180,7 +180,9 @@ class TranscriptParser:
         id = message.id or self._make_id(line)
         if id is None:
             return self._unmetered(line)
-        requested = line.requested_model
+        requested = (
+            line.requested_model
+        )  # it has the suffix `[1m]`, `message.model` has not (2.1.325)
         call = Call(
             at=parse_time(line.timestamp),
             id=id,

@@ -159,7 +159,7 @@ class ClaudeStreamParser:
 
     def _system(self, line: ClaudeStreamLine) -> Sequence[AnyEvent]:
         match line.subtype:
-            case "init":
+            case "init":  # again after a background task and after /compact (2.1.325)
                 self._asked_for = line.model
                 return (_seen(line),)
             case "compact_boundary":

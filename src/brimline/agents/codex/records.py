@@ -122,7 +122,7 @@ class Meta(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def continues(self) -> bool:
-        """Whether the file continues another one without repeating its records."""
+        """Whether the file continues another one without repeating its records (since 0.166)."""
         return self.history_base != NULL
 
     @property

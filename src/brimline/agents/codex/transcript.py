@@ -293,7 +293,7 @@ class RolloutParser:
         if self._copied(line):
             return ()
         window = self._window(line, info.model_context_window)
-        if last.blank:
+        if last.blank:  # after a compaction: only the total is set, to an estimate (0.166)
             return (*window, *self._estimated(last.total_tokens))
         memory.counts_reasoning = info.last_usage_includes_reasoning
         if repeated:

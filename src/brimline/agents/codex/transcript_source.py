@@ -116,7 +116,11 @@ class Codex:
 
 
 def _read_earlier(path: str, forks: int) -> Iterator[Record]:
-    """Yield what a file continues, in the file's own thread."""
+    """Yield what a file continues, in the file's own thread.
+
+    Since 0.166 a fork does not repeat its history. Without it, the ledger of a recorded fork had
+    23,500 tokens of system prompt instead of 8,900.
+    """
     earlier = paths.find_earlier(path) if forks else None
     if earlier is None:
         return

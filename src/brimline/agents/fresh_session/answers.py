@@ -12,7 +12,8 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 MESSAGES = "Messages"
 SYSTEM_PROMPT = "System prompt"
-# Sources of a size that is the user's auto-compact window, not the model's window.
+# Sources of a size that is the user's auto-compact window, not the model's window: 2.1.325 reports
+# 150,000 if CLAUDE_CODE_AUTO_COMPACT_WINDOW is that.
 USER_SOURCES = ("env", "settings")
 
 
@@ -97,6 +98,7 @@ def parse_request_answer(data: bytes | msgspec.Raw, without: tuple[str, ...] = (
     """Parse the answer to `get_context_usage`; raises MalformedJson."""
     report = _requested.decode(data)
     # The client reports a threshold even if it does not enforce it; it then leaves out the buffer.
+    # 2.1.325 reported 167,000 for Haiku 4.5, and a session ran to 189,937.
     enforced = any(row.name.lower().endswith("buffer") for row in report.categories)
     return ClientAnswer(
         "get_context_usage",

@@ -135,7 +135,10 @@ class ChatParser:
         return (call,)
 
     def _can_compact(self) -> bool:
-        """Whether the client can cut its history, which it does before a later prompt only."""
+        """Whether the client can cut its history, which it does before a later prompt only.
+
+        Within the first prompt 0.61 went from 525,378 to 548,651 tokens in 12 calls, without a cut.
+        """
         prompts = (kind == PROMPT for kind in self._carry.messages.values())
         return any(prompts) and any(prompts)
 

@@ -5,7 +5,7 @@ since the compaction is then in the database. The ends of turns and compactions 
 and cannot be answered.
 
 opencode loads plugins only after it has downloaded a package of its own, which it does once, at its
-first start with a network.
+first start with a network. Without it, 1.18.34 waits a minute or more at each start with a plugin.
 """
 
 from pathlib import Path

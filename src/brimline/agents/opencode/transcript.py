@@ -49,9 +49,8 @@ class OpencodeParser:
         self._version: str | None = None
         self._created = 0.0
         self._branch: str | None = None
-        self._requests: dict[
-            str, OpencodePart
-        ] = {}  # compactions by the message that asked for them
+        # Compactions, by the message that asked for them.
+        self._requests: dict[str, OpencodePart] = {}
 
     def carry(self) -> bytes:
         return msgspec.msgpack.encode(self._carry)

@@ -163,6 +163,7 @@ def _spent(entry: PiEntry, memory: PiCarry) -> Events:
 
 def _compacted(entry: PiEntry, memory: PiCarry) -> Events:
     done = Compacted(at=parse_time(entry.timestamp), before=entry.tokens_before)
+    # In the middle of a turn Pi 0.87.1 makes two calls for it; the usage is their sum.
     return (*_spent(entry, memory), done)
 
 
