@@ -15,7 +15,6 @@ from brimline.files.foreign_json import JsonDecoder, decode_json, recover_object
 from brimline.redaction.names import is_secret_name
 
 MAX_ENTRIES = 200  # a reader or a digest remembers this many of a kind
-ABSENT = msgspec.Raw()
 ToolKind: TypeAlias = Literal["command", "edit", "read", "subagent", "todo", "wait", "other"]
 ToolState: TypeAlias = Literal["done", "cancelled", "running"]
 AddedBy: TypeAlias = Literal["client", "hook", "memory", "subagent", "tools", "user"]

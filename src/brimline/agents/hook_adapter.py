@@ -12,9 +12,9 @@ import msgspec
 from brimline.agents.observations import Observation, ObservationKind, Reply
 from brimline.agents.transcripts.source import MALFORMED
 from brimline.context.client_report import Dollars, PromptCache, Quotas
-from brimline.context.events import Trigger, WindowReported
+from brimline.context.events import TRIGGERS, WindowReported
 from brimline.context.usage import Usage
-from brimline.files.foreign_json import JsonDecoder
+from brimline.files.foreign_json import ABSENT, JsonDecoder
 
 MAX_TOKENS = 10**8  # more tokens than any window holds; an epoch time is far more
 
@@ -22,9 +22,6 @@ Id: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 TokenCount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=MAX_TOKENS)]
 WindowSize: TypeAlias = Annotated[int, msgspec.Meta(gt=0, lt=MAX_TOKENS)]
 Percentage: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=100)]
-
-
-NO_VALUE = msgspec.Raw()
 
 
 class HookInput(msgspec.Struct, frozen=True):
@@ -45,8 +42,8 @@ class HookInput(msgspec.Struct, frozen=True):
     agent_id: str | None = None
     agent_transcript_path: str | None = None
     stop_hook_active: bool = False
-    prompt: msgspec.Raw = NO_VALUE
-    tool_response: msgspec.Raw = NO_VALUE
+    prompt: msgspec.Raw = ABSENT
+    tool_response: msgspec.Raw = ABSENT
 
 
 class _TextBlock(msgspec.Struct, frozen=True):
@@ -169,7 +166,6 @@ EVENTS: Mapping[str, ObservationKind] = {
 
 STARTS: Mapping[str, ObservationKind] = {"compact": "compacted", "clear": "cleared"}
 UNANSWERABLE = frozenset({"PostCompact"})
-TRIGGERS: dict[str, Trigger] = {"auto": "auto", "manual": "manual"}
 
 
 RequestKind: TypeAlias = Literal["hook", "statusline", "delivered"]
@@ -276,7 +272,7 @@ class HookAdapter:
             project=hook_input.cwd,
             model=hook_input.model,
             parent=request.env.get("BRIMLINE_PARENT"),
-            trigger=TRIGGERS.get(hook_input.trigger or ""),
+            trigger=TRIGGERS.get(hook_input.trigger),
             is_continuation=hook_input.stop_hook_active,
             is_late=late or hook_input.hook_event_name in self._unanswerable,
             hook_event=hook_input.hook_event_name,

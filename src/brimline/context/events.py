@@ -1,5 +1,6 @@
 """The events that sources yield, in the order of the client that wrote them."""
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -13,6 +14,7 @@ _COMPACTION = "compaction"
 _SUMMARY_PREFIX = "acompact-"  # Claude Code's name of a thread that only writes a summary
 
 Trigger: TypeAlias = Literal["auto", "manual"]
+TRIGGERS: Mapping[str | None, Trigger] = {"auto": "auto", "manual": "manual"}  # by a client's words
 
 
 def compaction_thread(thread: str = MAIN) -> str:

@@ -15,6 +15,8 @@ from brimline.errors import MalformedJson, UnexpectedJson
 T = TypeVar("T")
 JsonData: TypeAlias = bytes | memoryview | msgspec.Raw | str
 
+ABSENT = msgspec.Raw()  # the value of a field that is not there
+
 # Some editors and shells put it before a text.
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Bytes between records; a crash can leave NUL bytes at the end of a file.

@@ -6,9 +6,7 @@ from functools import partial
 
 import msgspec
 
-from brimline.agents.claude.records import SYNTHETIC
 from brimline.agents.content import (
-    ABSENT,
     MAX_ENTRIES,
     AddedBy,
     AddedText,
@@ -37,9 +35,10 @@ from brimline.agents.content import (
     text_of,
 )
 from brimline.agents.transcripts.source import parse_time
+from brimline.context.tracker import SYNTHETIC
 from brimline.context.usage import ZERO, Usage
 from brimline.files.bounded_dict import BoundedDict
-from brimline.files.foreign_json import JsonDecoder
+from brimline.files.foreign_json import ABSENT, JsonDecoder
 
 TOOLS = ToolNames(
     commands=frozenset({"Bash", "PowerShell"}),

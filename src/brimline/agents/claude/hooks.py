@@ -20,7 +20,6 @@ from brimline.agents.claude import (
 from brimline.agents.claude.paths import roots
 from brimline.agents.hook_adapter import (
     EVENTS,
-    NO_VALUE,
     ContextWindow,
     HookAdapter,
     HookInput,
@@ -35,7 +34,7 @@ from brimline.agents.observations import Observation, ObservationKind, Reply
 from brimline.agents.transcripts.source import MALFORMED, Transcript
 from brimline.context.client_report import PromptCache, Quotas
 from brimline.errors import MalformedJson, UnexpectedJson
-from brimline.files.foreign_json import JsonDecoder, decode_lenient
+from brimline.files.foreign_json import ABSENT, JsonDecoder, decode_lenient
 from brimline.files.jsonc import Dialect
 
 # Events of a subagent, which has its own thread. SubagentStop also ends every compaction (2.1.325).
@@ -49,7 +48,7 @@ STOP_CONTEXT_SINCE = (2, 1, 325)  # the first known version that takes context f
 
 
 class _BatchCall(msgspec.Struct, frozen=True):
-    tool_response: msgspec.Raw = NO_VALUE
+    tool_response: msgspec.Raw = ABSENT
 
 
 class ClaudeInput(HookInput, frozen=True):
@@ -58,7 +57,7 @@ class ClaudeInput(HookInput, frozen=True):
     That of PostToolUse is the tool's own object: of a change it has the whole file (2.1.325).
     """
 
-    tool_calls: msgspec.Raw = NO_VALUE
+    tool_calls: msgspec.Raw = ABSENT
 
 
 _hook_input = JsonDecoder(ClaudeInput)

@@ -3,10 +3,7 @@
 import msgspec
 
 from brimline.context.providers.anthropic import MessageUsage
-
-ABSENT = msgspec.Raw()
-
-SYNTHETIC = "<synthetic>"  # the model of messages that the client wrote itself
+from brimline.files.foreign_json import ABSENT
 
 
 class ClaudeMessage(msgspec.Struct, frozen=True, gc=False):

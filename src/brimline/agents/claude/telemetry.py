@@ -23,18 +23,17 @@ from brimline.agents.telemetry import (
 )
 from brimline.context.events import (
     MAIN,
+    TRIGGERS,
     AnyEvent,
     Call,
     Compacted,
     Spent,
-    Trigger,
     compaction_thread,
 )
 from brimline.context.usage import Usage
 
 SERVICE, SCOPE_PREFIX = "claude-code", "com.anthropic.claude_code"
 API_REQUEST, COMPACTION = "api_request", "compaction"
-TRIGGERS: dict[str, Trigger] = {"auto": "auto", "manual": "manual"}
 # Who asked: the main thread of an interactive or a headless session, a subagent, a compaction.
 MAIN_SOURCES = ("repl_main_thread", "sdk")
 SUBAGENT_PREFIX = "agent:"
@@ -53,7 +52,9 @@ class ClaudeTelemetry(TelemetryReader):
             event: AnyEvent = _read_call(id, fields, record.at, usage)
         elif fields.get(EVENT_NAME) == COMPACTION and fields.get("success") == "true":
             id = f"compaction {get_time(record)}"
-            event = _read_compaction(fields, record.at)
+            trigger = TRIGGERS.get(get_text(fields, "trigger"))
+            before = get_count(fields, "pre_tokens")
+            event = Compacted(at=record.at, trigger=trigger, before=before)
         else:
             return ()
         return [TelemetryEvent(id, get_id(fields, "session.id"), event)]
@@ -80,14 +81,6 @@ def _read_call(id: str, fields: Attributes, at: float | None, usage: Usage) -> A
     if thread is None:
         return Spent(at=at, id=id, usage=usage, model=model)
     return Call(at=at, id=id, usage=usage, model=model, thread=thread)
-
-
-def _read_compaction(fields: Attributes, at: float | None) -> Compacted:
-    return Compacted(
-        at=at,
-        trigger=TRIGGERS.get(get_text(fields, "trigger")),
-        before=get_count(fields, "pre_tokens"),
-    )
 
 
 def _usage(fields: Attributes) -> Usage:

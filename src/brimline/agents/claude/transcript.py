@@ -12,7 +12,6 @@ from functools import cache
 import msgspec
 
 from brimline.agents.claude.records import (
-    SYNTHETIC,
     TRANSCRIPT_KINDS,
     ClaudeRecord,
     CompactMetadata,
@@ -22,16 +21,17 @@ from brimline.agents.claude.records import (
 from brimline.agents.transcripts.source import parse_branch, parse_time
 from brimline.context.events import (
     MAIN,
+    TRIGGERS,
     AnyEvent,
     Call,
     Compacted,
     SessionSeen,
-    Trigger,
     Trimmed,
     Unmetered,
     WindowReported,
 )
 from brimline.context.providers.anthropic import other_passes, service_tier_of, spent_on, usage_of
+from brimline.context.tracker import SYNTHETIC
 from brimline.context.window import (
     LONG_WINDOW,
     ResolveContext,
@@ -91,7 +91,6 @@ _title = JsonDecoder(TitleRecord)
 
 # The user's own title counts, else the model's; `summary` is that of versions before 2.1.91.
 TITLE_RANKS = {"summary": 1, "ai-title": 2, "custom-title": 3}
-TRIGGERS: dict[str, Trigger] = {"auto": "auto", "manual": "manual"}
 
 
 class ClaudeCarry(msgspec.Struct):
@@ -289,6 +288,6 @@ def compacted(metadata: CompactMetadata | None, timestamp: str | None, thread: s
     return Compacted(
         at=parse_time(timestamp),
         thread=thread,
-        trigger=TRIGGERS.get(metadata.trigger or ""),
+        trigger=TRIGGERS.get(metadata.trigger),
         before=metadata.before,
     )

@@ -8,7 +8,6 @@ import msgspec
 
 from brimline.agents.codex.records import NULL, CodexLine
 from brimline.agents.content import (
-    ABSENT,
     AddedBy,
     AddedText,
     ErrorMessage,
@@ -35,7 +34,7 @@ from brimline.agents.content import (
     text_of,
 )
 from brimline.agents.transcripts.source import parse_time
-from brimline.files.foreign_json import JsonDecoder
+from brimline.files.foreign_json import ABSENT, JsonDecoder
 
 COMMANDS = frozenset({"exec_command", "local_shell", "shell", "shell_command", "container.exec"})
 WAITS = frozenset({"wait", "write_stdin"})

@@ -8,6 +8,7 @@ from brimline.agents.transcripts.source import parse_branch
 from brimline.context.client_report import EpochSeconds, Quota, Quotas, UsedPercentage
 from brimline.context.events import MAIN
 from brimline.context.usage import Usage, from_subset
+from brimline.files.foreign_json import ABSENT
 
 NULL, EMPTY = msgspec.Raw(b"null"), msgspec.Raw(b'""')
 FIVE_HOURS_MIN, SEVEN_DAYS_MIN = 300, 10_080
@@ -318,5 +319,5 @@ class CodexHead(msgspec.Struct, frozen=True):
     timestamp: str | None = None
     thread_id: str | None = None
     id: str | None = None
-    instructions: msgspec.Raw = msgspec.Raw()
-    git: msgspec.Raw = msgspec.Raw()
+    instructions: msgspec.Raw = ABSENT
+    git: msgspec.Raw = ABSENT

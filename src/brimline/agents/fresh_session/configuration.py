@@ -16,9 +16,8 @@ import msgspec
 from brimline.agents.claude.paths import MAX_STATE_BYTES, STATE_FILE, roots
 from brimline.agents.transcripts.client_settings import read_settings
 from brimline.agents.transcripts.source import Places, files_below
+from brimline.files.foreign_json import ABSENT
 from brimline.files.regular_file import read_regular_file
-
-EMPTY = msgspec.Raw(b"")
 
 EXTENSIONS = ("rules", "agents", "skills", "commands", "output-styles")
 USER_FILES = ("settings.json", "CLAUDE.md", *EXTENSIONS)
@@ -46,17 +45,17 @@ MAX_FILE_BYTES = 1 << 20  # of a larger file only the size counts: no client put
 
 
 class _Project(msgspec.Struct, frozen=True, rename="camel"):
-    mcp_servers: msgspec.Raw = EMPTY
-    disabled_mcp_servers: msgspec.Raw = EMPTY
-    enabled_mcpjson_servers: msgspec.Raw = EMPTY
-    disabled_mcpjson_servers: msgspec.Raw = EMPTY
-    has_trust_dialog_accepted: msgspec.Raw = EMPTY
+    mcp_servers: msgspec.Raw = ABSENT
+    disabled_mcp_servers: msgspec.Raw = ABSENT
+    enabled_mcpjson_servers: msgspec.Raw = ABSENT
+    disabled_mcpjson_servers: msgspec.Raw = ABSENT
+    has_trust_dialog_accepted: msgspec.Raw = ABSENT
 
 
 class _ClaudeState(msgspec.Struct, frozen=True, rename="camel"):
     """The few fields of ~/.claude.json that count; the client writes others at each start."""
 
-    mcp_servers: msgspec.Raw = EMPTY
+    mcp_servers: msgspec.Raw = ABSENT
     projects: dict[str, _Project] = msgspec.field(default_factory=dict[str, _Project])
 
 

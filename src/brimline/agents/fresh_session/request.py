@@ -23,7 +23,7 @@ from brimline.agents.fresh_session.client import (
     with_output,
 )
 from brimline.errors import BaselineFailed, BrimlineError, MalformedJson
-from brimline.files.foreign_json import JsonDecoder, decode_json
+from brimline.files.foreign_json import ABSENT, JsonDecoder, decode_json
 
 STREAM_OPTIONS = ("--output-format", "stream-json", "--verbose")
 SERVER_POLL_S = 0.1
@@ -81,7 +81,7 @@ class InitLine(msgspec.Struct, frozen=True):
 class AssistantLine(msgspec.Struct, frozen=True):
     """A line of the assistant; `/context` puts its figures there."""
 
-    context_usage: msgspec.Raw = msgspec.Raw(b"")
+    context_usage: msgspec.Raw = ABSENT
 
 
 class ResultLine(msgspec.Struct, frozen=True):

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from brimline.agents.content import (
-    ABSENT,
     AddedText,
     ErrorMessage,
     ErrorText,
@@ -28,7 +27,7 @@ from brimline.agents.content import (
 from brimline.agents.gemini.records import GeminiMessage
 from brimline.agents.gemini.transcript import digest_summary, find_summary, usage_of
 from brimline.agents.transcripts.source import parse_time
-from brimline.files.foreign_json import JsonDecoder
+from brimline.files.foreign_json import ABSENT, JsonDecoder
 
 TOOLS = ToolNames(
     commands=frozenset({"run_shell_command"}),

@@ -14,14 +14,14 @@ from contextlib import suppress
 import msgspec
 
 from brimline.agents.gemini.paths import root
-from brimline.agents.hook_adapter import NO_VALUE, HookAdapter, HookInput, HookRequest, text_size
+from brimline.agents.hook_adapter import HookAdapter, HookInput, HookRequest, text_size
 from brimline.agents.hook_command import HOOK_NAME, HOOK_TIMEOUT_S, Hook, HookCommand
 from brimline.agents.install_spec import DisableSetting, InstallSpec
 from brimline.agents.observations import Observation
 from brimline.agents.transcripts.source import MALFORMED
 from brimline.context.providers.gemini import generate_usage
 from brimline.context.usage import Usage
-from brimline.files.foreign_json import JsonDecoder
+from brimline.files.foreign_json import ABSENT, JsonDecoder
 from brimline.files.jsonc import Dialect
 
 # How the first message of a session begins; a subagent's is its task.
@@ -33,7 +33,7 @@ MAX_RESULT_BYTES = 40_000  # of a longer result the model gets the beginning and
 
 
 class _ModelMessage(msgspec.Struct, frozen=True):
-    content: msgspec.Raw = msgspec.Raw(b"")
+    content: msgspec.Raw = ABSENT
 
 
 class _ModelRequest(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class _ModelResponse(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _ToolResponse(msgspec.Struct, frozen=True, rename="camel"):
-    llm_content: msgspec.Raw = NO_VALUE
+    llm_content: msgspec.Raw = ABSENT
 
 
 class GeminiInput(HookInput, frozen=True):

@@ -2,6 +2,8 @@
 
 import msgspec
 
+from brimline.files.foreign_json import ABSENT
+
 
 class GeminiTokens(msgspec.Struct, frozen=True, gc=False):
     """The usage of one call; `input` includes `cached`, `output` does not include `thoughts`."""
@@ -21,7 +23,7 @@ class GeminiMessage(msgspec.Struct, frozen=True, gc=False):
     timestamp: str | None = None
     model: str | None = None
     tokens: GeminiTokens | None = None
-    content: msgspec.Raw = msgspec.Raw(b"")
+    content: msgspec.Raw = ABSENT
 
 
 class Patch(msgspec.Struct, frozen=True, rename="camel"):
@@ -47,7 +49,7 @@ class GeminiRecord(msgspec.Struct, frozen=True, rename="camel"):
     timestamp: str | None = None
     model: str | None = None
     tokens: GeminiTokens | None = None
-    content: msgspec.Raw = msgspec.Raw(b"")
+    content: msgspec.Raw = ABSENT
     patch: Patch | None = msgspec.field(default=None, name="$set")
     rewind_to: str | None = msgspec.field(default=None, name="$rewindTo")
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from brimline.agents.content import (
-    ABSENT,
     AddedText,
     ErrorMessage,
     ErrorText,
@@ -23,7 +22,7 @@ from brimline.agents.content import (
     UserText,
 )
 from brimline.agents.transcripts.source import parse_time
-from brimline.files.foreign_json import JsonDecoder
+from brimline.files.foreign_json import ABSENT, JsonDecoder
 
 TOOLS = ToolNames(
     commands=frozenset({"bash"}),

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import msgspec
 
 from brimline.agents.content import (
-    ABSENT,
     AddedText,
     ErrorText,
     Images,
@@ -26,7 +25,7 @@ from brimline.agents.content import (
     text_of,
 )
 from brimline.agents.transcripts.source import parse_time
-from brimline.files.foreign_json import JsonDecoder
+from brimline.files.foreign_json import ABSENT, JsonDecoder
 
 TOOLS = ToolNames(
     commands=frozenset({"bash"}),
