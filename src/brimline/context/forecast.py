@@ -67,14 +67,13 @@ def calls_left(sents: Sequence[int], compared: int, limit: int) -> CallsLeft | N
     `sents` is what the calls of the current cycle sent, in order; `compared` is what the client
     compares with the limit. 0 means that the next call finds the limit reached.
     """
-    steps = _growths(sents)
-    pace = _pace(sents, steps)
+    pace = growth_pace(sents)
     if pace is None:
         return None
     tokens, calls = pace
     # Whole numbers, rounded up: a float would make one call more of an exact fit.
     left = max(0, -((compared - limit) * calls // tokens))
-    return _with_range(left, len(steps)) if left <= MAX_FORECAST_CALLS else None
+    return _with_range(left, len(_growths(sents))) if left <= MAX_FORECAST_CALLS else None
 
 
 def forecast(thread: Thread, reading: Reading) -> CallsLeft | None:
@@ -101,10 +100,7 @@ def growth_pace(sents: Sequence[int]) -> tuple[int, int] | None:
     Those are too few calls, a single jump that is most of the growth, and one by the last call. A
     call that sent less than the one before does not count: the client left something out.
     """
-    return _pace(sents, _growths(sents))
-
-
-def _pace(sents: Sequence[int], steps: Sequence[int]) -> tuple[int, int] | None:
+    steps = _growths(sents)
     if len(steps) < MIN_GROWTHS or 2 * (sents[-1] - sents[-2]) > sum(steps):
         return None
     off = max(1, len(steps) // TRIM_DIVISOR) if len(steps) >= MIN_TRIMMED_GROWTHS else 0
