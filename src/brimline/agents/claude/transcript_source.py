@@ -21,6 +21,7 @@ from brimline.agents.transcripts.source import (
     Cursor,
     Form,
     Lookalike,
+    Parser,
     Reader,
     ReadMode,
     Record,
@@ -58,7 +59,7 @@ READ = frozenset({"assistant", "stream_event", "result"})
 READ_SYSTEM = frozenset({"init", "compact_boundary", "status"})
 
 
-class ClaudeStreamParser:
+class ClaudeStreamParser(Parser):
     """One run of `claude -p --output-format stream-json`: a line per content block.
 
     There are several init and result lines, and those of subagents between.
@@ -76,9 +77,6 @@ class ClaudeStreamParser:
         self._final: set[str] = set()
         self._unnamed: dict[str, tuple[Usage, str]] = {}  # the last call without id, by thread
         self._is_foreign = False  # of Qwen Code, whose usage is counted in another way
-
-    def carry(self) -> bytes:
-        return b""
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
         try:

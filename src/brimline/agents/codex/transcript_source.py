@@ -21,6 +21,7 @@ from brimline.agents.transcripts.source import (
     START,
     Cursor,
     Form,
+    Parser,
     Reader,
     ReadMode,
     Record,
@@ -35,7 +36,7 @@ _printed = JsonDecoder(CodexStreamLine)
 _tokens = JsonDecoder(CodexTokens)
 
 
-class CodexStreamParser:
+class CodexStreamParser(Parser):
     """Turns the lines of `codex exec --json`, of one run or of several, into events.
 
     A turn's usage is the total of its thread: all calls since the thread began, compactions too.
@@ -45,9 +46,6 @@ class CodexStreamParser:
     def __init__(self) -> None:
         self._thread: str | None = None
         self._total = ZERO
-
-    def carry(self) -> bytes:
-        return b""
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
         line = _printed.decode(record)

@@ -24,6 +24,7 @@ from brimline.agents.transcripts.source import (
     Cursor,
     Events,
     Form,
+    Parser,
     Reader,
     ReadMode,
     Record,
@@ -38,11 +39,8 @@ from brimline.files.foreign_json import PADDING, JsonDecoder
 _line = JsonDecoder(GeminiStreamLine)
 
 
-class GeminiStreamParser:
+class GeminiStreamParser(Parser):
     """One run of `gemini --output-format stream-json`, which has no call's usage, only the sum."""
-
-    def carry(self) -> bytes:
-        return b""
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
         line = _line.decode(record)

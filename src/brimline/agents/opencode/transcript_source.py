@@ -30,6 +30,7 @@ from brimline.agents.transcripts.source import (
     Cursor,
     Form,
     Lookalike,
+    Parser,
     Reader,
     ReadMode,
     Record,
@@ -52,7 +53,7 @@ _line = JsonDecoder(OpencodeStreamLine)
 _part = JsonDecoder(StreamPart)
 
 
-class OpencodeStreamParser:
+class OpencodeStreamParser(Parser):
     """One run of `opencode run --format json`: each finished step is a call of the main thread.
 
     Nothing marks the call that writes a compaction's summary; only the text after it has a mark.
@@ -62,9 +63,6 @@ class OpencodeStreamParser:
         self._session: str | None = None
         self._message: str | None = None  # of the last call
         self._call: str | None = None  # the last one
-
-    def carry(self) -> bytes:
-        return b""
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
         line = _line.decode(record)

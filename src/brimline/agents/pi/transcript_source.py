@@ -22,6 +22,7 @@ from brimline.agents.transcripts.source import (
     Cursor,
     Form,
     Lookalike,
+    Parser,
     Reader,
     ReadMode,
     Record,
@@ -51,15 +52,12 @@ _state = JsonDecoder(PiState | None)
 _cancelled = JsonDecoder(PiCancelled | None)
 
 
-class PiStreamParser:
+class PiStreamParser(Parser):
     """Turns the lines of `--mode json` and `--mode rpc` into events; the same usage gives one."""
 
     def __init__(self) -> None:
         self._reply: PiMessage | None = None  # being streamed, if it has an id already
         self._tokens: PiTokens | None = None  # its last usage
-
-    def carry(self) -> bytes:
-        return b""
 
     def feed(self, record: bytes) -> Events | None:
         line = _printed.decode(record)

@@ -152,8 +152,8 @@ class Parser(Protocol):
         ...
 
     def carry(self) -> bytes:
-        """Return the state from which another parser can continue; empty for a stream's."""
-        ...
+        """Return the state from which another parser can continue; a stream's has none."""
+        return b""
 
 
 class Reader(Protocol):
