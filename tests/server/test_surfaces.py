@@ -26,7 +26,7 @@ from brimline.context.events import MAIN
 from brimline.context.usage import format_occupancy, format_tokens
 from brimline.sessions.target import load_target
 from brimline.settings import Settings
-from brimline.tui.api_types import SessionView, decode_views
+from brimline.tui.api_types import WatchedSession, decode_views
 from brimline.tui.files import TranscriptFiles
 from survey.machine import call, subagent_fields, user_record
 
@@ -215,7 +215,7 @@ def _flat(row: Json) -> Json:
     return flat
 
 
-def _by_key(views: list[SessionView]) -> Figures:
+def _by_key(views: list[WatchedSession]) -> Figures:
     return {
         (view.session.agent, view.session.id, thread.thread): msgspec.structs.asdict(thread)
         | {"project": view.session.project}

@@ -11,8 +11,8 @@ from brimline.api.app import ENDPOINTS
 from brimline.api.openapi import build_document
 from brimline.errors import MalformedJson
 from brimline.tui.api_types import (
-    SessionView,
-    Timeline,
+    WatchedSession,
+    WatchedTimeline,
     decode_timeline,
     decode_view,
     decode_views,
@@ -68,17 +68,19 @@ def mismatches(
             yield from mismatches(inner, our_schemas, served_inner, served_schemas, inner_place)
 
 
-@pytest.mark.parametrize(("kind", "name"), [(SessionView, "SessionView"), (Timeline, "Timeline")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(WatchedSession, "SessionView"), (WatchedTimeline, "Timeline")]
+)
 def test_fields_match_the_openapi_document(kind: type[Any], name: str) -> None:
     schemas, ours = msgspec.json.schema_components([kind], ref_template="#/{name}")
     served = build_document(ENDPOINTS)["components"]["schemas"]
-    for local in ("unreadable",) if kind is Timeline else ():
+    for local in ("unreadable",) if kind is WatchedTimeline else ():
         del ours[kind.__name__]["properties"][local]
     assert not list(mismatches(schemas[0], ours, served[name], served, name))
 
 
 def test_mismatches_with_the_api_are_reported() -> None:
-    schemas, ours = msgspec.json.schema_components([SessionView], ref_template="#/{name}")
+    schemas, ours = msgspec.json.schema_components([WatchedSession], ref_template="#/{name}")
     served = build_document(ENDPOINTS)["components"]["schemas"]
     del served["SessionView"]["properties"]["unread"]
     served["ThreadView"]["properties"]["thread"] = {"type": "integer"}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.tui import bars
-from brimline.tui.api_types import SessionView, ThreadView, decode_views
+from brimline.tui.api_types import WatchedSession, WatchedThread, decode_views
 from brimline.tui.filter import SORTS, ListOptions, select_sessions
 from brimline.tui.rows import MIN_COLUMNS, OverviewRows, column_widths, layout_for
 from brimline.tui.styled_text import Line, line_width, to_ansi, to_plain
@@ -20,18 +20,18 @@ from .sample_views import view as sample_view
 HOME = Path("/home/ada")
 
 
-def decode(*served: dict[str, Any]) -> list[SessionView]:
+def decode(*served: dict[str, Any]) -> list[WatchedSession]:
     views = decode_views(json.dumps(served).encode())
     assert len(views) == len(served)
     return views
 
 
-def lines(view: SessionView, width: int = 80) -> list[str]:
+def lines(view: WatchedSession, width: int = 80) -> list[str]:
     """A session's lines without colours."""
     return [to_plain(line) for line in OverviewRows(width, NOW, HOME).lines(view)]
 
 
-def own(sent: int | None, **fields: Any) -> SessionView:
+def own(sent: int | None, **fields: Any) -> WatchedSession:
     """A session whose last call sent this many tokens."""
     return decode(sample_view("s", sent, main=fields))[0]
 
@@ -115,7 +115,7 @@ def test_limit_equal_to_the_window_has_no_mark() -> None:
     assert "┃" not in "".join(lines(view))
 
 
-def _main(view: SessionView) -> tuple[SessionView, ThreadView]:
+def _main(view: WatchedSession) -> tuple[WatchedSession, WatchedThread]:
     assert view.main is not None
     return view, view.main
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.terminal.text import cell_width
-from brimline.tui.api_types import SessionDetail, Timeline, decode_timeline, decode_views
+from brimline.tui.api_types import SessionDetail, WatchedTimeline, decode_timeline, decode_views
 from brimline.tui.chart_marks import find_marks, symbol_line
 from brimline.tui.session_view import SessionPage
 from brimline.tui.styled_text import line_width, parse_ansi, to_plain, wrap_text
@@ -121,7 +121,7 @@ def test_long_notes_are_wrapped() -> None:
 def test_unknown_facts_are_shown_as_unknown() -> None:
     main: Json = {"window": None, "limit": None, "calls": None, "peak_sent": None}
     session_detail = detail({"calls": []}, main=main, handoff=None)
-    page = text(SessionDetail(session_detail.view, Timeline()))
+    page = text(SessionDetail(session_detail.view, WatchedTimeline()))
     for name in ("window", "limit", "calls", "handoff"):
         assert f"{name:<7}  unknown" in page
     assert "messages: unknown without the daemon" in page

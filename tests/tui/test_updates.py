@@ -11,7 +11,7 @@ import pytest
 
 from brimline.api.client.stream import DaemonClient, DaemonResponse
 from brimline.errors import InvalidSettings, NotRunning
-from brimline.tui.api_types import SessionView
+from brimline.tui.api_types import WatchedSession
 from brimline.tui.updates import (
     AllSessions,
     Connection,
@@ -28,14 +28,14 @@ from .sample_views import view
 Step = Callable[[], None]
 
 
-async def no_files() -> list[SessionView]:
+async def no_files() -> list[WatchedSession]:
     return []
 
 
 async def collect_updates(
     daemon: DaemonClient | None,
     enough: Callable[[list[Update]], object],
-    read: Callable[[], Awaitable[list[SessionView]]] = no_files,
+    read: Callable[[], Awaitable[list[WatchedSession]]] = no_files,
     pace: Intervals = QUICK,
     after: dict[int, Step] | None = None,
 ) -> list[Update]:
@@ -200,7 +200,7 @@ def test_silent_stream_is_lost(daemon: FakeDaemon) -> None:
 
 
 def test_unreadable_transcripts_are_reported(unused_socket: Path) -> None:
-    async def broken() -> list[SessionView]:
+    async def broken() -> list[WatchedSession]:
         raise InvalidSettings("file", "levels", "wrong")
 
     updates = asyncio.run(

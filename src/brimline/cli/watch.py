@@ -14,11 +14,11 @@ from brimline.cli.store_problems import print_store_problems
 from brimline.errors import NotRunning
 from brimline.settings import seconds, socket_path
 from brimline.terminal.text import count_of
-from brimline.tui.api_types import SessionView, decode_views
+from brimline.tui.api_types import WatchedSession, decode_views
 from brimline.tui.files import TranscriptFiles
 from brimline.tui.filter import ListOptions, select_sessions
 from brimline.tui.rows import MIN_COLUMNS, OverviewRows
-from brimline.tui.styled_text import Line, Span, to_ansi
+from brimline.tui.styled_text import Line, StyledText, to_ansi
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
@@ -93,13 +93,13 @@ def _nothing(hidden: bool, look: ListOptions, live: bool) -> list[Line]:
     from brimline.tui.texts import empty_list_lines
 
     if hidden:
-        return [[Span("  No live sessions. Use --all to show older ones.")]]
+        return [[StyledText("  No live sessions. Use --all to show older ones.")]]
     return empty_list_lines("live" if live else "files", hidden, look)
 
 
 def _views(
     context: Context, options: argparse.Namespace, files: TranscriptFiles
-) -> tuple[list[SessionView], bool]:
+) -> tuple[list[WatchedSession], bool]:
     if not options.files:
         try:
             return decode_views(msgspec.json.encode(request(context, "GET", "/v1/sessions"))), True

@@ -1,7 +1,9 @@
 """The API's answers as the terminal decodes them: missing fields are None, new ones are ignored.
 
 The daemon may be older or newer than the terminal. So each item is decoded on its own: one that
-cannot be decoded is counted, and the others are shown. A test compares these types with the OpenAPI
+cannot be decoded is counted, and the others are shown. The views of `api/views.py` cannot stand in
+for these: there a missing field is an error, and without a daemon the transcripts do not say how
+many calls a thread has made, or in which cycle it is. A test compares these types with the OpenAPI
 document.
 """
 
@@ -20,7 +22,7 @@ from brimline.files.foreign_json import JsonDecoder, decode_items, decode_json
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, SignalRow
 
 
-class ThreadView(msgspec.Struct, frozen=True):
+class WatchedThread(msgspec.Struct, frozen=True):
     """The API's ThreadView: the current reading of a thread, taken at `at`. None is unknown.
 
     `pending` is an estimate. `levels` are percent of its window; the message of `pending_level` was
@@ -50,7 +52,7 @@ class ThreadView(msgspec.Struct, frozen=True):
     pending_level: float | None = None
 
 
-class HandoffStatus(msgspec.Struct, frozen=True):
+class WatchedHandoff(msgspec.Struct, frozen=True):
     """The API's HandoffStatus; `state` is none, fresh, old or draft."""
 
     state: str
@@ -59,15 +61,15 @@ class HandoffStatus(msgspec.Struct, frozen=True):
     calls_since: int | None = None
 
 
-class SessionView(msgspec.Struct, frozen=True):
+class WatchedSession(msgspec.Struct, frozen=True):
     """A session with its threads, main first; `levels` and `limit_at` are percent of its window."""
 
     session: SessionRow
-    threads: tuple[ThreadView, ...] = ()
+    threads: tuple[WatchedThread, ...] = ()
     levels: tuple[float, ...] = ()
     limit_at: float | None = None
     trend: tuple[int, ...] = ()
-    handoff: HandoffStatus | None = None
+    handoff: WatchedHandoff | None = None
     unread: int | None = None
     calls_left: float | None = None
     calls_left_range: tuple[float, ...] | None = None
@@ -87,22 +89,22 @@ class SessionView(msgspec.Struct, frozen=True):
         )
 
     @property
-    def main(self) -> ThreadView | None:
+    def main(self) -> WatchedThread | None:
         return next((thread for thread in self.threads if thread.thread == MAIN), None)
 
     @property
-    def subagents(self) -> tuple[ThreadView, ...]:
+    def subagents(self) -> tuple[WatchedThread, ...]:
         """The other threads, latest first."""
         return tuple(thread for thread in self.threads if thread.thread != MAIN)
 
-    def limit_percent(self, thread: ThreadView) -> float | None:
+    def limit_percent(self, thread: WatchedThread) -> float | None:
         """The limit of a thread in percent of its window."""
         if thread.thread == MAIN and self.limit_at is not None:
             return self.limit_at
         return percent_raw(thread.limit, thread.window)
 
 
-class HandoffHead(msgspec.Struct, frozen=True):
+class HandoffEvent(msgspec.Struct, frozen=True):
     """The API's HandoffHead: a handoff document without its text."""
 
     at: float
@@ -110,7 +112,7 @@ class HandoffHead(msgspec.Struct, frozen=True):
     draft: bool = False
 
 
-class Timeline(msgspec.Struct, frozen=True):
+class WatchedTimeline(msgspec.Struct, frozen=True):
     """What happened in a session; `unreadable` counts the items that could not be decoded.
 
     `messages` is None without a daemon. `cost` is in USD; None if no price is known.
@@ -120,7 +122,7 @@ class Timeline(msgspec.Struct, frozen=True):
     compactions: tuple[CompactionRow, ...] = ()
     signals: tuple[SignalRow, ...] = ()
     messages: tuple[Message, ...] | None = None
-    handoffs: tuple[HandoffHead, ...] = ()
+    handoffs: tuple[HandoffEvent, ...] = ()
     unreadable: int = 0
     cost: float | None = None
 
@@ -130,15 +132,15 @@ TIMELINE_ITEMS: dict[str, type[msgspec.Struct]] = {
     "compactions": CompactionRow,
     "signals": SignalRow,
     "messages": Message,
-    "handoffs": HandoffHead,
+    "handoffs": HandoffEvent,
 }
 
 
 class SessionDetail(msgspec.Struct, frozen=True):
     """A session and its timeline; `problem` says why the timeline could not be loaded."""
 
-    view: SessionView
-    timeline: Timeline = Timeline()
+    view: WatchedSession
+    timeline: WatchedTimeline = WatchedTimeline()
     problem: str | None = None
 
 
@@ -151,16 +153,16 @@ class _ChangeShape(msgspec.Struct, frozen=True):
     trend: TrendChange | msgspec.UnsetType = msgspec.UNSET
 
 
-def decode_view(data: bytes) -> SessionView | None:
-    return JsonDecoder(SessionView).decode_or_none(data)
+def decode_view(data: bytes) -> WatchedSession | None:
+    return JsonDecoder(WatchedSession).decode_or_none(data)
 
 
-def decode_views(data: bytes) -> list[SessionView]:
+def decode_views(data: bytes) -> list[WatchedSession]:
     """All sessions that can be decoded; raises MalformedJson if the data is not a list."""
-    return decode_items(decode_json(data, list[msgspec.Raw]), SessionView)
+    return decode_items(decode_json(data, list[msgspec.Raw]), WatchedSession)
 
 
-def decode_change(data: bytes, views: Mapping[str, SessionView]) -> SessionView | None:
+def decode_change(data: bytes, views: Mapping[str, WatchedSession]) -> WatchedSession | None:
     """The session after a change, by the views before it; None if it cannot be applied."""
     try:
         before = views.get(decode_json(data, _ChangeShape).id)
@@ -172,7 +174,7 @@ def decode_change(data: bytes, views: Mapping[str, SessionView]) -> SessionView 
     return decode_view(msgspec.json.encode(after))
 
 
-def decode_timeline(data: bytes, messages: bytes) -> Timeline:
+def decode_timeline(data: bytes, messages: bytes) -> WatchedTimeline:
     """A timeline and its messages; raises MalformedJson for other data."""
     served = decode_json(data, dict[str, msgspec.Raw]) | {"messages": msgspec.Raw(messages)}
     cost = decode_json(served.get("cost", b"null"), float | None)
@@ -182,4 +184,4 @@ def decode_timeline(data: bytes, messages: bytes) -> Timeline:
         items = decode_json(served.get(name, b"[]"), list[msgspec.Raw])
         lists[name] = tuple(decode_items(items, kind))
         unreadable += len(items) - len(lists[name])
-    return Timeline(**lists, unreadable=unreadable, cost=cost)
+    return WatchedTimeline(**lists, unreadable=unreadable, cost=cost)

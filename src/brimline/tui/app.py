@@ -17,7 +17,7 @@ from brimline.tui.provider import SessionProvider
 from brimline.tui.screens import FramedScreen, HelpScreen, OverviewScreen
 from brimline.tui.session_list import SessionList
 from brimline.tui.session_screen import SessionScreen
-from brimline.tui.widgets import PromptInput
+from brimline.tui.widgets import PromptInput, SessionLines
 
 MIN_REDRAW_INTERVAL_S = 0.2
 MAX_REDRAW_INTERVAL_S = 1.0  # without changes, for the ages
@@ -83,8 +83,8 @@ class WatchApp(App[None]):
             event.prevent_default()
             prompt.insert_text_at_cursor(event.character)
 
-    @on(OverviewScreen.Opened)
-    def open_session(self, event: OverviewScreen.Opened) -> None:
+    @on(SessionLines.Opened)
+    def open_session(self, event: SessionLines.Opened) -> None:
         self.push_screen(SessionScreen(self._sessions, self._provider, event.key))
 
     def action_help(self) -> None:

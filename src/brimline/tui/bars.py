@@ -6,8 +6,8 @@ from brimline.context.usage import format_occupancy, format_percent, format_toke
 from brimline.context.window import normalize_model
 from brimline.sessions.status import RECENT_S
 from brimline.terminal.text import Shade, draw_bar, format_age, shorten_home, strip_control
-from brimline.tui.api_types import SessionView, ThreadView
-from brimline.tui.styled_text import Line, Span
+from brimline.tui.api_types import WatchedSession, WatchedThread
+from brimline.tui.styled_text import Line, StyledText
 
 LEVEL_MARK, PENDING_MARK, LIMIT_MARK = "╎", "◆", "┃"
 
@@ -17,28 +17,28 @@ SHADE_WORDS: dict[Shade, str] = {
 }  # fmt: skip
 
 
-def thread_shade(thread: ThreadView) -> Shade:
+def thread_shade(thread: WatchedThread) -> Shade:
     """The shade of how full a thread is; `dim` if that is unknown."""
     return thread.fullness or "dim"
 
 
-def is_over_window(thread: ThreadView) -> bool:
+def is_over_window(thread: WatchedThread) -> bool:
     """Whether more was sent than the known window; then the window is probably wrong."""
     return thread.percent_raw is not None and thread.percent_raw > 100
 
 
-def shade_word(thread: ThreadView) -> str:
+def shade_word(thread: WatchedThread) -> str:
     return "over" if is_over_window(thread) else SHADE_WORDS[thread_shade(thread)]
 
 
-def draw_thread_bar(view: SessionView, thread: ThreadView, width: int) -> Line:
-    marks: dict[int, Span] = {}
+def draw_thread_bar(view: WatchedSession, thread: WatchedThread, width: int) -> Line:
+    marks: dict[int, StyledText] = {}
     for level in thread.levels:
         is_pending = level == thread.pending_level
-        marks[_column(level, width)] = Span(PENDING_MARK if is_pending else LEVEL_MARK)
+        marks[_column(level, width)] = StyledText(PENDING_MARK if is_pending else LEVEL_MARK)
     limit = view.limit_percent(thread)
     if limit is not None and limit < 100:
-        marks[_column(limit, width)] = Span(LIMIT_MARK, "limit")
+        marks[_column(limit, width)] = StyledText(LIMIT_MARK, "limit")
     own = thread_shade(thread)
     return _with_marks(draw_bar(thread.percent, width), own, marks)
 
@@ -47,33 +47,33 @@ def _column(percent: float, width: int) -> int:
     return min(width - 1, int(percent * width / 100))
 
 
-def _with_marks(text: str, own: Shade, marks: dict[int, Span]) -> Line:
-    line: list[Span] = []
+def _with_marks(text: str, own: Shade, marks: dict[int, StyledText]) -> Line:
+    line: list[StyledText] = []
     start = 0
     for column in sorted(marks):
-        line += [Span(text[start:column], own), marks[column]]
+        line += [StyledText(text[start:column], own), marks[column]]
         start = column + 1
-    return [piece for piece in (*line, Span(text[start:], own)) if piece.text]
+    return [piece for piece in (*line, StyledText(text[start:], own)) if piece.text]
 
 
-def percent_text(thread: ThreadView) -> str:
+def percent_text(thread: WatchedThread) -> str:
     """The percentage of the window; with `!` if it is above 100."""
     if thread.percent is None:
         return "unknown" if thread.sent is None else "?"
     return format_occupancy(thread.percent if thread.percent_raw is None else thread.percent_raw)
 
 
-def tokens_text(thread: ThreadView) -> str:
+def tokens_text(thread: WatchedThread) -> str:
     """The tokens sent and the window, as in `93K/200K`."""
     sent = "?" if thread.sent is None else format_tokens(thread.sent)
     return f"{sent}/{'?' if thread.window is None else format_tokens(thread.window)}"
 
 
-def limit_text(thread: ThreadView) -> str:
+def limit_text(thread: WatchedThread) -> str:
     return "?" if thread.percent_of_limit is None else format_percent(thread.percent_of_limit)
 
 
-def state_text(view: SessionView, thread: ThreadView | None, now: float) -> str:
+def state_text(view: WatchedSession, thread: WatchedThread | None, now: float) -> str:
     """The state of the session; empty for `measured`, the normal state."""
     if view.session.ended_at is not None:
         return "ended"
@@ -87,15 +87,15 @@ def state_text(view: SessionView, thread: ThreadView | None, now: float) -> str:
     return "" if thread.state == "measured" else strip_control(thread.state)
 
 
-def last_seen_at(view: SessionView, thread: ThreadView | None) -> float:
+def last_seen_at(view: WatchedSession, thread: WatchedThread | None) -> float:
     return view.session.seen_at if thread is None or thread.at is None else thread.at
 
 
-def handoff_text(view: SessionView) -> str:
+def handoff_text(view: WatchedSession) -> str:
     return "?" if view.handoff is None else strip_control(view.handoff.state)
 
 
-def unread_text(view: SessionView) -> str:
+def unread_text(view: WatchedSession) -> str:
     if view.unread is None:
         return "?"
     return str(view.unread) if view.unread else "-"
@@ -109,6 +109,6 @@ def model_text(model: str | None) -> str:
     return strip_control(normalize_model(model).removeprefix("claude-") + mark)
 
 
-def project_text(view: SessionView, home: Path) -> str:
+def project_text(view: WatchedSession, home: Path) -> str:
     """The project's path, with the home folder as ~; the session's id without one."""
     return strip_control(shorten_home(view.session.project or view.session.id, home))

@@ -10,7 +10,7 @@ from brimline.context.events import MAIN
 from brimline.context.usage import format_percent, format_tokens
 from brimline.store.rows import CallRow, SignalRow
 from brimline.terminal.text import strip_control
-from brimline.tui.api_types import Timeline
+from brimline.tui.api_types import WatchedTimeline
 
 # The line below the chart shows these; a compaction is marked on the axis.
 SYMBOLS = {
@@ -34,7 +34,7 @@ class ChartMark(msgspec.Struct, frozen=True):
     at: float | None = None
 
 
-def find_marks(timeline: Timeline, thread: str) -> list[ChartMark]:
+def find_marks(timeline: WatchedTimeline, thread: str) -> list[ChartMark]:
     """The marks of a thread in order; messages and handoffs belong to the main thread."""
     calls = [call for call in timeline.calls if call.thread == thread]
     marks = [
@@ -58,7 +58,7 @@ def symbol_line(marks: Sequence[ChartMark], calls: int, columns: int) -> str:
 
 
 def _compaction_marks(
-    timeline: Timeline, thread: str, calls: Sequence[CallRow]
+    timeline: WatchedTimeline, thread: str, calls: Sequence[CallRow]
 ) -> Iterator[ChartMark]:
     for compaction in timeline.compactions:
         if compaction.thread != thread:
@@ -82,7 +82,9 @@ def _model_marks(calls: Sequence[CallRow]) -> Iterator[ChartMark]:
         before = call.model or before
 
 
-def _signal_marks(timeline: Timeline, thread: str, calls: Sequence[CallRow]) -> Iterator[ChartMark]:
+def _signal_marks(
+    timeline: WatchedTimeline, thread: str, calls: Sequence[CallRow]
+) -> Iterator[ChartMark]:
     for signal in timeline.signals:
         if signal.thread == thread and signal.kind not in ("compacting", "compacted"):
             kind = {"level": "level", "cleared": "clear"}.get(signal.kind, "signal")
@@ -97,7 +99,7 @@ def _signal_text(signal: SignalRow) -> str:
     return signal.kind
 
 
-def _message_marks(timeline: Timeline, calls: Sequence[CallRow]) -> Iterator[ChartMark]:
+def _message_marks(timeline: WatchedTimeline, calls: Sequence[CallRow]) -> Iterator[ChartMark]:
     for message in timeline.messages or ():
         if message.state == "delivered" and message.handed_at is not None:
             text = f"message delivered, from {strip_control(message.sender)}"
@@ -106,7 +108,7 @@ def _message_marks(timeline: Timeline, calls: Sequence[CallRow]) -> Iterator[Cha
             )
 
 
-def _handoff_marks(timeline: Timeline, calls: Sequence[CallRow]) -> Iterator[ChartMark]:
+def _handoff_marks(timeline: WatchedTimeline, calls: Sequence[CallRow]) -> Iterator[ChartMark]:
     for handoff in timeline.handoffs:
         kind = "handoff draft" if handoff.draft else "handoff"
         text = f"{kind} {strip_control(PurePath(handoff.path).name)}"

@@ -16,7 +16,7 @@ from brimline.sessions.session_cost import find_session_cost
 from brimline.sessions.status import SessionStatus, ThreadStatus, survey_sessions
 from brimline.settings import Settings, seconds
 from brimline.store.rows import CallRow, CompactionRow, SessionRow
-from brimline.tui.api_types import SessionDetail, SessionView, ThreadView, Timeline
+from brimline.tui.api_types import SessionDetail, WatchedSession, WatchedThread, WatchedTimeline
 
 
 class TranscriptFiles(msgspec.Struct, frozen=True):
@@ -28,14 +28,14 @@ class TranscriptFiles(msgspec.Struct, frozen=True):
     agents: Sequence[str]
     include_old: bool = False
 
-    def read_views(self, now: float) -> list[SessionView]:
+    def read_views(self, now: float) -> list[WatchedSession]:
         """The recent sessions, or all with `include_old`; raises InvalidPolicy."""
         since = None if self.include_old else now - seconds(self.settings.since)
         overrides, rules = self.settings.overrides, Rules.of_settings(self.settings)
         survey = survey_sessions(self.places, self.agents, since, overrides, self.cache)
         return [_view(status, rules) for status in survey.sessions]
 
-    def read_detail(self, view: SessionView) -> SessionDetail:
+    def read_detail(self, view: WatchedSession) -> SessionDetail:
         """A session from its whole transcript; raises UnknownSession, UnreadableTranscript."""
         files = find_session(self.places, view.session.id, [view.session.agent])
         loaded = load_session(files)
@@ -49,13 +49,13 @@ class TranscriptFiles(msgspec.Struct, frozen=True):
         timeline = msgspec.structs.replace(build_timeline(session), cost=cost)
         return SessionDetail(view, timeline)
 
-    def read_explanation(self, view: SessionView) -> Explanation:
+    def read_explanation(self, view: WatchedSession) -> Explanation:
         """What fills a session's contexts; raises UnknownSession, UnreadableTranscript."""
         files = find_session(self.places, view.session.id, [view.session.agent])
         return explain(read_ledgers(files, self.places))
 
 
-def _view(status: SessionStatus, rules: Rules) -> SessionView:
+def _view(status: SessionStatus, rules: Rules) -> WatchedSession:
     own, *subagents = (_thread(row, status, rules) for row in status.threads)
     session = SessionRow(
         status.session,
@@ -66,7 +66,7 @@ def _view(status: SessionStatus, rules: Rules) -> SessionView:
         own.model,
         title=status.title,
     )
-    return SessionView(
+    return WatchedSession(
         session=session,
         threads=(own, *subagents),
         levels=own.levels,
@@ -74,11 +74,11 @@ def _view(status: SessionStatus, rules: Rules) -> SessionView:
     )
 
 
-def _thread(row: ThreadStatus, status: SessionStatus, rules: Rules) -> ThreadView:
+def _thread(row: ThreadStatus, status: SessionStatus, rules: Rules) -> WatchedThread:
     reading, whose = row.reading, (status.session, status.agent, row.model)
     window = reading.window.tokens if reading.window else None
     limit = reading.limit.tokens if reading.limit else None
-    return ThreadView(
+    return WatchedThread(
         thread=row.thread,
         state=reading.state,
         source=reading.source,
@@ -99,7 +99,7 @@ def _thread(row: ThreadStatus, status: SessionStatus, rules: Rules) -> ThreadVie
     )
 
 
-def _with_counts(thread: ThreadView, session: Session) -> ThreadView:
+def _with_counts(thread: WatchedThread, session: Session) -> WatchedThread:
     """The thread with the counts that only the whole transcript has."""
     read = session.threads.get(thread.thread)
     if read is None:
@@ -108,7 +108,7 @@ def _with_counts(thread: ThreadView, session: Session) -> ThreadView:
     return msgspec.structs.replace(thread, **counts)
 
 
-def build_timeline(session: Session) -> Timeline:
+def build_timeline(session: Session) -> WatchedTimeline:
     calls: list[CallRow] = []
     compactions: list[CompactionRow] = []
     for name, thread in session.threads.items():
@@ -125,4 +125,4 @@ def build_timeline(session: Session) -> Timeline:
                           each.overflow)
             for each in thread.compactions
         ]  # fmt: skip
-    return Timeline(tuple(calls), tuple(compactions))
+    return WatchedTimeline(tuple(calls), tuple(compactions))

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 import msgspec
 
 from brimline.sessions.status import activity_order
-from brimline.tui.api_types import SessionView
+from brimline.tui.api_types import WatchedSession
 from brimline.tui.bars import last_seen_at
 
 Sort: TypeAlias = Literal["fullest", "latest", "project", "agent"]
@@ -25,13 +25,13 @@ class ListOptions(msgspec.Struct, frozen=True):
 
 
 def select_sessions(
-    views: Iterable[SessionView], options: ListOptions, now: float
-) -> list[SessionView]:
+    views: Iterable[WatchedSession], options: ListOptions, now: float
+) -> list[WatchedSession]:
     selected = (view for view in views if matches(view, options))
     return sorted(selected, key=lambda view: _sort_key(view, options.sort, now))
 
 
-def matches(view: SessionView, options: ListOptions) -> bool:
+def matches(view: WatchedSession, options: ListOptions) -> bool:
     session = view.session
     if options.agents and session.agent not in options.agents:
         return False
@@ -51,7 +51,7 @@ def matches(view: SessionView, options: ListOptions) -> bool:
     return all(word.casefold() in text for word in options.words)
 
 
-def _sort_key(view: SessionView, sort: Sort, now: float) -> tuple[object, ...]:
+def _sort_key(view: WatchedSession, sort: Sort, now: float) -> tuple[object, ...]:
     main = view.main
     percent_raw = main.percent_raw if main else None
     fullest = (*activity_order(view.active_at, percent_raw, now), view.key)

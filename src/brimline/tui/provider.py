@@ -11,7 +11,7 @@ from brimline.api.client.stream import DaemonClient
 from brimline.errors import BrimlineError
 from brimline.files.foreign_json import decode_json
 from brimline.sessions.ledger.explain import Explanation
-from brimline.tui.api_types import SessionDetail, SessionView, decode_timeline
+from brimline.tui.api_types import SessionDetail, WatchedSession, decode_timeline
 from brimline.tui.files import TranscriptFiles
 from brimline.tui.updates import Intervals, Update, follow_sessions
 
@@ -34,7 +34,7 @@ class SessionProvider:
     def updates(self) -> AsyncIterator[Update]:
         return follow_sessions(self._daemon, self._read_views, self.intervals)
 
-    async def load_detail(self, view: SessionView, live: bool) -> SessionDetail:
+    async def load_detail(self, view: WatchedSession, live: bool) -> SessionDetail:
         """A session with its timeline, or with the reason why that cannot be loaded."""
         try:
             if live and self._daemon is not None:
@@ -43,7 +43,7 @@ class SessionProvider:
         except (BrimlineError, OSError) as error:
             return SessionDetail(view, problem=str(error).partition("\n")[0])
 
-    async def load_explanation(self, view: SessionView, live: bool) -> Explanation:
+    async def load_explanation(self, view: WatchedSession, live: bool) -> Explanation:
         """What fills a session's contexts, or the reason why that is unknown."""
         try:
             if live and self._daemon is not None:
@@ -63,11 +63,11 @@ class SessionProvider:
             return str(error).replace("\n", ": ")
         return answer.refusal
 
-    async def _read_views(self) -> list[SessionView]:
+    async def _read_views(self) -> list[WatchedSession]:
         return await asyncio.to_thread(self._files.read_views, self._clock())
 
 
-async def _request_detail(daemon: DaemonClient, view: SessionView) -> SessionDetail:
+async def _request_detail(daemon: DaemonClient, view: WatchedSession) -> SessionDetail:
     path = session_path(view.session.id)
     timeline = await daemon.request("GET", f"{path}/timeline")
     messages = await daemon.request("GET", f"{path}/messages")
@@ -76,12 +76,12 @@ async def _request_detail(daemon: DaemonClient, view: SessionView) -> SessionDet
     return SessionDetail(view, decode_timeline(timeline.body, messages.body))
 
 
-async def _request_explanation(daemon: DaemonClient, view: SessionView) -> Explanation:
+async def _request_explanation(daemon: DaemonClient, view: WatchedSession) -> Explanation:
     answer = await daemon.request("GET", f"{session_path(view.session.id)}/explanation")
     if answer.refusal:
         return _unexplained(view, answer.refusal)
     return decode_json(answer.body, Explanation)
 
 
-def _unexplained(view: SessionView, problem: str) -> Explanation:
+def _unexplained(view: WatchedSession, problem: str) -> Explanation:
     return Explanation(view.session.agent, view.session.id, (), [], problem)

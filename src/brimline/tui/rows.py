@@ -7,8 +7,8 @@ import msgspec
 
 from brimline.terminal.text import count_of, format_age, strip_control, truncate
 from brimline.tui import bars
-from brimline.tui.api_types import SessionView, ThreadView
-from brimline.tui.styled_text import Line, Span, pad
+from brimline.tui.api_types import WatchedSession, WatchedThread
+from brimline.tui.styled_text import Line, StyledText, pad
 
 MIN_COLUMNS = 40
 TWO_LINES_MIN_COLUMNS, ONE_LINE_MIN_COLUMNS, TITLE_MIN_COLUMNS = 70, 140, 180
@@ -99,23 +99,23 @@ class OverviewRows(msgspec.Struct, frozen=True):
 
     def header(self) -> Line:
         columns = self.layout.session[0]
-        titles = {column.name: Span(column.title, "dim") for column in columns}
+        titles = {column.name: StyledText(column.title, "dim") for column in columns}
         return self._format_columns(columns, titles)
 
-    def height(self, view: SessionView) -> int:
+    def height(self, view: WatchedSession) -> int:
         others = len(view.subagents)
         own = len(self.layout.session)
         return own + min(others, MAX_SUBAGENTS) + (others > MAX_SUBAGENTS)
 
-    def lines(self, view: SessionView, selected: bool = False) -> list[Line]:
+    def lines(self, view: WatchedSession, selected: bool = False) -> list[Line]:
         texts = self._session_texts(view, selected)
         parts = self.layout.session
         own = [self._format_columns(columns, texts, view, view.main) for columns in parts]
         if selected:
-            own[0][0] = Span(CURSOR, "bold")
+            own[0][0] = StyledText(CURSOR, "bold")
         return [*own, *self._subagent_lines(view)]
 
-    def _subagent_lines(self, view: SessionView) -> list[Line]:
+    def _subagent_lines(self, view: WatchedSession) -> list[Line]:
         subagents = view.subagents[:MAX_SUBAGENTS]
         lines: list[Line] = [
             self._format_columns(
@@ -124,64 +124,68 @@ class OverviewRows(msgspec.Struct, frozen=True):
             for thread in subagents
         ]
         if hidden := len(view.subagents) - len(subagents):
-            lines.append([Span(f"{NO_CURSOR}+ {count_of(hidden, 'other subagent')}", "dim")])
+            lines.append([StyledText(f"{NO_CURSOR}+ {count_of(hidden, 'other subagent')}", "dim")])
         return lines
 
-    def _session_texts(self, view: SessionView, selected: bool) -> dict[str, Span]:
+    def _session_texts(self, view: WatchedSession, selected: bool) -> dict[str, StyledText]:
         main = view.main
         handoff = bars.handoff_text(view)
         fresh = handoff == "fresh"
         return self._thread_texts(view, main) | {
-            "agent": Span(strip_control(view.session.agent)),
-            "project": Span(bars.project_text(view, self.home), "selected" if selected else "bold"),
-            "title": Span(strip_control(view.session.title or "")),
-            "model": Span(bars.model_text((main and main.model) or view.session.model)),
-            "unread": Span(bars.unread_text(view), "bold" if view.unread else "dim"),
-            "handoff": Span(handoff, "none" if fresh else "dim"),
-            "handed": Span(f"handoff {handoff}", "none" if fresh else "dim"),
+            "agent": StyledText(strip_control(view.session.agent)),
+            "project": StyledText(
+                bars.project_text(view, self.home), "selected" if selected else "bold"
+            ),
+            "title": StyledText(strip_control(view.session.title or "")),
+            "model": StyledText(bars.model_text((main and main.model) or view.session.model)),
+            "unread": StyledText(bars.unread_text(view), "bold" if view.unread else "dim"),
+            "handoff": StyledText(handoff, "none" if fresh else "dim"),
+            "handed": StyledText(f"handoff {handoff}", "none" if fresh else "dim"),
         }
 
-    def _subagent_texts(self, view: SessionView, thread: ThreadView) -> dict[str, Span]:
+    def _subagent_texts(self, view: WatchedSession, thread: WatchedThread) -> dict[str, StyledText]:
         name = truncate(strip_control(thread.thread), SUBAGENT_NAME_COLUMNS)
         return self._thread_texts(view, thread) | {
-            "project": Span(f"└ {name}", "dim"),
-            "model": Span(bars.model_text(thread.model), "dim"),
+            "project": StyledText(f"└ {name}", "dim"),
+            "model": StyledText(bars.model_text(thread.model), "dim"),
         }
 
-    def _thread_texts(self, view: SessionView, thread: ThreadView | None) -> dict[str, Span]:
+    def _thread_texts(
+        self, view: WatchedSession, thread: WatchedThread | None
+    ) -> dict[str, StyledText]:
         """The texts of a thread; without one only state and age."""
         about = {
-            "state": Span(bars.state_text(view, thread, self.now), "dim"),
-            "age": Span(format_age(self.now - bars.last_seen_at(view, thread)), "dim"),
+            "state": StyledText(bars.state_text(view, thread, self.now), "dim"),
+            "age": StyledText(format_age(self.now - bars.last_seen_at(view, thread)), "dim"),
         }
         if thread is None:
             return about
         shade, limit = bars.thread_shade(thread), bars.limit_text(thread)
         return about | {
-            "percent": Span(bars.percent_text(thread), shade),
-            "word": Span(bars.shade_word(thread), shade),
-            "tokens": Span(bars.tokens_text(thread)),
-            "limit": Span(limit, "dim"),
-            "limited": Span(f"limit {limit}", "dim"),
+            "percent": StyledText(bars.percent_text(thread), shade),
+            "word": StyledText(bars.shade_word(thread), shade),
+            "tokens": StyledText(bars.tokens_text(thread)),
+            "limit": StyledText(limit, "dim"),
+            "limited": StyledText(f"limit {limit}", "dim"),
         }
 
     def _format_columns(
         self,
         columns: Sequence[OverviewColumn],
-        texts: Mapping[str, Span],
-        view: SessionView | None = None,
-        thread: ThreadView | None = None,
-    ) -> list[Span]:
+        texts: Mapping[str, StyledText],
+        view: WatchedSession | None = None,
+        thread: WatchedThread | None = None,
+    ) -> list[StyledText]:
         """Return the texts padded to their columns, behind the place of the cursor."""
-        line = [Span(NO_CURSOR)]
+        line = [StyledText(NO_CURSOR)]
         widths = column_widths(columns, self.width - len(NO_CURSOR))
         for column, width in zip(columns, widths, strict=True):
             if column.name == BAR and view is not None and thread is not None:
                 line += bars.draw_thread_bar(view, thread, width)
             else:
-                text = texts.get(column.name, Span(""))
+                text = texts.get(column.name, StyledText(""))
                 line.append(pad(text.text, width, text.shade, column.right, column.keep_end))
-            line.append(Span(" "))
+            line.append(StyledText(" "))
         return line[:-1]
 
 

@@ -7,12 +7,11 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.css.query import NoMatches
-from textual.message import Message
 from textual.screen import Screen
 
 from brimline.tui import rows, texts
 from brimline.tui.session_list import SessionList
-from brimline.tui.styled_text import Line, Span
+from brimline.tui.styled_text import Line, StyledText
 from brimline.tui.widgets import LinesWidget, PromptInput, SessionLines
 
 MIN_SIZE = (rows.MIN_COLUMNS, 10)  # columns and rows
@@ -55,7 +54,7 @@ class FramedScreen(Screen[None]):
             self.lines_widget("small").show(texts.too_small_lines(self.size, MIN_SIZE))
             return
         self.lines_widget("top").show([self.header()])
-        self.lines_widget("keys").show([[Span(self.footer(), "dim")]])
+        self.lines_widget("keys").show([[StyledText(self.footer(), "dim")]])
         self.draw_body()
 
     def draw_body(self) -> None:
@@ -80,11 +79,6 @@ class OverviewScreen(FramedScreen):
         Binding("a", "toggle_old", show=False),
         Binding("escape", "clear_filter", show=False),
     ]
-
-    class Opened(Message):
-        def __init__(self, key: str) -> None:
-            super().__init__()
-            self.key = key
 
     def compose_body(self) -> ComposeResult:
         yield LinesWidget("head", self.sessions.colour)
@@ -141,10 +135,6 @@ class OverviewScreen(FramedScreen):
         self._filter_prompt.display = False
         self.query_one(SessionLines).focus()
         self.draw()
-
-    @on(SessionLines.Opened)
-    def session_opened(self, event: SessionLines.Opened) -> None:
-        self.post_message(self.Opened(event.key))
 
 
 class HelpScreen(FramedScreen):

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 
 from brimline.terminal.text import count_of, strip_control
-from brimline.tui.api_types import SessionView
+from brimline.tui.api_types import WatchedSession
 from brimline.tui.filter import SORTS, ListOptions, select_sessions
-from brimline.tui.styled_text import Line, Span
+from brimline.tui.styled_text import Line, StyledText
 from brimline.tui.texts import connection_line
 from brimline.tui.updates import AllSessions, Connection, SessionChanged, Update
 
@@ -29,7 +29,7 @@ class SessionList:
     ) -> None:
         self.options = options
         self.colour = colour
-        self.views: dict[str, SessionView] = {}
+        self.views: dict[str, WatchedSession] = {}
         self.connection = Connection("connecting")
         self.needs_redraw = False
         self._max_age_s = max_age_s
@@ -55,7 +55,7 @@ class SessionList:
                 self.connection = update
         self.needs_redraw = True
 
-    def visible(self) -> list[SessionView]:
+    def visible(self) -> list[WatchedSession]:
         since = None if self._include_old or self._max_age_s is None else self.now - self._max_age_s
         return select_sessions(
             self.views.values(), msgspec.structs.replace(self.options, since=since), self.now
@@ -64,9 +64,9 @@ class SessionList:
     def header_line(self, message: str = "") -> Line:
         """The top line of every screen: the connection, and a message or what is shown."""
         return [
-            Span(" brimline  ", "bold"),
+            StyledText(" brimline  ", "bold"),
             *connection_line(self.connection),
-            Span(message or self._description()),
+            StyledText(message or self._description()),
         ]
 
     def _description(self) -> str:

@@ -11,12 +11,12 @@ from textual.containers import Horizontal
 from brimline.context.events import MAIN
 from brimline.sessions.ledger.explain import Explanation
 from brimline.tui import rows, texts
-from brimline.tui.api_types import SessionDetail, SessionView
+from brimline.tui.api_types import SessionDetail, WatchedSession
 from brimline.tui.provider import SessionProvider
 from brimline.tui.screens import FramedScreen
 from brimline.tui.session_list import SessionList
 from brimline.tui.session_view import SessionPage
-from brimline.tui.styled_text import Line, Span
+from brimline.tui.styled_text import Line, StyledText
 from brimline.tui.widgets import LinesWidget, PromptInput, SessionLines
 
 SPLIT_MIN_COLUMNS = 120  # from here on the list is next to the session
@@ -48,11 +48,11 @@ class SessionScreen(FramedScreen):
         self._key = key
         self._thread = MAIN
         self._detail: SessionDetail | None = None
-        self._requested: tuple[SessionView, str] | None = None
+        self._requested: tuple[WatchedSession, str] | None = None
         self._loading = False
         self._is_explaining = False
         self._explanation: Explanation | None = None
-        self._explained: SessionView | None = None
+        self._explained: WatchedSession | None = None
         self._reading_explanation = False
         self._explain_again_at = 0.0
         self._urgent = False
@@ -84,7 +84,7 @@ class SessionScreen(FramedScreen):
         self._draw_list()
         view = self.sessions.views.get(self._key)
         if view is None:
-            self.lines_widget("page").show([[Span("This session no longer exists.", "bold")]])
+            self.lines_widget("page").show([[StyledText("This session no longer exists.", "bold")]])
             return
         self._request_detail(view)
         page = SessionPage(
@@ -112,7 +112,7 @@ class SessionScreen(FramedScreen):
             formatter = rows.OverviewRows(LIST_COLUMNS, self.sessions.now, self.sessions.home)
             side_list.show_sessions(self.sessions.visible(), formatter)
 
-    def _request_detail(self, view: SessionView) -> None:
+    def _request_detail(self, view: WatchedSession) -> None:
         """Load the timeline if the session changed since the last time.
 
         One request at a time: a session that changes faster than it loads must still be drawn.
@@ -123,14 +123,14 @@ class SessionScreen(FramedScreen):
         self._requested, self._loading = wanted, True
         self.run_worker(self._load_detail(view))
 
-    async def _load_detail(self, view: SessionView) -> None:
+    async def _load_detail(self, view: WatchedSession) -> None:
         detail = await self._provider.load_detail(view, self.sessions.connection.state == "live")
         self._loading = False
         if view.key == self._key:  # else the user has moved on
             self._detail = detail
         self.draw()
 
-    def _request_explanation(self, view: SessionView) -> None:
+    def _request_explanation(self, view: WatchedSession) -> None:
         """Load what fills the session if it changed, with pauses: the whole transcript is read."""
         if self._reading_explanation or self._explained == view:
             return
@@ -139,7 +139,7 @@ class SessionScreen(FramedScreen):
         self._explained, self._reading_explanation = view, True
         self.run_worker(self._load_explanation(view))
 
-    async def _load_explanation(self, view: SessionView) -> None:
+    async def _load_explanation(self, view: WatchedSession) -> None:
         begun, is_live = time.monotonic(), self.sessions.connection.state == "live"
         explanation = await self._provider.load_explanation(view, is_live)
         self._reading_explanation = False
@@ -170,6 +170,7 @@ class SessionScreen(FramedScreen):
 
     @on(SessionLines.Opened)
     def session_opened(self, event: SessionLines.Opened) -> None:
+        event.stop()  # else the app would open a second screen
         self._show_session(event.key)
 
     def _show_session(self, key: str) -> None:

@@ -21,10 +21,10 @@ from brimline.terminal.text import (
     truncate,
 )
 from brimline.tui import bars
-from brimline.tui.api_types import SessionDetail, SessionView, ThreadView
+from brimline.tui.api_types import SessionDetail, WatchedSession, WatchedThread
 from brimline.tui.chart_marks import SYMBOLS, ChartMark, find_marks, symbol_line
 from brimline.tui.filling import FillingLines
-from brimline.tui.styled_text import Line, Span, parse_ansi, wrap_text
+from brimline.tui.styled_text import Line, StyledText, parse_ansi, wrap_text
 
 MAX_MARKS, MAX_MESSAGES = 12, 30
 
@@ -51,18 +51,18 @@ class SessionPage(msgspec.Struct, frozen=True):
             lines += self._fact_lines("cost", f"${detail.timeline.cost:,.2f}", None)
         lines += self._handoff_lines(view)
         if detail.problem:
-            lines += [BLANK_LINE, [Span(strip_control(detail.problem), "bold")]]
+            lines += [BLANK_LINE, [StyledText(strip_control(detail.problem), "bold")]]
         lines += self._chart_lines(detail, thread_view, thread)
         return [*lines, *self._messages_lines(detail.timeline.messages)]
 
     def explanation_lines(
-        self, view: SessionView, explanation: Explanation | None, thread: str = MAIN
+        self, view: WatchedSession, explanation: Explanation | None, thread: str = MAIN
     ) -> list[Line]:
         """The lines of a session with what fills one of its threads."""
         filled = FillingLines(self.width, view.session.project, self.colour)
         return [*self._header_lines(view, thread), *filled.lines(explanation, thread)]
 
-    def _header_lines(self, view: SessionView, thread: str) -> list[Line]:
+    def _header_lines(self, view: WatchedSession, thread: str) -> list[Line]:
         session, main = view.session, view.main
         name = display_name(session.agent)
         model = bars.model_text((main and main.model) or session.model)
@@ -73,7 +73,7 @@ class SessionPage(msgspec.Struct, frozen=True):
             *self._name_lines(
                 f"{strip_control(name)}  {bars.project_text(view, self.home)}", f"{model}  {state}"
             ),
-            *([Span(part, "dim")] for part in wrap_text(description, self.width)),
+            *([StyledText(part, "dim")] for part in wrap_text(description, self.width)),
             *self._problem_lines(session.problem),
             *self._threads_lines(view, thread),
             BLANK_LINE,
@@ -82,33 +82,37 @@ class SessionPage(msgspec.Struct, frozen=True):
     def _name_lines(self, name: str, state: str) -> list[Line]:
         """The name and the state on one line, or on two if the terminal is narrow."""
         if cell_width(f"{name}  {state}") <= self.width:
-            return [[Span(name, "bold"), Span(f"  {state}")]]
-        return [[Span(truncate(name, self.width), "bold")], [Span(truncate(state, self.width))]]
+            return [[StyledText(name, "bold"), StyledText(f"  {state}")]]
+        return [
+            [StyledText(truncate(name, self.width), "bold")],
+            [StyledText(truncate(state, self.width))],
+        ]
 
     def _problem_lines(self, problem: str | None) -> list[Line]:
         return [
-            [Span(part, "bold")] for part in wrap_text(strip_control(problem or ""), self.width)
+            [StyledText(part, "bold")]
+            for part in wrap_text(strip_control(problem or ""), self.width)
         ]
 
-    def _threads_lines(self, view: SessionView, thread: str) -> list[Line]:
+    def _threads_lines(self, view: WatchedSession, thread: str) -> list[Line]:
         if len(view.threads) < 2:
             return []
         names = [
-            Span(f"[{strip_control(row.thread)}] ", "bold")
+            StyledText(f"[{strip_control(row.thread)}] ", "bold")
             if row.thread == thread
-            else Span(f"{strip_control(row.thread)} ", "dim")
+            else StyledText(f"{strip_control(row.thread)} ", "dim")
             for row in view.threads
         ]
-        return [[Span("threads (t): ", "dim"), *names]]
+        return [[StyledText("threads (t): ", "dim"), *names]]
 
-    def _reading_lines(self, view: SessionView, thread: ThreadView) -> list[Line]:
+    def _reading_lines(self, view: WatchedSession, thread: WatchedThread) -> list[Line]:
         shade = bars.thread_shade(thread)
         figures = [bars.percent_text(thread), bars.shade_word(thread)]
         ago = format_age(self.now - bars.last_seen_at(view, thread))
         source = f"{strip_control(thread.source)}, {strip_control(thread.state)}, {ago} ago"
         bar = bars.draw_thread_bar(view, thread, max(10, min(MAX_BAR_COLUMNS, self.width - 18)))
         return [
-            [*bar, Span(f" {' '.join(word for word in figures if word)}", shade)],
+            [*bar, StyledText(f" {' '.join(word for word in figures if word)}", shade)],
             *self._fact_lines(
                 "sent", _format_count(thread.sent), f"held {_format_count(thread.held)}; {source}"
             ),
@@ -118,14 +122,14 @@ class SessionPage(msgspec.Struct, frozen=True):
             *self._fact_lines("calls", _format_count(thread.calls), self._calls_note(view, thread)),
         ]
 
-    def _pending_lines(self, thread: ThreadView) -> list[Line]:
+    def _pending_lines(self, thread: WatchedThread) -> list[Line]:
         """What came in since the last call, apart from what was measured."""
         if not thread.pending:
             return []
         note = "about so much came in since the last call"
         return self._fact_lines("pending", format_tokens(thread.pending), note)
 
-    def _limit_note(self, thread: ThreadView) -> str | None:
+    def _limit_note(self, thread: WatchedThread) -> str | None:
         near = thread.percent_of_limit
         parts = [
             None if near is None else f"{format_percent(near)} of the limit held",
@@ -133,7 +137,7 @@ class SessionPage(msgspec.Struct, frozen=True):
         ]
         return "; ".join(part for part in parts if part) or None
 
-    def _calls_note(self, view: SessionView, thread: ThreadView) -> str:
+    def _calls_note(self, view: WatchedSession, thread: WatchedThread) -> str:
         parts = [f"cycle {_format_count(thread.cycle)}", f"peak {_format_count(thread.peak_sent)}"]
         if thread.thread != MAIN:
             parts.append(bars.model_text(thread.model))
@@ -146,11 +150,11 @@ class SessionPage(msgspec.Struct, frozen=True):
     def _fact_lines(self, name: str, figure: str, note: str | None) -> list[Line]:
         """A figure with a note on its origin, which is wrapped."""
         first, *more = wrap_text(strip_control(note or ""), self.width - FACT_COLUMNS) or [""]
-        known = [Span(f"{name:<7}", "dim"), Span(f"{figure:>9}  ")]
-        below: list[Line] = [[Span(" " * FACT_COLUMNS + part, "dim")] for part in more]
-        return [[*known, Span(first, "dim")], *below]
+        known = [StyledText(f"{name:<7}", "dim"), StyledText(f"{figure:>9}  ")]
+        below: list[Line] = [[StyledText(" " * FACT_COLUMNS + part, "dim")] for part in more]
+        return [[*known, StyledText(first, "dim")], *below]
 
-    def _handoff_lines(self, view: SessionView) -> list[Line]:
+    def _handoff_lines(self, view: WatchedSession) -> list[Line]:
         handoff = view.handoff
         if handoff is None:
             return self._fact_lines("handoff", "unknown", None)
@@ -164,12 +168,12 @@ class SessionPage(msgspec.Struct, frozen=True):
         return self._fact_lines("handoff", strip_control(handoff.state), why or None)
 
     def _chart_lines(
-        self, detail: SessionDetail, thread_view: ThreadView | None, thread: str
+        self, detail: SessionDetail, thread_view: WatchedThread | None, thread: str
     ) -> list[Line]:
         calls = [call for call in detail.timeline.calls if call.thread == thread]
         marks = find_marks(detail.timeline, thread)
         if not calls:
-            return [] if detail.problem else [BLANK_LINE, [Span("no calls yet", "dim")]]
+            return [] if detail.problem else [BLANK_LINE, [StyledText("no calls yet", "dim")]]
         drawn = chart(
             [call.usage.sent for call in calls],
             [mark.calls_before for mark in marks if mark.kind == "compaction"],
@@ -196,21 +200,21 @@ class SessionPage(msgspec.Struct, frozen=True):
         last = list(reversed(marks[-MAX_MARKS:]))
         hidden = len(marks) - len(last)
         title = f"marks, latest first{f'; {hidden} older' if hidden else ''}"
-        return [BLANK_LINE, [Span(title, "dim")], *(self._mark_line(mark) for mark in last)]
+        return [BLANK_LINE, [StyledText(title, "dim")], *(self._mark_line(mark) for mark in last)]
 
     def _mark_line(self, mark: ChartMark) -> Line:
         ago = "" if mark.at is None else format_age(self.now - mark.at)
         after = f"{SYMBOLS[mark.kind]} after call {mark.calls_before:<5}"
         before = f"{ago:>4}  "
         text = truncate(mark.text, self.width - len(after) - len(before))
-        return [Span(after), Span(before, "dim"), Span(text)]
+        return [StyledText(after), StyledText(before, "dim"), StyledText(text)]
 
     def _messages_lines(self, messages: Sequence[Message] | None) -> list[Line]:
         if messages is None:
-            return [BLANK_LINE, [Span("messages: unknown without the daemon", "dim")]]
+            return [BLANK_LINE, [StyledText("messages: unknown without the daemon", "dim")]]
         if not messages:
-            return [BLANK_LINE, [Span("no messages", "dim")]]
-        lines: list[Line] = [BLANK_LINE, [Span("messages, latest first", "dim")]]
+            return [BLANK_LINE, [StyledText("no messages", "dim")]]
+        lines: list[Line] = [BLANK_LINE, [StyledText("messages, latest first", "dim")]]
         for message in list(reversed(messages))[:MAX_MESSAGES]:
             lines += self._message_lines(message)
         return lines
@@ -222,7 +226,7 @@ class SessionPage(msgspec.Struct, frozen=True):
         )
         text = [strip_control(line) for line in message.text.splitlines()]
         body = [part for line in text for part in wrap_text(line, self.width - 2)]
-        return [[Span(title, "bold")], *([Span(f"  {part}")] for part in body)]
+        return [[StyledText(title, "bold")], *([StyledText(f"  {part}")] for part in body)]
 
 
 def _format_count(tokens: int | None) -> str:
@@ -238,9 +242,9 @@ def _symbol_lines(drawn: Sequence[str], marks: Sequence[ChartMark], calls: int) 
         return []
     kinds = dict.fromkeys(mark.kind for mark in marks if mark.kind != "compaction")
     legend = "  ".join(f"{SYMBOLS[kind]} {kind}" for kind in kinds)
-    return [[Span(" " * start + symbols, "bold")], [Span(" " * start + legend, "dim")]]
+    return [[StyledText(" " * start + symbols, "bold")], [StyledText(" " * start + legend, "dim")]]
 
 
 def _unreadable_lines(detail: SessionDetail) -> list[Line]:
     lost = detail.timeline.unreadable
-    return [[Span(f"{count_of(lost, 'record')} could not be read", "dim")]] if lost else []
+    return [[StyledText(f"{count_of(lost, 'record')} could not be read", "dim")]] if lost else []

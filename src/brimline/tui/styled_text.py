@@ -12,7 +12,7 @@ _SHADE_OF_CODE: dict[str, Shade] = {
 }
 
 
-class Span(NamedTuple):
+class StyledText(NamedTuple):
     """Text in a shade, or in one of the 256 colours of a terminal."""
 
     text: str
@@ -20,7 +20,7 @@ class Span(NamedTuple):
     colour: int | None = None
 
 
-Line: TypeAlias = Sequence[Span]
+Line: TypeAlias = Sequence[StyledText]
 
 
 def line_width(line: Line) -> int:
@@ -39,23 +39,23 @@ def to_ansi(line: Line, colour: bool) -> str:
 
 def parse_ansi(text: str) -> Line:
     """The spans of a text that `colourize` coloured."""
-    line: list[Span] = []
+    line: list[StyledText] = []
     shade: Shade = "none"
     for part in _ANSI_CODE.split(text):
         if part.startswith("\x1b["):
             shade = _SHADE_OF_CODE.get(part, "none")
         elif part:
-            line.append(Span(part, shade))
+            line.append(StyledText(part, shade))
     return line
 
 
 def pad(
     text: str, width: int, shade: Shade = "none", right: bool = False, keep_end: bool = False
-) -> Span:
+) -> StyledText:
     """A span of exactly `width` columns: truncated, or padded with blanks."""
     fitted = truncate(text, width, keep_end) if width > 0 else ""
     space = " " * (width - cell_width(fitted))
-    return Span(space + fitted if right else fitted + space, shade)
+    return StyledText(space + fitted if right else fitted + space, shade)
 
 
 def wrap_text(text: str, width: int) -> list[str]:

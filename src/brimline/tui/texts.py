@@ -4,7 +4,7 @@ from brimline.terminal.text import strip_control
 from brimline.tui.bars import LEVEL_MARK, LIMIT_MARK, PENDING_MARK
 from brimline.tui.chart_marks import SEVERAL_SYMBOL, SYMBOLS
 from brimline.tui.filter import ListOptions
-from brimline.tui.styled_text import Line, Span
+from brimline.tui.styled_text import Line, StyledText
 from brimline.tui.updates import Connection, ConnectionState
 
 _CONNECTION_TEXTS: dict[ConnectionState, str] = {
@@ -21,7 +21,7 @@ def connection_line(connection: Connection) -> Line:
     text = _CONNECTION_TEXTS[connection.state]
     if connection.problem and connection.state == "files":
         text += f" ({one_line(connection.problem)})"
-    return [Span(text, shade)]
+    return [StyledText(text, shade)]
 
 
 def one_line(text: str) -> str:
@@ -30,17 +30,17 @@ def one_line(text: str) -> str:
 
 def too_small_lines(size: tuple[int, int], min_size: tuple[int, int]) -> list[Line]:
     needed, actual = f"needs {min_size[0]}x{min_size[1]}", f"has {size[0]}x{size[1]}"
-    return [[Span("too small", "bold")], [Span(needed)], [Span(actual)]]
+    return [[StyledText("too small", "bold")], [StyledText(needed)], [StyledText(actual)]]
 
 
 def empty_list_lines(state: ConnectionState, has_hidden: bool, options: ListOptions) -> list[Line]:
     """What the overview shows when no session is visible, and what to do."""
     if state == "connecting":
-        return [[Span("  Looking for sessions ...", "dim")]]
+        return [[StyledText("  Looking for sessions ...", "dim")]]
     if options.words:
-        return [[Span("  No session matches the filter. Press Esc to clear it.")]]
+        return [[StyledText("  No session matches the filter. Press Esc to clear it.")]]
     if has_hidden:
-        return [[Span("  No live sessions. Press a to show older ones.")]]
+        return [[StyledText("  No live sessions. Press a to show older ones.")]]
     texts = [
         "No sessions yet.",
         "",
@@ -48,7 +48,7 @@ def empty_list_lines(state: ConnectionState, has_hidden: bool, options: ListOpti
         "`brimline serve` starts the daemon,",
         "`brimline demo` replays a recorded session.",
     ]
-    return [[Span(f"  {text}")] for text in texts]
+    return [[StyledText(f"  {text}")] for text in texts]
 
 
 _KEY_ROWS = (
@@ -83,7 +83,7 @@ _SYMBOL_ROWS = (
 
 
 def _table_lines(rows: tuple[tuple[str, str], ...]) -> list[Line]:
-    return [[Span(f"{name:<16}", "bold"), Span(text)] for name, text in rows]
+    return [[StyledText(f"{name:<16}", "bold"), StyledText(text)] for name, text in rows]
 
 
 HELP: list[Line] = [*_table_lines(_KEY_ROWS), [], *_table_lines(_SYMBOL_ROWS)]

@@ -9,10 +9,10 @@ import msgspec
 
 from brimline.api.client.stream import DaemonClient, ServerEvent
 from brimline.errors import BrimlineError, MalformedJson, NotRunning
-from brimline.tui.api_types import SessionView, decode_change, decode_view, decode_views
+from brimline.tui.api_types import WatchedSession, decode_change, decode_view, decode_views
 
 ConnectionState: TypeAlias = Literal["connecting", "live", "lost", "files"]
-ReadFiles: TypeAlias = Callable[[], Awaitable[list[SessionView]]]
+ReadFiles: TypeAlias = Callable[[], Awaitable[list[WatchedSession]]]
 
 
 class Connection(msgspec.Struct, frozen=True):
@@ -23,12 +23,12 @@ class Connection(msgspec.Struct, frozen=True):
 
 
 class AllSessions(msgspec.Struct, frozen=True):
-    views: list[SessionView]
+    views: list[WatchedSession]
     connection: Connection
 
 
 class SessionChanged(msgspec.Struct, frozen=True):
-    view: SessionView
+    view: WatchedSession
 
 
 Update: TypeAlias = AllSessions | SessionChanged | Connection
@@ -89,7 +89,7 @@ async def _follow_daemon(
                 yield SessionChanged(view)
 
 
-def _apply_event(event: ServerEvent, views: Mapping[str, SessionView]) -> SessionView | None:
+def _apply_event(event: ServerEvent, views: Mapping[str, WatchedSession]) -> WatchedSession | None:
     """The session after an event; None if the event is unknown or cannot be decoded."""
     match event.kind:
         case "session":

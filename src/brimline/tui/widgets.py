@@ -17,9 +17,9 @@ from textual.strip import Strip
 from textual.widgets import Input
 
 from brimline.terminal.text import Shade
-from brimline.tui.api_types import SessionView
+from brimline.tui.api_types import WatchedSession
 from brimline.tui.rows import OverviewRows
-from brimline.tui.styled_text import Line, Span
+from brimline.tui.styled_text import Line, StyledText
 
 STYLES: dict[Shade, Style] = {
     "low": Style(color="green"),
@@ -82,7 +82,7 @@ class LinesWidget(ScrollView, can_focus=True):
         segments = [Segment(piece.text, self._style_of(piece)) for piece in pieces]
         return Strip(segments).crop_extend(0, self.size.width, self.rich_style)
 
-    def _style_of(self, piece: Span) -> Style:
+    def _style_of(self, piece: StyledText) -> Style:
         if piece.colour is None or not self._colour:
             return self._styles[piece.shade]
         return Style(color=Color.from_ansi(piece.colour))
@@ -108,13 +108,13 @@ class SessionLines(LinesWidget):
 
     def __init__(self, id: str | None = None, colour: bool = True) -> None:
         super().__init__(id, colour)
-        self._views: Sequence[SessionView] = ()
+        self._views: Sequence[WatchedSession] = ()
         self._starts: list[int] = [0]
         self._rows: OverviewRows | None = None
         self._drawn: dict[int, Sequence[Line]] = {}
         self.selected: str | None = None
 
-    def show_sessions(self, views: Sequence[SessionView], rows: OverviewRows) -> None:
+    def show_sessions(self, views: Sequence[WatchedSession], rows: OverviewRows) -> None:
         """Show these sessions; the selected one stays selected."""
         self._views, self._rows, self._drawn = views, rows, {}
         self._starts = [0, *accumulate(rows.height(view) for view in views)]
