@@ -10,11 +10,10 @@ from brimline.context.providers.gemini import GENERATE
 from brimline.context.providers.rows import CountRow, UsageShape, get_path
 from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage
-from brimline.sdk.bedrock import CONVERSE
-from brimline.sdk.langchain import USAGE_METADATA
+from brimline.sdk.frameworks import REQUEST, USAGE_METADATA, check_single_request
 from brimline.sdk.memory import StreamMemory
 from brimline.sdk.openai import RESPONSES, chat_usage
-from brimline.sdk.pydantic_ai import REQUEST
+from brimline.sdk.other_providers import CONVERSE
 
 # Vercel's AI SDK, for all providers; the newest name first.
 GENERATED = UsageShape(
@@ -29,10 +28,6 @@ GENERATED = UsageShape(
 )
 
 MIXED = "These are fields of different APIs: pass the usage as one of them reported it."
-SUMMED = (
-    "Pass the last answer: `result.raw_responses[-1]` of the OpenAI Agents SDK, "
-    "`result.response` of Pydantic AI."
-)
 
 
 class Marks(msgspec.Struct, frozen=True):
@@ -93,7 +88,7 @@ KNOWN = (
 )
 
 
-def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
+def read_usage(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
     """The call of a usage, or None."""
     candidates = [marks for marks in KNOWN if all(_has(seen, name) for name in marks.counts)]
     if not candidates:
@@ -114,14 +109,6 @@ def _recognise(seen: object, candidates: Sequence[Marks]) -> Marks:
             names[-1], get_path(seen, names[-1]), f"absent if {others} is present", MIXED
         )
     return fitting[0]
-
-
-def check_single_request(seen: object) -> None:
-    """Refuse the usage of a run: a sum of requests is no occupancy. Raises InvalidUsage."""
-    requests = get_path(seen, "requests")
-    if isinstance(requests, int) and requests > 1:
-        expected = "1, because a sum of several requests is no occupancy"
-        raise InvalidUsage("requests", requests, expected, SUMMED)
 
 
 def _has(seen: object, name: str) -> bool:

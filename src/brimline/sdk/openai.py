@@ -45,7 +45,7 @@ UNFINISHED = frozenset({"queued", "in_progress"})
 HELPER_PREFIXES = ("content.", "refusal.", "logprobs.", "tool_calls.")
 
 
-def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
+def read_openai(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
     """The events of an answer or a stream event, or None."""
     match get_path(seen, "object"):
         case "response":
@@ -61,14 +61,14 @@ def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] 
 def _event(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
     kind = get_path(seen, "type")
     if get_path(seen, "data.object") == "chat.completion.chunk":  # an event of `mistralai`
-        return read(get_path(seen, "data"), memory, thread)
+        return read_openai(get_path(seen, "data"), memory, thread)
     if not isinstance(kind, str):
         return None
     if kind.startswith("response."):
         answer = get_path(seen, "response")
         return [] if answer is None else list(_response(answer, memory, thread))
     if kind == "chunk":
-        return read(get_path(seen, "chunk"), memory, thread)
+        return read_openai(get_path(seen, "chunk"), memory, thread)
     return [] if kind.startswith(HELPER_PREFIXES) else None
 
 

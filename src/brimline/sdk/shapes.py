@@ -6,41 +6,32 @@ from typing import cast
 
 from brimline.context.events import AnyEvent, Call
 from brimline.errors import UnrecognisedObject
-from brimline.sdk import (
-    anthropic,
-    bedrock,
-    claude_sdk,
-    cohere,
-    counts,
-    gemini,
-    langchain,
-    ollama,
-    openai,
-    openai_agents,
-    opentelemetry,
-    pydantic_ai,
-)
+from brimline.sdk.anthropic import read_anthropic, read_claude_agent
+from brimline.sdk.counts import read_usage
+from brimline.sdk.frameworks import read_langchain, read_openai_agents, read_pydantic_ai, read_span
 from brimline.sdk.memory import StreamMemory
+from brimline.sdk.openai import read_openai
+from brimline.sdk.other_providers import read_bedrock, read_cohere, read_gemini, read_ollama
 
 # What can be observed, in the order in which it is tried: the most certain first.
 READERS = (
-    ("a Claude Agent SDK message or a line of Claude Code's stream", claude_sdk.read),
-    ("an Anthropic message or one of its stream events", anthropic.read),
-    ("an OpenAI Agents SDK response or stream event", openai_agents.read),
-    ("an OpenAI response, completion, chunk or stream event", openai.read),
-    ("a LangChain message or chunk", langchain.read),
-    ("a Gemini answer, chunk or interaction, or an event of Google ADK", gemini.read),
-    ("a Pydantic AI response or node", pydantic_ai.read),
-    ("a Bedrock Converse answer or stream event", bedrock.read),
-    ("a Cohere answer or stream event", cohere.read),
-    ("an Ollama answer or chunk", ollama.read),
-    ("the attributes of an OpenTelemetry span with `gen_ai.usage`", opentelemetry.read),
+    ("a Claude Agent SDK message or a line of Claude Code's stream", read_claude_agent),
+    ("an Anthropic message or one of its stream events", read_anthropic),
+    ("an OpenAI Agents SDK response or stream event", read_openai_agents),
+    ("an OpenAI response, completion, chunk or stream event", read_openai),
+    ("a LangChain message or chunk", read_langchain),
+    ("a Gemini answer, chunk or interaction, or an event of Google ADK", read_gemini),
+    ("a Pydantic AI response or node", read_pydantic_ai),
+    ("a Bedrock Converse answer or stream event", read_bedrock),
+    ("a Cohere answer or stream event", read_cohere),
+    ("an Ollama answer or chunk", read_ollama),
+    ("the attributes of an OpenTelemetry span with `gen_ai.usage`", read_span),
     (
         (
             "a usage of Anthropic, OpenAI, Gemini, Bedrock, LiteLLM, LangChain, Pydantic AI "
             "or Vercel's SDK"
         ),
-        counts.read,
+        read_usage,
     ),
 )
 
