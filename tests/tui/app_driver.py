@@ -12,9 +12,8 @@ from brimline.settings import Settings
 from brimline.tui.app import WatchApp
 from brimline.tui.files import TranscriptFiles
 from brimline.tui.filter import ListOptions
-from brimline.tui.provider import SessionProvider
+from brimline.tui.provider import Intervals, SessionProvider
 from brimline.tui.session_list import SessionList
-from brimline.tui.updates import Intervals
 
 from .sample_views import NOW
 from .svg_snapshot import rows

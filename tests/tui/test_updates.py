@@ -12,7 +12,7 @@ import pytest
 from brimline.api.client.stream import DaemonClient, DaemonResponse
 from brimline.errors import InvalidSettings, NotRunning
 from brimline.tui.api_types import WatchedSession
-from brimline.tui.updates import (
+from brimline.tui.provider import (
     AllSessions,
     Connection,
     Intervals,

@@ -9,9 +9,9 @@ import msgspec
 from brimline.terminal.text import count_of, strip_control
 from brimline.tui.api_types import WatchedSession
 from brimline.tui.filter import SORTS, ListOptions, select_sessions
+from brimline.tui.provider import AllSessions, Connection, SessionChanged, Update
 from brimline.tui.styled_text import Line, StyledText
 from brimline.tui.texts import connection_line
-from brimline.tui.updates import AllSessions, Connection, SessionChanged, Update
 
 
 class SessionList:

@@ -4,8 +4,8 @@ from brimline.terminal.text import strip_control
 from brimline.tui.bars import LEVEL_MARK, LIMIT_MARK, PENDING_MARK
 from brimline.tui.chart_marks import SEVERAL_SYMBOL, SYMBOLS
 from brimline.tui.filter import ListOptions
+from brimline.tui.provider import Connection, ConnectionState
 from brimline.tui.styled_text import Line, StyledText
-from brimline.tui.updates import Connection, ConnectionState
 
 _CONNECTION_TEXTS: dict[ConnectionState, str] = {
     "connecting": "○ connecting",
