@@ -28,7 +28,7 @@ from brimline.context.formulas import Components, Formulas
 from brimline.context.tracker import Reading
 from brimline.context.usage import Usage
 from brimline.context.window import Limit, Window
-from brimline.run.loop_peaks import HatStats, LoopStats
+from brimline.run.ralph import HatStats, LoopStats
 from brimline.run.result import IterationResult
 from brimline.server.fleet.actions import AuditEntry
 from brimline.sessions.ledger.explain import (

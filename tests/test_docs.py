@@ -18,7 +18,7 @@ from brimline.api.schemas import NewEvents
 from brimline.api.session_change import apply_change, find_change
 from brimline.api.views import SessionView, ThreadView
 from brimline.daemon.notices.notices import Notice
-from brimline.run.events_file import EventRow, IterationFigures
+from brimline.run.ralph import EventRow, IterationFigures
 from brimline.store.rows import SessionRow
 from brimline.testing.fake_model import FakeModel, Reply, Scenario
 from doc_examples import BLOCK, commands_of, pattern_of

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from brimline.context.usage import ZERO, Usage, context_line
-from brimline.run.events_file import EventRow, read_rows
+from brimline.run.ralph import EventRow, read_rows
 from brimline.testing.fake_model import Billed, Ramp, Scenario
 
 from . import claude, codex, gemini

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from brimline.errors import CommandFailed
-from brimline.run.child import Child
+from brimline.run.child import ChildProcess
 
 
-def ended(child: Child) -> int:
+def ended(child: ChildProcess) -> int:
     """Its exit code, once it has ended."""
     while (code := child.poll()) is None:
         time.sleep(0.005)
@@ -20,8 +20,8 @@ def ended(child: Child) -> int:
     return code
 
 
-def child(script: str) -> Child:
-    return Child(["sh", "-c", script], os.environ)
+def child(script: str) -> ChildProcess:
+    return ChildProcess(["sh", "-c", script], os.environ)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_child_starts_with_default_signals() -> None:
     script = "import signal;print(signal.pthread_sigmask(0,[]),signal.getsignal(signal.SIGPIPE))"
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
     try:
-        process = Child([sys.executable, "-c", script], os.environ)
+        process = ChildProcess([sys.executable, "-c", script], os.environ)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     with os.fdopen(os.dup(process.out), "rb") as out:
@@ -79,7 +79,7 @@ def test_child_gets_broken_pipe_after_close() -> None:
 
 def test_missing_command_raises_with_name_reason_and_hint() -> None:
     with pytest.raises(CommandFailed) as caught:
-        Child(["no-such-command-here"], os.environ)
+        ChildProcess(["no-such-command-here"], os.environ)
     assert isinstance(caught.value.__cause__, FileNotFoundError)
     assert str(caught.value) == (
         "cannot start 'no-such-command-here': command not found\n"
@@ -99,4 +99,4 @@ def test_command_that_cannot_run_raises(tmp_path: Path) -> None:
         ("a\0b", "embedded null byte"),
     ):
         with pytest.raises(CommandFailed, match=why):
-            Child([name], os.environ)
+            ChildProcess([name], os.environ)

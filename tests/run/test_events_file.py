@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import InvalidSettings, UnreadableTranscript
-from brimline.run.events_file import append_row, ensure_writable, make_row, read_rows
+from brimline.run.ralph import append_row, ensure_writable, make_row, read_rows
 from brimline.run.result import IterationResult
 
 # Rows of other programs, and malformed ones.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from brimline.context.tracker import Reading, Session, Thread, read
 from brimline.context.window import Limit, Window
-from brimline.run.child import Child
+from brimline.run.child import ChildProcess
 from brimline.run.level_actions import LevelAlarm, LevelCommands, SignalStep, Terminator, level_env
 
 
@@ -68,7 +68,7 @@ while True:
 
 
 def test_child_that_ignores_a_signal_gets_the_next() -> None:
-    child = Child([sys.executable, "-c", STUBBORN], os.environ)
+    child = ChildProcess([sys.executable, "-c", STUBBORN], os.environ)
     output = os.read(child.out, 100)
     ender = Terminator(child, [SignalStep(0.0, signal.SIGINT)])
     ender.step()

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.run.events_file import EventRow, IterationFigures
-from brimline.run.loop_peaks import HatStats, loop_stats
+from brimline.run.ralph import EventRow, HatStats, IterationFigures, loop_stats
 
 HATS = st.sampled_from([None, "planner", "builder"])
 

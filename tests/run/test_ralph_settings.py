@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from brimline.errors import InvalidSettings
-from brimline.run.ralph_settings import read_window
+from brimline.run.ralph import read_window
 
 REAL = """\
 # Ralph

@@ -18,9 +18,9 @@ from brimline.context.usage import format_tokens, percent_raw, whole_percent
 from brimline.context.window import Overrides
 from brimline.errors import CommandFailed, InvalidPolicy, InvalidSettings
 from brimline.monitor.user_rules import Rules
-from brimline.run import events_file, ralph_settings
+from brimline.run import ralph
 from brimline.run.iteration import RunPlan, iterate
-from brimline.run.loop_peaks import HatStats, LoopStats, loop_stats
+from brimline.run.ralph import HatStats, LoopStats, loop_stats
 from brimline.run.result import summary_line
 from brimline.run.run_state import RunTarget
 from brimline.terminal.text import Cell, Column, format_table, strip_control
@@ -92,7 +92,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     planned = plan(context, options)
     events = Path(options.events) if options.events else None
     if events:
-        events_file.ensure_writable(events)
+        ralph.ensure_writable(events)
     on = make_output(context, render, planned)
     try:
         rows = _run(planned, events, on, render == "json")
@@ -155,7 +155,7 @@ def _agent_of_package(package: str) -> str | None:
 def _overrides(context: Context, config: str | None) -> Overrides:
     """Return the user's windows and limits, with a Ralph configuration's window for all models."""
     overrides = context.settings.overrides
-    window = ralph_settings.read_window(Path(config)) if config else None
+    window = ralph.read_window(Path(config)) if config else None
     if window is None:
         return overrides
     return msgspec.structs.replace(overrides, windows={**overrides.windows, "*": window})
@@ -177,10 +177,10 @@ def _level(name: str, text: str | None) -> float | None:
 
 def _run(
     planned: RunPlan, events: Path | None, on: RunOutput, as_json: bool
-) -> list[events_file.EventRow]:
-    rows: list[events_file.EventRow] = []
+) -> list[ralph.EventRow]:
+    rows: list[ralph.EventRow] = []
     for one in iterate(planned, on):
-        rows.append(events_file.make_row(one))
+        rows.append(ralph.make_row(one))
         on.print_line(summary_line(one))
         if events:
             _append(events, rows[-1], on)
@@ -189,15 +189,15 @@ def _run(
     return rows
 
 
-def _append(events: Path, row: events_file.EventRow, on: RunOutput) -> None:
+def _append(events: Path, row: ralph.EventRow, on: RunOutput) -> None:
     try:
-        events_file.append_row(events, row)
+        ralph.append_row(events, row)
     except OSError as error:
         on.print_line(f"brimline: cannot write {events}: {error.strerror or error}")
 
 
 def _summary(context: Context, path: Path, as_json: bool) -> int:
-    loop = loop_stats(events_file.read_rows(path))
+    loop = loop_stats(ralph.read_rows(path))
     if as_json:
         emit_json(loop)
     elif loop.overall.iterations:

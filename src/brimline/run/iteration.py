@@ -7,10 +7,8 @@ from typing import Protocol
 import msgspec
 
 from brimline.context.tracker import Reading
-from brimline.run.child import Child
-from brimline.run.io_loop import IoLoop
+from brimline.run.child import ChildProcess, IoLoop, SignalForwarder
 from brimline.run.level_actions import LevelAlarm, LevelCommands, Terminator, level_env
-from brimline.run.posix_signals import SignalForwarder
 from brimline.run.result import EndReason, IterationResult
 from brimline.run.run_state import RunState, RunTarget
 
@@ -104,7 +102,7 @@ class Iteration:
         self._alarm = LevelAlarm(plan.levels, plan.stop_at)
         self._commands = LevelCommands(plan.on_level, signals.mask)
         self._terminator: Terminator | None = None
-        self._child: Child | None = None
+        self._child: ChildProcess | None = None
         self._backlog: list[bytes] = []
         self._backlog_bytes = 0
         self._is_watched = display.is_live or not self._alarm.is_off
@@ -115,7 +113,7 @@ class Iteration:
         self._display.start_iteration(self._iteration, self._hat)
         started = time.monotonic()
         self._poll_transcript_at = started + TRANSCRIPT_POLL_S
-        self._child = Child(self._plan.target.command, self._child_env(), self._signals.mask)
+        self._child = ChildProcess(self._plan.target.command, self._child_env(), self._signals.mask)
         self._signals.set_child(self._child)
         loop = IoLoop(self._child, self._signals, self)
         code = loop.run()

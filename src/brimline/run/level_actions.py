@@ -9,7 +9,7 @@ import msgspec
 
 from brimline.context.policy import highest_reached
 from brimline.context.tracker import Reading
-from brimline.run.child import Child, spawn
+from brimline.run.child import ChildProcess, spawn
 
 SHELL = "/bin/sh"
 COMMAND_WAIT_S = 10.0  # how long we wait at the end for commands started at a level
@@ -57,7 +57,7 @@ class LevelAlarm:
 class Terminator:
     """Stops a child by a sequence of signals."""
 
-    def __init__(self, child: Child, steps: Sequence[SignalStep] = STOP_SIGNALS) -> None:
+    def __init__(self, child: ChildProcess, steps: Sequence[SignalStep] = STOP_SIGNALS) -> None:
         self._child = child
         self._left = list(steps)
         self._started = time.monotonic()

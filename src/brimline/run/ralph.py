@@ -1,8 +1,9 @@
-"""events.jsonl: a row for each iteration, among rows of other programs."""
+"""Files that Ralph shares with us: rows of events.jsonl, a loop's figures by them, its settings."""
 
 import os
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,7 @@ from brimline.context.usage import percent
 from brimline.errors import InvalidSettings, UnreadableTranscript
 from brimline.files.file_lock import lock_file
 from brimline.files.foreign_json import JsonDecoder, decode_json
+from brimline.files.regular_file import read_regular_file
 from brimline.run.result import IterationResult
 
 TOPIC = "iteration.summary"
@@ -154,3 +156,105 @@ def _decode_row(line: bytes) -> EventRow | None:
         return msgspec.structs.replace(row, payload=row.figures)
     except MALFORMED:
         return None
+
+
+class HatStats(msgspec.Struct, frozen=True):
+    """Context of a hat's last iteration, and of its fullest one.
+
+    An iteration without figures counts in `iterations` alone.
+    """
+
+    hat: str | None
+    iterations: int
+    last_context_tokens: int | None
+    last_context_window: int | None
+    last_pct: float | None
+    peak_context_tokens: int | None
+    peak_context_window: int | None
+    peak_pct: float | None
+
+
+class LoopStats(msgspec.Struct, frozen=True):
+    """Each hat in the order of its first iteration, and all iterations together."""
+
+    hats: list[HatStats]
+    overall: HatStats
+
+
+def loop_stats(rows: Iterable[EventRow]) -> LoopStats:
+    all_rows = list(rows)
+    names = dict.fromkeys(row.hat for row in all_rows)
+    hats = [_hat_stats(name, [row for row in all_rows if row.hat == name]) for name in names]
+    return LoopStats(hats, _hat_stats(None, all_rows))
+
+
+def _hat_stats(hat: str | None, rows: list[EventRow]) -> HatStats:
+    known = [row.figures for row in rows if row.figures.context_tokens is not None]
+    last = known[-1] if known else IterationFigures()
+    fullest = max(known, key=_peak, default=IterationFigures())
+    peak = _peak(fullest) or None
+    return HatStats(
+        hat=hat,
+        iterations=len(rows),
+        last_context_tokens=last.context_tokens,
+        last_context_window=last.context_window,
+        last_pct=percent(last.context_tokens, last.context_window),
+        peak_context_tokens=peak,
+        peak_context_window=fullest.context_window,
+        peak_pct=percent(peak, fullest.context_window),
+    )
+
+
+def _peak(figures: IterationFigures) -> int:
+    """The most that an iteration sent; Ralph's own rows have `context_tokens` alone."""
+    return max(figures.peak_context_tokens or 0, figures.context_tokens or 0)
+
+
+SECTION, KEY = "event_loop", "context_window_tokens"
+
+_FIELD = re.compile(r"(\s*)(['\"]?)([\w<.-]+)\2:(?:\s+(.*))?")
+_EMPTY_VALUES = ("", "~", "null")
+
+
+def read_window(path: Path) -> int | None:
+    """The window that a Ralph configuration sets, its one key that we use, or None.
+
+    Only Ralph's own layout is read: one key a line, indented below its section. Raises
+    InvalidSettings with the line that is written differently.
+    """
+    for place, name, value in _section_fields(path):
+        if name == "<<":
+            raise InvalidSettings(
+                place, SECTION, "expected plain keys: merge keys (<<) are not supported"
+            )
+        if name == KEY and value not in _EMPTY_VALUES:
+            if not re.fullmatch(r"0*[1-9][0-9]*", value):
+                problem = f"expected a whole number above 0: got {value!r}"
+                raise InvalidSettings(place, f"{SECTION}.{KEY}", problem)
+            return int(value)
+    return None
+
+
+def _section_fields(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield place, name and value of the section's direct keys."""
+    inside, depth = False, ""
+    for number, line in enumerate(_read_lines(path), 1):
+        field = _FIELD.fullmatch(line.split(" #")[0].rstrip())
+        if field is None:
+            continue
+        place, value = f"{path}:{number}", field[4] or ""
+        if not field[1]:
+            inside, depth = field[3] == SECTION, ""
+            if inside and value not in _EMPTY_VALUES:
+                raise InvalidSettings(place, SECTION, f"expected one key per line: got {value!r}")
+        elif inside and "\t" in field[1]:
+            raise InvalidSettings(place, SECTION, "expected indentation by spaces: got a tab")
+        elif inside and field[1] == (depth := depth or field[1]):
+            yield place, field[3], value
+
+
+def _read_lines(path: Path) -> list[str]:
+    try:
+        return read_regular_file(path).decode("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSettings(str(path), "file", str(error)) from error
