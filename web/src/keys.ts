@@ -1,8 +1,8 @@
 /** Keyboard shortcuts; ignored in text inputs and with a modifier key. */
 
 import { filter, helpOpen, isFleet, order, overviewAddress } from "./app";
-import { SEARCH_ID } from "./parts/filters";
-import { scrollToRow } from "./parts/session-rows";
+import { SEARCH_ID } from "./components/filters";
+import { scrollToRow } from "./components/session-rows";
 import { FLEET_HASH, go, route } from "./state/route";
 
 const KEYS: Record<string, () => void> = {

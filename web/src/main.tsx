@@ -2,7 +2,7 @@
 
 import { render } from "preact";
 import "uplot/dist/uPlot.min.css";
-import "./styles/tokens.css";
+import "./styles/variables.css";
 import "./styles/base.css";
 import "./styles/frame.css";
 import "./styles/badges.css";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { heights } from "../src/parts/column-chart";
-import { points } from "../src/parts/sparkline";
+import { heights } from "../src/components/column-chart";
+import { points } from "../src/components/sparkline";
 
 test("a trend ends at the right edge, its largest value at the top", () => {
   expect(points([0, 50, 100], 100, 106, 26)).toBe("3,23 53,13 103,3");

@@ -1,11 +1,11 @@
 /** The fleet: figures by group, who needs a handoff, and the fullest sessions. */
 
 import type { FleetView as Fleet } from "../api-types";
+import { FleetFigures, GroupTable } from "../components/fleet-groups";
+import { HandoffRequests } from "../components/handoff-requests";
+import { Select } from "../components/inputs";
+import { SessionRows } from "../components/session-rows";
 import { count, moment } from "../format";
-import { FleetFigures, GroupTable } from "../parts/fleet-groups";
-import { HandoffRequests } from "../parts/handoff-requests";
-import { Select } from "../parts/inputs";
-import { SessionRows } from "../parts/session-rows";
 import { now } from "../state/clock";
 import { fleet, fleetError, GROUPINGS, grouping, SPANS, span, useFleet } from "../state/fleet";
 import { NoFleetSessions } from "./no-sessions";

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { helpOpen, isFleet } from "../app";
-import { Bar } from "../parts/bar";
+import { Bar } from "../components/bar";
 import type { Occupancy } from "../reading";
 
 const keys = (fleet: boolean): [string, string][] => [

@@ -2,11 +2,11 @@
 
 import { useSignal } from "@preact/signals";
 import type { History } from "../api-types";
-import { Days } from "../parts/days";
-import { Select } from "../parts/inputs";
-import { LimitsTable } from "../parts/learned-limits";
-import { PastSessions } from "../parts/past-sessions";
-import { Splits, Totals } from "../parts/splits";
+import { Days } from "../components/days";
+import { Select } from "../components/inputs";
+import { LimitsTable } from "../components/learned-limits";
+import { PastSessions } from "../components/past-sessions";
+import { Splits, Totals } from "../components/splits";
 import { useHistory } from "../state/history";
 
 const SPANS = { "7d": "7 days", "30d": "30 days", "90d": "90 days", "365d": "a year" };

@@ -2,10 +2,10 @@
 
 import { useLayoutEffect } from "preact/hooks";
 import { eventSource, filter, isFleet, order, sessionCount, sessionStore } from "../app";
+import { Filters } from "../components/filters";
+import { SessionRows } from "../components/session-rows";
+import { Summary } from "../components/summary";
 import { plural } from "../format";
-import { Filters } from "../parts/filters";
-import { SessionRows } from "../parts/session-rows";
-import { Summary } from "../parts/summary";
 import { NO_FILTER } from "../state/session-list";
 import { NoFleetSessions, NoSessions } from "./no-sessions";
 

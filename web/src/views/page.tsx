@@ -3,9 +3,9 @@
 import * as api from "../api";
 import type { DaemonStatus } from "../api-types";
 import { caller, eventSource, helpOpen, isFleet, overviewAddress } from "../app";
+import { ConnectionState } from "../components/connection";
+import { StoreProblems } from "../components/store-problems";
 import { ago, count } from "../format";
-import { ConnectionState } from "../parts/connection";
-import { StoreProblems } from "../parts/store-problems";
 import { now } from "../state/clock";
 import { FLEET_HASH, type Route, route } from "../state/route";
 import { FleetView } from "./fleet";

@@ -3,15 +3,15 @@
 import { useEffect, useLayoutEffect, useMemo } from "preact/hooks";
 import type { SessionView as View } from "../api-types";
 import { isFleet, sessionName, sessionStore } from "../app";
-import { CallsTable } from "../parts/calls";
-import { CompactionsTable } from "../parts/compactions";
-import { ExplanationPanel } from "../parts/explanation";
-import { Handoffs } from "../parts/handoffs";
-import { JsonPanel } from "../parts/json-panel";
-import { Messages } from "../parts/messages";
-import { Audit, SessionFacts, SessionHeader } from "../parts/session-header";
-import { ThreadsTable } from "../parts/threads";
-import { TimelinePanel } from "../parts/timeline";
+import { CallsTable } from "../components/calls";
+import { CompactionsTable } from "../components/compactions";
+import { ExplanationPanel } from "../components/explanation";
+import { Handoffs } from "../components/handoffs";
+import { JsonPanel } from "../components/json-panel";
+import { Messages } from "../components/messages";
+import { Audit, SessionFacts, SessionHeader } from "../components/session-header";
+import { ThreadsTable } from "../components/threads";
+import { TimelinePanel } from "../components/timeline";
 import { SessionDetail } from "../state/session-detail";
 
 export function SessionView({ id }: { id: string }) {
