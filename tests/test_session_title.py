@@ -14,9 +14,8 @@ from brimline.context.events import SessionSeen
 from brimline.context.tracker import Session, fold
 from brimline.context.tracker.session_fold import MAX_TITLE_CHARS, shorten_title
 from brimline.context.window import NO_OVERRIDES
-from brimline.sessions.files import find_transcripts
+from brimline.sessions.files import PROMPT_SEARCH_BYTES, find_transcripts, with_title
 from brimline.sessions.index import TAILS_ABOVE_BYTES
-from brimline.sessions.session_title import HEAD_BYTES, with_title
 from brimline.sessions.status import survey_sessions
 from monitor.agent import Agent
 from survey.machine import Machine, call, packed, user_record
@@ -130,7 +129,7 @@ def test_text_of_the_client_and_of_subagents_is_no_first_prompt(machine: Machine
 
 
 def test_prompt_behind_the_head_of_a_file_is_not_looked_for(machine: Machine) -> None:
-    noise = packed({"type": "progress", "data": "x" * HEAD_BYTES})
+    noise = packed({"type": "progress", "data": "x" * PROMPT_SEARCH_BYTES})
     machine.session("s1", call("m1"), noise, user_record("Why?"))
     assert title_of(machine) is None
 
@@ -141,7 +140,7 @@ def test_only_what_is_new_is_searched_when_a_file_grows(machine: Machine) -> Non
     (transcript,) = find_transcripts(machine.places)
     titles = [with_title(Session(), transcript, start).title for start in (0, second)]
     assert titles == ["Why?", "And now?"]
-    assert with_title(Session(), transcript, HEAD_BYTES + 1).title is None
+    assert with_title(Session(), transcript, PROMPT_SEARCH_BYTES + 1).title is None
 
 
 def test_daemon_stores_the_first_prompt_until_the_client_gives_a_title(tmp_path: Path) -> None:

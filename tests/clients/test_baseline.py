@@ -13,8 +13,8 @@ import pytest
 from brimline.agents.fresh_session import Baseline
 from brimline.agents.fresh_session.answers import ClientAnswer
 from brimline.agents.transcripts.source import Places
-from brimline.sessions.explanation import read_ledgers
 from brimline.sessions.ledger.context_parts import CATEGORIES
+from brimline.sessions.ledger.session_ledger import read_ledgers
 from brimline.sessions.target import files_of_path
 from brimline.testing.fake_model import Scenario
 from brimline.testing.fake_model.block_kinds import kind_of

@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from brimline.agents.transcripts.source import Places
-from brimline.sessions.explanation import read_ledgers
 from brimline.sessions.ledger.context_parts import CATEGORIES
-from brimline.sessions.ledger.session_ledger import ThreadLedger
+from brimline.sessions.ledger.session_ledger import ThreadLedger, read_ledgers
 from brimline.sessions.target import files_of_path
 from brimline.testing.fake_model import Billed, Reply, Scenario, ToolCall
 from brimline.testing.fake_model.billed import BilledBlock

@@ -6,9 +6,9 @@ import pytest
 
 from brimline.agents import agent_names
 from brimline.agents.transcripts.source import Places
-from brimline.sessions.explanation import read_ledgers
 from brimline.sessions.files import SessionFiles, find_transcripts, group_by_session
 from brimline.sessions.ledger.explain import explain
+from brimline.sessions.ledger.session_ledger import read_ledgers
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 

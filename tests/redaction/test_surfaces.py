@@ -21,9 +21,9 @@ from brimline.daemon.telemetry_export.attributes import build_gauges, build_reco
 from brimline.daemon.uplink.outbox import Outbox
 from brimline.files.foreign_json import decode_json
 from brimline.handoff import draft_handoff, iter_records
-from brimline.sessions.explanation import read_ledgers
 from brimline.sessions.files import find_session
 from brimline.sessions.ledger.explain import explain
+from brimline.sessions.ledger.session_ledger import read_ledgers
 from brimline.settings import Settings, UplinkSettings
 from brimline.store.sqlite import SqliteStore
 from brimline.tui.files import TranscriptFiles

@@ -20,8 +20,8 @@ from brimline.agents.transcripts.source import Places
 from brimline.api.responses import RequestRefused
 from brimline.api.transcripts import TranscriptRoutes, find_session_files
 from brimline.monitor.monitor import Monitor
-from brimline.sessions.explanation import NO_TRANSCRIPT
 from brimline.sessions.files import SessionFiles
+from brimline.sessions.ledger.session_ledger import NO_TRANSCRIPT
 from brimline.store.rows import SessionRow
 from brimline.store.sqlite import MemoryStore
 from survey.machine import call, subagent_fields

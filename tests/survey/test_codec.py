@@ -16,7 +16,7 @@ from brimline.context.events import (
 )
 from brimline.context.tracker import Session, fold
 from brimline.context.usage import Usage
-from brimline.sessions.codec import ROW, SavedSession, decode_session, encode_session
+from brimline.sessions.state_file import ROW, SavedSession, decode_session, encode_session
 
 counts = st.integers(0, 1 << 40)
 times = st.none() | st.floats(0, 2e9)

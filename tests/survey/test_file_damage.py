@@ -14,9 +14,9 @@ from brimline.agents.transcripts.source import START, Places, Transcript
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session, fold
 from brimline.context.window import NO_OVERRIDES
-from brimline.sessions.explanation import read_ledgers
 from brimline.sessions.files import HEAD_BYTES, find_transcripts
 from brimline.sessions.index import TranscriptIndex
+from brimline.sessions.ledger.session_ledger import read_ledgers
 from brimline.sessions.report import ReportFilter, build_report, summaries
 from brimline.sessions.status import survey_sessions
 from brimline.sessions.target import files_of_target, load_target

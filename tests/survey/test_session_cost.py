@@ -7,7 +7,7 @@ import pytest
 from brimline.agents.transcripts.source import Tally, begun_at
 from brimline.context.tracker import Session
 from brimline.sessions.files import LoadedSession, find_session, load_session
-from brimline.sessions.session_cost import find_copied_calls, find_session_cost
+from brimline.sessions.report import find_copied_calls, find_session_cost
 
 from .machine import Machine, call, clock, packed, user_record
 

@@ -20,10 +20,10 @@ from brimline.errors import UnknownSession
 from brimline.files.bounded_dict import BoundedDict
 from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.monitor.monitor import Monitor
-from brimline.sessions.explanation import NO_TRANSCRIPT, read_ledgers
 from brimline.sessions.files import READ_ERRORS, SessionFiles, describe_read_error, find_session
 from brimline.sessions.ledger.context_parts import CATEGORIES
 from brimline.sessions.ledger.explain import Explanation, explain
+from brimline.sessions.ledger.session_ledger import NO_TRANSCRIPT, read_ledgers
 from brimline.store.rows import HandoffRow, SessionRow
 
 EXPLANATION_WAIT_S = 30.0  # a 100 MB transcript takes 1 to 4 s

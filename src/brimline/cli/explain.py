@@ -20,11 +20,10 @@ from brimline.context.events import MAIN
 from brimline.context.tracker import Session
 from brimline.context.usage import format_percent, format_tokens, percent_raw
 from brimline.errors import InvalidSettings
-from brimline.sessions.explanation import NO_TRANSCRIPT, read_ledgers
 from brimline.sessions.files import SessionFiles
 from brimline.sessions.ledger.context_parts import CATEGORIES
 from brimline.sessions.ledger.explain import ExplainedThread, Explanation, NamedTokens, explain
-from brimline.sessions.ledger.session_ledger import SessionLedger
+from brimline.sessions.ledger.session_ledger import NO_TRANSCRIPT, SessionLedger, read_ledgers
 from brimline.sessions.target import files_of_target, is_file_target
 from brimline.terminal.stacked_bar import (
     UNEXPLAINED,

@@ -22,13 +22,13 @@ from brimline.context.tracker import (
 )
 from brimline.errors import UnreadableTranscript
 from brimline.files.bounded_reads import SHARED_READS, ReadThreads
+from brimline.sessions.files import with_title
 from brimline.sessions.format_drift import (
     DriftedFile,
     describe_damage,
     describe_drift,
     find_drift,
 )
-from brimline.sessions.session_title import with_title
 
 TRANSCRIPT_WAIT_S = 5.0  # a read that takes longer goes on, and is used when it is done
 

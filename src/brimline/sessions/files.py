@@ -1,6 +1,6 @@
 """Find transcripts and the sessions that they belong to."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 import msgspec
@@ -17,13 +17,15 @@ from brimline.agents.transcripts.source import (
 )
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session, fold, merge_sessions
+from brimline.context.tracker.session_fold import shorten_title
 from brimline.errors import UnknownSession, UnreadableTranscript, UnrecognisedFormat
 from brimline.sessions.format_drift import describe_damage, describe_drift, find_drift
-from brimline.sessions.session_title import with_title
 
 HEAD_BYTES = 64 << 10  # enough of a file to detect its agent
 MIN_SHORT_ID_CHARS = 8
 READ_ERRORS = (UnreadableTranscript, OSError)
+
+PROMPT_SEARCH_BYTES = 256 << 10  # a first prompt that begins later is not looked for
 
 
 def describe_read_error(transcript: Transcript, error: Exception) -> str:
@@ -159,3 +161,43 @@ def detect_agent(head: bytes, place: str) -> tuple[str, Form]:
         elif match is not None:
             return agent, match
     raise UnrecognisedFormat(place, agent_names(), resembles)
+
+
+def with_title(session: Session, transcript: Transcript, read_from: int = 0) -> Session:
+    """Return a session with a title, if its client gave none and its transcript has a prompt.
+
+    `read_from` is the offset from which the transcript was read: what stands before was searched.
+    """
+    if session.title is not None or transcript.thread != MAIN or read_from > PROMPT_SEARCH_BYTES:
+        return session
+    return msgspec.structs.replace(session, title=_first_prompt(transcript, read_from))
+
+
+def _first_prompt(transcript: Transcript, start: int) -> str | None:
+    """Return the first words of what the user wrote first, from an offset on."""
+    # Imported here: it takes 30 ms, and the sessions of most commands have a title already.
+    from brimline.agents.content import UserText, read_content
+    from brimline.handoff import iter_records
+
+    reader = get_agent(transcript.agent).content_reader()
+    records = _head(
+        iter_records(transcript.path, transcript.session, start), PROMPT_SEARCH_BYTES - start
+    )
+    try:
+        for piece in read_content(records, reader):
+            if isinstance(piece, UserText):
+                title = shorten_title(piece.text)
+                if title is not None:
+                    return title
+    except (UnreadableTranscript, OSError):
+        return None
+    return None
+
+
+def _head(records: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """Yield the records that begin in the first `size` bytes."""
+    for record in records:
+        yield record
+        size -= len(record)
+        if size < 0:
+            return

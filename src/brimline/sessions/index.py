@@ -20,16 +20,14 @@ from brimline.agents.transcripts.source import (
 from brimline.context.tracker import Session, fold
 from brimline.errors import WorkerFailed
 from brimline.sessions import state_file
-from brimline.sessions.codec import SavedSession, encode_session
-from brimline.sessions.files import READ_ERRORS, describe_read_error
+from brimline.sessions.files import READ_ERRORS, describe_read_error, with_title
 from brimline.sessions.format_drift import (
     DriftedFile,
     describe_damage,
     describe_drift,
     find_drift,
 )
-from brimline.sessions.session_title import with_title
-from brimline.sessions.state_file import State, StateEntry
+from brimline.sessions.state_file import SavedSession, State, StateEntry, encode_session
 from brimline.sessions.summary import FileSummary, summarise
 
 ONE_PROCESS_MAX_BYTES = 48 << 20  # for less, starting workers costs more than it saves

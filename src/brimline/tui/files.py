@@ -9,10 +9,10 @@ from brimline.agents.transcripts.source import Places
 from brimline.context.tracker import Session
 from brimline.context.usage import percent_raw
 from brimline.monitor.user_rules import Rules
-from brimline.sessions.explanation import read_ledgers
 from brimline.sessions.files import find_session, load_session
 from brimline.sessions.ledger.explain import Explanation, explain
-from brimline.sessions.session_cost import find_session_cost
+from brimline.sessions.ledger.session_ledger import read_ledgers
+from brimline.sessions.report import find_session_cost
 from brimline.sessions.status import SessionStatus, ThreadStatus, survey_sessions
 from brimline.settings import Settings, seconds
 from brimline.store.rows import CallRow, CompactionRow, SessionRow

@@ -26,7 +26,7 @@ from brimline.daemon.uplink.outbox import Outbox
 from brimline.daemon.uplink.protocol import UplinkBatch
 from brimline.run.totals import RunView, list_price
 from brimline.sessions.files import LoadedSession
-from brimline.sessions.session_cost import find_copied_calls
+from brimline.sessions.report import find_copied_calls
 from brimline.sessions.target import load_target
 from brimline.settings import Settings, UplinkSettings
 from brimline.store.fleet import FillLevels

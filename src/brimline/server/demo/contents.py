@@ -12,11 +12,10 @@ from brimline.api.transcripts import TranscriptRoutes
 from brimline.context.events import AnyEvent, Call, Compacted
 from brimline.context.tracker import Session, fold
 from brimline.context.usage import Usage
-from brimline.sessions.explanation import NO_TRANSCRIPT
 from brimline.sessions.ledger.call_growth import StepRecorder
 from brimline.sessions.ledger.context_parts import CATEGORIES, ContextPart
 from brimline.sessions.ledger.explain import Explanation, explain
-from brimline.sessions.ledger.session_ledger import SessionLedger, settle
+from brimline.sessions.ledger.session_ledger import NO_TRANSCRIPT, SessionLedger, settle
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, SessionRow
 

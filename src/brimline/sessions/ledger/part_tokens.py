@@ -42,7 +42,7 @@ class Balance(msgspec.Struct, frozen=True, gc=False):
     unexplained: int
 
 
-class Account:
+class ThreadAccount:
     """The context of one thread, call by call: entries and `unexplained` add up to what is sent."""
 
     def __init__(

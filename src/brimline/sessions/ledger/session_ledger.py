@@ -19,12 +19,16 @@ from brimline.context.events import (
     is_compaction_thread,
 )
 from brimline.context.tracker import Session, Thread, fold
+from brimline.errors import UnreadableTranscript
+from brimline.sessions.files import SessionFiles
 from brimline.sessions.ledger.call_growth import Step, StepRecorder
 from brimline.sessions.ledger.context_parts import ContextPart, PartReader
-from brimline.sessions.ledger.part_tokens import Account, Balance, Entry
+from brimline.sessions.ledger.part_tokens import Balance, Entry, ThreadAccount
 from brimline.sessions.ledger.tokens_per_byte import Rates
 
 NO_RECORD = 0  # the number of a record that is in another file
+
+NO_TRANSCRIPT = "this session has no transcript on this machine"
 
 
 class ThreadLedger(msgspec.Struct, frozen=True):
@@ -174,7 +178,7 @@ def settle(
     rates = Rates(steps)
     first = steps[0].inputs if steps else []
     is_recorded = any(part.category == "memory files" for part in first)
-    account = Account(rates, system, () if is_recorded or system else memory)
+    account = ThreadAccount(rates, system, () if is_recorded or system else memory)
     fallen = {earlier + one.calls for one in thread.compactions if one.inferred}
     for place, step in enumerate(steps):
         if step.start == "rewound":
@@ -202,3 +206,18 @@ def settle(
         balances=account.balances[earlier:],
         steps=steps[earlier:],
     )
+
+
+def read_ledgers(
+    files: SessionFiles, places: Places, file: BinaryIO | None = None
+) -> list[SessionLedger]:
+    """Return the ledger of each transcript with a call; raises UnreadableTranscript if none has.
+
+    `file` is read if the transcript has no path.
+    """
+    ledgers = [read_ledger(transcript, places, file) for transcript in files.transcripts]
+    found = [each for each in ledgers if each.threads]
+    if not found:
+        path = files.transcripts[0].path
+        raise UnreadableTranscript(path, "no model call in it", "It is explained from then on.")
+    return found
