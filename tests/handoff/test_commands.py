@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.handoff.commands import Command
+from brimline.handoff.commands import ShellCommand
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from brimline.handoff.commands import Command
     ],
 )
 def test_check_is_recognised(text: str) -> None:
-    assert Command.parse(text).check
+    assert ShellCommand.parse(text).check
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_check_is_recognised(text: str) -> None:
     ],
 )
 def test_other_command_is_no_check(text: str) -> None:
-    assert not Command.parse(text).check
+    assert not ShellCommand.parse(text).check
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_other_command_is_no_check(text: str) -> None:
     ],
 )
 def test_check_of_everything_is_recognised(text: str, check: str, wide: bool) -> None:
-    command = Command.parse(text)
+    command = ShellCommand.parse(text)
     assert (command.check, command.checks_all) == (check, wide)
 
 
@@ -74,7 +74,7 @@ def test_check_of_everything_is_recognised(text: str, check: str, wide: bool) ->
     ],
 )
 def test_reading_command_is_read_only(text: str) -> None:
-    assert Command.parse(text).is_read_only
+    assert ShellCommand.parse(text).is_read_only
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_reading_command_is_read_only(text: str) -> None:
     ],
 )
 def test_writing_command_is_not_read_only(text: str) -> None:
-    assert not Command.parse(text).is_read_only
+    assert not ShellCommand.parse(text).is_read_only
 
 
 @pytest.mark.parametrize(
@@ -108,18 +108,18 @@ def test_writing_command_is_not_read_only(text: str) -> None:
 )
 def test_own_exit_code_is_recognised(text: str, is_own: bool) -> None:
     """The exit code of a pipe is that of its last program."""
-    assert Command.parse(text).has_own_exit_code is is_own
+    assert ShellCommand.parse(text).has_own_exit_code is is_own
 
 
 def test_piping_the_output_does_not_make_another_command() -> None:
     cores = {
-        Command.parse(text).core
+        ShellCommand.parse(text).core
         for text in ("make  check", "make check 2>&1 | tail -3", "make check 2>/dev/null")
     }
     assert cores == {"make check"}
-    assert Command.parse('rg "a|b" x').core == 'rg "a|b" x'
+    assert ShellCommand.parse('rg "a|b" x').core == 'rg "a|b" x'
 
 
 @given(st.text("ab '\"|&;<>\n-=EOF\\$("))
 def test_any_text_is_classified(text: str) -> None:
-    assert Command.parse(text).text == text
+    assert ShellCommand.parse(text).text == text

@@ -10,14 +10,14 @@ from brimline.handoff.draft import (
     files_changed_since,
     read_changed_files,
 )
-from brimline.handoff.freshness import (
+from brimline.handoff.records import iter_records
+from brimline.handoff.render import (
     MAX_FRESH_CALLS,
     MAX_FRESH_FILES,
     Freshness,
     compute_freshness,
+    render_handoff,
 )
-from brimline.handoff.records import iter_records
-from brimline.handoff.render import render_handoff
 
 __all__ = [
     "MAX_DOCUMENT_BYTES",

@@ -64,7 +64,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=\S*")
 _HIDDEN_EXIT_CODE = re.compile(r"\|\|\s*(?:true|:|echo)|;\s*(?:echo|true)\b|&\s*$")
 
 
-class Command(msgspec.Struct, frozen=True):
+class ShellCommand(msgspec.Struct, frozen=True):
     """A shell command and its properties, as far as its text shows them."""
 
     text: str
@@ -78,7 +78,7 @@ class Command(msgspec.Struct, frozen=True):
     has_own_exit_code: bool
 
     @classmethod
-    def parse(cls, text: str) -> "Command":
+    def parse(cls, text: str) -> "ShellCommand":
         """Classify a command by its first MAX_COMMAND_CHARS."""
         shown = text[:MAX_COMMAND_CHARS]
         bare = _mask_quoted(shown)

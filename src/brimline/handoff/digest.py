@@ -23,7 +23,7 @@ from brimline.agents.content import (
     read_content,
 )
 from brimline.files.bounded_dict import BoundedDict
-from brimline.handoff.commands import Command
+from brimline.handoff.commands import ShellCommand
 from brimline.handoff.truncate import UTF8
 
 MAX_TEXT_BYTES = 16_384
@@ -48,7 +48,7 @@ class ToolUse(msgspec.Struct, frozen=True):
     """A tool call worth noting: a command, an edit, or a tool that may fail."""
 
     tool: str
-    command: Command | None = None
+    command: ShellCommand | None = None
     files: tuple[str, ...] = ()
 
     @classmethod
@@ -60,7 +60,7 @@ class ToolUse(msgspec.Struct, frozen=True):
             return None
         text = shorten(call.command.strip())
         files = tuple(map(shorten, call.files[:MAX_ENTRIES]))
-        return cls(call.tool, Command.parse(text) if text else None, files)
+        return cls(call.tool, ShellCommand.parse(text) if text else None, files)
 
     @property
     def key(self) -> str:

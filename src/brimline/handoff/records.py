@@ -20,11 +20,11 @@ HEAD_BYTES = 4 << 20  # of the beginning, with the first user message
 CHUNK_BYTES = 64 << 10
 
 
-class _Document(msgspec.Struct, frozen=True):
+class _MessagesDocument(msgspec.Struct, frozen=True):
     messages: list[msgspec.Raw] | None = None
 
 
-_document = JsonDecoder(_Document)
+_document = JsonDecoder(_MessagesDocument)
 
 
 def iter_records(path: str, session: str | None = None, start: int = 0) -> Iterator[bytes]:

@@ -1,11 +1,13 @@
-"""Render a handoff for the context after a compaction: author, time, and the text."""
+"""Render a handoff for the context after a compaction: author, time, how outdated it is, text."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from hashlib import sha256
 
+import msgspec
+
 from brimline.context.inbox import MAX_CONTEXT_CHARS
 from brimline.handoff.document import Document, describe_origin
-from brimline.handoff.freshness import Freshness
 from brimline.handoff.truncate import UTF16
 
 TOKEN_CHARS = 32  # hexadecimal digits in a delimiter
@@ -20,6 +22,39 @@ HANDOFF_INTRO = (
     "This context was compacted. The handoff below was written before that: continue from it."
 )
 STALE_WARNING = "It is outdated: check the files themselves before you rely on it."
+
+# A call adds about 660 tokens to a context (median of real sessions): after 20 calls a document
+# lacks the last 13,000.
+MAX_FRESH_CALLS = 20
+MAX_FRESH_FILES = 5
+
+
+class Freshness(msgspec.Struct, frozen=True):
+    """Calls and changed files since a document was written; None is unknown."""
+
+    calls: int | None = None
+    files: int | None = None
+
+    @property
+    def is_old(self) -> bool | None:
+        """Whether there were more than MAX_FRESH_CALLS or MAX_FRESH_FILES; None is unknown."""
+        if self.calls is not None and self.calls > MAX_FRESH_CALLS:
+            return True
+        if self.files is not None and self.files > MAX_FRESH_FILES:
+            return True
+        return None if self.calls is None else False
+
+
+def compute_freshness(
+    calls_then: int | None, calls_now: int | None, changed: Collection[str] | None = None
+) -> Freshness:
+    """Compare the thread's calls then and now, and count the files changed since.
+
+    A count that fell belongs to another thread or transcript: the calls are then unknown.
+    """
+    calls = None if calls_then is None or calls_now is None else calls_now - calls_then
+    known = calls if calls is not None and calls >= 0 else None
+    return Freshness(known, None if changed is None else len(changed))
 
 
 def render_handoff(
