@@ -20,7 +20,7 @@ from brimline.cli.doctor_checks import Check
 from brimline.cli.explain import ExplainedSession
 from brimline.cli.fleet import Snippet
 from brimline.cli.report import PrintedReport
-from brimline.cli.setup_diff import Shown as SetupShown
+from brimline.cli.setup_changes import SetupShown
 from brimline.cli.token import TokenShown
 from brimline.context.cache_misses import CacheMiss
 from brimline.context.client_report import MissCause, PromptCache, Quota, Quotas, SpendLimit
@@ -72,7 +72,7 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
         ExplainedCycle,
         ExplainedCall,
     ),
-    "brimline status --json": (shown.Shown,),
+    "brimline status --json": (shown.StatusShown,),
     "brimline report --json": (PrintedReport, ReportLine, Usage),
     "brimline run --render json": (IterationResult, Reading),
     "brimline run --summary --json": (LoopStats, HatStats),

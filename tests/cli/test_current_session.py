@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from brimline.cli.current_session import CurrentSession, find_current_session
+from brimline.cli.session_choice import CurrentSession, find_current_session
 
 from .terminal import PATIENCE_S
 
@@ -16,7 +16,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere our own or
 # Nested processes, each with more variables than its parent; the last prints what it detects.
 NEST = """
 import json, os, subprocess, sys
-from brimline.cli.current_session import find_current_session
+from brimline.cli.session_choice import find_current_session
 first, *rest = json.loads(sys.argv[1])
 if rest:
     words = [sys.executable, "-c", sys.argv[2], json.dumps(rest), sys.argv[2]]

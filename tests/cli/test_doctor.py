@@ -34,7 +34,7 @@ from brimline.cli.doctor_checks import (
 )
 from brimline.daemon.secret import load_or_create_secret
 from brimline.daemon.sockets import write_port
-from brimline.install.disabled_hooks import DisablingSetting
+from brimline.install.install import DisablingSetting
 from brimline.install.installed import InstalledHooks
 from brimline.install.launcher import read_launcher, write_launcher
 from brimline.settings import Settings

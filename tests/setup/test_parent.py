@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import InvalidSettings
-from brimline.install.parent import check_session_id, parent_file
-from brimline.install.plan import Change, apply, plan_managed_file
+from brimline.install.plan import Change, apply, plan_setup_file
+from brimline.install.setup_file import check_session_id, parent_file
 
 TEXT = "# mine\nlevels = [40, 60]\n\n[windows]\n'a' = 5_000 # five\n"
 
@@ -23,7 +23,7 @@ class Project:
             self.path.write_bytes(text.encode())
 
     def plan(self, session: str | None) -> Change:
-        return plan_managed_file(parent_file(self.path, self._state, session), "changed")
+        return plan_setup_file(parent_file(self.path, self._state, session), "changed")
 
     def set(self, session: str | None) -> Change:
         return apply(self.plan(session))

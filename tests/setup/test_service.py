@@ -12,7 +12,7 @@ import pytest
 
 from brimline.agents.transcripts.source import Places
 from brimline.errors import InvalidSettings
-from brimline.install.plan import apply, plan_managed_file
+from brimline.install.plan import apply, plan_setup_file
 from brimline.install.service import (
     LABEL,
     UNIT_NAME,
@@ -88,22 +88,22 @@ def test_removal_restores_the_unit_that_was_there(tmp_path: Path) -> None:
     service, state = service_of(tmp_path), tmp_path / "state"
     service.path.parent.mkdir(parents=True)
     service.path.write_text("[Unit]\nDescription=mine\n")
-    change = apply(plan_managed_file(service_file(service, state, remove=False), "a service"))
+    change = apply(plan_setup_file(service_file(service, state, remove=False), "a service"))
     assert (change.after, service.path.read_bytes()) == (service.text, service.text)
-    again = plan_managed_file(service_file(service, state, remove=False), "a service")
+    again = plan_setup_file(service_file(service, state, remove=False), "a service")
     assert (again.pending, again.what) == (False, "already set up")
-    apply(plan_managed_file(service_file(service, state, remove=True), "gone"))
+    apply(plan_setup_file(service_file(service, state, remove=True), "gone"))
     assert service.path.read_text() == "[Unit]\nDescription=mine\n"
     assert [path.name for path in service.path.parent.iterdir()] == [UNIT_NAME]
 
 
 def test_removal_deletes_a_new_unit_even_if_it_was_edited(tmp_path: Path) -> None:
     service, state = service_of(tmp_path), tmp_path / "state"
-    apply(plan_managed_file(service_file(service, state, remove=False), "a service"))
+    apply(plan_setup_file(service_file(service, state, remove=False), "a service"))
     service.path.write_bytes(service.text + b"\n[Service]\nNice=5\n")
-    apply(plan_managed_file(service_file(service, state, remove=True), "gone"))
+    apply(plan_setup_file(service_file(service, state, remove=True), "gone"))
     assert not service.path.parent.exists()
-    assert plan_managed_file(service_file(service, state, remove=True), "gone").pending is False
+    assert plan_setup_file(service_file(service, state, remove=True), "gone").pending is False
 
 
 def program(folder: Path, name: str, text: str) -> dict[str, str]:

@@ -27,7 +27,7 @@ class Option(msgspec.Struct, frozen=True):
     values: tuple[str, ...]
 
 
-class Command(msgspec.Struct, frozen=True):
+class CommandSyntax(msgspec.Struct, frozen=True):
     """A command, and the words that it takes without an option."""
 
     name: str
@@ -50,11 +50,11 @@ def run(context: Context, options: argparse.Namespace) -> int:
     return 0
 
 
-def list_commands() -> list[Command]:
+def list_commands() -> list[CommandSyntax]:
     """Every command with its options, as the parser has them."""
     from brimline.cli.commands import COMMANDS, actions_of, create_parser, parsers_of
 
-    commands: list[Command] = []
+    commands: list[CommandSyntax] = []
     for name, parser in parsers_of(create_parser()).items():
         actions = actions_of(parser)
         options = tuple(
@@ -63,7 +63,7 @@ def list_commands() -> list[Command]:
             if one.option_strings
         )
         words = tuple(word for one in actions if not one.option_strings for word in _values(one))
-        commands.append(Command(name, COMMANDS[name], options, words))
+        commands.append(CommandSyntax(name, COMMANDS[name], options, words))
     return commands
 
 
@@ -73,7 +73,7 @@ def _values(action: argparse.Action) -> tuple[str, ...]:
     return tuple(map(str, action.choices or ()))
 
 
-def _bash(commands: list[Command]) -> Iterator[str]:
+def _bash(commands: list[CommandSyntax]) -> Iterator[str]:
     yield "_brimline() {"
     yield '    local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" words='
     yield '    case "${COMP_WORDS[1]} $before" in'
@@ -97,7 +97,7 @@ def _bash(commands: list[Command]) -> Iterator[str]:
     yield "complete -o filenames -F _brimline brimline"
 
 
-def _zsh(commands: list[Command]) -> Iterator[str]:
+def _zsh(commands: list[CommandSyntax]) -> Iterator[str]:
     yield "#compdef brimline"
     yield "_brimline() {"
     yield "    local -a commands"
@@ -126,7 +126,7 @@ def _zsh(commands: list[Command]) -> Iterator[str]:
     yield 'then _brimline "$@"; else compdef _brimline brimline; fi'
 
 
-def _fish(commands: list[Command]) -> Iterator[str]:
+def _fish(commands: list[CommandSyntax]) -> Iterator[str]:
     for command in commands:
         yield (
             f"complete -c brimline -n __fish_use_subcommand -f -a {command.name} "
@@ -152,7 +152,7 @@ def _quote_for_fish(text: str) -> str:
     return f"'{escaped}'"
 
 
-SCRIPTS: dict[str, Callable[[list[Command]], Iterator[str]]] = {
+SCRIPTS: dict[str, Callable[[list[CommandSyntax]], Iterator[str]]] = {
     "bash": _bash,
     "zsh": _zsh,
     "fish": _fish,

@@ -14,6 +14,7 @@ from brimline.settings import Settings, cache_dir, state_dir
 from brimline.terminal.text import (
     Cell,
     Column,
+    count_of,
     draw_in_ascii,
     escape_control,
     format_table,
@@ -113,3 +114,16 @@ def print_table(
 ) -> None:
     text = "\n".join(format_table(columns, rows, context.width, context.colour))
     print(text if uses_utf8(context.places.env, sys.stdout) else draw_in_ascii(text))
+
+
+def print_store_problems(context: Context) -> None:
+    """Print what happened to the store last, also if no daemon runs."""
+    from brimline.store.problems import open_problems  # it takes logging along: 10 ms
+
+    problems = open_problems(context.state, context.now)
+    if not problems:
+        return
+    text = f"{problems[-1].what} {problems[-1].advice}"
+    if len(problems) > 1:
+        text += f" `brimline doctor` lists {count_of(len(problems), 'problem')}."
+    print(f"brimline: {strip_control(text)}", file=sys.stderr)

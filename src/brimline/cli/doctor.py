@@ -8,7 +8,7 @@ from pathlib import Path
 
 from brimline._version import __version__
 from brimline.agents import agents_present, display_name
-from brimline.cli import background, service
+from brimline.cli import background
 from brimline.cli.arguments import add_json
 from brimline.cli.client_versions import find_version, take_warnings
 from brimline.cli.context import Context, emit_json
@@ -34,6 +34,7 @@ from brimline.cli.doctor_checks import (
     version,
 )
 from brimline.cli.setup import setup_options
+from brimline.cli.setup_changes import is_active, local_service
 from brimline.errors import BrimlineError, InvalidSettings, NotRunning
 from brimline.install.install import SetupOptions
 from brimline.install.installed import InstalledHooks, find_installed
@@ -122,12 +123,12 @@ def _ask_daemon(context: Context) -> DaemonReport:
 
 def _service(context: Context, setup: SetupOptions, report: DaemonReport) -> Check:
     try:
-        local = service.local_service(context, setup.state)
+        local = local_service(context, setup.state)
     except InvalidSettings as error:
         return Check("service", True, f"not supported: {error}")
     if not local.path.exists():
         return not_set_up("service", "none", "`brimline setup --service` installs one.")
-    if service.is_active(context, local):
+    if is_active(context, local):
         return Check("service", True, f"{local.manager} runs it")
     finding = f"installed, but {local.manager} does not run it"
     return Check("service", report.runs, finding, "`brimline setup --service` starts it.")
@@ -147,6 +148,6 @@ def _needs_daemon(context: Context, setup: SetupOptions, installed: list[Install
     """Return whether a daemon must run: hooks that do not start it, or a service, are installed."""
     starts = context.settings.daemon.autostart and any(one.autostart for one in installed)
     with suppress(InvalidSettings):
-        if service.local_service(context, setup.state).path.exists():
+        if local_service(context, setup.state).path.exists():
             return True
     return not starts and any(one.events for one in installed)

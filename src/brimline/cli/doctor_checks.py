@@ -14,8 +14,7 @@ from brimline.agents import capabilities_of, get_agent
 from brimline.agents.hook_command import Program
 from brimline.cli.context import Context
 from brimline.cli.daemon_requests import describe_losses
-from brimline.cli.limit_drift import find_limit_drifts
-from brimline.cli.windows import describe_bound
+from brimline.cli.windows import describe_bound, find_limit_drifts
 from brimline.context.window import Limit
 from brimline.install.installed import InstalledHooks, LineState
 from brimline.install.launcher import is_current, is_gone, read_launcher

@@ -6,18 +6,17 @@ import sys
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
-from brimline.agents import agent_names
+from brimline.agents import agent_names, source
+from brimline.agents.transcripts.source import Transcript
 from brimline.api.client.request import session_path
-from brimline.cli import handoff_draft
-from brimline.cli.arguments import add_json, check_session, check_utf8, parse_agent
+from brimline.cli.arguments import add_json, check_session, check_utf8, chosen_agents, parse_agent
 from brimline.cli.context import Context, emit_json
-from brimline.cli.current_session import find_current_session
 from brimline.cli.daemon_requests import SessionRef, request, resolve_session
-from brimline.cli.handoff_draft import OWN_SESSION
+from brimline.cli.session_choice import find_current_session, find_files
 from brimline.context.events import MAIN
 from brimline.daemon.tmux.clear_requests import ClearRequest, load_requests
 from brimline.daemon.tmux.pane import pane_from_environment
@@ -38,11 +37,13 @@ from brimline.errors import (
 from brimline.handoff import (
     Freshness,
     compute_freshness,
+    draft_handoff,
     files_changed_since,
     iter_records,
     read_changed_files,
     read_document,
 )
+from brimline.sessions.target import files_of_target, is_file_target
 from brimline.terminal.text import Cell, Column, count_of, format_age, format_table, strip_control
 
 UNREADABLE_HINT = "Name a file that exists and that you can read."
@@ -60,6 +61,8 @@ COLUMNS = (
 USAGE = """brimline handoff PATH [--clear | --spawn] [OPTIONS]
        brimline handoff [--show | --list] [OPTIONS]
        brimline handoff --draft [SESSION|FILE|-] [OPTIONS]"""
+
+OWN_SESSION = True  # the session that a command runs in, or the one that --session names
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
@@ -103,7 +106,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     """Hand a document over, draft one, or show earlier ones."""
     _check_combination(options)
     if options.draft is not None:
-        return handoff_draft.run(context, options)
+        return _run_draft(context, options)
     if options.path is None and (options.clear or options.spawn):
         raise InvalidRequest("no document given", "Write it first, then pass its PATH.")
     if options.spawn:
@@ -308,7 +311,7 @@ def _last_lines(context: Context, handoffs: list[Any], fresh: list[Freshness]) -
     ago = format_age(context.now - row["at"])
     yield f"by {strip_control(_author(row))}, {ago} ago; since then: {_since(fresh[0])}"
     yield ""
-    yield handoff_draft.printable(row["text"])
+    yield _printable(row["text"])
 
 
 def _list_lines(context: Context, handoffs: list[Any], fresh: list[Freshness]) -> list[str]:
@@ -338,3 +341,55 @@ def _clear_result(intent: ClearRequest, now: float) -> str:
             return f"will be cleared when the turn ends, requested {when} ago ({path})"
         case _:
             return f"clearing now ({path})"
+
+
+def _run_draft(context: Context, options: argparse.Namespace) -> int:
+    named = options.session if options.draft is OWN_SESSION else options.draft
+    if named is not None and named == options.draft and is_file_target(named):
+        files, file = files_of_target(named, context.places, sys.stdin.buffer, options.agent)
+        records = _records_of_file(files.transcripts[0], file)
+    else:
+        files = find_files(context, named, chosen_agents(options))
+        records = iter_records(files.transcripts[0].path, files.session)
+    own = files.transcripts[0]
+    text = _draft(records, own, files.session)
+    if not text:
+        raise InvalidRequest(f"nothing to draft from in {own.path} yet", None)
+    if options.output is not None:
+        _write(options.output, text)
+    if options.json:
+        emit_json({"session": files.session, "agent": own.agent, "transcript": own.path,
+                   "text": text})  # fmt: skip
+    elif options.output is None:
+        sys.stdout.write(_printable(text))
+    return 0
+
+
+def _printable(text: str) -> str:
+    """Replace control characters if standard output is a terminal."""
+    if not sys.stdout.isatty():
+        return text
+    lines = (line.removesuffix("\r").split("\t") for line in text.split("\n"))
+    return "\n".join("\t".join(map(strip_control, parts)) for parts in lines)
+
+
+def _records_of_file(own: Transcript, file: BinaryIO | None) -> Iterator[bytes]:
+    """Yield the records of any transcript that can be explained."""
+    for record in source(own.agent).records(own, file):
+        if record.data and not record.is_earlier:
+            yield record.data
+
+
+def _draft(records: Iterator[bytes], own: Transcript, session: str) -> str:
+    try:
+        return draft_handoff(records, own.agent, where=own.path, session=session)
+    except OSError as error:
+        raise UnreadableTranscript(own.path, error.strerror or str(error)) from error
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, "utf-8", "replace")
+    except OSError as error:
+        why = f"cannot write {path}: {error.strerror or error}"
+        raise InvalidRequest(why, "Pass a file in an existing folder: --output FILE.") from error

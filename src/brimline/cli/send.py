@@ -5,8 +5,8 @@ import argparse
 from brimline.api.client.request import TIMEOUT_S, session_path
 from brimline.cli.arguments import add_flag, add_json, check_session, check_utf8
 from brimline.cli.context import Context, emit_json
-from brimline.cli.current_session import find_current_session
 from brimline.cli.daemon_requests import SessionRef, request, resolve_session
+from brimline.cli.session_choice import find_current_session
 from brimline.context.inbox import MESSAGE_LIFETIME_S
 from brimline.terminal.text import strip_control
 

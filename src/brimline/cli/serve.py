@@ -12,11 +12,10 @@ from typing import Any
 from brimline.api.access import LINK_PATH
 from brimline.cli import background
 from brimline.cli.arguments import add_flag
-from brimline.cli.context import Context, emit_json
+from brimline.cli.context import Context, emit_json, print_store_problems
 from brimline.cli.daemon_requests import describe_losses, request
 from brimline.cli.doctor_checks import describe_uplink
 from brimline.cli.open import PRINTED
-from brimline.cli.store_problems import print_store_problems
 from brimline.daemon.sockets import DaemonUnresponsive
 from brimline.errors import AlreadyRunning, InvalidSettings, NotRunning
 from brimline.store.postgres import translated_import_error

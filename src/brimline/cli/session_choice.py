@@ -1,20 +1,23 @@
 """Which session a command is about: by the beginning of its id, by its title, or by default."""
 
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from brimline.agents import agent_names
+from brimline.agents import agent_names, all_agents
 from brimline.cli.context import Context
-from brimline.cli.current_session import find_current_session
 from brimline.cli.daemon_sessions import DaemonSessions, KnownSession, SessionQuestion
+from brimline.daemon.process_tree import iter_environments
 from brimline.errors import InvalidRequest, UnknownSession, suggest
 from brimline.sessions.files import SessionFiles, find_transcripts, group_by_session, shorten_ids
 from brimline.sessions.index import TranscriptIndex
 from brimline.terminal.text import strip_control
 
 MAX_LISTED = 9
+
+SESSION_VARIABLE = "BRIMLINE_SESSION"
 
 
 class SessionEntry(msgspec.Struct, frozen=True):
@@ -158,3 +161,28 @@ def _pick(
 
 def _is_on_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+class CurrentSession(msgspec.Struct, frozen=True):
+    """The agent and session that a command runs in; unknown is None."""
+
+    agent: str | None
+    session: str | None
+
+
+def find_current_session(env: Mapping[str, str]) -> CurrentSession | None:
+    """Return the nearest agent: of several, the one that the fewest ancestors have a variable of.
+
+    If that is equal, it is the first in the registry's order.
+    """
+    sessions: dict[str, str | None] = {SESSION_VARIABLE: None}
+    markers: dict[str, str | None] = {}
+    for agent in all_agents():
+        sessions.update(dict.fromkeys(agent.capabilities.session_id_variables, agent.name))
+        markers.update(dict.fromkeys(agent.capabilities.marker_variables, agent.name))
+    agents = {name: agent for name, agent in (sessions | markers).items() if env.get(name)}
+    if not agents:
+        return None
+    above = list(iter_environments(os.getppid(), agents)) if len(set(agents.values())) > 1 else []
+    nearest = min(agents, key=lambda name: sum(each.get(name) == env[name] for each in above))
+    return CurrentSession(agents[nearest], env[nearest] if nearest in sessions else None)

@@ -9,20 +9,26 @@ from pathlib import Path
 
 from brimline.agents import agent_names, agents_present, display_name, get_agent
 from brimline.agents.hook_command import HttpTarget
-from brimline.cli import service
 from brimline.cli.arguments import add_flag, add_json, parse_agent
 from brimline.cli.background import require_daemon
 from brimline.cli.client_versions import find_version, take_warnings
 from brimline.cli.context import Context, emit_json, print_problems
-from brimline.cli.setup_diff import Shown, apply_change, change_lines, describe_change
+from brimline.cli.setup_changes import (
+    SetupShown,
+    apply_change,
+    change_lines,
+    change_service,
+    describe_change,
+    local_service,
+)
 from brimline.daemon.secret import derive_token, read_secret
 from brimline.daemon.sockets import HOST, read_port
 from brimline.errors import InvalidSettings
-from brimline.install import parent
 from brimline.install.install import SetupOptions
 from brimline.install.installed import find_installed, remove_unused_launcher
 from brimline.install.launcher import find_cache, local_program, write_launcher
-from brimline.install.plan import Change, plan, plan_managed_file
+from brimline.install.plan import Change, plan, plan_setup_file
+from brimline.install.setup_file import check_session_id, parent_file
 from brimline.settings import PROJECT_FILE, describe_receive, load, user_file
 
 NONE = "brimline: no agent found\nhint: name the agent to set up: `brimline setup claude`"
@@ -111,13 +117,15 @@ def _is_other_change(options: argparse.Namespace) -> bool:
     return options.service or options.parent is not None
 
 
-def _changes(context: Context, options: argparse.Namespace, agents: list[str]) -> Iterator[Shown]:
+def _changes(
+    context: Context, options: argparse.Namespace, agents: list[str]
+) -> Iterator[SetupShown]:
     setup = setup_options(context, options)
     write = describe_change if options.dry_run else apply_change
     if options.parent is not None:
         yield write(_parent(context, options, setup))
     if options.service:
-        yield service.change_service(context, setup.state, options.remove, options.dry_run)
+        yield change_service(context, setup.state, options.remove, options.dry_run)
     if options.dry_run or not agents:
         yield from map(write, plan(agents, context.places, setup))
         return
@@ -131,22 +139,22 @@ def _changes(context: Context, options: argparse.Namespace, agents: list[str]) -
         write_launcher(setup.program)  # another process may have removed it as unused
 
 
-def _launcher_row(setup: SetupOptions) -> Shown:
+def _launcher_row(setup: SetupOptions) -> SetupShown:
     what = "it runs this installation now"
-    return Shown("launcher", setup.program.launcher, what, True, None, None, (), "")
+    return SetupShown("launcher", setup.program.launcher, what, True, None, None, (), "")
 
 
 def _parent(context: Context, options: argparse.Namespace, setup: SetupOptions) -> Change:
-    session = None if options.remove else parent.check_session_id(options.parent)
+    session = None if options.remove else check_session_id(options.parent)
     whose = "all your sessions" if options.scope == "user" else "this project's sessions"
     what = "no parent session" if session is None else f"session {session} is notified of {whose}"
     user = user_file(context.places.env, context.places.home)
     place = user if options.scope == "user" else setup.cwd / PROJECT_FILE
     path = Path(os.path.abspath(place))
-    return plan_managed_file(parent.parent_file(path, setup.state, session), what)
+    return plan_setup_file(parent_file(path, setup.state, session), what)
 
 
-def _print(context: Context, options: argparse.Namespace, changes: list[Shown]) -> None:
+def _print(context: Context, options: argparse.Namespace, changes: list[SetupShown]) -> None:
     for one in changes:
         print("\n".join(change_lines(context, one)), end="\n\n")
     if not changes:
@@ -158,10 +166,7 @@ def _print(context: Context, options: argparse.Namespace, changes: list[Shown]) 
     if options.dry_run:
         print(DRY)
     elif options.remove:
-        if (
-            not _is_other_change(options)
-            and service.local_service(context, _state(context)).path.exists()
-        ):
+        if not _is_other_change(options) and local_service(context, _state(context)).path.exists():
             print(LEFT)
     elif written := [one.agent for one in changes if one.written and one.agent in agent_names()]:
         if tested := _tested_versions(written):

@@ -15,6 +15,7 @@ from brimline.cli.context import (
     Context,
     emit_json,
     print_problems,
+    print_store_problems,
     print_table,
     screen_height,
 )
@@ -24,7 +25,6 @@ from brimline.cli.daemon_sessions import (
     SessionQuestion,
     merge_survey,
 )
-from brimline.cli.store_problems import print_store_problems
 from brimline.context.events import MAIN
 from brimline.context.policy.levels import Fullness
 from brimline.context.tracker import Reading
@@ -75,7 +75,7 @@ NOTHING_ACTIVE = (
 )
 
 
-class Shown(msgspec.Struct, frozen=True):
+class StatusShown(msgspec.Struct, frozen=True):
     """A thread's line in the JSON of `status`.
 
     `at` is the time of its last call, None if unknown; `age_seconds` is counted from then, else
@@ -180,9 +180,9 @@ def _summary(rules: Rules, sessions: Sequence[SessionStatus]) -> str:
     return f"{count_of(len(sessions), 'session')}, {near or 'none'} near {whose} limit"
 
 
-def _json(context: Context, rules: Rules, session: SessionStatus, row: ThreadStatus) -> Shown:
+def _json(context: Context, rules: Rules, session: SessionStatus, row: ThreadStatus) -> StatusShown:
     reading = row.reading
-    return Shown(
+    return StatusShown(
         agent=session.agent,
         session_id=session.session,
         thread=row.thread,

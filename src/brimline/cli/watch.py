@@ -8,9 +8,8 @@ import sys
 import msgspec
 
 from brimline.cli.arguments import add_flag, add_status_arguments, chosen_agents
-from brimline.cli.context import Context, emit_json
+from brimline.cli.context import Context, emit_json, print_store_problems
 from brimline.cli.daemon_requests import request
-from brimline.cli.store_problems import print_store_problems
 from brimline.errors import NotRunning
 from brimline.settings import seconds, socket_path
 from brimline.terminal.text import count_of

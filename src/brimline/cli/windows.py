@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from brimline.agents import agent_names, all_agents, display_name, source
+from brimline.agents import agent_names, agents_present, all_agents, display_name, source
 from brimline.cli.arguments import add_agent, add_json, chosen_agents
 from brimline.cli.context import Context, emit_json
-from brimline.cli.limit_drift import find_limit_drifts
+from brimline.cli.daemon_requests import request
 from brimline.context.window import (
     ClientLimit,
     ClientSettings,
@@ -21,6 +21,7 @@ from brimline.context.window import (
     Window,
     catalogue,
     clients,
+    find_drifts,
     find_model,
     is_same_model,
     limit_of,
@@ -29,12 +30,16 @@ from brimline.context.window import (
     shipped_registry,
     window_of,
 )
-from brimline.errors import suggest
+from brimline.errors import BrimlineError, suggest
+from brimline.sessions.status import survey_sessions
+from brimline.settings import seconds
 from brimline.terminal.text import Cell, Column, format_table, strip_control
 
 SHORTENED = "claude-"  # `status` leaves this out
 MAX_PROVIDERS = 4  # of those that serve a model alike, in text
 NONE = ("\0",)  # begins no id
+
+LIMITS_PATH = "/v1/limits"
 
 
 class Belief(msgspec.Struct, frozen=True):
@@ -265,3 +270,25 @@ def _cells(row: ClientWindow | ClientLimit, tokens: str) -> list[Cell]:
     model = f"{row.provider}/{row.model}" if row.provider else row.model
     texts = (row.agent, model, versions, tokens, f"{row.seen}, {row.date}", row.how)
     return [Cell(text) for text in texts]
+
+
+class _ObservedLimit(msgspec.Struct, frozen=True):
+    agent: str
+    model: str | None
+    version: str | None
+    drift: str | None
+
+
+def find_limit_drifts(context: Context) -> list[LimitDrift]:
+    try:
+        limits = msgspec.convert(request(context, "GET", LIMITS_PATH), list[_ObservedLimit])
+    except (BrimlineError, msgspec.ValidationError):  # no daemon, or one of another version
+        since = context.now - seconds(context.settings.since)
+        agents, overrides = agents_present(context.places), context.settings.overrides
+        survey = survey_sessions(context.places, agents, since, overrides, context.cache)
+        return find_drifts(each for session in survey.sessions for each in session.compactions)
+    return [
+        LimitDrift(each.agent, each.model, each.version or "", each.drift)
+        for each in limits
+        if each.drift
+    ]

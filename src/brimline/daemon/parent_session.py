@@ -1,6 +1,6 @@
 """The parent of a session: named by its project's settings, or the session that spawned it.
 
-`install/parent.py` writes the setting.
+`install/setup_file.py` writes the setting.
 """
 
 from pathlib import Path

@@ -21,7 +21,7 @@ from brimline.hooks.client.exchange import (
     PASSED_VARIABLES,
 )
 from brimline.install.install import SetupOptions
-from brimline.install.managed_file import ManagedFile
+from brimline.install.setup_file import SetupFile
 
 FILE_MARK = "// Written by `brimline setup`, which "  # the same in all versions
 FIRST_LINE = f"{FILE_MARK}overwrites it: changes that you make here are lost."
@@ -62,7 +62,7 @@ def is_our_extension(data: bytes) -> bool:
     return data.startswith(FILE_MARK.encode())
 
 
-def extension_file(spec: InstallSpec, path: Path, options: SetupOptions) -> ManagedFile:
+def extension_file(spec: InstallSpec, path: Path, options: SetupOptions) -> SetupFile:
     """Return the change that writes or removes the extension."""
 
     def add(before: bytes | None) -> bytes:
@@ -78,6 +78,6 @@ def extension_file(spec: InstallSpec, path: Path, options: SetupOptions) -> Mana
     def remove(before: bytes) -> bytes | None:
         return None if is_our_extension(before) else before
 
-    return ManagedFile(
+    return SetupFile(
         spec.agent, path, options.state, options.remove, add, remove, scope=options.scope
     )

@@ -17,10 +17,16 @@ from brimline.agents.install_spec import START_EVENT, InstallSpec, Scope
 from brimline.agents.transcripts.source import Places
 from brimline.errors import InvalidSettings
 from brimline.files.jsonc import Document
-from brimline.install.disabled_hooks import DisablingSetting, find_disabling_setting
 from brimline.install.entries import STATUS_LINE, has_our_status_line, installed_hooks
 from brimline.install.extension import LAUNCHER_MARK, extension_source, is_our_extension
-from brimline.install.install import SettingsFile, SetupOptions, has_entries, read_settings
+from brimline.install.install import (
+    DisablingSetting,
+    SettingsFile,
+    SetupOptions,
+    find_disabling_setting,
+    has_entries,
+    read_settings,
+)
 from brimline.install.manifest import load_manifest
 from brimline.install.shared_file import lock_shared_file, read_if_exists, translate_errors
 

@@ -17,11 +17,16 @@ from brimline.agents.hook_command import has_hook_token
 from brimline.agents.install_spec import InstallSpec
 from brimline.agents.transcripts.source import Places
 from brimline.errors import InvalidSettings
-from brimline.install.disabled_hooks import find_disabling_setting
 from brimline.install.extension import extension_file
-from brimline.install.install import FileChange, SettingsFile, SetupOptions, has_entries
-from brimline.install.managed_file import ManagedFile
+from brimline.install.install import (
+    FileChange,
+    SettingsFile,
+    SetupOptions,
+    find_disabling_setting,
+    has_entries,
+)
 from brimline.install.manifest import save_entry
+from brimline.install.setup_file import SetupFile
 from brimline.install.shared_file import (
     LockedFile,
     backup_path,
@@ -39,7 +44,7 @@ LINE_POSITION_NOTES = {
 }
 MACHINE_PATHS_NOTE = "This file has paths of this machine: do not commit it to a shared repository."
 
-PlannedFile: TypeAlias = SettingsFile | ManagedFile
+PlannedFile: TypeAlias = SettingsFile | SetupFile
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -66,8 +71,8 @@ def plan(agents: Iterable[str], places: Places, options: SetupOptions) -> list[C
     return [change for spec in specs for change in _plan_agent(spec, places, options)]
 
 
-def plan_managed_file(file: ManagedFile, what: str) -> Change:
-    """Return the change of a managed file; nothing is written."""
+def plan_setup_file(file: SetupFile, what: str) -> Change:
+    """Return the change of a file of setup; nothing is written."""
     return _plan_file(file, file.name, what, _no_notes)
 
 

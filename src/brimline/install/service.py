@@ -14,7 +14,7 @@ from brimline.agents import all_agents
 from brimline.agents.transcripts.source import Places
 from brimline.errors import InvalidSettings
 from brimline.hooks.client.autostart import LOG_NAME, SERVE_ARGUMENTS
-from brimline.install.managed_file import ManagedFile
+from brimline.install.setup_file import SetupFile
 
 Words: TypeAlias = tuple[str, ...]
 Manager: TypeAlias = Literal["systemd", "launchd"]
@@ -84,9 +84,9 @@ def find_service(platform: str, places: Places, state: Path, python: str) -> Ser
     return _systemd(places, words, env)
 
 
-def service_file(service: Service, state: Path, remove: bool) -> ManagedFile:
+def service_file(service: Service, state: Path, remove: bool) -> SetupFile:
     """Return the change that writes or removes the file of a service."""
-    return ManagedFile(
+    return SetupFile(
         name="service",
         path=service.path,
         state=state,

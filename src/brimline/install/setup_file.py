@@ -1,0 +1,111 @@
+"""A file other than an agent's settings that setup writes: an extension, a service, a setting.
+
+The one setting is `parent` in Brimline's own settings, the session that is notified about others.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from brimline.agents.install_spec import Scope
+from brimline.errors import InvalidSettings
+from brimline.install.install import FileChange
+from brimline.install.manifest import ManifestEntry, hash_content, load_manifest, restore_original
+
+
+class SetupFile(msgspec.Struct, frozen=True):
+    """A file, and the functions that add our content to it and remove that; None is no file.
+
+    `name` is the manifest's. If the file `is_all_ours` the original is restored in any case, else
+    only if no other program has changed the file.
+    """
+
+    name: str
+    path: Path
+    state: Path
+    remove: bool
+    add_ours: Callable[[bytes | None], bytes]
+    remove_ours: Callable[[bytes], bytes | None]
+    is_all_ours: bool = False
+    scope: Scope = "user"
+
+    @property
+    def entry(self) -> ManifestEntry | None:
+        return load_manifest(self.state).get(str(self.path))
+
+    def plan_change(self, before: bytes | None) -> FileChange:
+        """Return the change of a file with this content; raises InvalidSettings."""
+        entry = self.entry
+        is_ours = self.is_all_ours or (entry is not None and entry.wrote(before))
+        if self.remove:
+            return FileChange(
+                restore_original(self.path, before, entry if is_ours else None, self.remove_ours)
+            )
+        after = self.add_ours(before)
+        written_hash = hash_content(after)
+        if entry is None:
+            original_hash = None if before is None else hash_content(before)
+            entry = ManifestEntry(self.name, self.scope, original_hash, written_hash)
+            return FileChange(after, entry, is_first=True)
+        entry = msgspec.structs.replace(
+            entry, scope=self.scope, written_hash=written_hash if is_ours else None
+        )
+        return FileChange(after, entry)
+
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
+PARENT_KEY = "parent"
+
+
+def parent_file(path: Path, state: Path, session: str | None) -> SetupFile:
+    """Return the change that sets the parent in a settings file; None removes it."""
+    return SetupFile(
+        name=PARENT_KEY,
+        path=path,
+        state=state,
+        remove=session is None,
+        add_ours=lambda before: _set_parent(path, before or b"", session or ""),
+        remove_ours=lambda before: _remove_parent(path, before),
+    )
+
+
+def check_session_id(session: str) -> str:
+    """Return a session id that can be written to a file; raises InvalidSettings if it cannot."""
+    if not session or not session.isprintable() or session != session.strip():
+        raise InvalidSettings("argument", PARENT_KEY, f"expected a session's id: got {session!r}")
+    return session
+
+
+def _set_parent(path: Path, before: bytes, session: str) -> bytes:
+    from tomlkit import item
+
+    document = _parse(path, before)
+    if PARENT_KEY in document:
+        document[PARENT_KEY] = session
+        return document.as_string().encode()
+    # The first line is the one place that is never inside a table.
+    newline = b"\r\n" if b"\r\n" in before else b"\n"
+    return f"{PARENT_KEY} = {item(session).as_string()}".encode() + newline + before
+
+
+def _remove_parent(path: Path, before: bytes) -> bytes:
+    document = _parse(path, before)
+    if PARENT_KEY in document:
+        document.remove(PARENT_KEY)
+    return document.as_string().encode()
+
+
+def _parse(path: Path, data: bytes) -> "TOMLDocument":
+    from tomlkit import parse
+
+    try:
+        document = parse(data.decode("utf-8"))
+    except ValueError as error:
+        raise InvalidSettings(str(path), "file", str(error)) from error
+    if PARENT_KEY in document and not isinstance(document[PARENT_KEY], str):
+        raise InvalidSettings(str(path), PARENT_KEY, "expected a string; fix it by hand")
+    return document
