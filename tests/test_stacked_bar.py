@@ -1,6 +1,6 @@
 """A bar of several parts, with and without colours."""
 
-from brimline.terminal.stacked_bar import Segment, draw_stacked_bar, paint_segment
+from brimline.terminal.chart import Segment, draw_stacked_bar, paint_segment
 
 SEGMENTS = [Segment("A", "36", 50), Segment("B", "red", 25)]
 

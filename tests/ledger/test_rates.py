@@ -6,7 +6,7 @@ from brimline.context.events import Call
 from brimline.context.usage import Usage
 from brimline.sessions.ledger.call_growth import Step
 from brimline.sessions.ledger.context_parts import Category, ContextPart
-from brimline.sessions.ledger.tokens_per_byte import TOKENS_PER_BYTE, Rates
+from brimline.sessions.ledger.part_tokens import TOKENS_PER_BYTE, Rates
 
 
 def part(category: Category, size: int) -> ContextPart:

@@ -27,7 +27,7 @@ from brimline.sessions.ledger.session_ledger import read_ledgers
 from brimline.settings import Settings, UplinkSettings
 from brimline.store.sqlite import SqliteStore
 from brimline.tui.files import TranscriptFiles
-from brimline.tui.filling import FillingLines
+from brimline.tui.session_view import FillingLines
 from preloaded import run_brimline, run_process
 from redaction.canaries import Canary, canaries, leaked
 from redaction.planted_homes import AGENTS, plant, write_session

@@ -9,7 +9,7 @@ import pytest
 
 from brimline.agents.transcripts.source import Places, parse_time
 from brimline.context.events import MAIN
-from brimline.run.transcript_locator import RunClues, TranscriptLocator
+from brimline.run.run_state import RunClues, TranscriptLocator
 from brimline.sessions.files import find_session, load_session
 
 from .homes import PROJECT, home_of

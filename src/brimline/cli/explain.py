@@ -25,7 +25,7 @@ from brimline.sessions.ledger.context_parts import CATEGORIES
 from brimline.sessions.ledger.explain import ExplainedThread, Explanation, NamedTokens, explain
 from brimline.sessions.ledger.session_ledger import NO_TRANSCRIPT, SessionLedger, read_ledgers
 from brimline.sessions.target import files_of_target, is_file_target
-from brimline.terminal.stacked_bar import (
+from brimline.terminal.chart import (
     UNEXPLAINED,
     category_segment,
     draw_stacked_bar,

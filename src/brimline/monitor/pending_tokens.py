@@ -9,7 +9,7 @@ from typing import NamedTuple
 from brimline.context.events import MAIN, Call
 from brimline.context.tracker import Thread
 from brimline.files.bounded_dict import BoundedDict
-from brimline.sessions.ledger.tokens_per_byte import (
+from brimline.sessions.ledger.part_tokens import (
     MAX_TOKENS_PER_BYTE,
     MIN_LEARNED_BYTES,
     MIN_TOKENS_PER_BYTE,

@@ -7,8 +7,8 @@ only if the file's id, its size and the bytes before the cursor still match.
 import os
 import time
 import zlib
-from collections.abc import Iterable
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -97,6 +97,10 @@ class _PackedSession(msgspec.Struct, frozen=True, array_like=True):
 
 
 ROW = _CallRow.__struct_fields__
+# The values of a `_CallRow`; tuples are built faster than structs.
+_row_of = attrgetter(
+    *(f"usage.{name}" if name in Usage.__struct_fields__ else name for name in ROW)
+)
 
 _session_encoder = msgspec.msgpack.Encoder(enc_hook=encode_calls)
 _packed = msgspec.msgpack.Decoder(_PackedSession, dec_hook=decode_calls)
@@ -109,36 +113,8 @@ def encode_session(saved: SavedSession) -> bytes:
         for name, thread in threads.items()
     }
     session = msgspec.structs.replace(saved.session, threads=bare)
-    calls = [_call_rows(thread.calls.in_order()) for thread in threads.values()]
+    calls = [list(map(_row_of, thread.calls.in_order())) for thread in threads.values()]
     return _session_encoder.encode((saved.cursor, session, saved.tally, calls))
-
-
-def _call_rows(calls: Iterable[Call]) -> list[tuple[object, ...]]:
-    """Return the values of a `_CallRow` per call; tuples are built faster than structs."""
-    return [
-        (
-            call.id,
-            call.at,
-            call.model,
-            call.asked_for,
-            call.thread,
-            call.final,
-            call.provider,
-            usage.input,
-            usage.cache_read,
-            usage.cache_write,
-            usage.output,
-            usage.reasoning,
-            usage.cache_write_1h,
-            call.service_tier,
-            call.cost,
-            call.is_copy,
-            call.branch,
-            call.can_compact,
-        )
-        for call in calls
-        for usage in (call.usage,)
-    ]
 
 
 def decode_session(data: bytes) -> SavedSession:

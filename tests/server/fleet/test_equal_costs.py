@@ -24,7 +24,7 @@ from brimline.cli.inspect import shown
 from brimline.context.events import MAIN
 from brimline.daemon.uplink.outbox import Outbox
 from brimline.daemon.uplink.protocol import UplinkBatch
-from brimline.run.totals import RunView, list_price
+from brimline.run.run_state import RunView, list_price
 from brimline.sessions.files import LoadedSession
 from brimline.sessions.report import find_copied_calls
 from brimline.sessions.target import load_target

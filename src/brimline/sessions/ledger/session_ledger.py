@@ -23,8 +23,7 @@ from brimline.errors import UnreadableTranscript
 from brimline.sessions.files import SessionFiles
 from brimline.sessions.ledger.call_growth import Step, StepRecorder
 from brimline.sessions.ledger.context_parts import ContextPart, PartReader
-from brimline.sessions.ledger.part_tokens import Balance, Entry, ThreadAccount
-from brimline.sessions.ledger.tokens_per_byte import Rates
+from brimline.sessions.ledger.part_tokens import Balance, Entry, Rates, ThreadAccount
 
 NO_RECORD = 0  # the number of a record that is in another file
 
