@@ -17,7 +17,7 @@ import msgspec
 
 from brimline.agents import agent_names, source
 from brimline.agents.transcripts.source import Places, ReadMode, Transcript
-from brimline.cli.context import Context
+from brimline.cli.context import CommandContext
 from brimline.cli.inspect import Inspected, ThreadShown, shown
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session, fold, held_at_trigger, main_thread, resolve_context
@@ -60,9 +60,9 @@ class Compared(msgspec.Struct, frozen=True):
     compacted_at: tuple[float, ...] = ()
 
 
-def context(home: Path) -> Context:
+def context(home: Path) -> CommandContext:
     """The context of a user without settings."""
-    return Context(Places(home, {}), Settings(), width=100, colour=False, now=0.0)
+    return CommandContext(Places(home, {}), Settings(), width=100, colour=False, now=0.0)
 
 
 def thread_of(inspected: Inspected, truth: Truth) -> ThreadShown | None:

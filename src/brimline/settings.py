@@ -58,7 +58,7 @@ class LineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hot: str = "red"
 
 
-class Daemon(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether a new session starts the daemon, and how long the daemon keeps sessions.
 
     `database` is the URL of a PostgreSQL database that it uses instead of a file.
@@ -181,7 +181,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     line: LineSettings = LineSettings()
     notify: Notify = Notify()
     stop: StopSettings = StopSettings()
-    daemon: Daemon = Daemon()
+    daemon: DaemonSettings = DaemonSettings()
     uplink: UplinkSettings = UplinkSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     fleet: FleetSettings = FleetSettings()

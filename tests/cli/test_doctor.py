@@ -17,7 +17,7 @@ from brimline._version import __version__
 from brimline.agents import all_agents
 from brimline.agents.transcripts.source import Places
 from brimline.cli import doctor, setup
-from brimline.cli.context import Context
+from brimline.cli.context import CommandContext
 from brimline.cli.doctor_checks import (
     FULL,
     OLD_COMMANDS,
@@ -64,7 +64,7 @@ class User:
         places = Places(home, {"PATH": "/nowhere"})
         self._capture = capture
         self.home = home
-        self.context = Context(places, Settings(), width=100, colour=False, now=NOW)
+        self.context = CommandContext(places, Settings(), width=100, colour=False, now=NOW)
 
     def doctor(self) -> tuple[int, dict[str, Any]]:
         """The exit code, and the checks by subject."""

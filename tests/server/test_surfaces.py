@@ -20,7 +20,7 @@ import pytest
 
 from brimline.agents import agent_names
 from brimline.agents.transcripts.source import Places
-from brimline.cli.context import Context
+from brimline.cli.context import CommandContext
 from brimline.cli.inspect import Inspected, shown
 from brimline.context.events import MAIN
 from brimline.context.usage import format_occupancy, format_tokens
@@ -146,7 +146,9 @@ class Surfaces:
         self._files = TranscriptFiles(
             self._places, Settings(), daemon.folder / "cache", agent_names()
         )
-        self._context = Context(self._places, Settings(), width=100, colour=False, now=time.time())
+        self._context = CommandContext(
+            self._places, Settings(), width=100, colour=False, now=time.time()
+        )
 
     def text(self, *words: str) -> str:
         result = self.daemon.answered(*words)

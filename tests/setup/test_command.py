@@ -13,12 +13,12 @@ import pytest
 
 from brimline.agents.transcripts.source import Places
 from brimline.cli import setup
-from brimline.cli.context import Context
+from brimline.cli.context import CommandContext
 from brimline.daemon.secret import derive_token, load_or_create_secret
 from brimline.daemon.sockets import write_port
 from brimline.errors import InvalidSettings, UnknownAgent
 from brimline.install.launcher import read_launcher, write_launcher
-from brimline.settings import Daemon, Settings, socket_path
+from brimline.settings import DaemonSettings, Settings, socket_path
 
 DEFAULTS: dict[str, Any] = {
     "agents": [],
@@ -50,10 +50,10 @@ class User:
         code = setup.run(context, argparse.Namespace(**{**DEFAULTS, **options}))
         return code, self._capture.readouterr().out
 
-    def context(self, colour: bool = False, autostart_off: bool = False) -> Context:
-        return Context(
+    def context(self, colour: bool = False, autostart_off: bool = False) -> CommandContext:
+        return CommandContext(
             Places(self.home, self.env),
-            Settings(daemon=Daemon(autostart=not autostart_off)),
+            Settings(daemon=DaemonSettings(autostart=not autostart_off)),
             width=100,
             colour=colour,
             now=0,
@@ -200,7 +200,9 @@ def test_setup_from_a_cache_is_refused_and_says_what_to_install(
     (tmp_path / "uv/CACHEDIR.TAG").touch()
     before = user.settings.read_bytes()
     capsys.readouterr()
-    context = Context(Places(user.home, user.env), Settings(), width=100, colour=False, now=0)
+    context = CommandContext(
+        Places(user.home, user.env), Settings(), width=100, colour=False, now=0
+    )
     code = setup.run(context, argparse.Namespace(**{**DEFAULTS, **options}))
     printed = capsys.readouterr()
     assert (code, printed.out, user.settings.read_bytes()) == (1, "", before)

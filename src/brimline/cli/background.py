@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TextIO
 
-from brimline.cli.context import Context
+from brimline.cli.context import CommandContext
 from brimline.cli.daemon_requests import request
 from brimline.daemon.sockets import LOCK_NAME, DaemonUnresponsive, find_unresponsive
 from brimline.errors import CommandFailed, NotRunning
@@ -44,7 +44,7 @@ def require_daemon() -> None:
         raise ModuleNotFoundError(name=DAEMON_PACKAGE)
 
 
-def start(context: Context, port: int | None, output: TextIO | None = None) -> int:
+def start(context: CommandContext, port: int | None, output: TextIO | None = None) -> int:
     """Start a daemon and wait until it answers; return the exit code."""
     if address := daemon_address(context):
         print(f"Brimline is already running at {address}", file=output)
@@ -62,7 +62,7 @@ def start(context: Context, port: int | None, output: TextIO | None = None) -> i
 
 
 def _spawn_daemon(
-    context: Context, log: Path, file: int, port: int | None
+    context: CommandContext, log: Path, file: int, port: int | None
 ) -> "subprocess.Popen[bytes]":
     """Start a process that outlives this one and its terminal."""
     env = {os.fsencode(name): os.fsencode(value) for name, value in context.places.env.items()}
@@ -79,7 +79,7 @@ def _spawn_daemon(
     )
 
 
-def _wait_for_answer(context: Context, child: "subprocess.Popen[bytes]") -> str | None:
+def _wait_for_answer(context: CommandContext, child: "subprocess.Popen[bytes]") -> str | None:
     """Return the address of the daemon, which may be another that was started meanwhile."""
     end = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < end:
@@ -105,7 +105,7 @@ def _print_failure(child: "subprocess.Popen[bytes]", log: Path, begin: int) -> i
     return 1
 
 
-def stop(context: Context) -> bool:
+def stop(context: CommandContext) -> bool:
     """Stop the daemon and return whether it has ended; raises NotRunning.
 
     The hooks of open sessions do not start it again.
@@ -122,24 +122,24 @@ def stop(context: Context) -> bool:
     return False
 
 
-def find_unresponsive_daemon(context: Context) -> DaemonUnresponsive | None:
+def find_unresponsive_daemon(context: CommandContext) -> DaemonUnresponsive | None:
     """Return the error for a process that holds the daemon's lock, if there is one."""
     return find_unresponsive(log_path(context).with_name(LOCK_NAME))
 
 
-def daemon_address(context: Context) -> str | None:
+def daemon_address(context: CommandContext) -> str | None:
     try:
         return str(request(context, "GET", DAEMON_PATH)["address"])
     except NotRunning:
         return None
 
 
-def page_link(context: Context) -> str:
+def page_link(context: CommandContext) -> str:
     """Return a link that opens the dashboard once."""
     return str(request(context, "POST", f"{DAEMON_PATH}/link")["url"])
 
 
-def log_path(context: Context) -> Path:
+def log_path(context: CommandContext) -> Path:
     state = context.state
     return Path(os.path.abspath(state)) / LOG_NAME
 

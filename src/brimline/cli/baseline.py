@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from brimline.agents import display_name
 from brimline.agents.fresh_session import Baseline, Category, baseline
 from brimline.cli.arguments import add_flag, add_json, parse_agent
-from brimline.cli.context import Context, emit_json
+from brimline.cli.context import CommandContext, emit_json
 from brimline.cli.windows import describe_bound
 from brimline.context.usage import percent
 from brimline.terminal.text import Cell, Column, colourize, format_age, format_table, strip_control
@@ -28,7 +28,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     add_json(to, "a table")
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     with _waiting(display_name(options.agent)):
         measured = baseline(
             options.agent,
@@ -59,7 +59,7 @@ def _waiting(name: str) -> Generator[None]:
         sys.stderr.flush()
 
 
-def _text(context: Context, measured: Baseline) -> list[str]:
+def _text(context: CommandContext, measured: Baseline) -> list[str]:
     facts = [
         display_name(measured.agent),
         measured.version,
@@ -99,7 +99,7 @@ def _percent(value: float | None) -> str:
     return "unknown" if value is None else f"{value}%"
 
 
-def _origin(context: Context, measured: Baseline) -> str:
+def _origin(context: CommandContext, measured: Baseline) -> str:
     asked = f"source {measured.source}, "
     if not measured.cached:
         return asked + "asked just now"

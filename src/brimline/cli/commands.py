@@ -11,7 +11,7 @@ from typing import Any, cast
 from brimline._version import __version__
 from brimline.agents.transcripts.source import Places
 from brimline.cli.arguments import add_status_arguments
-from brimline.cli.context import Context, terminal_width
+from brimline.cli.context import CommandContext, terminal_width
 from brimline.errors import BrimlineError, suggest
 from brimline.settings import load
 from brimline.terminal.text import strip_control
@@ -88,7 +88,7 @@ def _describe_unknown(command: str) -> str:
     return f"brimline: unknown command '{strip_control(command)}'\nhint: {hint}"
 
 
-def _context(options: argparse.Namespace, folder: Path) -> Context:
+def _context(options: argparse.Namespace, folder: Path) -> CommandContext:
     places = Places.here()
     arguments = {"since": getattr(options, "since", None), "colour": options.colour}
     if database := getattr(options, "database", None):
@@ -96,7 +96,7 @@ def _context(options: argparse.Namespace, folder: Path) -> Context:
     # The daemon is the user's, wherever it is started: a project's settings do not apply to it. Nor
     # do they to a fleet: a project's `uplink.url` would get the user's token.
     project = Path("/") if options.command in ("serve", "token", "fleet") else folder
-    return Context.for_terminal(places, load(places.env, places.home, project, arguments))
+    return CommandContext.for_terminal(places, load(places.env, places.home, project, arguments))
 
 
 def create_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:

@@ -8,7 +8,7 @@ import msgspec
 
 from brimline.agents import agent_names
 from brimline.cli.arguments import parse_agent
-from brimline.cli.context import Context
+from brimline.cli.context import CommandContext
 
 INSTALL = """Bash, in ~/.bashrc:
   eval "$(brimline completion bash)"
@@ -44,7 +44,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("shell", choices=tuple(SCRIPTS), metavar="SHELL", help=description)
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     """Print the script of a shell."""
     print("\n".join(SCRIPTS[options.shell](list_commands())))
     return 0

@@ -22,7 +22,7 @@ from brimline.terminal.text import (
 )
 
 
-class Context(msgspec.Struct, frozen=True):
+class CommandContext(msgspec.Struct, frozen=True):
     """Where to look, what the user wants, and what the output can show."""
 
     places: Places
@@ -32,7 +32,7 @@ class Context(msgspec.Struct, frozen=True):
     now: float
 
     @classmethod
-    def for_terminal(cls, places: Places, settings: Settings) -> "Context":
+    def for_terminal(cls, places: Places, settings: Settings) -> "CommandContext":
         return cls(
             places=places,
             settings=settings,
@@ -110,13 +110,13 @@ def print_problems(problems: Iterable[str]) -> None:
 
 
 def print_table(
-    context: Context, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]
+    context: CommandContext, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]
 ) -> None:
     text = "\n".join(format_table(columns, rows, context.width, context.colour))
     print(text if uses_utf8(context.places.env, sys.stdout) else draw_in_ascii(text))
 
 
-def print_store_problems(context: Context) -> None:
+def print_store_problems(context: CommandContext) -> None:
     """Print what happened to the store last, also if no daemon runs."""
     from brimline.store.problems import open_problems  # it takes logging along: 10 ms
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from brimline.api.client import request as daemon
-from brimline.cli.context import Context
+from brimline.cli.context import CommandContext
 from brimline.cli.session_choice import SessionEntry, choose_session
 from brimline.context.client_report import ReportedMiss
 from brimline.errors import InvalidRequest, NotRunning, UnknownSession
@@ -34,7 +34,7 @@ class SessionRef(NamedTuple):
 
 
 def request(
-    context: Context,
+    context: CommandContext,
     method: str,
     path: str,
     body: object = None,
@@ -44,7 +44,7 @@ def request(
     return daemon.request(context.state, method, path, body, timeout_s)
 
 
-def request_reported_misses(context: Context, session: str) -> list[ReportedMiss]:
+def request_reported_misses(context: CommandContext, session: str) -> list[ReportedMiss]:
     """Return the cache misses of a session whose causes its client reported."""
     with suppress(NotRunning, InvalidRequest, msgspec.ValidationError):
         path = daemon.session_path(session, "/timeline")
@@ -64,7 +64,7 @@ def describe_losses(status: dict[str, Any]) -> str:
     return f"{status['malformed']:,} malformed, {status['dropped']:,} dropped, {late:,} came late"
 
 
-def resolve_session(context: Context, name: str | None) -> SessionRef:
+def resolve_session(context: CommandContext, name: str | None) -> SessionRef:
     """Return the session that is meant, by `choose_session`.
 
     A name that matches none may be the id of a session to come.

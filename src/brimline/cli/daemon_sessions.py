@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, TypeVar
 import msgspec
 
 from brimline.agents.transcripts.source import Tally
-from brimline.cli.context import Context, print_problems
+from brimline.cli.context import CommandContext, print_problems
 from brimline.context.client_report import PromptCache, Quotas
 from brimline.context.events import MAIN
 from brimline.context.policy.levels import Fullness
@@ -146,7 +146,7 @@ class DaemonSessions(msgspec.Struct, frozen=True):
 class DaemonQuestion:
     """A GET request to the daemon, which answers while the command does other work."""
 
-    def __init__(self, context: Context, path: str) -> None:
+    def __init__(self, context: CommandContext, path: str) -> None:
         self._pending = None
         if not socket_path(context.state, os.getuid(), "http").exists():
             return
@@ -182,7 +182,7 @@ def _report(error: BrimlineError) -> None:
 class SessionQuestion(DaemonQuestion):
     """Asks for the sessions that were seen in a span, or all."""
 
-    def __init__(self, context: Context, since: str = "all") -> None:
+    def __init__(self, context: CommandContext, since: str = "all") -> None:
         super().__init__(context, f"/v1/sessions?since={since}")
 
     def read(self, agents: Sequence[str] | None = None) -> DaemonSessions:
@@ -263,7 +263,7 @@ class _StoredTimeline(msgspec.Struct, frozen=True):
     compactions: list[CompactionRow]
 
 
-def load_stored_session(context: Context, known: KnownSession) -> LoadedSession:
+def load_stored_session(context: CommandContext, known: KnownSession) -> LoadedSession:
     """Return a session from the calls that the daemon has stored; raises NotRunning."""
     # Imported here, as only these sessions need them.
     from brimline.api.client.request import DaemonRequest, session_path

@@ -8,7 +8,7 @@ from textwrap import fill
 
 from brimline.agents import source
 from brimline.agents.transcripts.lines import open_transcript
-from brimline.cli.context import Context
+from brimline.cli.context import CommandContext
 from brimline.cli.inspect import describe_context, draw_chart
 from brimline.context.events import MAIN, Call, Compacted
 from brimline.context.tracker import Reading, Session, Thread, fold, read
@@ -28,11 +28,11 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("--speed", type=float, default=1.0, metavar="X", help=help_text)
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     return play(context, options.speed)
 
 
-def play(context: Context, speed: float = 1.0) -> int:
+def play(context: CommandContext, speed: float = 1.0) -> int:
     """Replay the recording: live on a terminal, else a line for each compaction."""
     live = sys.stdout.isatty()
     events = list(source(DEMO_AGENT).parse(open_transcript(str(RECORDING))))
@@ -53,7 +53,7 @@ def play(context: Context, speed: float = 1.0) -> int:
     return 0
 
 
-def _draw(context: Context, rules: Rules, thread: Thread, reading: Reading) -> None:
+def _draw(context: CommandContext, rules: Rules, thread: Thread, reading: Reading) -> None:
     shade = rules.fullness_of(reading, "", DEMO_AGENT, thread.model) or "dim"
     near = reading.percent_of_limit
     limit = f"{format_percent(near)} of the limit" if near else ""
@@ -76,7 +76,7 @@ def _say(text: str, live: bool) -> None:
     print(("\r\x1b[K" if live else "") + text)
 
 
-def _finish(context: Context, rules: Rules, session: Session, live: bool) -> None:
+def _finish(context: CommandContext, rules: Rules, session: Session, live: bool) -> None:
     thread = session.threads[MAIN]
     reading = read(session, thread, "transcript")
     _say(f"{describe_context(reading)} after {count_of(len(thread.calls), 'call')}\n", live)

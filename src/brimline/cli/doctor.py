@@ -11,7 +11,7 @@ from brimline.agents import agents_present, display_name
 from brimline.cli import background
 from brimline.cli.arguments import add_json
 from brimline.cli.client_versions import find_version, take_warnings
-from brimline.cli.context import Context, emit_json
+from brimline.cli.context import CommandContext, emit_json
 from brimline.cli.daemon_requests import request
 from brimline.cli.doctor_checks import (
     RESTART,
@@ -48,7 +48,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     add_json(to)
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     """Check everything; the exit code is 1 if something that is set up does not work."""
     checks = list(_checks(context))
     if options.json:
@@ -59,7 +59,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     return 0 if all(check.well for check in checks) else 1
 
 
-def _lines(context: Context, check: Check) -> Iterator[str]:
+def _lines(context: CommandContext, check: Check) -> Iterator[str]:
     mark = "--" if check.optional else "ok" if check.well else "!!"
     shown = colourize(mark, MARKS[mark], context.colour)
     yield f"{shown}  {check.name:<14} {strip_control(check.finding)}"
@@ -67,7 +67,7 @@ def _lines(context: Context, check: Check) -> Iterator[str]:
         yield f"    {'':<14} {check.hint}"
 
 
-def _checks(context: Context) -> Iterator[Check]:
+def _checks(context: CommandContext) -> Iterator[Check]:
     setup = setup_options(context)
     agents = agents_present(context.places)
     report = _ask_daemon(context)
@@ -106,11 +106,13 @@ def _brimline(setup: SetupOptions) -> Check:
     return Check("brimline", True, f"{__version__}, Python {sys.version.split()[0]}, {client}")
 
 
-def _installed_hooks(context: Context, agent: str, setup: SetupOptions) -> list[InstalledHooks]:
+def _installed_hooks(
+    context: CommandContext, agent: str, setup: SetupOptions
+) -> list[InstalledHooks]:
     return [find_installed(agent, context.places, setup, scope) for scope in ("user", "project")]
 
 
-def _ask_daemon(context: Context) -> DaemonReport:
+def _ask_daemon(context: CommandContext) -> DaemonReport:
     try:
         status = request(context, "GET", background.DAEMON_PATH)
         views = request(context, "GET", "/v1/sessions")
@@ -121,7 +123,7 @@ def _ask_daemon(context: Context) -> DaemonReport:
     return DaemonReport(status, [view["session"] for view in views])
 
 
-def _service(context: Context, setup: SetupOptions, report: DaemonReport) -> Check:
+def _service(context: CommandContext, setup: SetupOptions, report: DaemonReport) -> Check:
     try:
         local = local_service(context, setup.state)
     except InvalidSettings as error:
@@ -134,7 +136,7 @@ def _service(context: Context, setup: SetupOptions, report: DaemonReport) -> Che
     return Check("service", report.runs, finding, "`brimline setup --service` starts it.")
 
 
-def _autostart(context: Context, installed: list[InstalledHooks]) -> Check:
+def _autostart(context: CommandContext, installed: list[InstalledHooks]) -> Check:
     if not context.settings.daemon.autostart:
         hint = "`[daemon] autostart = true`, or BRIMLINE_AUTOSTART=1, turns it on."
         return not_set_up("autostart", "disabled in the settings", hint)
@@ -144,7 +146,9 @@ def _autostart(context: Context, installed: list[InstalledHooks]) -> Check:
     return not_set_up("autostart", finding, "`brimline setup --autostart` turns it on.")
 
 
-def _needs_daemon(context: Context, setup: SetupOptions, installed: list[InstalledHooks]) -> bool:
+def _needs_daemon(
+    context: CommandContext, setup: SetupOptions, installed: list[InstalledHooks]
+) -> bool:
     """Return whether a daemon must run: hooks that do not start it, or a service, are installed."""
     starts = context.settings.daemon.autostart and any(one.autostart for one in installed)
     with suppress(InvalidSettings):

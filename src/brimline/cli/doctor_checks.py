@@ -12,7 +12,7 @@ import msgspec
 from brimline._version import __version__
 from brimline.agents import capabilities_of, get_agent
 from brimline.agents.hook_command import Program
-from brimline.cli.context import Context
+from brimline.cli.context import CommandContext
 from brimline.cli.daemon_requests import describe_losses
 from brimline.cli.windows import describe_bound, find_limit_drifts
 from brimline.context.window import Limit
@@ -91,7 +91,7 @@ class DaemonReport(msgspec.Struct, frozen=True):
 
 
 def hooks(
-    context: Context, agent: str, installed: Sequence[InstalledHooks], report: DaemonReport
+    context: CommandContext, agent: str, installed: Sequence[InstalledHooks], report: DaemonReport
 ) -> Check:
     """Check that the hooks are installed as by setup now, and that events arrive."""
     name = f"{agent} hooks"
@@ -143,7 +143,9 @@ def _setup_command(installed: InstalledHooks) -> str:
     return f"brimline setup {installed.agent}{scope}"
 
 
-def _with_last_event(context: Context, agent: str, check: Check, report: DaemonReport) -> Check:
+def _with_last_event(
+    context: CommandContext, agent: str, check: Check, report: DaemonReport
+) -> Check:
     """Add the last event's time; fails if a transcript was written after it."""
     times: dict[str, float] | None = report.status.get("hooks")
     if not report.runs or times is None:
@@ -198,7 +200,7 @@ def launcher(program: Program, installed: Sequence[InstalledHooks]) -> Iterator[
         yield Check("launcher", is_current(program), "runs this installation", hint)
 
 
-def _last_write(context: Context, agent: str) -> float | None:
+def _last_write(context: CommandContext, agent: str) -> float | None:
     transcripts = get_agent(agent).transcripts(context.places)
     return max((one.modified for one in transcripts), default=None)
 
@@ -224,7 +226,7 @@ def version(
     return Check(name, optional or numbers >= oldest, finding, hint, optional)
 
 
-def limits(context: Context, agents: Sequence[str]) -> Iterator[Check]:
+def limits(context: CommandContext, agents: Sequence[str]) -> Iterator[Check]:
     """Check that the limits of active sessions can be reached, and that the clients keep them."""
     since = context.now - seconds(context.settings.since)
     survey = survey_sessions(
@@ -236,7 +238,7 @@ def limits(context: Context, agents: Sequence[str]) -> Iterator[Check]:
             yield _limit_check(context, session, limit)
 
 
-def _limit_check(context: Context, session: SessionStatus, limit: Limit) -> Check:
+def _limit_check(context: CommandContext, session: SessionStatus, limit: Limit) -> Check:
     """Report what speaks against a limit.
 
     It is a problem only if the user set one that no session can keep. Compactions of one session at
@@ -256,7 +258,7 @@ def _limit_check(context: Context, session: SessionStatus, limit: Limit) -> Chec
     return not_set_up(name, finding, hint)
 
 
-def limit_drifts(context: Context) -> Iterator[Check]:
+def limit_drifts(context: CommandContext) -> Iterator[Check]:
     """Check that each version of a client compacts where it is expected to."""
     for drift in find_limit_drifts(context):
         finding = f"{drift.model or 'unknown model'}: {drift.text}"
@@ -264,7 +266,7 @@ def limit_drifts(context: Context) -> Iterator[Check]:
         yield not_set_up(f"{drift.agent} drift", finding, hint)
 
 
-def transcript_format(context: Context, agent: str) -> Iterator[Check]:
+def transcript_format(context: CommandContext, agent: str) -> Iterator[Check]:
     """Check that the agent's newest transcript is understood."""
     newest = max(
         get_agent(agent).transcripts(context.places), key=lambda one: one.modified, default=None

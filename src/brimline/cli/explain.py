@@ -10,7 +10,7 @@ import msgspec
 
 from brimline.agents import display_name, get_agent
 from brimline.cli.arguments import add_agent, add_flag, add_json
-from brimline.cli.context import Context, emit_json, uses_utf8
+from brimline.cli.context import CommandContext, emit_json, uses_utf8
 from brimline.cli.daemon_requests import request_reported_misses
 from brimline.cli.daemon_sessions import AnswerSource, KnownSession
 from brimline.cli.inspect import describe_context, read_thread
@@ -71,7 +71,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     add_json(to, "a bar and tables")
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     if options.agent is not None:
         get_agent(options.agent)
     if options.show_secrets and not sys.stdout.isatty():
@@ -91,7 +91,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
 
 
 def _find(
-    context: Context, options: argparse.Namespace
+    context: CommandContext, options: argparse.Namespace
 ) -> tuple[SessionFiles | None, BinaryIO | None, KnownSession | None]:
     """Return the files of the session that is meant or standard input, and what the daemon has."""
     target, agent = options.target, options.agent
@@ -106,7 +106,9 @@ def _printed(explained: Explanation, known: KnownSession | None) -> ExplainedSes
     return ExplainedSession(**msgspec.structs.asdict(explained), source=source)
 
 
-def _explain_stored(context: Context, options: argparse.Namespace, known: KnownSession) -> int:
+def _explain_stored(
+    context: CommandContext, options: argparse.Namespace, known: KnownSession
+) -> int:
     """Report of a session without a transcript what the daemon has: its figures."""
     row = known.session
     if options.json:
@@ -122,13 +124,13 @@ def _explain_stored(context: Context, options: argparse.Namespace, known: KnownS
     return 0
 
 
-def _print(context: Context, lines: Iterable[str]) -> None:
+def _print(context: CommandContext, lines: Iterable[str]) -> None:
     text = "\n".join(lines)
     print(text if uses_utf8(context.places.env, sys.stdout) else draw_in_ascii(text))
 
 
 def _text(
-    context: Context,
+    context: CommandContext,
     ledgers: Sequence[SessionLedger],
     explained: Explanation,
     known: KnownSession | None,
@@ -143,7 +145,7 @@ def _text(
         yield from _subagents(context, others)
 
 
-def _head(context: Context, main: Session) -> Iterator[str]:
+def _head(context: CommandContext, main: Session) -> Iterator[str]:
     place = shorten_home(main.project, context.places.home) if main.project else None
     facts = [display_name(main.agent or "unknown agent"), main.version, place]
     facts.append(f"session {main.id}" if main.id else None)
@@ -154,7 +156,7 @@ def _head(context: Context, main: Session) -> Iterator[str]:
 
 
 def _thread(
-    context: Context, session: Session, thread: ExplainedThread, known: KnownSession | None
+    context: CommandContext, session: Session, thread: ExplainedThread, known: KnownSession | None
 ) -> Iterator[str]:
     reading = read_thread(context, session, session.threads[thread.thread], known)
     now = describe_context(reading) or "unknown until the next reply"
@@ -184,7 +186,7 @@ def _thread(
         yield from _more(len(thread.misses))
 
 
-def _composition(context: Context, thread: ExplainedThread, whole: int) -> Iterator[str]:
+def _composition(context: CommandContext, thread: ExplainedThread, whole: int) -> Iterator[str]:
     """Draw the categories as one bar of the window, then as a table, and what is unexplained."""
     named = [NamedTokens(each.name, each.tokens) for each in thread.categories if each.tokens]
     named.append(NamedTokens(UNEXPLAINED, thread.unexplained))
@@ -216,7 +218,9 @@ def _composition(context: Context, thread: ExplainedThread, whole: int) -> Itera
         yield paint_segment(segments[place], 1, context.colour) + line[1:]
 
 
-def _largest(context: Context, thread: ExplainedThread, project: str | None) -> Iterator[str]:
+def _largest(
+    context: CommandContext, thread: ExplainedThread, project: str | None
+) -> Iterator[str]:
     pieces = [(piece, each.name) for each in thread.categories for piece in each.pieces]
     pieces.sort(key=lambda pair: pair[0].tokens, reverse=True)
     if not pieces:
@@ -240,7 +244,9 @@ def _largest(context: Context, thread: ExplainedThread, project: str | None) -> 
     yield from format_table(columns, rows, context.width, context.colour)
 
 
-def _tool_lines(context: Context, thread: ExplainedThread, project: str | None) -> Iterator[str]:
+def _tool_lines(
+    context: CommandContext, thread: ExplainedThread, project: str | None
+) -> Iterator[str]:
     results = thread.tool_results
     if results.by_tool:
         yield from ("", "Tool results")
@@ -256,11 +262,11 @@ def _tool_lines(context: Context, thread: ExplainedThread, project: str | None) 
             yield truncate(f"    {format_tokens(each.tokens):>5}  {name}", context.width)
 
 
-def _wrap(context: Context, text: str) -> list[str]:
+def _wrap(context: CommandContext, text: str) -> list[str]:
     return wrap(text, context.width, initial_indent="  ", subsequent_indent="    ")
 
 
-def _lines_of(context: Context, facts: Sequence[str]) -> list[str]:
+def _lines_of(context: CommandContext, facts: Sequence[str]) -> list[str]:
     """Put facts on as few lines as they fit; none is cut, because users copy paths and ids."""
     lines: list[str] = []
     for fact in map(strip_control, facts):
@@ -293,7 +299,7 @@ def _dollars(cost: float | None) -> str:
     return "unknown" if cost is None else f"${cost:,.2f}"
 
 
-def _subagents(context: Context, threads: Sequence[ExplainedThread]) -> list[str]:
+def _subagents(context: CommandContext, threads: Sequence[ExplainedThread]) -> list[str]:
     columns = [
         Column("thread", min_width=8),
         Column("tokens", right=True),

@@ -15,7 +15,7 @@ import msgspec
 from brimline.agents import managed_clients, managed_settings_for
 from brimline.agents.telemetry import TOKEN_MARK, ManagedSettings, ManagedSettingsFile
 from brimline.cli.arguments import add_json, parse_agent
-from brimline.cli.context import Context, emit_json, print_table
+from brimline.cli.context import CommandContext, emit_json, print_table
 from brimline.context.usage import format_percent
 from brimline.daemon.uplink.protocol import ServerProblem
 from brimline.daemon.uplink.token_file import read_token_file
@@ -145,7 +145,7 @@ def _parse_limit(text: str) -> int:
     return int(text)
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     if options.action != "snippet":
         if options.client:
             raise InvalidSettings("argument", "CLIENT", f"not allowed with {options.action}")
@@ -173,7 +173,7 @@ def _snippet_lines(settings: ManagedSettings, width: int) -> list[str]:
     return lines
 
 
-def _show_status(context: Context, options: argparse.Namespace) -> int:
+def _show_status(context: CommandContext, options: argparse.Namespace) -> int:
     query = urlencode({"by": options.by or "team", "since": options.since or "1h"})
     body = get_from_server(context, options, f"/v1/fleet?{query}")
     if options.json:
@@ -217,7 +217,7 @@ def _dollars(cost: float | None) -> str:
     return "unknown" if cost is None else f"${cost:,.2f}"
 
 
-def _show_audit(context: Context, options: argparse.Namespace) -> int:
+def _show_audit(context: CommandContext, options: argparse.Namespace) -> int:
     """Print the last entries, the newest first."""
     body = get_from_server(context, options, f"/v1/audit?limit={options.limit or DEFAULT_ENTRIES}")
     if options.json:
@@ -237,7 +237,7 @@ def _audit_cells(entry: SentEntry) -> list[Cell]:
     return [Cell(time), *(Cell(strip_control(text)) for text in texts)]
 
 
-def get_from_server(context: Context, options: argparse.Namespace, path: str) -> bytes:
+def get_from_server(context: CommandContext, options: argparse.Namespace, path: str) -> bytes:
     """Return the body of the server's answer; raises InvalidSettings or InvalidRequest."""
     # Imported here: they take long, and `fleet snippet` and `--help` do not need them.
     import asyncio
@@ -269,7 +269,7 @@ def decode_answer(body: bytes, kind: type[AnswerT]) -> AnswerT:
         raise InvalidRequest(NOT_A_SERVER, CHECK_URL) from error
 
 
-def _server(context: Context, options: argparse.Namespace) -> str:
+def _server(context: CommandContext, options: argparse.Namespace) -> str:
     address = options.url or context.settings.uplink.url
     if address is None:
         raise InvalidSettings("argument", "--url", "missing: pass it, or set uplink.url")
@@ -280,7 +280,7 @@ def _server(context: Context, options: argparse.Namespace) -> str:
     return address.rstrip("/")
 
 
-def _token(context: Context, options: argparse.Namespace) -> str:
+def _token(context: CommandContext, options: argparse.Namespace) -> str:
     settings = context.settings.uplink
     path = options.token_file or (settings.token_file if settings.token is None else None)
     if path is None:

@@ -14,7 +14,7 @@ from brimline.agents import agent_names, source
 from brimline.agents.transcripts.source import Transcript
 from brimline.api.client.request import session_path
 from brimline.cli.arguments import add_json, check_session, check_utf8, chosen_agents, parse_agent
-from brimline.cli.context import Context, emit_json
+from brimline.cli.context import CommandContext, emit_json
 from brimline.cli.daemon_requests import SessionRef, request, resolve_session
 from brimline.cli.session_choice import find_current_session, find_files
 from brimline.context.events import MAIN
@@ -102,7 +102,7 @@ def _path(text: str) -> str:
     return check_utf8(text)
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     """Hand a document over, draft one, or show earlier ones."""
     _check_combination(options)
     if options.draft is not None:
@@ -130,7 +130,7 @@ def _check_combination(options: argparse.Namespace) -> None:
         options.wrong("argument --session: not allowed with --draft SESSION")
 
 
-def _chosen_session(context: Context, name: str | None) -> SessionRef:
+def _chosen_session(context: CommandContext, name: str | None) -> SessionRef:
     """Return the session of --session or the current one, resolved if the daemon runs."""
     here = find_current_session(context.places.env)
     if name is None and here and here.session:
@@ -143,7 +143,7 @@ def _chosen_session(context: Context, name: str | None) -> SessionRef:
         return SessionRef(name, known=True)
 
 
-def _spawned_session(context: Context, name: str | None) -> str | None:
+def _spawned_session(context: CommandContext, name: str | None) -> str | None:
     """Return the session that a new one continues; without a name only the current one."""
     here = find_current_session(context.places.env)
     if name is None:
@@ -151,7 +151,7 @@ def _spawned_session(context: Context, name: str | None) -> str | None:
     return _chosen_session(context, name).id
 
 
-def _hand_over(context: Context, session: SessionRef, options: argparse.Namespace) -> int:
+def _hand_over(context: CommandContext, session: SessionRef, options: argparse.Namespace) -> int:
     handoff = _save(context, session.id, options)
     env = context.places.env
     within = options.session is None
@@ -186,7 +186,7 @@ def _saved_lines(session: SessionRef, handoff: Any, clear: bool) -> list[str]:
     ]
 
 
-def _save(context: Context, session: str, options: argparse.Namespace) -> Any:
+def _save(context: CommandContext, session: str, options: argparse.Namespace) -> Any:
     author = _author_here(context.places.env, session)
     body = {"path": os.path.abspath(options.path), "author": author}
     with _with_hint():
@@ -210,7 +210,7 @@ def _with_hint() -> Generator[None]:
         raise
 
 
-def _spawn(context: Context, session: str | None, options: argparse.Namespace) -> int:
+def _spawn(context: CommandContext, session: str | None, options: argparse.Namespace) -> int:
     """Start a new client: in a tmux window, else in this terminal, else print the command."""
     with _with_hint():
         path = read_document(options.path).path
@@ -232,7 +232,7 @@ def _spawn(context: Context, session: str | None, options: argparse.Namespace) -
     return 0
 
 
-def _view(context: Context, session: str | None) -> dict[str, Any]:
+def _view(context: CommandContext, session: str | None) -> dict[str, Any]:
     """Return what the daemon knows of a session; empty if that is nothing."""
     try:
         return request(context, "GET", session_path(session)) if session else {}
@@ -247,7 +247,7 @@ def _print_started(new: ClientCommand, pane: str, json: bool) -> None:
         print(f"Started {new.arguments[0]} in a new tmux window ({pane}), in {new.folder}")
 
 
-def _show(context: Context, session: str, options: argparse.Namespace) -> int:
+def _show(context: CommandContext, session: str, options: argparse.Namespace) -> int:
     handoffs = request(context, "GET", session_path(session, "/handoff"))["handoffs"]
     fresh = _fresh(context, session, handoffs if options.list else handoffs[:1])
     intents = load_requests(context.state, session)
@@ -261,7 +261,7 @@ def _show(context: Context, session: str, options: argparse.Namespace) -> int:
     return 0
 
 
-def _fresh(context: Context, session: str, rows: list[Any]) -> list[Freshness]:
+def _fresh(context: CommandContext, session: str, rows: list[Any]) -> list[Freshness]:
     if not rows:
         return []
     view = _view(context, session)
@@ -302,7 +302,9 @@ def _author(row: dict[str, Any]) -> str:
     return "a draft" if row.get("draft") else str(row["author"])
 
 
-def _last_lines(context: Context, handoffs: list[Any], fresh: list[Freshness]) -> Iterator[str]:
+def _last_lines(
+    context: CommandContext, handoffs: list[Any], fresh: list[Freshness]
+) -> Iterator[str]:
     if not handoffs:
         yield "no handoff yet"
         return
@@ -314,7 +316,7 @@ def _last_lines(context: Context, handoffs: list[Any], fresh: list[Freshness]) -
     yield _printable(row["text"])
 
 
-def _list_lines(context: Context, handoffs: list[Any], fresh: list[Freshness]) -> list[str]:
+def _list_lines(context: CommandContext, handoffs: list[Any], fresh: list[Freshness]) -> list[str]:
     if not handoffs:
         return ["no handoff yet"]
     rows = [
@@ -343,7 +345,7 @@ def _clear_result(intent: ClearRequest, now: float) -> str:
             return f"clearing now ({path})"
 
 
-def _run_draft(context: Context, options: argparse.Namespace) -> int:
+def _run_draft(context: CommandContext, options: argparse.Namespace) -> int:
     named = options.session if options.draft is OWN_SESSION else options.draft
     if named is not None and named == options.draft and is_file_target(named):
         files, file = files_of_target(named, context.places, sys.stdin.buffer, options.agent)

@@ -4,7 +4,7 @@ import argparse
 
 from brimline.api.client.request import session_path
 from brimline.cli.arguments import add_flag, add_json, check_session
-from brimline.cli.context import Context, emit_json, print_table
+from brimline.cli.context import CommandContext, emit_json, print_table
 from brimline.cli.daemon_requests import SessionRef, request, resolve_session
 from brimline.terminal.text import Cell, Column, format_age, strip_control
 
@@ -26,7 +26,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     add_json(to, "a table")
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     session = None if options.session is None else resolve_session(context, options.session)
     waiting = f"{WAITING}?ended=1" if options.ended else WAITING
     messages = request(

@@ -9,7 +9,7 @@ import msgspec
 
 from brimline.agents import agent_names, display_name, get_agent, source
 from brimline.cli.arguments import add_agent, add_flag, add_json
-from brimline.cli.context import Context, emit_json, print_problems
+from brimline.cli.context import CommandContext, emit_json, print_problems
 from brimline.cli.daemon_sessions import (
     AnswerSource,
     KnownSession,
@@ -139,7 +139,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     add_json(to, "a chart and a table")
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     if options.agent is not None:
         get_agent(options.agent)
     folded, known = _load(context, options.target, options.agent)
@@ -152,7 +152,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
 
 
 def _load(
-    context: Context, target: str | None, agent: str | None
+    context: CommandContext, target: str | None, agent: str | None
 ) -> tuple[LoadedSession, KnownSession | None]:
     """Load a session by its files, or what the daemon has stored if that is more."""
     if target is not None and is_file_target(target):
@@ -166,7 +166,7 @@ def _load(
 
 
 def shown(
-    context: Context, loaded: LoadedSession, series: bool, known: KnownSession | None = None
+    context: CommandContext, loaded: LoadedSession, series: bool, known: KnownSession | None = None
 ) -> Inspected:
     session, tally = loaded.session, loaded.tally
     rules = Rules.of_settings(context.settings)
@@ -197,7 +197,7 @@ def ordered_threads(session: Session) -> list[Thread]:
 
 
 def read_thread(
-    context: Context, session: Session, thread: Thread, known: KnownSession | None = None
+    context: CommandContext, session: Session, thread: Thread, known: KnownSession | None = None
 ) -> Reading:
     """Return the reading of a thread by its file, or as the daemon has it."""
     client_settings = NO_CLIENT_SETTINGS
@@ -208,7 +208,7 @@ def read_thread(
 
 
 def _thread(
-    context: Context,
+    context: CommandContext,
     rules: Rules,
     session: Session,
     thread: Thread,
@@ -262,7 +262,7 @@ def iso(at: float | None) -> str | None:
 
 
 def _text(
-    context: Context,
+    context: CommandContext,
     folded: LoadedSession,
     known: KnownSession | None,
     options: argparse.Namespace,
@@ -284,7 +284,7 @@ def _text(
     return lines
 
 
-def _quotas(context: Context, session: Session, known: KnownSession | None) -> Quotas | None:
+def _quotas(context: CommandContext, session: Session, known: KnownSession | None) -> Quotas | None:
     """Return the quotas as the daemon has them, else by the session's files."""
     if known is not None and known.quotas is not None:
         return known.quotas
@@ -292,7 +292,7 @@ def _quotas(context: Context, session: Session, known: KnownSession | None) -> Q
 
 
 def _prompt_cache(
-    context: Context, session: Session, known: KnownSession | None
+    context: CommandContext, session: Session, known: KnownSession | None
 ) -> PromptCache | None:
     """Return the cache as the daemon has it, else what follows from the last call."""
     if known is not None and known.prompt_cache is not None:
@@ -301,7 +301,9 @@ def _prompt_cache(
     return cache and cache.current(context.now)
 
 
-def _report_lines(context: Context, session: Session, known: KnownSession | None) -> list[str]:
+def _report_lines(
+    context: CommandContext, session: Session, known: KnownSession | None
+) -> list[str]:
     quotas, cache = _quotas(context, session, known), _prompt_cache(context, session, known)
     lines = [f"quota  {describe_quotas(quotas, context.now)}"] if quotas else []
     if cache and (text := describe_cache(cache, context.now)):
@@ -333,7 +335,7 @@ def _counts(folded: LoadedSession) -> list[str]:
 
 
 def _thread_text(
-    context: Context,
+    context: CommandContext,
     rules: Rules,
     session: Session,
     thread: Thread,
@@ -374,7 +376,7 @@ def _fullness(rules: Rules, session: Session, thread: Thread, reading: Reading) 
 
 
 def draw_chart(
-    context: Context, rules: Rules, session: Session, thread: Thread, reading: Reading
+    context: CommandContext, rules: Rules, session: Session, thread: Thread, reading: Reading
 ) -> list[str]:
     """Draw what each call of a thread sent."""
     window = reading.window.tokens if reading.window else None
@@ -425,7 +427,7 @@ def _tokens(count: int | None) -> str:
     return "unknown" if count is None else f"{count:,}"
 
 
-def _formulas(context: Context, thread: Thread, reading: Reading) -> list[str]:
+def _formulas(context: CommandContext, thread: Thread, reading: Reading) -> list[str]:
     values = audit(thread).by_name
     truth = values["latest"]
     size = reading.window.tokens if reading.window else None
@@ -458,7 +460,7 @@ def _off(value: int | None, truth: int | None) -> str:
     return "0" if value == truth else f"{far:+}%"
 
 
-def _calls(context: Context, thread: Thread) -> list[str]:
+def _calls(context: CommandContext, thread: Thread) -> list[str]:
     columns = [
         Column("call", min_width=12),
         Column("at", drop_order=1),

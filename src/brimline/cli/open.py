@@ -7,7 +7,7 @@ import webbrowser
 
 from brimline.cli import background
 from brimline.cli.arguments import add_flag
-from brimline.cli.context import Context, emit_json
+from brimline.cli.context import CommandContext, emit_json
 
 PRINTED = "Open this link in a browser; it works once, within an hour:"
 REMOTE = "On another machine, forward the same port first: ssh -L {port}:127.0.0.1:{port} HOST"
@@ -19,7 +19,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     add_flag(to, "--json", "print the link as JSON")
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     """Start the daemon if none runs, and open a link to its dashboard."""
     if background.daemon_address(context) is None:
         code = background.start(context, None, sys.stderr)
@@ -39,7 +39,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     return 0
 
 
-def _has_browser(context: Context) -> bool:
+def _has_browser(context: CommandContext) -> bool:
     """Return whether a browser can show up here: on a desktop, and not in a session over ssh."""
     env = context.places.env
     if env.get("SSH_CONNECTION") or not sys.stdout.isatty():

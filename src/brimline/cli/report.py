@@ -11,7 +11,7 @@ import msgspec
 
 from brimline.agents import agent_names, display_name
 from brimline.cli.arguments import add_agent, chosen_agents
-from brimline.cli.context import Context, as_json, print_problems
+from brimline.cli.context import CommandContext, as_json, print_problems
 from brimline.cli.daemon_sessions import AnswerSource, DaemonQuestion
 from brimline.cli.progress_bar import clock
 from brimline.context.prices import day_of
@@ -81,7 +81,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     form.add_argument("--csv", action="store_true", help="print CSV instead of a table")
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     agents = chosen_agents(options)
     selection = ReportFilter(
         first_day=_day(context, "since", options.first_day),
@@ -110,7 +110,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     return 0
 
 
-def _day(context: Context, field: str, text: str | None) -> str | None:
+def _day(context: CommandContext, field: str, text: str | None) -> str | None:
     """The day of a date or of a span before now; raises InvalidSettings."""
     if text is None:
         return None
@@ -120,7 +120,9 @@ def _day(context: Context, field: str, text: str | None) -> str | None:
     return day_of(context.now - seconds(text, field, expected=expected))
 
 
-def _rendered(context: Context, options: argparse.Namespace, report: Report, files: bool) -> str:
+def _rendered(
+    context: CommandContext, options: argparse.Namespace, report: Report, files: bool
+) -> str:
     if options.json:
         return as_json(report)
     if options.csv:
@@ -168,7 +170,7 @@ def _miss_records(line: ReportLine) -> list[dict[str, object]]:
     ]
 
 
-def _miss_table(context: Context, report: Report) -> list[str]:
+def _miss_table(context: CommandContext, report: Report) -> list[str]:
     """Return a row for each line with misses; if these have several causes, one for each below."""
     columns = [
         _key_column(report),
@@ -192,7 +194,7 @@ def _key_column(report: Report) -> Column:
     return Column(report.by, min_width=width, keep_end=report.by in LONG_KEYS)
 
 
-def _miss_rows(context: Context, report: Report, line: ReportLine) -> list[list[Cell]]:
+def _miss_rows(context: CommandContext, report: Report, line: ReportLine) -> list[list[Cell]]:
     key, *_ = _row(context, report, line)
     causes = line.miss_causes
     only = next(iter(causes)) if len(causes) == 1 else ""
@@ -211,7 +213,7 @@ def _miss_cells(total: MissTotal) -> list[Cell]:
     return [Cell(f"{total.calls:,}"), Cell(format_tokens(total.tokens)), Cell(_dollars(total.cost))]
 
 
-def _table(context: Context, report: Report) -> list[str]:
+def _table(context: CommandContext, report: Report) -> list[str]:
     columns = [
         _key_column(report),
         Column("agents", drop_order=5, min_width=6),
@@ -242,7 +244,7 @@ def _table(context: Context, report: Report) -> list[str]:
     return lines
 
 
-def _row(context: Context, report: Report, line: ReportLine) -> list[Cell]:
+def _row(context: CommandContext, report: Report, line: ReportLine) -> list[Cell]:
     usage = line.usage
     has_path = report.by in ("project", "branch")
     key = shorten_home(line.key, context.places.home) if has_path else line.key

@@ -11,7 +11,7 @@ import msgspec
 
 from brimline.agents import agent_names, all_agents, get_agent
 from brimline.cli.arguments import add_flag, parse_agent
-from brimline.cli.context import Context, emit_json
+from brimline.cli.context import CommandContext, emit_json
 from brimline.cli.run_output import RunOutput, make_output, print_json
 from brimline.context.policy import check_levels
 from brimline.context.usage import format_tokens, percent_raw, whole_percent
@@ -82,7 +82,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help=help_text)
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     """Run a command and track it, or sum up the rows of older runs."""
     if options.summary is not None:
         return _summary(context, Path(options.summary), options.json)
@@ -104,7 +104,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     return rows[-1].figures.exit_code or 0
 
 
-def plan(context: Context, options: argparse.Namespace) -> RunPlan:
+def plan(context: CommandContext, options: argparse.Namespace) -> RunPlan:
     """Return what the arguments ask for; raises BrimlineError."""
     command = options.words[1:] if options.words[:1] == ["--"] else options.words
     if not command:
@@ -152,7 +152,7 @@ def _agent_of_package(package: str) -> str | None:
     return next((one.name for one in agents if package in one.capabilities.npm_packages), None)
 
 
-def _overrides(context: Context, config: str | None) -> Overrides:
+def _overrides(context: CommandContext, config: str | None) -> Overrides:
     """Return the user's windows and limits, with a Ralph configuration's window for all models."""
     overrides = context.settings.overrides
     window = ralph.read_window(Path(config)) if config else None
@@ -196,7 +196,7 @@ def _append(events: Path, row: ralph.EventRow, on: RunOutput) -> None:
         on.print_line(f"brimline: cannot write {events}: {error.strerror or error}")
 
 
-def _summary(context: Context, path: Path, as_json: bool) -> int:
+def _summary(context: CommandContext, path: Path, as_json: bool) -> int:
     loop = loop_stats(ralph.read_rows(path))
     if as_json:
         emit_json(loop)

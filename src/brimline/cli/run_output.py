@@ -18,7 +18,7 @@ from brimline.agents.content import (
     ToolCall,
     read_stream_line,
 )
-from brimline.cli.context import Context, wants_colour
+from brimline.cli.context import CommandContext, wants_colour
 from brimline.cli.progress_bar import (
     Bar,
     bar_line,
@@ -269,7 +269,7 @@ class RunOutput:
         write_error(("\n" if broken else "") + f"{text}\n")
 
 
-def make_output(context: Context, render: str | None, plan: RunPlan) -> RunOutput:
+def make_output(context: CommandContext, render: str | None, plan: RunPlan) -> RunOutput:
     """Return the output for --render; by default `pretty` on a terminal, else `plain`."""
     chosen = render or ("pretty" if os.isatty(1) else "plain")
     dumb = context.places.env.get("TERM", "dumb") == "dumb"
@@ -279,7 +279,7 @@ def make_output(context: Context, render: str | None, plan: RunPlan) -> RunOutpu
     return RunOutput(_make_writer(context, chosen), bar, plan.iterations, rules, colour)
 
 
-def _make_writer(context: Context, chosen: str) -> StreamWriter:
+def _make_writer(context: CommandContext, chosen: str) -> StreamWriter:
     if chosen in SILENT_MODES:
         return Discard()
     return TextRenderer(context.width, context.colour) if chosen == "pretty" else PassThrough()

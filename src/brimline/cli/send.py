@@ -4,7 +4,7 @@ import argparse
 
 from brimline.api.client.request import TIMEOUT_S, session_path
 from brimline.cli.arguments import add_flag, add_json, check_session, check_utf8
-from brimline.cli.context import Context, emit_json
+from brimline.cli.context import CommandContext, emit_json
 from brimline.cli.daemon_requests import SessionRef, request, resolve_session
 from brimline.cli.session_choice import find_current_session
 from brimline.context.inbox import MESSAGE_LIFETIME_S
@@ -27,7 +27,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     add_json(to)
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     """Queue a message, or type it; the exit code is 1 if nothing will deliver it."""
     session = resolve_session(context, options.session)
     own = find_current_session(context.places.env)

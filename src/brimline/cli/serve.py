@@ -12,7 +12,7 @@ from typing import Any
 from brimline.api.access import LINK_PATH
 from brimline.cli import background
 from brimline.cli.arguments import add_flag
-from brimline.cli.context import Context, emit_json, print_store_problems
+from brimline.cli.context import CommandContext, emit_json, print_store_problems
 from brimline.cli.daemon_requests import describe_losses, request
 from brimline.cli.doctor_checks import describe_uplink
 from brimline.cli.open import PRINTED
@@ -68,7 +68,7 @@ def _listen_address(text: str) -> tuple[str, int]:
     return bare, int(port)
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     """Run the daemon until Ctrl-C, or ask about the one that runs."""
     if options.listen is not None:
         return _serve_fleet(context, options)
@@ -88,7 +88,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     return _serve_in_foreground(context, options.port)
 
 
-def _serve_in_foreground(context: Context, port: int | None) -> int:
+def _serve_in_foreground(context: CommandContext, port: int | None) -> int:
     try:
         return _run_daemon(context, port, _print_link)
     except AlreadyRunning:
@@ -101,7 +101,7 @@ def _serve_in_foreground(context: Context, port: int | None) -> int:
         raise
 
 
-def _serve_fleet(context: Context, options: argparse.Namespace) -> int:
+def _serve_fleet(context: CommandContext, options: argparse.Namespace) -> int:
     """Run a replica of a fleet's server until Ctrl-C."""
     for name in ("port", "background", "autostart", "demo", "status", "stop"):
         if getattr(options, name):
@@ -137,7 +137,7 @@ def _print_demo_link(link: str) -> None:
     print(f"{PRINTED}\n{link}", flush=True)
 
 
-def _run_daemon(context: Context, port: int | None, ready: Callable[[str], None]) -> int:
+def _run_daemon(context: CommandContext, port: int | None, ready: Callable[[str], None]) -> int:
     from brimline.install.launcher import local_program, refresh_launcher
     from brimline.server.daemon import Daemon, ignore_hangup
 
@@ -158,7 +158,7 @@ def _run_event_loop(main: Coroutine[Any, Any, None]) -> None:
     run(main)
 
 
-def _serve_for_hook(context: Context, port: int | None) -> int:
+def _serve_for_hook(context: CommandContext, port: int | None) -> int:
     """Run the daemon with its output in the log, if autostart is on and none runs."""
     if not context.settings.daemon.autostart:
         return 0
@@ -183,7 +183,7 @@ def _address(link: str) -> str:
     return link.partition(LINK_PATH)[0]
 
 
-def _status(context: Context, as_json: bool) -> int:
+def _status(context: CommandContext, as_json: bool) -> int:
     print_store_problems(context)
     try:
         daemon = request(context, "GET", background.DAEMON_PATH)
@@ -211,7 +211,7 @@ def _status(context: Context, as_json: bool) -> int:
     return 0
 
 
-def _stop(context: Context) -> int:
+def _stop(context: CommandContext) -> int:
     if background.stop(context):
         print("stopped")
         return 0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from brimline.agents import agent_names, all_agents
-from brimline.cli.context import Context
+from brimline.cli.context import CommandContext
 from brimline.cli.daemon_sessions import DaemonSessions, KnownSession, SessionQuestion
 from brimline.daemon.process_tree import iter_environments
 from brimline.errors import InvalidRequest, UnknownSession, suggest
@@ -36,7 +36,7 @@ ReadTitles = Callable[[Sequence[SessionEntry]], Sequence[SessionEntry]]
 
 
 def find_files(
-    context: Context, name: str | None, agents: Sequence[str] = agent_names()
+    context: CommandContext, name: str | None, agents: Sequence[str] = agent_names()
 ) -> SessionFiles:
     """Return the files of the session that is meant; raises UnknownSession, InvalidRequest."""
     files, _ = _find(context, name, _list_files(context, agents), DaemonSessions())
@@ -45,7 +45,7 @@ def find_files(
 
 
 def find_session(
-    context: Context, name: str | None, agent: str | None
+    context: CommandContext, name: str | None, agent: str | None
 ) -> tuple[SessionFiles | None, KnownSession | None]:
     """Return the files of the session that is meant, and what the daemon has; one may be None.
 
@@ -56,12 +56,15 @@ def find_session(
     return _find(context, name, sessions, question.read([agent] if agent else None))
 
 
-def _list_files(context: Context, agents: Sequence[str]) -> list[SessionFiles]:
+def _list_files(context: CommandContext, agents: Sequence[str]) -> list[SessionFiles]:
     return group_by_session(find_transcripts(context.places, agents))
 
 
 def _find(
-    context: Context, name: str | None, sessions: Sequence[SessionFiles], known: DaemonSessions
+    context: CommandContext,
+    name: str | None,
+    sessions: Sequence[SessionFiles],
+    known: DaemonSessions,
 ) -> tuple[SessionFiles | None, KnownSession | None]:
     files_of = {(files.agent, files.session): files for files in sessions}
     last_active = {key: files.modified for key, files in files_of.items()}
@@ -89,7 +92,7 @@ def _find(
 
 
 def choose_session(
-    context: Context,
+    context: CommandContext,
     name: str | None,
     entries: Sequence[SessionEntry],
     read_titles: ReadTitles = list[SessionEntry],

@@ -12,7 +12,7 @@ from brimline.agents.hook_command import HttpTarget
 from brimline.cli.arguments import add_flag, add_json, parse_agent
 from brimline.cli.background import require_daemon
 from brimline.cli.client_versions import find_version, take_warnings
-from brimline.cli.context import Context, emit_json, print_problems
+from brimline.cli.context import CommandContext, emit_json, print_problems
 from brimline.cli.setup_changes import (
     SetupShown,
     apply_change,
@@ -65,7 +65,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     add_json(to, "diffs")
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     """Show what changes in each file, and write it."""
     if not options.remove:
         require_daemon()  # hooks would start none
@@ -93,7 +93,7 @@ def _refusal(options: argparse.Namespace, agents: list[str]) -> str | None:
     return CACHED.format(cache=cache) if cache and (agents or options.service) else None
 
 
-def _agents(context: Context, options: argparse.Namespace) -> list[str]:
+def _agents(context: CommandContext, options: argparse.Namespace) -> list[str]:
     """Return the named agents; else all installed ones, unless only something else is changed."""
     named = [get_agent(agent).name for agent in options.agents]
     if named or _is_other_change(options):
@@ -103,7 +103,7 @@ def _agents(context: Context, options: argparse.Namespace) -> list[str]:
 
 
 def _leftover_agents(
-    context: Context, options: argparse.Namespace, present: list[str]
+    context: CommandContext, options: argparse.Namespace, present: list[str]
 ) -> Iterator[str]:
     """Yield agents that are no longer installed but still have files or entries of ours."""
     setup = setup_options(context, options)
@@ -118,7 +118,7 @@ def _is_other_change(options: argparse.Namespace) -> bool:
 
 
 def _changes(
-    context: Context, options: argparse.Namespace, agents: list[str]
+    context: CommandContext, options: argparse.Namespace, agents: list[str]
 ) -> Iterator[SetupShown]:
     setup = setup_options(context, options)
     write = describe_change if options.dry_run else apply_change
@@ -144,7 +144,7 @@ def _launcher_row(setup: SetupOptions) -> SetupShown:
     return SetupShown("launcher", setup.program.launcher, what, True, None, None, (), "")
 
 
-def _parent(context: Context, options: argparse.Namespace, setup: SetupOptions) -> Change:
+def _parent(context: CommandContext, options: argparse.Namespace, setup: SetupOptions) -> Change:
     session = None if options.remove else check_session_id(options.parent)
     whose = "all your sessions" if options.scope == "user" else "this project's sessions"
     what = "no parent session" if session is None else f"session {session} is notified of {whose}"
@@ -154,7 +154,7 @@ def _parent(context: Context, options: argparse.Namespace, setup: SetupOptions) 
     return plan_setup_file(parent_file(path, setup.state, session), what)
 
 
-def _print(context: Context, options: argparse.Namespace, changes: list[SetupShown]) -> None:
+def _print(context: CommandContext, options: argparse.Namespace, changes: list[SetupShown]) -> None:
     for one in changes:
         print("\n".join(change_lines(context, one)), end="\n\n")
     if not changes:
@@ -185,17 +185,19 @@ def _tested_versions(agents: Iterable[str]) -> list[str]:
     ]
 
 
-def _starts_daemon(context: Context, options: argparse.Namespace, agents: list[str]) -> bool:
+def _starts_daemon(context: CommandContext, options: argparse.Namespace, agents: list[str]) -> bool:
     setup = setup_options(context, options)
     installed = (find_installed(agent, context.places, setup, options.scope) for agent in agents)
     return context.settings.daemon.autostart and any(one.autostart for one in installed)
 
 
-def _state(context: Context) -> Path:
+def _state(context: CommandContext) -> Path:
     return Path(os.path.abspath(context.state))
 
 
-def setup_options(context: Context, options: argparse.Namespace | None = None) -> SetupOptions:
+def setup_options(
+    context: CommandContext, options: argparse.Namespace | None = None
+) -> SetupOptions:
     """Return the options of setup; without arguments, those of a check."""
     state = _state(context)
     if options is None:

@@ -12,7 +12,7 @@ import msgspec
 
 from brimline.agents import display_name
 from brimline.cli import background
-from brimline.cli.context import Context
+from brimline.cli.context import CommandContext
 from brimline.errors import InvalidSettings, NotRunning
 from brimline.install.plan import Change, apply, plan_setup_file
 from brimline.install.service import (
@@ -96,7 +96,7 @@ def _rows(data: bytes | None) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def change_lines(context: Context, change: SetupShown) -> Iterator[str]:
+def change_lines(context: CommandContext, change: SetupShown) -> Iterator[str]:
     home, done = context.places.home, f"{change.what[:1].upper()}{change.what[1:]}"
     place = f"  {strip_control(shorten_home(change.path, home))}" if change.path else ""
     yield colourize(
@@ -120,15 +120,15 @@ def change_lines(context: Context, change: SetupShown) -> Iterator[str]:
     yield from map(strip_control, change.notes)
 
 
-def local_service(context: Context, state: Path) -> Service:
+def local_service(context: CommandContext, state: Path) -> Service:
     return find_service(sys.platform, context.places, state, sys.executable)
 
 
-def is_active(context: Context, service: Service) -> bool:
+def is_active(context: CommandContext, service: Service) -> bool:
     return run_commands([service.check_active], context.places.env)[0].problem is None
 
 
-def change_service(context: Context, state: Path, remove: bool, dry: bool) -> SetupShown:
+def change_service(context: CommandContext, state: Path, remove: bool, dry: bool) -> SetupShown:
     """Install or remove the service; what the manager failed to do becomes a note."""
     service = local_service(context, state)
     what = "the service is removed" if remove else f"a {service.manager} service"
@@ -145,7 +145,7 @@ def change_service(context: Context, state: Path, remove: bool, dry: bool) -> Se
     return _with_notes(change_made, _outcome(service, _start(context, service), STARTED))
 
 
-def _start(context: Context, service: Service) -> list[CommandResult]:
+def _start(context: CommandContext, service: Service) -> list[CommandResult]:
     """Enable the service; it replaces a running daemon if the manager answers."""
     env = context.places.env
     ran = run_commands(service.enable, env)
@@ -157,7 +157,7 @@ def _start(context: Context, service: Service) -> list[CommandResult]:
     return [*ran, *run_commands([service.start], env)]
 
 
-def _remove(context: Context, service: Service, change: Change) -> SetupShown:
+def _remove(context: CommandContext, service: Service, change: Change) -> SetupShown:
     """Stop the service before its file is removed: the manager must still know it."""
     env = context.places.env
     stopped = run_commands(service.stop, env)

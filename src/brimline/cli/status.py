@@ -12,7 +12,7 @@ import msgspec
 from brimline.agents import agent_names, display_name
 from brimline.cli.arguments import add_status_arguments, chosen_agents
 from brimline.cli.context import (
-    Context,
+    CommandContext,
     emit_json,
     print_problems,
     print_store_problems,
@@ -110,7 +110,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     add_status_arguments(to)
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     agents, rules = chosen_agents(options), Rules.of_settings(context.settings)
     since = None if options.all else context.now - seconds(context.settings.since)
     question = SessionQuestion(context, "all" if options.all else context.settings.since)
@@ -134,7 +134,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     return 0
 
 
-def _nothing(context: Context, options: argparse.Namespace) -> int:
+def _nothing(context: CommandContext, options: argparse.Namespace) -> int:
     print(NOTHING_FOUND.format(agents=", ".join(map(display_name, agent_names()))))
     if options.command is None:
         from brimline.cli import demo
@@ -144,7 +144,7 @@ def _nothing(context: Context, options: argparse.Namespace) -> int:
 
 
 def _print_sessions(
-    context: Context, rules: Rules, sessions: Sequence[SessionStatus], every: bool
+    context: CommandContext, rules: Rules, sessions: Sequence[SessionStatus], every: bool
 ) -> None:
     """Print as many sessions as the screen has room for, or all, and a summary of all."""
     height = None if every else screen_height(context.places.env, sys.stdout)
@@ -163,7 +163,7 @@ def _print_sessions(
     print(_summary(rules, sessions))
 
 
-def _print_differing(context: Context, cells: Sequence[Sequence[Cell]]) -> None:
+def _print_differing(context: CommandContext, cells: Sequence[Sequence[Cell]]) -> None:
     """Print the table without the columns that have one value in several rows."""
     places = [
         place
@@ -180,7 +180,9 @@ def _summary(rules: Rules, sessions: Sequence[SessionStatus]) -> str:
     return f"{count_of(len(sessions), 'session')}, {near or 'none'} near {whose} limit"
 
 
-def _json(context: Context, rules: Rules, session: SessionStatus, row: ThreadStatus) -> StatusShown:
+def _json(
+    context: CommandContext, rules: Rules, session: SessionStatus, row: ThreadStatus
+) -> StatusShown:
     reading = row.reading
     return StatusShown(
         agent=session.agent,
@@ -207,7 +209,9 @@ def _json(context: Context, rules: Rules, session: SessionStatus, row: ThreadSta
     )
 
 
-def _lines(context: Context, rules: Rules, session: SessionStatus, every: bool) -> list[list[Cell]]:
+def _lines(
+    context: CommandContext, rules: Rules, session: SessionStatus, every: bool
+) -> list[list[Cell]]:
     shown = session.subagents if every else session.subagents[:MAX_SUBAGENTS]
     lines = [_line(context, rules, session, row) for row in (session.main, *shown)]
     hidden = len(session.subagents) - len(shown)
@@ -217,7 +221,9 @@ def _lines(context: Context, rules: Rules, session: SessionStatus, every: bool) 
     return lines
 
 
-def _line(context: Context, rules: Rules, session: SessionStatus, row: ThreadStatus) -> list[Cell]:
+def _line(
+    context: CommandContext, rules: Rules, session: SessionStatus, row: ThreadStatus
+) -> list[Cell]:
     reading = row.reading
     own = row.thread == MAIN
     how = _fullness(rules, session, row) or "dim"

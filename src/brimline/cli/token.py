@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from brimline.cli.arguments import add_json
-from brimline.cli.context import Context, emit_json, print_table
+from brimline.cli.context import CommandContext, emit_json, print_table
 from brimline.errors import InvalidRequest, InvalidSettings
 from brimline.settings import seconds
 from brimline.store.fleet import DEFAULT_ORGANISATION
@@ -78,7 +78,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     add_json(to)
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     if (options.id is not None) != (options.action == "revoke"):
         problem = "not allowed here" if options.id else "missing: `brimline token list` lists ids"
         raise InvalidSettings("argument", "ID", problem)
@@ -89,7 +89,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     return _revoke(context, options)
 
 
-def _create(context: Context, options: argparse.Namespace) -> int:
+def _create(context: CommandContext, options: argparse.Namespace) -> int:
     with translated_import_error():
         from brimline.server.fleet.tokens import create_token
     name, now = (options.name or "").strip(), time.time()
@@ -113,7 +113,7 @@ def _create(context: Context, options: argparse.Namespace) -> int:
     return 0
 
 
-def _list(context: Context, options: argparse.Namespace) -> int:
+def _list(context: CommandContext, options: argparse.Namespace) -> int:
     """List tokens, without those of browsers that are signed in."""
     rows = _use_database(context, lambda database: database.tokens.list(options.organisation))
     rows = [row for row in rows if row.parent is None]
@@ -126,7 +126,7 @@ def _list(context: Context, options: argparse.Namespace) -> int:
     return 0
 
 
-def _revoke(context: Context, options: argparse.Namespace) -> int:
+def _revoke(context: CommandContext, options: argparse.Namespace) -> int:
     def revoke(database: "PostgresDatabase") -> Awaitable[bool]:
         return database.tokens.revoke(options.organisation, options.id, time.time())
 
@@ -143,7 +143,7 @@ def _revoke(context: Context, options: argparse.Namespace) -> int:
 
 
 def _use_database(
-    context: Context, use: "Callable[[PostgresDatabase], Awaitable[ResultT]]"
+    context: CommandContext, use: "Callable[[PostgresDatabase], Awaitable[ResultT]]"
 ) -> ResultT:
     """Open the database of the settings for one request."""
     url = context.settings.daemon.database

@@ -8,7 +8,7 @@ import sys
 import msgspec
 
 from brimline.cli.arguments import add_flag, add_status_arguments, chosen_agents
-from brimline.cli.context import Context, emit_json, print_store_problems
+from brimline.cli.context import CommandContext, emit_json, print_store_problems
 from brimline.cli.daemon_requests import request
 from brimline.errors import NotRunning
 from brimline.settings import seconds, socket_path
@@ -26,7 +26,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     add_flag(to, "--files", "read the transcripts, even if the daemon is running")
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     """Watch until the user quits, or print one frame."""
     agents = chosen_agents(options)
     files = TranscriptFiles(
@@ -41,14 +41,14 @@ def run(context: Context, options: argparse.Namespace) -> int:
     return code
 
 
-def _on_terminal(context: Context) -> bool:
+def _on_terminal(context: CommandContext) -> bool:
     """Return whether Textual can read keys and draw."""
     files = (sys.stdin, sys.stdout, sys.stderr)
     return all(file.isatty() for file in files) and context.places.env.get("TERM") != "dumb"
 
 
 def _watch(
-    context: Context, options: argparse.Namespace, files: TranscriptFiles, look: ListOptions
+    context: CommandContext, options: argparse.Namespace, files: TranscriptFiles, look: ListOptions
 ) -> int:
     from brimline.api.client.stream import DaemonClient
     from brimline.tui.app import TerminalApp
@@ -70,7 +70,7 @@ def _watch(
 
 
 def _frame(
-    context: Context, options: argparse.Namespace, files: TranscriptFiles, look: ListOptions
+    context: CommandContext, options: argparse.Namespace, files: TranscriptFiles, look: ListOptions
 ) -> int:
     every, live = _views(context, options, files)
     since = None if options.all else context.now - seconds(context.settings.since)
@@ -97,7 +97,7 @@ def _nothing(hidden: bool, look: ListOptions, live: bool) -> list[Line]:
 
 
 def _views(
-    context: Context, options: argparse.Namespace, files: TranscriptFiles
+    context: CommandContext, options: argparse.Namespace, files: TranscriptFiles
 ) -> tuple[list[WatchedSession], bool]:
     if not options.files:
         try:

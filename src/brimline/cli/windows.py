@@ -8,7 +8,7 @@ import msgspec
 
 from brimline.agents import agent_names, agents_present, all_agents, display_name, source
 from brimline.cli.arguments import add_agent, add_json, chosen_agents
-from brimline.cli.context import Context, emit_json
+from brimline.cli.context import CommandContext, emit_json
 from brimline.cli.daemon_requests import request
 from brimline.context.window import (
     ClientLimit,
@@ -75,7 +75,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     add_json(to)
 
 
-def run(context: Context, options: argparse.Namespace) -> int:
+def run(context: CommandContext, options: argparse.Namespace) -> int:
     """Show the window and limit of a model, or the whole table of clients."""
     agents = chosen_agents(options)
     if options.model is None:
@@ -117,7 +117,7 @@ def agents_for(model: str) -> list[str]:
     return [agent for agent, _ in every if agent in able | listing]
 
 
-def resolve_model(context: Context, agent: str, model: str) -> list[Belief]:
+def resolve_model(context: CommandContext, agent: str, model: str) -> list[Belief]:
     """Return what an agent believes of a model, for each of its providers that has it."""
     settings = source(agent).settings(context.places)
     overrides = context.settings.overrides
@@ -191,7 +191,7 @@ def _print_beliefs(model: str, beliefs: Sequence[Belief]) -> None:
 
 
 def _find_drifts(
-    context: Context, agents: Sequence[str], model: str | None = None
+    context: CommandContext, agents: Sequence[str], model: str | None = None
 ) -> list[LimitDrift]:
     drifts = find_limit_drifts(context)
     return [each for each in drifts if each.agent in agents and is_same_model(each.model, model)]
@@ -227,7 +227,7 @@ def _row(row: Model | None) -> str:
     return ", ".join(f"{name} {size:,}" for name, size in parts.items() if size) or "no window"
 
 
-def _clients(context: Context, agents: Sequence[str], as_json: bool) -> None:
+def _clients(context: CommandContext, agents: Sequence[str], as_json: bool) -> None:
     known = clients()
     windows = [row for row in known.windows if row.agent in agents]
     limits = [row for row in known.limits if row.agent in agents]
@@ -279,7 +279,7 @@ class _ObservedLimit(msgspec.Struct, frozen=True):
     drift: str | None
 
 
-def find_limit_drifts(context: Context) -> list[LimitDrift]:
+def find_limit_drifts(context: CommandContext) -> list[LimitDrift]:
     try:
         limits = msgspec.convert(request(context, "GET", LIMITS_PATH), list[_ObservedLimit])
     except (BrimlineError, msgspec.ValidationError):  # no daemon, or one of another version

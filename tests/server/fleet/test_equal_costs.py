@@ -19,7 +19,7 @@ import pytest
 from brimline.agents import agent_names
 from brimline.agents.transcripts.source import Places
 from brimline.api.uplink import UplinkRoutes
-from brimline.cli.context import Context
+from brimline.cli.context import CommandContext
 from brimline.cli.inspect import shown
 from brimline.context.events import MAIN
 from brimline.daemon.uplink.outbox import Outbox
@@ -106,7 +106,7 @@ class BilledMachine:
     def __init__(self, daemon: Running) -> None:
         self.daemon = daemon
         places = Places(daemon.home, daemon.environment)
-        self.context = Context(places, Settings(), width=100, colour=False, now=time.time())
+        self.context = CommandContext(places, Settings(), width=100, colour=False, now=time.time())
         self._files = TranscriptFiles(places, Settings(), daemon.folder / "cache", agent_names())
 
     def report(self, by: str = "session") -> Json:
