@@ -251,7 +251,7 @@ class NotRunning(BrimlineError):
 
     hint = "`brimline serve --background` starts it."
 
-    def __init__(self, place: str, why: str | None = None) -> None:
+    def __init__(self, place: str, reason: str | None = None) -> None:
         self.place = place
-        reason = f": {why}" if why else ""
-        super().__init__(f"the daemon is not running (no answer at {place}{reason})")
+        details = f": {reason}" if reason else ""
+        super().__init__(f"the daemon is not running (no answer at {place}{details})")

@@ -291,8 +291,8 @@ def _convert(values: dict[str, Any], place: str) -> Settings:
     try:
         settings = msgspec.convert(values, Settings)
     except msgspec.ValidationError as error:
-        problem, _, where = str(error).partition(" - at ")
-        raise InvalidSettings(place, where.strip("`$.") or "settings", problem) from error
+        reason, _, where = str(error).partition(" - at ")
+        raise InvalidSettings(place, where.strip("`$.") or "settings", reason) from error
     for table in ("windows", "limits"):
         for key, tokens in getattr(settings, table).items():
             if tokens <= 0:
@@ -300,21 +300,21 @@ def _convert(values: dict[str, Any], place: str) -> Settings:
                     place, f"{table}.{key}", f"expected more than 0: got {tokens}"
                 )
     if settings.default_window is not None and settings.default_window <= 0:
-        problem = f"expected more than 0: got {settings.default_window}"
-        raise InvalidSettings(place, "default_window", problem)
+        reason = f"expected more than 0: got {settings.default_window}"
+        raise InvalidSettings(place, "default_window", reason)
     seconds(settings.since, place=place)
     seconds(settings.daemon.keep, "daemon.keep", place)
     database = settings.daemon.database
     if database is not None and not database.startswith(DATABASE_SCHEMES):
         # Without what came: it may have a password.
         raise InvalidSettings(place, "daemon.database", "expected postgresql://USER@HOST/DATABASE")
-    for field, problem in (
+    for field, reason in (
         *line_problems(settings.line),
         *uplink_problems(settings.uplink),
         *telemetry_problems(settings.telemetry),
         *fleet_problems(settings.fleet),
     ):
-        raise InvalidSettings(place, field, problem)
+        raise InvalidSettings(place, field, reason)
     return settings
 
 

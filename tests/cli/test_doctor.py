@@ -421,7 +421,7 @@ def test_hooks_posted_to_another_port_fail_only_if_a_daemon_runs(user: User) -> 
     assert check.finding == "sent to http://127.0.0.1:8420, but the daemon is at http://127.0.0.1:9"
     assert "`brimline serve --background --port 8420`" in str(check.hint)
     assert "`brimline setup claude --transport command`" in str(check.hint)
-    for status in (status_with(), DaemonReport(problem="none")):
+    for status in (status_with(), DaemonReport(reason="none")):
         check = hooks(user.context, "claude", [installed], status)
         assert (check.well, check.finding) == (True, "1 hook installed, sent over HTTP")
 
@@ -429,7 +429,7 @@ def test_hooks_posted_to_another_port_fail_only_if_a_daemon_runs(user: User) -> 
 @pytest.mark.parametrize(
     ("installed", "message"),
     [
-        (InstalledHooks("claude", Path("/s"), problem="/s: line 1"), "/s: line 1"),
+        (InstalledHooks("claude", Path("/s"), reason="/s: line 1"), "/s: line 1"),
         (
             InstalledHooks("claude", Path("/s"), ("Stop",), missing=("PreCompact",)),
             "no hook for PreCompact",

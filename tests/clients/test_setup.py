@@ -79,7 +79,7 @@ class SetUp:
         write_launcher(program)
         options = SetupOptions(program, self._state, self.place.project, remove=remove)
         for change in plan([self._agent], self._places, options):
-            assert apply(change).problem is None
+            assert apply(change).reason is None
 
     def recorded(self, kind: str = "hook") -> list[dict[str, Any]]:
         """The inputs that the recorder stored."""

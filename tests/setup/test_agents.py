@@ -63,13 +63,13 @@ def test_settings_with_a_token_are_readable_by_their_owner_only(
 
 def test_project_settings_get_no_token_and_the_reason_is_given(machine: Machine) -> None:
     change = machine.set_up(transport="http", scope="project")
-    assert "--transport command" in (change.problem or "")
+    assert "--transport command" in (change.reason or "")
     assert not (machine.project / ".claude").exists()
 
 
 def test_http_hooks_before_the_first_daemon_are_refused_with_a_hint(machine: Machine) -> None:
     change = machine.set_up(transport="http", http_target=None)
-    assert "brimline serve --background" in (change.problem or "")
+    assert "brimline serve --background" in (change.reason or "")
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex"])
@@ -78,9 +78,7 @@ def test_file_that_the_client_cannot_read_is_left_alone_with_the_place(
 ) -> None:
     path = machine.write('{\n  // mine\n  "hooks": {}\n}', agent)
     change = machine.set_up(agent)
-    assert change.problem == (
-        f"{path}: line 2, column 3: expected no comment in this file: got '/'"
-    )
+    assert change.reason == (f"{path}: line 2, column 3: expected no comment in this file: got '/'")
     assert path.read_text() == '{\n  // mine\n  "hooks": {}\n}'
     assert machine.folder_names(agent) == [path.name]
 
@@ -122,7 +120,7 @@ def test_codex_trust_is_explained_only_for_new_hooks(machine: Machine) -> None:
 def test_path_that_json_cannot_hold_is_refused(machine: Machine) -> None:
     path = machine.write("{}")
     change = machine.set_up(program=program("/caf\udce9"))
-    assert "not UTF-8" in str(change.problem)
+    assert "not UTF-8" in str(change.reason)
     assert path.read_text() == "{}"
 
 

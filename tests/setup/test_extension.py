@@ -75,7 +75,7 @@ def test_foreign_file_of_the_same_name_is_left_alone(
 ) -> None:
     path = machine.write(text, agent)
     change = machine.set_up(agent)
-    assert change.problem == f"{path}: file: it exists and is not Brimline's. Move it away first"
+    assert change.reason == f"{path}: file: it exists and is not Brimline's. Move it away first"
     assert machine.remove(agent).what == "nothing to remove"
     assert path.read_text() == text
     assert not backup_path(path).exists()
@@ -95,7 +95,7 @@ def test_extension_uses_the_socket_even_with_http_transport(machine: Machine, ag
 
 def test_path_that_the_file_cannot_hold_is_refused(machine: Machine, agent: str) -> None:
     change = machine.set_up(agent, program=program("/caf\udce9"))
-    assert "not UTF-8" in str(change.problem)
+    assert "not UTF-8" in str(change.reason)
     assert not machine.file(agent).exists()
 
 
@@ -136,7 +136,7 @@ def test_extension_of_an_earlier_version_names_the_installation(
 def test_folder_in_place_of_the_extension_is_reported(machine: Machine, agent: str) -> None:
     machine.file(agent).mkdir(parents=True)
     installed = find_installed(agent, machine.places, machine.options, "user")
-    assert str(machine.file(agent)) in str(installed.problem)
+    assert str(machine.file(agent)) in str(installed.reason)
 
 
 def test_extension_folder_follows_the_agents_variables(

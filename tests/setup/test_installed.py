@@ -29,7 +29,7 @@ def _plain(machine: Machine) -> dict[str, Any]:
 
 def test_every_event_is_missing_before_setup(machine: Machine) -> None:
     hooks = installed(machine)
-    assert (hooks.events, hooks.missing, hooks.problem) == (
+    assert (hooks.events, hooks.missing, hooks.reason) == (
         (),
         get_agent("claude").install_spec.events,
         None,
@@ -162,7 +162,7 @@ def test_status_line_that_setup_never_installed_is_not_missing(machine: Machine)
 
 def test_broken_file_is_reported_with_the_place(machine: Machine) -> None:
     path = machine.write("{oops")
-    assert str(installed(machine).problem).startswith(f"{path}: line 1, column 2")
+    assert str(installed(machine).reason).startswith(f"{path}: line 1, column 2")
 
 
 def test_project_settings_are_separate(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_later_changes_of_others_are_kept(tmp_path: Path) -> None:
 def test_invalid_file_is_left_alone(tmp_path: Path, text: str) -> None:
     project = Project(tmp_path, text)
     change = project.set("new")
-    assert str(project.path) in str(change.problem)
+    assert str(project.path) in str(change.reason)
     assert project.text == text
 
 

@@ -70,8 +70,8 @@ def test_removal_restores_any_valid_file_byte_for_byte(text: str) -> None:
         machine = Machine(Path(folder))
         path = machine.write(text, "gemini")
         change = machine.plan("gemini")
-        if change.problem:
-            assert "hooks" in change.problem
+        if change.reason:
+            assert "hooks" in change.reason
             return
         apply(change)
         assert machine.plan("gemini").pending is False
@@ -86,7 +86,7 @@ def test_removal_without_the_state_folder_keeps_everything_else(text: str) -> No
         machine = Machine(Path(folder))
         path = machine.write(text, "gemini")
         change = machine.plan("gemini")
-        if change.problem or '"hooks"' in text:
+        if change.reason or '"hooks"' in text:
             return
         apply(change)
         (machine.options.state / "setup.json").unlink()
@@ -306,7 +306,7 @@ def test_file_that_cannot_be_edited_is_left_alone_with_the_reason(
 ) -> None:
     path = machine.write(text)
     change = apply(machine.plan(remove=remove))
-    assert problem in str(change.problem)
+    assert problem in str(change.reason)
     assert (path.read_bytes(), machine.folder_names()) == (text, ["settings.json"])
     assert not machine.options.state.exists()
 
@@ -321,7 +321,7 @@ def test_file_that_cannot_be_edited_is_left_alone_with_the_reason(
 )
 def test_hooks_of_a_wrong_type_are_left_alone(machine: Machine, text: str, problem: str) -> None:
     path = machine.write(text)
-    assert str(machine.set_up().problem) == f"{path}: {problem}"
+    assert str(machine.set_up().reason) == f"{path}: {problem}"
     assert machine.remove().what == "nothing to remove"
     assert (path.read_text(), machine.folder_names()) == (text, ["settings.json"])
 
@@ -330,7 +330,7 @@ def test_keys_that_are_no_events_are_skipped(machine: Machine) -> None:
     """Older versions of Gemini CLI have other keys among the hooks."""
     text = '{\n  "hooks": {"enabled": true, "disabled": ["x"]}\n}\n'
     path = machine.write(text, "gemini")
-    assert machine.set_up("gemini").problem is None
+    assert machine.set_up("gemini").reason is None
     assert machine.settings("gemini")["hooks"]["enabled"] is True
     machine.remove("gemini")
     assert path.read_text() == text
@@ -411,7 +411,7 @@ def test_record_that_cannot_be_deleted_is_reported_and_the_file_restored(machine
     machine.options.state.chmod(0o555)
     change = machine.remove()
     machine.options.state.chmod(0o700)
-    assert "setup.json: file: cannot be written" in str(change.problem)
+    assert "setup.json: file: cannot be written" in str(change.reason)
     assert (path.read_text(), change.after) == ("{}", b"{}")
-    assert machine.remove().problem is None
+    assert machine.remove().reason is None
     assert (load_manifest(machine.options.state), machine.folder_names()) == ({}, ["settings.json"])

@@ -119,7 +119,7 @@ def test_manager_commands_run_in_the_users_environment(tmp_path: Path) -> None:
     env = program(tmp_path / "bin", "systemctl", f'echo "$@" >> {shlex.quote(str(tmp_path))}/calls')
     service = service_of(tmp_path)
     ran = run_commands([*service.enable, service.start], env)
-    assert [command.problem for command in ran] == [None] * 3
+    assert [command.reason for command in ran] == [None] * 3
     calls = (tmp_path / "calls").read_text().splitlines()
     assert calls == [
         "--user enable brimline.service",
@@ -131,7 +131,7 @@ def test_manager_commands_run_in_the_users_environment(tmp_path: Path) -> None:
 def test_failed_command_gives_its_output_or_exit_code_as_the_reason(tmp_path: Path) -> None:
     env = program(tmp_path / "bin", "systemctl", "echo 'Failed to connect to bus' >&2; exit 1")
     words = ("systemctl", "--user", "daemon-reload")
-    assert run_commands([words], env)[0].problem == "Failed to connect to bus"
+    assert run_commands([words], env)[0].reason == "Failed to connect to bus"
     program(tmp_path / "bin", "systemctl", "exit 4")
-    assert run_commands([words], env)[0].problem == "exit code 4"
-    assert run_commands([("launchctl", "print")], env)[0].problem == "launchctl is not installed"
+    assert run_commands([words], env)[0].reason == "exit code 4"
+    assert run_commands([("launchctl", "print")], env)[0].reason == "launchctl is not installed"

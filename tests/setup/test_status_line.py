@@ -191,7 +191,7 @@ def test_broken_record_is_reported_and_not_overwritten(machine: Machine) -> None
     machine.write(OWN)
     machine.options.state.mkdir()
     (machine.options.state / "setup.json").write_text("{")
-    assert "setup.json: file: cannot be decoded" in str(machine.set_up().problem)
+    assert "setup.json: file: cannot be decoded" in str(machine.set_up().reason)
     with pytest.raises(InvalidSettings):
         find_status_line(machine.options.state, None)
     assert (machine.options.state / "setup.json").read_text() == "{"
@@ -239,7 +239,7 @@ def test_entries_of_an_earlier_version_leave_the_shared_file(tmp_path: Path, rem
     )
     assert [change.path for change in changes] == [project.file(), shared]
     for change in changes:
-        assert apply(change).problem is None
+        assert apply(change).reason is None
     assert shared.read_text() == SHARED
     assert project.file().exists() is not remove
     assert project.folder_names() == ["settings.json", *([] if remove else ["settings.local.json"])]
@@ -336,5 +336,5 @@ def test_second_project_setup_uses_the_users_current_status_line(tmp_path: Path)
 def test_project_is_set_up_with_a_broken_user_file(tmp_path: Path) -> None:
     Machine(tmp_path).write("{")
     project = Machine(tmp_path, scope="project")
-    assert project.set_up().problem is None
+    assert project.set_up().reason is None
     assert user_command(project) is None

@@ -377,7 +377,7 @@ def test_results_are_in_job_order_for_any_number_of_workers(machine: Machine, wo
     every = jobs(machine, 20)
     alone = list(read_all(every, 1))
     assert [result.path for result in alone] == [job.transcript.path for job in every]
-    assert [result.problem is None for result in alone].count(False) == 1
+    assert [result.reason is None for result in alone].count(False) == 1
     assert list(read_all(every, workers)) == alone
 
 

@@ -130,7 +130,7 @@ def test_unknown_facts_are_shown_as_unknown() -> None:
 
 def test_problem_is_shown() -> None:
     session_detail = detail({"calls": []}, handoff=handoff("old"))
-    page = text(SessionDetail(session_detail.view, problem="no session 's'"))
+    page = text(SessionDetail(session_detail.view, reason="no session 's'"))
     assert "no session 's'" in page
     assert "152,000" in page
 

@@ -56,13 +56,13 @@ def check_utf8(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        problem = f"expected UTF-8: invalid from character {error.start + 1}"
-        raise argparse.ArgumentTypeError(problem) from error
+        reason = f"expected UTF-8: invalid from character {error.start + 1}"
+        raise argparse.ArgumentTypeError(reason) from error
     return text
 
 
 def check_session(text: str) -> str:
     if not text.strip():
-        problem = "expected a session id or prefix: got nothing (`brimline status` lists sessions)"
-        raise argparse.ArgumentTypeError(problem)
+        reason = "expected a session id or prefix: got nothing (`brimline status` lists sessions)"
+        raise argparse.ArgumentTypeError(reason)
     return check_utf8(text)

@@ -100,8 +100,8 @@ def _print_failure(child: "subprocess.Popen[bytes]", log: Path, begin: int) -> i
     with log.open("rb") as file:
         file.seek(begin)
         last_lines = file.read().decode("utf-8", "replace").strip().splitlines()[-MAX_ERROR_LINES:]
-    problem = f"brimline: the daemon exited with {child.returncode}"
-    print("\n".join(last_lines) or problem, file=sys.stderr)
+    reason = f"brimline: the daemon exited with {child.returncode}"
+    print("\n".join(last_lines) or reason, file=sys.stderr)
     return 1
 
 

@@ -119,7 +119,7 @@ def _ask_daemon(context: CommandContext) -> DaemonReport:
     except BrimlineError as error:
         is_stopped = type(error) is NotRunning
         hint = START if is_stopped else error.hint
-        return DaemonReport(problem=str(error.args[0]), hint=hint or RESTART, is_stopped=is_stopped)
+        return DaemonReport(reason=str(error.args[0]), hint=hint or RESTART, is_stopped=is_stopped)
     return DaemonReport(status, [view["session"] for view in views])
 
 

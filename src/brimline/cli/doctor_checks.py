@@ -66,19 +66,19 @@ def not_set_up(name: str, finding: str, hint: str) -> Check:
 class DaemonReport(msgspec.Struct, frozen=True):
     """What the daemon says of itself and of the sessions.
 
-    `problem` is why it says nothing, and `hint` what to do about that; `is_stopped` if it does not
+    `reason` is why it says nothing, and `hint` what to do about that; `is_stopped` if it does not
     run.
     """
 
     status: dict[str, Any] = {}
     sessions: list[dict[str, Any]] = []
-    problem: str | None = None
+    reason: str | None = None
     hint: str = START
     is_stopped: bool = False
 
     @property
     def runs(self) -> bool:
-        return self.problem is None
+        return self.reason is None
 
     def sessions_of(self, agent: str) -> list[dict[str, Any]]:
         """The sessions of an agent, the last seen first."""
@@ -95,7 +95,7 @@ def hooks(
 ) -> Check:
     """Check that the hooks are installed as by setup now, and that events arrive."""
     name = f"{agent} hooks"
-    broken = next((one.problem for one in installed if one.problem), None)
+    broken = next((one.reason for one in installed if one.reason), None)
     if broken:
         return Check(name, False, broken, "Fix the file, then run `brimline setup`.")
     active = [one for one in installed if one.events]
@@ -281,9 +281,9 @@ def transcript_format(context: CommandContext, agent: str) -> Iterator[Check]:
 
 def daemon(report: DaemonReport, now: float, is_needed: bool = True) -> Iterator[Check]:
     """Check the daemon; one that does not run is a problem if hooks need it and do not start it."""
-    if report.problem is not None:
+    if report.reason is not None:
         optional = report.is_stopped and not is_needed
-        yield Check("daemon", optional, report.problem, report.hint, optional)
+        yield Check("daemon", optional, report.reason, report.hint, optional)
         return
     status = report.status
     hint = f"It is a different version. {RESTART}"
@@ -365,8 +365,8 @@ def describe_uplink(uplink: dict[str, Any]) -> str:
 
 def _describe_reports(uplink: dict[str, Any]) -> str:
     lag = f"{count_of(uplink['behind'], 'session')} behind for {format_age(uplink['lag_s'])}"
-    if problem := uplink["problem"]:
-        return f"{problem}; {lag}" if uplink["behind"] else problem
+    if reason := uplink["problem"]:
+        return f"{reason}; {lag}" if uplink["behind"] else reason
     if uplink["last_success_at"] is None:
         return "not connected yet"
     return lag if uplink["behind"] else "up to date"

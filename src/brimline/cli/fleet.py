@@ -140,8 +140,8 @@ def _parse_url(text: str) -> str:
 
 def _parse_limit(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) <= MAX_ENTRIES:
-        problem = f"expected a number from 1 to {MAX_ENTRIES:,}: got {text!r}"
-        raise argparse.ArgumentTypeError(problem)
+        reason = f"expected a number from 1 to {MAX_ENTRIES:,}: got {text!r}"
+        raise argparse.ArgumentTypeError(reason)
     return int(text)
 
 
@@ -275,8 +275,8 @@ def _server(context: CommandContext, options: argparse.Namespace) -> str:
         raise InvalidSettings("argument", "--url", "missing: pass it, or set uplink.url")
     parts = urlsplit(address)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        problem = "expected https: others could read the token on its way"
-        raise InvalidSettings("argument", "--url", problem)
+        reason = "expected https: others could read the token on its way"
+        raise InvalidSettings("argument", "--url", reason)
     return address.rstrip("/")
 
 

@@ -393,5 +393,5 @@ def _write(path: str, text: str) -> None:
     try:
         Path(path).write_text(text, "utf-8", "replace")
     except OSError as error:
-        why = f"cannot write {path}: {error.strerror or error}"
-        raise InvalidRequest(why, "Pass a file in an existing folder: --output FILE.") from error
+        reason = f"cannot write {path}: {error.strerror or error}"
+        raise InvalidRequest(reason, "Pass a file in an existing folder: --output FILE.") from error

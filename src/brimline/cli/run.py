@@ -110,8 +110,8 @@ def plan(context: CommandContext, options: argparse.Namespace) -> RunPlan:
     if not command:
         raise InvalidSettings("argument", "COMMAND", "expected a command to run after --")
     if options.iterations < 1:
-        problem = f"expected 1 or more: got {options.iterations}"
-        raise InvalidSettings("argument", "iterations", problem)
+        reason = f"expected 1 or more: got {options.iterations}"
+        raise InvalidSettings("argument", "iterations", reason)
     target = RunTarget(
         command=tuple(command),
         places=context.places,

@@ -73,8 +73,8 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
     if options.listen is not None:
         return _serve_fleet(context, options)
     if options.tls_cert or options.tls_key or options.behind_proxy:
-        problem = "missing: --tls-cert, --tls-key and --behind-proxy are for a fleet's server"
-        raise InvalidSettings("argument", "--listen", problem)
+        reason = "missing: --tls-cert, --tls-key and --behind-proxy are for a fleet's server"
+        raise InvalidSettings("argument", "--listen", reason)
     if options.stop:
         return _stop(context)
     if options.status:
@@ -108,10 +108,10 @@ def _serve_fleet(context: CommandContext, options: argparse.Namespace) -> int:
             raise InvalidSettings("argument", f"--{name}", "not allowed with --listen")
     database = context.settings.daemon.database
     if database is None:
-        problem = (
+        reason = (
             "missing: a fleet's server needs PostgreSQL; pass its URL, or set BRIMLINE_DATABASE"
         )
-        raise InvalidSettings("argument", "--database", problem)
+        raise InvalidSettings("argument", "--database", reason)
     with translated_import_error():
         from brimline.server.fleet.listen_address import ListenAddress
         from brimline.server.fleet.server import FleetServer

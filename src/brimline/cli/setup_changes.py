@@ -58,7 +58,7 @@ def apply_change(change: Change) -> SetupShown:
     try:
         done = apply(change)
     except InvalidSettings as error:
-        return describe_change(msgspec.structs.replace(change, problem=str(error)))
+        return describe_change(msgspec.structs.replace(change, reason=str(error)))
     return describe_change(done, written=change.pending and done.before != done.after)
 
 
@@ -69,7 +69,7 @@ def describe_change(change: Change, written: bool = False) -> SetupShown:
         what=change.what,
         written=written,
         backup=_backup(change) if written else None,
-        problem=change.problem,
+        problem=change.reason,
         notes=change.notes,
         diff="\n".join(_diff(change)),
     )
@@ -125,7 +125,7 @@ def local_service(context: CommandContext, state: Path) -> Service:
 
 
 def is_active(context: CommandContext, service: Service) -> bool:
-    return run_commands([service.check_active], context.places.env)[0].problem is None
+    return run_commands([service.check_active], context.places.env)[0].reason is None
 
 
 def change_service(context: CommandContext, state: Path, remove: bool, dry: bool) -> SetupShown:
@@ -149,8 +149,8 @@ def _start(context: CommandContext, service: Service) -> list[CommandResult]:
     """Enable the service; it replaces a running daemon if the manager answers."""
     env = context.places.env
     ran = run_commands(service.enable, env)
-    if any(one.problem for one in ran):
-        return [*ran, CommandResult(service.start, _problem(ran))]
+    if any(one.reason for one in ran):
+        return [*ran, CommandResult(service.start, _reason(ran))]
     with suppress(NotRunning):
         background.stop(context)
     run_commands(service.before_start, env)
@@ -168,17 +168,17 @@ def _remove(context: CommandContext, service: Service, change: Change) -> SetupS
 
 
 def _outcome(service: Service, ran: Sequence[CommandResult], done: str) -> tuple[str, ...]:
-    left = [one.words for one in ran if one.problem]
+    left = [one.words for one in ran if one.reason]
     if not left:
         return (done,)
     return (
-        f"{service.manager} failed: {_problem(ran)}.",
+        f"{service.manager} failed: {_reason(ran)}.",
         f"Run this yourself: {_shell(left)}",
     )
 
 
-def _problem(ran: Sequence[CommandResult]) -> str | None:
-    return next((one.problem for one in ran if one.problem), None)
+def _reason(ran: Sequence[CommandResult]) -> str | None:
+    return next((one.reason for one in ran if one.reason), None)
 
 
 def _dry_run_notes(service: Service, remove: bool) -> tuple[str, ...]:

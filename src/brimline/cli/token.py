@@ -80,8 +80,8 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 
 def run(context: CommandContext, options: argparse.Namespace) -> int:
     if (options.id is not None) != (options.action == "revoke"):
-        problem = "not allowed here" if options.id else "missing: `brimline token list` lists ids"
-        raise InvalidSettings("argument", "ID", problem)
+        reason = "not allowed here" if options.id else "missing: `brimline token list` lists ids"
+        raise InvalidSettings("argument", "ID", reason)
     if options.action == "create":
         return _create(context, options)
     if options.action == "list":
@@ -148,8 +148,8 @@ def _use_database(
     """Open the database of the settings for one request."""
     url = context.settings.daemon.database
     if url is None:
-        problem = "missing: pass the URL of the fleet's PostgreSQL, or set BRIMLINE_DATABASE"
-        raise InvalidSettings("argument", "--database", problem)
+        reason = "missing: pass the URL of the fleet's PostgreSQL, or set BRIMLINE_DATABASE"
+        raise InvalidSettings("argument", "--database", reason)
 
     async def request(url: str) -> ResultT:
         database = await open_database(url)

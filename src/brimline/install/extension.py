@@ -53,8 +53,8 @@ def extension_source(spec: InstallSpec, program: Program, autostart: bool) -> by
     try:
         return code.replace(CONFIG_PLACEHOLDER, json.dumps(config, ensure_ascii=False)).encode()
     except UnicodeEncodeError as error:
-        problem = "the path of Brimline's hook is not UTF-8, and cannot be written to a file"
-        raise InvalidSettings(spec.agent, "hook", problem) from error
+        reason = "the path of Brimline's hook is not UTF-8, and cannot be written to a file"
+        raise InvalidSettings(spec.agent, "hook", reason) from error
 
 
 def is_our_extension(data: bytes) -> bool:
@@ -67,8 +67,8 @@ def extension_file(spec: InstallSpec, path: Path, options: SetupOptions) -> Setu
 
     def add(before: bytes | None) -> bytes:
         if before is not None and not is_our_extension(before):
-            problem = "it exists and is not Brimline's. Move it away first"
-            raise InvalidSettings(str(path), "file", problem)
+            reason = "it exists and is not Brimline's. Move it away first"
+            raise InvalidSettings(str(path), "file", reason)
         autostart = options.autostart
         if autostart is None:
             is_new = before is None

@@ -282,8 +282,8 @@ def _encode(document: Document) -> bytes:
     try:
         return document.text.encode("utf-8")
     except UnicodeEncodeError as error:
-        problem = "the path of Brimline's hook is not UTF-8, and cannot be written as JSON"
-        raise InvalidSettings(document.name, "hooks", problem) from error
+        reason = "the path of Brimline's hook is not UTF-8, and cannot be written as JSON"
+        raise InvalidSettings(document.name, "hooks", reason) from error
 
 
 class DisablingSetting(msgspec.Struct, frozen=True):

@@ -34,7 +34,7 @@ LineState: TypeAlias = Literal["current", "old", "gone"]
 
 
 class InstalledHooks(msgspec.Struct, frozen=True):
-    """Our hooks in one file; `problem` is why it could not be read.
+    """Our hooks in one file; `reason` is why it could not be read.
 
     `missing` are the events without a hook, `outdated` those whose command is not what setup would
     write now, of an earlier version for example. `names_installation`: such commands fail when
@@ -53,7 +53,7 @@ class InstalledHooks(msgspec.Struct, frozen=True):
     autostart: bool = False
     status_line: LineState | None = None
     disabled_by: DisablingSetting | None = None
-    problem: str | None = None
+    reason: str | None = None
     scope: Scope = "user"
 
 
@@ -72,7 +72,7 @@ def find_installed(
             return _find_extension(spec, path, options.program, scope)
         return _find_in_settings(SettingsFile(spec, path, places, options), scope)
     except InvalidSettings as error:
-        return InstalledHooks(spec.agent, path, problem=str(error), scope=scope)
+        return InstalledHooks(spec.agent, path, reason=str(error), scope=scope)
 
 
 def remove_unused_launcher(places: Places, options: SetupOptions) -> None:

@@ -127,5 +127,5 @@ def _decode(path: Path, data: bytes | None) -> Mapping[str, ManifestEntry]:
     try:
         return _decoder.decode(data).files
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        problem = f"cannot be decoded: {error}. Move it away to continue without it"
-        raise InvalidSettings(str(path), "file", problem) from error
+        reason = f"cannot be decoded: {error}. Move it away to continue without it"
+        raise InvalidSettings(str(path), "file", reason) from error

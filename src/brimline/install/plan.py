@@ -50,7 +50,7 @@ PlannedFile: TypeAlias = SettingsFile | SetupFile
 class Change(msgspec.Struct, frozen=True):
     """The change of one file; a content of None is no file.
 
-    `pending`: there is something to write. `problem`: why nothing can be written, or after a change
+    `pending`: there is something to write. `reason`: why nothing can be written, or after a change
     was applied, what could not be cleaned up.
     """
 
@@ -61,7 +61,7 @@ class Change(msgspec.Struct, frozen=True):
     after: bytes | None = None
     notes: tuple[str, ...] = ()
     pending: bool = False
-    problem: str | None = None
+    reason: str | None = None
     file: PlannedFile | None = None
 
 
@@ -126,9 +126,9 @@ def _write(change: Change, file: PlannedFile, created: Path | None) -> Change:
                 if not had_backup:
                     locked.remove_backup()
             raise
-        problem = _clean_up(file, locked) if file.remove else change.problem
+        reason = _clean_up(file, locked) if file.remove else change.reason
         return msgspec.structs.replace(
-            change, before=before, after=after, pending=False, problem=problem
+            change, before=before, after=after, pending=False, reason=reason
         )
 
 
@@ -214,4 +214,4 @@ def _plan_file(
             file=file,
         )
     except InvalidSettings as error:
-        return Change(agent, "not changed", path=file.path, problem=str(error))
+        return Change(agent, "not changed", path=file.path, reason=str(error))

@@ -64,10 +64,10 @@ class Service(msgspec.Struct, frozen=True):
 
 
 class CommandResult(msgspec.Struct, frozen=True):
-    """A command that was run; `problem` is why it failed."""
+    """A command that was run; `reason` is why it failed."""
 
     words: Words
-    problem: str | None = None
+    reason: str | None = None
 
 
 def find_service(platform: str, places: Places, state: Path, python: str) -> Service:
@@ -147,8 +147,8 @@ def _systemd(places: Places, words: Words, env: Mapping[str, str]) -> Service:
 def _unit(path: Path, words: Words, env: Mapping[str, str]) -> str:
     program, *rest = words
     if any(sign in program for sign in "\"'\\"):
-        problem = f"systemd allows no quotes or backslashes in the path of a program: got {program}"
-        raise InvalidSettings(str(path), "service", problem)
+        reason = f"systemd allows no quotes or backslashes in the path of a program: got {program}"
+        raise InvalidSettings(str(path), "service", reason)
     command = " ".join([_quote(path, program), *rest])
     variables = [f"Environment={_quote(path, f'{name}={value}')}" for name, value in env.items()]
     return "\n".join([UNIT_HEAD, f"ExecStart={command}", *variables, UNIT_TAIL])

@@ -112,8 +112,8 @@ def ensure_writable(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         os.close(_open(path))
     except OSError as error:
-        problem = f"cannot write {path}: {error.strerror or error}"
-        raise InvalidSettings("argument", "events", problem) from error
+        reason = f"cannot write {path}: {error.strerror or error}"
+        raise InvalidSettings("argument", "events", reason) from error
 
 
 def append_row(path: Path, row: EventRow) -> None:
@@ -229,8 +229,8 @@ def read_window(path: Path) -> int | None:
             )
         if name == KEY and value not in _EMPTY_VALUES:
             if not re.fullmatch(r"0*[1-9][0-9]*", value):
-                problem = f"expected a whole number above 0: got {value!r}"
-                raise InvalidSettings(place, f"{SECTION}.{KEY}", problem)
+                reason = f"expected a whole number above 0: got {value!r}"
+                raise InvalidSettings(place, f"{SECTION}.{KEY}", reason)
             return int(value)
     return None
 

@@ -54,7 +54,7 @@ class ReadResult(msgspec.Struct, frozen=True):
 
     path: str
     entry: StateEntry | None
-    problem: str | None
+    reason: str | None
 
 
 class TranscriptIndex:
@@ -199,8 +199,8 @@ class TranscriptIndex:
                 progress(done, total)
 
     def _add_result(self, result: ReadResult) -> None:
-        if result.problem:
-            self.problems.append(result.problem)
+        if result.reason:
+            self.problems.append(result.reason)
         if result.entry:
             self._state.entries[result.path] = result.entry
             self._state.unassigned.add(result.entry.agent)

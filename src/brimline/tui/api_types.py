@@ -137,11 +137,11 @@ TIMELINE_ITEMS: dict[str, type[msgspec.Struct]] = {
 
 
 class SessionDetail(msgspec.Struct, frozen=True):
-    """A session and its timeline; `problem` says why the timeline could not be loaded."""
+    """A session and its timeline; `reason` says why the timeline could not be loaded."""
 
     view: WatchedSession
     timeline: WatchedTimeline = WatchedTimeline()
-    problem: str | None = None
+    reason: str | None = None
 
 
 class _ChangeShape(msgspec.Struct, frozen=True):

@@ -31,7 +31,7 @@ class Connection(msgspec.Struct, frozen=True):
     """Where the sessions come from now, and what is wrong, if anything."""
 
     state: ConnectionState
-    problem: str | None = None
+    reason: str | None = None
 
 
 class AllSessions(msgspec.Struct, frozen=True):
@@ -144,7 +144,7 @@ class SessionProvider:
                 return await _request_detail(self._daemon, view)
             return await asyncio.to_thread(self._files.read_detail, view)
         except (BrimlineError, OSError) as error:
-            return SessionDetail(view, problem=str(error).partition("\n")[0])
+            return SessionDetail(view, reason=str(error).partition("\n")[0])
 
     async def load_explanation(self, view: WatchedSession, live: bool) -> Explanation:
         """What fills a session's contexts, or the reason why that is unknown."""
@@ -175,7 +175,7 @@ async def _request_detail(daemon: DaemonClient, view: WatchedSession) -> Session
     timeline = await daemon.request("GET", f"{path}/timeline")
     messages = await daemon.request("GET", f"{path}/messages")
     if refusal := timeline.refusal or messages.refusal:
-        return SessionDetail(view, problem=refusal)
+        return SessionDetail(view, reason=refusal)
     return SessionDetail(view, decode_timeline(timeline.body, messages.body))
 
 
@@ -186,5 +186,5 @@ async def _request_explanation(daemon: DaemonClient, view: WatchedSession) -> Ex
     return decode_json(answer.body, Explanation)
 
 
-def _unexplained(view: WatchedSession, problem: str) -> Explanation:
-    return Explanation(view.session.agent, view.session.id, (), [], problem)
+def _unexplained(view: WatchedSession, reason: str) -> Explanation:
+    return Explanation(view.session.agent, view.session.id, (), [], reason)

@@ -205,9 +205,9 @@ class SessionScreen(FramedScreen):
     async def _send(self, text: str) -> None:
         view = self.sessions.views.get(self._key)
         if view is not None:
-            problem = await self._provider.send_message(view.session.id, text, self._urgent)
+            reason = await self._provider.send_message(view.session.id, text, self._urgent)
             self._send_result = (
-                f"not sent: {texts.one_line(problem)}" if problem else "message queued"
+                f"not sent: {texts.one_line(reason)}" if reason else "message queued"
             )
             self._requested = None
             self.draw()

@@ -60,8 +60,8 @@ class SessionPage(msgspec.Struct, frozen=True):
         if detail.timeline.cost is not None:
             lines += self._fact_lines("cost", f"${detail.timeline.cost:,.2f}", None)
         lines += self._handoff_lines(view)
-        if detail.problem:
-            lines += [BLANK_LINE, [StyledText(strip_control(detail.problem), "bold")]]
+        if detail.reason:
+            lines += [BLANK_LINE, [StyledText(strip_control(detail.reason), "bold")]]
         lines += self._chart_lines(detail, thread_view, thread)
         return [*lines, *self._messages_lines(detail.timeline.messages)]
 
@@ -183,7 +183,7 @@ class SessionPage(msgspec.Struct, frozen=True):
         calls = [call for call in detail.timeline.calls if call.thread == thread]
         marks = find_marks(detail.timeline, thread)
         if not calls:
-            return [] if detail.problem else [BLANK_LINE, [StyledText("no calls yet", "dim")]]
+            return [] if detail.reason else [BLANK_LINE, [StyledText("no calls yet", "dim")]]
         drawn = chart(
             [call.usage.sent for call in calls],
             [mark.calls_before for mark in marks if mark.kind == "compaction"],
@@ -277,8 +277,8 @@ class FillingLines(msgspec.Struct, frozen=True):
             return
         filled = next((each for each in explanation.threads if each.thread == thread), None)
         if filled is None:
-            problem = explanation.problem or "this thread has no call yet"
-            yield from self._wrapped(f"What fills it is unknown: {strip_control(problem)}.")
+            reason = explanation.problem or "this thread has no call yet"
+            yield from self._wrapped(f"What fills it is unknown: {strip_control(reason)}.")
         else:
             yield from self._thread_lines(filled)
 

@@ -19,8 +19,8 @@ def connection_line(connection: Connection) -> Line:
     """The state of the connection; its symbol needs no colour."""
     shade = "low" if connection.state == "live" else "medium"
     text = _CONNECTION_TEXTS[connection.state]
-    if connection.problem and connection.state == "files":
-        text += f" ({one_line(connection.problem)})"
+    if connection.reason and connection.state == "files":
+        text += f" ({one_line(connection.reason)})"
     return [StyledText(text, shade)]
 
 
