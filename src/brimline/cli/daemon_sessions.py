@@ -33,7 +33,7 @@ from brimline.sessions.status import SessionStatus, StatusSurvey, ThreadStatus
 from brimline.settings import socket_path
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
 
-ANSWER_WAIT_S = 0.05
+ANSWER_WAIT_S = 0.05  # what a daemon that does not answer may cost a command
 
 AnswerSource: TypeAlias = Literal["daemon", "files"]
 T = TypeVar("T")

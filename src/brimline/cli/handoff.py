@@ -222,6 +222,7 @@ def _spawn(context: CommandContext, session: str | None, options: argparse.Names
     if agent is None:
         raise InvalidRequest("no agent given", f"Pass --agent: {', '.join(agent_names())}.")
     new = client_command(agent, path, row.get("project") or str(Path.cwd()))
+    # In a terminal of the user's own, an agent's variables are what the user has set.
     env = context.places.env if here is None else without_agent_variables(context.places.env)
     pane = open_window(new, context.places.env)
     if pane is None and not (sys.stdin.isatty() and sys.stdout.isatty()):

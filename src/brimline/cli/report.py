@@ -97,6 +97,7 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
     index.save()
     print_problems(index.problems)
     recorded = summaries(index, transcripts)
+    # Sessions of telemetry and of programs have no transcript: only the store has them.
     stored = question.read_items(TranscriptSummary)
     known = {item.session for item in recorded}
     others = [item for item in stored or () if item.session not in known]

@@ -107,6 +107,7 @@ def _leftover_agents(
 ) -> Iterator[str]:
     """Yield agents that are no longer installed but still have files or entries of ours."""
     setup = setup_options(context, options)
+    # A removal that was killed between a file and its manifest entry has left the entry.
     for agent in agent_names():
         changes = plan([agent], context.places, setup)
         if agent not in present and any(change.pending for change in changes):

@@ -223,6 +223,7 @@ def _set_interval(
     file: SettingsFile, document: Document, changed: Document
 ) -> tuple[Document, int | None]:
     """Add an interval unless the user has set one; return it if it is ours, also from earlier."""
+    # A line that is drawn while the daemon starts would otherwise stay until the next call.
     seconds = file.spec.refresh_interval_s
     changed, is_ours = set_refresh_interval(changed, seconds)
     if not is_ours and has_our_status_line(document):

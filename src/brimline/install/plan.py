@@ -96,6 +96,7 @@ def apply(change: Change) -> Change:
         if missing is not None:
             remove_empty_folders(file.path, missing)
         raise
+    # Some agents are found by their folder: an empty one of ours would make them look installed.
     if created is not None and applied.after is None:
         remove_empty_folders(file.path, created)
     return applied
@@ -174,7 +175,8 @@ def _plan_old_file(
 ) -> Iterator[Change]:
     """Yield the removal from the file to which earlier versions wrote, if they did.
 
-    It comes last: until then, that file has the options of the installation.
+    It was the one that a project shares; now it is one that belongs to this user alone. The removal
+    comes last: until then, that file has the options of the installation.
     """
     path = spec.old_file(places, options.scope, options.cwd)
     if path is None:

@@ -213,6 +213,7 @@ def _creation_order(entry: StateEntry) -> tuple[float, int, str]:
 
     If both were begun with the same records, the original is the one that has no other calls.
     """
+    # A fork copies the times of its calls: only what precedes them has a time of its own.
     begun = entry.summary.first if entry.begun_at is None else entry.begun_at
     return begun or 0.0, len(entry.summary.ids), entry.path
 
@@ -297,6 +298,7 @@ def delay_interrupt() -> Generator[None, None, None]:
 def _reset_signals() -> None:
     """In a worker: end silently at Ctrl-C, and write nothing to the parent's event loop."""
     signal.set_wakeup_fd(-1)
+    # `watch` handles SIGTERM and SIGHUP itself, and a forked worker inherits its handlers.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 

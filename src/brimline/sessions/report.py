@@ -275,7 +275,7 @@ def _total_misses(rows: Sequence[MissRow]) -> MissTotal:
 def find_session_cost(loaded: LoadedSession, places: Places, cache: Path) -> CostTotal:
     """Return the cost of a session without the calls that it copied from another."""
     excluded, rows = find_copied_calls(loaded, places, cache), list[UsageRow]()
-    for part in loaded.parts:
+    for part in loaded.parts:  # Gemini CLI resumes a session in a file of its own
         summary = summarise(part, excluded)
         rows += summary.rows
         excluded |= set(summary.ids.decode().split("\n"))

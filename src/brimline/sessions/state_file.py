@@ -164,7 +164,8 @@ class StateEntry(msgspec.Struct, frozen=True, array_like=True):
 class State(msgspec.Struct, array_like=True):
     """All entries by path, for one version of Brimline and one time zone.
 
-    `unassigned` are the agents whose entries changed since their calls were assigned to files.
+    `unassigned` are the agents whose entries changed since their calls were assigned to files:
+    `status` saves what it read, and `report` must still assign it.
     """
 
     version: str

@@ -105,7 +105,9 @@ class TerminalApp(WatchApp):
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self.call_after_refresh, self.exit)
         for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._end)  # not of the loop, which Textual may block
+            # Not of the loop: Textual's writer ends at the first failed write, and its queue then
+            # blocks the loop.
+            signal.signal(number, self._end)
 
     def on_mount(self) -> None:
         self.set_interval(MIN_REDRAW_INTERVAL_S, self._check_terminal)
