@@ -65,6 +65,12 @@ def _may_be_dropped() -> bool:
 
 
 @pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """The event loop on which asynchronous tests run: without this, on each that is installed."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The URL of a PostgreSQL server."""
     from postgres_server import server_url

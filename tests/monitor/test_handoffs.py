@@ -32,85 +32,69 @@ def work_on(agent: Agent, task: str, calls: int = 1) -> None:
         agent.call(90_000)
 
 
-def test_draft_is_made_once_for_a_compaction_that_no_hook_announced(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent = start_agent(tmp_path)
-        await agent.observe("tool")
-        agent.boundary()
-        agent.call(20_000)
-        context = (await agent.observe("tool")).context or ""
-        assert "> Build the parser." in context
-        assert "0 calls before the compaction" in context
-        assert (await agent.observe("prompt")).context is None
-        assert [(row.draft, row.cycle) for row in await agent.store.handoffs("s1")] == [(True, 0)]
-
-    asyncio.run(go())
+async def test_draft_is_made_once_for_a_compaction_that_no_hook_announced(tmp_path: Path) -> None:
+    agent = start_agent(tmp_path)
+    await agent.observe("tool")
+    agent.boundary()
+    agent.call(20_000)
+    context = (await agent.observe("tool")).context or ""
+    assert "> Build the parser." in context
+    assert "0 calls before the compaction" in context
+    assert (await agent.observe("prompt")).context is None
+    assert [(row.draft, row.cycle) for row in await agent.store.handoffs("s1")] == [(True, 0)]
 
 
-def test_announced_compaction_is_drafted_once(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent = start_agent(tmp_path)
-        await agent.observe("tool")
-        await agent.observe("compacting")
-        agent.boundary()
-        agent.call(20_000)
-        assert "> Build the parser." in ((await agent.observe("tool")).context or "")
-        assert len(await agent.store.handoffs("s1")) == 1
-
-    asyncio.run(go())
+async def test_announced_compaction_is_drafted_once(tmp_path: Path) -> None:
+    agent = start_agent(tmp_path)
+    await agent.observe("tool")
+    await agent.observe("compacting")
+    agent.boundary()
+    agent.call(20_000)
+    assert "> Build the parser." in ((await agent.observe("tool")).context or "")
+    assert len(await agent.store.handoffs("s1")) == 1
 
 
 @pytest.mark.parametrize("what", ["tool", "compacting"])
-def test_draft_of_an_earlier_compaction_is_not_returned_after_a_later_one(
+async def test_draft_of_an_earlier_compaction_is_not_returned_after_a_later_one(
     tmp_path: Path, what: ObservationKind
 ) -> None:
     """Neither of one that no hook reported, nor of one that was called off."""
-
-    async def go() -> None:
-        agent = start_agent(tmp_path)
-        await agent.observe("tool")
-        if what == "tool":
-            agent.boundary()
-            agent.call(20_000)
-            await agent.observe("wrote")
-        else:
-            await agent.observe(what)
-        while not await agent.store.handoffs("s1"):
-            await asyncio.sleep(0.01)
-        work_on(agent, "And the lexer.", calls=3)
-        await agent.observe("wrote")
+    agent = start_agent(tmp_path)
+    await agent.observe("tool")
+    if what == "tool":
         agent.boundary()
         agent.call(20_000)
-        assert "And the lexer." in ((await agent.observe("tool")).context or "")
-
-    asyncio.run(go())
-
-
-def test_handoff_age_counts_calls_up_to_the_compaction(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent = start_agent(tmp_path)
-        await agent.observe("tool")
-        document = Document.of("Next: the lexer.", "/project/handoff.md", agent.time)
-        await agent.monitor.hand_over("s1", document, "agent")
-        for sent in (91_000, 92_000):
-            agent.call(sent)
-        agent.boundary()
-        for sent in (20_000, 21_000, 22_000):
-            agent.call(sent)
-        context = (await agent.observe("tool")).context or ""
-        assert "Next: the lexer." in context
-        assert "2 calls before the compaction" in context
-
-    asyncio.run(go())
+        await agent.observe("wrote")
+    else:
+        await agent.observe(what)
+    while not await agent.store.handoffs("s1"):
+        await asyncio.sleep(0.01)
+    work_on(agent, "And the lexer.", calls=3)
+    await agent.observe("wrote")
+    agent.boundary()
+    agent.call(20_000)
+    assert "And the lexer." in ((await agent.observe("tool")).context or "")
 
 
-def test_status_line_without_usage_does_not_prolong_a_compaction(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent = start_agent(tmp_path)
-        await agent.observe("compacting")
-        agent.boundary()
-        agent.call(120_000)
-        await agent.observe("status", usage=None)
-        assert agent.reading() == (120_000, "measured", 1)
+async def test_handoff_age_counts_calls_up_to_the_compaction(tmp_path: Path) -> None:
+    agent = start_agent(tmp_path)
+    await agent.observe("tool")
+    document = Document.of("Next: the lexer.", "/project/handoff.md", agent.time)
+    await agent.monitor.hand_over("s1", document, "agent")
+    for sent in (91_000, 92_000):
+        agent.call(sent)
+    agent.boundary()
+    for sent in (20_000, 21_000, 22_000):
+        agent.call(sent)
+    context = (await agent.observe("tool")).context or ""
+    assert "Next: the lexer." in context
+    assert "2 calls before the compaction" in context
 
-    asyncio.run(go())
+
+async def test_status_line_without_usage_does_not_prolong_a_compaction(tmp_path: Path) -> None:
+    agent = start_agent(tmp_path)
+    await agent.observe("compacting")
+    agent.boundary()
+    agent.call(120_000)
+    await agent.observe("status", usage=None)
+    assert agent.reading() == (120_000, "measured", 1)

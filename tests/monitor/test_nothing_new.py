@@ -1,6 +1,5 @@
 """A hook without a change causes no write to the store."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
@@ -40,44 +39,35 @@ async def stored_agent(folder: Path) -> tuple[Agent, CountingStore]:
     return agent, store
 
 
-def test_hook_without_a_change_writes_nothing(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent, store = await stored_agent(tmp_path)
-        await agent.observe("tool")
-        await agent.observe("prompt", model="m")
-        await agent.observe("stopped", pane=Pane("/tmp/t", "%1"), env=(("A", "1"),))
-        assert store.writes == 0
-        assert agent.reading() == (60_000, "measured", 0)
-
-    asyncio.run(go())
+async def test_hook_without_a_change_writes_nothing(tmp_path: Path) -> None:
+    agent, store = await stored_agent(tmp_path)
+    await agent.observe("tool")
+    await agent.observe("prompt", model="m")
+    await agent.observe("stopped", pane=Pane("/tmp/t", "%1"), env=(("A", "1"),))
+    assert store.writes == 0
+    assert agent.reading() == (60_000, "measured", 0)
 
 
-def test_hook_after_a_repeated_status_line_writes_nothing(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent, store = await stored_agent(tmp_path)
-        await agent.status(60_000)
-        await agent.observe("tool")
+async def test_hook_after_a_repeated_status_line_writes_nothing(tmp_path: Path) -> None:
+    agent, store = await stored_agent(tmp_path)
+    await agent.status(60_000)
+    await agent.observe("tool")
+    store.writes = 0
+    await agent.status(60_000)
+    await agent.observe("tool")
+    assert store.writes == 0
+
+
+async def test_repeated_report_writes_nothing_and_another_is_stored(tmp_path: Path) -> None:
+    agent, store = await stored_agent(tmp_path)
+    for resets_at, is_written in ((9_000.0, True), (9_000.0, False), (9_500.0, True)):
         store.writes = 0
-        await agent.status(60_000)
-        await agent.observe("tool")
-        assert store.writes == 0
-
-    asyncio.run(go())
-
-
-def test_repeated_report_writes_nothing_and_another_is_stored(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent, store = await stored_agent(tmp_path)
-        for resets_at, is_written in ((9_000.0, True), (9_000.0, False), (9_500.0, True)):
-            store.writes = 0
-            quotas = Quotas(agent.time + 1, Quota(50.0, resets_at))
-            cache = PromptCache(at=agent.time + 1, warm=True, expires_at=9_000.0)
-            await agent.observe("status", quotas=quotas, prompt_cache=cache)
-            assert (store.writes > 0) == is_written
-            (row,) = await store.sessions()
-            assert str(resets_at) in (row.client_report or "")
-
-    asyncio.run(go())
+        quotas = Quotas(agent.time + 1, Quota(50.0, resets_at))
+        cache = PromptCache(at=agent.time + 1, warm=True, expires_at=9_000.0)
+        await agent.observe("status", quotas=quotas, prompt_cache=cache)
+        assert (store.writes > 0) == is_written
+        (row,) = await store.sessions()
+        assert str(resets_at) in (row.client_report or "")
 
 
 async def make_call(agent: Agent) -> None:
@@ -157,50 +147,40 @@ CHANGES: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_change_is_written(tmp_path: Path, name: str) -> None:
-    async def go() -> None:
-        agent, store = await stored_agent(tmp_path)
-        await CHANGES[name](agent)
-        assert store.writes > 0
-
-    asyncio.run(go())
+async def test_change_is_written(tmp_path: Path, name: str) -> None:
+    agent, store = await stored_agent(tmp_path)
+    await CHANGES[name](agent)
+    assert store.writes > 0
 
 
 @pytest.mark.parametrize("field", ["model", "version"])
-def test_model_and_version_of_a_hook_are_stored_before_the_first_call(
+async def test_model_and_version_of_a_hook_are_stored_before_the_first_call(
     tmp_path: Path, field: str
 ) -> None:
     """Later calls decide the model, and the transcript the version."""
-
-    async def go() -> None:
-        store = CountingStore()
-        agent = Agent(tmp_path, store)
-        await agent.observe("started", **{field: "one"})
-        store.writes = 0
-        await agent.observe("prompt", **{field: "one"})
-        assert store.writes == 0
-        await agent.observe("prompt", **{field: "two"})
-        await agent.observe("prompt")
-        (row,) = await store.sessions()
-        assert getattr(row, field) == "two"
-        agent.call(60_000)
-        await agent.observe("tool", **{field: "three"})
-        (row,) = await store.sessions()
-        assert (row.model, row.version) == (MODEL, "2.1.325")
-
-    asyncio.run(go())
+    store = CountingStore()
+    agent = Agent(tmp_path, store)
+    await agent.observe("started", **{field: "one"})
+    store.writes = 0
+    await agent.observe("prompt", **{field: "one"})
+    assert store.writes == 0
+    await agent.observe("prompt", **{field: "two"})
+    await agent.observe("prompt")
+    (row,) = await store.sessions()
+    assert getattr(row, field) == "two"
+    agent.call(60_000)
+    await agent.observe("tool", **{field: "three"})
+    (row,) = await store.sessions()
+    assert (row.model, row.version) == (MODEL, "2.1.325")
 
 
 @pytest.mark.parametrize("more", [{"pane": Pane("/tmp/t", "%2")}, {"env": (("A", "2"),)}])
-def test_pane_and_environment_are_updated_without_a_row(
+async def test_pane_and_environment_are_updated_without_a_row(
     tmp_path: Path, more: dict[str, object]
 ) -> None:
-    async def go() -> None:
-        agent, _ = await stored_agent(tmp_path)
-        await agent.observe("tool", **more)
-        state = agent.monitor.state_of("s1")
-        assert state is not None
-        assert (state.pane == Pane("/tmp/t", "%2")) == ("pane" in more)
-        assert (state.env == (("A", "2"),)) == ("env" in more)
-
-    asyncio.run(go())
+    agent, _ = await stored_agent(tmp_path)
+    await agent.observe("tool", **more)
+    state = agent.monitor.state_of("s1")
+    assert state is not None
+    assert (state.pane == Pane("/tmp/t", "%2")) == ("pane" in more)
+    assert (state.env == (("A", "2"),)) == ("env" in more)

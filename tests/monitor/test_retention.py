@@ -107,7 +107,9 @@ def test_readings_and_rows_do_not_depend_on_the_calls_in_memory(
 
 
 @pytest.mark.slow
-def test_forecast_trend_and_texts_do_not_depend_on_the_calls_in_memory(tmp_path: Path) -> None:
+async def test_forecast_trend_and_texts_do_not_depend_on_the_calls_in_memory(
+    tmp_path: Path,
+) -> None:
     async def outcome(folder: Path, max_calls: int) -> list[object]:
         folder.mkdir()
         agent = Agent(folder, None, max_calls)
@@ -124,35 +126,29 @@ def test_forecast_trend_and_texts_do_not_depend_on_the_calls_in_memory(tmp_path:
         messages = await agent.store.messages()
         return [view.trend, view.calls_left, view.threads, messages, await agent.store.calls("s1")]
 
-    async def go() -> None:
-        assert await outcome(tmp_path / "few", MAX_CALLS_IN_MEMORY) == await outcome(
-            tmp_path / "all", ALL_CALLS
-        )
-
-    asyncio.run(go())
+    assert await outcome(tmp_path / "few", MAX_CALLS_IN_MEMORY) == await outcome(
+        tmp_path / "all", ALL_CALLS
+    )
 
 
 def test_memory_has_as_many_calls_as_the_forecast_needs() -> None:
     assert MAX_CALLS_IN_MEMORY >= PACE_CALLS
 
 
-def test_copy_of_a_call_dropped_from_memory_counts_once(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent = Agent(tmp_path, None, FEW_CALLS)
-        for number in range(1, 41):
-            write_call(agent, number, 1_000 * number)
-            await agent.observe("tool")
-        assert main_thread(agent).dropped.count
-        write_call(agent, 2, 2_000)
+async def test_copy_of_a_call_dropped_from_memory_counts_once(tmp_path: Path) -> None:
+    agent = Agent(tmp_path, None, FEW_CALLS)
+    for number in range(1, 41):
+        write_call(agent, number, 1_000 * number)
         await agent.observe("tool")
-        assert (main_thread(agent).call_count, agent.reading()) == (40, (40_000, "measured", 0))
-        rows = await agent.store.calls("s1")
-        assert [(row.call, row.seq) for row in rows] == [(f"msg_{n + 1}", n) for n in range(40)]
-        write_call(agent, 41, 41_000)
-        await agent.observe("tool")
-        assert (main_thread(agent).call_count, len(main_thread(agent).calls)) == (41, FEW_CALLS)
-
-    asyncio.run(go())
+    assert main_thread(agent).dropped.count
+    write_call(agent, 2, 2_000)
+    await agent.observe("tool")
+    assert (main_thread(agent).call_count, agent.reading()) == (40, (40_000, "measured", 0))
+    rows = await agent.store.calls("s1")
+    assert [(row.call, row.seq) for row in rows] == [(f"msg_{n + 1}", n) for n in range(40)]
+    write_call(agent, 41, 41_000)
+    await agent.observe("tool")
+    assert (main_thread(agent).call_count, len(main_thread(agent).calls)) == (41, FEW_CALLS)
 
 
 def push(agent: Agent, event: AnyEvent, session: str = "sdk-1") -> Observation:
@@ -166,22 +162,19 @@ def call(number: int, sent: int) -> Call:
     return Call(at=float(number), id=f"c{number}", usage=Usage(sent, 0, 0, 10), model=MODEL)
 
 
-def test_old_pushed_calls_stay_in_the_store_but_not_in_memory(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent = Agent(tmp_path, None, FEW_CALLS)
-        for number in range(1, 51):
-            if number == 30:
-                await agent.monitor.observe(push(agent, Compacted(at=30.0, trigger="auto")))
-            await agent.monitor.observe(push(agent, call(number, 1_000 * number)))
-        thread = main_thread(agent, "sdk-1")
-        assert (thread.call_count, len(thread.calls), thread.cycle) == (50, FEW_CALLS, 1)
-        rows: list[CallRow] = await agent.store.calls("sdk-1")
-        assert [row.seq for row in rows] == list(range(50))
-        assert [row.cycle for row in rows] == [0] * 29 + [1] * 21
-        await agent.monitor.observe(push(agent, Rewound(to="c2")))
-        assert agent.monitor.reading("sdk-1").state == "unknown"
-
-    asyncio.run(go())
+async def test_old_pushed_calls_stay_in_the_store_but_not_in_memory(tmp_path: Path) -> None:
+    agent = Agent(tmp_path, None, FEW_CALLS)
+    for number in range(1, 51):
+        if number == 30:
+            await agent.monitor.observe(push(agent, Compacted(at=30.0, trigger="auto")))
+        await agent.monitor.observe(push(agent, call(number, 1_000 * number)))
+    thread = main_thread(agent, "sdk-1")
+    assert (thread.call_count, len(thread.calls), thread.cycle) == (50, FEW_CALLS, 1)
+    rows: list[CallRow] = await agent.store.calls("sdk-1")
+    assert [row.seq for row in rows] == list(range(50))
+    assert [row.cycle for row in rows] == [0] * 29 + [1] * 21
+    await agent.monitor.observe(push(agent, Rewound(to="c2")))
+    assert agent.monitor.reading("sdk-1").state == "unknown"
 
 
 async def run_cycles(agent: Agent, cycles: int, begin: int) -> int:
@@ -203,82 +196,66 @@ async def run_cycles(agent: Agent, cycles: int, begin: int) -> int:
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_calls_and_cycles(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent = Agent(tmp_path, None, FEW_CALLS)
-        few = await run_cycles(agent, 30, 0)
-        many = await run_cycles(agent, 30, 10_000)
-        assert many <= few * 1.03  # integers above 256 are objects of their own
-
-    asyncio.run(go())
+async def test_memory_does_not_grow_with_calls_and_cycles(tmp_path: Path) -> None:
+    agent = Agent(tmp_path, None, FEW_CALLS)
+    few = await run_cycles(agent, 30, 0)
+    many = await run_cycles(agent, 30, 10_000)
+    assert many <= few * 1.03  # integers above 256 are objects of their own
 
 
-def test_forgotten_sessions_leave_no_lock(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent = Agent(tmp_path)
-        without = count_reachable(agent.monitor, agent.store)
-        for number in range(50):
-            observation = msgspec.structs.replace(agent.observation("prompt"), session=f"s{number}")
-            await agent.monitor.observe(observation)
-        await agent.monitor.forget(agent.time + 1)
-        assert count_reachable(agent.monitor, agent.store) <= without + 10
-
-    asyncio.run(go())
+async def test_forgotten_sessions_leave_no_lock(tmp_path: Path) -> None:
+    agent = Agent(tmp_path)
+    without = count_reachable(agent.monitor, agent.store)
+    for number in range(50):
+        observation = msgspec.structs.replace(agent.observation("prompt"), session=f"s{number}")
+        await agent.monitor.observe(observation)
+    await agent.monitor.forget(agent.time + 1)
+    assert count_reachable(agent.monitor, agent.store) <= without + 10
 
 
-def test_concurrent_observations_of_a_session_lose_no_call(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent = Agent(tmp_path)
-        monitor: Monitor = agent.monitor
-        events = [push(agent, call(number, 1_000)) for number in range(20)]
-        await asyncio.gather(*(monitor.observe(each) for each in events))
-        assert len(await agent.store.calls("sdk-1")) == 20
-
-    asyncio.run(go())
+async def test_concurrent_observations_of_a_session_lose_no_call(tmp_path: Path) -> None:
+    agent = Agent(tmp_path)
+    monitor: Monitor = agent.monitor
+    events = [push(agent, call(number, 1_000)) for number in range(20)]
+    await asyncio.gather(*(monitor.observe(each) for each in events))
+    assert len(await agent.store.calls("sdk-1")) == 20
 
 
-def test_session_released_after_a_day_continues_from_the_store(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent = Agent(tmp_path, None, FEW_CALLS)
-        for number in range(1, 21):
-            write_call(agent, number, 6_000 * number)
-            await agent.observe("tool")
-        agent.boundary()
-        await agent.observe("compacted")
-        agent.time += IDLE_SESSION_S - 10
-        agent.monitor.release_idle()
-        assert state_of(agent).calls == 20
-        agent.time += 20
-        agent.monitor.release_idle()
-        assert agent.monitor.state_of("s1") is None
-        write_call(agent, 21, 120_000)
+async def test_session_released_after_a_day_continues_from_the_store(tmp_path: Path) -> None:
+    agent = Agent(tmp_path, None, FEW_CALLS)
+    for number in range(1, 21):
+        write_call(agent, number, 6_000 * number)
         await agent.observe("tool")
-        assert (state_of(agent).calls, agent.reading()) == (21, (120_000, "measured", 1))
-        signals = [(row.kind, row.cycle, row.level) for row in await agent.store.signals()]
-        assert signals == [("level", 0, 50.0), ("compacted", 0, 0.0), ("level", 1, 50.0)]
-        assert [row.seq for row in await agent.store.calls("s1")] == list(range(21))
+    agent.boundary()
+    await agent.observe("compacted")
+    agent.time += IDLE_SESSION_S - 10
+    agent.monitor.release_idle()
+    assert state_of(agent).calls == 20
+    agent.time += 20
+    agent.monitor.release_idle()
+    assert agent.monitor.state_of("s1") is None
+    write_call(agent, 21, 120_000)
+    await agent.observe("tool")
+    assert (state_of(agent).calls, agent.reading()) == (21, (120_000, "measured", 1))
+    signals = [(row.kind, row.cycle, row.level) for row in await agent.store.signals()]
+    assert signals == [("level", 0, 50.0), ("compacted", 0, 0.0), ("level", 1, 50.0)]
+    assert [row.seq for row in await agent.store.calls("s1")] == list(range(21))
 
-    asyncio.run(go())
 
-
-def test_session_in_a_pane_is_not_released(tmp_path: Path) -> None:
+async def test_session_in_a_pane_is_not_released(tmp_path: Path) -> None:
     """Only memory has the pane into which messages are typed."""
-
-    async def go() -> None:
-        agent = Agent(tmp_path)
-        await agent.observe("prompt", pane=Pane("/tmp/tmux", "%1"))
-        agent.time += 2 * IDLE_SESSION_S
-        agent.monitor.release_idle()
-        assert state_of(agent).pane is not None
-        await agent.observe("ended")
-        agent.time += 2 * IDLE_SESSION_S
-        agent.monitor.release_idle()
-        assert agent.monitor.state_of("s1") is None
-
-    asyncio.run(go())
+    agent = Agent(tmp_path)
+    await agent.observe("prompt", pane=Pane("/tmp/tmux", "%1"))
+    agent.time += 2 * IDLE_SESSION_S
+    agent.monitor.release_idle()
+    assert state_of(agent).pane is not None
+    await agent.observe("ended")
+    agent.time += 2 * IDLE_SESSION_S
+    agent.monitor.release_idle()
+    assert agent.monitor.state_of("s1") is None
 
 
-def test_idle_subagents_are_released_and_their_rows_stay(tmp_path: Path) -> None:
+async def test_idle_subagents_are_released_and_their_rows_stay(tmp_path: Path) -> None:
     async def works(agent: Agent, name: str, sent: int) -> None:
         path = tmp_path / f"agent-{name}.jsonl"
         usage = {"input_tokens": sent, "output_tokens": 10}
@@ -289,22 +266,19 @@ def test_idle_subagents_are_released_and_their_rows_stay(tmp_path: Path) -> None
         transcript = Transcript("claude", str(path), agent.time, path.stat().st_size, "s1", name)
         await agent.observe("tool", thread=name, file=transcript)
 
-    async def go() -> None:
-        agent = Agent(tmp_path)
-        write_call(agent, 1, 5_000)
-        await agent.observe("tool")
-        alone = count_reachable(agent.monitor, agent.store)
-        for number in range(30):
-            await works(agent, f"a{number}", 10_000)
-        agent.time += IDLE_SUBAGENT_S + 60
-        await works(agent, "a7", 20_000)
-        agent.monitor.release_idle()
-        assert set(state_of(agent).folded.threads) == {MAIN, "a7"}
-        assert count_reachable(agent.monitor, agent.store) < alone + 200
-        await works(agent, "a3", 30_000)
-        threads = {row.thread: (row.sent, row.calls) for row in await agent.store.threads("s1")}
-        assert threads["a3"] == (30_000, 2)
-        assert threads["a7"] == (20_000, 2)
-        assert len(threads) == 31
-
-    asyncio.run(go())
+    agent = Agent(tmp_path)
+    write_call(agent, 1, 5_000)
+    await agent.observe("tool")
+    alone = count_reachable(agent.monitor, agent.store)
+    for number in range(30):
+        await works(agent, f"a{number}", 10_000)
+    agent.time += IDLE_SUBAGENT_S + 60
+    await works(agent, "a7", 20_000)
+    agent.monitor.release_idle()
+    assert set(state_of(agent).folded.threads) == {MAIN, "a7"}
+    assert count_reachable(agent.monitor, agent.store) < alone + 200
+    await works(agent, "a3", 30_000)
+    threads = {row.thread: (row.sent, row.calls) for row in await agent.store.threads("s1")}
+    assert threads["a3"] == (30_000, 2)
+    assert threads["a7"] == (20_000, 2)
+    assert len(threads) == 31

@@ -2,9 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+
+import pytest
 
 from brimline.agents.observations import EnvironmentVariables
 from brimline.agents.transcripts.source import Transcript
@@ -16,17 +16,9 @@ from brimline.monitor.transcript_follower import Progress, TranscriptFollower, r
 from .agent import Agent, RecordingEnvironment
 
 PATIENCE_S = 20.0
+
+pytestmark = pytest.mark.timeout(PATIENCE_S)
 SHORT_WAIT_S = 0.01
-
-
-def run(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine with a time limit."""
-
-    async def bounded() -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            await work
-
-    asyncio.run(bounded())
 
 
 class HangingDisk:
@@ -47,46 +39,40 @@ def count_calls(follower: TranscriptFollower) -> int:
     return len(main.calls) if main else 0
 
 
-def test_hanging_transcript_is_read_once_and_later_taken_in(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent, disk = Agent(tmp_path), HangingDisk()
-        agent.call(90_000)
-        transcript = Transcript("claude", str(agent.path), 0.0, 0)
-        follower = TranscriptFollower(transcript, disk.read_on, SHORT_WAIT_S)
-        assert [await follower.catch_up() for _ in range(5)] == [False] * 5
-        assert (disk.reads, count_calls(follower), follower.is_behind) == (1, 0, True)
-        disk.released.set()
-        while not await follower.catch_up():
-            await asyncio.sleep(0.001)
-        assert count_calls(follower) == 1
-
-    run(go())
+async def test_hanging_transcript_is_read_once_and_later_taken_in(tmp_path: Path) -> None:
+    agent, disk = Agent(tmp_path), HangingDisk()
+    agent.call(90_000)
+    transcript = Transcript("claude", str(agent.path), 0.0, 0)
+    follower = TranscriptFollower(transcript, disk.read_on, SHORT_WAIT_S)
+    assert [await follower.catch_up() for _ in range(5)] == [False] * 5
+    assert (disk.reads, count_calls(follower), follower.is_behind) == (1, 0, True)
+    disk.released.set()
+    while not await follower.catch_up():
+        await asyncio.sleep(0.001)
+    assert count_calls(follower) == 1
 
 
-def test_records_written_during_a_hanging_read_are_read_afterwards(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent, disk = Agent(tmp_path), HangingDisk()
-        agent.call(90_000)
-        begun = threading.Event()
+async def test_records_written_during_a_hanging_read_are_read_afterwards(tmp_path: Path) -> None:
+    agent, disk = Agent(tmp_path), HangingDisk()
+    agent.call(90_000)
+    begun = threading.Event()
 
-        def read_then_hang(transcript: Transcript, before: Progress) -> Progress | None:
-            progress = read_on_from(transcript, before)
-            begun.set()
-            assert disk.released.wait(PATIENCE_S)
-            return progress
+    def read_then_hang(transcript: Transcript, before: Progress) -> Progress | None:
+        progress = read_on_from(transcript, before)
+        begun.set()
+        assert disk.released.wait(PATIENCE_S)
+        return progress
 
-        transcript = Transcript("claude", str(agent.path), 0.0, 0)
-        follower = TranscriptFollower(transcript, read_then_hang, 2 * SHORT_WAIT_S)
-        assert not await follower.catch_up()
-        while not begun.is_set():
-            await asyncio.sleep(0.001)
-        agent.call(95_000)
-        disk.released.set()
-        while not await follower.catch_up():
-            await asyncio.sleep(0.001)
-        assert count_calls(follower) == 2
-
-    run(go())
+    transcript = Transcript("claude", str(agent.path), 0.0, 0)
+    follower = TranscriptFollower(transcript, read_then_hang, 2 * SHORT_WAIT_S)
+    assert not await follower.catch_up()
+    while not begun.is_set():
+        await asyncio.sleep(0.001)
+    agent.call(95_000)
+    disk.released.set()
+    while not await follower.catch_up():
+        await asyncio.sleep(0.001)
+    assert count_calls(follower) == 2
 
 
 class SlowEnvironment(RecordingEnvironment):
@@ -113,25 +99,21 @@ class SlowEnvironment(RecordingEnvironment):
         return self.cached.get((agent, project))
 
 
-def test_hooks_are_answered_while_settings_hang(tmp_path: Path) -> None:
+async def test_hooks_are_answered_while_settings_hang(tmp_path: Path) -> None:
     """Hooks use the defaults, then the settings once they are read."""
-
-    async def go() -> None:
-        agent, disk = Agent(tmp_path), HangingDisk()
-        agent.environment = environment = SlowEnvironment(disk)
-        agent.new_monitor()
-        agent.call(90_000)
-        for _ in range(3):
-            await agent.observe("prompt")
-        assert agent.reading()[0] == 90_000
-        assert agent.monitor.reading("s1").limit != 123_456
-        assert disk.reads <= 2  # before and after the project is known from the transcript
-        disk.released.set()
-        while environment.settings("claude", "/project", None) is NO_CLIENT_SETTINGS:
-            await asyncio.sleep(0.001)
-        await agent.observe("stopped")
-        limit = agent.monitor.reading("s1").limit
-        assert limit is not None
-        assert limit.tokens == 123_456
-
-    run(go())
+    agent, disk = Agent(tmp_path), HangingDisk()
+    agent.environment = environment = SlowEnvironment(disk)
+    agent.new_monitor()
+    agent.call(90_000)
+    for _ in range(3):
+        await agent.observe("prompt")
+    assert agent.reading()[0] == 90_000
+    assert agent.monitor.reading("s1").limit != 123_456
+    assert disk.reads <= 2  # before and after the project is known from the transcript
+    disk.released.set()
+    while environment.settings("claude", "/project", None) is NO_CLIENT_SETTINGS:
+        await asyncio.sleep(0.001)
+    await agent.observe("stopped")
+    limit = agent.monitor.reading("s1").limit
+    assert limit is not None
+    assert limit.tokens == 123_456

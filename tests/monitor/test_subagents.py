@@ -1,6 +1,5 @@
 """Levels of subagents are delivered while they run and cancelled when they end."""
 
-import asyncio
 from pathlib import Path
 
 import msgspec
@@ -25,71 +24,56 @@ async def message_states(agent: Agent) -> list[str]:
     return [message.state for message in await agent.store.messages("s1")]
 
 
-def test_only_the_last_level_asks_a_subagent_for_its_results(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent = Agent(tmp_path)
-        await agent.observe("started")
-        for sent in (110_000, 140_000):
-            await push_call(agent, sent)
-        first, last = [message.text for message in await agent.store.messages("s1")]
-        assert (first.startswith("[brimline] Your context is at 55%"), "results" in first) == (
-            True,
-            False,
-        )
-        assert last.endswith("Finish your work and report your results.")
-
-    asyncio.run(go())
+async def test_only_the_last_level_asks_a_subagent_for_its_results(tmp_path: Path) -> None:
+    agent = Agent(tmp_path)
+    await agent.observe("started")
+    for sent in (110_000, 140_000):
+        await push_call(agent, sent)
+    first, last = [message.text for message in await agent.store.messages("s1")]
+    assert (first.startswith("[brimline] Your context is at 55%"), "results" in first) == (
+        True,
+        False,
+    )
+    assert last.endswith("Finish your work and report your results.")
 
 
-def test_end_of_a_subagent_cancels_its_messages_but_not_the_session(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent = Agent(tmp_path)
-        await agent.observe("started")
-        await push_call(agent, 140_000)
-        assert await message_states(agent) == ["queued"]
-        await agent.observe("ended", thread=SUBAGENT)
-        assert await message_states(agent) == ["cancelled"]
-        row = await agent.store.session("s1")
-        assert row is not None
-        assert row.ended_at is None
-
-    asyncio.run(go())
+async def test_end_of_a_subagent_cancels_its_messages_but_not_the_session(tmp_path: Path) -> None:
+    agent = Agent(tmp_path)
+    await agent.observe("started")
+    await push_call(agent, 140_000)
+    assert await message_states(agent) == ["queued"]
+    await agent.observe("ended", thread=SUBAGENT)
+    assert await message_states(agent) == ["cancelled"]
+    row = await agent.store.session("s1")
+    assert row is not None
+    assert row.ended_at is None
 
 
-def test_level_reached_at_the_end_of_a_subagent_is_cancelled(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent = Agent(tmp_path)
-        await agent.monitor.send("s1", "hello")
-        usage, at = Usage(140_000, 0, 0, 1), agent.time
-        call = Call(id="last", usage=usage, model=MODEL, thread=SUBAGENT, at=at)
-        await agent.observe("ended", thread=SUBAGENT, events=(call,))
-        assert sorted(await message_states(agent)) == ["cancelled", "queued"]
-        assert [signal.level for signal in agent.environment.signals] == [65.0]
-
-    asyncio.run(go())
+async def test_level_reached_at_the_end_of_a_subagent_is_cancelled(tmp_path: Path) -> None:
+    agent = Agent(tmp_path)
+    await agent.monitor.send("s1", "hello")
+    usage, at = Usage(140_000, 0, 0, 1), agent.time
+    call = Call(id="last", usage=usage, model=MODEL, thread=SUBAGENT, at=at)
+    await agent.observe("ended", thread=SUBAGENT, events=(call,))
+    assert sorted(await message_states(agent)) == ["cancelled", "queued"]
+    assert [signal.level for signal in agent.environment.signals] == [65.0]
 
 
-def test_end_of_a_subagent_does_not_revive_an_ended_session(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent = Agent(tmp_path)
-        await push_call(agent, 20_000)
-        await agent.observe("ended")
-        await agent.observe("ended", thread=SUBAGENT)
-        row = await agent.store.session("s1")
-        assert row is not None
-        assert row.ended_at is not None
-
-    asyncio.run(go())
+async def test_end_of_a_subagent_does_not_revive_an_ended_session(tmp_path: Path) -> None:
+    agent = Agent(tmp_path)
+    await push_call(agent, 20_000)
+    await agent.observe("ended")
+    await agent.observe("ended", thread=SUBAGENT)
+    row = await agent.store.session("s1")
+    assert row is not None
+    assert row.ended_at is not None
 
 
 @pytest.mark.parametrize("of", ["codex", "gemini", "opencode"])
-def test_level_of_a_subagent_without_hooks_is_signalled_but_not_queued(
+async def test_level_of_a_subagent_without_hooks_is_signalled_but_not_queued(
     tmp_path: Path, of: str
 ) -> None:
-    async def go() -> None:
-        agent = Agent(tmp_path)
-        await push_call(agent, 900_000, of)
-        assert await message_states(agent) == []
-        assert [signal.thread for signal in agent.environment.signals] == [SUBAGENT]
-
-    asyncio.run(go())
+    agent = Agent(tmp_path)
+    await push_call(agent, 900_000, of)
+    assert await message_states(agent) == []
+    assert [signal.thread for signal in agent.environment.signals] == [SUBAGENT]
