@@ -148,22 +148,17 @@ def test_messages_and_documents_are_acknowledged(reply: Reply, wants_ack: bool) 
     assert b"text" in answer.text
 
 
-def test_document_is_injected_once_after_a_compaction() -> None:
+async def test_document_is_injected_once_after_a_compaction() -> None:
     """The hook socket has an answer acknowledged if that is wanted."""
-
-    async def go() -> list[bytes]:
-        monitor = Monitor(MemoryStore(), lambda: 0.0)
-        dispatcher = dispatcher_of(monitor)
-        await monitor.hand_over("s", Document.of("the plan", "/p", 0.0), "the agent")
-        answers: list[bytes] = []
-        for number, event in enumerate(EVENTS_OF_A_COMPACTION):
-            body = msgspec.json.encode({"session_id": "s", "cwd": "/", **event})
-            request = HookRequest("hook", "claude", f"{number}-1", 0, {}, body)
-            answer = await dispatcher.handle(request)
-            if answer.wants_ack:
-                await dispatcher.acknowledge(answer, passed_on=True)
-            answers.append(answer.text)
-        return answers
-
-    answers = asyncio.run(go())
+    monitor = Monitor(MemoryStore(), lambda: 0.0)
+    dispatcher = dispatcher_of(monitor)
+    await monitor.hand_over("s", Document.of("the plan", "/p", 0.0), "the agent")
+    answers: list[bytes] = []
+    for number, event in enumerate(EVENTS_OF_A_COMPACTION):
+        body = msgspec.json.encode({"session_id": "s", "cwd": "/", **event})
+        request = HookRequest("hook", "claude", f"{number}-1", 0, {}, body)
+        answer = await dispatcher.handle(request)
+        if answer.wants_ack:
+            await dispatcher.acknowledge(answer, passed_on=True)
+        answers.append(answer.text)
     assert [b"the plan" in answer for answer in answers] == [False, True, False, False, False]

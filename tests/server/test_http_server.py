@@ -3,8 +3,8 @@
 import asyncio
 import socket
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -24,23 +24,21 @@ async def hello(request: Request) -> Response:
     return PlainTextResponse(str(len(await request.body())))
 
 
-def serve(limits: ConnectionLimits, work: Callable[[int], Awaitable[None]]) -> None:
-    """Serve with these limits on a port and run a coroutine against it."""
-
-    async def go() -> None:
-        app = Starlette(routes=[Route("/", hello, methods=["GET", "POST"])])
-        http = create_server(app, limits)
-        with socket.create_server(("127.0.0.1", 0)) as listening:
-            task = asyncio.create_task(http.serve(sockets=[listening]))
-            while not http.started:
-                await asyncio.sleep(0.01)
-            try:
-                await asyncio.wait_for(work(listening.getsockname()[1]), MAX_WAIT_S)
-            finally:
-                http.should_exit = True
-                await task
-
-    asyncio.run(go())
+@asynccontextmanager
+async def serving(limits: ConnectionLimits) -> AsyncGenerator[int]:
+    """Serve with these limits on a port, for a limited time."""
+    app = Starlette(routes=[Route("/", hello, methods=["GET", "POST"])])
+    http = create_server(app, limits)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        task = asyncio.create_task(http.serve(sockets=[listening]))
+        while not http.started:
+            await asyncio.sleep(0.01)
+        try:
+            async with asyncio.timeout(MAX_WAIT_S):
+                yield listening.getsockname()[1]
+        finally:
+            http.should_exit = True
+            await task
 
 
 async def exchange(port: int, *pieces: bytes, pause: float = 0.0) -> bytes:
@@ -67,8 +65,8 @@ async def read_all(reader: asyncio.StreamReader) -> bytes:
     return data
 
 
-def test_too_long_head_is_refused_at_its_limit() -> None:
-    async def work(port: int) -> None:
+async def test_too_long_head_is_refused_at_its_limit() -> None:
+    async with serving(ConnectionLimits()) as port:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(GET + b"X: ")
         sent = 0
@@ -84,45 +82,36 @@ def test_too_long_head_is_refused_at_its_limit() -> None:
         answer = await exchange(port, GET + b"X: " + b"a" * 2 * MAX_HEAD_BYTES)
         assert answer.startswith(b"HTTP/1.1 431") or answer == b""
 
-    serve(ConnectionLimits(), work)
 
-
-def test_limit_of_the_head_does_not_apply_to_the_body() -> None:
-    async def work(port: int) -> None:
+async def test_limit_of_the_head_does_not_apply_to_the_body() -> None:
+    async with serving(ConnectionLimits()) as port:
         body = b"x" * (4 * MAX_HEAD_BYTES)
         head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
         answer = await exchange(port, head % len(body), body)
         assert answer.endswith(b"%d" % len(body))
 
-    serve(ConnectionLimits(), work)
-
 
 @pytest.mark.parametrize(
     "pieces", [(), (b"\r\n",), (b"GET / HTTP/1.1\r\n",), (GET + b"\r\n", b"GET")]
 )
-def test_missing_or_partial_request_is_disconnected(pieces: tuple[bytes, ...]) -> None:
-    async def work(port: int) -> None:
+async def test_missing_or_partial_request_is_disconnected(pieces: tuple[bytes, ...]) -> None:
+    async with serving(ConnectionLimits(request_timeout_s=0.3)) as port:
         begun = time.monotonic()
         answer = await exchange(port, *pieces, pause=0.05)
         assert b"HTTP/1.1 408" in answer
         assert time.monotonic() - begun > 0.2
 
-    serve(ConnectionLimits(request_timeout_s=0.3), work)
 
-
-def test_request_sent_byte_by_byte_gets_no_extra_time() -> None:
-    async def work(port: int) -> None:
+async def test_request_sent_byte_by_byte_gets_no_extra_time() -> None:
+    async with serving(ConnectionLimits(request_timeout_s=0.3)) as port:
         pieces = [bytes([byte]) for byte in GET + b"\r\n" * 40]
         answer = await exchange(port, *pieces, pause=0.05)
         assert b"HTTP/1.1 200" not in answer
 
-    serve(ConnectionLimits(request_timeout_s=0.3), work)
 
-
-def test_connection_over_the_limit_gets_503_until_another_closes() -> None:
+async def test_connection_over_the_limit_gets_503_until_another_closes() -> None:
     limits = ConnectionLimits(max_tcp_connections=2)
-
-    async def work(port: int) -> None:
+    async with serving(limits) as port:
         connections = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
         while limits.tcp_connections < 2:
             await asyncio.sleep(0.01)
@@ -136,23 +125,17 @@ def test_connection_over_the_limit_gets_503_until_another_closes() -> None:
         answer = await exchange(port, GET + b"Connection: close\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 200")
 
-    serve(limits, work)
 
-
-def test_unix_connections_do_not_count_towards_the_limit(tmp_path: Path) -> None:
+async def test_unix_connections_do_not_count_towards_the_limit(tmp_path: Path) -> None:
     limits = ConnectionLimits(max_tcp_connections=0)
-
-    async def go() -> None:
-        http = create_server(Starlette(routes=[Route("/", hello)]), limits)
-        listening = listen_unix(tmp_path / "http.sock")
-        task = asyncio.create_task(http.serve(sockets=[listening]))
-        while not http.started:
-            await asyncio.sleep(0.01)
-        reader, writer = await asyncio.open_unix_connection(tmp_path / "http.sock")
-        writer.write(GET + b"Connection: close\r\n\r\n")
-        assert (await reader.read()).startswith(b"HTTP/1.1 200")
-        writer.close()
-        http.should_exit = True
-        await task
-
-    asyncio.run(go())
+    http = create_server(Starlette(routes=[Route("/", hello)]), limits)
+    listening = listen_unix(tmp_path / "http.sock")
+    task = asyncio.create_task(http.serve(sockets=[listening]))
+    while not http.started:
+        await asyncio.sleep(0.01)
+    reader, writer = await asyncio.open_unix_connection(tmp_path / "http.sock")
+    writer.write(GET + b"Connection: close\r\n\r\n")
+    assert (await reader.read()).startswith(b"HTTP/1.1 200")
+    writer.close()
+    http.should_exit = True
+    await task

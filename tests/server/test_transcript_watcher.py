@@ -8,10 +8,9 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from watchfiles.main import FileChange
@@ -34,10 +33,6 @@ SCAN_INTERVAL_S = 0.3
 MAX_WAIT_S = 60.0
 
 Figures = dict[tuple[str, str], tuple[int, int | None, int]]
-
-
-def run_test(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(work)
 
 
 def threads_in_files(places: Places) -> Figures:
@@ -145,260 +140,221 @@ def grow(source: Path, target: Path, part: float) -> None:
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_store_matches_the_files_after_growth_in_pieces(scene: str, tmp_path: Path) -> None:
-    async def go() -> None:
-        recorded, home = FIXTURES / scene / "home", tmp_path / "home"
-        home.mkdir()
-        store = MemoryStore()
-        task = await start_watcher(home, store)
-        files = [path for path in sorted(recorded.rglob("*")) if path.is_file()]
-        for part in (0.3, 0.7, 1):
-            for path in files:
-                grow(path, home / path.relative_to(recorded), part)
-            await asyncio.sleep(0.2)
-        expected = threads_in_files(Places(home=home, env={}))
-        assert expected
+async def test_store_matches_the_files_after_growth_in_pieces(scene: str, tmp_path: Path) -> None:
+    recorded, home = FIXTURES / scene / "home", tmp_path / "home"
+    home.mkdir()
+    store = MemoryStore()
+    task = await start_watcher(home, store)
+    files = [path for path in sorted(recorded.rglob("*")) if path.is_file()]
+    for part in (0.3, 0.7, 1):
+        for path in files:
+            grow(path, home / path.relative_to(recorded), part)
+        await asyncio.sleep(0.2)
+    expected = threads_in_files(Places(home=home, env={}))
+    assert expected
 
-        async def equal() -> bool:
-            have = await threads_in_store(store)
-            return {key: have.get(key) for key in expected} == expected
-
-        same = await becomes_true(equal)
+    async def equal() -> bool:
         have = await threads_in_store(store)
-        await stop_watcher(task)
-        assert same, {key: (have.get(key), figures) for key, figures in expected.items()}
+        return {key: have.get(key) for key in expected} == expected
 
-    run_test(go())
-
-
-def test_transcripts_before_the_span_are_not_read(tmp_path: Path) -> None:
-    async def go() -> None:
-        home = tmp_path / "home"
-        shutil.copytree(FIXTURES / "claude" / "tool-loop" / "home", home)
-        for path in home.rglob("*.jsonl"):
-            os.utime(path, (1_000.0, 1_000.0))
-        store = MemoryStore()
-        monitor = Monitor(store, time.time)
-        late = TranscriptWatcher(Places(home=home, env={}), monitor, 2_000.0, SCAN_INTERVAL_S)
-        task = asyncio.create_task(late.run())
-        await asyncio.sleep(0.5)
-        assert await store.sessions() == []
-        path = next(home.rglob("*.jsonl"))
-        with path.open("ab") as file:
-            file.write(b"\n")
-
-        async def seen() -> bool:
-            return len(await store.sessions()) == 1
-
-        assert await becomes_true(seen)
-        await stop_watcher(task)
-
-    run_test(go())
+    same = await becomes_true(equal)
+    have = await threads_in_store(store)
+    await stop_watcher(task)
+    assert same, {key: (have.get(key), figures) for key, figures in expected.items()}
 
 
-def test_old_main_transcript_is_read_if_a_subagent_is_active(tmp_path: Path) -> None:
-    async def go() -> None:
-        home = tmp_path / "home"
-        shutil.copytree(FIXTURES / "claude" / "subagent-sync" / "home", home)
-        main = next(path for path in home.rglob("*.jsonl") if path.parent.name != "subagents")
-        os.utime(main, (1_000.0, 1_000.0))
-        store = MemoryStore()
-        watcher = TranscriptWatcher(
-            Places(home=home, env={}), Monitor(store, time.time), 2_000.0, SCAN_INTERVAL_S
-        )
-        task = asyncio.create_task(watcher.run())
+async def test_transcripts_before_the_span_are_not_read(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(FIXTURES / "claude" / "tool-loop" / "home", home)
+    for path in home.rglob("*.jsonl"):
+        os.utime(path, (1_000.0, 1_000.0))
+    store = MemoryStore()
+    monitor = Monitor(store, time.time)
+    late = TranscriptWatcher(Places(home=home, env={}), monitor, 2_000.0, SCAN_INTERVAL_S)
+    task = asyncio.create_task(late.run())
+    await asyncio.sleep(0.5)
+    assert await store.sessions() == []
+    path = next(home.rglob("*.jsonl"))
+    with path.open("ab") as file:
+        file.write(b"\n")
 
-        async def both() -> bool:
-            return [row.sent is not None for row in await store.threads()] == [True, True]
+    async def seen() -> bool:
+        return len(await store.sessions()) == 1
 
-        assert await becomes_true(both)
-        await stop_watcher(task)
-
-    run_test(go())
+    assert await becomes_true(seen)
+    await stop_watcher(task)
 
 
-def test_calls_of_a_fork_belong_to_its_original_though_that_was_written_later(
+async def test_old_main_transcript_is_read_if_a_subagent_is_active(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(FIXTURES / "claude" / "subagent-sync" / "home", home)
+    main = next(path for path in home.rglob("*.jsonl") if path.parent.name != "subagents")
+    os.utime(main, (1_000.0, 1_000.0))
+    store = MemoryStore()
+    watcher = TranscriptWatcher(
+        Places(home=home, env={}), Monitor(store, time.time), 2_000.0, SCAN_INTERVAL_S
+    )
+    task = asyncio.create_task(watcher.run())
+
+    async def both() -> bool:
+        return [row.sent is not None for row in await store.threads()] == [True, True]
+
+    assert await becomes_true(both)
+    await stop_watcher(task)
+
+
+async def test_calls_of_a_fork_belong_to_its_original_though_that_was_written_later(
     tmp_path: Path,
 ) -> None:
     """The daemon is new, and its first look finds both files."""
+    home = tmp_path / "home"
+    shutil.copytree(FIXTURES / "claude" / "fork" / "home", home)
+    original, fork = sorted(home.rglob("*.jsonl"))
+    later = fork.stat().st_mtime + 60
+    os.utime(original, (later, later))
+    store = MemoryStore()
+    task = await start_watcher(home, store)
+    counts: dict[str, tuple[int, int]] = {}
 
-    async def go() -> None:
-        home = tmp_path / "home"
-        shutil.copytree(FIXTURES / "claude" / "fork" / "home", home)
-        original, fork = sorted(home.rglob("*.jsonl"))
-        later = fork.stat().st_mtime + 60
-        os.utime(original, (later, later))
-        store = MemoryStore()
-        task = await start_watcher(home, store)
-        counts: dict[str, tuple[int, int]] = {}
+    async def both() -> bool:
+        for path in (original, fork):
+            rows = await store.calls(path.stem)
+            counts[path.stem] = len(rows), sum(row.counted for row in rows)
+        return all(count for count, _ in counts.values())
 
-        async def both() -> bool:
-            for path in (original, fork):
-                rows = await store.calls(path.stem)
-                counts[path.stem] = len(rows), sum(row.counted for row in rows)
-            return all(count for count, _ in counts.values())
-
-        assert await becomes_true(both)
-        assert counts == {original.stem: (3, 3), fork.stem: (5, 2)}
-        await stop_watcher(task)
-
-    run_test(go())
+    assert await becomes_true(both)
+    assert counts == {original.stem: (3, 3), fork.stem: (5, 2)}
+    await stop_watcher(task)
 
 
-def test_transcript_without_a_call_is_no_session(tmp_path: Path) -> None:
+async def test_transcript_without_a_call_is_no_session(tmp_path: Path) -> None:
     """`status` does not list it either."""
+    folder = tmp_path / "home/.claude/projects/-project"
+    folder.mkdir(parents=True)
+    (folder / "s1.jsonl").write_bytes(b'{"type":"user","sessionId":"s1"}\n')
+    (folder / "s2.jsonl").write_bytes(b"")
+    shutil.copytree(FIXTURES / "claude" / "tool-loop" / "home", tmp_path / "home",
+                    dirs_exist_ok=True)  # fmt: skip
+    store = MemoryStore()
+    task = await start_watcher(tmp_path / "home", store)
 
-    async def go() -> None:
-        folder = tmp_path / "home/.claude/projects/-project"
-        folder.mkdir(parents=True)
-        (folder / "s1.jsonl").write_bytes(b'{"type":"user","sessionId":"s1"}\n')
-        (folder / "s2.jsonl").write_bytes(b"")
-        shutil.copytree(FIXTURES / "claude" / "tool-loop" / "home", tmp_path / "home",
-                        dirs_exist_ok=True)  # fmt: skip
-        store = MemoryStore()
-        task = await start_watcher(tmp_path / "home", store)
+    async def is_read() -> bool:
+        return bool(await store.sessions())
 
-        async def is_read() -> bool:
-            return bool(await store.sessions())
-
-        assert await becomes_true(is_read)
-        assert len(await store.sessions()) == 1
-        await stop_watcher(task)
-
-    run_test(go())
+    assert await becomes_true(is_read)
+    assert len(await store.sessions()) == 1
+    await stop_watcher(task)
 
 
-def test_first_session_of_an_agent_is_found_while_running(tmp_path: Path) -> None:
-    async def go() -> None:
-        home = tmp_path / "home"
-        home.mkdir()
-        store = MemoryStore()
-        task = await start_watcher(home, store)
-        await asyncio.sleep(2 * SCAN_INTERVAL_S)
-        shutil.copytree(FIXTURES / "codex" / "one-call" / "home", home, dirs_exist_ok=True)
+async def test_first_session_of_an_agent_is_found_while_running(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    store = MemoryStore()
+    task = await start_watcher(home, store)
+    await asyncio.sleep(2 * SCAN_INTERVAL_S)
+    shutil.copytree(FIXTURES / "codex" / "one-call" / "home", home, dirs_exist_ok=True)
 
-        async def seen() -> bool:
-            rows = await store.threads()
-            return [row.thread for row in rows if row.calls] == [MAIN]
+    async def seen() -> bool:
+        rows = await store.threads()
+        return [row.thread for row in rows if row.calls] == [MAIN]
 
-        assert await becomes_true(seen)
-        await stop_watcher(task)
-
-    run_test(go())
+    assert await becomes_true(seen)
+    await stop_watcher(task)
 
 
-def test_deleted_or_shortened_transcript_is_harmless(tmp_path: Path) -> None:
-    async def go() -> None:
-        home = tmp_path / "home"
-        shutil.copytree(FIXTURES / "claude" / "tool-loop" / "home", home)
-        store = MemoryStore()
-        task = await start_watcher(home, store)
+async def test_deleted_or_shortened_transcript_is_harmless(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(FIXTURES / "claude" / "tool-loop" / "home", home)
+    store = MemoryStore()
+    task = await start_watcher(home, store)
 
-        async def seen() -> bool:
-            return bool(await store.sessions())
+    async def seen() -> bool:
+        return bool(await store.sessions())
 
-        assert await becomes_true(seen)
-        path = next(home.rglob("*.jsonl"))
-        data = path.read_bytes()
-        path.unlink()
-        await asyncio.sleep(0.7)
-        path.write_bytes(data[: len(data) // 2])
-        await asyncio.sleep(0.7)
-        assert not task.done()
-        await stop_watcher(task)
-
-    run_test(go())
+    assert await becomes_true(seen)
+    path = next(home.rglob("*.jsonl"))
+    data = path.read_bytes()
+    path.unlink()
+    await asyncio.sleep(0.7)
+    path.write_bytes(data[: len(data) // 2])
+    await asyncio.sleep(0.7)
+    assert not task.done()
+    await stop_watcher(task)
 
 
-def test_refused_transcript_blocks_no_other_and_is_retried_on_change(
+async def test_refused_transcript_blocks_no_other_and_is_retried_on_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(transcript_watcher, "OBSERVE_RETRY_S", MAX_WAIT_S)
-
-    async def go() -> None:
-        home, store = tmp_path / "home", RefusingStore(SECOND, times=1)
-        for session in (FIRST, SECOND):
-            write_call(home, session)
-        task = await start_watcher(home, store)
-        assert await becomes_true(lambda: store.has(FIRST))
-        write_call(home, THIRD)
-        assert await becomes_true(lambda: store.has(FIRST, THIRD))
-        write_call(home, SECOND, 2)
-        assert await becomes_true(lambda: store.has(FIRST, SECOND, THIRD))
-        assert [row.input for row in await store.calls(SECOND)] == [1_000, 2_000]
-        await stop_watcher(task)
-
-    run_test(go())
+    home, store = tmp_path / "home", RefusingStore(SECOND, times=1)
+    for session in (FIRST, SECOND):
+        write_call(home, session)
+    task = await start_watcher(home, store)
+    assert await becomes_true(lambda: store.has(FIRST))
+    write_call(home, THIRD)
+    assert await becomes_true(lambda: store.has(FIRST, THIRD))
+    write_call(home, SECOND, 2)
+    assert await becomes_true(lambda: store.has(FIRST, SECOND, THIRD))
+    assert [row.input for row in await store.calls(SECOND)] == [1_000, 2_000]
+    await stop_watcher(task)
     assert [record.message.partition(":")[0] for record in caplog.records] == [
         f"cannot process {tmp_path}/home/.claude/projects/-project/{SECOND}.jsonl, will retry"
     ]
 
 
-def test_refused_transcript_is_retried_without_a_change_and_logged_once(
+async def test_refused_transcript_is_retried_without_a_change_and_logged_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(transcript_watcher, "OBSERVE_RETRY_S", 0.1)
-
-    async def go() -> None:
-        home, store = tmp_path / "home", RefusingStore(FIRST, times=3)
-        write_call(home, FIRST)
-        task = await start_watcher(home, store)
-        assert await becomes_true(lambda: store.has(FIRST))
-        await stop_watcher(task)
-
-    run_test(go())
+    home, store = tmp_path / "home", RefusingStore(FIRST, times=3)
+    write_call(home, FIRST)
+    task = await start_watcher(home, store)
+    assert await becomes_true(lambda: store.has(FIRST))
+    await stop_watcher(task)
     assert len(caplog.records) == 1
 
 
-def test_permanently_refused_transcript_is_not_read_again_without_a_change(
+async def test_permanently_refused_transcript_is_not_read_again_without_a_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transcript_watcher, "OBSERVE_RETRY_S", 0.1)
-
-    async def go() -> None:
-        home, store = tmp_path / "home", RefusingStore(FIRST, times=1, hint=None)
-        write_call(home, FIRST)
-        task = await start_watcher(home, store)
-        assert await becomes_true(store.has_refused)
-        await asyncio.sleep(4 * SCAN_INTERVAL_S)
-        assert await store.has()
-        write_call(home, FIRST, 2)
-        assert await becomes_true(lambda: store.has(FIRST))
-        await stop_watcher(task)
-
-    run_test(go())
+    home, store = tmp_path / "home", RefusingStore(FIRST, times=1, hint=None)
+    write_call(home, FIRST)
+    task = await start_watcher(home, store)
+    assert await becomes_true(store.has_refused)
+    await asyncio.sleep(4 * SCAN_INTERVAL_S)
+    assert await store.has()
+    write_call(home, FIRST, 2)
+    assert await becomes_true(lambda: store.has(FIRST))
+    await stop_watcher(task)
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="names are UTF-8 there")
-def test_name_that_is_no_utf8_falls_back_to_scans(
+async def test_name_that_is_no_utf8_falls_back_to_scans(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(transcript_watcher, "WATCH_RETRY_S", 1.0)
+    home, store = tmp_path / "home", RefusingStore("", times=0)
+    path = write_call(home, FIRST)
+    task = await start_watcher(home, store)
 
-    async def go() -> None:
-        home, store = tmp_path / "home", RefusingStore("", times=0)
-        path = write_call(home, FIRST)
-        task = await start_watcher(home, store)
+    async def is_noticed() -> bool:
+        """Whether the watcher, which may still be starting, has met such a name."""
+        name = b"/caf\xe9-%d.txt" % len(list(path.parent.iterdir()))
+        Path(os.fsdecode(os.fsencode(path.parent) + name)).touch()
+        return "polling every 2 s" in caplog.text
 
-        async def is_noticed() -> bool:
-            """Whether the watcher, which may still be starting, has met such a name."""
-            name = b"/caf\xe9-%d.txt" % len(list(path.parent.iterdir()))
-            Path(os.fsdecode(os.fsencode(path.parent) + name)).touch()
-            return "polling every 2 s" in caplog.text
-
-        assert await becomes_true(is_noticed)
-        write_call(home, SECOND)
-        assert await becomes_true(lambda: store.has(FIRST, SECOND))
-        await asyncio.sleep(1.0)
-        write_call(home, THIRD)
-        assert await becomes_true(lambda: store.has(FIRST, SECOND, THIRD))
-        await stop_watcher(task)
-
-    run_test(go())
+    assert await becomes_true(is_noticed)
+    write_call(home, SECOND)
+    assert await becomes_true(lambda: store.has(FIRST, SECOND))
+    await asyncio.sleep(1.0)
+    write_call(home, THIRD)
+    assert await becomes_true(lambda: store.has(FIRST, SECOND, THIRD))
+    await stop_watcher(task)
     assert [record.exc_info for record in caplog.records] == [None]
 
 
-def test_failing_scan_of_one_agent_does_not_stop_the_others(
+async def test_failing_scan_of_one_agent_does_not_stop_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(places: Places, agents: Sequence[str]) -> list[Transcript]:
@@ -407,16 +363,12 @@ def test_failing_scan_of_one_agent_does_not_stop_the_others(
         return find_transcripts(places, agents)
 
     monkeypatch.setattr(transcript_watcher, "find_transcripts", broken)
-
-    async def go() -> None:
-        home, store = tmp_path / "home", RefusingStore("", times=0)
-        (home / ".codex/sessions").mkdir(parents=True)
-        write_call(home, FIRST)
-        task = await start_watcher(home, store)
-        assert await becomes_true(lambda: store.has(FIRST))
-        await stop_watcher(task)
-
-    run_test(go())
+    home, store = tmp_path / "home", RefusingStore("", times=0)
+    (home / ".codex/sessions").mkdir(parents=True)
+    write_call(home, FIRST)
+    task = await start_watcher(home, store)
+    assert await becomes_true(lambda: store.has(FIRST))
+    await stop_watcher(task)
     assert "cannot list the transcripts of codex" in caplog.text
 
 
@@ -430,23 +382,20 @@ class WritingBeforeWatch(TranscriptWatcher):
         return super()._watch(folders, stop)
 
 
-def test_call_written_between_scan_and_watch_is_read(tmp_path: Path) -> None:
-    async def go() -> None:
-        home, store = tmp_path / "home", MemoryStore()
-        write_call(home, FIRST)
-        watcher = WritingBeforeWatch(
-            Places(home=home, env={}), Monitor(store, time.time), 0.0, SCAN_INTERVAL_S
-        )
-        watcher.home = home
-        task = asyncio.create_task(watcher.run())
+async def test_call_written_between_scan_and_watch_is_read(tmp_path: Path) -> None:
+    home, store = tmp_path / "home", MemoryStore()
+    write_call(home, FIRST)
+    watcher = WritingBeforeWatch(
+        Places(home=home, env={}), Monitor(store, time.time), 0.0, SCAN_INTERVAL_S
+    )
+    watcher.home = home
+    task = asyncio.create_task(watcher.run())
 
-        async def has_both() -> bool:
-            return [row.input for row in await store.calls(FIRST)] == [1_000, 2_000]
+    async def has_both() -> bool:
+        return [row.input for row in await store.calls(FIRST)] == [1_000, 2_000]
 
-        assert await becomes_true(has_both)
-        await stop_watcher(task)
-
-    run_test(go())
+    assert await becomes_true(has_both)
+    await stop_watcher(task)
 
 
 class BehindAtFirst(Monitor):
@@ -459,23 +408,19 @@ class BehindAtFirst(Monitor):
         return self.times >= 0
 
 
-def test_transcript_whose_read_took_too_long_is_read_again(
+async def test_transcript_whose_read_took_too_long_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transcript_watcher, "OBSERVE_RETRY_S", 0.1)
+    home, monitor = tmp_path / "home", BehindAtFirst(MemoryStore(), time.time)
+    write_call(home, FIRST)
+    watcher = TranscriptWatcher(Places(home=home, env={}), monitor, 0.0, SCAN_INTERVAL_S)
+    task = asyncio.create_task(watcher.run())
 
-    async def go() -> None:
-        home, monitor = tmp_path / "home", BehindAtFirst(MemoryStore(), time.time)
-        write_call(home, FIRST)
-        watcher = TranscriptWatcher(Places(home=home, env={}), monitor, 0.0, SCAN_INTERVAL_S)
-        task = asyncio.create_task(watcher.run())
+    async def is_done() -> bool:
+        return monitor.times < 0
 
-        async def is_done() -> bool:
-            return monitor.times < 0
-
-        assert await becomes_true(is_done)
-        await asyncio.sleep(3 * SCAN_INTERVAL_S)
-        assert monitor.times == -1  # and not again after that
-        await stop_watcher(task)
-
-    run_test(go())
+    assert await becomes_true(is_done)
+    await asyncio.sleep(3 * SCAN_INTERVAL_S)
+    assert monitor.times == -1  # and not again after that
+    await stop_watcher(task)
