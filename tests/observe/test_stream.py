@@ -108,27 +108,21 @@ def test_stream_of_a_subagent_is_observed_for_its_thread() -> None:
     assert tracker.threads["helper"].sent == 60_000
 
 
-def test_asynchronous_stream_passes_through_unchanged() -> None:
-    async def go() -> Tracker:
-        tracker = Tracker()
-        passed = [item async for item in tracker.track(AsyncStream())]
-        assert all(out is given for out, given in zip(passed, ITEMS, strict=True))
-        return tracker
-
-    assert asyncio.run(go()).reading.held == 60_500
+async def test_asynchronous_stream_passes_through_unchanged() -> None:
+    tracker = Tracker()
+    passed = [item async for item in tracker.track(AsyncStream())]
+    assert all(out is given for out, given in zip(passed, ITEMS, strict=True))
+    assert tracker.reading.held == 60_500
 
 
-def test_stream_may_be_given_before_it_is_awaited() -> None:
+async def test_stream_may_be_given_before_it_is_awaited() -> None:
     async def created() -> AsyncStream:
         return AsyncStream()
 
-    async def go() -> Tracker:
-        tracker = Tracker()
-        async for _ in await tracker.track(created()):
-            pass
-        return tracker
-
-    assert asyncio.run(go()).reading.held == 60_500
+    tracker = Tracker()
+    async for _ in await tracker.track(created()):
+        pass
+    assert tracker.reading.held == 60_500
 
 
 def test_stream_that_is_a_context_manager_is_entered_and_left() -> None:
@@ -149,15 +143,11 @@ def test_stream_of_a_context_manager_is_observed() -> None:
     assert tracker.reading.held == 60_500
 
 
-def test_stream_of_an_asynchronous_context_manager_is_observed() -> None:
-    async def go() -> tuple[Tracker, Manager]:
-        tracker, manager = Tracker(), Manager(Stream())
-        async with tracker.track(manager) as tracked:
-            async for _ in tracked:
-                pass
-        return tracker, manager
-
-    tracker, manager = asyncio.run(go())
+async def test_stream_of_an_asynchronous_context_manager_is_observed() -> None:
+    tracker, manager = Tracker(), Manager(Stream())
+    async with tracker.track(manager) as tracked:
+        async for _ in tracked:
+            pass
     assert manager.stream.left
     assert tracker.reading.held == 60_500
 
@@ -177,14 +167,12 @@ def test_reading_is_current_at_every_text_of_a_helper() -> None:
     assert tracker.reading.held == 60_500
 
 
-def test_reading_is_current_at_every_text_of_an_asynchronous_helper() -> None:
-    async def go() -> list[Any]:
-        tracker, helper = Tracker(), AsyncHelper(TEXTS)
-        helper.text_stream = iter(())
-        texts: Any = tracker.track(helper).text_stream
-        return [(words, tracker.reading.sent) async for words in texts]
-
-    assert asyncio.run(go()) == [("It ", 60_000), ("rains.", 60_000)]
+async def test_reading_is_current_at_every_text_of_an_asynchronous_helper() -> None:
+    tracker, helper = Tracker(), AsyncHelper(TEXTS)
+    helper.text_stream = iter(())
+    texts: Any = tracker.track(helper).text_stream
+    seen = [(words, tracker.reading.sent) async for words in texts]
+    assert seen == [("It ", 60_000), ("rains.", 60_000)]
 
 
 def test_helper_that_reads_to_the_end_is_observed() -> None:
@@ -193,9 +181,9 @@ def test_helper_that_reads_to_the_end_is_observed() -> None:
     assert tracker.reading.held == 60_500
 
 
-def test_asynchronous_helper_that_reads_to_the_end_is_observed() -> None:
+async def test_asynchronous_helper_that_reads_to_the_end_is_observed() -> None:
     tracker = Tracker()
-    assert asyncio.run(tracker.track(AsyncHelper()).until_done()) == "0 events were left"
+    assert await tracker.track(AsyncHelper()).until_done() == "0 events were left"
     assert tracker.reading.held == 60_500
 
 
