@@ -1,6 +1,5 @@
 """Titles: the client's own, else the first words of the first prompt."""
 
-import asyncio
 import json
 import sqlite3
 from contextlib import closing
@@ -143,23 +142,22 @@ def test_only_what_is_new_is_searched_when_a_file_grows(machine: Machine) -> Non
     assert with_title(Session(), transcript, PROMPT_SEARCH_BYTES + 1).title is None
 
 
-def test_daemon_stores_the_first_prompt_until_the_client_gives_a_title(tmp_path: Path) -> None:
-    async def go() -> None:
-        agent = Agent(tmp_path)
-        agent.write_record(type="user", message={"role": "user", "content": "Why?"})
-        agent.call(9_000)
-        await agent.observe("tool")
-        row = await agent.store.session("s1")
-        assert row is not None
-        assert row.title == "Why?"
-        with agent.path.open("a") as file:
-            file.write(json.dumps({"type": "ai-title", "aiTitle": "Title"}, separators=(",", ":")))
-        await agent.observe("tool")
-        row = await agent.store.session("s1")
-        assert row is not None
-        assert row.title == "Title"
-
-    asyncio.run(go())
+async def test_daemon_stores_the_first_prompt_until_the_client_gives_a_title(
+    tmp_path: Path,
+) -> None:
+    agent = Agent(tmp_path)
+    agent.write_record(type="user", message={"role": "user", "content": "Why?"})
+    agent.call(9_000)
+    await agent.observe("tool")
+    row = await agent.store.session("s1")
+    assert row is not None
+    assert row.title == "Why?"
+    with agent.path.open("a") as file:
+        file.write(json.dumps({"type": "ai-title", "aiTitle": "Title"}, separators=(",", ":")))
+    await agent.observe("tool")
+    row = await agent.store.session("s1")
+    assert row is not None
+    assert row.title == "Title"
 
 
 def test_unreadable_file_has_no_title() -> None:
