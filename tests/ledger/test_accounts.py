@@ -103,6 +103,39 @@ def test_reported_reasoning_is_exact() -> None:
     assert tokens_of(ledger)["agent's words"] == 80
 
 
+def test_recorded_reasoning_without_a_figure_takes_what_the_text_does_not() -> None:
+    ledger = ledger_of(
+        call("a", 1_000, 150), part("reasoning", 50), part("agent's words", 200), call("b", 1_150)
+    )
+    assert tokens_of(ledger) == {"system and tools": 1_000, "agent's words": 80, "reasoning": 70}
+
+
+def test_text_takes_all_of_a_plausible_output_if_no_reasoning_is_recorded() -> None:
+    ledger = ledger_of(call("a", 1_000, 150), part("agent's words", 200), call("b", 1_150))
+    assert tokens_of(ledger) == {"system and tools": 1_000, "agent's words": 150}
+
+
+def test_reasoning_whose_text_is_not_recorded_has_a_share_too() -> None:
+    ledger = ledger_of(
+        call("a", 1_000, 100, 100),
+        part("reasoning", 0, "encrypted"),
+        part("reasoning", 3, "summary"),
+        call("b", 1_100),
+    )
+    shares = {entry.part.what: entry.tokens for entry in ledger.entries}
+    assert (shares["encrypted"], shares["summary"]) == (20, 80)
+
+
+@pytest.mark.parametrize("resends", [True, False])
+def test_reasoning_is_a_part_only_if_the_client_sends_it_again(resends: bool) -> None:
+    recorder = StepRecorder(resends_reasoning=resends)
+    recorder.add_event(call("a", 1_000, 500, 420))
+    for each in (part("reasoning", 100), part("agent's words", 200)):
+        recorder.add_part(each)
+    categories = [each.category for each in recorder.steps[0].outputs]
+    assert categories == (["reasoning"] if resends else []) + ["agent's words"]
+
+
 def test_dropped_reasoning_leaves_the_context() -> None:
     ledger = ledger_of(
         call("a", 1_000, 3_000, 2_900),
@@ -130,6 +163,16 @@ def test_output_that_was_not_recorded_as_final_is_estimated() -> None:
         "tool calls": 800,
         "tool results": 800,
     }
+
+
+def test_output_of_half_its_estimate_is_final() -> None:
+    ledger = ledger_of(
+        call("a", 1_000, 40),
+        part("tool calls", 200),  # 80 tokens by estimate
+        part("tool results", 100),
+        call("b", 1_080),
+    )
+    assert tokens_of(ledger) == {"system and tools": 1_000, "tool calls": 40, "tool results": 40}
 
 
 def test_compaction_leaves_system_prompt_and_summary() -> None:

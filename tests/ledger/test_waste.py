@@ -5,7 +5,7 @@ import pytest
 from brimline.context.events import Call
 from brimline.context.usage import Usage
 from brimline.sessions.ledger.call_growth import Step
-from brimline.sessions.ledger.context_parts import ContextPart
+from brimline.sessions.ledger.context_parts import Category, ContextPart
 from brimline.sessions.ledger.part_tokens import Entry
 from brimline.sessions.ledger.waste import Waste, find_waste
 
@@ -67,6 +67,19 @@ def test_read_is_stale_after_an_edit() -> None:
     assert shown(found) == [("stale read", "Read a.py", 800, 1)]
 
 
+def test_only_the_result_of_a_read_is_stale() -> None:
+    """Not the call that asked for it, nor what an earlier edit of the file returned."""
+    edit = ContextPart("tool calls", "Edit a.py", 10, 5, tool_kind="edit", file="a.py")
+    asked = ContextPart("tool calls", "Read a.py", 4_000, 1, tool_kind="read", file="a.py")
+    edited = result("Edit a.py", 1, kind="edit", file="a.py", record=2)
+    assert find_waste([entry(asked, 800), entry(edited, 900)], [step(edit)]) == []
+
+
+def test_read_in_the_first_record_is_not_stale_without_an_edit() -> None:
+    first = entry(result("Read a.py", file="a.py", record=0), 800)
+    assert find_waste([first], [step()]) == []
+
+
 def test_servers_without_a_call() -> None:
     listed = [
         entry(ContextPart("system and tools", "x", 1, server=name), 3_000)
@@ -88,6 +101,12 @@ def test_large_memory_file_and_large_results() -> None:
         ("large result", "Read 6", 5_006, 1),
     ]
     assert len(found) == 6
+
+
+@pytest.mark.parametrize("category", ["memory files", "tool results"])
+def test_part_of_5000_tokens_is_large(category: Category) -> None:
+    parts = [entry(ContextPart(category, "x", 1), tokens) for tokens in (4_999, 5_000)]
+    assert [each.tokens for each in find_waste(parts, [step()])] == [5_000]
 
 
 def test_little_is_no_waste() -> None:
