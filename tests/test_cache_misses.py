@@ -308,6 +308,21 @@ def test_system_prompt_is_unknown_until_a_first_call_reads_it() -> None:
     assert (miss.number, miss.tokens) == (4, 30_000)
 
 
+def test_system_prompt_that_a_new_context_reads_is_expected_of_the_next() -> None:
+    """Also if the context before it held nothing else."""
+    events = [call(1, (10, 0, 15_000, 1)), Cleared(), call(2, (10, 15_000, 500, 1)), Cleared()]
+    miss = only(find_misses(thread_of([*events, call(3, (10, 0, 16_000, 1))])))
+    assert (miss.number, miss.tokens, miss.cause) == (3, 15_000, "clear")
+
+
+def test_system_prompt_of_another_model_is_not_expected_after_a_compaction() -> None:
+    """Though the first call of the new model read as much as the old one had left."""
+    new = "claude-sonnet-4-6"
+    switched = [call(1, FIRST), call(2, (10, 75_000, 1_000, 1), model=new)]
+    events = [*switched, Compacted(), call(3, (10, 0, 35_000, 1), model=new)]
+    assert find_misses(thread_of(events)) == []
+
+
 def test_calls_that_write_summaries_are_no_misses() -> None:
     """They do not continue each other."""
     name = compaction_thread()

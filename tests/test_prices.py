@@ -177,6 +177,15 @@ def test_spending_costs_what_a_call_costs_except_for_the_tier_of_its_sum() -> No
     assert cost_of(call) != total
 
 
+def test_call_has_the_price_of_its_day_and_without_a_time_the_latest() -> None:
+    day, latest = DAYS[0], "9999-12-31"
+    model = next(id for id in PRICED if find_price(id, day, 0) != find_price(id, latest, 0))
+    call = Call(id="c", usage=Usage(1, 0, 0, 1), model=model)
+    assert price_of(call) == find_price(model, latest, 0)
+    noon = datetime.fromisoformat(f"{day}T12:00:00").timestamp()
+    assert price_of(msgspec.structs.replace(call, at=noon)) == find_price(model, day, 0)
+
+
 @pytest.mark.parametrize("cost", [None, 0.5])
 def test_cost_of_an_unknown_model_is_the_clients(cost: float | None) -> None:
     call = Call(at=NOON, id="c", usage=Usage(1, 0, 0, 1), model="gpt-5.3-codex-spark", cost=cost)

@@ -1034,6 +1034,14 @@ def test_limit_that_a_fresh_context_has_reached_is_a_warning(
     assert (resolved.tokens, resolved.warning) == (9_000, warning)
 
 
+def test_calls_above_a_limit_that_a_fresh_context_has_reached_do_not_disprove_it() -> None:
+    """No compaction could have kept them below it."""
+    settings = ClientSettings(auto_compact_windows={"*": 42_000})
+    context = msgspec.structs.replace(claude(), settings=settings, sustained=10_000)
+    assert limit(msgspec.structs.replace(context, first_sent=9_000)) == (9_000, "configured")
+    assert limit(msgspec.structs.replace(context, first_sent=8_999)) == (167_000, "known")
+
+
 def test_moved_compaction_point_moves_the_limit_and_not_the_window() -> None:
     """One session of claude-opus-5 compacted at 213,002, then three times near 167,000."""
     compacted_at = (213_002, 167_009, 166_612)
