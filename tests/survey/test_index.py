@@ -363,6 +363,30 @@ def test_several_processes_read_the_same_as_one(machine: Machine) -> None:
     assert transcript_index.problems == []
 
 
+READ_HERE: list[str] = []
+
+
+def read_here(job: ReadJob) -> ReadResult:
+    """Read a transcript, and note it: only in this process, not in a worker."""
+    READ_HERE.append(Path(job.transcript.path).stem)
+    return read_transcript(job)
+
+
+@pytest.mark.parametrize(("more_bytes", "here"), [(0, ["s1", "s2"]), (1, [])])
+def test_processes_are_started_only_for_much(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, more_bytes: int, here: list[str]
+) -> None:
+    for name in ("s1", "s2"):
+        machine.session(name, call(name))
+    total = sum(transcript.size for transcript in machine.transcripts())
+    monkeypatch.setattr(index, "ONE_PROCESS_MAX_BYTES", total - more_bytes)
+    monkeypatch.setattr(index, "usable_cores", lambda: 2)
+    monkeypatch.setattr(index, "read_transcript", read_here)
+    READ_HERE.clear()
+    assert update_index(machine).problems == []
+    assert sorted(READ_HERE) == here
+
+
 def jobs(machine: Machine, count: int) -> list[ReadJob]:
     """Jobs for sessions of one call each, one of which cannot be read."""
     for number in range(count):
