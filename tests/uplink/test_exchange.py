@@ -4,8 +4,10 @@ import asyncio
 import logging
 import sqlite3
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
@@ -16,7 +18,8 @@ from brimline.context.inbox import (
     PENDING_STATES,
     Message,
 )
-from brimline.daemon.uplink.exchange import POLL_INTERVAL_S
+from brimline.daemon.uplink import exchange
+from brimline.daemon.uplink.exchange import MAX_PAUSE_S, POLL_INTERVAL_S
 from brimline.daemon.uplink.outbox import RECENT_S, TELEMETRY_HOLD_S
 from brimline.daemon.uplink.protocol import DOCUMENT_LIFETIME_S, UplinkBatch, UplinkSession
 from brimline.daemon.uplink.sender import UplinkFailed
@@ -25,12 +28,14 @@ from brimline.store.base import (
     ClaimSession,
     MarkMessage,
     PutCall,
+    PutCursor,
     PutHandoff,
     PutSession,
     PutThread,
     QueueMessage,
     RecordSignal,
     UseHandoff,
+    Write,
 )
 from brimline.store.rows import HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.sqlite import MemoryStore
@@ -88,6 +93,29 @@ def test_acknowledged_rows_are_not_sent_again(path: Path) -> None:
         await machine.call(4)
         await machine.uplink.exchange()
         assert machine.sender.sent_calls == ["c1", "c2", "c3", "c4"]
+
+    use_machine(path, use)
+
+
+def test_round_without_changes_writes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine at rest does not write to its disk every two seconds."""
+    writes: list[Write] = []
+
+    async def use(machine: Machine) -> None:
+        await machine.call(1)
+        await machine.uplink.exchange()
+        write = machine.store.write
+
+        async def note(batch: Sequence[Write]) -> list[bool]:
+            writes.extend(batch)
+            return await write(batch)
+
+        monkeypatch.setattr(machine.store, "write", note)
+        await machine.uplink.exchange()
+        assert writes == []
+        await machine.call(2)
+        await machine.uplink.exchange()
+        assert any(isinstance(each, PutCursor) for each in writes)
 
     use_machine(path, use)
 
@@ -521,6 +549,30 @@ def test_loop_retries_after_the_pause_that_the_server_asks_for(path: Path) -> No
         assert machine.uplink.status().failures == 2
 
     use_machine(path, use)
+
+
+def test_pause_doubles_after_each_failure_up_to_its_maximum(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    longest = [min(0.02 * 2**number, MAX_PAUSE_S) for number in range(12)]
+    pauses: list[float] = []
+
+    async def note(pause_s: float) -> None:
+        pauses.append(pause_s)
+        if len(pauses) == len(longest):
+            raise asyncio.CancelledError
+
+    async def use(machine: Machine) -> None:
+        await machine.call(1)
+        machine.sender.failures = [UplinkFailed("down") for _ in longest]
+        monkeypatch.setattr(exchange, "asyncio", SimpleNamespace(sleep=note))
+        with pytest.raises(asyncio.CancelledError):
+            await machine.uplink.run()
+
+    use_machine(path, use)
+    assert longest[-2:] == [MAX_PAUSE_S, MAX_PAUSE_S]
+    for pause_s, longest_s in zip(pauses, longest, strict=True):
+        assert longest_s / 2 <= pause_s <= longest_s  # with jitter
 
 
 def test_rows_are_stored_for_the_session_that_they_are_part_of(path: Path) -> None:
