@@ -45,6 +45,8 @@ async def test_hanging_transcript_is_read_once_and_later_taken_in(tmp_path: Path
     transcript = Transcript("claude", str(agent.path), 0.0, 0)
     follower = TranscriptFollower(transcript, disk.read_on, SHORT_WAIT_S)
     assert [await follower.catch_up() for _ in range(5)] == [False] * 5
+    while not disk.reads:  # a busy machine may start the thread later
+        await asyncio.sleep(0.001)
     assert (disk.reads, count_calls(follower), follower.is_behind) == (1, 0, True)
     disk.released.set()
     while not await follower.catch_up():
