@@ -13,6 +13,8 @@ from brimline.context.tracker.retention import drop_stored_calls
 from brimline.context.usage import Usage
 from brimline.monitor.persistence import CallCosts
 
+from .fleet import Fleet
+
 MODEL = "claude-opus-4-5"
 USAGE = Usage(input=5, cache_read=0, cache_write=0, output=0)
 
@@ -64,6 +66,14 @@ def test_cost_of_a_call_includes_its_other_passes_but_no_other_spendings() -> No
         pytest.approx(0.75 + 5 / 1e6),  # an input token of Haiku 4.5 costs $1 per million
         0.25,
     ]
+
+
+async def test_spendings_without_an_id_are_added_up_by_model() -> None:
+    fleet = Fleet(1, shared=False)
+    models = (MODEL, "other", None, MODEL)
+    await fleet.push(0, CALLS[0], *(Spent(usage=USAGE, model=model) for model in models))
+    rows = [row for row in await fleet.store.calls("s") if row.thread != "main"]
+    assert {(row.model, row.input) for row in rows} == {(MODEL, 10), ("other", 5), (None, 5)}
 
 
 def test_calls_of_a_compaction_continue_no_call_and_miss_nothing() -> None:

@@ -1,8 +1,10 @@
 """The client's own figure beside the transcript: which report counts, and for how long."""
 
 import pytest
+from msgspec.structs import replace
 
 from brimline.agents.observations import Observation
+from brimline.context.client_report import PromptCache, Quota, Quotas
 from brimline.context.events import MAIN, AnyEvent, Call, Compacted, WindowReported
 from brimline.context.tracker import Session, Thread, fold
 from brimline.context.usage import Usage
@@ -113,6 +115,21 @@ def test_older_report_is_ignored_unless_the_clock_was_set_back(
     client = reported(report(90_000), report(80_000, at, is_late=is_late))
     assert client.call is not None
     assert client.call.usage.sent == (90_000 if is_ignored else 80_000)
+
+
+@pytest.mark.parametrize("later", [Quotas(100.0), PromptCache(at=100.0)])
+def test_older_quotas_are_ignored_if_quotas_or_a_cache_are_known(
+    later: Quotas | PromptCache,
+) -> None:
+    client = ClientReported()
+    known = {"quotas" if isinstance(later, Quotas) else "prompt_cache": later}
+    client.update_report(replace(report(None), **known))
+    before = client.report
+    older = Quotas(99.0, five_hour=Quota(50.0, 1_000.0))
+    client.update_report(replace(report(None, 99.0), quotas=older))
+    assert client.report == before
+    client.update_report(replace(report(None, 101.0), quotas=older))
+    assert client.report.quotas == older
 
 
 def test_repeated_report_keeps_its_time_until_there_is_another_call() -> None:

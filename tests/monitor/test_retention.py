@@ -94,6 +94,20 @@ async def run_steps(agent: Agent, steps: Sequence[tuple[str, int, int]]) -> list
     return snapshots
 
 
+async def test_files_are_merged_again_only_if_calls_were_dropped(tmp_path: Path) -> None:
+    """Merging all threads of a session after each hook would take long."""
+    agent = Agent(tmp_path, None, ALL_CALLS)
+    for number in range(1, 11):
+        write_call(agent, number, 20_000)
+    await agent.observe("tool")
+    files = state_of(agent).files
+    before = files.session
+    files.drop_stored_calls(keep=10)
+    assert files.session is before
+    files.drop_stored_calls(keep=FEW_CALLS)
+    assert len(files.session.threads[MAIN].calls) < 10
+
+
 @examples(50)
 @given(st.lists(STEPS, min_size=1, max_size=12))
 def test_readings_and_rows_do_not_depend_on_the_calls_in_memory(

@@ -232,6 +232,16 @@ def test_shared_monitor_shows_no_state_from_memory() -> None:
     asyncio.run(run())
 
 
+async def test_shared_monitor_does_not_restore_a_session_that_only_it_changes() -> None:
+    fleet = Fleet(2)
+    await fleet.push(0, call(1, 60_000))
+    assert fleet.monitors[0].reading("s").sent == 60_000  # from memory
+    await fleet.push(1, call(2, 70_000))
+    await fleet.push(0, call(3, 80_000))
+    assert fleet.monitors[0].reading("s").sent == 80_000
+    assert len(await fleet.store.calls("s")) == 3
+
+
 def test_shared_monitor_holds_a_bounded_number_of_sessions() -> None:
     """The ids are those of clients; the store has all, also of those that are released."""
 
