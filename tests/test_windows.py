@@ -1061,6 +1061,11 @@ def test_limit_without_a_rule_is_where_the_client_compacted() -> None:
     assert limit(agreeing) == (100, "learned")
 
 
+def test_limit_without_a_rule_is_the_lower_of_the_two_middle_compactions() -> None:
+    context = ResolveContext(agent="pi", model="my-local-model", compacted_at=(300, 9, 38, 90))
+    assert limit(context) == (38, "learned")
+
+
 def test_calls_above_a_limit_disprove_the_limit_and_not_the_window() -> None:
     context = msgspec.structs.replace(claude(), most_sent=198_998, sustained=170_000)
     assert window(context) == (200_000, "client")

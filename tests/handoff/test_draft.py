@@ -16,7 +16,7 @@ from brimline.handoff import (
     files_changed_since,
     read_changed_files,
 )
-from brimline.handoff.digest import MAX_TEXT_BYTES, digest_transcript, shorten
+from brimline.handoff.digest import GAP, MAX_TEXT_BYTES, digest_transcript, shorten
 from brimline.redaction import redact
 from hypothesis_examples import examples
 
@@ -151,6 +151,15 @@ def test_shortened_text_is_bounded(text: str) -> None:
     once = shorten(text)
     assert len(once.encode()) <= MAX_TEXT_BYTES
     assert shorten(once) == once
+
+
+def test_shortened_text_keeps_as_much_of_its_beginning_as_of_its_end() -> None:
+    words = " ".join(f"word{number}" for number in range(9_000))
+    beginning, end = shorten(words).split(GAP)
+    assert words.startswith(beginning)
+    assert words.endswith(end)
+    for part in (beginning, end):
+        assert MAX_TEXT_BYTES / 2 - 20 < len(part) < MAX_TEXT_BYTES / 2
 
 
 def test_checks_come_first_and_omitted_commands_are_counted() -> None:

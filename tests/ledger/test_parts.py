@@ -37,6 +37,18 @@ def test_server_that_the_reader_knows_counts() -> None:
     assert [part.server for part in parts] == ["notes", "notes", "files"]
 
 
+def test_tool_call_is_named_by_its_file_or_its_command_or_its_arguments() -> None:
+    arguments = msgspec.Raw(b'{"note": "look", "path": "/a.py"}')
+    calls = [
+        ToolCall("Read", "1", files=("/a.py",), arguments=arguments),
+        ToolCall("Bash", "2", command="make test", arguments=arguments),
+        ToolCall("find", "3", arguments=arguments),
+        ToolCall("list", "4"),
+    ]
+    names = [part.what for part in parts_of(PartReader(), *calls)]
+    assert names == ["Read /a.py", "Bash make test", "find look", "list"]
+
+
 def test_images_of_the_user() -> None:
     (part,) = PartReader().read(Images(2), 1)
     assert (part.category, part.images) == ("images", 2)
