@@ -86,7 +86,7 @@ def test_empty_file_is_reported_and_kept(path: Path, caplog: pytest.LogCaptureFi
         assert use_store(path, count_messages) == 0
     problem = only_problem(path)
     assert kept_file(problem).stat().st_size == 0
-    assert "empty" in problem.what
+    assert "was empty (0 bytes)" in problem.what
     assert problem.what in caplog.text
 
 
