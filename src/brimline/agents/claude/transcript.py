@@ -179,9 +179,7 @@ class TranscriptParser:
         id = message.id or self._make_id(line)
         if id is None:
             return self._unmetered(line)
-        requested = (
-            line.requested_model
-        )  # it has the suffix `[1m]`, `message.model` has not (2.1.325)
+        requested = line.requested_model  # with the suffix `[1m]`, unlike `message.model` (2.1.325)
         call = Call(
             at=parse_time(line.timestamp),
             id=id,
