@@ -9,8 +9,8 @@ from brimline.context.events import MAIN, AnyEvent, Call, Spent
 from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage
 from brimline.sdk import Tracker
-from brimline.sdk.memory import StreamMemory
 from brimline.sdk.shapes import read_events
+from brimline.sdk.stream import StreamMemory
 
 from .answers import MODEL, Json, chunk, completion, delta, gemini, message, response, start
 

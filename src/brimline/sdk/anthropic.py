@@ -16,7 +16,7 @@ from brimline.context.providers.anthropic import (
     usage_of,
 )
 from brimline.context.providers.rows import get_items, get_path, get_text
-from brimline.sdk.memory import StreamMemory
+from brimline.sdk.stream import StreamMemory
 
 # Stream events without usage.
 SILENT_EVENTS = frozenset(

@@ -11,9 +11,9 @@ from brimline.context.providers.rows import CountRow, UsageShape, get_path
 from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage
 from brimline.sdk.frameworks import REQUEST, USAGE_METADATA, check_single_request
-from brimline.sdk.memory import StreamMemory
 from brimline.sdk.openai import RESPONSES, chat_usage
 from brimline.sdk.other_providers import CONVERSE
+from brimline.sdk.stream import StreamMemory
 
 # Vercel's AI SDK, for all providers; the newest name first.
 GENERATED = UsageShape(

@@ -17,8 +17,8 @@ from brimline.context.providers.opentelemetry import (
 from brimline.context.providers.rows import CountRow, UsageShape, get_path, get_text
 from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage
-from brimline.sdk.memory import StreamMemory
 from brimline.sdk.openai import RESPONSES, SHARED_ID, read_openai
+from brimline.sdk.stream import StreamMemory
 
 REQUEST = UsageShape(
     "subset",

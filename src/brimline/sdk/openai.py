@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from brimline.context.events import AnyEvent, Call, Edited, Trimmed, compaction_thread
 from brimline.context.providers.rows import CountRow, UsageShape, get_items, get_path, get_text
 from brimline.context.usage import Usage
-from brimline.sdk.memory import StreamMemory
+from brimline.sdk.stream import StreamMemory
 
 RESPONSES = UsageShape(
     "subset",

@@ -6,7 +6,7 @@ from brimline.context.events import AnyEvent, Call
 from brimline.context.providers.gemini import generate_usage
 from brimline.context.providers.rows import CountRow, UsageShape, get_items, get_path, get_text
 from brimline.context.usage import Usage
-from brimline.sdk.memory import StreamMemory
+from brimline.sdk.stream import StreamMemory
 
 INTERACTION = UsageShape(
     "subset",

@@ -9,9 +9,9 @@ from brimline.errors import UnrecognisedObject
 from brimline.sdk.anthropic import read_anthropic, read_claude_agent
 from brimline.sdk.counts import read_usage
 from brimline.sdk.frameworks import read_langchain, read_openai_agents, read_pydantic_ai, read_span
-from brimline.sdk.memory import StreamMemory
 from brimline.sdk.openai import read_openai
 from brimline.sdk.other_providers import read_bedrock, read_cohere, read_gemini, read_ollama
+from brimline.sdk.stream import StreamMemory
 
 # What can be observed, in the order in which it is tried: the most certain first.
 READERS = (

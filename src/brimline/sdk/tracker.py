@@ -39,9 +39,8 @@ from brimline.context.usage import ZERO, Usage
 from brimline.context.window import Overrides, requested_id
 from brimline.errors import InvalidPolicy, InvalidState
 from brimline.sdk import audit
-from brimline.sdk.memory import StreamMemory
 from brimline.sdk.shapes import read_events
-from brimline.sdk.stream import LOGGER, Tracked
+from brimline.sdk.stream import LOGGER, StreamMemory, Tracked
 
 SOURCE = "SDK"
 STATE_VERSION = 2
