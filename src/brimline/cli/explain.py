@@ -38,6 +38,7 @@ from brimline.terminal.text import (
     colourize,
     draw_in_ascii,
     format_age,
+    format_dollars,
     format_table,
     shorten_home,
     strip_control,
@@ -175,7 +176,7 @@ def _thread(
     if thread.waste:
         yield from ("", "Waste")
         for waste in thread.waste[:MAX_LINES]:
-            cost = f" Cost so far: {_dollars(waste.cost)}." if waste.cost else ""
+            cost = f" Cost so far: {format_dollars(waste.cost)}." if waste.cost else ""
             text = _clean(waste.advice, session.project) + cost
             yield from _wrap(context, text)
         yield from _more(len(thread.waste))
@@ -279,7 +280,7 @@ def _lines_of(context: CommandContext, facts: Sequence[str]) -> list[str]:
 
 
 def _describe_miss(miss: CacheMiss) -> str:
-    cost = f", {_dollars(miss.cost)}" if miss.cost else ""
+    cost = f", {format_dollars(miss.cost)}" if miss.cost else ""
     idle = f", {format_age(miss.idle_s)} after the call before" if miss.idle_s else ""
     again = f"{format_tokens(miss.tokens)} tokens again{cost}{idle}"
     return f"call {miss.number}: {again}: {miss.cause_text}"
@@ -293,10 +294,6 @@ def _clean(text: str, project: str | None) -> str:
 def _more(count: int) -> Iterator[str]:
     if count > MAX_LINES:
         yield f"  and {count - MAX_LINES} more (--json lists all)"
-
-
-def _dollars(cost: float | None) -> str:
-    return "unknown" if cost is None else f"${cost:,.2f}"
 
 
 def _subagents(context: CommandContext, threads: Sequence[ExplainedThread]) -> list[str]:

@@ -23,7 +23,14 @@ from brimline.errors import InvalidRequest, InvalidSettings, MalformedJson
 from brimline.files.foreign_json import JsonDecoder, decode_json
 from brimline.files.loopback import is_loopback
 from brimline.store.fleet import FleetGrouping
-from brimline.terminal.text import Cell, Column, count_of, escape_control, strip_control
+from brimline.terminal.text import (
+    Cell,
+    Column,
+    count_of,
+    escape_control,
+    format_dollars,
+    strip_control,
+)
 
 USAGE = """brimline fleet snippet [CLIENT] [--url URL] [--json]
        brimline fleet status [--by GROUP] [--since SPAN] [--url URL] [--token-file FILE] [--json]
@@ -204,17 +211,13 @@ def _status_cells(name: str, group: GroupStatus) -> list[Cell]:
         Cell(_percent(group.at_limit_percent)),
         Cell(f"{group.compactions_per_hour:,.1f}"),
         Cell(_percent(group.lost_percent)),
-        Cell(_dollars(group.cost)),
-        Cell(_dollars(group.miss_cost)),
+        Cell(format_dollars(group.cost)),
+        Cell(format_dollars(group.miss_cost)),
     ]
 
 
 def _percent(percent: float | None) -> str:
     return "unknown" if percent is None else format_percent(percent)
-
-
-def _dollars(cost: float | None) -> str:
-    return "unknown" if cost is None else f"${cost:,.2f}"
 
 
 def _show_audit(context: CommandContext, options: argparse.Namespace) -> int:

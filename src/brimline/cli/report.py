@@ -35,6 +35,7 @@ from brimline.terminal.text import (
     Column,
     count_of,
     draw_bar,
+    format_dollars,
     format_table,
     shorten_home,
     strip_control,
@@ -211,7 +212,11 @@ def _miss_rows(context: CommandContext, report: Report, line: ReportLine) -> lis
 
 
 def _miss_cells(total: MissTotal) -> list[Cell]:
-    return [Cell(f"{total.calls:,}"), Cell(format_tokens(total.tokens)), Cell(_dollars(total.cost))]
+    return [
+        Cell(f"{total.calls:,}"),
+        Cell(format_tokens(total.tokens)),
+        Cell(format_dollars(total.cost)),
+    ]
 
 
 def _table(context: CommandContext, report: Report) -> list[str]:
@@ -261,12 +266,8 @@ def _row(context: CommandContext, report: Report, line: ReportLine) -> list[Cell
         Cell(format_tokens(usage.cache_read)),
         Cell(format_tokens(usage.cache_write)),
         Cell(format_tokens(usage.output)),
-        Cell(_dollars(line.cost)),
+        Cell(format_dollars(line.cost)),
     ]
-
-
-def _dollars(cost: float | None) -> str:
-    return "unknown" if cost is None else f"${cost:,.2f}"
 
 
 def _tokens(count: int | None) -> str:

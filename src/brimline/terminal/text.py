@@ -100,6 +100,10 @@ def count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def format_dollars(cost: float | None) -> str:
+    return "unknown" if cost is None else f"${cost:,.2f}"
+
+
 def format_age(seconds: float) -> str:
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
         if seconds >= size:
