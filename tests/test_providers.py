@@ -25,10 +25,10 @@ from brimline.context.providers.opentelemetry import SPAN
 from brimline.context.providers.rows import UsageShape, get_path
 from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage
-from brimline.sdk.counts import GENERATED
 from brimline.sdk.frameworks import REQUEST, USAGE_METADATA
 from brimline.sdk.openai import CHAT, RESPONSES
 from brimline.sdk.other_providers import ANSWER, CHAT_V2, CONVERSE, INTERACTION, collapse_requests
+from brimline.sdk.shapes import GENERATED
 
 Json = dict[str, Any]
 
