@@ -1,6 +1,5 @@
 """A session whose file is not understood is stored with the reason, also without a call."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -47,74 +46,54 @@ class Watched:
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("agent", RECORDED)
-def test_session_names_the_file_that_is_not_understood(
+async def test_session_names_the_file_that_is_not_understood(
     agent: str, change: Change, tmp_path: Path
 ) -> None:
     path = write_home(agent, tmp_path, change)
-
-    async def check() -> None:
-        row = await Watched(agent, tmp_path).observe()
-        assert row is not None
-        assert row.problem is not None
-        assert row.problem.startswith("Brimline does not understand this version of ")
-        assert str(path) in row.problem
-
-    asyncio.run(check())
+    row = await Watched(agent, tmp_path).observe()
+    assert row is not None
+    assert row.problem is not None
+    assert row.problem.startswith("Brimline does not understand this version of ")
+    assert str(path) in row.problem
 
 
 @pytest.mark.parametrize("agent", RECORDED)
-def test_session_with_a_known_format_has_no_problem(agent: str, tmp_path: Path) -> None:
+async def test_session_with_a_known_format_has_no_problem(agent: str, tmp_path: Path) -> None:
     write_home(agent, tmp_path, None)
-
-    async def check() -> None:
-        row = await Watched(agent, tmp_path).observe()
-        assert row is not None
-        assert row.problem is None
-
-    asyncio.run(check())
+    row = await Watched(agent, tmp_path).observe()
+    assert row is not None
+    assert row.problem is None
 
 
-def test_problem_ends_when_the_file_is_understood_again(tmp_path: Path) -> None:
+async def test_problem_ends_when_the_file_is_understood_again(tmp_path: Path) -> None:
     path = write_home("claude", tmp_path, "usage renamed")
-
-    async def check() -> None:
-        watched = Watched("claude", tmp_path)
-        row = await watched.observe()
-        assert row is not None
-        assert row.problem
-        calls = write_home("claude", tmp_path / "other", None).read_bytes()
-        with path.open("ab") as file:
-            file.write(calls)
-        row = await watched.observe()
-        assert row is not None
-        assert row.problem is None
-
-    asyncio.run(check())
+    watched = Watched("claude", tmp_path)
+    row = await watched.observe()
+    assert row is not None
+    assert row.problem
+    calls = write_home("claude", tmp_path / "other", None).read_bytes()
+    with path.open("ab") as file:
+        file.write(calls)
+    row = await watched.observe()
+    assert row is not None
+    assert row.problem is None
 
 
-def test_version_that_only_the_hooks_know_is_named(tmp_path: Path) -> None:
+async def test_version_that_only_the_hooks_know_is_named(tmp_path: Path) -> None:
     write_home("pi", tmp_path, "usage renamed")
-
-    async def check() -> None:
-        row = await Watched("pi", tmp_path).observe(version="9.8.7")
-        assert row is not None
-        assert "this version of Pi (9.8.7): " in (row.problem or "")
-
-    asyncio.run(check())
+    row = await Watched("pi", tmp_path).observe(version="9.8.7")
+    assert row is not None
+    assert "this version of Pi (9.8.7): " in (row.problem or "")
 
 
-def test_unknown_kinds_add_up_over_small_reads(tmp_path: Path) -> None:
+async def test_unknown_kinds_add_up_over_small_reads(tmp_path: Path) -> None:
     path = write_home("claude", tmp_path, None)
-
-    async def check() -> None:
-        watched, problems = Watched("claude", tmp_path), list[str | None]()
-        for _ in range(20):
-            with path.open("ab") as file:
-                file.write(b'{"type":"new-kind"}\n')
-            row = await watched.observe()
-            assert row is not None
-            problems.append(row.problem)
-        assert problems[8] is None
-        assert problems[-1]
-
-    asyncio.run(check())
+    watched, problems = Watched("claude", tmp_path), list[str | None]()
+    for _ in range(20):
+        with path.open("ab") as file:
+            file.write(b'{"type":"new-kind"}\n')
+        row = await watched.observe()
+        assert row is not None
+        problems.append(row.problem)
+    assert problems[8] is None
+    assert problems[-1]
