@@ -27,7 +27,7 @@ from brimline.store.problems import (
     report_problem,
 )
 from brimline.store.sqlite import SqliteStore
-from brimline.store.sqlite.header import APPLICATION_ID
+from brimline.store.sqlite.header import APPLICATION_ID, HEADER_BYTES, inspect_header
 from brimline.testing.store.suite import call, message
 
 from .helpers import CHECK_BUDGET_S, use_store
@@ -88,6 +88,25 @@ def test_empty_file_is_reported_and_kept(path: Path, caplog: pytest.LogCaptureFi
     assert kept_file(problem).stat().st_size == 0
     assert "was empty (0 bytes)" in problem.what
     assert problem.what in caplog.text
+
+
+MAGIC = b"SQLite format 3\0"
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        (MAGIC.ljust(HEADER_BYTES, b"\0"), None),
+        (MAGIC.ljust(HEADER_BYTES - 1, b"\0"), "was not a SQLite database"),
+        (b"x" * HEADER_BYTES, "was not a SQLite database"),
+        (b"", "was empty (0 bytes)"),
+    ],
+    ids=["whole", "cut off", "of another format", "empty"],
+)
+def test_header_that_is_not_whole_or_of_another_format_is_broken(
+    header: bytes, reason: str | None
+) -> None:
+    assert inspect_header(header) == (reason and ("broken", reason))
 
 
 def test_empty_file_with_a_log_keeps_both(path: Path) -> None:
