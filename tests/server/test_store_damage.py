@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from brimline.daemon.store_watch import StoreWatch
 from brimline.store.base import QueueMessage
 from brimline.store.sqlite import SqliteStore
+from brimline.store.sqlite.store import StoreWatch
 from brimline.testing.store.suite import message
 
 from .running import MAX_WAIT_S, Running

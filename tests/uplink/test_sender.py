@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from brimline.daemon.http_client import HttpReply
+from brimline.daemon.uplink.exchange import load_or_create_machine_id
 from brimline.daemon.uplink.protocol import UplinkBatch, UplinkReply
 from brimline.daemon.uplink.sender import MAX_RETRY_AFTER_S, UplinkFailed, UplinkSender, read_reply
-from brimline.daemon.uplink_wiring import load_or_create_machine_id
 from brimline.settings import UplinkSettings
 from server.otlp_collector import RecordingCollector, recording_collector
 

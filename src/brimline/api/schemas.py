@@ -6,7 +6,7 @@ import msgspec
 
 from brimline.agents.observations import Pane
 from brimline.context.events import AnyEvent
-from brimline.daemon.uplink.status import UplinkStatus
+from brimline.daemon.uplink.protocol import UplinkStatus
 from brimline.store.problems import StoreProblem
 from brimline.store.rows import HandoffRow
 

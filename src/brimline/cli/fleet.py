@@ -17,8 +17,8 @@ from brimline.agents.telemetry import TOKEN_MARK, ManagedSettings, ManagedSettin
 from brimline.cli.arguments import add_json, parse_agent
 from brimline.cli.context import CommandContext, emit_json, print_table
 from brimline.context.usage import format_percent
+from brimline.daemon.secret import read_token_file
 from brimline.daemon.uplink.protocol import ServerProblem
-from brimline.daemon.uplink.token_file import read_token_file
 from brimline.errors import InvalidRequest, InvalidSettings, MalformedJson
 from brimline.files.foreign_json import JsonDecoder, decode_json
 from brimline.files.loopback import is_loopback

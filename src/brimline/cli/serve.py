@@ -138,13 +138,14 @@ def _print_demo_link(link: str) -> None:
 
 
 def _run_daemon(context: CommandContext, port: int | None, ready: Callable[[str], None]) -> int:
+    background.require_daemon()
     from brimline.install.launcher import local_program, refresh_launcher
-    from brimline.server.daemon import Daemon, ignore_hangup
+    from brimline.server.daemon import DaemonProcess, ignore_hangup
 
     ignore_hangup()
     with suppress(InvalidSettings):
         refresh_launcher(local_program(Path(os.path.abspath(context.state))))
-    daemon = Daemon(context.places, context.settings, port or None)
+    daemon = DaemonProcess(context.places, context.settings, port or None)
     _run_event_loop(daemon.run(ready))
     return 1 if daemon.is_lost else 0
 

@@ -1,4 +1,4 @@
-"""Retries with growing pauses."""
+"""Work in the background, and retries with growing pauses."""
 
 import asyncio
 import time
@@ -41,6 +41,13 @@ async def run_forever(what: str, work: Work) -> None:
         if time.monotonic() - begun > MAX_PAUSE_S:
             waits = growing_pauses()
         await asyncio.sleep(next(waits))
+
+
+async def repeat(interval_s: float, work: Work) -> None:
+    """Do work again and again, with a pause after each time."""
+    while True:
+        await work()
+        await asyncio.sleep(interval_s)
 
 
 @asynccontextmanager

@@ -1,7 +1,8 @@
-"""The daemon's secret: a random token in a file that only its user can read.
+"""Secrets in files: the daemon's own, and the token of a fleet's server.
 
-Programs send it as `Authorization: Bearer SECRET`. A browser or another program's settings get a
-token that is derived from it for one purpose and gives no other access.
+The daemon's is random, and only its user can read the file. Programs send it as `Authorization:
+Bearer SECRET`. A browser or another program's settings get a token that is derived from it for one
+purpose and gives no other access.
 """
 
 import hashlib
@@ -15,6 +16,7 @@ from typing import Literal, TypeAlias
 
 from brimline.errors import StoreFailed
 from brimline.files.atomic_file import replace_file
+from brimline.files.regular_file import read_regular_file
 
 LOGGER = logging.getLogger("brimline.server")
 
@@ -44,6 +46,14 @@ def read_secret(state: Path) -> str | None:
         return _read(state)
     except OSError:
         return None
+
+
+def read_token_file(path: str) -> str:
+    """Return the token of `uplink.token_file` or `--token-file`.
+
+    Raises OSError, or UnicodeDecodeError if it is not ASCII.
+    """
+    return read_regular_file(path, MAX_FILE_BYTES).decode("ascii").strip()
 
 
 def derive_token(secret: str, purpose: Purpose) -> str:

@@ -7,39 +7,32 @@ import os
 import signal
 import time
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-import uvicorn
 from starlette.applications import Starlette
 
 from brimline._version import __version__
 from brimline.agents.transcripts.source import Places
 from brimline.api.access import AccessControl, PageLinks
 from brimline.api.app import DaemonRoutes, HookRoutes, create_app
-from brimline.api.broadcast import ChangeBroadcaster
-from brimline.api.event_stream import StreamRoutes
 from brimline.api.history import HistoryRoutes, find_recorded, read_history
 from brimline.api.legacy_endpoints import LEGACY_PATHS, LegacyRoutes
-from brimline.api.metrics import IngestCounts, IngestMeter, MetricsRoutes, ingest_paths
 from brimline.api.responses import Routes
 from brimline.api.schemas import DaemonStatus
-from brimline.api.session_cache import SessionCache
 from brimline.api.sessions import SessionRoutes
-from brimline.api.telemetry.endpoint import TelemetryRoutes
 from brimline.api.transcripts import TranscriptRoutes
-from brimline.api.views import Views
 from brimline.daemon.allocator import limit_fragmentation
 from brimline.daemon.hook_requests.dispatcher import HookDispatcher
 from brimline.daemon.hook_requests.hook_socket import HookSocket
 from brimline.daemon.hook_requests.status_line_reply import StatusLines
 from brimline.daemon.hook_requests.user_status_line import UserStatusLine
 from brimline.daemon.local_environment import LocalEnvironment, settings_reader
-from brimline.daemon.notices.notices import NoticeSender
+from brimline.daemon.notices.notices import NoticeSender, clear_failure_notice
 from brimline.daemon.notices.policy import NoticePolicy
 from brimline.daemon.parent_session import parent_sessions
-from brimline.daemon.retry import Work, growing_pauses, running
+from brimline.daemon.retry import Work, growing_pauses, repeat, running
 from brimline.daemon.secret import load_or_create_secret
 from brimline.daemon.sockets import (
     HOST,
@@ -50,32 +43,33 @@ from brimline.daemon.sockets import (
     read_port,
     write_port,
 )
-from brimline.daemon.store_watch import StoreWatch
 from brimline.daemon.tcp_peer import TcpPeers
-from brimline.daemon.telemetry_export.output import TelemetryOutput
-from brimline.daemon.tmux_wiring import TmuxWiring
+from brimline.daemon.tmux.clear import SessionClearer
+from brimline.daemon.tmux.clear_requests import ClearRequest
+from brimline.daemon.tmux.message_delivery import create_delivery
+from brimline.daemon.tmux.typist import Typist
 from brimline.daemon.transcript_watcher import TranscriptWatcher
-from brimline.daemon.uplink.exchange import Uplink
-from brimline.daemon.uplink_wiring import create_uplink
+from brimline.daemon.uplink.exchange import Uplink, create_uplink
 from brimline.errors import StoreFailed
 from brimline.files.folder_safety import make_private_folder
 from brimline.hooks.client.autostart import STOPPED_MARK
 from brimline.hooks.spool import take, take_dropped, take_late
-from brimline.monitor.monitor import Monitor
+from brimline.monitor.clear_handover import record_continuation
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.user_rules import Rules
 from brimline.server.http_server import (
     ConnectionLimits,
-    create_server,
+    HttpServer,
     raise_descriptor_limit,
     stop_on_signals,
 )
+from brimline.server.session_service import SessionService
 from brimline.settings import Settings, cache_dir, seconds, socket_path, state_dir
 from brimline.store.base import Store
-from brimline.store.metered import MeteredStore
 from brimline.store.postgres import open_postgres
 from brimline.store.problems import open_problems
 from brimline.store.sqlite import SqliteStore
+from brimline.store.sqlite.store import StoreWatch
 
 LOGGER = logging.getLogger("brimline.server")
 SPOOL_INTERVAL_S = 1.0
@@ -87,247 +81,251 @@ UNWRITABLE_HINT = (
 )
 
 
-class Daemon:
-    """Starts and stops everything in order.
+class DaemonProcess:
+    """Runs the daemon of a user, and starts it again if the file of its store is damaged.
 
     `is_lost` is set if it stopped because its sockets or its folder were deleted.
     """
 
     def __init__(self, places: Places, settings: Settings, port: int | None) -> None:
         self._places, self._settings, self._port = places, settings, port
-        self.state = state_dir(places.env, places.home)
-        self._since = time.time()
-        self._dropped = self._late = 0
-        self._http: uvicorn.Server | None = None
+        self._state = state_dir(places.env, places.home)
         self._links = PageLinks()
-        self._uplink: Uplink | None = None
+        self._run: DaemonRun | None = None
         self._stopped = False
-        self._restarting = False
         self.is_lost = False
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Run until stopped; `ready` is called with a link to the page."""
         limit_fragmentation()
-        with _lock_state_folder(self.state):
+        with _lock_state_folder(self._state):
             waits = growing_pauses()
-            await self._serve_store(ready)
-            while self._restarting and not self._stopped and not self.is_lost:
-                if time.time() - self._since > RECENT_RESTART_S:
+            run = await self._serve_store(self._port, ready)
+            while run.wants_restart and not self._stopped:
+                if time.time() - run.since > RECENT_RESTART_S:
                     waits = growing_pauses()
                 await asyncio.sleep(next(waits))  # a failing disk may damage every new store
-                self._restarting, self._since = False, time.time()
-                self._port = None  # the same again, or another if a program has taken it meanwhile
-                await self._serve_store(lambda address: None)
+                # The same port again, or another if a program has taken it meanwhile.
+                run = await self._serve_store(None, lambda address: None)
+            self.is_lost = run.is_lost
 
-    async def _serve_store(self, ready: Callable[[str], None]) -> None:
+    async def _serve_store(self, port: int | None, ready: Callable[[str], None]) -> "DaemonRun":
         """Open the store and serve from it; nothing in memory outlives that store."""
         store = await self._open_store()
         try:
-            await self._serve(store, ready)
+            run = self._run = DaemonRun(
+                store, self._places, self._settings, self._state, self._links, self.stop
+            )
+            if self._stopped:
+                run.http.stop()
+            await run.serve(port, ready)
         finally:
             await store.close()
+        return run
 
     async def _open_store(self) -> Store:
         if self._settings.daemon.database is not None:
             return await open_postgres(self._settings.daemon.database)
-        return await SqliteStore.open(self.state / "brimline.db")
+        return await SqliteStore.open(self._state / "brimline.db")
 
-    async def _serve(self, opened: Store, ready: Callable[[str], None]) -> None:
-        store = MeteredStore(opened)
-        # First of all, because it fails if the port is taken.
-        tcp_socket = listen_tcp(self._port, read_port(self.state))
-        self._port = port = int(tcp_socket.getsockname()[1])
-        write_port(self.state, port)
-        access = AccessControl(load_or_create_secret(self.state), port, self._links)
-        peers = TcpPeers.open()
-        limits = ConnectionLimits(peers, raise_descriptor_limit())
-        rules = Rules.of_settings(self._settings)
-        notices = NoticeSender(self._settings.notify)
-        policy = NoticePolicy(self._settings.notify, rules, notices)
-        tmux = TmuxWiring(store, self._places, self.state, notices)
+    def stop(self) -> None:
+        """Stop after the requests that are being answered."""
+        self._stopped = True
+        if self._run is not None:
+            self._run.http.stop()
+
+
+class DaemonRun:
+    """The daemon on one open store. Its parts are started in order, and stopped in reverse.
+
+    When it has ended, `wants_restart` is set if its store was damaged, `is_lost` if its sockets or
+    its folder were deleted.
+    """
+
+    def __init__(
+        self,
+        opened: Store,
+        places: Places,
+        settings: Settings,
+        state: Path,
+        links: PageLinks,
+        stop: Callable[[], None],
+    ) -> None:
+        self._opened, self._places, self._settings, self._state = opened, places, settings, state
+        self._links, self._stop = links, stop
+        self.http = HttpServer()
+        self.since = time.time()
+        self.wants_restart = self.is_lost = False
+        self._port = self._dropped = self._late = 0
+        rules = Rules.of_settings(settings)
+        self._notices = NoticeSender(settings.notify)
+        policy = NoticePolicy(settings.notify, rules, self._notices)
+        typist = Typist(state)
+        self._clearer = SessionClearer(state, typist, time.time, self._on_clear_end)
         environment = LocalEnvironment(
-            self._places, self.state, policy.report_signal, tmux.clearer.holds_messages
+            places, state, policy.report_signal, self._clearer.holds_messages
         )
-        monitor = Monitor(store, time.time, rules, environment)
-        views = Views(store, monitor, rules)
-        user_line = UserStatusLine(self.state)
-        status_lines = StatusLines(monitor, views.handoff_status, self._settings, user_line)
-        parents = parent_sessions(self._places)
-        dispatcher = HookDispatcher(monitor, status_lines, tmux.clearer, parents)
-        await tmux.clearer.load()
-        with suppress(StoreFailed, OSError):  # logged when `_poll_spool` tries again
-            await self._process_spool(dispatcher)
-        await tmux.clearer.resume()
-        hooks = HookSocket(self._socket_path("hook"), dispatcher)
-        hooks.open()
-        delivery = tmux.message_delivery(monitor)
-        encoded = SessionCache(store, views)
-        self._uplink = create_uplink(
-            self._settings.uplink, self._settings.stop, opened, store, self.state
-        )
-        output = TelemetryOutput(self._settings.telemetry, opened)
-        sessions = SessionRoutes(store, monitor, views, encoded, tmux.clearer, delivery.wake)
-        application = self._application(
-            store, monitor, encoded, dispatcher, sessions, access, output
-        )
-        self._http = create_server(application, limits)
-        stop_on_signals(self.stop)
-        self._http.should_exit = self._stopped
-        _warm_up()
-        unix_socket = listen_unix(self._socket_path("http"))
-        output.start()
-        ready(access.page_link())
-        works: dict[str, Work] = {
-            **self._upkeep(opened, monitor, dispatcher),
-            "message delivery to tmux panes": delivery.run,
-            "socket check": partial(
-                self._stop_when_unreachable, hooks.is_there, unix_socket.is_reachable
-            ),
-        }
-        if self._uplink is not None:
-            works["uplink"] = self._uplink.run
-        try:
-            async with running(works):
-                await self._http.serve(sockets=[tcp_socket, unix_socket])
-        finally:
-            await output.close()
-            await tmux.clearer.close()
-            await notices.close()
-            await hooks.close()
-            await user_line.close()
-            unix_socket.unlink()
-            if peers is not None:
-                peers.close()
+        self._sessions = SessionService(opened, rules, settings, self.http.is_stopping, environment)
+        monitor, store = self._sessions.monitor, self._sessions.store
+        self._user_line = UserStatusLine(state)
+        lines = StatusLines(monitor, self._sessions.views.handoff_status, settings, self._user_line)
+        self._dispatcher = HookDispatcher(monitor, lines, self._clearer, parent_sessions(places))
+        self._hooks = HookSocket(self._socket_path("hook"), self._dispatcher)
+        self._delivery = create_delivery(store, monitor, typist, places, state)
+        self._uplink: Uplink | None = None
 
-    def _upkeep(
-        self, store: Store, monitor: Monitor, dispatcher: HookDispatcher
-    ) -> dict[str, Work]:
-        """What keeps the store up to date with the files, small and whole."""
+    async def serve(self, port: int | None, ready: Callable[[str], None]) -> None:
+        """Serve until stopped; `ready` is called with a link to the page."""
+        async with AsyncExitStack() as stack:
+            # First of all, because it fails if the port is taken.
+            tcp_socket = stack.enter_context(listen_tcp(port, read_port(self._state)))
+            self._port = int(tcp_socket.getsockname()[1])
+            write_port(self._state, self._port)
+            access = AccessControl(load_or_create_secret(self._state), self._port, self._links)
+            peers = TcpPeers.open()
+            if peers is not None:
+                stack.callback(peers.close)
+            limits = ConnectionLimits(peers, raise_descriptor_limit())
+            stack.push_async_callback(self._user_line.close)
+            stack.push_async_callback(self._notices.close)
+            stack.push_async_callback(self._clearer.close)
+            # Spooled hooks come before new ones, and may belong to a clear that was under way.
+            await self._clearer.load()
+            with suppress(StoreFailed, OSError):  # logged when the spool reader tries again
+                await self._process_spool()
+            await self._clearer.resume()
+            stack.push_async_callback(self._hooks.close)
+            self._hooks.open()
+            self._uplink = create_uplink(
+                self._settings.uplink,
+                self._settings.stop,
+                self._opened,
+                self._sessions.store,
+                self._state,
+            )
+            application = self._application(access)
+            stop_on_signals(self._stop)
+            _warm_up()
+            unix_socket = listen_unix(self._socket_path("http"))
+            stack.callback(unix_socket.unlink)
+            stack.push_async_callback(self._sessions.output.close)
+            self._sessions.output.start()
+            works = self._works(self._hooks.is_there, unix_socket.is_reachable)
+            await stack.enter_async_context(running(works))
+            ready(access.page_link())
+            await self.http.serve(application, limits, [tcp_socket, unix_socket])
+
+    def _works(self, *checks: Callable[[], bool]) -> dict[str, Work]:
+        """What runs in the background while the daemon serves."""
         since = time.time() - seconds(self._settings.since)
+        monitor = self._sessions.monitor
         works: dict[str, Work] = {
-            "spool reader": partial(self._poll_spool, dispatcher),
+            "spool reader": partial(repeat, SPOOL_INTERVAL_S, self._process_spool),
             "transcript watcher": TranscriptWatcher(self._places, monitor, since).run,
-            "removal of old sessions": partial(self._forget_old_sessions, monitor),
+            "removal of old sessions": partial(
+                repeat, FORGET_INTERVAL_S, self._sessions.forget_old_sessions
+            ),
+            "message delivery to tmux panes": self._delivery.run,
+            "socket check": partial(self._stop_when_unreachable, *checks),
         }
-        if isinstance(store, SqliteStore):
-            watch = StoreWatch(store, self._restart)
+        if isinstance(self._opened, SqliteStore):
+            watch = StoreWatch(self._opened, self._restart)
             works["store file check"] = watch.watch_file
             works["store content check"] = watch.check_content
+        if self._uplink is not None:
+            works["uplink"] = self._uplink.run
         return works
 
-    def _application(
-        self,
-        store: MeteredStore,
-        monitor: Monitor,
-        encoded: SessionCache,
-        dispatcher: HookDispatcher,
-        sessions: SessionRoutes,
-        access: AccessControl,
-        output: TelemetryOutput,
-    ) -> Starlette:
+    def _application(self, access: AccessControl) -> Starlette:
+        sessions, store, monitor = self._sessions, self._sessions.store, self._sessions.monitor
         cache = cache_dir(self._settings, self._places.env, self._places.home)
-        ingest, read_settings = IngestCounts(), settings_reader(self._places)
+        read_settings = settings_reader(self._places)
         parts: list[Routes] = [
-            DaemonRoutes(partial(self._status, dispatcher), self.stop, access),
-            MetricsRoutes(store, partial(self._status, dispatcher), ingest, output),
+            DaemonRoutes(self._status, self._stop, access),
+            sessions.metrics(self._status),
             TranscriptRoutes(monitor, self._places),
-            sessions,
+            SessionRoutes(
+                store, monitor, sessions.views, sessions.cache, self._clearer, self._delivery.wake
+            ),
             HistoryRoutes(
                 store,
                 partial(read_history, self._places, cache),
                 partial(find_recorded, self._places),
                 settings=lambda agent, project: read_settings((agent, project, None)),
             ),
-            StreamRoutes(encoded, ChangeBroadcaster(encoded, self._stopping)),
-            TelemetryRoutes(store, monitor, output.forwarder),
+            sessions.stream,
+            sessions.telemetry,
             LegacyRoutes(store, monitor),
-            HookRoutes(dispatcher),
+            HookRoutes(self._dispatcher),
         ]
         is_open = self._settings.daemon.context_usage_without_secret
-        open_paths = LEGACY_PATHS if is_open else ()
-        app = create_app(store, parts, access, open_paths)
-        app.add_middleware(IngestMeter, counts=ingest, paths=ingest_paths(parts))
+        app = create_app(store, parts, access, LEGACY_PATHS if is_open else ())
+        sessions.count_ingest(app, parts)
         return app
 
     def _socket_path(self, name: str) -> Path:
-        return socket_path(self.state, os.getuid(), name)
+        return socket_path(self._state, os.getuid(), name)
 
-    def _status(self, dispatcher: HookDispatcher) -> DaemonStatus:
+    def _status(self) -> DaemonStatus:
         return DaemonStatus(
             version=__version__,
             pid=os.getpid(),
-            since=self._since,
+            since=self.since,
             address=f"http://{HOST}:{self._port}",
-            heard=dispatcher.request_count,
-            malformed=dispatcher.malformed,
+            heard=self._dispatcher.request_count,
+            malformed=self._dispatcher.malformed,
             dropped=self._dropped,
             late=self._late,
-            hooks=dispatcher.last_contact,
-            problems=open_problems(self.state, time.time()),
+            hooks=self._dispatcher.last_contact,
+            problems=open_problems(self._state, time.time()),
             uplink=self._uplink.status() if self._uplink else None,
         )
 
-    def _stopping(self) -> bool:
-        return self._http is not None and self._http.should_exit
-
-    def stop(self) -> None:
-        """Stop after the requests that are being answered."""
-        self._stopped = True
-        self._end_serving()
-
-    def _end_serving(self) -> None:
-        if self._http is not None:
-            self._http.should_exit = True
-
-    def _restart(self, problem: str) -> None:
-        """Restart with a new store after a problem with its file; hook clients spool meanwhile.
+    def _restart(self, reason: str) -> None:
+        """Restart with a new store after damage to its file; hook clients spool meanwhile.
 
         If the whole state folder is gone, stop instead.
         """
-        if self._stopping():
+        if self.http.is_stopping():
             return
-        if self.state.is_dir():
-            LOGGER.warning("%s %s; restarting", self.state / "brimline.db", problem)
-            self._restarting = True
+        if self._state.is_dir():
+            LOGGER.warning("%s %s; restarting", self._state / "brimline.db", reason)
+            self.wants_restart = True
         else:
-            LOGGER.warning("%s was removed, shutting down", self.state)
+            LOGGER.warning("%s was removed, shutting down", self._state)
             self.is_lost = True
-        self._end_serving()
-
-    async def _poll_spool(self, dispatcher: HookDispatcher) -> None:
-        while True:
-            await asyncio.sleep(SPOOL_INTERVAL_S)
-            await self._process_spool(dispatcher)
-
-    async def _process_spool(self, dispatcher: HookDispatcher) -> None:
-        """Process what hook clients spooled while no daemon answered, in order.
-
-        If the store fails, the batch is processed again; observations that are stored already
-        have no effect.
-        """
-        while (batch := await asyncio.to_thread(take, self.state)) is not None:
-            for request in batch:
-                await dispatcher.handle(request, late=True)
-            dispatcher.malformed += batch.skipped
-            batch.finish()
-        self._dropped += take_dropped(self.state)
-        self._late += take_late(self.state)
+        self.http.stop()
 
     async def _stop_when_unreachable(self, *checks: Callable[[], bool]) -> None:
         """Stop when a socket was removed, so that another daemon can be started."""
         while all(is_reachable() for is_reachable in checks):
             await asyncio.sleep(SOCKET_CHECK_INTERVAL_S)
-        if not self._stopping():
-            LOGGER.warning("socket removed from %s, shutting down", self.state)
+        if not self.http.is_stopping():
+            LOGGER.warning("socket removed from %s, shutting down", self._state)
             self.is_lost = True
-            self.stop()
+            self.http.stop()
 
-    async def _forget_old_sessions(self, monitor: Monitor) -> None:
-        """Remove sessions that are older than the setting `daemon.keep`."""
-        while True:
-            await monitor.forget(time.time() - seconds(self._settings.daemon.keep))
-            monitor.release_idle()
-            await asyncio.sleep(FORGET_INTERVAL_S)
+    async def _process_spool(self) -> None:
+        """Process what hook clients spooled while no daemon answered, in order.
+
+        If the store fails, the batch is processed again; observations that are stored already
+        have no effect.
+        """
+        while (batch := await asyncio.to_thread(take, self._state)) is not None:
+            for request in batch:
+                await self._dispatcher.handle(request, late=True)
+            self._dispatcher.malformed += batch.skipped
+            batch.finish()
+        self._dropped += take_dropped(self._state)
+        self._late += take_late(self._state)
+
+    async def _on_clear_end(self, request: ClearRequest) -> None:
+        """Notify the user of a failure; move messages to the new session after a success."""
+        if request.step == "failed":
+            self._notices.send(clear_failure_notice(request))
+        elif request.after is not None:
+            store, now = self._sessions.store, time.time()
+            await record_continuation(store, request.session, request.after, now, now)
 
 
 @contextmanager

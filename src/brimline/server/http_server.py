@@ -127,7 +127,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-class _Server(uvicorn.Server):
+class _UvicornServer(uvicorn.Server):
     """uvicorn without signal handlers: they would end the process before we have cleaned up."""
 
     @contextmanager
@@ -162,7 +162,36 @@ def create_server(
         ssl_certfile=certificate,
         ssl_keyfile=key,
     )
-    return _Server(config)
+    return _UvicornServer(config)
+
+
+class HttpServer:
+    """Serves an application until `stop`, which may also come before it begins."""
+
+    def __init__(self) -> None:
+        self._server: uvicorn.Server | None = None
+        self._stopping = False
+
+    async def serve(
+        self,
+        app: ASGIApp,
+        limits: ConnectionLimits,
+        sockets: list[socket.socket],
+        certificate: str | None = None,
+        key: str | None = None,
+    ) -> None:
+        self._server = create_server(app, limits, certificate, key)
+        self._server.should_exit = self._stopping
+        await self._server.serve(sockets=sockets)
+
+    def is_stopping(self) -> bool:
+        return self._stopping
+
+    def stop(self) -> None:
+        """Stop after the requests that are being answered."""
+        self._stopping = True
+        if self._server is not None:
+            self._server.should_exit = True
 
 
 def stop_on_signals(stop: Callable[[], None]) -> None:

@@ -1,10 +1,15 @@
 """Deliver messages that no hook will: type them into panes, or forward them after a clear."""
 
 import asyncio
+import os
+import time
 from collections.abc import Callable, Sequence
 from itertools import groupby
+from pathlib import Path
 
+from brimline.agents import agent_names
 from brimline.agents.observations import Pane
+from brimline.agents.transcripts.source import Places
 from brimline.context.inbox import (
     Message,
     Moment,
@@ -13,8 +18,11 @@ from brimline.context.inbox import (
     may_come_mid_turn,
     take_that_fit,
 )
+from brimline.daemon.local_environment import hooks_installed_at
+from brimline.daemon.tmux.pane_search import find_pane
 from brimline.daemon.tmux.typist import SubmitResult, Typist
 from brimline.monitor.clear_handover import forward_messages
+from brimline.monitor.monitor import Monitor
 from brimline.store.base import MarkMessage, Store, Write
 from brimline.store.rows import SessionRow
 
@@ -136,3 +144,28 @@ class MessageDelivery:
             now = self._clock()
             await self._store.write([MarkMessage(id, "delivered", ("handed",), now) for id in ids])
             self._typed.difference_update(ids)
+
+
+def create_delivery(
+    store: Store, monitor: Monitor, typist: Typist, places: Places, state: Path
+) -> MessageDelivery:
+    """Return the delivery of messages to agents of this machine."""
+
+    def has_hooks(row: SessionRow) -> bool:
+        if row.agent not in agent_names():
+            return True  # a program's own agent, whose screen is unknown
+        return hooks_installed_at(state, row.agent, row.project) is not None
+
+    def is_compacting(session: str) -> bool:
+        session_state = monitor.state_of(session)
+        return session_state is not None and session_state.compacting
+
+    def pane_of(row: SessionRow) -> Pane | None:
+        session_state = monitor.state_of(row.id)
+        if session_state is not None and session_state.pane is not None:
+            return session_state.pane  # as its hooks report it
+        return find_pane(row.agent, row.project, places.env, os.getuid())
+
+    return MessageDelivery(
+        store, typist, time.time, has_hooks, pane_of, is_compacting, monitor.refresh_message
+    )

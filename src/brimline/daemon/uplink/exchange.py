@@ -3,19 +3,28 @@
 import asyncio
 import logging
 import random
+import re
+import secrets
+import socket
 import time
 from collections.abc import Callable, Sequence
+from getpass import getuser
+from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
+from brimline._version import __version__
 from brimline.daemon.uplink.outbox import Outbox, SessionPart
-from brimline.daemon.uplink.protocol import UplinkBatch, UplinkReply
-from brimline.daemon.uplink.sender import UplinkFailed, clean_line
+from brimline.daemon.uplink.protocol import UplinkBatch, UplinkReply, UplinkStatus
+from brimline.daemon.uplink.sender import UplinkFailed, UplinkSender, clean_line
 from brimline.daemon.uplink.server_messages import Receiver, find_held
-from brimline.daemon.uplink.status import UplinkStatus
+from brimline.files.atomic_file import replace_file
+from brimline.files.regular_file import read_regular_file
+from brimline.settings import StopSettings, UplinkSettings
 from brimline.store.base import Store
+from brimline.store.sqlite import SqliteStore
 
 LOGGER = logging.getLogger("brimline.uplink")
 
@@ -23,6 +32,11 @@ INTERVAL_S = 2.0  # between two looks for changes
 POLL_INTERVAL_S = 30.0  # between two posts without changes, which ask for messages
 FIRST_PAUSE_S, MAX_PAUSE_S = 1.0, 20.0  # after failures; each pause is twice the last
 MAX_ROWS = 2_000  # in a batch: about 0.5 MB, and 50 KB compressed
+
+MACHINE_FILE = "machine"  # in the state folder
+MACHINE_ID_BYTES = 16
+MACHINE_ID = re.compile(r"[0-9a-f]{32}")
+MAX_FILE_BYTES = 64
 
 
 class BatchSender(Protocol):
@@ -177,3 +191,52 @@ class Uplink:
         if self._problem != str(error):
             self._problem = str(error)
             LOGGER.warning("%s: %s; will retry", self._url, error)
+
+
+def create_uplink(
+    settings: UplinkSettings, stop: StopSettings, opened: Store, store: Store, state: Path
+) -> Uplink | None:
+    """Return the uplink, None if none is set; `store` is how the daemon writes to `opened`."""
+    if settings.url is None:
+        return None
+    if not isinstance(opened, SqliteStore):
+        LOGGER.warning("uplink.url is ignored: this daemon keeps its sessions in daemon.database")
+        return None
+    about = UplinkBatch(
+        machine=load_or_create_machine_id(state),
+        host=socket.gethostname(),
+        version=__version__,
+        user=_user_name(settings),
+        team=settings.team,
+        receive=settings.receive,
+    )
+    url = settings.url.rstrip("/")
+    outbox = Outbox(opened, settings, url)
+    sender = UplinkSender(settings, url)
+    return Uplink(url, about, store, outbox, sender, may_block_stop=stop.from_servers)
+
+
+def _user_name(settings: UplinkSettings) -> str | None:
+    if settings.user is not None:
+        return settings.user or None
+    try:
+        return getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        return None
+
+
+def load_or_create_machine_id(state: Path) -> str:
+    """Return the id in the state folder, which only one daemon uses; raises OSError.
+
+    It is random, created once, and not the name of the host.
+    """
+    try:
+        data = read_regular_file(state / MACHINE_FILE, MAX_FILE_BYTES, follow_links=False)
+        text = data.strip().decode()
+    except (FileNotFoundError, UnicodeDecodeError):
+        text = ""
+    if MACHINE_ID.fullmatch(text):
+        return text
+    id = secrets.token_hex(MACHINE_ID_BYTES)
+    replace_file(state / MACHINE_FILE, id.encode() + b"\n")
+    return id

@@ -1,4 +1,4 @@
-"""What a daemon sends to `POST /v1/uplink` of a fleet's server, and the reply.
+"""What a daemon sends to `POST /v1/uplink` of a fleet's server, the reply, and how both are going.
 
 Daemons and servers of neighbouring versions talk to each other: unknown fields are ignored, a new
 field has a default, and what may get new values is a `str`. That holds for the rows too.
@@ -143,3 +143,27 @@ class UplinkReply(msgspec.Struct, frozen=True, omit_defaults=True):
     refused: dict[str, str] = {}
     machine: str = ""
     dropped: int = 0
+
+
+class UplinkStatus(msgspec.Struct, frozen=True):
+    """The state of the uplink: `behind` sessions have changes that the server does not have.
+
+    `lag_s` is how long the server has been behind, 0 if it has everything. `problem` is why the
+    last batch was not taken. `receive` is what this machine accepts from the server; it has refused
+    `refused` messages and documents, the last of them because of `refusal`. The counts are since
+    the daemon's start.
+    """
+
+    url: str
+    behind: int = 0
+    lag_s: float = 0.0
+    last_success_at: float | None = None
+    problem: str | None = None
+    batches: int = 0
+    failures: int = 0
+    calls: int = 0
+    sent_bytes: int = 0
+    received: int = 0
+    receive: str = "off"
+    refused: int = 0
+    refusal: str | None = None

@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from brimline.daemon.http_client import MAX_REPLY_BYTES, HttpClient, HttpFailed, HttpReply
+from brimline.daemon.secret import read_token_file
 from brimline.daemon.uplink.protocol import (
     MAX_MESSAGES_BYTES,
     PATH,
@@ -15,7 +16,6 @@ from brimline.daemon.uplink.protocol import (
     UplinkBatch,
     UplinkReply,
 )
-from brimline.daemon.uplink.token_file import read_token_file
 from brimline.errors import BrimlineError, MalformedJson
 from brimline.files.bounded_reads import SHARED_READS
 from brimline.files.foreign_json import JsonDecoder, decode_json

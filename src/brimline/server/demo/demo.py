@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-import uvicorn
 from starlette.applications import Starlette
 
 from brimline._version import __version__
@@ -28,7 +27,7 @@ from brimline.server.demo.contents import DemoTranscripts
 from brimline.server.demo.player import DEMO_SPEED, RULES, Player
 from brimline.server.http_server import (
     ConnectionLimits,
-    create_server,
+    HttpServer,
     raise_descriptor_limit,
     stop_on_signals,
 )
@@ -51,7 +50,7 @@ class Demo:
         self._since = clock()
         self._store = MemoryStore()
         self._player = Player(self._store, clock, speed)
-        self._http: uvicorn.Server | None = None
+        self._http = HttpServer()
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Run until stopped; `ready` is called with a link to the page."""
@@ -60,16 +59,17 @@ class Demo:
             await self._player.begin(self._at or 0.0)
             access = AccessControl(secrets.token_hex(), self._port)
             limits = ConnectionLimits(TcpPeers.open(), raise_descriptor_limit())
-            self._http = create_server(self._application(access), limits)
             stop_on_signals(self.stop)
             ready(access.page_link())
-            await self._serve(self._http, listening)
+            await self._serve(self._application(access), limits, listening)
 
-    async def _serve(self, http: uvicorn.Server, listening: socket.socket) -> None:
+    async def _serve(
+        self, app: Starlette, limits: ConnectionLimits, listening: socket.socket
+    ) -> None:
         playing = asyncio.create_task(self._play())
         playing.add_done_callback(lambda _: self.stop())  # stop when the player fails
         try:
-            await http.serve(sockets=[listening])
+            await self._http.serve(app, limits, [listening])
         finally:
             playing.cancel()
             with suppress(asyncio.CancelledError):
@@ -89,7 +89,7 @@ class Demo:
             DemoTranscripts(store),
             SessionRoutes(store, player.monitor, views, cache, None, clock=clock),
             HistoryRoutes(store, player.items, player.session_ids, clock),
-            StreamRoutes(cache, ChangeBroadcaster(cache, self._stopping, clock)),
+            StreamRoutes(cache, ChangeBroadcaster(cache, self._http.is_stopping, clock)),
         ]
         return create_app(store, parts, access)
 
@@ -111,10 +111,6 @@ class Demo:
             demo=True,
         )
 
-    def _stopping(self) -> bool:
-        return self._http is not None and self._http.should_exit
-
     def stop(self) -> None:
         """Stop after the requests that are being answered."""
-        if self._http is not None:
-            self._http.should_exit = True
+        self._http.stop()

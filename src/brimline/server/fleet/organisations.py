@@ -11,29 +11,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.api.app import create_api
-from brimline.api.broadcast import ChangeBroadcaster
 from brimline.api.event_stream import StreamRoutes
 from brimline.api.fleet import FleetRoutes, fill_levels
 from brimline.api.identity import AccessScope, find_identity
-from brimline.api.metrics import IngestCounts, IngestMeter, MetricsRoutes, ingest_paths
+from brimline.api.metrics import MetricsRoutes
 from brimline.api.openapi import FLEET_SECURITY, Endpoint
 from brimline.api.responses import RequestRefused, Routes, json_response
 from brimline.api.schemas import DaemonStatus
-from brimline.api.session_cache import SessionCache
 from brimline.api.sessions import SessionRoutes
 from brimline.api.telemetry.endpoint import TelemetryRoutes
 from brimline.api.uplink import UplinkRoutes
-from brimline.api.views import Views
 from brimline.daemon.log_limit import RateLimitedLog
 from brimline.daemon.retry import Work
-from brimline.daemon.telemetry_export.output import TelemetryOutput
 from brimline.errors import StoreFailed
-from brimline.monitor.monitor import Monitor
 from brimline.monitor.user_rules import Rules
 from brimline.server.fleet.actions import ActionRoutes
 from brimline.server.fleet.store_failures import StoreFailures
-from brimline.settings import Settings, seconds
-from brimline.store.metered import MeteredStore
+from brimline.server.session_service import SessionService
+from brimline.settings import Settings
 from brimline.store.postgres.database import PostgresDatabase
 
 
@@ -98,7 +93,7 @@ FLEET_ENDPOINTS: tuple[Endpoint, ...] = (
 
 
 class Organisation:
-    """The store, the monitor and the application of one organisation."""
+    """The sessions and the application of one organisation; `sum_costs` is for the fleet view."""
 
     def __init__(
         self,
@@ -106,49 +101,34 @@ class Organisation:
         database: PostgresDatabase,
         settings: Settings,
         status: DaemonStatus,
-        stopping: Callable[[], bool],
+        is_stopping: Callable[[], bool],
     ) -> None:
         rules = Rules.of_settings(settings)
-        self._keep_s = seconds(settings.daemon.keep)
-        self._hours = database.session_hours(name)
-        opened = database.store(name)
-        self._store = store = MeteredStore(opened)
-        self._output = output = TelemetryOutput(settings.telemetry, opened, name)
-        self._monitor = monitor = Monitor(store, time.time, rules, shared=True)
-        ingest = IngestCounts()
-        views = Views(store, monitor, rules)
-        cache = SessionCache(store, views, recent_only=True)
+        self._sessions = sessions = SessionService(
+            database.store(name), rules, settings, is_stopping, organisation=name
+        )
+        store, monitor, views = sessions.store, sessions.monitor, sessions.views
+        self.sum_costs = database.session_hours(name).update
+        self.forget_old_sessions = sessions.forget_old_sessions
         # Routes are matched in this order, and nearly all requests are those of uplinks.
         parts: Sequence[Routes] = (
             UplinkRoutes(store),
             ServerRoutes(lambda: status),
-            MetricsRoutes(store, lambda: status, ingest, output),
-            SessionReadRoutes(store, monitor, views, cache, None),
+            sessions.metrics(lambda: status),
+            SessionReadRoutes(store, monitor, views, sessions.cache, None),
             ActionRoutes(store, monitor, database.audit),
-            StreamRoutes(cache, ChangeBroadcaster(cache, stopping)),
-            TelemetryRoutes(store, monitor, output.forwarder),
+            sessions.stream,
+            sessions.telemetry,
             FleetRoutes(database.figures(name, partial(fill_levels, rules), rules.by), views),
         )
         self.app: Starlette = create_api(store, parts, check_scope, FLEET_SECURITY)
         self.app.add_exception_handler(StoreFailed, StoreFailures().respond)
-        self.app.add_middleware(IngestMeter, counts=ingest, paths=ingest_paths(parts))
-
-    def start(self) -> None:
-        """Start what runs in the background."""
-        self._output.start()
-
-    async def forget_old_sessions(self, now: float) -> None:
-        """Remove sessions that are older than the setting `daemon.keep`."""
-        await self._monitor.forget(now - self._keep_s)
-        self._monitor.release_idle()
-
-    async def sum_costs(self) -> None:
-        """Add up what the calls of changed sessions cost, for the fleet view."""
-        await self._hours.update()
+        sessions.count_ingest(self.app, parts)
+        sessions.output.start()
 
     async def close(self) -> None:
-        await self._output.close()
-        await self._store.close()
+        await self._sessions.output.close()
+        await self._sessions.store.close()
 
 
 class Organisations:
@@ -167,7 +147,6 @@ class Organisations:
     def get(self, name: str) -> Organisation:
         if name not in self._by_name:
             self._by_name[name] = self._create(name)
-            self._by_name[name].start()
         return self._by_name[name]
 
     async def forget_old(self) -> None:

@@ -1,20 +1,18 @@
 """A replica of a fleet's server: any number of them share one PostgreSQL database."""
 
-import asyncio
 import socket
 from collections.abc import Callable
 from functools import partial
 
 import msgspec
-import uvicorn
 
 from brimline.daemon.allocator import limit_fragmentation
-from brimline.daemon.retry import Work, running
+from brimline.daemon.retry import repeat, running
 from brimline.server.fleet.app import FleetApp
 from brimline.server.fleet.listen_address import ListenAddress
 from brimline.server.http_server import (
     ConnectionLimits,
-    create_server,
+    HttpServer,
     raise_descriptor_limit,
     stop_on_signals,
 )
@@ -33,8 +31,7 @@ class FleetServer:
     def __init__(self, settings: Settings, database: str, address: ListenAddress) -> None:
         address.check()
         self._settings, self._database, self._address = settings, database, address
-        self._http: uvicorn.Server | None = None
-        self._stopped = False
+        self._http = HttpServer()
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Run until stopped; `ready` is called with the server's address."""
@@ -54,35 +51,18 @@ class FleetServer:
         listening: socket.socket,
         ready: Callable[[str], None],
     ) -> None:
-        app = FleetApp(database, self._settings, address, self._stopping)
+        app = FleetApp(database, self._settings, address, self._http.is_stopping)
         limits = ConnectionLimits(None, raise_descriptor_limit(MAX_CONNECTIONS))
-        self._http = create_server(app, limits, address.certificate, address.key)
-        stop_on_signals(self.stop)
-        self._http.should_exit = self._stopped
+        stop_on_signals(self._http.stop)
         works = {
             "removal of old sessions": partial(
-                _repeat, FORGET_INTERVAL_S, app.organisations.forget_old
+                repeat, FORGET_INTERVAL_S, app.organisations.forget_old
             ),
-            "sums of costs": partial(_repeat, SUM_INTERVAL_S, app.organisations.sum_costs),
+            "sums of costs": partial(repeat, SUM_INTERVAL_S, app.organisations.sum_costs),
         }
         ready(address.url)
         try:
             async with running(works):
-                await self._http.serve(sockets=[listening])
+                await self._http.serve(app, limits, [listening], address.certificate, address.key)
         finally:
             await app.organisations.close()
-
-    def stop(self) -> None:
-        """Stop after the requests that are being answered."""
-        self._stopped = True
-        if self._http is not None:
-            self._http.should_exit = True
-
-    def _stopping(self) -> bool:
-        return self._http is not None and self._http.should_exit
-
-
-async def _repeat(interval_s: float, work: Work) -> None:
-    while True:
-        await work()
-        await asyncio.sleep(interval_s)

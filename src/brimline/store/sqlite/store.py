@@ -37,6 +37,10 @@ MEMORY = Path(":memory:")  # what SQLite calls a database without a file
 
 MAX_BATCH = 64  # lists of writes in one transaction, and queries
 
+WATCH_EVERY_S = 1.0
+FIRST_CHECK_AFTER_S = 5.0  # after the daemon has read the transcripts at its start
+CHECK_EVERY_S = 86_400.0
+
 LOGGER = logging.getLogger("brimline.store")
 
 T = TypeVar("T")
@@ -294,3 +298,32 @@ def _run_queries(
         except (sqlite3.Error, UnicodeDecodeError) as error:
             results.append(store_failed(path, error))
     return results
+
+
+class StoreWatch:
+    """Calls `react` within seconds with what happened to the file.
+
+    Damage inside the file is searched for soon after the start and once a day.
+    """
+
+    def __init__(
+        self,
+        store: SqliteStore,
+        react: Callable[[str], None],
+        first_check_after_s: float = FIRST_CHECK_AFTER_S,
+    ) -> None:
+        self._store, self._react = store, react
+        self._first_check_after_s = first_check_after_s
+
+    async def watch_file(self) -> None:
+        """Look at the file every second until something happened to it."""
+        while (problem := self._store.find_problem()) is None:
+            await asyncio.sleep(WATCH_EVERY_S)
+        self._react(problem)
+
+    async def check_content(self) -> None:
+        """Check the whole content regularly; damage is what `watch_file` sees from then on."""
+        await asyncio.sleep(self._first_check_after_s)
+        while True:
+            await self._store.check_content()
+            await asyncio.sleep(CHECK_EVERY_S)
