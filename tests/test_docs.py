@@ -17,7 +17,7 @@ import brimline
 from brimline.api.schemas import NewEvents
 from brimline.api.session_change import apply_change, find_change
 from brimline.api.views import SessionView, ThreadView
-from brimline.daemon.notices.notices import Notice
+from brimline.daemon.notices import Notice
 from brimline.run.ralph import EventRow, IterationFigures
 from brimline.store.rows import SessionRow
 from brimline.testing.fake_model import FakeModel, Reply, Scenario

@@ -12,8 +12,7 @@ from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import MAIN, AnyEvent, Call, Rewound
 from brimline.context.tracker import Session, fold
 from brimline.context.usage import Usage
-from brimline.daemon.notices.notices import Notice, NoticeSender
-from brimline.daemon.notices.policy import NoticePolicy
+from brimline.daemon.notices import Notice, NoticePolicy, NoticeSender
 from brimline.handoff import Document
 from brimline.monitor.pending_tokens import MAX_INPUTS, MAX_THREADS, PendingInputs
 from brimline.settings import Notify

@@ -20,14 +20,17 @@ import msgspec
 import pytest
 
 from brimline.agents.observations import Pane
-from brimline.daemon.notices import notices, transports
-from brimline.daemon.notices.notices import Notice, NoticeSender, clear_failure_notice, send_notice
-from brimline.daemon.notices.transports import (
+from brimline.daemon import notices
+from brimline.daemon.notices import (
+    Notice,
+    NoticeSender,
     TransportFailed,
+    clear_failure_notice,
     osc9_sequence,
     post_webhook,
     ring_terminal,
     run_command,
+    send_notice,
 )
 from brimline.daemon.tmux.clear_requests import ClearRequest
 from brimline.settings import Notify
@@ -226,7 +229,7 @@ def test_terminal_text_cannot_leave_its_sequence() -> None:
 
 def test_only_own_terminal_is_written_to(tmp_path: Path) -> None:
     """A file, a device and another user's terminal are refused."""
-    write = vars(transports)["_write"]
+    write = vars(notices)["_write"]
     file = tmp_path / "file"
     file.touch()
     with pytest.raises(TransportFailed):

@@ -16,7 +16,7 @@ import pytest
 import uvloop
 
 from brimline.daemon.http_client import HttpFailed, find_proxy
-from brimline.daemon.notices.transports import TransportFailed, post_webhook
+from brimline.daemon.notices import TransportFailed, post_webhook
 
 HOST = "hook.example"  # only the proxy can resolve it
 VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "REQUEST_METHOD")

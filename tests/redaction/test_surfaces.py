@@ -17,7 +17,7 @@ import pytest
 from brimline.agents.transcripts.source import Places, Tally
 from brimline.context.events import SessionSeen
 from brimline.context.tracker import Session, fold
-from brimline.daemon.telemetry_export.attributes import build_gauges, build_records
+from brimline.daemon.telemetry_export.otlp_messages import build_gauges, build_records
 from brimline.daemon.uplink.outbox import Outbox
 from brimline.files.foreign_json import decode_json
 from brimline.handoff import draft_handoff, iter_records

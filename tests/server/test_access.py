@@ -15,9 +15,9 @@ import pytest
 
 from brimline.api.access import LINK_LIFETIME_S, MAX_LINKS, AccessControl, PageLinks
 from brimline.api.middleware import find_misdirection, is_own_host
+from brimline.daemon.peer_credentials import TCP_ESTABLISHED, Peer, TcpPeers, is_trusted
 from brimline.daemon.secret import NAME, derive_token, load_or_create_secret, read_secret
 from brimline.daemon.sockets import read_port, write_port
-from brimline.daemon.tcp_peer import TCP_ESTABLISHED, Peer, TcpPeers, is_trusted
 from brimline.errors import StoreFailed
 
 from .running import MAX_WAIT_S, Running

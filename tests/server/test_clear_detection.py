@@ -3,7 +3,7 @@
 import pytest
 
 from brimline.agents.observations import Observation, ObservationKind
-from brimline.daemon.hook_requests.clear_detection import INIT_PID, MAX_SESSIONS, ClearDetection
+from brimline.daemon.hook_requests.dispatcher import INIT_PID, MAX_SESSIONS, ClearDetection
 
 HookRecord = tuple[int, str, ObservationKind]
 

@@ -5,9 +5,8 @@ import logging
 
 import pytest
 
-from brimline.daemon.telemetry_export.collector import Collector
-from brimline.daemon.telemetry_export.forwarder import Forwarder
-from brimline.daemon.telemetry_export.output import TelemetryOutput
+from brimline.daemon.telemetry_export.collector import Collector, Forwarder
+from brimline.daemon.telemetry_export.exporter import TelemetryOutput
 from brimline.settings import TelemetrySettings
 from brimline.store.sqlite import MemoryStore
 from reserved_port import ReservedPort

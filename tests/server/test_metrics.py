@@ -23,7 +23,7 @@ from brimline.api.metrics import (
     render,
 )
 from brimline.api.schemas import DaemonStatus
-from brimline.daemon.telemetry_export.output import TelemetryOutput
+from brimline.daemon.telemetry_export.exporter import TelemetryOutput
 from brimline.settings import TelemetrySettings
 from brimline.store.base import PutSession, PutThread
 from brimline.store.metered import MeteredStore

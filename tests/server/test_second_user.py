@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from brimline.daemon.tmux.command import check_own_socket
+from brimline.daemon.tmux.pane import check_own_socket
 from brimline.errors import CommandFailed
 from second_user import PREAMBLE, UID, open_folder, require_second_user, run_as_second_user
 

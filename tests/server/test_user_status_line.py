@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import pytest
 
 from brimline.agents.install_spec import Scope
-from brimline.daemon.hook_requests import user_status_line
-from brimline.daemon.hook_requests.user_status_line import (
+from brimline.daemon.hook_requests import status_line_reply
+from brimline.daemon.hook_requests.status_line_reply import (
     INSIDE,
     MAX_OUTPUT_BYTES,
     SessionPlace,
@@ -267,7 +267,7 @@ def test_user_line_that_is_just_starting_ends_with_the_daemon(
             await own.combine(OURS, SESSION, NOWHERE, BODY)
         await own.close()
 
-    monkeypatch.setattr(user_status_line, "create_subprocess_shell", create_slowly)
+    monkeypatch.setattr(status_line_reply, "create_subprocess_shell", create_slowly)
     asyncio.run(main())
     wait_until_gone(int(pid.read_text()))
 

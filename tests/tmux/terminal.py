@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from brimline.agents.observations import Pane
-from brimline.daemon.tmux.composers import Composer, read_composer
 from brimline.daemon.tmux.pane import TmuxPane
+from brimline.daemon.tmux.screen import Composer, read_composer
 from system_programs import require_program
 
 PATIENCE_S = 120.0  # generous: a busy machine is slow, not wrong

@@ -17,10 +17,10 @@ from brimline.daemon.tmux.clear import (
     NOT_CHANGED,
     PROMPTED,
     SESSION_ENDED,
+    ClearTimings,
     SessionClearer,
 )
 from brimline.daemon.tmux.clear_requests import ClearRequest, ClearStep, load_requests, save_request
-from brimline.daemon.tmux.pane_watcher import ClearTimings
 from brimline.daemon.tmux.typist import STATE_REASONS, Typist
 from brimline.errors import CommandFailed
 from brimline.handoff import Document

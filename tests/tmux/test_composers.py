@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.agents import agent_names
-from brimline.daemon.tmux.composers import Composer, has_queued, read_composer
-from brimline.daemon.tmux.screen import Screen, parse_screen
+from brimline.daemon.tmux.screen import Composer, Screen, has_queued, parse_screen, read_composer
 
 SCREENS = sorted(Path(__file__).parent.glob("screens/*/*.txt"))
 RULE = "─" * 40

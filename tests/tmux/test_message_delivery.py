@@ -15,7 +15,7 @@ from brimline.agents.transcripts.source import Places
 from brimline.context.inbox import Message, Urgency
 from brimline.daemon.local_environment import LocalEnvironment
 from brimline.daemon.tmux.message_delivery import NO_PANE, NOT_RUNNING, MessageDelivery
-from brimline.daemon.tmux.pane_search import find_pane, runs_in_pane
+from brimline.daemon.tmux.pane import find_pane, runs_in_pane
 from brimline.daemon.tmux.typist import Typist
 from brimline.errors import StoreFailed
 from brimline.store.base import MarkMessage, PutSession, QueueMessage, Write

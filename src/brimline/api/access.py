@@ -2,7 +2,7 @@
 
 A browser gets the cookie by a link that works once. Cookies do not know ports: a page that another
 user serves on another port of 127.0.0.1 is sent ours too, so the peer's user is checked as well,
-on systems that report it (tcp_peer.py).
+on systems that report it (`daemon/peer_credentials.py`).
 """
 
 import hmac

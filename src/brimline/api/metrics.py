@@ -19,8 +19,7 @@ from brimline.api.openapi import Endpoint
 from brimline.api.responses import Routes
 from brimline.api.schemas import DaemonStatus
 from brimline.context.usage import ratio_of
-from brimline.daemon.telemetry_export.exporter import LIVE_S, is_live
-from brimline.daemon.telemetry_export.output import TelemetryOutput
+from brimline.daemon.telemetry_export.exporter import LIVE_S, TelemetryOutput, is_live
 from brimline.daemon.uplink.protocol import UplinkStatus
 from brimline.store.metered import BUCKETS_S, OTHER, DurationCounts, MeteredStore
 from brimline.store.rows import SessionRow, ThreadRow

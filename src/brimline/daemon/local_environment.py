@@ -11,7 +11,7 @@ from brimline.agents import agent_names, source
 from brimline.agents.observations import EnvironmentVariables
 from brimline.agents.transcripts.source import Places
 from brimline.context.window import NO_CLIENT_SETTINGS, ClientSettings
-from brimline.daemon.tmux.pane_search import find_pane
+from brimline.daemon.tmux.pane import find_pane
 from brimline.errors import InvalidSettings
 from brimline.files.bounded_reads import SHARED_READS, CachedReads
 from brimline.hooks.client import exchange

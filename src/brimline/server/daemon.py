@@ -26,12 +26,11 @@ from brimline.api.transcripts import TranscriptRoutes
 from brimline.daemon.allocator import limit_fragmentation
 from brimline.daemon.hook_requests.dispatcher import HookDispatcher
 from brimline.daemon.hook_requests.hook_socket import HookSocket
-from brimline.daemon.hook_requests.status_line_reply import StatusLines
-from brimline.daemon.hook_requests.user_status_line import UserStatusLine
+from brimline.daemon.hook_requests.status_line_reply import StatusLines, UserStatusLine
 from brimline.daemon.local_environment import LocalEnvironment, settings_reader
-from brimline.daemon.notices.notices import NoticeSender, clear_failure_notice
-from brimline.daemon.notices.policy import NoticePolicy
+from brimline.daemon.notices import NoticePolicy, NoticeSender, clear_failure_notice
 from brimline.daemon.parent_session import parent_sessions
+from brimline.daemon.peer_credentials import TcpPeers
 from brimline.daemon.retry import Work, growing_pauses, repeat, running
 from brimline.daemon.secret import load_or_create_secret
 from brimline.daemon.sockets import (
@@ -43,7 +42,6 @@ from brimline.daemon.sockets import (
     read_port,
     write_port,
 )
-from brimline.daemon.tcp_peer import TcpPeers
 from brimline.daemon.tmux.clear import SessionClearer
 from brimline.daemon.tmux.clear_requests import ClearRequest
 from brimline.daemon.tmux.message_delivery import create_delivery

@@ -20,8 +20,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from brimline.api.responses import RETRY_AFTER_S, RETRY_HINT
 from brimline.api.schemas import Problem
-from brimline.daemon.peer_credentials import peer_uid
-from brimline.daemon.tcp_peer import TcpPeers
+from brimline.daemon.peer_credentials import TcpPeers, peer_uid
 
 MAX_HEAD_BYTES = 64 << 10
 REQUEST_TIMEOUT_S = 30.0

@@ -13,7 +13,7 @@ from brimline.api.schemas import DaemonStatus
 from brimline.api.session_cache import SessionCache
 from brimline.api.telemetry.endpoint import TelemetryRoutes
 from brimline.api.views import Views
-from brimline.daemon.telemetry_export.output import TelemetryOutput
+from brimline.daemon.telemetry_export.exporter import TelemetryOutput
 from brimline.monitor.machine_environment import MonitorEnvironment
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.user_rules import Rules

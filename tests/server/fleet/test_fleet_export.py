@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from brimline.daemon.telemetry_export.output import TelemetryOutput
+from brimline.daemon.telemetry_export.exporter import TelemetryOutput
 from brimline.settings import Settings, TelemetrySettings
 from brimline.store.base import PutSession, PutThread, RecordSignal
 from brimline.store.postgres import open_database

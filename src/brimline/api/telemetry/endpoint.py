@@ -26,7 +26,7 @@ from brimline.api.session_order import handle_by_session
 from brimline.api.telemetry.encoding import OtlpEncoding, OtlpSignal, Rejected
 from brimline.api.telemetry.otlp_json import ExportLogs, ExportResult, ExportTraces
 from brimline.api.telemetry.request_body import find_encoding, read_decompressed
-from brimline.daemon.telemetry_export.forwarder import Forwarder
+from brimline.daemon.telemetry_export.collector import Forwarder
 from brimline.errors import InvalidUsage
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.stable_ids import hash_id

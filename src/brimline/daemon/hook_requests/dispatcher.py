@@ -16,7 +16,7 @@ from brimline.agents.observations import (
     Observation,
     Reply,
 )
-from brimline.daemon.hook_requests.clear_detection import ClearDetection
+from brimline.context.events import MAIN
 from brimline.daemon.hook_requests.status_line_reply import StatusLines
 from brimline.daemon.local_environment import CLIENT_ENV_VARS
 from brimline.daemon.parent_session import ParentSessions, find_spawner
@@ -24,11 +24,80 @@ from brimline.daemon.retry import is_transient
 from brimline.daemon.tmux.clear import SessionClearer
 from brimline.daemon.tmux.pane import pane_from_environment
 from brimline.errors import BrimlineError, StoreFailed
+from brimline.files.bounded_dict import BoundedDict
 from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.hooks.receipt import decode_receipt
 from brimline.monitor.monitor import Monitor
 
 LOGGER = logging.getLogger("brimline.server")
+
+CLIENT_GAVE_UP_S = 3.0  # no client waits for an answer this long after its start
+SUBAGENT_FILE_WAIT_S = 0.1  # a hook waits this long for its subagent's file
+MAX_SPAWNERS = 4_096  # sessions whose spawner is remembered; others are looked up again
+
+INIT_PID = 1  # adopts processes whose parent is gone; it runs no agent, and 0 is no process
+MAX_SESSIONS = 4_096
+
+
+class LastContact(NamedTuple):
+    """The last hook of a session, and the process that sent it.
+
+    `pid` is None if the session was cleared, and at most its end came since.
+    """
+
+    pid: int | None
+    agent: str
+    project: str | None
+    at: float
+    ended: bool
+
+    def may_precede(self, pid: int, observation: Observation) -> bool:
+        """Whether the process may have had this session before; process ids are reused."""
+        contact = (self.pid, self.agent, self.project)
+        process = (pid, observation.agent, observation.project)
+        return contact == process and self.at <= observation.at
+
+
+class ClearDetection:
+    """Finds the session that was cleared when a process begins a new one, by their last contacts.
+
+    Clients give the new one another id. Some report the end of a session when it is cleared, others
+    when they exit.
+    """
+
+    def __init__(self) -> None:
+        self._contacts = BoundedDict[str, LastContact](MAX_SESSIONS)
+
+    def predecessor(self, pid: int, observation: Observation) -> str | None:
+        """Return the session that this clear ended; None unless it is certain."""
+        if observation.kind != "cleared" or pid <= INIT_PID:
+            return None
+        others = self._others(pid, observation)
+        if others and self._contacts[others[-1]].ended:
+            return others[-1]
+        live = [session for session in others if not self._contacts[session].ended]
+        return live[0] if len(live) == 1 else None
+
+    def record(self, pid: int, observation: Observation) -> None:
+        """Record a hook of a process, unless a later one is known."""
+        if observation.thread != MAIN or pid <= INIT_PID:
+            return
+        last, ended = self._contacts.get(observation.session), observation.kind == "ended"
+        if last is not None and (last.at >= observation.at or (ended and last.pid is None)):
+            return
+        if observation.kind == "cleared":
+            for session in self._others(pid, observation):
+                self._contacts[session] = self._contacts[session]._replace(pid=None)
+        self._contacts[observation.session] = LastContact(
+            pid, observation.agent, observation.project, observation.at, ended
+        )
+
+    def _others(self, pid: int, observation: Observation) -> list[str]:
+        return [
+            session
+            for session, contact in self._contacts.items()
+            if session != observation.session and contact.may_precede(pid, observation)
+        ]
 
 
 class Answer(NamedTuple):
@@ -44,13 +113,6 @@ class Answer(NamedTuple):
 
 
 NO_ANSWER = Answer(b"")
-
-CLIENT_GAVE_UP_S = 3.0  # no client waits for an answer this long after its start
-
-MAX_SPAWNERS = 4_096  # sessions whose spawner is remembered; others are looked up again
-
-
-SUBAGENT_FILE_WAIT_S = 0.1  # a hook waits this long for its subagent's file
 
 
 class HookDispatcher:

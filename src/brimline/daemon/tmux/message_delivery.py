@@ -19,7 +19,7 @@ from brimline.context.inbox import (
     take_that_fit,
 )
 from brimline.daemon.local_environment import hooks_installed_at
-from brimline.daemon.tmux.pane_search import find_pane
+from brimline.daemon.tmux.pane import find_pane
 from brimline.daemon.tmux.typist import SubmitResult, Typist
 from brimline.monitor.clear_handover import forward_messages
 from brimline.monitor.monitor import Monitor

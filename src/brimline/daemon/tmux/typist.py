@@ -9,9 +9,15 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents.observations import Pane
-from brimline.daemon.tmux.composers import SCROLLED, UNKNOWN, Composer, ComposerState, read_composer
 from brimline.daemon.tmux.pane import TmuxPane, lock_pane, remove_controls
-from brimline.daemon.tmux.screen import Screen
+from brimline.daemon.tmux.screen import (
+    SCROLLED,
+    UNKNOWN,
+    Composer,
+    ComposerState,
+    Screen,
+    read_composer,
+)
 from brimline.errors import CommandFailed
 
 MAX_TEXT_CHARS = 20_000  # no client shows enough of a longer text to verify it

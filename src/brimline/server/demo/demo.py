@@ -21,8 +21,8 @@ from brimline.api.schemas import DaemonStatus
 from brimline.api.session_cache import SessionCache
 from brimline.api.sessions import SessionRoutes
 from brimline.api.views import Views
+from brimline.daemon.peer_credentials import TcpPeers
 from brimline.daemon.sockets import HOST, listen_tcp
-from brimline.daemon.tcp_peer import TcpPeers
 from brimline.server.demo.contents import DemoTranscripts
 from brimline.server.demo.player import DEMO_SPEED, RULES, Player
 from brimline.server.http_server import (

@@ -1,1 +1,0 @@
-"""Notices to the user: which signals are reported, and by which transport."""
