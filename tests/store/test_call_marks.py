@@ -8,7 +8,7 @@ import pytest
 
 from brimline.store.base import ForgetSessions, PutCall, PutSession, PutThread, Write
 from brimline.store.sqlite.connections import connect, prepare
-from brimline.store.sqlite.queries import calls_after, changes
+from brimline.store.sqlite.statements import calls_after, changes
 from brimline.store.sqlite.writer import Writer
 from brimline.testing.store.suite import call, session, thread
 

@@ -27,7 +27,7 @@ from brimline.store.problems import (
     report_problem,
 )
 from brimline.store.sqlite import SqliteStore
-from brimline.store.sqlite.header import APPLICATION_ID, HEADER_BYTES, inspect_header
+from brimline.store.sqlite.quarantine import APPLICATION_ID, HEADER_BYTES, inspect_header
 from brimline.testing.store.suite import call, message
 
 from .helpers import CHECK_BUDGET_S, use_store

@@ -19,8 +19,8 @@ from brimline.store.base import (
 )
 from brimline.store.rows import CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.sqlite.connections import connect
-from brimline.store.sqlite.header import APPLICATION_ID
 from brimline.store.sqlite.migrations import MIGRATIONS, Step, migrate
+from brimline.store.sqlite.quarantine import APPLICATION_ID
 from brimline.store.sqlite.statements import SESSION_TABLES, SESSIONS
 
 from .helpers import use_store

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from brimline.store.postgres.shared_batches import SharedBatches
+from brimline.store.batches import SharedBatches
 
 
 class Doubler:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from brimline.store.sqlite.worker_thread import WorkerThread
+from brimline.store.batches import WorkerThread
 
 MAX_WAIT_S = 60.0
 

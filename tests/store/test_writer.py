@@ -25,10 +25,9 @@ from brimline.store.base import (
     Write,
 )
 from brimline.store.sqlite import SqliteStore
-from brimline.store.sqlite import queries as query
-from brimline.store.sqlite.apply import MAX_EVENT_KEYS, PRUNE_EVERY
+from brimline.store.sqlite import statements as sql
 from brimline.store.sqlite.connections import connect, prepare
-from brimline.store.sqlite.writer import Writer
+from brimline.store.sqlite.writer import MAX_EVENT_KEYS, PRUNE_EVERY, Writer
 from brimline.testing.store.suite import (
     call,
     compaction,
@@ -129,7 +128,7 @@ def test_failed_list_leaves_no_trace_among_the_changes(
     lists = [[good], [second, ForgetSessions(5.0), REFUSED[0]], [PutCall(call("c", 1))]]
     outcomes = Writer(path, connection).write_all(lists)
     assert [isinstance(outcome, StoreFailed) for outcome in outcomes] == [False, True, False]
-    assert [id for _, id in query.changes(connection, 0)] == ["good", "s"]
+    assert [id for _, id in sql.changes(connection, 0)] == ["good", "s"]
 
 
 def test_locked_file_is_an_error_until_it_is_free(

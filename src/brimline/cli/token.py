@@ -18,8 +18,7 @@ from brimline.store.postgres import open_database, translated_import_error
 from brimline.terminal.text import Cell, Column, format_age, strip_control
 
 if TYPE_CHECKING:
-    from brimline.store.postgres.database import PostgresDatabase
-    from brimline.store.postgres.tokens import TokenRow
+    from brimline.store.postgres.database import PostgresDatabase, TokenRow
 
 ResultT = TypeVar("ResultT")
 

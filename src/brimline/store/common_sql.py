@@ -1,16 +1,22 @@
-"""SQL that is the same for SQLite 3.26 and PostgreSQL.
+"""SQL that is the same for SQLite 3.26 and PostgreSQL: queries, and what rows do to stored ones."""
 
-Most of it is what a row does to a stored one: `DO UPDATE ...`.
-"""
-
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from brimline.context.events import MAIN
-from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
+from brimline.context.inbox import BRIMLINE, Message
+from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
+
+RowT = TypeVar("RowT", bound=msgspec.Struct)
 
 SESSION_COLUMNS = len(SessionRow.__struct_fields__)
+
+PENDING = "state IN ('queued', 'handed')"
+SENT = f"{PENDING} AND sender <> '{BRIMLINE}'"  # by people, not by us
 
 
 def list_columns(fields: Iterable[str]) -> str:
@@ -84,3 +90,149 @@ def select_main_threads(conditions: str) -> str:
     columns += [f't."{field}"' for field in ThreadRow.__struct_fields__]
     return f"""SELECT {", ".join(columns)} FROM sessions AS s
     JOIN threads AS t ON t.session = s.id AND t.thread = '{MAIN}' {conditions}"""
+
+
+class Table(Generic[RowT]):
+    """A table with a column for each field of a row; the database assigns the fields `assigned`."""
+
+    def __init__(self, name: str, kind: type[RowT], *assigned: str) -> None:
+        self.name = name
+        self.fields = kind.__struct_fields__
+        self.written = [field for field in self.fields if field not in assigned]
+        self.values: Callable[[RowT], tuple[Any, ...]] = attrgetter(*self.written)
+
+
+class Query(Generic[RowT]):
+    """Selects the rows of a table that fulfil a condition, in an order.
+
+    `heads_only` leaves the texts of handoffs empty.
+    """
+
+    def __init__(
+        self, kind: type[RowT], table: str, where: str, order: str = "", heads_only: bool = False
+    ) -> None:
+        self.kind = kind
+        columns = list_columns(kind.__struct_fields__)
+        if heads_only:
+            columns = columns.replace('"text"', "'' AS text")
+        self.text = f"SELECT {columns} FROM {table} WHERE {where} {order}"
+
+
+class SessionQuery(Generic[RowT]):
+    """Selects the rows of one session, or of all."""
+
+    def __init__(
+        self, kind: type[RowT], table: str, own: str, one: str, order: str, where: str = "TRUE"
+    ) -> None:
+        self.all = Query(kind, table, f"{own} AND {where}", order)
+        self.one = Query(kind, table, f"{own} AND {one} AND {where}", order)
+
+
+class StoreQueries:
+    """The queries of a database.
+
+    `first` and `second` are its parameters, `own` is the condition of the organisation, and
+    `calls_of` that of the calls of a session.
+    """
+
+    def __init__(self, first: str, second: str, own: str, calls_of: str) -> None:
+        one = f"session = {first}"
+        of_machine = f"session IN (SELECT id FROM sessions WHERE {own} AND machine = {first})"
+        undelivered = f"text <> '' AND used_at IS NULL AND at >= {second}"
+        last = f"place IN (SELECT max(place) FROM handoffs WHERE {own} GROUP BY session)"
+        by_order = 'ORDER BY "order"'
+        self.sessions = Query(SessionRow, "sessions", own, "ORDER BY seen_at DESC, id")
+        self.session = Query(SessionRow, "sessions", f"{own} AND id = {first}")
+        self.threads = SessionQuery(ThreadRow, "threads", own, one, "ORDER BY session, thread")
+        self.calls = Query(
+            CallRow, "calls", f"{own} AND {calls_of}", "ORDER BY thread, cycle, seq, call"
+        )
+        self.calls_of_thread = Query(
+            CallRow,
+            "calls",
+            f"{own} AND {calls_of} AND thread = {second}",
+            "ORDER BY cycle, seq, call",
+        )
+        self.compactions = SessionQuery(
+            CompactionRow, "compactions", own, one, "ORDER BY session, thread, cycle"
+        )
+        self.signals = SessionQuery(SignalRow, "signals", own, one, "ORDER BY place")
+        self.signals_after = f"""SELECT place, {list_columns(SignalRow.__struct_fields__)}
+        FROM signals WHERE {own} AND place > {first} ORDER BY place LIMIT {second}"""
+        self.messages = SessionQuery(Message, "messages", own, one, by_order)
+        self.pending_messages = SessionQuery(Message, "messages", own, one, by_order, PENDING)
+        self.machine_messages = Query(
+            Message, "messages", f"{own} AND {SENT} AND {of_machine}", by_order
+        )
+        self.machine_handoffs = Query(
+            HandoffRow, "handoffs", f"{own} AND {of_machine} AND {undelivered}", "ORDER BY place"
+        )
+        self.handoffs = Query(HandoffRow, "handoffs", f"{own} AND {one}", "ORDER BY place DESC")
+        self.handoff_heads = Query(
+            HandoffRow, "handoffs", f"{own} AND {one}", "ORDER BY place", heads_only=True
+        )
+        self.last_handoff = Query(
+            HandoffRow,
+            "handoffs",
+            f"{own} AND {one}",
+            "ORDER BY place DESC LIMIT 1",
+            heads_only=True,
+        )
+        self.last_handoffs = Query(
+            HandoffRow, "handoffs", f"{own} AND {last}", "ORDER BY place DESC", heads_only=True
+        )
+
+
+class SqlQueries(ABC):
+    """The queries of a store that both databases answer alike."""
+
+    _queries: StoreQueries
+
+    @abstractmethod
+    async def _select(self, query: Query[RowT], *values: str | float) -> list[RowT]: ...
+
+    async def _select_of(self, query: SessionQuery[RowT], session: str | None) -> list[RowT]:
+        if session is None:
+            return await self._select(query.all)
+        return await self._select(query.one, session)
+
+    async def sessions(self) -> list[SessionRow]:
+        return await self._select(self._queries.sessions)
+
+    async def session(self, id: str) -> SessionRow | None:
+        rows = await self._select(self._queries.session, id)
+        return rows[0] if rows else None
+
+    async def threads(self, session: str | None = None) -> list[ThreadRow]:
+        return await self._select_of(self._queries.threads, session)
+
+    async def calls(self, session: str, thread: str | None = None) -> list[CallRow]:
+        if thread is None:
+            return await self._select(self._queries.calls, session)
+        return await self._select(self._queries.calls_of_thread, session, thread)
+
+    async def compactions(self, session: str | None = None) -> list[CompactionRow]:
+        return await self._select_of(self._queries.compactions, session)
+
+    async def signals(self, session: str | None = None) -> list[SignalRow]:
+        return await self._select_of(self._queries.signals, session)
+
+    async def messages(self, session: str | None = None) -> list[Message]:
+        return await self._select_of(self._queries.messages, session)
+
+    async def pending_messages(self, session: str | None = None) -> list[Message]:
+        return await self._select_of(self._queries.pending_messages, session)
+
+    async def machine_deliveries(
+        self, machine: str, since: float
+    ) -> tuple[list[Message], list[HandoffRow]]:
+        messages = await self._select(self._queries.machine_messages, machine)
+        return messages, await self._select(self._queries.machine_handoffs, machine, since)
+
+    async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
+        if session is None:
+            return await self._select(self._queries.last_handoffs)
+        return await self._select(self._queries.last_handoff, session)
+
+    async def handoffs(self, session: str) -> list[HandoffRow]:
+        return await self._select(self._queries.handoffs, session)

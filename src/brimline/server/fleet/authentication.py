@@ -13,7 +13,7 @@ from brimline.api.middleware import OPEN_SITES, find_repeated_header
 from brimline.api.responses import RequestRefused
 from brimline.server.fleet.tokens import PREFIX, TokenLookup
 from brimline.settings import FleetSettings
-from brimline.store.postgres.tokens import TokenRow
+from brimline.store.postgres.database import TokenRow
 
 PAGE = "/"
 SAFE_METHODS = ("GET", "HEAD")

@@ -16,7 +16,7 @@ from brimline.api.responses import RequestRefused
 from brimline.api.static import SIGN_IN_HEADERS, plain_page
 from brimline.server.fleet.authentication import PAGE, Authenticator, check_valid, is_same_origin
 from brimline.server.fleet.tokens import TokenLookup, create_token
-from brimline.store.postgres.tokens import TokenTable
+from brimline.store.postgres.database import TokenTable
 
 SIGN_IN_PATH, SIGN_OUT_PATH = "/sign-in", "/sign-out"
 COOKIE_LIFETIME_S = 12 * 3_600

@@ -11,7 +11,7 @@ from brimline.api.request_limits import Allowance, too_many
 from brimline.daemon.log_limit import RateLimitedLog
 from brimline.errors import StoreFailed
 from brimline.files.bounded_dict import BoundedDict
-from brimline.store.postgres.tokens import TokenRow, TokenTable
+from brimline.store.postgres.database import TokenRow, TokenTable
 
 PREFIX = "brim_"
 TOKEN_BYTES = 32

@@ -40,7 +40,7 @@ _BARRIERS = frozenset({*_GATES, ClaimSession, ForgetSessions})
 Operation: TypeAlias = tuple[str, tuple[Any, ...]]  # a statement and its values after `$1`
 
 
-class WriteApplier:
+class PostgresWrites:
     """Applies lists of writes; `changed` are the sessions changed in the transaction so far.
 
     Writes to different tables do not depend on each other, except that some are barriers (gates,

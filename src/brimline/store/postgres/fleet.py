@@ -2,7 +2,7 @@
 
 A session belongs to one group. It is active if it was seen since the start of the span and has
 neither ended nor been cleared; its fill is that of its main thread. docs/guides/fleet-view.md
-defines each figure.
+defines each figure. What sessions cost is summed by hour and branch beforehand.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 from brimline.context.inbox import Message
 from brimline.context.policy.levels import LIMIT_FACTOR
 from brimline.handoff import MAX_FRESH_CALLS
+from brimline.store.common_sql import PENDING, Query, RowT
 from brimline.store.fleet import (
     SECONDS_PER_HOUR,
     ActiveSessions,
@@ -22,10 +23,8 @@ from brimline.store.fleet import (
     GroupCounts,
     SessionKind,
 )
-from brimline.store.postgres import statements as sql
 from brimline.store.postgres.pool import ConnectionPool
-from brimline.store.postgres.queries import HANDOFF_HEADS, Query
-from brimline.store.postgres.statements import RowT, storable
+from brimline.store.postgres.statements import storable
 from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
 
 FEW_CALLS_LEFT = 10  # near the limit, forecasts are off by 2 calls (context/forecast.py)
@@ -126,20 +125,71 @@ GROUP BY 1"""
 COSTS = """SELECT {key} AS key, sum(s.calls)::bigint, sum(s.cost), sum(s.miss_cost)
 FROM branch_hours AS s WHERE s.organisation = $1 AND s.hour >= $2 GROUP BY 1"""
 
-SESSION_ROWS = Query(sql.SESSIONS, "id = ANY($2::text[])")
-MAIN_THREADS = Query(sql.THREADS, "session = ANY($2::text[]) AND thread = 'main'")
-PENDING = Query(
-    sql.MESSAGES, "session = ANY($2::text[]) AND state IN ('queued', 'handed')", 'ORDER BY "order"'
-)
+_OF_SESSIONS = "organisation = $1 AND session = ANY($2::text[])"
+SESSION_ROWS = Query(SessionRow, "sessions", "organisation = $1 AND id = ANY($2::text[])")
+MAIN_THREADS = Query(ThreadRow, "threads", f"{_OF_SESSIONS} AND thread = 'main'")
+PENDING_MESSAGES = Query(Message, "messages", f"{_OF_SESSIONS} AND {PENDING}", 'ORDER BY "order"')
 LAST_HANDOFFS = Query(
-    sql.HANDOFFS,
-    """place IN (SELECT max(place) FROM handoffs
-    WHERE organisation = $1 AND session = ANY($2::text[]) GROUP BY session)""",
-    select=HANDOFF_HEADS,
+    HandoffRow,
+    "handoffs",
+    f"""organisation = $1
+    AND place IN (SELECT max(place) FROM handoffs WHERE {_OF_SESSIONS} GROUP BY session)""",
+    heads_only=True,
 )
 
 FleetRows: TypeAlias = tuple[SessionRow, list[ThreadRow], list[Message], list[HandoffRow]]
 KeyedRowT = TypeVar("KeyedRowT", ThreadRow, Message, HandoffRow)
+
+SUM_LOCK = 0x6272696D  # with the organisation's hash: one replica sums at a time
+MAX_SESSIONS = 500  # in one transaction
+MAX_BRANCH_CHARS = 200  # of the key's 2,704 bytes; file systems allow 255 bytes
+CURSOR = "branch_hours"  # up to which mark of changes is summed
+
+_LOCK = "SELECT pg_try_advisory_xact_lock($2::int, hashtext($1))"
+_CHANGED = """SELECT session, mark FROM changes
+WHERE organisation = $1
+    AND mark > coalesce((SELECT position FROM cursors WHERE organisation = $1 AND name = $2), 0)
+ORDER BY mark LIMIT $3"""
+
+# The calls of a session arrive in the order of their times, except few: its last two hours are
+# summed again, and those since an hour ago, because a machine's clock may have been ahead. An hour
+# has the team, the model and so on that the session has then: with a join of 240,000 hours to their
+# sessions, a query took twice as long. A call that is stored again may have another hour or branch
+# than before: what no call has any more is deleted. A branch is cut to what an index can hold.
+_SUM = f"""WITH changed AS MATERIALIZED (
+    SELECT session, (
+        SELECT least(coalesce(max(hour), 0), floor(extract(epoch FROM now()) / 3600)) - 1
+        FROM branch_hours WHERE organisation = $1 AND session = given.session
+    ) AS start FROM unnest($2::text[]) AS given (session)
+), summed AS MATERIALIZED (
+SELECT s.id AS session, floor(c.at / 3600)::bigint AS hour,
+    coalesce(left(c.branch, {MAX_BRANCH_CHARS}), '') AS branch, max(c.at) AS last_at,
+    count(*) FILTER (WHERE c.counted) AS calls, sum(c.cost) AS cost,
+    CASE WHEN count(c.cost) > 0 THEN coalesce(sum(c.miss_cost), 0) END AS miss_cost,
+    s.agent, s.host, s.project, s.model, s.version, s."user", s.team
+FROM changed
+JOIN sessions AS s ON s.organisation = $1 AND s.id = changed.session
+JOIN call_days AS d ON d.organisation = $1 AND d.session = changed.session
+JOIN calls AS c ON c.organisation = $1 AND c.session = changed.session AND c.day = d.day
+    AND c.at >= changed.start * 3600.0
+GROUP BY s.organisation, s.id, 2, 3
+), gone AS (
+    DELETE FROM branch_hours AS h USING changed
+    WHERE h.organisation = $1 AND h.session = changed.session AND h.hour >= changed.start
+        AND (h.session, h.hour, h.branch) NOT IN (SELECT session, hour, branch FROM summed)
+)
+INSERT INTO branch_hours (organisation, session, hour, branch, last_at, calls, cost, miss_cost,
+    agent, host, project, model, version, "user", team)
+SELECT $1, summed.* FROM summed
+ON CONFLICT (organisation, hour, session, branch) DO UPDATE
+SET last_at = excluded.last_at, calls = excluded.calls, cost = excluded.cost,
+    miss_cost = excluded.miss_cost,
+    agent = excluded.agent, host = excluded.host, project = excluded.project,
+    model = excluded.model, version = excluded.version, "user" = excluded."user",
+    team = excluded.team"""
+
+_ADVANCE = """INSERT INTO cursors (organisation, name, position) VALUES ($1, $2, $3)
+ON CONFLICT (organisation, name) DO UPDATE SET position = excluded.position"""
 
 
 class FleetFigures:
@@ -190,7 +240,7 @@ class FleetFigures:
         rows, threads, pending, handoffs = await asyncio.gather(
             self._select(SESSION_ROWS, sessions),
             self._select(MAIN_THREADS, sessions),
-            self._select(PENDING, sessions),
+            self._select(PENDING_MESSAGES, sessions),
             self._select(LAST_HANDOFFS, sessions),
         )
         by_id = {row.id: row for row in rows}
@@ -203,7 +253,7 @@ class FleetFigures:
         ]
 
     async def _select(self, query: Query[RowT], sessions: Sequence[str]) -> list[RowT]:
-        return query.rows(await self._fetch(query.text, sessions))
+        return [query.kind(*record) for record in await self._fetch(query.text, sessions)]
 
     async def _levels(self, since: float) -> Sequence[Any]:
         """Return the levels of all kinds of sessions, as columns, and those of the others.
@@ -236,3 +286,28 @@ def _by_session(rows: Iterable[KeyedRowT]) -> dict[str, list[KeyedRowT]]:
     for row in rows:
         groups.setdefault(row.session, []).append(row)
     return groups
+
+
+class SessionHours:
+    """The hours of one organisation's sessions; any number of replicas may keep them current."""
+
+    def __init__(self, pool: ConnectionPool, organisation: str) -> None:
+        self._pool, self._organisation = pool, organisation
+
+    async def update(self) -> None:
+        """Sum the sessions that changed since the last time; if another replica does so, return."""
+        while await self._update_some() == MAX_SESSIONS:
+            pass
+
+    async def _update_some(self) -> int:
+        """Sum some of the changed sessions in one transaction; return how many."""
+        async with self._pool.acquire() as connection, connection.transaction():
+            if not await connection.fetchval(_LOCK, self._organisation, SUM_LOCK):
+                return 0
+            changed = await connection.fetch(_CHANGED, self._organisation, CURSOR, MAX_SESSIONS)
+            if changed:
+                sessions = [record["session"] for record in changed]
+                await connection.execute(_SUM, self._organisation, sessions)
+                last = changed[-1]["mark"]
+                await connection.execute(_ADVANCE, self._organisation, CURSOR, last)
+            return len(changed)

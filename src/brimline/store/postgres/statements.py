@@ -1,53 +1,47 @@
-"""The SQL statements of writes, each keyed by organisation, `$1`.
+"""The SQL of the store, each statement keyed by organisation, `$1`.
 
 A write returns its number in the batch and the session that it changed, if it has an effect.
 """
 
-from collections.abc import Callable, Iterable
-from operator import attrgetter
-from typing import Any, Generic, TypeVar
-
-import msgspec
-from asyncpg import Record
+from typing import Any
 
 from brimline.context.inbox import Message
 from brimline.store.common_sql import (
     ADVANCE_REVISION,
+    SENT,
     UPDATE_CALL,
     UPDATE_COMPACTION,
     UPDATE_REVISION,
     UPDATE_SESSION,
     UPDATE_THREAD,
+    RowT,
+    StoreQueries,
+    Table,
     list_columns,
+    select_main_threads,
 )
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 
-RowT = TypeVar("RowT", bound=msgspec.Struct)
+OWN = "organisation = $1"
 
 
-class Table(Generic[RowT]):
-    """A table with a column for each field of a row; PostgreSQL assigns the fields `assigned`."""
+class PostgresTable(Table[RowT]):
+    """A table, and the statements that put a row and forget those of sessions."""
 
-    def __init__(self, name: str, kind: type[RowT], *assigned: str, session: str = "session"):
-        self.name, self._kind = name, kind
-        written = [field for field in kind.__struct_fields__ if field not in assigned]
-        self.values: Callable[[RowT], tuple[Any, ...]] = attrgetter(*written)
-        self.columns = list_columns(written)
-        self.parameters = ", ".join(f"${number}" for number in range(2, len(written) + 2))
-        self.returning = f"RETURNING ${len(written) + 2}::int AS number, {session} AS session"
-        self.select = (
-            f"SELECT {list_columns(kind.__struct_fields__)} FROM {name} WHERE organisation = $1"
-        )
+    def __init__(
+        self, name: str, kind: type[RowT], *assigned: str, session: str = "session"
+    ) -> None:
+        super().__init__(name, kind, *assigned)
+        self.columns, count = list_columns(self.written), len(self.written)
+        self._parameters = ", ".join(f"${number}" for number in range(2, count + 2))
+        self._returning = f"RETURNING ${count + 2}::int AS number, {session} AS session"
         self.forget = f"DELETE FROM {name} WHERE organisation = $1 AND {session} = ANY($2::text[])"
 
     def put(self, key: str, action: str) -> str:
         """Return the statement that inserts a row, or does something to the one with its key."""
         return f"""INSERT INTO {self.name} (organisation, {self.columns})
-        VALUES ($1, {self.parameters})
-        ON CONFLICT (organisation, {key}) {action} {self.returning}"""
-
-    def rows(self, records: Iterable[Record]) -> list[RowT]:
-        return [self._kind(*record) for record in records]
+        VALUES ($1, {self._parameters})
+        ON CONFLICT (organisation, {key}) {action} {self._returning}"""
 
 
 def storable(value: Any) -> Any:
@@ -62,13 +56,13 @@ def call_values(row: CallRow) -> tuple[Any, ...]:
     return tuple(map(storable, values)) if has_nul else values
 
 
-SESSIONS = Table("sessions", SessionRow, session="sessions.id")
-THREADS = Table("threads", ThreadRow)
-CALLS = Table("calls", CallRow)
-COMPACTIONS = Table("compactions", CompactionRow)
-SIGNALS = Table("signals", SignalRow)
-MESSAGES = Table("messages", Message, "order")
-HANDOFFS = Table("handoffs", HandoffRow)
+SESSIONS = PostgresTable("sessions", SessionRow, session="sessions.id")
+THREADS = PostgresTable("threads", ThreadRow)
+CALLS = PostgresTable("calls", CallRow)
+COMPACTIONS = PostgresTable("compactions", CompactionRow)
+SIGNALS = PostgresTable("signals", SignalRow)
+MESSAGES = PostgresTable("messages", Message, "order")
+HANDOFFS = PostgresTable("handoffs", HandoffRow)
 
 LOCK_ORGANISATION = """SELECT mark, event_keys, (now() AT TIME ZONE 'UTC')::date AS day
 FROM organisations WHERE name = $1 FOR UPDATE"""
@@ -203,3 +197,31 @@ WHERE inhparent = 'calls'::regclass
     AND NOT EXISTS (
         SELECT FROM call_days WHERE day = to_date(right(relname, 8), 'YYYYMMDD')
     )"""
+
+QUERIES = StoreQueries("$2", "$3", OWN, calls_of=f"session = $2 AND day = {DAY_OF_SESSION}")
+MAIN_THREADS = select_main_threads(
+    "AND t.organisation = $1 WHERE s.organisation = $1 AND s.seen_at >= $2"
+)
+# Without an index: only a machine's daemon asks, and its store is in SQLite.
+COPIED_CALLS = """SELECT DISTINCT call FROM calls
+WHERE organisation = $1 AND call = ANY($3::text[]) AND (counted OR cost IS NOT NULL)
+    AND session IN (SELECT session FROM calls
+        WHERE organisation = $1 AND call = $3[1] AND seq = 0 AND session <> $2)"""
+# Which of several machines have any of these: the number of each, as it was asked for.
+MACHINES_WITH_DELIVERIES = f"""WITH pending AS (
+    SELECT session, 'infinity'::float8 AS at FROM messages
+    WHERE organisation = $1 AND {SENT}
+    UNION ALL
+    SELECT session, at FROM handoffs WHERE organisation = $1 AND text <> '' AND used_at IS NULL
+)
+SELECT DISTINCT asked.number
+FROM unnest($2::text[], $3::float8[]) WITH ORDINALITY AS asked (machine, since, number)
+JOIN sessions ON organisation = $1 AND sessions.machine = asked.machine
+JOIN pending ON pending.session = sessions.id AND pending.at >= asked.since"""
+KNOWN_EVENTS = "SELECT key FROM event_keys WHERE organisation = $1 AND key = ANY($2::text[])"
+CURSOR = "SELECT position FROM cursors WHERE organisation = $1 AND name = $2"
+REVISION = "SELECT revision FROM revisions WHERE organisation = $1 AND session = $2"
+CHANGES = "SELECT mark, session FROM changes WHERE organisation = $1 AND mark > $2 ORDER BY mark"
+RECENT_CHANGES = """SELECT mark, session FROM changes
+JOIN sessions ON sessions.organisation = $1 AND id = session AND seen_at >= $3
+WHERE changes.organisation = $1 AND mark > $2 ORDER BY mark"""

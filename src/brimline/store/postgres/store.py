@@ -8,17 +8,14 @@ from typing import Any, TypeAlias
 from brimline.context.inbox import Message
 from brimline.errors import StoreFailed
 from brimline.store.base import ForgetSessions, Write
-from brimline.store.common_sql import SESSION_COLUMNS
+from brimline.store.batches import SharedBatches
+from brimline.store.common_sql import SESSION_COLUMNS, Query, RowT, SqlQueries
 from brimline.store.fleet import DEFAULT_ORGANISATION
-from brimline.store.postgres import queries as query
 from brimline.store.postgres import statements as sql
-from brimline.store.postgres.apply import WriteApplier, create_partition, drop_unused_partitions
+from brimline.store.postgres.apply import PostgresWrites, create_partition, drop_unused_partitions
 from brimline.store.postgres.migrations import Connection
 from brimline.store.postgres.pool import DATABASE_ERRORS, INVALID_VALUE_ERRORS, ConnectionPool
-from brimline.store.postgres.queries import Query, SessionQuery
-from brimline.store.postgres.shared_batches import SharedBatches
-from brimline.store.postgres.statements import RowT
-from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
+from brimline.store.rows import HandoffRow, SessionRow, SignalRow, ThreadRow
 
 MAX_BATCH = 256  # lists of writes in one transaction
 LOGGER = logging.getLogger("brimline.store")
@@ -26,11 +23,13 @@ LOGGER = logging.getLogger("brimline.store")
 _Outcome: TypeAlias = list[bool] | Exception
 
 
-class PostgresStore:
+class PostgresStore(SqlQueries):
     """The store of one organisation, which several processes share; `PostgresStore.open` opens it.
 
     Lists that are submitted while another transaction is under way share the next one.
     """
+
+    _queries = sql.QUERIES
 
     def __init__(
         self, pool: ConnectionPool, organisation: str, owns_connections: bool = False
@@ -58,49 +57,22 @@ class PostgresStore:
         self._check_open()
         return await self._writes.submit(writes) if writes else []
 
-    async def sessions(self) -> list[SessionRow]:
-        return await self._select(query.SESSIONS)
-
-    async def session(self, id: str) -> SessionRow | None:
-        rows = await self._select(query.SESSION, id)
-        return rows[0] if rows else None
-
-    async def threads(self, session: str | None = None) -> list[ThreadRow]:
-        return await self._select_of(query.THREADS, session)
-
     async def main_threads(self, seen_since: float) -> list[tuple[SessionRow, ThreadRow]]:
-        records = await self._fetch(query.MAIN_THREADS, seen_since)
+        records = await self._fetch(sql.MAIN_THREADS, seen_since)
         values = map(tuple, records)
         return [
             (SessionRow(*each[:SESSION_COLUMNS]), ThreadRow(*each[SESSION_COLUMNS:]))
             for each in values
         ]
 
-    async def calls(self, session: str, thread: str | None = None) -> list[CallRow]:
-        if thread is None:
-            return await self._select(query.CALLS, session)
-        return await self._select(query.CALLS_OF_THREAD, session, thread)
-
     async def copied_calls(self, session: str, calls: Sequence[str]) -> set[str]:
         stored = {sql.storable(call): call for call in calls}
-        records = await self._fetch(query.COPIED_CALLS, sql.storable(session), list(stored))
+        records = await self._fetch(sql.COPIED_CALLS, sql.storable(session), list(stored))
         return {stored[record["call"]] for record in records}
 
-    async def compactions(self, session: str | None = None) -> list[CompactionRow]:
-        return await self._select_of(query.COMPACTIONS, session)
-
-    async def signals(self, session: str | None = None) -> list[SignalRow]:
-        return await self._select_of(query.SIGNALS, session)
-
     async def signals_after(self, position: int, limit: int) -> list[tuple[int, SignalRow]]:
-        records = await self._fetch(query.SIGNALS_AFTER, position, limit)
+        records = await self._fetch(sql.QUERIES.signals_after, position, limit)
         return [(record["place"], SignalRow(*list(record)[1:])) for record in records]
-
-    async def messages(self, session: str | None = None) -> list[Message]:
-        return await self._select_of(query.MESSAGES, session)
-
-    async def pending_messages(self, session: str | None = None) -> list[Message]:
-        return await self._select_of(query.PENDING_MESSAGES, session)
 
     async def machine_deliveries(
         self, machine: str, since: float
@@ -109,36 +81,27 @@ class PostgresStore:
         self._check_open()
         if not await self._deliveries.submit((sql.storable(machine), since)):
             return [], []
-        messages = await self._select(query.MACHINE_MESSAGES, machine)
-        return messages, await self._select(query.MACHINE_HANDOFFS, machine, since)
-
-    async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
-        if session is None:
-            return await self._select(query.LAST_HANDOFFS)
-        return await self._select(query.LAST_HANDOFF, session)
-
-    async def handoffs(self, session: str) -> list[HandoffRow]:
-        return await self._select(query.HANDOFFS, session)
+        return await super().machine_deliveries(machine, since)
 
     async def known_events(self, keys: Sequence[str]) -> set[str]:
         stored_keys = list(map(sql.storable, keys))
-        records = await self._fetch(query.KNOWN_EVENTS, stored_keys)
+        records = await self._fetch(sql.KNOWN_EVENTS, stored_keys)
         known = {record["key"] for record in records}
         return {key for key, stored in zip(keys, stored_keys, strict=True) if stored in known}
 
     async def cursor(self, name: str) -> int:
-        records = await self._fetch(query.CURSOR, sql.storable(name))
+        records = await self._fetch(sql.CURSOR, sql.storable(name))
         return records[0]["position"] if records else 0
 
     async def revision(self, session: str) -> int:
-        records = await self._fetch(query.REVISION, sql.storable(session))
+        records = await self._fetch(sql.REVISION, sql.storable(session))
         return records[0]["revision"] if records else 0
 
     async def changes(self, after: int = 0, seen_since: float = 0.0) -> list[tuple[int, str]]:
         if seen_since:
-            records = await self._fetch(query.RECENT_CHANGES, after, seen_since)
+            records = await self._fetch(sql.RECENT_CHANGES, after, seen_since)
         else:
-            records = await self._fetch(query.CHANGES, after)
+            records = await self._fetch(sql.CHANGES, after)
         return [(record["mark"], record["session"]) for record in records]
 
     async def is_elected(self, task: str) -> bool:
@@ -155,13 +118,11 @@ class PostgresStore:
         if self._owns_connections:
             await self._pool.close()
 
-    async def _select_of(self, query: SessionQuery[RowT], session: str | None) -> list[RowT]:
-        if session is None:
-            return await self._select(query.all)
-        return await self._select(query.one, session)
-
     async def _select(self, query: Query[RowT], *values: str | float) -> list[RowT]:
-        return query.rows(await self._fetch(query.text, *map(sql.storable, values)))
+        return [
+            query.kind(*record)
+            for record in await self._fetch(query.text, *map(sql.storable, values))
+        ]
 
     async def _fetch(self, text: str, *values: object) -> Sequence[Any]:
         self._check_open()
@@ -173,7 +134,7 @@ class PostgresStore:
         """Return which machines have messages or documents that are not older than asked for."""
         machines, times = zip(*asked, strict=True)
         try:
-            records = await self._fetch(query.MACHINES_WITH_DELIVERIES, machines, times)
+            records = await self._fetch(sql.MACHINES_WITH_DELIVERIES, machines, times)
         except Exception as error:  # noqa: BLE001 - it is raised where the result is awaited
             return [error] * len(asked)
         numbers = {record["number"] for record in records}
@@ -194,7 +155,7 @@ class PostgresStore:
                 locked = await self._lock_organisation(connection)
                 if locked["day"] != self._day:
                     await create_partition(connection, locked["day"])
-                effects = await WriteApplier(connection, self._organisation, locked).apply(lists)
+                effects = await PostgresWrites(connection, self._organisation, locked).apply(lists)
             self._day = locked["day"]
             if any(isinstance(write, ForgetSessions) for writes in lists for write in writes):
                 await self._drop_partitions(connection)

@@ -11,10 +11,15 @@ from pathlib import Path
 from brimline.errors import StoreFailed
 from brimline.files.folder_safety import make_private_folder
 from brimline.store.sqlite import statements as sql
-from brimline.store.sqlite.header import Unusable, inspect_file, sidecars
 from brimline.store.sqlite.integrity import check_pages, check_values, interrupted
 from brimline.store.sqlite.migrations import migrate
-from brimline.store.sqlite.quarantine import locked_folder, quarantine
+from brimline.store.sqlite.quarantine import (
+    Unusable,
+    inspect_file,
+    locked_folder,
+    quarantine,
+    sidecars,
+)
 
 BUSY_TIMEOUT_S = 5.0  # one process waits this long for the writes of another
 

@@ -7,15 +7,19 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from brimline.store.sqlite.connections import forget_damage, noted_damage
-from brimline.store.sqlite.header import (
+from brimline.store.sqlite.quarantine import (
     APPLICATION_ID,
+    DISMISS,
     HEADER_BYTES,
     Unusable,
     application_id,
+    free_name,
     inspect_header,
+    locked_folder,
+    quarantine,
+    report,
     sidecars,
 )
-from brimline.store.sqlite.quarantine import DISMISS, free_name, locked_folder, quarantine, report
 
 FileId: TypeAlias = tuple[int, int]
 Kind: TypeAlias = Literal["missing", "replaced", "log missing", "damaged"]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from brimline.store.sqlite.header import table_names
+from brimline.store.sqlite.quarantine import table_names
 
 _INTERRUPT_EVERY_S = 0.02
 _TYPES = {"TEXT": "text", "INTEGER": "integer", "REAL": "real", "BOOLEAN": "integer"}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from brimline.errors import NewerStore
-from brimline.store.sqlite.header import APPLICATION_ID
+from brimline.store.sqlite.quarantine import APPLICATION_ID
 
 Step: TypeAlias = tuple[str, ...]
 

@@ -1,64 +1,58 @@
-"""The SQL statements of writes, for SQLite 3.26. Keys and `ON CONFLICT` make them idempotent."""
+"""The SQL of the store, for SQLite 3.26. Keys and `ON CONFLICT` make writes idempotent."""
 
-from collections.abc import Callable, Iterable
-from operator import attrgetter
-from typing import Any, Generic, TypeVar
+import sqlite3
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
 
 import msgspec
 
 from brimline.context.inbox import Message
 from brimline.store.common_sql import (
     ADVANCE_REVISION,
+    SESSION_COLUMNS,
     UPDATE_CALL,
     UPDATE_COMPACTION,
     UPDATE_REVISION,
     UPDATE_SESSION,
     UPDATE_THREAD,
+    Query,
+    RowT,
+    StoreQueries,
+    Table,
     list_columns,
+    select_main_threads,
 )
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
-
-RowT = TypeVar("RowT", bound=msgspec.Struct)
 
 OLD_SESSIONS = "SELECT id FROM sessions WHERE seen_at < ?"
 
 
-class Table(Generic[RowT]):
-    """A table with a column for each field of a row; SQLite assigns the fields `assigned`."""
+class SqliteTable(Table[RowT]):
+    """A table, and the statements that insert a row and forget those of old sessions."""
 
     def __init__(self, name: str, kind: type[RowT], *assigned: str) -> None:
-        self.name, self.kind = name, kind
-        self.fields = kind.__struct_fields__
-        types = [field.type for field in msgspec.structs.fields(kind)]
-        self._flags = [place for place, type in enumerate(types) if type is bool]
-        written = [field for field in self.fields if field not in assigned]
-        self.values: Callable[[RowT], tuple[Any, ...]] = attrgetter(*written)
-        marks = ", ".join("?" * len(written))
-        self.insert = f"INSERT INTO {name} ({list_columns(written)}) VALUES ({marks})"
-        self.select = f"SELECT {list_columns(self.fields)} FROM {name}"
+        super().__init__(name, kind, *assigned)
+        marks = ", ".join("?" * len(self.written))
+        self.insert = f"INSERT INTO {name} ({list_columns(self.written)}) VALUES ({marks})"
         self.forget = f"DELETE FROM {name} WHERE session IN ({OLD_SESSIONS})"
 
-    def rows(self, selected: Iterable[tuple[Any, ...]]) -> list[RowT]:
-        if not self._flags:
-            return [self.kind(*values) for values in selected]
-        return [self.kind(*self._with_flags(values)) for values in selected]
 
-    def _with_flags(self, values: Iterable[Any]) -> list[Any]:
-        """Return the values of a row with booleans, which SQLite does not have."""
-        fields = list(values)
-        for place in self._flags:
-            fields[place] = bool(fields[place])
-        return fields
-
-
-SESSIONS = Table("sessions", SessionRow)
-THREADS = Table("threads", ThreadRow)
-CALLS = Table("calls", CallRow)
-COMPACTIONS = Table("compactions", CompactionRow)
-SIGNALS = Table("signals", SignalRow)
-MESSAGES = Table("messages", Message, "order")
-HANDOFFS = Table("handoffs", HandoffRow)
-SESSION_TABLES: tuple[Table[Any], ...] = (THREADS, CALLS, COMPACTIONS, SIGNALS, MESSAGES, HANDOFFS)
+SESSIONS = SqliteTable("sessions", SessionRow)
+THREADS = SqliteTable("threads", ThreadRow)
+CALLS = SqliteTable("calls", CallRow)
+COMPACTIONS = SqliteTable("compactions", CompactionRow)
+SIGNALS = SqliteTable("signals", SignalRow)
+MESSAGES = SqliteTable("messages", Message, "order")
+HANDOFFS = SqliteTable("handoffs", HandoffRow)
+SESSION_TABLES: tuple[SqliteTable[Any], ...] = (
+    THREADS,
+    CALLS,
+    COMPACTIONS,
+    SIGNALS,
+    MESSAGES,
+    HANDOFFS,
+)
 
 PUT_SESSION = f"{SESSIONS.insert} ON CONFLICT (id) {UPDATE_SESSION}"
 
@@ -143,3 +137,89 @@ def mark_message(states: int) -> str:
     SET state = ?, handed_at = CASE WHEN ? = 'handed' THEN ? ELSE handed_at END,
     text = coalesce(?, text)
     WHERE id = ? AND (? IS NULL OR handed_at = ?) AND state IN ({since})"""
+
+
+QUERIES = StoreQueries("?1", "?2", own="TRUE", calls_of="session = ?1")
+_CALLS_AFTER = Query(
+    CallRow, "calls", "session = ?1 AND mark > ?2", "ORDER BY thread, cycle, seq, call"
+)
+_MAIN_THREADS = select_main_threads("WHERE s.seen_at >= ?")
+
+
+def select(
+    connection: sqlite3.Connection, query: Query[RowT], values: Sequence[str | float]
+) -> list[RowT]:
+    return make_rows(query.kind, connection.execute(query.text, values))
+
+
+def make_rows(kind: type[RowT], selected: Iterable[tuple[Any, ...]]) -> list[RowT]:
+    """Return rows of what was selected; SQLite has no booleans."""
+    flags = _flags(kind)
+    if not flags:
+        return [kind(*values) for values in selected]
+    return [kind(*_with_flags(values, flags)) for values in selected]
+
+
+def _with_flags(values: Iterable[Any], flags: Iterable[int]) -> list[Any]:
+    fields = list(values)
+    for place in flags:
+        fields[place] = bool(fields[place])
+    return fields
+
+
+@cache
+def _flags(kind: type[msgspec.Struct]) -> list[int]:
+    fields = msgspec.structs.fields(kind)
+    return [place for place, field in enumerate(fields) if field.type is bool]
+
+
+def main_threads(
+    connection: sqlite3.Connection, seen_since: float
+) -> list[tuple[SessionRow, ThreadRow]]:
+    selected = connection.execute(_MAIN_THREADS, (seen_since,)).fetchall()
+    sessions = make_rows(SessionRow, (each[:SESSION_COLUMNS] for each in selected))
+    threads = make_rows(ThreadRow, (each[SESSION_COLUMNS:] for each in selected))
+    return list(zip(sessions, threads, strict=True))
+
+
+def signals_after(
+    connection: sqlite3.Connection, position: int, limit: int
+) -> list[tuple[int, SignalRow]]:
+    selected = connection.execute(QUERIES.signals_after, (position, limit)).fetchall()
+    rows = make_rows(SignalRow, (each[1:] for each in selected))
+    return [(each[0], row) for each, row in zip(selected, rows, strict=True)]
+
+
+def cursor(connection: sqlite3.Connection, name: str) -> int:
+    found = connection.execute("SELECT position FROM cursors WHERE name = ?", (name,)).fetchone()
+    return found[0] if found else 0
+
+
+def calls_after(connection: sqlite3.Connection, session: str, mark: int) -> list[CallRow]:
+    return select(connection, _CALLS_AFTER, (session, mark))
+
+
+def copied_calls(connection: sqlite3.Connection, session: str, calls: Sequence[str]) -> set[str]:
+    text = """SELECT call FROM calls WHERE (counted OR cost IS NOT NULL)
+        AND session IN (SELECT session FROM calls WHERE call = ? AND seq = 0 AND session <> ?)"""
+    summed = connection.execute(text, (calls[0], session)).fetchall() if calls else []
+    return {call for (call,) in summed}.intersection(calls)
+
+
+def known_events(connection: sqlite3.Connection, keys: Sequence[str]) -> set[str]:
+    text = "SELECT 1 FROM once WHERE key = ?"
+    return {key for key in keys if connection.execute(text, (key,)).fetchone()}
+
+
+def revision(connection: sqlite3.Connection, session: str) -> int:
+    text = "SELECT revision FROM revisions WHERE session = ?"
+    row = connection.execute(text, (session,)).fetchone()
+    return row[0] if row else 0
+
+
+def changes(
+    connection: sqlite3.Connection, after: int, seen_since: float = 0.0
+) -> list[tuple[int, str]]:
+    text = """SELECT mark, session FROM changes WHERE mark > ?1
+        AND (?2 = 0 OR session IN (SELECT id FROM sessions WHERE seen_at >= ?2)) ORDER BY mark"""
+    return connection.execute(text, (after, seen_since)).fetchall()

@@ -5,18 +5,19 @@ import logging
 import sqlite3
 import threading
 import weakref
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, TypeVarTuple, cast
 
-from brimline.context.inbox import Message
 from brimline.errors import StoreFailed
 from brimline.store.base import Write
-from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
-from brimline.store.sqlite import queries as query
+from brimline.store.batches import WorkerThread
+from brimline.store.common_sql import Query, RowT, SqlQueries
+from brimline.store.rows import CallRow, HandoffRow, SessionRow, SignalRow, ThreadRow
+from brimline.store.sqlite import statements as sql
 from brimline.store.sqlite.connections import (
     CHECK_BUDGET_S,
     DAMAGE_HINT,
@@ -30,7 +31,6 @@ from brimline.store.sqlite.connections import (
 from brimline.store.sqlite.database_file import DatabaseFile
 from brimline.store.sqlite.integrity import check_pages, check_values, interrupted
 from brimline.store.sqlite.migrations import migrate
-from brimline.store.sqlite.worker_thread import WorkerThread
 from brimline.store.sqlite.writer import Writer
 
 MEMORY = Path(":memory:")  # what SQLite calls a database without a file
@@ -48,84 +48,48 @@ Ts = TypeVarTuple("Ts")
 QueryJob: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]  # a query and its values
 
 
-class SqliteQueries(ABC):
+class SqliteQueries(SqlQueries):
     """The queries of a store on SQLite; `_read` decides where they run."""
+
+    _queries = sql.QUERIES
 
     @abstractmethod
     async def _read(self, query: Callable[[sqlite3.Connection, *Ts], T], *values: *Ts) -> T: ...
 
-    async def sessions(self) -> list[SessionRow]:
-        return await self._read(query.SESSIONS)
-
-    async def session(self, id: str) -> SessionRow | None:
-        rows = await self._read(query.SESSION, id)
-        return rows[0] if rows else None
-
-    async def threads(self, session: str | None = None) -> list[ThreadRow]:
-        return await self._read(query.THREADS, session)
+    async def _select(self, query: Query[RowT], *values: str | float) -> list[RowT]:
+        return await self._read(sql.select, query, values)
 
     async def main_threads(self, seen_since: float) -> list[tuple[SessionRow, ThreadRow]]:
-        return await self._read(query.main_threads, seen_since)
-
-    async def calls(self, session: str, thread: str | None = None) -> list[CallRow]:
-        if thread is None:
-            return await self._read(query.CALLS, session)
-        return await self._read(query.CALLS_OF_THREAD, session, thread)
+        return await self._read(sql.main_threads, seen_since)
 
     async def calls_after(self, session: str, mark: int) -> list[CallRow]:
         """The calls of a session that changed after a mark of `changes`, in their order.
 
         With a mark of -1 all, also those of a file that an older version has written.
         """
-        return await self._read(query.calls_after, session, mark)
+        return await self._read(sql.calls_after, session, mark)
 
     async def copied_calls(self, session: str, calls: Sequence[str]) -> set[str]:
-        return await self._read(query.copied_calls, session, calls)
-
-    async def compactions(self, session: str | None = None) -> list[CompactionRow]:
-        return await self._read(query.COMPACTIONS, session)
-
-    async def signals(self, session: str | None = None) -> list[SignalRow]:
-        return await self._read(query.SIGNALS, session)
+        return await self._read(sql.copied_calls, session, calls)
 
     async def signals_after(self, position: int, limit: int) -> list[tuple[int, SignalRow]]:
-        return await self._read(query.signals_after, position, limit)
-
-    async def messages(self, session: str | None = None) -> list[Message]:
-        return await self._read(query.MESSAGES, session)
-
-    async def pending_messages(self, session: str | None = None) -> list[Message]:
-        return await self._read(query.PENDING_MESSAGES, session)
-
-    async def machine_deliveries(
-        self, machine: str, since: float
-    ) -> tuple[list[Message], list[HandoffRow]]:
-        messages = await self._read(query.MACHINE_MESSAGES, machine)
-        return messages, await self._read(query.MACHINE_HANDOFFS, machine, since)
-
-    async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
-        if session is None:
-            return await self._read(query.LAST_HANDOFFS)
-        return await self._read(query.LAST_HANDOFF, session)
+        return await self._read(sql.signals_after, position, limit)
 
     async def handoff_heads(self, session: str) -> list[HandoffRow]:
         """A session's documents in their order; their texts are left empty."""
-        return await self._read(query.HANDOFF_HEADS, session)
-
-    async def handoffs(self, session: str) -> list[HandoffRow]:
-        return await self._read(query.HANDOFFS, session)
+        return await self._select(self._queries.handoff_heads, session)
 
     async def known_events(self, keys: Sequence[str]) -> set[str]:
-        return await self._read(query.known_events, keys)
+        return await self._read(sql.known_events, keys)
 
     async def cursor(self, name: str) -> int:
-        return await self._read(query.cursor, name)
+        return await self._read(sql.cursor, name)
 
     async def revision(self, session: str) -> int:
-        return await self._read(query.revision, session)
+        return await self._read(sql.revision, session)
 
     async def changes(self, after: int = 0, seen_since: float = 0.0) -> list[tuple[int, str]]:
-        return await self._read(query.changes, after, seen_since)
+        return await self._read(sql.changes, after, seen_since)
 
 
 class SqliteStore(SqliteQueries):

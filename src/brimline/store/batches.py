@@ -1,21 +1,31 @@
-"""A worker thread of the store: jobs that wait are carried out together, results go to the loop."""
+"""Jobs that are carried out together: what waits while a batch is under way is in the next one."""
 
 import asyncio
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Generic, TypeAlias, TypeVar
-
-from brimline.store.batch_results import set_results
 
 JobT = TypeVar("JobT")
 ResultT = TypeVar("ResultT")
 _Batch: TypeAlias = list[tuple[JobT, asyncio.Future[ResultT]]]
+_Process: TypeAlias = Callable[[Sequence[JobT]], Awaitable[Sequence[ResultT | Exception]]]
+
+
+def _set_results(batch: _Batch[JobT, ResultT], results: Sequence[ResultT | Exception]) -> None:
+    """Set the result or the error of each job, unless its caller was cancelled."""
+    for (_, future), result in zip(batch, results, strict=True):
+        if future.done():
+            continue
+        if isinstance(result, Exception):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
 
 
 class WorkerThread(Generic[JobT, ResultT]):
-    """Runs up to `max_batch` jobs at a time, in order.
+    """Runs in a thread up to `max_batch` jobs at a time, in order.
 
     `run` returns a result or an exception for each job; `end` is called last, in the thread too.
     One batch is under way at a time. What is submitted meanwhile is the next one: to wake the
@@ -80,5 +90,36 @@ class WorkerThread(Generic[JobT, ResultT]):
             self._loop.call_soon_threadsafe(call, *arguments)
 
     def _finish(self, batch: _Batch[JobT, ResultT], results: Sequence[ResultT | Exception]) -> None:
-        set_results(batch, results)
+        _set_results(batch, results)
         self._start_batch()
+
+
+class SharedBatches(Generic[JobT, ResultT]):
+    """Processes items in the event loop in their order, one batch at a time.
+
+    `process` returns the result or the error of each item; it does not raise.
+    """
+
+    def __init__(self, process: "_Process[JobT, ResultT]", max_items: int) -> None:
+        self._process, self._max_items = process, max_items
+        self._waiting: _Batch[JobT, ResultT] = []
+        self._processing: asyncio.Task[None] | None = None
+
+    async def submit(self, item: JobT) -> ResultT:
+        """Return the result of an item, which is processed even if the caller is cancelled."""
+        future: asyncio.Future[ResultT] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, future))
+        if self._processing is None or self._processing.done():
+            self._processing = asyncio.create_task(self._process_waiting())
+        return await future
+
+    async def finish(self) -> None:
+        """Wait until nothing is under way."""
+        if self._processing is not None:
+            await self._processing
+
+    async def _process_waiting(self) -> None:
+        while self._waiting:
+            batch = self._waiting[: self._max_items]
+            del self._waiting[: self._max_items]
+            _set_results(batch, await self._process([item for item, _ in batch]))
