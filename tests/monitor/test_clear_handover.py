@@ -1,7 +1,7 @@
 """Messages follow a session that continues under another id after a clear."""
 
 from brimline.context.inbox import DELIVERY_LEASE_S, Message, MessageState, Urgency
-from brimline.monitor.clear_handover import forward_messages, record_continuation
+from brimline.monitor.handoffs import forward_messages, record_continuation
 from brimline.store.base import PutSession, QueueMessage, Store
 from brimline.store.rows import SessionRow
 from brimline.store.sqlite import MemoryStore

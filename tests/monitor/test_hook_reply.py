@@ -15,7 +15,7 @@ from brimline.errors import StoreFailed
 from brimline.files.bounded_reads import ReadThreads
 from brimline.handoff.document import Document
 from brimline.monitor import handoffs
-from brimline.monitor.level_texts import Texts
+from brimline.monitor.user_rules import Texts
 from brimline.store.rows import HandoffRow
 from brimline.store.sqlite import MemoryStore
 

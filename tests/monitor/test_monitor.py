@@ -11,8 +11,7 @@ from brimline.context.usage import Usage
 from brimline.context.window import Overrides
 from brimline.handoff.document import Document
 from brimline.monitor.hook_reply import SENT_AGAIN
-from brimline.monitor.level_texts import Texts
-from brimline.monitor.user_rules import Rules
+from brimline.monitor.user_rules import Rules, Texts
 from brimline.settings import StopSettings
 
 from .agent import MODEL, Agent

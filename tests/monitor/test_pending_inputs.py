@@ -14,7 +14,7 @@ from brimline.context.tracker import Session, fold
 from brimline.context.usage import Usage
 from brimline.daemon.notices import Notice, NoticePolicy, NoticeSender
 from brimline.handoff import Document
-from brimline.monitor.pending_tokens import MAX_INPUTS, MAX_THREADS, PendingInputs
+from brimline.monitor.client_figures import MAX_INPUTS, MAX_THREADS, PendingInputs
 from brimline.settings import Notify
 
 from .agent import Agent

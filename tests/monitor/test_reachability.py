@@ -8,8 +8,8 @@ from brimline.agents.observations import Observation
 from brimline.context.events import Call
 from brimline.context.usage import Usage
 from brimline.handoff.document import Document
+from brimline.monitor.machine_environment import describe_unreachable
 from brimline.monitor.monitor import Monitor
-from brimline.monitor.reachability import describe_unreachable
 from brimline.monitor.snapshot import PROGRAM, TELEMETRY, TRANSCRIPT
 from brimline.store.base import PutSession
 from brimline.store.rows import SessionRow

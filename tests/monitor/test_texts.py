@@ -12,7 +12,7 @@ from brimline.context.tracker import Reading, Session, Thread, fold, read
 from brimline.context.usage import Usage
 from brimline.context.window import NO_CLIENT_SETTINGS, ClientSettings, Limit, Overrides
 from brimline.errors import InvalidSettings
-from brimline.monitor.level_texts import FIELDS, TEXTS, TemplateValues, Texts, find_command
+from brimline.monitor.user_rules import FIELDS, TEXTS, TemplateValues, Texts, find_command
 from brimline.settings import Text
 
 LEVELS = (50.0, 65.0)

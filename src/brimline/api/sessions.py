@@ -49,8 +49,7 @@ from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.handoff import Document
 from brimline.handoff.document import read_document
 from brimline.monitor.monitor import Monitor
-from brimline.monitor.stable_ids import hash_id
-from brimline.store.base import Store
+from brimline.store.base import Store, hash_id
 from brimline.store.rows import SessionRow
 
 SESSION_PATH = "/v1/sessions/{id}"

@@ -1,4 +1,7 @@
-"""Handoff documents of sessions: saved, drafted if there is none, re-injected."""
+"""What goes over to a session that continues another: its handoff document, and its messages.
+
+Documents are saved, drafted if there is none, and re-injected.
+"""
 
 import asyncio
 import logging
@@ -11,7 +14,7 @@ import msgspec
 
 from brimline.agents.observations import EMPTY_REPLY, Reply
 from brimline.context.events import MAIN
-from brimline.context.inbox import BRIMLINE
+from brimline.context.inbox import BRIMLINE, is_pending
 from brimline.errors import UnknownAgent, UnreadableTranscript
 from brimline.files.bounded_reads import ReadThreads
 from brimline.handoff import (
@@ -24,9 +27,16 @@ from brimline.handoff import (
     render_handoff,
 )
 from brimline.monitor.session_state import SessionState
-from brimline.monitor.stable_ids import hash_id
-from brimline.store.base import PutHandoff, Store
-from brimline.store.rows import HandoffRow, ThreadRow
+from brimline.store.base import (
+    MarkMessage,
+    MoveMessage,
+    PutHandoff,
+    PutSession,
+    Store,
+    Write,
+    hash_id,
+)
+from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
 
 LOGGER = logging.getLogger("brimline.monitor")
 
@@ -248,3 +258,50 @@ def _count_changed_files(state: SessionState, transcript: str, since: float) -> 
         changed = read_changed_files(iter_records(transcript, state.id), state.agent)
         return len(files_changed_since(changed, since))
     return None
+
+
+async def record_continuation(
+    store: Store, session: str, other: str, at: float, now: float
+) -> None:
+    """Record that a session continues as another since a time, and forward its messages.
+
+    A clear that is reported again has no effect if the session was resumed since.
+    """
+    if session == other:  # some clients keep the session when they clear
+        return
+    row = await store.session(session)
+    if row is not None and row.became != other:
+        at = max(at, row.seen_at)
+        cleared = SessionRow(row.id, row.agent, row.seen_at, became=other, became_at=at)
+        await store.write([PutSession(cleared), *_cancel_end_message(row, now)])
+    elif row is not None and row.continued_as is None:
+        return
+    await forward_messages(store, session, other, now)
+
+
+def _cancel_end_message(row: SessionRow, now: float) -> list[Write]:
+    """Cancel the message to a parent that a session has ended, as clients report of a clear."""
+    if row.parent is None or row.ended_at is None:
+        return []
+    id = end_message_id(row.parent, row.id, row.ended_at)
+    return [MarkMessage(id, "cancelled", ("queued",), now)]
+
+
+async def forward_messages(store: Store, session: str, to: str, now: float) -> None:
+    """Move pending messages to another session, except those about a cycle of the old one.
+
+    A message that was handed to a hook is moved when its delivery was not acknowledged in time.
+    """
+    writes: list[Write] = []
+    for each in await store.pending_messages(session):
+        if each.cycle is None and is_pending(each, now):
+            if each.state == "handed":
+                writes.append(MarkMessage(each.id, "queued", ("handed",), now, each.handed_at))
+            writes.append(MoveMessage(each.id, to))
+    if writes:
+        await store.write(writes)
+
+
+def end_message_id(parent: str, session: str, ended_at: float) -> str:
+    """Return the id of the message to a parent that a session has ended."""
+    return hash_id(parent, session, "ended", repr(ended_at))

@@ -19,7 +19,7 @@ from brimline.context.inbox import (
 )
 from brimline.context.policy.signals import Signal
 from brimline.monitor.handoffs import HandoffRecovery
-from brimline.monitor.monitored_session import MonitoredSession
+from brimline.monitor.session_table import MonitoredSession
 from brimline.monitor.signal_writes import SignalWriter
 from brimline.monitor.user_rules import Rules
 from brimline.store.base import MarkMessage, QueueMessage, Store

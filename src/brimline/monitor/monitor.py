@@ -23,17 +23,13 @@ from brimline.context.policy.signals import Signal
 from brimline.context.tracker import Reading, context_threads
 from brimline.context.window import ClientSettings
 from brimline.handoff import Document
-from brimline.monitor.clear_handover import record_continuation
-from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
+from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery, record_continuation
 from brimline.monitor.hook_reply import MOMENTS, HookReplies
-from brimline.monitor.machine_environment import MonitorEnvironment
-from brimline.monitor.monitored_session import MonitoredSession
-from brimline.monitor.reachability import Reachability
+from brimline.monitor.machine_environment import MonitorEnvironment, Reachability
 from brimline.monitor.restore import replay_lost_calls
 from brimline.monitor.session_state import SessionState, calls_left_of
-from brimline.monitor.session_table import MAX_ATTEMPTS, SessionTable, contended
+from brimline.monitor.session_table import MAX_ATTEMPTS, MonitoredSession, SessionTable, contended
 from brimline.monitor.signal_finder import SignalFinder
-from brimline.monitor.stable_ids import hash_id
 from brimline.monitor.user_rules import Rules
 from brimline.store.base import (
     CancelMessages,
@@ -46,6 +42,7 @@ from brimline.store.base import (
     Store,
     UseHandoff,
     Write,
+    hash_id,
 )
 from brimline.store.rows import HandoffRow, SessionRow
 

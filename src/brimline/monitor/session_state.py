@@ -18,8 +18,7 @@ from brimline.context.events import MAIN
 from brimline.context.forecast import CallsLeft, forecast
 from brimline.context.tracker import Reading, Session, Thread
 from brimline.context.window import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, Overrides
-from brimline.monitor.client_figures import ClientReported
-from brimline.monitor.pending_tokens import PendingInputs
+from brimline.monitor.client_figures import ClientReported, PendingInputs
 from brimline.monitor.snapshot import PROGRAM, TELEMETRY, TRANSCRIPT, ReadingInputs, Snapshot
 from brimline.monitor.transcript_follower import SessionFiles
 from brimline.store.rows import ThreadRow

@@ -8,8 +8,8 @@ from brimline.context.policy.signals import Signal, are_hooks_silent, decide, ex
 from brimline.context.tracker import Reading
 from brimline.monitor.fired_signals import MAX_CYCLES
 from brimline.monitor.machine_environment import MonitorEnvironment
-from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.session_state import SessionState
+from brimline.monitor.session_table import MonitoredSession
 from brimline.monitor.signal_writes import SignalWriter
 from brimline.monitor.user_rules import Rules
 from brimline.store.base import Write

@@ -14,13 +14,19 @@ from brimline.context.policy.signals import (
     is_thrashing,
 )
 from brimline.context.tracker import Reading
-from brimline.monitor.level_texts import TemplateValues, describe_pending
-from brimline.monitor.monitored_session import MonitoredSession
+from brimline.monitor.handoffs import end_message_id
 from brimline.monitor.session_state import SessionState, calls_left_of
-from brimline.monitor.stable_ids import end_message_id, hash_id
-from brimline.monitor.user_rules import Rules
+from brimline.monitor.session_table import MonitoredSession
+from brimline.monitor.user_rules import Rules, TemplateValues, describe_pending
 from brimline.settings import Text
-from brimline.store.base import CancelMessages, MarkMessage, QueueMessage, RecordSignal, Write
+from brimline.store.base import (
+    CancelMessages,
+    MarkMessage,
+    QueueMessage,
+    RecordSignal,
+    Write,
+    hash_id,
+)
 from brimline.store.rows import SignalRow
 
 

@@ -52,7 +52,7 @@ from brimline.errors import StoreFailed
 from brimline.files.folder_safety import make_private_folder
 from brimline.hooks.client.autostart import STOPPED_MARK
 from brimline.hooks.spool import take, take_dropped, take_late
-from brimline.monitor.clear_handover import record_continuation
+from brimline.monitor.handoffs import record_continuation
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.user_rules import Rules
 from brimline.server.http_server import (

@@ -4,6 +4,7 @@ A list of writes is one transaction. Each write has a key, which makes it idempo
 is stored already has no effect, nor have its messages, even if several processes write it.
 """
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
@@ -286,3 +287,8 @@ def apply_in_order(writes: Sequence[Write], apply: Callable[[Write], bool]) -> l
         if isinstance(write, EventKeys | ExpectRevision) and not effects[place]:
             break
     return effects
+
+
+def hash_id(*parts: str) -> str:
+    """Return an id that is the same for the same parts: what is written twice is stored once."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

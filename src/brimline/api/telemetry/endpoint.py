@@ -29,8 +29,7 @@ from brimline.api.telemetry.request_body import find_encoding, read_decompressed
 from brimline.daemon.telemetry_export.collector import Forwarder
 from brimline.errors import InvalidUsage
 from brimline.monitor.monitor import Monitor
-from brimline.monitor.stable_ids import hash_id
-from brimline.store.base import Store
+from brimline.store.base import Store, hash_id
 
 UNNAMED_PROGRAM = "opentelemetry"
 USER_ATTRIBUTES = ("user.email", "user.id")

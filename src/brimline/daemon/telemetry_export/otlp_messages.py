@@ -15,7 +15,7 @@ import msgspec
 from brimline._version import __version__
 from brimline.context.policy.signals import SignalKind
 from brimline.context.usage import ratio_of
-from brimline.monitor.stable_ids import hash_id
+from brimline.store.base import hash_id
 from brimline.store.rows import SessionRow, SignalRow, ThreadRow
 
 WINDOW_SIZE, UTILIZATION = "gen_ai.context.window_size", "gen_ai.context.utilization"

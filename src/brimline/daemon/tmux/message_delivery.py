@@ -21,7 +21,7 @@ from brimline.context.inbox import (
 from brimline.daemon.local_environment import hooks_installed_at
 from brimline.daemon.tmux.pane import find_pane
 from brimline.daemon.tmux.typist import SubmitResult, Typist
-from brimline.monitor.clear_handover import forward_messages
+from brimline.monitor.handoffs import forward_messages
 from brimline.monitor.monitor import Monitor
 from brimline.store.base import MarkMessage, Store, Write
 from brimline.store.rows import SessionRow
