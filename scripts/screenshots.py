@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "src"))
 from playwright.async_api import Browser, Page, async_playwright  # noqa: E402
 
 from brimline.server.demo.demo import Demo  # noqa: E402
-from brimline.server.demo.story import SESSIONS  # noqa: E402
+from brimline.server.demo.script import SESSIONS  # noqa: E402
 
 TARGET = ROOT / "docs/images"
 # A day on which all models and clients in the pictures existed.

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
-from brimline.api.identity import AccessScope
-from brimline.server.fleet.app import FleetApp
-from brimline.server.fleet.tokens import create_token
+from brimline.api.access import AccessScope
+from brimline.server.fleet.authentication import create_token
+from brimline.server.fleet.server import FleetApp
 from brimline.store.postgres.database import PostgresDatabase
 
 MAX_WAIT_S = 60.0  # generous: a busy machine is slow, not wrong

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from brimline.cli import main
-from brimline.server.fleet.listen_address import ListenAddress
-from brimline.server.fleet.tokens import TEXT_PATTERN
+from brimline.server.fleet.authentication import TEXT_PATTERN
+from brimline.server.fleet.server import ListenAddress
 
 
 class Ran(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from brimline import DaemonSession, Tracker
-from brimline.api.client.outbox import MAX_QUEUED_EVENTS, EventOutbox
+from brimline.api.client.session import MAX_QUEUED_EVENTS, EventOutbox
 from brimline.api.schemas import NewEvent
 from brimline.context.events import Call, Cleared
 from brimline.context.usage import Usage

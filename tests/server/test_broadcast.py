@@ -7,7 +7,7 @@ import random
 import msgspec
 import pytest
 
-from brimline.api.fair_share import Turns
+from brimline.api.request_limits import Turns
 from brimline.api.session_cache import PIECE_BYTES, in_pieces
 from brimline.api.views import MAX_SINGLE_READS
 from brimline.context.inbox import MESSAGE_LIFETIME_S

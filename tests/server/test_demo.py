@@ -19,7 +19,7 @@ import pytest
 from brimline.api.views import SessionView, Timeline, Views
 from brimline.daemon.sockets import DEFAULT_PORT, MAX_USUAL_PORTS
 from brimline.server.demo.player import RULES, Player
-from brimline.server.demo.story import LAP_S, SESSIONS, build_story
+from brimline.server.demo.script import LAP_S, SESSIONS, build_story
 from brimline.store.sqlite import MemoryStore
 
 NOW = 1_763_000_000.0

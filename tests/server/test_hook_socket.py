@@ -21,7 +21,7 @@ from brimline.daemon.hook_requests.hook_socket import ACK, HookSocket
 from brimline.daemon.sockets import ListeningSocket
 from brimline.errors import StoreFailed
 from brimline.hooks.client.exchange import MAX_REPLY_BYTES
-from brimline.hooks.receipt import decode_receipt
+from brimline.hooks.protocol import decode_receipt
 from brimline.testing.hook_frames import encode_request, parse_reply, parse_reply_parts
 
 REQUEST = encode_request(HookRequest("hook", "claude", "1-1", 1, {"TERM": "xterm"}, b"{}"))

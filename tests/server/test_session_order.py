@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from brimline.api.session_order import MAX_TOGETHER, handle_by_session
+from brimline.api.request_limits import MAX_TOGETHER, handle_by_session
 
 ITEMS = [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
 

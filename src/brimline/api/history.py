@@ -14,8 +14,8 @@ from starlette.responses import Response
 
 from brimline.agents import agent_names
 from brimline.agents.transcripts.source import Places, Transcript
-from brimline.api.fair_share import TimeSlice
 from brimline.api.openapi import Endpoint
+from brimline.api.request_limits import TimeSlice
 from brimline.api.responses import json_response, read_since
 from brimline.context.events import MAIN
 from brimline.context.prices import day_of

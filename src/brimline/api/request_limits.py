@@ -1,13 +1,16 @@
 """Limits of HTTP requests: how many are answered at a time, and how many a sender may send.
 
 Every server has the first, so that hooks are always answered. A fleet's server has the second too,
-for each token.
+for each token. Long work shares the event loop: it runs in slices, and for some sessions at a time.
 """
 
 import asyncio
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
+from itertools import islice
+from time import perf_counter
+from typing import TypeVar
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -28,6 +31,17 @@ STREAMS = ("/v1/stream",)  # responses that last for hours and cost little
 
 MINUTE_S = 60.0
 MAX_KEYS = 10_000  # tokens or users whose requests are counted
+
+SLICE_S = 0.001
+BACKGROUND_SLICE_S = 0.0003
+# Background work pauses this many times as long as it ran: a hook returns to the loop about eight
+# times before it is answered, and could wait for a slice each time.
+BACKGROUND_PAUSE_SHARE = 3.0
+
+MAX_TOGETHER = 64  # sessions
+
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
 
 
 class LoadLimit:
@@ -195,7 +209,59 @@ class RateLimit:
         return count
 
 
-def too_many(problem: str, wait_s: float) -> RequestRefused:
+def too_many(reason: str, wait_s: float) -> RequestRefused:
     """Return the error for a sender who has to wait."""
     after_s = math.ceil(wait_s)
-    return RequestRefused(429, problem, f"Try again in {after_s} s.", after_s)
+    return RequestRefused(429, reason, f"Try again in {after_s} s.", after_s)
+
+
+class TimeSlice:
+    """The time that one task has used without letting others run."""
+
+    def __init__(self, background: bool = False) -> None:
+        self._slice_s = BACKGROUND_SLICE_S if background else SLICE_S
+        self._pause = BACKGROUND_PAUSE_SHARE if background else 0.0
+        self._started = perf_counter()
+
+    async def pause_if_over(self) -> None:
+        """Let others run if the slice is used up, and begin a new one."""
+        used = perf_counter() - self._started
+        if used > self._slice_s:
+            await asyncio.sleep(used * self._pause)
+            self._started = perf_counter()
+
+
+class Turns:
+    """Lets many ready tasks continue one by one, one in each round of the loop."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+
+    async def take(self) -> None:
+        async with self._lock:
+            await asyncio.sleep(0)
+
+
+async def handle_by_session(
+    items: Iterable[ItemT],
+    session_of: Callable[[ItemT], str],
+    handle: Callable[[list[ItemT]], Awaitable[list[ResultT]]],
+) -> list[ResultT]:
+    """Handle the items of each session, which are in order; return the results, by session.
+
+    Sessions do not wait for each other: the store writes what waits in one transaction. Of many,
+    some are handled at a time: a request may have 25,000, and others wait for the store as well. If
+    one fails, the others are handled, and its error is raised.
+    """
+    groups: dict[str, list[ItemT]] = {}
+    for item in items:
+        groups.setdefault(session_of(item), []).append(item)
+    waiting, outcomes = iter(groups.values()), list[list[ResultT] | BaseException]()
+    while some := list(islice(waiting, MAX_TOGETHER)):
+        outcomes += await asyncio.gather(*map(handle, some), return_exceptions=True)
+    results: list[ResultT] = []
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        results += outcome
+    return results

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 import msgspec
 
-from brimline.api.fair_share import TimeSlice, Turns
+from brimline.api.request_limits import TimeSlice, Turns
 from brimline.api.session_change import find_change
 from brimline.api.views import SessionRows, Views
 from brimline.store.base import Store

@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from brimline.agents.observations import Observation, Reply
-from brimline.api.fair_share import Turns
 from brimline.api.openapi import Endpoint
+from brimline.api.request_limits import Turns, handle_by_session
 from brimline.api.responses import (
     SESSIONS_HINT,
     RequestRefused,
@@ -36,7 +36,6 @@ from brimline.api.schemas import (
     Taken,
 )
 from brimline.api.session_cache import RECENT_S, SessionCache, in_pieces
-from brimline.api.session_order import handle_by_session
 from brimline.api.views import HandoffView, SessionView, ThreadView, Timeline, Views
 from brimline.context.events import MAIN
 from brimline.context.formulas import formula_series

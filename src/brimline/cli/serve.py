@@ -113,8 +113,7 @@ def _serve_fleet(context: CommandContext, options: argparse.Namespace) -> int:
         )
         raise InvalidSettings("argument", "--database", reason)
     with translated_import_error():
-        from brimline.server.fleet.listen_address import ListenAddress
-        from brimline.server.fleet.server import FleetServer
+        from brimline.server.fleet.server import FleetServer, ListenAddress
     host, port = options.listen
     address = ListenAddress(host, port, options.tls_cert, options.tls_key, options.behind_proxy)
     _run_event_loop(FleetServer(context.settings, database, address).run(_print_fleet_address))

@@ -90,7 +90,7 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
 
 def _create(context: CommandContext, options: argparse.Namespace) -> int:
     with translated_import_error():
-        from brimline.server.fleet.tokens import create_token
+        from brimline.server.fleet.authentication import create_token
     name, now = (options.name or "").strip(), time.time()
     if not name:
         raise InvalidSettings("argument", "--name", "missing: name the machine, team or person")

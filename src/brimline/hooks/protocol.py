@@ -22,8 +22,12 @@ MAX_EVENT_BYTES, if it came in time; in the spool it has only the fields that th
 import re
 from typing import NamedTuple, get_args
 
+import msgspec
+
 from brimline.agents.hook_adapter import HookRequest, RequestKind
+from brimline.agents.observations import Reply
 from brimline.errors import BrimlineError
+from brimline.files.foreign_json import JsonDecoder
 from brimline.hooks.client.exchange import (
     MAX_EVENT_BYTES,
     MAX_LINE_BYTES,
@@ -109,3 +113,25 @@ def encode_reply(text: bytes, receipt: bytes = b"") -> bytes:
         raise InvalidFrame(f"expected a reply of at most {MAX_REPLY_BYTES} bytes: got {size}")
     receipt_size = b" %d" % len(receipt) if receipt else b""
     return b"%b%d%b\n%b%b" % (PREFIX, len(text), receipt_size, text, receipt)
+
+
+class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The messages and the handoff document in one answer; `session` is the document's."""
+
+    messages: tuple[str, ...] = ()
+    handoff: str | None = None
+    session: str = ""
+
+
+_decoder = JsonDecoder(Receipt)
+
+
+def encode_receipt(reply: Reply) -> bytes:
+    """Return the receipt of an answer."""
+    return msgspec.json.encode(Receipt(reply.message_ids, reply.handoff_id, reply.session))
+
+
+def decode_receipt(data: bytes) -> Reply:
+    """Return what was delivered, as the answer had it; raises MalformedJson."""
+    receipt = _decoder.decode(data)
+    return Reply(message_ids=receipt.messages, handoff_id=receipt.handoff, session=receipt.session)

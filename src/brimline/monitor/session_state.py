@@ -20,7 +20,7 @@ from brimline.context.tracker import Reading, Session, Thread
 from brimline.context.window import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, Overrides
 from brimline.monitor.client_figures import ClientReported, PendingInputs
 from brimline.monitor.snapshot import PROGRAM, TELEMETRY, TRANSCRIPT, ReadingInputs, Snapshot
-from brimline.monitor.transcript_follower import SessionFiles
+from brimline.monitor.transcript_follower import FollowedFiles
 from brimline.store.rows import ThreadRow
 
 SEQ_PER_CALL = 1_000  # more than the observations between two calls
@@ -69,7 +69,7 @@ class SessionState:
         self.calls_without_hook = 0
         self.has_hooks = self.takes_messages = self.is_active = False
         self.has_lost_calls = False
-        self.files = SessionFiles(agent)
+        self.files = FollowedFiles(agent)
         self._inputs = PendingInputs()
         self._is_pushed = self.is_telemetry = self.replaces_telemetry = False
         self._calls_at_compaction, self._cycle_at_compaction, self._compacting_at = 0, 0, 0.0

@@ -219,7 +219,7 @@ def _file_identity(transcript: Transcript) -> tuple[int, float]:
     return status.st_size, float(status.st_ino)
 
 
-class SessionFiles:
+class FollowedFiles:
     """The transcripts of one session, and the events that a program pushed."""
 
     def __init__(self, agent: str) -> None:

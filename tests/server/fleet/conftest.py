@@ -6,8 +6,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from brimline.server.fleet.app import FleetApp
-from brimline.server.fleet.listen_address import ListenAddress
+from brimline.server.fleet.server import FleetApp, ListenAddress
 from brimline.settings import Settings
 from brimline.store.postgres.database import PostgresDatabase
 from fleet_server import FleetReply, add_token, ask

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from brimline.api.identity import AccessScope
+from brimline.api.access import AccessScope
 from brimline.api.openapi import Endpoint, build_document
 from brimline.api.responses import RequestRefused
 from brimline.api.session_cache import RECENT_S, SessionCache
@@ -14,9 +14,14 @@ from brimline.api.views import Views
 from brimline.context.inbox import Message
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.user_rules import Rules
-from brimline.server.fleet.authentication import Authenticator
+from brimline.server.fleet.authentication import (
+    LOOKUP_LIFETIME_S,
+    PREFIX,
+    Authenticator,
+    TokenLookup,
+    hash_token,
+)
 from brimline.server.fleet.organisations import FLEET_ENDPOINTS, Organisations
-from brimline.server.fleet.tokens import LOOKUP_LIFETIME_S, PREFIX, TokenLookup, hash_token
 from brimline.settings import FleetSettings, Settings
 from brimline.store.base import PutHandoff, PutSession, QueueMessage
 from brimline.store.rows import HandoffRow, SessionRow

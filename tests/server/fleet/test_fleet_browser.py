@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from brimline.server.fleet.app import FleetApp
+from brimline.server.fleet.server import FleetApp
 from brimline.settings import FleetSettings, Settings
 from fleet_server import FleetReply
 

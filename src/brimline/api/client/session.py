@@ -1,9 +1,15 @@
-"""The session of a program in the daemon: its events go there, messages come from there."""
+"""The session of a program in the daemon: its events go there, messages come from there.
+
+Events wait in a bounded queue, which one background thread empties.
+"""
 
 import atexit
+import logging
 import os
+import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,10 +18,9 @@ from weakref import finalize
 import msgspec
 
 from brimline.agents import agent_names
-from brimline.api.client.outbox import EventOutbox
 from brimline.api.client.request import request, session_path
-from brimline.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS, NewEvent
-from brimline.context.events import AnyEvent, Ended, SessionSeen
+from brimline.api.schemas import MAX_AGENT_CHARS, MAX_EVENTS, MAX_ID_CHARS, NewEvent, NewEvents
+from brimline.context.events import AnyEvent, Call, Ended, SessionSeen
 from brimline.context.inbox import Message
 from brimline.errors import InvalidPolicy, InvalidRequest, NotRunning
 from brimline.files.bounded_dict import BoundedDict
@@ -25,8 +30,104 @@ MESSAGES_WAIT_S = 0.5  # for the daemon's answer; it takes a few milliseconds
 CLOSE_WAIT_S = 1.0
 MAX_DELIVERED = 1_000  # message ids that are remembered
 
+LOGGER = logging.getLogger("brimline.daemon_client")
 
-class _Origin(msgspec.Struct, frozen=True):
+MAX_QUEUED_EVENTS = 10_000  # about 5 MB; of more, the oldest are dropped
+SEND_EVERY_S = 0.1  # the copies of a streamed call that come in between are sent as one
+RETRY_S = 1.0  # without a daemon; a try takes 0.1 ms
+
+
+class EventOutbox:
+    """Sends events to the daemon of a state folder, in order, and again until it has them.
+
+    `add` never waits and never raises. The daemon counts an event that it gets twice once.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop everything: in a forked child the queue and the thread are those of its parent."""
+        self._queue: deque[NewEvent] = deque()
+        self._sending: list[NewEvent] = []
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._failures, self._is_urgent = 0, False
+
+    def add(self, row: NewEvent) -> None:
+        with self._changed:
+            if self._queue and _is_copy(row, self._queue[-1]):
+                self._queue.pop()
+            self._queue.append(row)
+            self._drop_oldest()
+            self._start_thread()
+            self._changed.notify_all()
+
+    def flush(self, wait_s: float) -> bool:
+        """Send now; return whether all is sent before the time is over or an attempt fails."""
+        with self._changed:
+            failures = self._failures
+            self._is_urgent = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._is_empty or self._failures > failures, wait_s)
+            return self._is_empty
+
+    @property
+    def _is_empty(self) -> bool:
+        return not self._queue and not self._sending
+
+    def _drop_oldest(self) -> None:
+        while len(self._queue) > MAX_QUEUED_EVENTS:
+            self._queue.popleft()
+
+    def _start_thread(self) -> None:
+        if self._thread is None:
+            thread = threading.Thread(target=self._run, name="brimline-outbox", daemon=True)
+            with suppress(RuntimeError):  # no more threads, or the interpreter is exiting
+                thread.start()
+                self._thread = thread
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._queue)
+                count = min(len(self._queue), MAX_EVENTS)
+                self._sending = [self._queue.popleft() for _ in range(count)]
+                self._is_urgent = False
+            is_sent = self._send(self._sending)
+            with self._changed:
+                if not is_sent:
+                    self._queue.extendleft(reversed(self._sending))
+                    self._drop_oldest()
+                    self._failures += 1
+                self._sending = []
+                self._changed.notify_all()
+                pause_s = SEND_EVERY_S if is_sent else RETRY_S
+                self._changed.wait_for(lambda: self._is_urgent, pause_s)
+
+    def _send(self, rows: list[NewEvent]) -> bool:
+        """Return False if the events are to be sent again."""
+        try:
+            request(self.state, "POST", "/v1/events", msgspec.to_builtins(NewEvents(rows)))
+        except NotRunning:
+            return False
+        except InvalidRequest as error:
+            if error.is_temporary:
+                return False
+            LOGGER.warning("the daemon refused %d events, which are lost: %s", len(rows), error)
+        return True
+
+
+def _is_copy(row: NewEvent, before: NewEvent) -> bool:
+    """Whether an event is a later copy of the same call: while a reply streams, it has many."""
+    new, old = row.event, before.event
+    if not isinstance(new, Call) or not isinstance(old, Call) or row.session != before.session:
+        return False
+    return (new.thread, new.id) == (old.thread, old.id) and new.final >= old.final
+
+
+class _SessionOrigin(msgspec.Struct, frozen=True):
     """What is sent with every event of a session."""
 
     session: str
@@ -67,7 +168,7 @@ class DaemonSession:
         self.agent = _check_name("agent", agent, MAX_AGENT_CHARS)
         self.id = _check_name("id", id or str(uuid.uuid4()), MAX_ID_CHARS)
         project, parent = project or _current_folder(), parent or os.environ.get("BRIMLINE_PARENT")
-        self._origin = _Origin(self.id, self.agent, project, parent)
+        self._origin = _SessionOrigin(self.id, self.agent, project, parent)
         self._news: tuple[AnyEvent, ...] = (SessionSeen(title=title),) if title else ()
         state = state_dir(os.environ, _home_folder())
         self._outbox = _outboxes.setdefault(state, EventOutbox(state))
@@ -115,7 +216,9 @@ class DaemonSession:
 
 
 _outboxes: dict[Path, EventOutbox] = {}
-_open: dict[_Origin, EventOutbox] = {}  # the sessions that have reported something, and go on
+_open: dict[
+    _SessionOrigin, EventOutbox
+] = {}  # the sessions that have reported something, and go on
 
 
 def _check_name(field: str, name: str, longest: int) -> str:
@@ -138,7 +241,7 @@ def _current_folder() -> str | None:
     return None
 
 
-def _end(origin: _Origin) -> None:
+def _end(origin: _SessionOrigin) -> None:
     outbox = _open.pop(origin, None)
     if outbox is not None:
         outbox.add(origin.row(Ended()))

@@ -20,11 +20,11 @@ from brimline.agents.telemetry import (
     get_text,
 )
 from brimline.api.openapi import Endpoint
+from brimline.api.request_limits import handle_by_session
 from brimline.api.responses import RequestRefused, plausible_time
 from brimline.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS
-from brimline.api.session_order import handle_by_session
-from brimline.api.telemetry.encoding import OtlpEncoding, OtlpSignal, Rejected
 from brimline.api.telemetry.otlp_json import ExportLogs, ExportResult, ExportTraces
+from brimline.api.telemetry.records import OtlpEncoding, OtlpSignal, Rejected
 from brimline.api.telemetry.request_body import find_encoding, read_decompressed
 from brimline.daemon.telemetry_export.collector import Forwarder
 from brimline.errors import InvalidUsage
@@ -36,7 +36,7 @@ USER_ATTRIBUTES = ("user.email", "user.id")
 TEAM_ATTRIBUTES = ("team.id", "department")
 
 
-class Sender(msgspec.Struct, frozen=True):
+class TelemetrySender(msgspec.Struct, frozen=True):
     """Who sent the records of a resource."""
 
     agent: str
@@ -49,7 +49,7 @@ class Sender(msgspec.Struct, frozen=True):
 class SentEvent(msgspec.Struct, frozen=True):
     """An event with its sender; `user` is that of the resource, or else of the record itself."""
 
-    sender: Sender
+    sender: TelemetrySender
     reported: TelemetryEvent
     user: str | None = None
 
@@ -148,13 +148,13 @@ async def _decode(
         raise RequestRefused(400, str(error)) from error
 
 
-def find_sender(resource: Attributes, scope: str) -> Sender:
+def find_sender(resource: Attributes, scope: str) -> TelemetrySender:
     """Return the client of a resource and scope; else a program, whose `gen_ai` spans are read."""
     service = get_text(resource, "service.name")[:MAX_AGENT_CHARS]
     program = UNNAMED_PROGRAM if not service or service in agent_names() else service
     own = [each for each in telemetry_readers() if each[1].is_own(service, scope)]
     agent, reader = own[0] if own else (program, GEN_AI)
-    return Sender(
+    return TelemetrySender(
         agent,
         reader,
         version=_limited(resource, "service.version") if reader.reports_version else None,
@@ -173,7 +173,7 @@ def read_all(exported: Iterable[ScopeTelemetry], rejected: Rejected) -> Iterator
 
 
 def read_events(
-    telemetry: ScopeTelemetry, sender: Sender, rejected: Rejected
+    telemetry: ScopeTelemetry, sender: TelemetrySender, rejected: Rejected
 ) -> Iterator[SentEvent]:
     """Yield the events in log records and spans; records of other kinds have none."""
     reader = sender.reader

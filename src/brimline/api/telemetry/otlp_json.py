@@ -7,8 +7,7 @@ import msgspec
 
 from brimline.agents.telemetry import Attributes, ScopeTelemetry
 from brimline.api.schemas import Problem
-from brimline.api.telemetry.encoding import OtlpSignal, Rejected
-from brimline.api.telemetry.records import RecordReader
+from brimline.api.telemetry.records import OtlpSignal, RecordReader, Rejected
 from brimline.errors import MalformedJson
 from brimline.files.foreign_json import JsonDecoder
 

@@ -18,8 +18,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
 from brimline.agents.telemetry import Attributes, ScopeTelemetry
-from brimline.api.telemetry.encoding import OtlpSignal, Rejected
-from brimline.api.telemetry.records import RecordReader
+from brimline.api.telemetry.records import OtlpSignal, RecordReader, Rejected
 
 MEDIA: str = "application/x-protobuf"
 READ_VALUES = frozenset({"string_value", "int_value", "double_value", "bool_value"})

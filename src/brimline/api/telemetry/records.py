@@ -1,14 +1,51 @@
-"""The records in a request: JSON's structs and protobuf's messages have the same fields."""
+"""The records in a request of OTLP, as both encodings have them: in JSON, and in protobuf."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
 from brimline.agents.telemetry import Attributes, LogRecord, ScopeTelemetry, SpanEvent, SpanRecord
-from brimline.api.telemetry.encoding import OtlpSignal, read_time
 
 ReadAttributes: TypeAlias = Callable[[Any], Attributes]
+
+OtlpSignal: TypeAlias = Literal["logs", "traces"]
+
+NANOSECONDS = 1_000_000_000
+MAX_TIME = 1 << 64  # as long as protobuf's
+
+
+class Rejected:
+    """How many records of a request could not be used, and why the first of them could not."""
+
+    def __init__(self) -> None:
+        self.count, self.reason = 0, ""
+
+    def add(self, reason: str) -> None:
+        self.count += 1
+        self.reason = self.reason or reason
+
+
+def read_time(nanoseconds: int | str) -> float | None:
+    """Return a time in seconds, None if it is 0; JSON has it as text. Raises ValueError."""
+    value = int(nanoseconds)
+    if not 0 <= value < MAX_TIME:
+        raise ValueError("a time is not in nanoseconds since 1970")
+    return value / NANOSECONDS if value else None
+
+
+class OtlpEncoding(Protocol):
+    """A module that decodes requests and encodes the answers to them."""
+
+    MEDIA: str
+
+    def decode_request(self, signal: OtlpSignal, body: bytes) -> Sequence[ScopeTelemetry]:
+        """Return the records in a request; raises ValueError."""
+        ...
+
+    def encode_result(self, signal: OtlpSignal, rejected: Rejected) -> bytes: ...
+
+    def encode_error(self, error: str, hint: str | None) -> bytes: ...
 
 
 class RecordReader(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from starlette.requests import Request
 
 from brimline.api.responses import RequestRefused
 from brimline.api.telemetry import otlp_json
-from brimline.api.telemetry.encoding import OtlpEncoding
+from brimline.api.telemetry.records import OtlpEncoding
 
 MAX_DECOMPRESSED_BYTES = 16 << 20
 PROTOBUF_MEDIA = "application/x-protobuf"

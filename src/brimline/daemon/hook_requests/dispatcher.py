@@ -26,7 +26,7 @@ from brimline.daemon.tmux.pane import pane_from_environment
 from brimline.errors import BrimlineError, StoreFailed
 from brimline.files.bounded_dict import BoundedDict
 from brimline.files.bounded_reads import SHARED_READS, ReadThreads
-from brimline.hooks.receipt import decode_receipt
+from brimline.hooks.protocol import decode_receipt
 from brimline.monitor.monitor import Monitor
 
 LOGGER = logging.getLogger("brimline.server")

@@ -20,8 +20,7 @@ from brimline.daemon.retry import retry_until_stored
 from brimline.daemon.sockets import ListeningSocket, listen_unix
 from brimline.errors import StoreFailed
 from brimline.hooks.client.exchange import ANSWER_DEADLINE_S
-from brimline.hooks.protocol import InvalidFrame, encode_reply, read_request
-from brimline.hooks.receipt import encode_receipt
+from brimline.hooks.protocol import InvalidFrame, encode_receipt, encode_reply, read_request
 
 LOGGER = logging.getLogger("brimline.server")
 

@@ -31,7 +31,7 @@ SPACE = " \t\n\r"
 PIECE = 256
 
 
-class Rules:
+class PayloadRules:
     """The attributes that the scanner of JSON needs; Python refuses to convert long integers."""
 
     strict = True
@@ -49,7 +49,7 @@ def reduce_body(body: bytes) -> bytes:
     Bytes outside ASCII are copied, not checked: the daemon rejects a text that is not UTF-8.
     """
     text = body.decode("latin-1")
-    rules: Any = Rules
+    rules: Any = PayloadRules
     scan = _json.make_scanner(rules)  # a function: the value at a position, and its end
     try:
         reduced, end = reduce_object(text, skip_space(text, 0), scan, 1)

@@ -14,8 +14,15 @@ from brimline.handoff import Document
 from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.user_rules import Rules
-from brimline.server.demo.script import HandoffStep, MessageStep, ObserveStep, Step
-from brimline.server.demo.story import LAP_S, OVERRIDES, build_story
+from brimline.server.demo.script import (
+    LAP_S,
+    OVERRIDES,
+    HandoffStep,
+    MessageStep,
+    ObserveStep,
+    Step,
+    build_story,
+)
 from brimline.sessions.report import TranscriptSummary
 from brimline.sessions.summary import summarise
 from brimline.store.base import Store

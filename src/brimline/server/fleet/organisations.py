@@ -10,26 +10,41 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 
+from brimline.api.access import AccessScope, find_identity
 from brimline.api.app import create_api
 from brimline.api.event_stream import StreamRoutes
 from brimline.api.fleet import FleetRoutes, fill_levels
-from brimline.api.identity import AccessScope, find_identity
 from brimline.api.metrics import MetricsRoutes
 from brimline.api.openapi import FLEET_SECURITY, Endpoint
-from brimline.api.responses import RequestRefused, Routes, json_response
-from brimline.api.schemas import DaemonStatus
+from brimline.api.responses import RETRY_HINT, RequestRefused, Routes, json_response
+from brimline.api.schemas import DaemonStatus, Problem
 from brimline.api.sessions import SessionRoutes
 from brimline.api.telemetry.endpoint import TelemetryRoutes
 from brimline.api.uplink import UplinkRoutes
 from brimline.daemon.log_limit import RateLimitedLog
-from brimline.daemon.retry import Work
+from brimline.daemon.retry import Work, is_transient
 from brimline.errors import StoreFailed
 from brimline.monitor.user_rules import Rules
 from brimline.server.fleet.actions import ActionRoutes
-from brimline.server.fleet.store_failures import StoreFailures
 from brimline.server.session_service import SessionService
 from brimline.settings import Settings
 from brimline.store.postgres.database import PostgresDatabase
+
+NO_DATABASE = "the server's database does not answer"
+
+
+class StoreFailures:
+    """Answers requests that failed by the database, and logs why, each reason once an hour."""
+
+    def __init__(self) -> None:
+        self._log = RateLimitedLog()
+
+    async def respond(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, StoreFailed)
+        if not is_transient(error):  # a value of the request
+            return json_response(Problem(error.reason), 422)
+        self._log.warn("requests fail", error)
+        return json_response(Problem(NO_DATABASE, RETRY_HINT), 503)
 
 
 class Caller(msgspec.Struct, frozen=True):

@@ -10,12 +10,18 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from brimline.api.identity import AccessScope
+from brimline.api.access import AccessScope
 from brimline.api.request_limits import Allowance, too_many
 from brimline.api.responses import RequestRefused
 from brimline.api.static import SIGN_IN_HEADERS, plain_page
-from brimline.server.fleet.authentication import PAGE, Authenticator, check_valid, is_same_origin
-from brimline.server.fleet.tokens import TokenLookup, create_token
+from brimline.server.fleet.authentication import (
+    PAGE,
+    Authenticator,
+    TokenLookup,
+    check_valid,
+    create_token,
+    is_same_origin,
+)
 from brimline.store.postgres.database import TokenTable
 
 SIGN_IN_PATH, SIGN_OUT_PATH = "/sign-in", "/sign-out"
