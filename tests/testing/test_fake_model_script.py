@@ -11,13 +11,13 @@ import pytest
 from brimline.testing.fake_model import CAPTURED, Ramp, Reply, Scenario, ToolCall, load, save
 from brimline.testing.fake_model.apis import anthropic, gemini, responses
 from brimline.testing.fake_model.billed import BillingLog, read_billed
-from brimline.testing.fake_model.model import Answered, Failed, Model
+from brimline.testing.fake_model.model import Answered, Failed, ScriptedModel
 
 ONE = Reply(text="one")
 TWO = Reply(text="two")
 
 
-def ask(model: Model, text: str, **headers: str) -> str | None:
+def ask(model: ScriptedModel, text: str, **headers: str) -> str | None:
     """The text that the model answers to a message."""
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     body = {"model": "m", "messages": [{"role": "user", "content": text}]}
@@ -28,20 +28,22 @@ def ask(model: Model, text: str, **headers: str) -> str | None:
 
 def test_replies_come_in_order_then_otherwise() -> None:
     """After the last reply of a thread comes the one for everything else."""
-    model = Model(Scenario(main=(ONE, TWO), otherwise=Reply(text="more")), BillingLog())
+    model = ScriptedModel(Scenario(main=(ONE, TWO), otherwise=Reply(text="more")), BillingLog())
     assert [ask(model, "x") for _ in range(4)] == ["one", "two", "more", "more"]
 
 
 def test_conditional_reply_waits_for_its_text() -> None:
     """A reply with a condition is passed over until a request meets it."""
-    model = Model(Scenario(main=(Reply(text="sun", when="weather"), ONE, TWO)), BillingLog())
+    model = ScriptedModel(
+        Scenario(main=(Reply(text="sun", when="weather"), ONE, TWO)), BillingLog()
+    )
     assert [ask(model, text) for text in ("a", "the weather?", "b")] == ["one", "sun", "two"]
 
 
 def test_each_subagent_has_its_own_replies() -> None:
     """Two subagents start the subagent's replies afresh, and the main thread keeps its own."""
     log = BillingLog()
-    model = Model(Scenario(main=(ONE,), subagent=(TWO,)), log)
+    model = ScriptedModel(Scenario(main=(ONE,), subagent=(TWO,)), log)
     first, second = {"x_claude_code_agent_id": "a"}, {"x_claude_code_agent_id": "b"}
     replies = [ask(model, "x", **first), ask(model, "x"), ask(model, "x", **second)]
     assert replies == ["two", "one", "two"]
@@ -55,7 +57,7 @@ def test_each_subagent_has_its_own_replies() -> None:
 def test_ramp_falls_at_a_compaction() -> None:
     """Usage climbs call by call, and starts low again once a summary was answered."""
     log = BillingLog()
-    model = Model(Scenario(ramp=Ramp(start=1000, step=500, after_compaction=100)), log)
+    model = ScriptedModel(Scenario(ramp=Ramp(start=1000, step=500, after_compaction=100)), log)
     for text in ("x", "x", "CRITICAL: Respond with TEXT ONLY", "x", "x"):
         ask(model, text)
     billed = {"main": [one.usage.input for one in log.billed if one.thread == "main"]}
@@ -67,7 +69,9 @@ def test_ramp_falls_at_a_compaction() -> None:
 def test_reply_sets_its_own_usage() -> None:
     """A reply's own figures win over ramp and estimate."""
     log = BillingLog()
-    model = Model(Scenario(main=(Reply(text="x", added=7000, output=42),), ramp=Ramp(start=9)), log)
+    model = ScriptedModel(
+        Scenario(main=(Reply(text="x", added=7000, output=42),), ramp=Ramp(start=9)), log
+    )
     ask(model, "x")
     ask(model, "x")
     first, second = log.billed
@@ -78,7 +82,7 @@ def test_reply_sets_its_own_usage() -> None:
 def test_captured_text_goes_into_the_tool_call() -> None:
     """A reply can hand back an id that the client sent."""
     tool = ToolCall("wait", {"targets": [CAPTURED]})
-    model = Model(Scenario(main=(Reply(tools=(tool,), capture=r"id=(\w+)"),)), BillingLog())
+    model = ScriptedModel(Scenario(main=(Reply(tools=(tool,), capture=r"id=(\w+)"),)), BillingLog())
     body = {"model": "m", "messages": [{"role": "user", "content": "id=abc"}]}
     answer = model.ask(anthropic.WIRE, msgspec.json.encode(body), "", {})
     assert isinstance(answer, Answered)
@@ -88,7 +92,7 @@ def test_captured_text_goes_into_the_tool_call() -> None:
 def test_codex_names_its_thread_in_a_header() -> None:
     """Codex names thread, session and kind of each request."""
     log = BillingLog()
-    model = Model(Scenario(), log)
+    model = ScriptedModel(Scenario(), log)
     for thread, kind in (("s", "turn"), ("s", "compaction"), ("t", "turn")):
         turn = {"session_id": "s", "thread_id": thread, "request_kind": kind}
         header = {"x-codex-turn-metadata": msgspec.json.encode(turn).decode()}
@@ -103,7 +107,7 @@ def test_codex_names_its_thread_in_a_header() -> None:
 def test_opencode_subagent_is_a_child_session() -> None:
     """A request with a parent session is a subagent's, known by its own session."""
     log = BillingLog()
-    ask(Model(Scenario(), log), "x", x_session_id="child", x_parent_session_id="parent")
+    ask(ScriptedModel(Scenario(), log), "x", x_session_id="child", x_parent_session_id="parent")
     assert (log.billed[0].thread, log.billed[0].agent_id) == ("subagent", "child")
 
 
@@ -117,7 +121,7 @@ CHORES = [
 def test_gemini_chores_are_known_by_their_instructions(system: str, thread: str, says: str) -> None:
     """Router and compression are no part of the conversation and use up none of its replies."""
     log = BillingLog()
-    model = Model(Scenario(main=(ONE,)), log)
+    model = ScriptedModel(Scenario(main=(ONE,)), log)
     body: dict[str, Any] = {"contents": [{"parts": [{"text": "x"}]}]}
     chore = body | {"systemInstruction": {"parts": [{"text": system}]}}
     answers = [
@@ -134,7 +138,9 @@ def test_gemini_chores_are_known_by_their_instructions(system: str, thread: str,
 def test_error_keeps_its_place_on_the_ramp() -> None:
     """A refused call does not move the ramp on."""
     log = BillingLog()
-    model = Model(Scenario(main=(Reply(error="server"), ONE, TWO), ramp=Ramp(step=100)), log)
+    model = ScriptedModel(
+        Scenario(main=(Reply(error="server"), ONE, TWO), ramp=Ramp(step=100)), log
+    )
     body = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
     refused = model.ask(anthropic.WIRE, msgspec.json.encode(body), "", {})
     assert isinstance(refused, Failed)
@@ -162,5 +168,5 @@ def test_log_is_appended(tmp_path: Path) -> None:
     """A second model on the same log gives no id twice."""
     path = tmp_path / "billed.jsonl"
     for _ in range(2):
-        ask(Model(Scenario(), BillingLog(path)), "x")
+        ask(ScriptedModel(Scenario(), BillingLog(path)), "x")
     assert [one.id for one in read_billed(path)] == ["msg_fake000001", "msg_fake000002"]

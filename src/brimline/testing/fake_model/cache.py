@@ -16,7 +16,7 @@ FRAMING = 4  # tokens that the Anthropic API counts after the last breakpoint
 
 
 @dataclass(frozen=True)
-class Split:
+class PromptSplit:
     """The prompt side of a call in disjoint buckets."""
 
     input: int
@@ -36,12 +36,12 @@ class PrefixCache:
     def __init__(self) -> None:
         self._known: dict[bytes, int] = {}
 
-    def at_breakpoints(self, blocks: Sequence[Block], added: int) -> Split:
+    def at_breakpoints(self, blocks: Sequence[Block], added: int) -> PromptSplit:
         """Split as Anthropic does: read and write up to the breakpoints, the rest in full."""
         prefixes, sizes = _prefixes(blocks), _sizes(blocks, added)
         marks = [place for place, one in enumerate(blocks) if one.ttl is not None]
         if not marks:
-            return Split(input=_total(sizes))
+            return PromptSplit(input=_total(sizes))
         longest = self._longest(prefixes, marks)
         read = min(self._known[prefixes[longest]], sizes[longest]) if longest is not None else 0
         for place in marks:
@@ -57,7 +57,7 @@ class PrefixCache:
 
     def automatic(
         self, blocks: Sequence[Block], added: int, *, grain: int = 1, tell_writes: bool = False
-    ) -> Split:
+    ) -> PromptSplit:
         """Split as OpenAI and Gemini do: the longest known prefix in whole grains is read."""
         prefixes, sizes = _prefixes(blocks), _sizes(blocks, added)
         hits = (
@@ -71,21 +71,23 @@ class PrefixCache:
             read = 0
         left = _total(sizes) - read
         write = left // grain * grain if tell_writes else 0
-        return Split(input=left - write, read=read, write=write)
+        return PromptSplit(input=left - write, read=read, write=write)
 
 
-def uncached(blocks: Sequence[Block], added: int) -> Split:
+def uncached(blocks: Sequence[Block], added: int) -> PromptSplit:
     """The split of a prompt without a cache."""
-    return Split(input=_total(_sizes(blocks, added)))
+    return PromptSplit(input=_total(_sizes(blocks, added)))
 
 
-def _split(blocks: Sequence[Block], sizes: Sequence[int], marks: Sequence[int], read: int) -> Split:
+def _split(
+    blocks: Sequence[Block], sizes: Sequence[int], marks: Sequence[int], read: int
+) -> PromptSplit:
     end = sizes[marks[-1]]
     short = [sizes[mark] for mark in marks if blocks[mark].ttl != "1h"]
     hour = [sizes[mark] for mark in marks if blocks[mark].ttl == "1h"]
     write = max(0, end - read)
     kept_long = min(write, max(0, max(hour, default=0) - read)) if short else write
-    return Split(input=sizes[-1] - end + FRAMING, read=read, write=write, write_1h=kept_long)
+    return PromptSplit(input=sizes[-1] - end + FRAMING, read=read, write=write, write_1h=kept_long)
 
 
 def _prefixes(blocks: Sequence[Block]) -> list[bytes]:

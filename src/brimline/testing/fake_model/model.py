@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from .apis import Json, Summary, Turn, Wire
+from .apis import Json, ModelTurn, Summary, Wire
 from .billed import Billed, BilledBlock, BillingLog, Refused, Usage
-from .cache import PrefixCache, Split, uncached
-from .prompt import Prompt, estimate
+from .cache import PrefixCache, PromptSplit, uncached
+from .prompt import Prompt, RequestSender, estimate, recognise
 from .scenario import STATUS, ErrorKind, Reply, Scenario
-from .script import Script, ScriptLine
-from .threads import Sender, recognise
+from .script import ScenarioScript, ScriptLine
 
 MESSAGES: dict[ErrorKind, str] = {
     "overloaded": "Overloaded",
@@ -27,7 +26,7 @@ MESSAGES: dict[ErrorKind, str] = {
 class Answered:
     """A call that was answered and billed."""
 
-    turn: Turn
+    turn: ModelTurn
     stream: bool
 
 
@@ -40,13 +39,13 @@ class Failed:
     delay: float
 
 
-class Model:
+class ScriptedModel:
     """Answers requests of any API from one scenario; safe for several threads."""
 
     def __init__(self, scenario: Scenario, log: BillingLog) -> None:
         self._scenario = scenario
         self._log = log
-        self._script = Script(scenario)
+        self._script = ScenarioScript(scenario)
         self._caches: dict[str, PrefixCache] = {}
         self._lock = threading.Lock()
 
@@ -73,7 +72,7 @@ class Model:
         """The tokens of a prompt, as the counting endpoints report them; nothing is billed."""
         return wire.read(body, path, {}).tokens
 
-    def _split(self, wire: Wire, prompt: Prompt, line: ScriptLine) -> Split:
+    def _split(self, wire: Wire, prompt: Prompt, line: ScriptLine) -> PromptSplit:
         if line.reply.compaction is not None and line.summary is not None:
             prompt = prompt.summed_up(line.summary)
         if line.reply.error is not None or not self._scenario.cache:
@@ -83,14 +82,14 @@ class Model:
         cache = self._caches.setdefault(f"{wire.api} {prompt.model}", PrefixCache())
         return wire.split(cache, prompt.blocks, line.added, self._scenario.cache_writes)
 
-    def _error(self, reply: Reply, split: Split) -> ErrorKind | None:
+    def _error(self, reply: Reply, split: PromptSplit) -> ErrorKind | None:
         window = self._scenario.window
         if reply.error is None and window is not None and split.total > window:
             return "prompt_too_long"
         return reply.error
 
     def _refuse(
-        self, wire: Wire, kind: ErrorKind, split: Split, reply: Reply, sender: Sender
+        self, wire: Wire, kind: ErrorKind, split: PromptSplit, reply: Reply, sender: RequestSender
     ) -> Failed:
         status = STATUS[kind]
         self._log.add(
@@ -103,8 +102,13 @@ class Model:
         return Failed(status, wire.error(kind, MESSAGES.get(kind, too_long)), reply.delay)
 
     def _bill(
-        self, wire: Wire, prompt: Prompt, line: ScriptLine, split: Split, sender: Sender
-    ) -> Turn:
+        self,
+        wire: Wire,
+        prompt: Prompt,
+        line: ScriptLine,
+        split: PromptSplit,
+        sender: RequestSender,
+    ) -> ModelTurn:
         turn = self._turn(prompt, line, split)
         if turn.summed_up_alone:
             sender = replace(sender, thread="compaction")
@@ -117,9 +121,9 @@ class Model:
         self._log.add(billed)
         return turn
 
-    def _turn(self, prompt: Prompt, line: ScriptLine, split: Split) -> Turn:
+    def _turn(self, prompt: Prompt, line: ScriptLine, split: PromptSplit) -> ModelTurn:
         summary = _summary(prompt, line, split)
-        return Turn(
+        return ModelTurn(
             sequence=self._log.next_sequence(),
             model=prompt.model,
             reply=line.reply,
@@ -132,7 +136,7 @@ class Model:
         )
 
 
-def _summary(prompt: Prompt, line: ScriptLine, split: Split) -> Summary | None:
+def _summary(prompt: Prompt, line: ScriptLine, split: PromptSplit) -> Summary | None:
     """The compaction in an answer, at the cost that the scenario gives."""
     if line.summary is None:
         return None
@@ -144,7 +148,7 @@ def _summary(prompt: Prompt, line: ScriptLine, split: Split) -> Summary | None:
     return Summary(line.summary, usage, closed, alone=compaction.paused)
 
 
-def _usage(reply: Reply, split: Split) -> Usage:
+def _usage(reply: Reply, split: PromptSplit) -> Usage:
     reasoning = estimate(reply.reasoning) if reply.reasoning else 0
     words = sum(estimate(str(tool.input)) + 10 for tool in reply.tools)
     words += estimate(reply.text) if reply.text else 0
@@ -165,7 +169,7 @@ def _billed_summary(answer: Billed, summary: Summary) -> Billed:
     )
 
 
-def _billed(wire: Wire, turn: Turn, sender: Sender) -> Billed:
+def _billed(wire: Wire, turn: ModelTurn, sender: RequestSender) -> Billed:
     return Billed(
         sequence=turn.sequence,
         api=wire.api,

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from .prompt import Prompt
+from .prompt import Prompt, RequestSender
 from .scenario import CAPTURED, Reply, Scenario, ToolCall
-from .threads import Sender
 
 ROUTED = '{"complexity_reasoning": "A simple task.", "complexity_score": 10}'
 TITLE = "Run the commands"
@@ -40,13 +39,13 @@ class ScriptLine:
 
 
 @dataclass
-class Script:
+class ScenarioScript:
     """Walks through a scenario; not safe for several threads without a lock."""
 
     scenario: Scenario
     _threads: dict[str | None, _Progress] = field(default_factory=dict[str | None, _Progress])
 
-    def next_line(self, prompt: Prompt, sender: Sender) -> ScriptLine:
+    def next_line(self, prompt: Prompt, sender: RequestSender) -> ScriptLine:
         """The reply for a request; it moves the sender's thread one step on."""
         progress = self._progress(sender)
         match sender.thread:
@@ -59,7 +58,7 @@ class Script:
             case _:
                 return self._answer(prompt, progress)
 
-    def _progress(self, sender: Sender) -> _Progress:
+    def _progress(self, sender: RequestSender) -> _Progress:
         if sender.agent_id not in self._threads:
             replies = self.scenario.subagent if sender.agent_id else self.scenario.main
             self._threads[sender.agent_id] = _Progress(list(replies))

@@ -15,7 +15,7 @@ import msgspec
 
 from .apis import Json, ServerSentEvent, Wire, anthropic, chat, gemini, responses
 from .billed import Billed, BillingLog, Refused
-from .model import Answered, Failed, Model
+from .model import Answered, Failed, ScriptedModel
 from .scenario import Scenario
 
 POLL_INTERVAL_S = 0.02  # seconds until the server notices that it is to stop
@@ -46,7 +46,7 @@ class FakeModel:
         port: int = 0,
     ) -> None:
         self._log = BillingLog(log)
-        self._server = _Server(port, Model(scenario or Scenario(), self._log), requests)
+        self._server = _Server(port, ScriptedModel(scenario or Scenario(), self._log), requests)
         serve = functools.partial(self._server.serve_forever, poll_interval=POLL_INTERVAL_S)
         self._thread = threading.Thread(target=serve, daemon=True)
 
@@ -83,7 +83,7 @@ class FakeModel:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, port: int, model: Model, requests: Path | None) -> None:
+    def __init__(self, port: int, model: ScriptedModel, requests: Path | None) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
         self.model = model
         self.requests = requests

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..billed import Api, Usage
-from ..cache import PrefixCache, Split
+from ..cache import PrefixCache, PromptSplit
 from ..prompt import Block, Prompt
 from ..scenario import ErrorKind, Reply
 
@@ -25,14 +25,14 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Turn:
+class ModelTurn:
     """One answer to be sent: its reply, id and usage."""
 
     sequence: int
     model: str
     reply: Reply
     usage: Usage
-    split: Split
+    split: PromptSplit
     tell_writes: bool = False
     tell_usage: bool = True
     tell_growth: bool = False
@@ -64,11 +64,11 @@ class Wire:
     # Body, path with query, and lower-case headers in; a prompt out.
     read: Callable[[bytes, str, Mapping[str, str]], Prompt]
     # Cache, prompt, tokens added, and whether cache writes are reported apart.
-    split: Callable[[PrefixCache, tuple[Block, ...], int, bool], Split]
-    raw: Callable[[Turn], Json]  # the usage object of the API
-    message_id: Callable[[Turn], str]
-    answer: Callable[[Turn], Json]
-    events: Callable[[Turn], Iterator[ServerSentEvent]]
+    split: Callable[[PrefixCache, tuple[Block, ...], int, bool], PromptSplit]
+    raw: Callable[[ModelTurn], Json]  # the usage object of the API
+    message_id: Callable[[ModelTurn], str]
+    answer: Callable[[ModelTurn], Json]
+    events: Callable[[ModelTurn], Iterator[ServerSentEvent]]
     error: Callable[[ErrorKind, str], Json]
     # Whether it reports the usage of a compaction apart from the answer's.
     tells_summary: bool = False

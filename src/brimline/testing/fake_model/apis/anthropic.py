@@ -1,4 +1,7 @@
-"""Anthropic Messages: disjoint usage, cache at `cache_control` breakpoints."""
+"""Anthropic Messages: disjoint usage, cache at `cache_control` breakpoints.
+
+The API itself edits the context, makes passes and compacts, and reports that in its own way.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ from typing import Any
 
 import msgspec
 
-from ..cache import PrefixCache, Split
+from ..billed import Usage
+from ..cache import PrefixCache, PromptSplit
 from ..prompt import COMPACTION, Block, Prompt, begins, block, text_of
-from ..scenario import ErrorKind
-from . import Json, ServerSentEvent, Turn, Wire, anthropic_context
+from ..scenario import EditKind, ErrorKind
+from . import Json, ModelTurn, ServerSentEvent, Wire
 
 # The client's own accounting line: it changes with every request and the real API leaves it
 # out of the prompt.
@@ -24,14 +28,22 @@ ERROR_TYPES: dict[ErrorKind, str] = {
 }
 
 
-class _Message(msgspec.Struct):
+OWN = "message"  # the kind of a pass of the conversation's own model: these add up to the top level
+
+COUNTED: dict[EditKind, str] = {
+    "clear_tool_uses_20250919": "cleared_tool_uses",
+    "clear_thinking_20251015": "cleared_thinking_turns",
+}
+
+
+class _AnthropicMessage(msgspec.Struct):
     role: str
     content: str | list[Json]
 
 
 class _AnthropicRequest(msgspec.Struct):
     model: str
-    messages: list[_Message]
+    messages: list[_AnthropicMessage]
     system: str | list[Json] = ""
     tools: list[Json] = []
     stream: bool = False
@@ -75,7 +87,7 @@ def _piece(one: Json, role: str = "", *, in_conversation: bool = True) -> Block:
     return block(content, in_conversation=in_conversation, ttl=ttl)
 
 
-def _newest(messages: list[_Message]) -> list[Any]:
+def _newest(messages: list[_AnthropicMessage]) -> list[Any]:
     """The contents after the model's last answer."""
     newest: list[Any] = []
     for message in messages:
@@ -83,22 +95,24 @@ def _newest(messages: list[_Message]) -> list[Any]:
     return newest
 
 
-def split(cache: PrefixCache, blocks: tuple[Block, ...], added: int, tell_writes: bool) -> Split:
+def split(
+    cache: PrefixCache, blocks: tuple[Block, ...], added: int, tell_writes: bool
+) -> PromptSplit:
     """Read and write at the breakpoints of the request."""
     return cache.at_breakpoints(blocks, added)
 
 
-def message_id(turn: Turn) -> str:
+def message_id(turn: ModelTurn) -> str:
     """The id of the answer."""
     return f"msg_fake{turn.sequence:06d}"
 
 
-def raw(turn: Turn) -> Json:
+def raw(turn: ModelTurn) -> Json:
     """The final usage of an answer, over all of its passes."""
-    return anthropic_context.with_passes(_last_pass(turn), turn)
+    return _with_passes(_last_pass(turn), turn)
 
 
-def _last_pass(turn: Turn) -> Json:
+def _last_pass(turn: ModelTurn) -> Json:
     usage = turn.usage
     return {
         "input_tokens": usage.input,
@@ -114,9 +128,9 @@ def _last_pass(turn: Turn) -> Json:
     }
 
 
-def content(turn: Turn) -> list[Json]:
+def content(turn: ModelTurn) -> list[Json]:
     """The content blocks of an answer."""
-    reply, blocks = turn.reply, anthropic_context.blocks(turn)
+    reply, blocks = turn.reply, _summary_blocks(turn)
     if turn.summed_up_alone:
         return blocks
     if reply.reasoning is not None:
@@ -130,7 +144,7 @@ def content(turn: Turn) -> list[Json]:
     return blocks
 
 
-def answer(turn: Turn) -> Json:
+def answer(turn: ModelTurn) -> Json:
     """A whole answer."""
     return {
         "id": message_id(turn),
@@ -141,17 +155,17 @@ def answer(turn: Turn) -> Json:
         "stop_reason": _stop_reason(turn),
         "stop_sequence": None,
         "usage": raw(turn),
-        **anthropic_context.management(turn),
+        **_management(turn),
     }
 
 
-def _stop_reason(turn: Turn) -> str:
+def _stop_reason(turn: ModelTurn) -> str:
     if turn.summed_up_alone:
         return COMPACTION
     return "tool_use" if turn.reply.tools else "end_turn"
 
 
-def events(turn: Turn) -> Iterator[ServerSentEvent]:
+def events(turn: ModelTurn) -> Iterator[ServerSentEvent]:
     """The answer as a stream; its first event has output_tokens 1, as the real API's has."""
     start = answer(turn)
     start.update(content=[], stop_reason=None, usage=_first_usage(turn))
@@ -161,15 +175,15 @@ def events(turn: Turn) -> Iterator[ServerSentEvent]:
     for place, one in enumerate(content(turn)):
         yield from _block_events(place, one)
     delta = {"stop_reason": _stop_reason(turn), "stop_sequence": None}
-    delta_fields = {"delta": delta, "usage": raw(turn), **anthropic_context.management(turn)}
+    delta_fields = {"delta": delta, "usage": raw(turn), **_management(turn)}
     yield _event({"type": "message_delta", **delta_fields})
     yield _event({"type": "message_stop"})
 
 
-def _first_usage(turn: Turn) -> Json:
+def _first_usage(turn: ModelTurn) -> Json:
     first = _last_pass(turn) | {"output_tokens": 1}
     first.pop("output_tokens_details")
-    opened = anthropic_context.first_input(turn)
+    opened = _first_input(turn)
     if opened is not None:
         cached = {"cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
         first |= {"input_tokens": opened, **cached}
@@ -209,6 +223,56 @@ def _event(data: Json) -> ServerSentEvent:
 def error(kind: ErrorKind, message: str) -> Json:
     """The body of an error answer."""
     return {"type": "error", "error": {"type": ERROR_TYPES[kind], "message": message}}
+
+
+def _management(turn: ModelTurn) -> Json:
+    """Return what an answer reports about edits; nothing if there were none."""
+    applied: list[Json] = []
+    for edit in turn.reply.edits:
+        fields = {"cleared_input_tokens": edit.tokens, COUNTED[edit.kind]: edit.count}
+        applied.append({"type": edit.kind, **fields})
+    return {"context_management": {"applied_edits": applied}} if applied else {}
+
+
+def _with_passes(usage: Json, turn: ModelTurn) -> Json:
+    """The usage of an answer over all of its passes, which the API lists even if there is one."""
+    passes = [
+        _pass(one.kind, Usage(input=one.input, output=one.output)) for one in turn.reply.passes
+    ]
+    if turn.summary is not None:
+        passes.append(_pass(COMPACTION, turn.summary.usage))
+    if turn.summed_up_alone:
+        usage = usage | {"cache_creation": None}
+    else:
+        passes.append(_pass(OWN, turn.usage))
+    own = [one for one in passes if one["type"] == OWN]
+    sums = {name: sum(one[name] for one in own) for name in passes[0] if name != "type"}
+    return usage | sums | {"iterations": passes}
+
+
+def _pass(kind: str, usage: Usage) -> Json:
+    return {
+        "type": kind,
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "cache_read_input_tokens": usage.cache_read,
+        "cache_creation_input_tokens": usage.cache_write,
+    }
+
+
+def _first_input(turn: ModelTurn) -> int | None:
+    """The prompt of the first pass, which a stream begins with; None if it is the only one."""
+    own = [one.input for one in turn.reply.passes if one.kind == OWN]
+    return turn.summary.closed if turn.summary else next(iter(own), None)
+
+
+def _summary_blocks(turn: ModelTurn) -> list[Json]:
+    """The content block of the compaction in an answer, if there is one."""
+    if turn.summary is None:
+        return []
+    signature = f"c2lnbmF0dXJl{turn.sequence:04d}"
+    block: Json = {"type": COMPACTION, "content": turn.summary.text, "signature": signature}
+    return [block | {"encrypted_content": None}]
 
 
 WIRE = Wire(

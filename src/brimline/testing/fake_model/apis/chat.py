@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from ..cache import OPENAI_GRAIN, PrefixCache, Split
+from ..cache import OPENAI_GRAIN, PrefixCache, PromptSplit
 from ..prompt import Block, Prompt, block, text_of
-from . import Json, ServerSentEvent, Turn, Wire, responses
+from . import Json, ModelTurn, ServerSentEvent, Wire, responses
 
 
 class _StreamOptions(msgspec.Struct):
@@ -58,17 +58,19 @@ def _newest(messages: list[Json]) -> list[Any]:
     return newest
 
 
-def split(cache: PrefixCache, blocks: tuple[Block, ...], added: int, tell_writes: bool) -> Split:
+def split(
+    cache: PrefixCache, blocks: tuple[Block, ...], added: int, tell_writes: bool
+) -> PromptSplit:
     """Read the longest known prefix; this API does not report cache writes."""
     return cache.automatic(blocks, added, grain=OPENAI_GRAIN)
 
 
-def message_id(turn: Turn) -> str:
+def message_id(turn: ModelTurn) -> str:
     """The id of the answer."""
     return f"chatcmpl-fake{turn.sequence:06d}"
 
 
-def raw(turn: Turn) -> Json:
+def raw(turn: ModelTurn) -> Json:
     """The usage of an answer: details are parts of their totals."""
     usage = turn.usage
     sent = usage.input + usage.cache_read + usage.cache_write
@@ -81,14 +83,14 @@ def raw(turn: Turn) -> Json:
     }
 
 
-def _message(turn: Turn) -> Json:
+def _message(turn: ModelTurn) -> Json:
     message: Json = {"role": "assistant", "content": turn.reply.text}
     if turn.reply.tools:
         message["tool_calls"] = _tool_calls(turn)
     return message
 
 
-def _tool_calls(turn: Turn) -> list[Json]:
+def _tool_calls(turn: ModelTurn) -> list[Json]:
     calls: list[Json] = []
     for place, tool in enumerate(turn.reply.tools):
         function = {"name": tool.name, "arguments": msgspec.json.encode(tool.input).decode()}
@@ -97,21 +99,21 @@ def _tool_calls(turn: Turn) -> list[Json]:
     return calls
 
 
-def _finish(turn: Turn) -> str:
+def _finish(turn: ModelTurn) -> str:
     return "tool_calls" if turn.reply.tools else "stop"
 
 
-def answer(turn: Turn) -> Json:
+def answer(turn: ModelTurn) -> Json:
     """A whole answer."""
     choice = {"index": 0, "message": _message(turn), "finish_reason": _finish(turn)}
     return _head(turn, "chat.completion") | {"choices": [choice], "usage": raw(turn)}
 
 
-def _head(turn: Turn, kind: str) -> Json:
+def _head(turn: ModelTurn, kind: str) -> Json:
     return {"id": message_id(turn), "object": kind, "created": 0, "model": turn.model}
 
 
-def events(turn: Turn) -> Iterator[ServerSentEvent]:
+def events(turn: ModelTurn) -> Iterator[ServerSentEvent]:
     """The answer as a stream; usage comes in its own chunk if it was requested."""
     delta = _message(turn)
     for place, call in enumerate(delta.get("tool_calls", [])):
@@ -125,7 +127,7 @@ def events(turn: Turn) -> Iterator[ServerSentEvent]:
     yield ServerSentEvent("[DONE]")
 
 
-def _chunk(turn: Turn, choices: list[Json], *, output: int | None = None) -> ServerSentEvent:
+def _chunk(turn: ModelTurn, choices: list[Json], *, output: int | None = None) -> ServerSentEvent:
     """A chunk with the usage after this much output, or with an empty usage field."""
     head = _head(turn, "chat.completion.chunk") | {"choices": choices}
     if turn.tell_growth:

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from ..cache import PrefixCache, Split
+from ..cache import PrefixCache, PromptSplit
 from ..prompt import Block, Prompt, block, text_of
 from ..scenario import STATUS, ErrorKind
-from . import Json, ServerSentEvent, Turn, Wire
+from . import Json, ModelTurn, ServerSentEvent, Wire
 
 PATH = re.compile(r"/models/(?P<model>[^/:?]+):(?P<verb>\w+)")
 
@@ -70,17 +70,19 @@ def _tool_names(tools: list[Json]) -> Iterator[str]:
         yield from (str(one.get("name", "")) for one in declared)
 
 
-def split(cache: PrefixCache, blocks: tuple[Block, ...], added: int, tell_writes: bool) -> Split:
+def split(
+    cache: PrefixCache, blocks: tuple[Block, ...], added: int, tell_writes: bool
+) -> PromptSplit:
     """Read the longest known prefix."""
     return cache.automatic(blocks, added)
 
 
-def message_id(turn: Turn) -> str:
+def message_id(turn: ModelTurn) -> str:
     """The id of the answer."""
     return f"fake{turn.sequence:06d}"
 
 
-def raw(turn: Turn) -> Json:
+def raw(turn: ModelTurn) -> Json:
     """The usage of an answer; a bucket of zero is left out, as the real API does."""
     usage = turn.usage
     sent = usage.input + usage.cache_read + usage.cache_write
@@ -96,7 +98,7 @@ def raw(turn: Turn) -> Json:
     }
 
 
-def parts(turn: Turn) -> list[Json]:
+def parts(turn: ModelTurn) -> list[Json]:
     """The parts of an answer."""
     reply = turn.reply
     content: list[Json] = []
@@ -110,25 +112,25 @@ def parts(turn: Turn) -> list[Json]:
     return content
 
 
-def answer(turn: Turn) -> Json:
+def answer(turn: ModelTurn) -> Json:
     """A whole answer."""
     return _chunk(turn, parts(turn), raw(turn), **_end(turn))
 
 
-def _chunk(turn: Turn, some: list[Json], usage: Json, **end: str) -> Json:
+def _chunk(turn: ModelTurn, some: list[Json], usage: Json, **end: str) -> Json:
     candidate: Json = {"index": 0, "content": {"role": "model", "parts": some}, **end}
     head: Json = {"responseId": message_id(turn), "modelVersion": turn.model}
     return head | {"candidates": [candidate], "usageMetadata": usage}
 
 
-def _end(turn: Turn) -> dict[str, str]:
+def _end(turn: ModelTurn) -> dict[str, str]:
     if not turn.reply.unfinished:
         return {"finishReason": "STOP"}
     token = base64.b64encode(message_id(turn).encode()).decode()
     return {"finishReason": "CONTINUATION", "continuationToken": token}
 
 
-def events(turn: Turn) -> Iterator[ServerSentEvent]:
+def events(turn: ModelTurn) -> Iterator[ServerSentEvent]:
     """The answer as a stream of one chunk per part; each has the usage so far."""
     some = parts(turn)
     for place, part in enumerate(some, start=1):
@@ -138,7 +140,7 @@ def events(turn: Turn) -> Iterator[ServerSentEvent]:
             yield ServerSentEvent(_chunk(turn, [part], raw(turn), **_end(turn)))
 
 
-def _so_far(turn: Turn, parts_so_far: list[Json]) -> Json:
+def _so_far(turn: ModelTurn, parts_so_far: list[Json]) -> Json:
     """The usage after some parts; while it thinks there is no count of candidates."""
     answered = sum("thought" not in part for part in parts_so_far)
     output = min(turn.usage.output, turn.usage.reasoning + answered)

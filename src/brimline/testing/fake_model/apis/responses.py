@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 
-from ..cache import OPENAI_GRAIN, PrefixCache, Split
+from ..cache import OPENAI_GRAIN, PrefixCache, PromptSplit
 from ..prompt import COMPACTION, Block, Prompt, begins, block, text_of
 from ..scenario import ErrorKind
-from . import Json, ServerSentEvent, Turn, Wire
-from .responses_stream import item_events, numbered
+from . import Json, ModelTurn, ServerSentEvent, Wire
 
 ERROR_CODES: dict[ErrorKind, tuple[str, str]] = {
     "overloaded": ("server_error", "server_is_overloaded"),
@@ -70,17 +69,19 @@ def _newest(items: list[Json]) -> list[Json]:
     return newest
 
 
-def split(cache: PrefixCache, blocks: tuple[Block, ...], added: int, tell_writes: bool) -> Split:
+def split(
+    cache: PrefixCache, blocks: tuple[Block, ...], added: int, tell_writes: bool
+) -> PromptSplit:
     """Read the longest known prefix and write the rest, in grains of 128 tokens."""
     return cache.automatic(blocks, added, grain=OPENAI_GRAIN, tell_writes=tell_writes)
 
 
-def message_id(turn: Turn) -> str:
+def message_id(turn: ModelTurn) -> str:
     """The id of the answer."""
     return f"resp_fake{turn.sequence:06d}"
 
 
-def raw(turn: Turn) -> Json:
+def raw(turn: ModelTurn) -> Json:
     """The usage of an answer: details are parts of their totals."""
     usage = turn.usage
     details = {"cached_tokens": usage.cache_read}
@@ -96,7 +97,7 @@ def raw(turn: Turn) -> Json:
     }
 
 
-def items(turn: Turn) -> list[Json]:
+def items(turn: ModelTurn) -> list[Json]:
     """The output items of an answer."""
     reply, number = turn.reply, f"{turn.sequence:06d}"
     output: list[Json] = []
@@ -120,34 +121,34 @@ def items(turn: Turn) -> list[Json]:
     return output
 
 
-def answer(turn: Turn) -> Json:
+def answer(turn: ModelTurn) -> Json:
     """A whole answer."""
     return _response(turn, "completed") | {"output": items(turn), "usage": raw(turn)}
 
 
-def _response(turn: Turn, status: str) -> Json:
+def _response(turn: ModelTurn, status: str) -> Json:
     head: Json = {"id": message_id(turn), "object": "response", "created_at": 0, "status": status}
     head |= {"model": turn.model, "output": [], "usage": None, "error": None}
     return head | {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
 
 
-def compacted(turn: Turn) -> Json:
+def compacted(turn: ModelTurn) -> Json:
     """The answer to a request for a compaction."""
     head: Json = {"id": message_id(turn), "object": "response.compaction", "created_at": 0}
     return head | {"output": items(turn), "usage": raw(turn)}
 
 
-def events(turn: Turn) -> Iterator[ServerSentEvent]:
+def events(turn: ModelTurn) -> Iterator[ServerSentEvent]:
     """The answer as a stream; usage comes with its last event."""
-    return numbered(_stream_events(turn))
+    return _numbered(_stream_events(turn))
 
 
-def _stream_events(turn: Turn) -> Iterator[Json]:
+def _stream_events(turn: ModelTurn) -> Iterator[Json]:
     begun = _response(turn, "in_progress")
     yield {"type": "response.created", "response": begun}
     yield {"type": "response.in_progress", "response": begun}
     for place, item in enumerate(items(turn)):
-        yield from item_events(place, item)
+        yield from _item_events(place, item)
     yield {"type": "response.completed", "response": answer(turn)}
 
 
@@ -158,6 +159,65 @@ def error(kind: ErrorKind, message: str) -> Json:
 
 
 COMPACT = "/responses/compact"
+
+
+def _numbered(events: Iterable[Json]) -> Iterator[ServerSentEvent]:
+    """The events of a stream, each with its number."""
+    for number, data in enumerate(events):
+        yield ServerSentEvent(data | {"sequence_number": number}, str(data["type"]))
+
+
+def _item_events(place: int, item: Json) -> Iterator[Json]:
+    """One output item from its opening to its end."""
+    at = {"output_index": place}
+    yield {"type": "response.output_item.added", **at, "item": item | _EMPTY[item["type"]]}
+    for data in _FILLING[item["type"]](item):
+        yield data | at | {"item_id": item["id"]}
+    yield {"type": "response.output_item.done", **at, "item": item}
+
+
+def _fill_message(item: Json) -> Iterator[Json]:
+    part = item["content"][0]
+    at: Json = {"content_index": 0}
+    yield {"type": "response.content_part.added", **at, "part": part | {"text": ""}}
+    logged: Json = at | {"logprobs": []}
+    yield {"type": "response.output_text.delta", **logged, "delta": part["text"]}
+    yield {"type": "response.output_text.done", **logged, "text": part["text"]}
+    yield {"type": "response.content_part.done", **at, "part": part}
+
+
+def _fill_function_call(item: Json) -> Iterator[Json]:
+    kind, arguments = "response.function_call_arguments", item["arguments"]
+    yield {"type": f"{kind}.delta", "delta": arguments}
+    yield {"type": f"{kind}.done", "arguments": arguments, "name": item["name"]}
+
+
+def _fill_reasoning(item: Json) -> Iterator[Json]:
+    part, kind = item["summary"][0], "response.reasoning_summary"
+    at = {"summary_index": 0}
+    yield {"type": f"{kind}_part.added", **at, "part": part | {"text": ""}}
+    yield {"type": f"{kind}_text.delta", **at, "delta": part["text"]}
+    yield {"type": f"{kind}_text.done", **at, "text": part["text"]}
+    yield {"type": f"{kind}_part.done", **at, "part": part}
+
+
+def _fill_compaction(item: Json) -> Iterator[Json]:
+    yield {"type": "response.compaction.compacting"}
+
+
+_EMPTY: dict[str, Json] = {
+    "message": {"content": [], "status": "in_progress"},
+    "function_call": {"arguments": "", "status": "in_progress"},
+    "reasoning": {"summary": []},
+    COMPACTION: {"encrypted_content": ""},
+}
+_FILLING: dict[str, Callable[[Json], Iterator[Json]]] = {
+    "message": _fill_message,
+    "function_call": _fill_function_call,
+    "reasoning": _fill_reasoning,
+    COMPACTION: _fill_compaction,
+}
+
 
 WIRE = Wire(
     api="openai-responses",
