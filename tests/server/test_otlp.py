@@ -106,7 +106,7 @@ class Receiver:
         try:
             return asyncio.run(go())
         except RequestRefused as refused:
-            return refused.status, f"{refused.error}. {refused.hint}".encode()
+            return refused.status, f"{refused.reason}. {refused.hint}".encode()
 
     def send_json(self, path: str, exported: dict[str, Any]) -> dict[str, Any]:
         status, body = self.send(path, json.dumps(exported).encode())

@@ -65,9 +65,9 @@ class RequestGuard:
         port = tcp_port(scope)
         if port is None:
             return None
-        if problem := find_misdirection(scope["headers"], port):
+        if reason := find_misdirection(scope["headers"], port):
             hint = "Run `brimline open` to open the page."
-            return json_response(Problem(f"forbidden: {problem}", hint), 403)
+            return json_response(Problem(f"forbidden: {reason}", hint), 403)
         path = scope["path"]
         if path == LINK_PATH or path.startswith(self._open_paths) or self._is_authorized(scope):
             return None
@@ -121,8 +121,8 @@ class BodyLimit:
             message = await receive()
             left -= len(message.get("body", b""))
             if left < 0:
-                problem = f"the body has more than {limit:,} bytes"
-                raise RequestRefused(413, problem, "Send less at a time.")
+                reason = f"the body has more than {limit:,} bytes"
+                raise RequestRefused(413, reason, "Send less at a time.")
             return message
 
         await self._app(scope, count, send)
@@ -140,8 +140,8 @@ def find_misdirection(headers: Sequence[tuple[bytes, bytes]], port: int) -> str 
     Other names could be pointed at 127.0.0.1 by a web page. A request without an Origin comes from
     no page; a page of another port belongs to another program.
     """
-    if problem := find_repeated_header(headers):
-        return problem
+    if reason := find_repeated_header(headers):
+        return reason
     values = dict(headers)
     host = values.get(b"host", b"")
     if not is_own_host(host, port):

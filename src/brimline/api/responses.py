@@ -37,10 +37,10 @@ class RequestRefused(BrimlineError):
     """A request that gets an error response; `retry_after_s` if it may be repeated after a time."""
 
     def __init__(
-        self, status: int, error: str, hint: str | None = None, retry_after_s: int | None = None
+        self, status: int, reason: str, hint: str | None = None, retry_after_s: int | None = None
     ) -> None:
-        super().__init__(error)
-        self.status, self.error, self.hint = status, error, hint
+        super().__init__(reason)
+        self.status, self.reason, self.hint = status, reason, hint
         self.retry_after_s = retry_after_s
 
 
@@ -84,7 +84,7 @@ def read_flag(request: Request, name: str) -> bool:
 async def refusal_response(request: Request, error: Exception) -> Response:
     """Return the response to an error of the request; 503 if a retry may succeed."""
     if isinstance(error, RequestRefused):
-        response = json_response(Problem(error.error, error.hint), error.status)
+        response = json_response(Problem(error.reason, error.hint), error.status)
         if error.retry_after_s is not None:
             response.headers["retry-after"] = str(error.retry_after_s)
         return response
@@ -98,8 +98,8 @@ async def refusal_response(request: Request, error: Exception) -> Response:
 async def http_error_response(request: Request, error: Exception) -> Response:
     """Return the response to an unknown path or method."""
     assert isinstance(error, HTTPException)
-    problem = f"{error.detail}: {request.method} {request.url.path}"
-    response = json_response(Problem(problem, ENDPOINTS_HINT), error.status_code)
+    reason = f"{error.detail}: {request.method} {request.url.path}"
+    response = json_response(Problem(reason, ENDPOINTS_HINT), error.status_code)
     response.headers.update(error.headers or {})
     return response
 

@@ -158,13 +158,13 @@ class SessionRoutes:
         urgency = "urgent" if new.urgent else "sequential"
         session = _session_id(request)
         id = await self._monitor.send(session, new.text, urgency, new.sender, new.blocks_stop)
-        is_typed, why_not = False, None
+        is_typed, not_typed = False, None
         if new.wake and self._wake is not None:
             is_clearing = self._clearer is not None and self._clearer.holds_messages(session)
-            why_not = CLEARING if is_clearing else await self._wake(session, id)
-            is_typed = why_not is None
-        problem = None if is_typed else await self._monitor.delivery_problem(session)
-        return json_response(Sent(id, is_typed, why_not, problem), 201)
+            not_typed = CLEARING if is_clearing else await self._wake(session, id)
+            is_typed = not_typed is None
+        undeliverable = None if is_typed else await self._monitor.delivery_problem(session)
+        return json_response(Sent(id, is_typed, not_typed, undeliverable), 201)
 
     async def cancel(self, request: Request) -> Response:
         message = await find_message(self._store, request)
@@ -194,8 +194,8 @@ class SessionRoutes:
         document = await self._read_document(new.path)
         session = _session_id(request)
         row = await self._monitor.hand_over(session, document, new.author)
-        problem = await self._monitor.delivery_problem(session, is_document=True)
-        saved = SavedHandoff(**msgspec.structs.asdict(row), undeliverable=problem)
+        reason = await self._monitor.delivery_problem(session, is_document=True)
+        saved = SavedHandoff(**msgspec.structs.asdict(row), undeliverable=reason)
         return json_response(saved, 201)
 
     async def clear(self, request: Request, row: SessionRow) -> Response:
@@ -206,8 +206,8 @@ class SessionRoutes:
         state = self._monitor.state_of(row.id)
         pane = new.pane or (state.pane if state else None)
         if pane is None:
-            problem = f"the tmux pane of {row.id} is unknown"
-            raise RequestRefused(422, problem, "Use `--spawn` instead.")
+            reason = f"the tmux pane of {row.id} is unknown"
+            raise RequestRefused(422, reason, "Use `--spawn` instead.")
         document = await self._read_document(new.path)
         clear_request = await self._clearer.request_clear(row.id, row.agent, pane, document)
         return json_response(clear_request, 201)
@@ -252,8 +252,8 @@ async def find_message(store: Store, request: Request) -> Message:
     for message in await store.messages(session):
         if message.id == id:
             return message
-    problem = f"session {session} has no message {id!r}"
-    raise RequestRefused(404, problem, "Run `brimline inbox` to list messages.")
+    reason = f"session {session} has no message {id!r}"
+    raise RequestRefused(404, reason, "Run `brimline inbox` to list messages.")
 
 
 async def read_message(request: Request) -> NewMessage:

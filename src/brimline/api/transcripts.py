@@ -89,8 +89,8 @@ class TranscriptRoutes:
         pending = self._pending.get(row.id) or self._start(row)
         await asyncio.wait([pending], timeout=self._wait_s)
         if not pending.done():
-            problem = f"the transcript is not read after {self._wait_s:g} s"
-            raise RequestRefused(503, problem, RETRY_HINT)
+            reason = f"the transcript is not read after {self._wait_s:g} s"
+            raise RequestRefused(503, reason, RETRY_HINT)
         encoded = pending.result()
         body = encoded.whole if series else encoded.without_series
         return Response(body, media_type="application/json")
@@ -122,8 +122,8 @@ class TranscriptRoutes:
             ledgers = read_ledgers(files, self._places)
             explained = explain(ledgers, series=True, reported=reported)
         except READ_ERRORS as error:
-            problem = describe_read_error(files.transcripts[0], error)
-            return _encode_problem(row, problem.partition("\n")[0])
+            reason = describe_read_error(files.transcripts[0], error)
+            return _encode_problem(row, reason.partition("\n")[0])
         whole = Explanation(row.agent, row.id, explained.category_names, explained.threads)
         threads = [msgspec.structs.replace(each, series=msgspec.UNSET) for each in whole.threads]
         encode, short = msgspec.json.encode, msgspec.structs.replace(whole, threads=threads)
@@ -145,7 +145,7 @@ class TranscriptRoutes:
         return json_response(handoff, 201)
 
 
-def _encode_problem(row: SessionRow, problem: str) -> EncodedExplanation:
-    none = Explanation(row.agent, row.id, CATEGORIES, [], problem)
+def _encode_problem(row: SessionRow, reason: str) -> EncodedExplanation:
+    none = Explanation(row.agent, row.id, CATEGORIES, [], reason)
     encoded = msgspec.json.encode(none)
     return EncodedExplanation((), (), encoded, encoded)

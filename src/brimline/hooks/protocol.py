@@ -52,11 +52,11 @@ _ENV = "env."
 
 
 class InvalidFrame(BrimlineError):
-    """Bytes that are no request or reply; `problem` says what was expected and what came."""
+    """Bytes that are no request or reply; `reason` says what was expected and what came."""
 
-    def __init__(self, problem: str) -> None:
-        self.problem = problem
-        super().__init__(f"not a frame of the hook socket: {problem}")
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"not a frame of the hook socket: {reason}")
 
 
 class Sizes(NamedTuple):

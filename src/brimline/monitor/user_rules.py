@@ -145,8 +145,8 @@ def _check(name: str, template: str) -> None:
         template.format_map(dict.fromkeys(FIELDS, ""))
     except (ValueError, KeyError, IndexError, AttributeError) as error:
         allowed = ", ".join(f"{{{field}}}" for field in FIELDS)
-        problem = f"expected a template of {allowed}: got {template!r} ({error})"
-        raise InvalidSettings("settings", f"texts.{name}", problem) from error
+        reason = f"expected a template of {allowed}: got {template!r} ({error})"
+        raise InvalidSettings("settings", f"texts.{name}", reason) from error
     plain = all(not field or field.isidentifier() for _, field, _, _ in parts)
     if not plain or any("{" in (form or "") for _, _, form, _ in parts):
         raise InvalidSettings(

@@ -118,11 +118,11 @@ class LimitedProtocol(HttpToolsProtocol):
         if not self.transport.is_closing():
             self._refuse(408, "the request took too long to arrive")
 
-    def _refuse(self, status: int, error: str) -> None:
+    def _refuse(self, status: int, reason: str) -> None:
         """Respond and close; a request that is being answered gets no second response."""
         cycle = cast("RequestResponseCycle | None", self.cycle)
         if cycle is None or cycle.response_complete:
-            self.transport.write(_raw_response(status, error))
+            self.transport.write(_raw_response(status, reason))
         self.transport.close()
 
 
@@ -214,8 +214,8 @@ def raise_descriptor_limit(max_connections: int = MAX_TCP_CONNECTIONS) -> int:
     return min(max_connections, max(soft // 2, soft - RESERVED_DESCRIPTORS))
 
 
-def _raw_response(status: int, error: str) -> bytes:
-    body = msgspec.json.encode(Problem(error, RETRY_HINT))
+def _raw_response(status: int, reason: str) -> bytes:
+    body = msgspec.json.encode(Problem(reason, RETRY_HINT))
     head = [
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
         "content-type: application/json",

@@ -82,11 +82,11 @@ class DaemonRequest:
         if status < 400:
             return content
         try:
-            problem = decode_json(content, Refusal)
+            refusal = decode_json(content, Refusal)
         except MalformedJson as error:
             raise _unexpected(self._what, status) from error
-        reason = problem.error or f"HTTP {status}"
-        raise InvalidRequest(reason, problem.hint, is_temporary=status == 503)
+        reason = refusal.error or f"HTTP {status}"
+        raise InvalidRequest(reason, refusal.hint, is_temporary=status == 503)
 
     def _receive(self) -> bytes:
         data = bytearray()

@@ -86,7 +86,7 @@ class TelemetryRoutes:
         try:
             exported = await _decode(encoding, signal, request)
         except RequestRefused as refused:
-            error = encoding.encode_error(refused.error, refused.hint)
+            error = encoding.encode_error(refused.reason, refused.hint)
             return Response(error, refused.status, media_type=encoding.MEDIA)
         rejected = Rejected()
 

@@ -139,5 +139,5 @@ def encode_result(signal: OtlpSignal, rejected: Rejected) -> bytes:
     return msgspec.json.encode(ExportResult(partial))
 
 
-def encode_error(error: str, hint: str | None) -> bytes:
-    return msgspec.json.encode(Problem(error, hint))
+def encode_error(reason: str, hint: str | None) -> bytes:
+    return msgspec.json.encode(Problem(reason, hint))

@@ -59,7 +59,7 @@ def encode_result(signal: OtlpSignal, rejected: Rejected) -> bytes:
     return traces.SerializeToString()
 
 
-def encode_error(error: str, hint: str | None) -> bytes:
+def encode_error(reason: str, hint: str | None) -> bytes:
     """Return a `google.rpc.Status`, which another package has: its message is field 2, too."""
-    text = f"{error}. {hint}" if hint else error
+    text = f"{reason}. {hint}" if hint else reason
     return ExportTracePartialSuccess(error_message=text).SerializeToString()

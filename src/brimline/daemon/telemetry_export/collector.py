@@ -31,8 +31,8 @@ PASSED_HEADERS = ("content-type", "content-encoding")
 class CollectorBusy(BrimlineError):
     """The collector cannot take a request now; `retry_after_s` is its `Retry-After`."""
 
-    def __init__(self, problem: str, retry_after_s: float = 0.0) -> None:
-        super().__init__(problem)
+    def __init__(self, reason: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(reason)
         self.retry_after_s = retry_after_s
 
 
@@ -80,10 +80,10 @@ class Collector:
         if reply.is_success:
             self._log_rejections(reply.body)
             return True
-        problem = f"the collector answered {path} with HTTP status {reply.status}"
+        reason = f"the collector answered {path} with HTTP status {reply.status}"
         if reply.status in RETRYABLE:
-            raise self._busy(problem, reply.retry_after_s(MAX_RETRY_AFTER_S))
-        self._log.warn(f"{self._name}: request dropped", HttpFailed(problem))
+            raise self._busy(reason, reply.retry_after_s(MAX_RETRY_AFTER_S))
+        self._log.warn(f"{self._name}: request dropped", HttpFailed(reason))
         return False
 
     def _log_rejections(self, body: bytes) -> None:
@@ -91,15 +91,15 @@ class Collector:
         reply = JsonDecoder(_CollectorReply).decode_or_none(body)  # it may be empty, or protobuf
         partial_success = reply.partial_success if reply else None
         if partial_success is not None and partial_success.error_message:
-            problem = HttpFailed(partial_success.error_message)
-            self._log.warn(f"{self._name}: the collector rejected a part", problem)
+            rejection = HttpFailed(partial_success.error_message)
+            self._log.warn(f"{self._name}: the collector rejected a part", rejection)
 
     def close(self) -> None:
         self._client.close()
 
-    def _busy(self, problem: str, retry_after_s: float = 0.0) -> CollectorBusy:
-        self._log.warn(f"{self._name}: will retry", HttpFailed(problem))
-        return CollectorBusy(problem, retry_after_s)
+    def _busy(self, reason: str, retry_after_s: float = 0.0) -> CollectorBusy:
+        self._log.warn(f"{self._name}: will retry", HttpFailed(reason))
+        return CollectorBusy(reason, retry_after_s)
 
 
 class _ForwardedRequest(NamedTuple):

@@ -73,7 +73,7 @@ class Uplink:
         self._max_rows = MAX_ROWS
         host = urlsplit(url).hostname or "unknown"
         self._receiver = Receiver(store, about.receive, host, may_block_stop)
-        self._problem: str | None = None
+        self._failure_reason: str | None = None
         self._last_success_at: float | None = None
         self._behind = 0
         self._behind_since: float | None = None
@@ -86,7 +86,7 @@ class Uplink:
             behind=self._behind,
             lag_s=0.0 if since is None else max(0.0, self._clock() - since),
             last_success_at=self._last_success_at,
-            problem=self._problem,
+            problem=self._failure_reason,
             batches=self._batches,
             failures=self._failures,
             calls=self._calls,
@@ -166,9 +166,9 @@ class Uplink:
         self._batches += 1
         self._calls += sum(len(each.calls) for each in batch.sessions)
         self._last_success_at = self._clock()
-        if self._problem is not None:
+        if self._failure_reason is not None:
             LOGGER.warning("%s: the fleet's server takes batches again", self._url)
-            self._problem = None
+            self._failure_reason = None
 
     async def _send_less(self, parts: Sequence[SessionPart], error: UplinkFailed) -> None:
         """Send smaller batches, until the one session that the server refuses is skipped."""
@@ -188,8 +188,8 @@ class Uplink:
     def note_failure(self, error: UplinkFailed) -> None:
         """Log a problem once, until there is another one or none."""
         self._failures += 1
-        if self._problem != str(error):
-            self._problem = str(error)
+        if self._failure_reason != str(error):
+            self._failure_reason = str(error)
             LOGGER.warning("%s: %s; will retry", self._url, error)
 
 

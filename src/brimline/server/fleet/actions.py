@@ -124,8 +124,8 @@ class ActionRoutes:
         """Raise RequestRefused if the session's machine would refuse a message."""
         machine = _machine_of(row, "messages", accepts_messages(row.receive))
         if (size := utf16_length(quote_text(text))) > MAX_BODY_CHARS:
-            problem = f"the message has {size:,} characters, at most {MAX_BODY_CHARS:,} are allowed"
-            raise RequestRefused(413, problem, TOO_LONG_HINT)
+            reason = f"the message has {size:,} characters, at most {MAX_BODY_CHARS:,} are allowed"
+            raise RequestRefused(413, reason, TOO_LONG_HINT)
         stored, _ = await self._store.machine_deliveries(machine, math.inf)
         pending = [with_expiry(each, self._clock()) for each in stored]
         counts = Counter(each.session for each in pending if each.state in PENDING_STATES)
@@ -141,8 +141,8 @@ class ActionRoutes:
         _machine_of(row, "handoffs", accepts_handoffs(row.receive))
         since, rows = self._clock() - DOCUMENT_LIFETIME_S, await self._store.handoffs(row.id)
         if sum(bool(each.text) and each.at > since for each in rows) >= MAX_SESSION_PENDING:
-            problem = f"session {row.id} got {MAX_SESSION_PENDING} handoffs within a day"
-            raise RequestRefused(409, problem, "Send the next one later.")
+            reason = f"session {row.id} got {MAX_SESSION_PENDING} handoffs within a day"
+            raise RequestRefused(409, reason, "Send the next one later.")
 
     async def _record(self, request: Request, action: str, session: str, subject: str) -> Identity:
         """Write an entry about the sender of a request, and return the sender."""

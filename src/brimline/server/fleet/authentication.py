@@ -148,8 +148,8 @@ class Authenticator:
     async def identify(self, scope: Scope) -> Identity:
         """Return who sent a request; raises RequestRefused."""
         headers: Sequence[tuple[bytes, bytes]] = scope["headers"]
-        if problem := find_repeated_header(headers, (self._header,)):
-            raise RequestRefused(403, f"forbidden: {problem}")
+        if reason := find_repeated_header(headers, (self._header,)):
+            raise RequestRefused(403, f"forbidden: {reason}")
         values = dict(headers)
         bearer = bearer_token(values.get(b"authorization")).decode("latin-1")
         user = self._proxy_user(scope, values)

@@ -77,14 +77,14 @@ class ListenAddress(msgspec.Struct, frozen=True):
             try:
                 ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key)
             except OSError as error:  # also ssl.SSLError
-                problem = f"cannot load {self.certificate} with {self.key}: {error}"
-                raise InvalidSettings("argument", "--tls-cert", problem) from error
+                reason = f"cannot load {self.certificate} with {self.key}: {error}"
+                raise InvalidSettings("argument", "--tls-cert", reason) from error
         elif not self.is_behind_proxy and not is_loopback(self.host):
-            problem = (
+            reason = (
                 f"{self.host} is reachable by others, who could read tokens: pass --tls-cert and "
                 "--tls-key, or --behind-proxy if a proxy in front of it speaks TLS"
             )
-            raise InvalidSettings("argument", "--listen", problem)
+            raise InvalidSettings("argument", "--listen", reason)
 
     @property
     def url(self) -> str:
@@ -110,8 +110,8 @@ class ListenAddress(msgspec.Struct, frozen=True):
         except OSError as error:
             if listening is not None:
                 listening.close()
-            problem = f"cannot listen on {self.host}:{self.port}: {error.strerror}"
-            raise InvalidSettings("argument", "--listen", problem) from error
+            reason = f"cannot listen on {self.host}:{self.port}: {error.strerror}"
+            raise InvalidSettings("argument", "--listen", reason) from error
         return listening
 
 

@@ -35,7 +35,7 @@ FORM_POLICY = (
 )
 FORM_HEADERS = SIGN_IN_HEADERS | {"content-security-policy": FORM_POLICY}
 FORM = f"""<h1>Sign in to Brimline</h1>
-{{problem}}<form method="post" action="{SIGN_IN_PATH}">
+{{reason}}<form method="post" action="{SIGN_IN_PATH}">
 <label>Your token, with scope <code>read</code>
 <input name="token" type="password" autocomplete="current-password" required autofocus></label>
 <button>Sign in</button>
@@ -94,7 +94,7 @@ class SignIn:
         try:
             check_valid(row, now)
         except RequestRefused as refused:
-            return form_response(refused.error, 401)
+            return form_response(refused.reason, 401)
         assert row is not None
         scopes: list[AccessScope] = [each for each in SIGN_IN_SCOPES if each in row.scopes]
         if "read" not in scopes:
@@ -118,10 +118,10 @@ class SignIn:
         return _redirect(self._cookie.header("", 0))
 
 
-def form_response(problem: str | None = None, status: int = 200) -> Response:
+def form_response(reason: str | None = None, status: int = 200) -> Response:
     """Return the sign-in page."""
-    shown = f"<p><strong>{escape(problem)}</strong></p>\n" if problem else ""
-    return plain_page(FORM.replace("{problem}", shown), status, FORM_HEADERS)
+    shown = f"<p><strong>{escape(reason)}</strong></p>\n" if reason else ""
+    return plain_page(FORM.replace("{reason}", shown), status, FORM_HEADERS)
 
 
 def _check_own_page(request: Request) -> None:

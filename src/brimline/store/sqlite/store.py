@@ -281,9 +281,9 @@ class StoreWatch:
 
     async def watch_file(self) -> None:
         """Look at the file every second until something happened to it."""
-        while (problem := self._store.find_problem()) is None:
+        while (reason := self._store.find_problem()) is None:
             await asyncio.sleep(WATCH_EVERY_S)
-        self._react(problem)
+        self._react(reason)
 
     async def check_content(self) -> None:
         """Check the whole content regularly; damage is what `watch_file` sees from then on."""
