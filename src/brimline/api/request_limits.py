@@ -38,7 +38,7 @@ BACKGROUND_SLICE_S = 0.0003
 # times before it is answered, and could wait for a slice each time.
 BACKGROUND_PAUSE_SHARE = 3.0
 
-MAX_TOGETHER = 64  # sessions
+MAX_TOGETHER = 64  # sessions: one request with 25,000 delayed other organisations by 17 s
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")

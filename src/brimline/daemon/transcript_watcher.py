@@ -24,7 +24,7 @@ from brimline.sessions.files import find_transcripts, group_by_session
 WATCH_STEP_MS, DEBOUNCE_MS = 100, 400
 FOLDER_CHECK_S = 5.0  # look for new folders: an agent's first session
 POLL_INTERVAL_S = 2.0  # of all folders, if they cannot be watched
-WATCH_RETRY_S = 60.0
+WATCH_RETRY_S = 60.0  # after a failure: no watches left, or a name that is not UTF-8
 OBSERVE_RETRY_S = 5.0  # after a failure, unless the transcript changes first
 HEAD_WAIT_S = 1.0  # for the beginning of a file, on a file system that may hang
 
@@ -147,7 +147,8 @@ class TranscriptWatcher:
         # The first session that has a call owns it: originals come before their forks.
         begun = [(await self._begun_at(files.transcripts[0]), files) for files in changed]
         for _, files in sorted(begun, key=lambda each: (each[0], each[1].transcripts[0].size)):
-            for transcript in files.transcripts:  # the main one first
+            # The main one first: a subagent's would give the session its project.
+            for transcript in files.transcripts:
                 await self._observe(transcript)
 
     def _is_new(self, transcript: Transcript) -> bool:

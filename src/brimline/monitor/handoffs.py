@@ -42,7 +42,7 @@ LOGGER = logging.getLogger("brimline.monitor")
 
 READY_WAIT_S = 0.1  # a hook waits this long for a draft; its client gives up after 0.2 s
 
-DRAFT_THREADS = 2
+DRAFT_THREADS = 2  # each keeps the memory of its largest draft: six grew by 15 MB in four minutes
 DRAFT_WAIT_S = 60.0  # a draft that takes longer is given up: its transcript hangs
 
 

@@ -99,6 +99,7 @@ class HookReplies:
             due = [message for message in due if self._may_block_stop(message, session)]
         texts = [_marked_if_repeated(m, self.refresh_message(session, m).text) for m in due]
         batch = take_that_fit(texts, room)
+        # The time of the hook: if its client got no answer, its spooled event finds them by that.
         at = now if hook_at is None else hook_at
         marks = [MarkMessage(m.id, "handed", (m.state,), at, m.handed_at, m.text) for m in batch]
         won = await session.write(self._store, marks) if marks else []

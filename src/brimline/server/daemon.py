@@ -184,6 +184,7 @@ class DaemonRun:
             if peers is not None:
                 stack.callback(peers.close)
             limits = ConnectionLimits(peers, raise_descriptor_limit())
+            # Closed after the hooks and the clearer, whose last requests may still need them.
             stack.push_async_callback(self._user_line.close)
             stack.push_async_callback(self._notices.close)
             stack.push_async_callback(self._clearer.close)

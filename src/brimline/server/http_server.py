@@ -152,7 +152,7 @@ def create_server(
     config = uvicorn.Config(
         app,
         http=Protocol,
-        ws="none",
+        ws="none",  # its modules would be imported at the start
         log_level="error",  # a warning for each invalid request: anyone could fill the log
         access_log=False,
         lifespan="off",

@@ -13,7 +13,7 @@ from brimline.errors import StoreFailed
 from brimline.store.postgres.migrations import Connection, migrate
 
 MAX_CONNECTIONS = 8
-MAX_ORGANISATION_CONNECTIONS = 6
+MAX_ORGANISATION_CONNECTIONS = 6  # one with slow queries leaves two to the others
 CONNECT_TIMEOUT_S = 10.0
 STATEMENT_TIMEOUT_S = 60.0
 

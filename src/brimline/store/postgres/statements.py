@@ -75,8 +75,8 @@ PUT_THREAD = THREADS.put("session, thread", UPDATE_THREAD)
 
 DAY_OF_SESSION = "(SELECT day FROM call_days WHERE organisation = $1 AND session = $2)"
 
-# One statement for all calls, `$3`. No call may be in it twice. The day of a session is that of its
-# first call, `$2`.
+# One statement for all calls, `$3`: with an array for each field, asyncpg would look at each value
+# twice. No call may be in it twice. The day of a session is that of its first call, `$2`.
 PUT_CALLS = f"""WITH new AS (
     SELECT coalesce(call_days.day, $2::date) AS day, call_days.day IS NULL AS is_first, put.*
     FROM unnest($3::call_row_4[]) AS put
@@ -134,7 +134,8 @@ PRUNE_EVENT_KEYS = """DELETE FROM event_keys WHERE organisation = $1 AND place <
     SELECT place FROM event_keys WHERE organisation = $1 ORDER BY place OFFSET $2 - 1 LIMIT 1
 )"""
 
-# Gives the changed sessions the marks after `$2`, and stores the counts of the organisation.
+# Gives the changed sessions the marks after `$2`, and stores the counts of the organisation, in one
+# exchange: a transaction of a batch has only 8.
 MARK_CHANGED = """WITH counted AS (
     UPDATE organisations SET mark = $2::bigint + cardinality($4::text[]), event_keys = $3
     WHERE name = $1
