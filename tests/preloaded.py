@@ -28,7 +28,7 @@ COMMANDS = (
 )  # fmt: skip
 MODULES = [
     *(f"brimline.cli.{name}" for name in COMMANDS),
-    *(f"brimline.agents.{name}.source" for name in agent_names()),
+    *(f"brimline.agents.{name}.transcript_source" for name in agent_names()),
     "brimline.redaction.search",
     "preloaded",
 ]
