@@ -2,6 +2,7 @@
 
 from itertools import accumulate
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -190,3 +191,6 @@ def test_forecast_ends_at_the_window_if_the_limit_is_beyond_it() -> None:
     left = forecast(session.threads["main"], reading)
     assert left is not None
     assert left.calls == 17  # of 10,000 tokens, from 100,000 to 262,144
+    left = forecast(session.threads["main"], msgspec.structs.replace(reading, window=None))
+    assert left is not None
+    assert left.calls == 87  # to the limit, if no window is known

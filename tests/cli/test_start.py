@@ -394,7 +394,6 @@ def test_ctrl_c_that_is_ignored_does_not_end_a_command(user: User) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.unmeasured
 @pytest.mark.parametrize("command", [["status"], ["serve", "--port", "any"]], ids=" ".join)
 def test_ctrl_c_at_any_moment_of_the_start_is_silent(user: User, command: list[str]) -> None:
     """Python prints its own traceback before it has read a line of ours."""

@@ -99,7 +99,6 @@ def test_value_that_a_decoder_quotes_is_redacted() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.unmeasured
 def test_no_explanation_or_draft_of_any_session_shows_a_credential(planted: PlantedHome) -> None:
     problems: list[tuple[str, str, str]] = []
     for session, (agent, canary) in planted.sessions.items():
@@ -135,7 +134,6 @@ def test_arguments_that_are_secrets_by_their_name_are_not_shown(tmp_path: Path) 
 
 
 @pytest.mark.slow
-@pytest.mark.unmeasured
 def test_no_command_shows_a_credential(planted: PlantedHome) -> None:
     status = planted.run("status", "--json", "--all")
     assert status.count("Look at this.") == len(planted.sessions)
@@ -159,7 +157,6 @@ def test_no_command_shows_a_credential(planted: PlantedHome) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.unmeasured
 def test_watch_shows_no_credential(planted: PlantedHome, tmp_path: Path) -> None:
     files = TranscriptFiles(planted.places, Settings(), tmp_path, AGENTS, include_old=True)
     views = files.read_views(time.time())
@@ -188,7 +185,6 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.mark.slow
-@pytest.mark.unmeasured
 def test_no_answer_of_the_daemon_shows_a_credential(daemon: Running) -> None:
     views = daemon.get("/v1/sessions")
     texts = [json.dumps(views, ensure_ascii=False), daemon.get_text("/metrics")[1]]
@@ -203,7 +199,6 @@ def test_no_answer_of_the_daemon_shows_a_credential(daemon: Running) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.unmeasured
 def test_stream_shows_no_credential(daemon: Running) -> None:
     with closing(HTTPConnection("127.0.0.1", daemon.port, timeout=MAX_WAIT_S)) as connection:
         connection.request("GET", "/v1/stream", headers=daemon.authorization)
@@ -214,7 +209,6 @@ def test_stream_shows_no_credential(daemon: Running) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.unmeasured
 def test_notices_log_uplink_and_export_show_no_credential(daemon: Running) -> None:
     session = next(view["session"] for view in daemon.get("/v1/sessions")
                    if view["session"]["agent"] == "claude")  # fmt: skip
@@ -251,7 +245,6 @@ def test_notices_log_uplink_and_export_show_no_credential(daemon: Running) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.unmeasured
 @pytest.mark.parametrize("agent", AGENTS)
 def test_run_shows_no_credential_but_in_what_it_passes_through(agent: str, tmp_path: Path) -> None:
     stream = (FIXTURES / agent / "tool-loop" / "stream-1.jsonl").read_text("utf-8")

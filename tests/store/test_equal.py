@@ -267,12 +267,12 @@ class SqliteEqual(Equal):
         self._folder.cleanup()
 
 
-@pytest.mark.unmeasured
+@pytest.mark.hypothesis
 def test_sqlite_holds_the_same_as_the_model() -> None:
     run_state_machine_as_test(SqliteEqual, settings=settings(examples(25), stateful_step_count=20))
 
 
-@pytest.mark.unmeasured
+@pytest.mark.hypothesis
 def test_postgres_holds_the_same_as_the_model(shared_database: str) -> None:
     organisations = count(1)
 

@@ -182,7 +182,6 @@ def spoiled(data: bytes, seed: int) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.unmeasured
 def test_store_opens_after_any_damage(path: Path) -> None:
     use_store(path, write_some)
     good = path.read_bytes()

@@ -28,7 +28,6 @@ def check(result: RowResult) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.unmeasured
 def test_no_event_is_lost_or_counts_twice_when_daemon_and_clients_are_killed(
     tmp_path: Path,
 ) -> None:
@@ -36,20 +35,17 @@ def test_no_event_is_lost_or_counts_twice_when_daemon_and_clients_are_killed(
 
 
 @pytest.mark.slow
-@pytest.mark.unmeasured
 def test_hooks_exit_with_0_and_print_no_error_whatever_is_broken(tmp_path: Path) -> None:
     check(run_hooks(tmp_path, runs=96, max_ms=1_000 * MAX_RUN_S))
 
 
 @pytest.mark.slow
-@pytest.mark.unmeasured
 def test_accepted_calls_are_stored_when_the_disk_fills_up(tmp_path: Path) -> None:
     """With 192 KiB the disk is full while the store is created, with 512 KiB while it is used."""
     check(fill_disk(tmp_path, [192 << 10, 512 << 10]))
 
 
 @pytest.mark.slow
-@pytest.mark.unmeasured
 def test_load_and_dashboards_leave_no_descriptor_open_and_every_call_is_stored(
     tmp_path: Path,
 ) -> None:
@@ -57,13 +53,11 @@ def test_load_and_dashboards_leave_no_descriptor_open_and_every_call_is_stored(
 
 
 @pytest.mark.slow
-@pytest.mark.unmeasured
 def test_no_generated_request_is_answered_with_a_server_error(tmp_path: Path) -> None:
     check(try_routes(tmp_path, examples=1))
 
 
 @pytest.mark.slow
-@pytest.mark.unmeasured
 def test_removal_of_setup_restores_generated_settings(tmp_path: Path) -> None:
     check(set_up_and_remove(tmp_path, files=8))
 

@@ -107,7 +107,6 @@ def test_closed_terminal_ends_watch(user: User, controls: bool, shown: bytes) ->
 
 
 @pytest.mark.slow
-@pytest.mark.unmeasured
 def test_terminal_closed_at_any_moment_ends_watch(user: User) -> None:
     for number in range(20):
         with on_terminal(user, *WATCH) as terminal:
