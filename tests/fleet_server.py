@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
-from brimline.api.access import AccessScope
+from brimline.api.identity import AccessScope
 from brimline.server.fleet.authentication import create_token
 from brimline.server.fleet.server import FleetApp
 from brimline.store.postgres.database import PostgresDatabase

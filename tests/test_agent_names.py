@@ -21,7 +21,7 @@ EXEMPT_FOLDERS = ("agents", "server/demo", "testing")
 ALLOWED_NAMES = {
     "cli/baseline.py": "only Claude Code can be asked for a baseline",
     "cli/demo.py": "the recorded session is one of Claude Code",
-    "sdk/memory.py": "the Claude Agent SDK hands on lines of Claude Code's stream",
+    "sdk/stream.py": "the Claude Agent SDK hands on lines of Claude Code's stream",
     "sdk/service.py": "an id that ends in [1m] is Claude Code's",
     "server/daemon.py": "any agent's session, to load the modules",
 }

@@ -4,11 +4,11 @@ import os
 import subprocess
 import sys
 
-from brimline.daemon.parent_session import iter_environments
+from brimline.daemon.process_tree import iter_environments
 
 PRINT_CHAIN = """
 import json, os
-from brimline.daemon.parent_session import iter_environments
+from brimline.daemon.process_tree import iter_environments
 print(json.dumps(list(iter_environments(os.getpid(), ["LEVEL", "MISSING"]))[:2]))
 """
 

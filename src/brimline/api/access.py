@@ -1,18 +1,14 @@
-"""Who sends a request: to the daemon, a program with the secret or a browser with our cookie.
+"""Who may use the daemon over TCP: a program with the secret, or a browser with our cookie.
 
 A browser gets the cookie by a link that works once. Cookies do not know ports: a page that another
 user serves on another port of 127.0.0.1 is sent ours too, so the peer's user is checked as well,
-on systems that report it (`daemon/peer_credentials.py`). A fleet's server finds an `Identity`.
+on systems that report it (`daemon/peer_credentials.py`).
 """
 
 import hmac
 import secrets
 import time
 from collections.abc import Callable
-from typing import Literal, TypeAlias
-
-import msgspec
-from starlette.types import Scope
 
 from brimline.daemon.secret import derive_token
 from brimline.files.bounded_dict import BoundedDict
@@ -22,9 +18,6 @@ MAX_LINKS = 64
 COOKIE_LIFETIME_S = 30 * 86_400
 LINK_PATH = "/open"
 BEARER = b"bearer "
-
-# `ingest`: report sessions; `read`: see them; `act`: send messages and handoffs to agents.
-AccessScope: TypeAlias = Literal["ingest", "read", "act"]
 
 
 class PageLinks:
@@ -96,26 +89,3 @@ def find_cookie(header: bytes | None, name: str) -> str | None:
         if key == name:
             return value
     return None
-
-
-class Identity(msgspec.Struct, frozen=True):
-    """A token or a user of an organisation; `actor` names it in messages and in the audit log.
-
-    `key` is what limits are counted by: the token's id, or the user's name. `has_cookie` if it is a
-    browser that has signed in here, and so can sign out.
-    """
-
-    organisation: str
-    actor: str
-    scopes: frozenset[AccessScope]
-    key: str
-    has_cookie: bool = False
-
-
-def set_identity(scope: Scope, identity: Identity) -> None:
-    scope.setdefault("state", {})["identity"] = identity
-
-
-def find_identity(scope: Scope) -> Identity | None:
-    """Return who sent a request; None on a daemon, whose requests are all its user's own."""
-    return scope.get("state", {}).get("identity")

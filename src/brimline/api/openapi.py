@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from brimline._version import __version__
-from brimline.api.access import AccessScope
+from brimline.api.identity import AccessScope
 from brimline.api.schemas import Problem
 
 NeededScope: TypeAlias = AccessScope | Literal["any"]

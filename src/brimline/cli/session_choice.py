@@ -9,7 +9,7 @@ import msgspec
 from brimline.agents import agent_names, all_agents
 from brimline.cli.context import CommandContext
 from brimline.cli.daemon_sessions import DaemonSessions, KnownSession, SessionQuestion
-from brimline.daemon.parent_session import iter_environments
+from brimline.daemon.process_tree import iter_environments
 from brimline.errors import InvalidRequest, UnknownSession, suggest
 from brimline.sessions.files import SessionFiles, find_transcripts, group_by_session, shorten_ids
 from brimline.sessions.index import TranscriptIndex

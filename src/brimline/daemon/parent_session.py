@@ -3,37 +3,17 @@
 `install/setup_file.py` writes the setting.
 """
 
-import os
-from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
 from brimline.agents import all_agents
 from brimline.agents.transcripts.source import Places
+from brimline.daemon.process_tree import iter_environments
 from brimline.errors import InvalidSettings
 from brimline.files.bounded_reads import CachedReads
 from brimline.settings import load as load_settings
 
 ParentSessions: TypeAlias = CachedReads[str | None, str | None]  # by project
-MAX_ANCESTORS = 32
-
-
-def iter_environments(pid: int, names: Collection[str]) -> Iterator[dict[str, str]]:
-    """Yield these variables of a process, then of its parent, and so on.
-
-    Ends at a process of another user, or one that cannot be read.
-    """
-    import psutil  # slow to import, and few need it
-
-    for _ in range(MAX_ANCESTORS):
-        try:
-            process = psutil.Process(pid) if pid > 1 else None
-            if process is None or process.uids().effective != os.getuid():
-                return
-            environment, pid = process.environ(), process.ppid()
-        except (psutil.Error, OSError, ValueError, OverflowError):
-            return
-        yield {name: environment[name] for name in names if name in environment}
 
 
 def parent_sessions(places: Places) -> ParentSessions:

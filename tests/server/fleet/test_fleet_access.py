@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from brimline.api.access import AccessScope
+from brimline.api.identity import AccessScope
 from brimline.api.openapi import Endpoint, build_document
 from brimline.api.responses import RequestRefused
 from brimline.api.session_cache import RECENT_S, SessionCache

@@ -10,7 +10,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from brimline.api.access import Identity, find_identity
+from brimline.api.identity import Identity, find_identity
 from brimline.api.openapi import Endpoint
 from brimline.api.responses import RequestRefused, json_response, read_body
 from brimline.api.schemas import Cancelled, NewHandoffText, NewMessage, Sent

@@ -13,7 +13,8 @@ from typing import cast
 
 from starlette.types import Scope
 
-from brimline.api.access import AccessScope, Identity, bearer_token, find_cookie
+from brimline.api.access import bearer_token, find_cookie
+from brimline.api.identity import AccessScope, Identity
 from brimline.api.middleware import OPEN_SITES, find_repeated_header
 from brimline.api.request_limits import Allowance, too_many
 from brimline.api.responses import RequestRefused

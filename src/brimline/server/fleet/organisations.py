@@ -10,10 +10,10 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 
-from brimline.api.access import AccessScope, find_identity
 from brimline.api.app import create_api
 from brimline.api.event_stream import StreamRoutes
 from brimline.api.fleet import FleetRoutes, fill_levels
+from brimline.api.identity import AccessScope, find_identity
 from brimline.api.metrics import MetricsRoutes
 from brimline.api.openapi import FLEET_SECURITY, Endpoint
 from brimline.api.responses import RETRY_HINT, RequestRefused, Routes, json_response

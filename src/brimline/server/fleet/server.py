@@ -16,8 +16,8 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from brimline._version import __version__
-from brimline.api.access import set_identity
 from brimline.api.app import ERROR_HANDLERS
+from brimline.api.identity import set_identity
 from brimline.api.middleware import BodyLimit, pass_on
 from brimline.api.request_limits import STREAMS, RateLimit
 from brimline.api.responses import (

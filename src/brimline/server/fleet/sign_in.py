@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from brimline.api.access import AccessScope
+from brimline.api.identity import AccessScope
 from brimline.api.request_limits import Allowance, too_many
 from brimline.api.responses import RequestRefused
 from brimline.api.static import SIGN_IN_HEADERS, plain_page
