@@ -24,7 +24,7 @@ PURE = (
     "context/policy/*",
 )
 PURE_PERCENT, ALL_PERCENT = 100, 90
-# Measuring doubles the CPU time of a test. The quick ones run 92 % of the lines; generated examples
+# Measuring doubles the CPU time of a test. The quick ones run 91 % of the lines; generated examples
 # run the same lines again and again, and importing the SDKs takes 4 s in each process.
 MEASURED = ("-m", "not slow and not clients and not hypothesis", "--ignore=tests/sdk")
 UNMEASURED = ("-m", "slow or clients or hypothesis")
