@@ -35,22 +35,25 @@ export function decode(json: string): unknown {
 }
 
 async function request<T>(path: string, init: RequestInit = {}): Promise<T> {
-  const answer = await fetch(path, { cache: "no-store", ...init }).catch(() => {
-    throw new RequestFailed(0, "The daemon does not answer.", "Start it with `brimline serve`.");
-  });
+  const answer = await fetch(path, { cache: "no-store", ...init }).catch(failUnanswered);
   // The secret was replaced or the cookie expired: "/" then explains how to sign in.
   if (answer.status === 401) location.replace("/");
-  if (!answer.ok) throw await failureOf(answer);
-  return (answer.status === 204 ? undefined : decode(await answer.text())) as T;
+  const text = await answer.text().catch(failUnanswered); // it may end between head and body
+  if (!answer.ok) throw failureOf(answer.status, text);
+  return (answer.status === 204 ? undefined : decode(text)) as T;
 }
 
-async function failureOf(answer: Response): Promise<RequestFailed> {
-  const body = await answer
-    .text()
-    .then(decode)
-    .catch(() => null);
-  const text = textOf(body, "error") ?? `The daemon answered ${answer.status}.`;
-  return new RequestFailed(answer.status, text, textOf(body, "hint"));
+function failUnanswered(): never {
+  throw new RequestFailed(0, "The daemon does not answer.", "Start it with `brimline serve`.");
+}
+
+function failureOf(status: number, text: string): RequestFailed {
+  let body: unknown = null;
+  try {
+    body = decode(text);
+  } catch {} // a proxy answers with a page of its own
+  const message = textOf(body, "error") ?? `The daemon answered ${status}.`;
+  return new RequestFailed(status, message, textOf(body, "hint"));
 }
 
 function textOf(body: unknown, key: string): string | null {
