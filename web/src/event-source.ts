@@ -100,10 +100,14 @@ export class SessionEventSource {
     void this.loadSnapshot();
   }
 
-  /** The browser retries by itself, except after an HTTP error, which closes the stream. */
+  /**
+   * The browser retries by itself, except after an HTTP error, which closes the stream and is not
+   * told. If it was 401, the same reply to a request leads to the sign-in.
+   */
   private failed(stream: EventSource): void {
     this.markLost();
     if (stream.readyState !== EventSource.CLOSED) return;
+    api.daemon().catch(() => {});
     clearTimeout(this.retryTimer);
     this.retryTimer = window.setTimeout(() => this.open(), this.retryDelayMs);
     this.retryDelayMs = Math.min(this.retryDelayMs * 2, MAX_RETRY_MS);
