@@ -78,9 +78,9 @@ def fuzz(folder: Path, minutes: float = MAX_MINUTES) -> RowResult:
 
 
 def clients(folder: Path) -> RowResult:
-    from trust.client_kills import kill_at_every_step
+    from trust.long_scenes import run_scenes
 
-    return kill_at_every_step(folder)
+    return run_scenes(folder)
 
 
 class Row(NamedTuple):
@@ -115,7 +115,9 @@ ROWS = {
     ),
     "fuzz": Row(fuzz, "damaged files of every agent", is_timed=True),
     "clients": Row(
-        clients, "the daemon is killed at each step of real clients that hand over and compact"
+        clients,
+        "the scenes of real clients and SDKs that `make test` leaves out; the daemon is killed at "
+        "each step of clients that hand over and compact",
     ),
 }
 

@@ -9,10 +9,28 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
-from .scenes import Recording, record_scene
+from .scenes import SCENES, Recording, record_scene
 
 Recorder = Callable[[str, str], Recording]
+
+# Like others of these clients, which start slowly.
+LONG_SCENES = {
+    ("gemini", "errors"),
+    ("opencode", "chat"),
+    ("opencode", "continue-errors"),
+    ("opencode", "responses"),
+}
+
+
+def scene_params(*clients: str) -> list[ParameterSet]:
+    """The client and the name of each scene, of these clients or of all."""
+    return [
+        pytest.param(client, scene, marks=[pytest.mark.long] * ((client, scene) in LONG_SCENES))
+        for client in clients or SCENES
+        for scene in SCENES[client]
+    ]
 
 
 @pytest.fixture(scope="session")

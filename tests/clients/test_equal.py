@@ -10,7 +10,7 @@ from brimline.agents import source
 from brimline.context.events import MAIN, Call, compaction_thread
 from brimline.context.tracker import Session, fold
 
-from .conftest import Recorder
+from .conftest import Recorder, scene_params
 from .opencode import EXPORT
 from .recorded_sessions import (
     billed_usage,
@@ -22,11 +22,10 @@ from .recorded_sessions import (
     transcript_sessions,
 )
 from .run import ClientRun
-from .scenes import CODEX, GEMINI, OPENCODE, PI, SCENES, Recording
+from .scenes import CODEX, PI, SCENES, Recording
 
 pytestmark = pytest.mark.clients
 
-NAMES = [(client, scene) for client, scenes in SCENES.items() for scene in scenes]
 # Clients with message ids of their own; the others keep the provider's.
 OWN_IDS = ("gemini", "opencode")
 # Clients whose transcript has the call of the summary among the others.
@@ -46,7 +45,7 @@ def _calls(recorded: Recording, *, of_main: bool) -> list[Call]:
     return list(calls.values())
 
 
-@pytest.mark.parametrize(("client", "scene"), NAMES)
+@pytest.mark.parametrize(("client", "scene"), scene_params())
 def test_main_calls_of_the_transcript(recording: Recorder, client: str, scene: str) -> None:
     """Every main call is there once, in order, with the tokens that were billed."""
     recorded = recording(client, scene)
@@ -59,7 +58,7 @@ def test_main_calls_of_the_transcript(recording: Recorder, client: str, scene: s
         assert [call.id for call in calls] == [call.id for call in billed]
 
 
-@pytest.mark.parametrize(("client", "scene"), NAMES)
+@pytest.mark.parametrize(("client", "scene"), scene_params())
 def test_subagent_calls_of_the_transcript(recording: Recorder, client: str, scene: str) -> None:
     """A subagent's calls are there in its own thread, and in no other."""
     recorded = recording(client, scene)
@@ -69,7 +68,7 @@ def test_subagent_calls_of_the_transcript(recording: Recorder, client: str, scen
     assert [token_counts(call.usage) for call in _calls(recorded, of_main=False)] == billed
 
 
-@pytest.mark.parametrize(("client", "scene"), NAMES)
+@pytest.mark.parametrize(("client", "scene"), scene_params())
 def test_reasoning_is_right_or_unknown(recording: Recorder, client: str, scene: str) -> None:
     """If a client reports reasoning tokens, they are those billed."""
     recorded = recording(client, scene)
@@ -82,7 +81,7 @@ def test_reasoning_is_right_or_unknown(recording: Recorder, client: str, scene: 
         assert call.usage.reasoning in (None, reasoning)
 
 
-@pytest.mark.parametrize(("client", "scene"), NAMES)
+@pytest.mark.parametrize(("client", "scene"), scene_params())
 def test_compactions_of_the_transcript(recording: Recorder, client: str, scene: str) -> None:
     """A compaction is recorded once by the client, however many calls it took."""
     recorded = recording(client, scene)
@@ -93,7 +92,7 @@ def test_compactions_of_the_transcript(recording: Recorder, client: str, scene: 
     assert not any(compaction.inferred for compaction in compactions)
 
 
-@pytest.mark.parametrize(("client", "scene"), NAMES)
+@pytest.mark.parametrize(("client", "scene"), scene_params())
 def test_occupancy_at_the_end(recording: Recorder, client: str, scene: str) -> None:
     """The last reading of the main thread is the prompt that was billed last."""
     recorded = recording(client, scene)
@@ -103,10 +102,7 @@ def test_occupancy_at_the_end(recording: Recorder, client: str, scene: str) -> N
     assert (holding.usage.sent, holding.usage.held) == (last.sent, last.held)
 
 
-TOTALS = [(client, scene) for client, scene in NAMES if client in ("codex", "pi", "opencode")]
-
-
-@pytest.mark.parametrize(("client", "scene"), TOTALS)
+@pytest.mark.parametrize(("client", "scene"), scene_params("codex", "pi", "opencode"))
 def test_totals_of_the_transcript(recording: Recorder, client: str, scene: str) -> None:
     """If the client records the usage of compactions, the total is the bill."""
     recorded = recording(client, scene)
@@ -180,18 +176,18 @@ def test_pi_stream(recording: Recorder, scene: str) -> None:
     assert total_counts([streamed.total]) == total_counts(map(billed_usage, recorded.billed))
 
 
-@pytest.mark.parametrize("scene", list(GEMINI))
-def test_gemini_stream(recording: Recorder, scene: str) -> None:
+@pytest.mark.parametrize(("client", "scene"), scene_params("gemini"))
+def test_gemini_stream(recording: Recorder, client: str, scene: str) -> None:
     """A run's sums are its bill: router, subagents and compactions with the rest."""
-    for run in recording("gemini", scene).runs:
+    for run in recording(client, scene).runs:
         streamed = stream_session([run], "gemini").threads[MAIN].total
         assert total_counts([streamed]) == total_counts(map(billed_usage, run.billed))
 
 
-@pytest.mark.parametrize("scene", list(OPENCODE))
-def test_opencode_stream(recording: Recorder, scene: str) -> None:
+@pytest.mark.parametrize(("client", "scene"), scene_params("opencode"))
+def test_opencode_stream(recording: Recorder, client: str, scene: str) -> None:
     """The stream has the session's own calls; the one of a summary is in a thread of its own."""
-    recorded = recording("opencode", scene)
+    recorded = recording(client, scene)
     runs = [run for run in recorded.runs if run.client != EXPORT]
     threads = stream_session(runs, "opencode").threads
     for name in (MAIN, compaction_thread()):

@@ -29,7 +29,7 @@ START_TIMEOUT_S = 60.0
 
 
 @retry_slow_hooks
-@only_with(*WITHOUT_DELAY)
+@only_with(*WITHOUT_DELAY, is_short=True)
 def test_levels_reach_the_agent_once(agent: MonitoredClient) -> None:
     """Usage passes both levels in two turns: the requests contain each message exactly once, and no
     compaction is reported. A run of one turn gets the first level with its tool result. The daemon
@@ -88,13 +88,18 @@ def test_readings_equal_the_bill(agent: MonitoredClient) -> None:
 
 
 @retry_slow_hooks
-@only_with(Codex, Pi, Opencode)
-def test_handoff_returns_after_a_compaction_and_stays(agent: MonitoredClient) -> None:
+@only_with(Codex, Pi, Opencode, is_short=True)
+def test_handoff_returns_after_a_compaction(agent: MonitoredClient) -> None:
     """The agent hands a document over in its shell; the first request after the compaction that
-    hooks can change contains it once, and the levels fire again in the new cycle. It is still there
-    once in the next turn, and in a fork, for which no compaction is reported and no draft added."""
+    hooks can change contains it once, and the levels fire again in the new cycle."""
+    check_handoff_returns(agent, agent.compact())
+
+
+@retry_slow_hooks
+@only_with(Codex, Pi, Opencode)
+def test_handoff_stays_in_the_next_turn_and_in_a_fork(agent: MonitoredClient) -> None:
+    """It is there once; for the fork no compaction is reported, and no draft is added."""
     run = agent.compact()
-    check_handoff_returns(agent, run)
     again = agent.run(agent.steps(0, agent.ramp(0.1)))
     assert [body.count(HANDOFF_START) for body in agent.requests(again)] == [1]
     fork = agent.fork(run, agent.steps(2, agent.ramp(0.1)))
@@ -103,6 +108,7 @@ def test_handoff_returns_after_a_compaction_and_stays(agent: MonitoredClient) ->
     assert {body.count(HANDOFF_START) for body in agent.requests(fork)} == {1}
 
 
+@pytest.mark.long
 @retry_slow_hooks
 @only_with(Codex, Opencode)
 def test_slow_daemon_delivers_each_level_before_its_cycle_ends(agent: MonitoredClient) -> None:
@@ -119,13 +125,14 @@ def test_slow_daemon_delivers_each_level_before_its_cycle_ends(agent: MonitoredC
     assert levels == ["delivered"] * len(agent.levels)
 
 
+@pytest.mark.long
 @retry_slow_hooks
 @pytest.mark.parametrize(
     ("agent", "step"),
     [
         pytest.param(one, step, id=f"{one.agent}-{step}")
         for one in WITHOUT_DELAY
-        for step in one.kill_steps
+        for step in range(one.compaction_steps)
     ],
     indirect=["agent"],
 )

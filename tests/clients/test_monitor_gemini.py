@@ -10,7 +10,7 @@ from brimline.testing.fake_model import Ramp, Reply, Scenario
 
 from .monitored import Gemini
 from .monitored.assertions import check_handoff_returns, sent_tokens, signals_of
-from .monitored.fixtures import client_fixture, retry_slow_hooks
+from .monitored.fixtures import client_fixture, only_with, retry_slow_hooks
 from .scenes import THOUGHT
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
@@ -49,6 +49,7 @@ def test_compression_without_a_hook_is_found(agent: Gemini) -> None:
 
 
 @retry_slow_hooks
+@only_with(Gemini, is_short=True)
 def test_draft_after_a_compression(agent: Gemini) -> None:
     """If no document was handed over, the agent gets a draft once."""
     run = agent.compress(agent.shell("echo one"))

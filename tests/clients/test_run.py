@@ -29,7 +29,12 @@ SCENES = {
     "gemini": ("tool-loop", "subagent"),
     "opencode": ("tool-loop", "subagent"),
 }
-NAMES = [(client, scene) for client, scenes in SCENES.items() for scene in scenes]
+SHORT_SCENES = {"tool-loop", "too-long"}
+PARAMS = [
+    pytest.param(client, scene, marks=[pytest.mark.long] * (scene not in SHORT_SCENES))
+    for client, scenes in SCENES.items()
+    for scene in scenes
+]
 FAILING = {("codex", "too-long")}
 # The windows of the scenes' models, unless a scene sets another.
 WINDOWS = {"claude": 1_000_000, "codex": 258_400, "pi": 200_000, "opencode": 200_000}
@@ -99,7 +104,7 @@ def check_run(run: ClientRun, row: EventRow, copy: Path) -> None:
     assert re.search(rf"^Duration: \d+ms.*\| {re.escape(context)}$", run.stderr, re.MULTILINE)
 
 
-@pytest.mark.parametrize(("client", "scene"), NAMES)
+@pytest.mark.parametrize(("client", "scene"), PARAMS)
 def test_run_passes_the_output_and_reports_the_bill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str, scene: str
 ) -> None:
@@ -130,7 +135,9 @@ ENVIRONMENTS = {
 }
 
 
-@pytest.mark.parametrize("client", list(PLAIN))
+@pytest.mark.parametrize(
+    "client", ["claude", "codex", pytest.param("gemini", marks=pytest.mark.long)]
+)
 def test_run_without_a_stream_reads_the_transcript(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str
 ) -> None:

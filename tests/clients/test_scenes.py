@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from .conftest import Recorder
+from .conftest import Recorder, scene_params
 from .opencode import EXPORT
 from .scenes import SCENES
 
@@ -77,15 +77,16 @@ REFUSED: dict[tuple[str, str], list[int]] = {
 }
 IN_PARALLEL = {("claude", "subagent-background"), ("codex", "subagent")}
 FAILING = {("codex", "too-long")}
-NAMES = [(client, scene) for client, scenes in SCENES.items() for scene in scenes]
 
 
 def test_every_scene_has_its_expected_sequence() -> None:
     """A scene without an expectation would be a run that nobody looks at."""
-    assert [(client, scene) for client in EXPECTED for scene in EXPECTED[client]] == NAMES
+    assert {client: [*scenes] for client, scenes in EXPECTED.items()} == {
+        client: [*scenes] for client, scenes in SCENES.items()
+    }
 
 
-@pytest.mark.parametrize(("client", "scene"), NAMES)
+@pytest.mark.parametrize(("client", "scene"), scene_params())
 def test_billed_sequence(recording: Recorder, client: str, scene: str) -> None:
     """The client makes the scripted calls, no more and no fewer."""
     recorded = recording(client, scene)
@@ -96,7 +97,7 @@ def test_billed_sequence(recording: Recorder, client: str, scene: str) -> None:
     assert [call.status for call in recorded.refused] == REFUSED.get((client, scene), [])
 
 
-@pytest.mark.parametrize(("client", "scene"), NAMES)
+@pytest.mark.parametrize(("client", "scene"), scene_params())
 def test_leaves_stream_and_transcript(recording: Recorder, client: str, scene: str) -> None:
     """Each run ends well, writes a stream of JSON lines, and has a transcript at home."""
     recorded = recording(client, scene)
@@ -112,7 +113,7 @@ def test_leaves_stream_and_transcript(recording: Recorder, client: str, scene: s
     assert all(path.stat().st_size for path in recorded.last.transcripts)
 
 
-@pytest.mark.parametrize(("client", "scene"), NAMES)
+@pytest.mark.parametrize(("client", "scene"), scene_params())
 def test_ids_are_unique(recording: Recorder, client: str, scene: str) -> None:
     """No two calls of a scene have one id, also over several runs."""
     ids = [call.id for call in recording(client, scene).billed]

@@ -274,7 +274,12 @@ def test_compaction_of_copilot_is_known_by_its_spans(server: Server, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("run", "uplink_first"), [(run_claude, True), (run_codex, False), (run_gemini, False)]
+    ("run", "uplink_first"),
+    [
+        (run_claude, True),
+        (run_codex, False),
+        pytest.param(run_gemini, False, marks=pytest.mark.long),
+    ],
 )
 def test_hooks_uplink_and_telemetry_at_once_count_every_call_once(
     run: Callable[[Started], ClientRun],

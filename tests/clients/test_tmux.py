@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from brimline.daemon.tmux.clear import INTERRUPTED, PROMPTED
 from brimline.daemon.tmux.clear_requests import load_requests
@@ -126,10 +127,15 @@ def hand_over(after: str = "true") -> str:
     return f"echo 'The parser is half done.' > notes.md && {command} && {after}"
 
 
+def agent_param(agent: str) -> ParameterSet:
+    """An agent; those that start slowly are tried in the long tests."""
+    return pytest.param(agent, marks=[pytest.mark.long] * (agent in ("gemini", "opencode")))
+
+
 # Without a daemon.
 
 
-@pytest.mark.parametrize("agent", sorted(CLIENTS))
+@pytest.mark.parametrize("agent", [agent_param(agent) for agent in sorted(CLIENTS)])
 def test_composer_is_seen_empty_and_filled_and_takes_a_message(
     opened: Open, tmp_path: Path, agent: str
 ) -> None:
@@ -225,6 +231,7 @@ def test_quotas_cache_and_cause_of_a_miss_are_those_of_the_client(
     assert "5h 62.0%" in client.text
 
 
+@pytest.mark.long
 def test_readings_from_before_a_clear_do_not_count(
     daemon: Running, set_up: Callable[[Scenario], Interactive]
 ) -> None:
@@ -244,7 +251,12 @@ def test_readings_from_before_a_clear_do_not_count(
 
 @pytest.mark.parametrize(
     ("agent", "command"),
-    [("claude", "/clear"), ("codex", "/clear"), ("gemini", "/clear"), ("pi", "/new")],
+    [
+        ("claude", "/clear"),
+        ("codex", "/clear"),
+        pytest.param("gemini", "/clear", marks=pytest.mark.long),
+        ("pi", "/new"),
+    ],
 )
 def test_pending_message_follows_a_clear_to_the_new_session(
     daemon: Running, opened: Open, tmp_path: Path, agent: str, command: str
@@ -322,6 +334,7 @@ def test_handoff_with_clear_of_codex_is_seen_in_its_pane(
     assert "The first task." not in requests_with(client, CONTINUE_TEXT)[-1]
 
 
+@pytest.mark.long
 def test_clear_is_done_once_after_the_daemon_was_killed(
     daemon: Running, set_up: Callable[[Scenario], Interactive]
 ) -> None:
@@ -336,6 +349,7 @@ def test_clear_is_done_once_after_the_daemon_was_killed(
     assert client.text.count("/clear") == 1
 
 
+@pytest.mark.long
 def test_text_typed_by_the_user_prevents_the_clear(
     daemon: Running, set_up: Callable[[Scenario], Interactive]
 ) -> None:
@@ -352,6 +366,7 @@ def test_text_typed_by_the_user_prevents_the_clear(
     assert "there is text in the composer" in listed.stdout
 
 
+@pytest.mark.long
 def test_new_task_after_an_interrupt_prevents_the_clear(
     daemon: Running, set_up: Callable[[Scenario], Interactive]
 ) -> None:
@@ -368,6 +383,7 @@ def test_new_task_after_an_interrupt_prevents_the_clear(
     assert "A NEW TASK" in client.text
 
 
+@pytest.mark.long
 def test_interrupted_turn_without_a_new_task_cancels_the_clear(
     daemon: Running, set_up: Callable[[Scenario], Interactive]
 ) -> None:
@@ -380,6 +396,7 @@ def test_interrupted_turn_without_a_new_task_cancels_the_clear(
     assert "The first task." in client.text
 
 
+@pytest.mark.long
 def test_prompt_queued_during_the_turn_prevents_the_clear(
     daemon: Running, set_up: Callable[[Scenario], Interactive]
 ) -> None:
@@ -395,6 +412,7 @@ def test_prompt_queued_during_the_turn_prevents_the_clear(
     )
 
 
+@pytest.mark.long
 def test_clear_is_refused_while_a_prompt_is_queued(
     daemon: Running, set_up: Callable[[Scenario], Interactive]
 ) -> None:
@@ -500,6 +518,7 @@ def test_wake_types_a_message_for_an_idle_agent_and_no_other(
     assert len(found) == 3
 
 
+@pytest.mark.long
 def test_wake_does_not_cancel_a_clear(daemon: Running, set_up: Callable[..., Interactive]) -> None:
     client = set_up(Scenario(main=(bash(hand_over("sleep 5")), Reply(text="I end."))))
     client.say("The first task.")

@@ -88,5 +88,6 @@ def test_loop_passes_pyright_in_strict_mode(program: Path) -> None:
     assert "0 errors" in printed
 
 
+@pytest.mark.long  # pyright checks the same
 def test_loop_passes_mypy_in_strict_mode(program: Path) -> None:
     run(sys.executable, "-m", "mypy", "--strict", program, folder=program.parent)

@@ -23,6 +23,7 @@ EXPECTED = {
 """Every case, and the window of its model."""
 
 
+@pytest.mark.long  # test_integrations.py runs it, too
 def test_every_case(tmp_path: Path) -> None:
     """Whatever it translates from, whole or streamed, each call is what was billed."""
     environment = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}

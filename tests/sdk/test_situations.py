@@ -12,7 +12,7 @@ from .install import frameworks
 from .programs import play
 from .situation_program import FRAMEWORKS, NEWEST, Case, Sdk, situations
 
-pytestmark = pytest.mark.clients
+pytestmark = [pytest.mark.clients, pytest.mark.long]
 
 ENVIRONMENT = {
     "GOOGLE_API_KEY": "dummy",

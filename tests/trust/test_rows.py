@@ -11,6 +11,7 @@ from hooks.agent import MAX_RUN_S
 from .full_disk import fill_disk
 from .hook_faults import run_hooks
 from .kills import kill_under_load
+from .long_scenes import read_report
 from .openapi import try_routes
 from .row import RowResult
 from .settings_files import set_up_and_remove
@@ -66,6 +67,23 @@ def test_figure_above_its_limit_fails_with_examples() -> None:
     result = RowResult({"runs": 7, "lost": 1}, {"lost": 0}, ["message 3: 0 of 1"])
     assert result.failures == ["lost: 1 is above 0", "message 3: 0 of 1"]
     assert RowResult({"lost": 0}, {"lost": 0}).failures == []
+
+
+def test_scene_that_fails_or_cannot_begin_is_named() -> None:
+    report = b"""<testsuites><testsuite>
+        <testcase name="passes"/>
+        <testcase name="fails"><failure message="assert"/></testcase>
+        <testcase name="cannot begin"><error message="at setup"/></testcase>
+        <testcase name="is left out"><skipped message="no opencode"/></testcase>
+        </testsuite></testsuites>"""
+    result = read_report(report)
+    assert result.figures == {"scenes": 3, "skipped": 1, "failures": 2}
+    assert result.failures == ["failures: 2 is above 0", "fails", "cannot begin"]
+
+
+def test_scenes_that_are_all_skipped_are_a_row_that_cannot_run() -> None:
+    report = b'<testsuite><testcase><skipped message="no opencode"/></testcase></testsuite>'
+    assert read_report(report).skipped == "no opencode"
 
 
 def test_slope_is_that_of_the_samples_after_the_warm_up() -> None:

@@ -29,6 +29,8 @@ class MonitoredClient(ABC):
     """
 
     agent: ClassVar[str]
+    starts_slowly: ClassVar[bool] = False
+    """Whether a run takes 5 s and more: then most of its scenes are long ones."""
     endpoint: ClassVar[str] = "/v1/messages"
     """The path of the requests of its conversation."""
     window: ClassVar[int] = 200_000
@@ -44,11 +46,6 @@ class MonitoredClient(ABC):
     """The last step before the compaction."""
     compaction_steps: ClassVar[int] = 6
     """The number of tool calls after the handoff in the script of a compaction."""
-    kill_steps: ClassVar[tuple[int, ...]] = (3, 4)
-    """The steps, before and after the compaction, at which the tests kill the daemon.
-
-    `make trust ROW=clients` kills it at every step.
-    """
     handoff_counts: ClassVar[tuple[int, ...]] = (1, 1, 1)
     """How often each request after the compaction contains the handoff."""
     level_scale: ClassVar[float] = 1.0

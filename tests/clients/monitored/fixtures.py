@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from .base import TRIES, MonitoredClient
 
@@ -17,7 +18,7 @@ TestT = TypeVar("TestT", bound=Callable[..., None])
 def client_fixture(*agents: type[MonitoredClient]) -> object:
     """A fixture: each client, installed, with its daemon, which is stopped afterwards."""
 
-    @pytest.fixture(params=agents, ids=[one.agent for one in agents])
+    @pytest.fixture(params=[client_param(one) for one in agents])
     def agent(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MonitoredClient]:
         client: MonitoredClient = request.param(tmp_path)
         yield client
@@ -26,10 +27,16 @@ def client_fixture(*agents: type[MonitoredClient]) -> object:
     return agent
 
 
-def only_with(*agents: type[MonitoredClient]) -> pytest.MarkDecorator:
-    """Run a test with these clients only."""
-    names = [one.agent for one in agents]
-    return pytest.mark.parametrize("agent", agents, indirect=True, ids=names)
+def client_param(agent: type[MonitoredClient], *, is_short: bool = False) -> ParameterSet:
+    """A client; a scene of one that starts slowly is a long one, unless `is_short`."""
+    marks = [pytest.mark.long] if agent.starts_slowly and not is_short else []
+    return pytest.param(agent, id=agent.agent, marks=marks)
+
+
+def only_with(*agents: type[MonitoredClient], is_short: bool = False) -> pytest.MarkDecorator:
+    """Run a test with these clients only; `make test` runs a short scene with each of them."""
+    params = [client_param(one, is_short=is_short) for one in agents]
+    return pytest.mark.parametrize("agent", params, indirect=True)
 
 
 def retry_slow_hooks(test: TestT) -> TestT:

@@ -26,12 +26,12 @@ class Gemini(MonitoredClient):
     """Gemini CLI, with the threshold of its compressions."""
 
     agent = "gemini"
+    starts_slowly = True
     endpoint = ":streamGenerateContent"
     window = 1_048_576
     session_word = SESSION
     last_step = 0
     compaction_steps = 3
-    kill_steps = (0,)  # one, because a run is slow
     handoff_counts = (0, 1, 1)
     levels = ((0, 65.0), (1, 65.0))
     level_scale = 0.6  # by default it compacts at half of its window; its daemon has another home

@@ -16,9 +16,9 @@ class Opencode(ExtensionClient):
     """opencode with a plugin of the user's own."""
 
     agent = "opencode"
+    starts_slowly = True
     session_word = '"$OPENCODE_SESSION_ID"'
     session_key = "sessionID"
-    kill_steps = (3,)  # one, because a run is slow
     shell = staticmethod(bash)
     subagent_script = (task("Look around."),), (bash("echo sub"), Reply(text="Nothing."))
     path = ".config/opencode/plugins/brimline.js"
