@@ -58,7 +58,7 @@ types: setup
 NO_QUICK_TESTS := --ignore=tests/sdk --ignore=tests/web  # importing the SDKs takes 4 s
 
 quick: setup
-	$(BIN)/python -m pytest -q -n 2 --timeout=60 -m "not slow and not clients" $(NO_QUICK_TESTS) --hypothesis-profile=quick
+	$(BIN)/python -m pytest -q -n 3 --timeout=60 -m "not slow and not clients" $(NO_QUICK_TESTS) --hypothesis-profile=quick
 
 # The types are checked in the time that the tests leave, because they wait for panes and clients.
 test: style  ## Everything that CI runs
