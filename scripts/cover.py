@@ -19,6 +19,7 @@ PURE = (
     "context/tracker/*",
     "context/formulas.py",
     "context/forecast.py",
+    "context/need.py",
     "context/cache_misses.py",
     "sessions/ledger/*",
     "context/policy/*",

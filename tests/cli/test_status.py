@@ -14,7 +14,7 @@ from .terminal import WINDOW_TOKENS, Json, User, cells, without_colour
 KEYS = [
     "agent", "session_id", "thread", "title", "project", "model", "sent", "held", "percent",
     "percent_raw", "percent_of_limit", "window", "limit", "client_shows", "fullness", "state",
-    "cycle", "source", "at", "age_seconds",
+    "cycle", "source", "at", "age_seconds", "need",
     "answered_by",
 ]  # fmt: skip
 
@@ -22,51 +22,61 @@ TABLES = {
     40: """\
 id  title         context  of limit  age
 s3  Move the or…    75.0%     89.8%   2m
+  At 89.8% of its limit: have it write …
+
 s1  Fix the log…    27.0%     32.3%   2m
     └ a2             5.5%      5.5%   2m
     └ a1            10.0%     12.0%   3m
-s4  /srv/local          ?         ?   2m
 s2  /srv/other    unknown         ?   2m
+s4  /srv/local          ?         ?   2m
 4 sessions, 1 near its limit
 """,
     60: """\
 id  title                             context  of limit  age
 s3  Move the orders to Po…  ██████░░    75.0%     89.8%   2m
+  At 89.8% of its limit: have it write down where it stands.
+
 s1  Fix the login of the …  ██▏░░░░░    27.0%     32.3%   2m
     └ a2                    ▌░░░░░░░     5.5%      5.5%   2m
     └ a1                    ▊░░░░░░░    10.0%     12.0%   3m
-s4  /srv/local              ········        ?         ?   2m
 s2  /srv/other              ········  unknown         ?   2m
+s4  /srv/local              ········        ?         ?   2m
 4 sessions, 1 near its limit
 """,
     80: """\
 id  title                model                 context     tokens  of limit  age
 s3  Move the orders to…  sonnet-4-5  ██████░░    75.0%  150K/200K     89.8%   2m
+  At 89.8% of its limit: have it write down where it stands.
+
 s1  Fix the login of t…  sonnet-4-5  ██▏░░░░░    27.0%   54K/200K     32.3%   2m
     └ a2                 haiku-4-5   ▌░░░░░░░     5.5%   11K/200K      5.5%   2m
     └ a1                 sonnet-4-5  ▊░░░░░░░    10.0%   20K/200K     12.0%   3m
-s4  /srv/local           my-model    ········        ?      50K/?         ?   2m
 s2  /srv/other           sonnet-4-5  ········  unknown     ?/200K         ?   2m
+s4  /srv/local           my-model    ········        ?      50K/?         ?   2m
 4 sessions, 1 near its limit
 """,
     120: """\
 id  title                                 project     model                     context     tokens  of limit  cycle  age
 s3  Move the orders to Postgres 18 and …  /srv/full   sonnet-4-5  █████████░░░    75.0%  150K/200K     89.8%      0   2m
+  At 89.8% of its limit: have it write down where it stands.
+
 s1  Fix the login of the shop and its t…  ~/project   sonnet-4-5  ███▎░░░░░░░░    27.0%   54K/200K     32.3%      1   2m
     └ a2                                              haiku-4-5   ▋░░░░░░░░░░░     5.5%   11K/200K      5.5%      0   2m
     └ a1                                              sonnet-4-5  █▎░░░░░░░░░░    10.0%   20K/200K     12.0%      0   3m
-s4  /srv/local                            /srv/local  my-model    ············        ?      50K/?         ?      0   2m
 s2  /srv/other                            /srv/other  sonnet-4-5  ············  unknown     ?/200K         ?      1   2m
+s4  /srv/local                            /srv/local  my-model    ············        ?      50K/?         ?      0   2m
 4 sessions, 1 near its limit
 """,  # noqa: E501
     200: """\
 id  title                                       project     model                             context     tokens  of limit  cycle  age
 s3  Move the orders to Postgres 18 and test it  /srv/full   sonnet-4-5  ███████████████░░░░░    75.0%  150K/200K     89.8%      0   2m
+  At 89.8% of its limit: have it write down where it stands.
+
 s1  Fix the login of the shop and its tests     ~/project   sonnet-4-5  █████▍░░░░░░░░░░░░░░    27.0%   54K/200K     32.3%      1   2m
     └ a2                                                    haiku-4-5   █▏░░░░░░░░░░░░░░░░░░     5.5%   11K/200K      5.5%      0   2m
     └ a1                                                    sonnet-4-5  ██░░░░░░░░░░░░░░░░░░    10.0%   20K/200K     12.0%      0   3m
-s4  /srv/local                                  /srv/local  my-model    ····················        ?      50K/?         ?      0   2m
 s2  /srv/other                                  /srv/other  sonnet-4-5  ····················  unknown     ?/200K         ?      1   2m
+s4  /srv/local                                  /srv/local  my-model    ····················        ?      50K/?         ?      0   2m
 4 sessions, 1 near its limit
 """,  # noqa: E501
 }  # fmt: skip
@@ -97,7 +107,7 @@ def busy(user: User) -> User:
     return user
 
 
-def test_table_is_fullest_first_unknown_last_subagents_below_their_session(busy: User) -> None:
+def test_table_has_needs_first_unknown_last_subagents_below_their_session(busy: User) -> None:
     assert busy.run("status", COLUMNS="80") == (0, TABLES[80], "")
 
 
@@ -225,11 +235,13 @@ def test_json_has_a_row_per_thread_in_table_order(busy: User) -> None:
         ("s1", "main"),
         ("s1", "a2"),
         ("s1", "a1"),
-        ("s4", "main"),
         ("s2", "main"),
+        ("s4", "main"),
     ]
     assert all(list(row) == KEYS for row in rows)
-    first, last = rows[0], rows[-1]
+    first, last = rows[0], rows[-2]
+    assert [row["need"] is not None for row in rows] == [True] + [False] * 5
+    assert first["need"]["kind"] == "level"
     assert (first["sent"], first["held"], first["percent"]) == (150_000, 150_010, 75.0)
     assert first["window"]["tokens"] == 200_000
     assert (last["sent"], last["percent"], last["state"]) == (None, None, "unknown")
@@ -239,7 +251,22 @@ def test_json_has_a_row_per_thread_in_table_order(busy: User) -> None:
 def test_recent_sessions_come_before_fuller_ones_of_earlier(user: User) -> None:
     for name, sent, age in (("a", 20_000, 60), ("b", 90_000, 7_200), ("c", 50_000, 3_000)):
         user.session(name, user.call(name, sent, age, sessionId=name), age=age)
-    assert [line.split()[0] for line in user.run("status").lines[1:-1]] == ["c", "a", "b"]
+    rows = [line.split() for line in user.run("status").lines[1:-1]]
+    assert [row[0] if row else "" for row in rows] == ["c", "a", "", "b"]
+
+
+def test_session_that_compacts_first_is_on_the_first_screen(user: User) -> None:
+    """Fuller windows may be further from their limits, and idle ones need nothing."""
+    for number in range(50):
+        user.session(f"s{number}", user.call(f"m{number}", 90_000, sessionId=f"s{number}"))
+    user.session("near", user.call("m", 150_000, 1_200, sessionId="near"), age=1_200)
+    user.session("old", user.call("o", 190_000, 90_000, sessionId="old"), age=90_000)
+    lines = user.on_terminal("status", LINES="24").out.splitlines()
+    assert "near" in lines[1]
+    assert "of its limit" in lines[2]
+    assert lines[3] == ""
+    assert lines[-1] == "51 sessions, 1 near its limit"
+    assert user.run("status", "--all").lines[-1] == "52 sessions, 1 near its limit"
 
 
 def test_terminal_gets_as_many_sessions_as_it_has_rows(user: User) -> None:

@@ -11,11 +11,12 @@ from brimline.api.request_limits import Turns
 from brimline.api.session_cache import PIECE_BYTES, in_pieces
 from brimline.api.views import MAX_SINGLE_READS
 from brimline.context.inbox import MESSAGE_LIFETIME_S
+from brimline.context.need import ACTIVE_FOR_S
 from brimline.errors import StoreFailed
 from brimline.store.base import ForgetSessions
 from brimline.store.sqlite import MemoryStore
 
-from .viewing import NOW, Server, Viewer, wait_until
+from .viewing import INTERVAL_S, NOW, Server, Viewer, wait_until
 
 DAY_S = 86_400.0
 
@@ -294,8 +295,33 @@ def test_expired_message_leaves_list_and_stream_without_a_write() -> None:
         await wait_until(lambda: viewer.views)
         assert viewer.views["s1"]["unread"] == 1
         server.now += MESSAGE_LIFETIME_S
-        await server.cache.refresh()
         await wait_until(lambda: viewer.views["s1"]["unread"] == 0)
+        await server.cache.refresh()
+        (listed,) = map(msgspec.json.decode, server.cache.seen_since(0.0))
+        assert listed == viewer.views["s1"]
+        task.cancel()
+
+    asyncio.run(run())
+
+
+def test_session_becomes_idle_in_the_stream_without_a_write() -> None:
+    """Also if it was seen many times before: each call moves the time at which it becomes idle."""
+
+    async def run() -> None:
+        server, viewer = Server(), Viewer()
+        for call in range(3_000):
+            await server.put("s1", sent=call, seen_at=NOW + call / 1_000)
+            await server.cache.refresh()
+        task = server.start_viewer(viewer)
+        await wait_until(lambda: viewer.views)
+        assert viewer.views["s1"]["rank"][0] == 1
+        encoded = server.cache.encoded
+        server.now += ACTIVE_FOR_S
+        await asyncio.sleep(5 * INTERVAL_S)
+        assert server.cache.encoded == encoded  # none of the times of the earlier calls counts
+        server.now += 3.0
+        await wait_until(lambda: viewer.views["s1"]["rank"][0] == 2)
+        assert server.cache.encoded == encoded + 1
         task.cancel()
 
     asyncio.run(run())

@@ -11,6 +11,7 @@ from brimline.api.event_stream import SessionChange
 from brimline.api.session_change import Json, apply_change, find_change
 from brimline.api.views import SessionView, ThreadView, sample
 from brimline.context.client_report import PromptCache, Quotas
+from brimline.context.need import Need
 from brimline.monitor.handoffs import NO_HANDOFF, HandoffStatus
 from brimline.store.rows import SessionRow
 
@@ -61,6 +62,8 @@ VIEWS = st.builds(
     resume_command=st.none() | st.just("agent --resume s1"),
     quotas=st.none() | st.builds(Quotas, st.floats(0, 3)),
     prompt_cache=st.none() | st.builds(PromptCache, warm=st.booleans()),
+    need=st.none() | st.builds(Need, st.just("level"), st.just("Ask.")),
+    rank=st.lists(st.floats(-3, 3), min_size=3, max_size=3),
 ).map(lambda view: decode(msgspec.json.encode(view)))
 
 
@@ -155,6 +158,21 @@ def example_view(sent: int | None, **fields: Any) -> Json:
     )
     session = SessionRow("s1", "claude", 1.0)
     view = SessionView(
-        session, [row], [], None, [], NO_HANDOFF, 0, None, None, None, None, None, None
+        session,
+        [row],
+        [],
+        None,
+        [],
+        NO_HANDOFF,
+        0,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        [],
+        False,
     )
     return {**decode(msgspec.json.encode(view)), **fields}

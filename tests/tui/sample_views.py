@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+from brimline.context.need import NeedFacts, find_need, rank
 from brimline.context.policy.levels import DEFAULT_LEVELS, LevelFigures, fullness_of
 
 Json = dict[str, Any]
@@ -52,7 +53,27 @@ def view(
         "calls_left_range": None,
         "handoff": {"state": "none", "at": None, "path": None, "calls_since": None},
     }  # fmt: skip
-    return served | fields
+    return with_need(served | fields)
+
+
+def with_need(served: Json) -> Json:
+    """The view with the need and the rank that the daemon finds."""
+    session, main, handoff = served["session"], served["threads"][0], served["handoff"]
+    known = NeedFacts(
+        name=session["id"],
+        called_at=main["at"] if session["ended_at"] is None else None,
+        is_compacting=main["state"] == "compacting",
+        fullness=main["fullness"],
+        percent_raw=main["percent_raw"],
+        percent_of_limit=main["percent_of_limit"],
+        calls_left=served["calls_left"],
+        handoff=handoff["state"],
+        calls_since_handoff=handoff["calls_since"],
+        unread=served["unread"],
+    )
+    need = find_need(known, NOW)
+    found = need and {"kind": need.kind, "text": need.text}
+    return served | {"need": found, "rank": list(rank(known, need, NOW))}
 
 
 def handoff(state: str) -> Json:

@@ -10,8 +10,8 @@ from .sample_views import NOW, Json, thread, view
 
 pytestmark = pytest.mark.slow
 
-FULLEST_FIRST = [
-    "~/crawler", "~/importer", "~/shop-backend", "~/ledger", "~/docs-site", "~/mobile-app",
+MOST_URGENT_FIRST = [
+    "~/ledger", "~/crawler", "~/importer", "~/shop-backend", "~/docs-site", "~/mobile-app",
     "~/billing",
 ]  # fmt: skip
 
@@ -20,12 +20,12 @@ def is_selected(lines: list[str], project: str) -> bool:
     return any("▸" in line and project in line for line in lines)
 
 
-def test_fullest_session_is_first_idle_last_and_ended_hidden(
+def test_most_urgent_session_is_first_idle_last_and_ended_hidden(
     daemon: FakeDaemon, tmp_path: Path
 ) -> None:
     async def test(app: AppDriver) -> None:
         await app.shows("● live")
-        await app.until(lambda _: app.projects() == FULLEST_FIRST)
+        await app.until(lambda _: app.projects() == MOST_URGENT_FIRST)
         assert "7 of 8 sessions" in app.lines[0]
 
     drive(watch(daemon.socket, tmp_path), test)
@@ -36,9 +36,10 @@ def test_subagents_are_below_their_session(daemon: FakeDaemon, tmp_path: Path) -
         lines = await app.until(lambda lines: any("└ plan" in line for line in lines))
         at = next(number for number, line in enumerate(lines) if "~/shop-backend" in line)
         assert "76.0% high" in lines[at + 1]
-        assert "└ explore-tests" in lines[at + 2]
-        assert "32.0% low" in lines[at + 2]
-        assert "└ plan" in lines[at + 3]
+        assert "2 messages wait for its next prompt." in lines[at + 2]
+        assert "└ explore-tests" in lines[at + 3]
+        assert "32.0% low" in lines[at + 3]
+        assert "└ plan" in lines[at + 4]
 
     drive(watch(daemon.socket, tmp_path), test)
 
@@ -50,11 +51,11 @@ def test_keys_move_the_selection(daemon: FakeDaemon, tmp_path: Path) -> None:
         async def at(project: str) -> None:
             await app.until(lambda lines: is_selected(lines, project))
 
-        await at("~/crawler")
+        await at("~/ledger")
         await app.press("j")
-        await at("~/importer")
-        await app.press("j", "k", "k")
         await at("~/crawler")
+        await app.press("j", "k", "k")
+        await at("~/ledger")
         await app.press("G")
         await at("~/billing")
         await app.press("enter")
@@ -62,7 +63,7 @@ def test_keys_move_the_selection(daemon: FakeDaemon, tmp_path: Path) -> None:
         await app.press("escape")
         await at("~/billing")
         await app.press("g")
-        await at("~/crawler")
+        await at("~/ledger")
 
     drive(watch(daemon.socket, tmp_path), test)
 
@@ -72,10 +73,10 @@ def test_selected_session_stays_selected_when_the_order_changes(
 ) -> None:
     async def test(app: AppDriver) -> None:
         await app.shows("~/docs-site")
-        await app.press("j", "j")
+        await app.press("j", "j", "j")
         await app.until(lambda lines: is_selected(lines, "~/shop-backend"))
         daemon.put(view("shop-backend", 300_000))
-        await app.until(lambda _: app.projects()[0] == "~/shop-backend")
+        await app.until(lambda _: app.projects()[1] == "~/shop-backend")
         assert "▸" in app.line("~/shop-backend")
 
     drive(watch(daemon.socket, tmp_path), test)
@@ -92,7 +93,7 @@ def test_filter_shows_only_matching_sessions(daemon: FakeDaemon, tmp_path: Path)
         await app.press("enter", "j")
         assert "filter: GPT docs" in app.lines[0]
         await app.press("escape")
-        await app.until(lambda _: app.projects() == FULLEST_FIRST)
+        await app.until(lambda _: app.projects() == MOST_URGENT_FIRST)
         await app.press("slash")
         await app.write("qqq")
         await app.shows("No session matches the filter")
@@ -104,12 +105,18 @@ def test_sort_key_cycles_through_the_orders(daemon: FakeDaemon, tmp_path: Path) 
     async def test(app: AppDriver) -> None:
         await app.shows("~/docs-site")
         await app.press("s")
+        await app.until(lambda _: app.projects()[0] == "~/crawler")
+        assert "by limit" in app.lines[0]
+        await app.press("s")
         await app.until(lambda _: app.projects()[-1] == "~/billing")
         assert "by latest" in app.lines[0]
         await app.press("s")
-        await app.until(lambda _: app.projects() == sorted(FULLEST_FIRST))
+        await app.until(lambda _: app.projects()[0] == "~/shop-backend")
+        assert "by title" in app.lines[0]
+        await app.press("s")
+        await app.until(lambda _: app.projects() == sorted(MOST_URGENT_FIRST))
         await app.press("s", "s")
-        await app.until(lambda _: app.projects() == FULLEST_FIRST)
+        await app.until(lambda _: app.projects() == MOST_URGENT_FIRST)
 
     drive(watch(daemon.socket, tmp_path), test)
 
@@ -130,7 +137,7 @@ def test_session_screen_shows_figures_chart_and_messages(
 ) -> None:
     async def test(app: AppDriver) -> None:
         await app.shows("~/shop-backend")
-        await app.press("j", "j", "enter")
+        await app.press("j", "j", "j", "enter")
         await app.shows("And run the tests.")
         text = "\n".join(app.lines)
         for part in (
@@ -154,7 +161,7 @@ def test_session_screen_shows_figures_chart_and_messages(
 def test_t_shows_the_next_thread(daemon: FakeDaemon, tmp_path: Path) -> None:
     async def test(app: AppDriver) -> None:
         await app.shows("~/shop-backend")
-        await app.press("j", "j", "enter")
+        await app.press("j", "j", "j", "enter")
         await app.shows("[main] explore-tests plan")
         await app.press("t")
         await app.shows("main [explore-tests] plan")
@@ -168,7 +175,7 @@ def test_t_shows_the_next_thread(daemon: FakeDaemon, tmp_path: Path) -> None:
 def test_e_shows_what_fills_each_thread_and_back(daemon: FakeDaemon, tmp_path: Path) -> None:
     async def test(app: AppDriver) -> None:
         await app.shows("~/shop-backend")
-        await app.press("j", "j", "enter")
+        await app.press("j", "j", "j", "enter")
         await app.shows("[main] explore-tests plan")
         await app.press("e")
         await app.shows("What fills it  152,000 tokens sent")
@@ -190,7 +197,7 @@ def test_e_shows_what_fills_each_thread_and_back(daemon: FakeDaemon, tmp_path: P
 def test_explanation_follows_the_session_after_a_pause(daemon: FakeDaemon, tmp_path: Path) -> None:
     async def test(app: AppDriver) -> None:
         await app.shows("~/shop-backend")
-        await app.press("j", "j", "enter", "e")
+        await app.press("j", "j", "j", "enter", "e")
         await app.shows("What fills it  152,000 tokens sent")
         daemon.explanations["shop-backend"]["threads"][0]["sent"] = 160_000
         daemon.put(daemon.views["shop-backend"] | {"unread": 5})
@@ -205,7 +212,7 @@ def test_message_is_sent_with_its_urgency_and_listed(
 ) -> None:
     async def test(app: AppDriver) -> None:
         await app.shows("~/shop-backend")
-        await app.press("j", "j", "enter")
+        await app.press("j", "j", "j", "enter")
         await app.shows("And run the tests.")
         await app.press(key)
         await app.write("quit now jk")
@@ -222,7 +229,7 @@ def test_refused_message_shows_the_reason_and_esc_sends_nothing(
 ) -> None:
     async def test(app: AppDriver) -> None:
         await app.shows("~/crawler")
-        await app.press("enter", "m", "x", "escape")
+        await app.press("j", "enter", "m", "x", "escape")
         daemon.refuses = {"error": "the text is\x1b[31m too long"}
         await app.press("m", "y", "enter")
         await app.shows("not sent: the text is�[31m too long")
@@ -238,8 +245,8 @@ def test_changes_are_drawn(daemon: FakeDaemon, tmp_path: Path) -> None:
         await app.shows("12.0% low")
         daemon.put(view("docs-site", 198_000))
         await app.shows("99.0% at limit")
-        assert app.projects()[1] == "~/docs-site"
-        await app.press("enter")
+        assert app.projects()[2] == "~/docs-site"
+        await app.press("j", "enter")
         await app.shows("130.0%! over")
         daemon.put(view("crawler", None, main={"cycle": 1, "state": "compacting"}))
         await app.shows("compacting")
@@ -258,7 +265,7 @@ def test_session_that_changes_faster_than_it_loads_is_drawn(
 
     async def test(app: AppDriver) -> None:
         await app.shows("~/shop-backend")
-        await app.press("j", "j", "enter")
+        await app.press("j", "j", "j", "enter")
         for unread in range(1_000):
             daemon.put(view("shop-backend", 152_000, unread=unread))
             await app.pause(0.05)
@@ -305,7 +312,7 @@ def test_deleted_session_is_reported_with_its_last_figures(
 
     async def test(app: AppDriver) -> None:
         await app.shows("~/crawler")
-        await app.press("enter")
+        await app.press("j", "enter")
         await app.shows("no session 'crawler'")
         assert "260,000" in app.line("sent")
         del daemon.views["crawler"]
@@ -324,7 +331,7 @@ def test_help_opens_and_closes(daemon: FakeDaemon, tmp_path: Path) -> None:
         await app.shows("q, Ctrl-C")
         await app.press("escape")
         await app.shows("~/crawler")
-        await app.press("enter", "question_mark", "question_mark")
+        await app.press("j", "enter", "question_mark", "question_mark")
         await app.shows("session crawler")
 
     drive(watch(daemon.socket, tmp_path), test)
@@ -337,7 +344,7 @@ def test_small_terminal_shows_a_notice(daemon: FakeDaemon, tmp_path: Path) -> No
         assert await app.shows("needs 40x10")
         await app.resize(80, 24)
         await app.press("j")
-        await app.until(lambda lines: is_selected(lines, "~/importer"))
+        await app.until(lambda lines: is_selected(lines, "~/crawler"))
 
     drive(watch(daemon.socket, tmp_path), test)
 
@@ -373,7 +380,7 @@ def test_markup_and_escapes_are_shown_as_text(daemon: FakeDaemon, tmp_path: Path
 
     async def test(app: AppDriver) -> None:
         await app.shows("x[/] �[31m� {y} <b>")
-        await app.press("enter")
+        await app.press("j", "enter")
         await app.until(lambda lines: sum(literal in line for line in lines) >= 5)
         await app.press("t")
         await app.shows(f"[{literal}]")
@@ -390,7 +397,7 @@ def test_no_change_of_hundreds_of_sessions_is_lost(daemon: FakeDaemon, tmp_path:
         for round in range(10):
             daemon.put(*(view(f"many-{n}", n * 300 + round) for n in range(0, 500, 5)))
         daemon.put(view("many-0", 199_999))
-        await app.until(lambda _: app.projects()[1] == "~/many-0")
+        await app.until(lambda _: app.projects()[2] == "~/many-0")
         await app.press("G")
         await app.shows("~/mobile-app")
 
@@ -402,7 +409,7 @@ def test_next_and_previous_show_other_sessions_of_the_list(
 ) -> None:
     async def test(app: AppDriver) -> None:
         await app.shows("~/crawler")
-        await app.press("enter")
+        await app.press("j", "enter")
         await app.shows("260,000")
         await app.press("n", "n")
         await app.shows("Claude Code  ~/shop-backend")
@@ -418,9 +425,9 @@ def test_list_stays_beside_the_session_on_a_wide_terminal(
 ) -> None:
     async def test(app: AppDriver) -> None:
         await app.shows("~/crawler")
-        await app.press("j", "enter")
+        await app.press("j", "j", "enter")
         await app.shows("Claude Code  ~/importer")
-        assert set(FULLEST_FIRST) <= set(app.projects())
+        assert set(MOST_URGENT_FIRST) <= set(app.projects())
         assert "▸ claude   ~/importer" in app.line("▸")
         await app.press("n")
         await app.until(lambda _: "▸ claude   ~/shop-backend" in app.line("▸"))

@@ -32,6 +32,7 @@ no daemon, read from transcripts  2 sessions
   agent    project                         model          state      unread  age
   claude   /srv/other                      sonnet-4-5                     ?   1m
   ████████████╎██╎██░░┃░░░   75.0% high     150K/200K  limit 89.8% handoff ?
+  At 89.8% of its limit: have it write down where it stands.
   claude   ~/project                       sonnet-4-5                     ?   2m
   ██████▌░░░░░╎░░╎░░░░┃░░░   27.0% low       54K/200K  limit 32.3% handoff ?
 """

@@ -182,22 +182,25 @@ def names(sort: str, **fields: Any) -> list[str]:
     look = ListOptions(
         HOME, sort=next(known_sort for known_sort in SORTS if known_sort == sort), **fields
     )
-    return [view.session.id for view in select_sessions(decode(*scene()), look, NOW)]
+    return [view.session.id for view in select_sessions(decode(*scene()), look)]
 
 
 def test_sessions_sort_by_each_order() -> None:
-    """Equal sessions are sorted fullest first, those that are idle for an hour last."""
-    assert names("fullest")[:3] == ["crawler", "importer", "shop-backend"]
-    assert names("fullest")[-3:] == ["mobile-app", "billing", "yesterday"]
+    """Equal sessions are sorted by what they need, those that are idle for an hour last."""
+    assert names("need")[:4] == ["ledger", "crawler", "importer", "shop-backend"]
+    assert names("need")[-3:] == ["mobile-app", "billing", "yesterday"]
+    assert names("limit")[:3] == ["crawler", "importer", "shop-backend"]
+    assert names("limit")[-1] == "mobile-app"
+    assert names("title")[:2] == ["shop-backend", "ledger"]
     assert names("latest")[-1] == "billing"
     assert names("project") == sorted(names("project"))
     assert names("agent")[-2:] == ["docs-site", "ledger"]
 
 
 def test_filter_matches_agent_words_and_time() -> None:
-    assert names("fullest", agents=("codex",)) == ["docs-site"]
-    assert names("fullest", words=("BOX", "shop")) == ["shop-backend"]
-    assert names("fullest", words=("nothing",)) == []
-    assert "yesterday" in names("fullest")
-    assert "yesterday" not in names("fullest", since=NOW - 100)
-    assert names("fullest", since=NOW) == []
+    assert names("need", agents=("codex",)) == ["docs-site"]
+    assert names("need", words=("BOX", "shop")) == ["shop-backend"]
+    assert names("need", words=("nothing",)) == []
+    assert "yesterday" in names("need")
+    assert "yesterday" not in names("need", since=NOW - 100)
+    assert names("need", since=NOW) == []

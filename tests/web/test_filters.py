@@ -70,7 +70,7 @@ ORDERS = {
     "latest": ("b2", "b1", "a2", "a1"),
     "agent": ("a1", "a2", "b1", "b2"),
     "project": ("b2", "a1", "b1", "a2"),
-    "fullest": ("a1", "b1", "a2", "b2"),
+    "need": ("a1", "b1", "a2", "b2"),
 }
 
 

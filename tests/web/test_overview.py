@@ -65,7 +65,7 @@ def test_summary_counts_active_sessions_and_sums_up_today(story: Story, screen: 
     today = {row["day"]: row for row in served}.get(time.strftime("%Y-%m-%d"))
     expected = {
         "active": "2",  # the others have no call in the last hour
-        "near the limit": "1",
+        "near the limit": "2",  # within the last day
         "compactions today": str(today["compactions"] if today else 0),
         "cost today": f"${today['cost'] if today else 0:.2f}",
     }

@@ -154,6 +154,17 @@ export function sample(at: number, now: number): SessionView {
     resume_command: null,
     quotas: at % 5 ? null : sampleQuotas(now),
     prompt_cache: at % 5 ? null : sampleCache(now, main.sent),
+    ...sampleNeed(main),
+  };
+}
+
+function sampleNeed(main: ThreadView): Pick<SessionView, "need" | "rank" | "is_near_limit"> {
+  const isNear = main.fullness === "high" || main.fullness === "limit";
+  const ask = `ask for a handoff (\`brimline handoff --ask ${main.session.slice(0, 8)}\`).`;
+  return {
+    need: isNear ? { kind: "level", text: `About 7 calls left: ${ask}` } : null,
+    rank: [isNear ? 0 : 1, 2, -(main.percent_of_limit ?? -1)],
+    is_near_limit: isNear,
   };
 }
 

@@ -163,6 +163,9 @@ export interface components {
             resume_command: string | null;
             quotas: components["schemas"]["Quotas"] | null;
             prompt_cache: components["schemas"]["PromptCache"] | null;
+            need: components["schemas"]["Need"] | null;
+            rank: number[];
+            is_near_limit: boolean;
         };
         SessionRow: {
             id: string;
@@ -326,6 +329,11 @@ export interface components {
         MissCause: {
             /** @default [] */
             causes: string[];
+        };
+        Need: {
+            /** @enum {unknown} */
+            kind: "cache" | "compacting" | "level" | "limit" | "message" | "quota";
+            text: string;
         };
         Timeline: {
             calls: components["schemas"]["CallRow"][];
@@ -618,6 +626,9 @@ export interface components {
             resume_command?: string | null;
             quotas?: components["schemas"]["Quotas"] | null;
             prompt_cache?: components["schemas"]["PromptCache"] | null;
+            need?: components["schemas"]["Need"] | null;
+            rank?: number[];
+            is_near_limit?: boolean;
             id: string;
         };
         SessionRowChange: {
@@ -750,6 +761,7 @@ export type Quota = components['schemas']['Quota'];
 export type SpendLimit = components['schemas']['SpendLimit'];
 export type PromptCache = components['schemas']['PromptCache'];
 export type MissCause = components['schemas']['MissCause'];
+export type Need = components['schemas']['Need'];
 export type Timeline = components['schemas']['Timeline'];
 export type CallRow = components['schemas']['CallRow'];
 export type CompactionRow = components['schemas']['CompactionRow'];

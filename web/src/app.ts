@@ -21,7 +21,7 @@ import { SessionStore } from "./state/session-store";
 export const sessionStore = new SessionStore();
 export const eventSource = new SessionEventSource(sessionStore);
 export const filter = signal<Filter>(NO_FILTER);
-export const sort = signal<Sort>("fullest");
+export const sort = signal<Sort>("need");
 export const helpOpen = signal(false);
 /** Who uses the page of a fleet's server; null at a local daemon, and until it is known. */
 export const caller = signal<Caller | null>(null);
@@ -149,18 +149,18 @@ export const hasSeveralHosts = computed(() => {
   return distinctValues(sessionStore.views(), "host").length > 1;
 });
 
-/** The fullest live session, independent of the filter. */
-const fullest = computed<SessionView | undefined>(() => {
+/** The most urgent live session, independent of the filter. */
+const mostUrgent = computed<SessionView | undefined>(() => {
   sessionStore.version.value;
-  return selectSessions(sessionStore.views(), NO_FILTER, "fullest", now.value)[0];
+  return selectSessions(sessionStore.views(), NO_FILTER, "need", now.value)[0];
 });
 
-/** Keep the tab's title: a session's page names its session, the other views the fullest one. */
+/** Keep the tab's title: a session's page names its session, the other views the most urgent one. */
 export function keepTitle(): void {
   effect(() => {
     sessionStore.version.value;
     const here = route.value;
-    const view = here.view === "session" ? sessionStore.get(here.id)?.value : fullest.value;
+    const view = here.view === "session" ? sessionStore.get(here.id)?.value : mostUrgent.value;
     const name = view && ((here.view === "session" && view.session.title) || sessionName(view));
     const percentRaw = view && mainThread(view)?.percent_raw;
     const full = percentRaw == null ? "" : `${occupancy(percentRaw)} `;

@@ -74,12 +74,6 @@ export function isActive(view: SessionView, now: number): boolean {
   return view.session.ended_at === null && now - lastActiveAt(view) <= STALE_AFTER_S;
 }
 
-/** Whether a session reached its last level or its limit. */
-export function isNearLimit(view: SessionView): boolean {
-  const level = levelOf(mainThread(view));
-  return level === "high" || level === "limit";
-}
-
 /** The state to show: the API's, or "ended" or "stale". */
 export function stateOf(view: SessionView, now: number): string {
   if (view.session.ended_at !== null) return "ended";

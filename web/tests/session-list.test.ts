@@ -15,32 +15,33 @@ const VIEWS = [
   view({ id: "b", project: "/src/apple", title: "Fix Login" }, [full(130)]),
   view({ id: "c", project: "/src/zebra", host: "two" }, [UNKNOWN]),
   view({ id: "d", seen_at: NOW - 50 }, [full(100, { at: NOW - 50, percent_of_limit: 120 })]),
-  view({ id: "e", ended_at: NOW - 5 }, [full(99)]),
+  view({ id: "e", ended_at: NOW - 5 }, [full(99)], { rank: [2, 0, -NOW] }),
 ];
 
-function ids(
-  filter: Partial<Filter> = {},
-  sort: Sort = "fullest",
-  of: SessionView[] = VIEWS,
-): string {
+function ids(filter: Partial<Filter> = {}, sort: Sort = "need", of: SessionView[] = VIEWS): string {
   return selectSessions(of, { ...NO_FILTER, ...filter }, sort, NOW)
     .map((one) => one.session.id)
     .join("");
 }
 
-test("the fullest session is first, an overshoot before a full window, unknown last", () => {
+test("sessions are in the daemon's order", () => {
   expect(ids()).toBe("bdac");
 });
 
-test("sessions that are at work come before idle ones, unless the order is by name or time", () => {
-  const idle = view({ id: "f", seen_at: NOW - 7_200 }, [full(140, { at: NOW - 7_200 })]);
-  expect(ids({}, "fullest", [idle, ...VIEWS])).toBe("bdacf");
-  expect(ids({}, "limit", [idle, ...VIEWS])).toBe("dabcf");
-  expect(ids({}, "agent", [idle, ...VIEWS])).toBe("bcdfa");
+test("a need comes before what is active, and that before what is idle", () => {
+  const idle = view({ id: "f" }, [full(140)], { rank: [2, 0, -NOW] });
+  const message = view({ id: "g" }, [full(10)], { rank: [0, 5, -10] });
+  const level = view({ id: "h" }, [full(70)], { rank: [0, 2, -70] });
+  expect(ids({}, "need", [idle, message, level, ...VIEWS])).toBe("hgbdacf");
+});
+
+test("within another order, equal sessions are in the daemon's", () => {
+  expect(ids({}, "agent")).toBe("bdca");
+  expect(ids({}, "title")).toBe("bdac");
 });
 
 test("the order does not depend on the order of arrival", () => {
-  expect(ids({}, "fullest", VIEWS.toReversed())).toBe("bdac");
+  expect(ids({}, "need", VIEWS.toReversed())).toBe("bdac");
 });
 
 test("ended sessions are listed only on request", () => {
@@ -56,8 +57,8 @@ test("filters and search keep the sessions that match all of them", () => {
 });
 
 test("sessions sort by limit, time, project and agent", () => {
-  expect(ids({}, "limit")).toBe("dabc");
-  expect(ids({}, "latest")).toBe("abcd");
+  expect(ids({}, "limit")).toBe("dbac");
+  expect(ids({}, "latest")).toBe("bacd");
   expect(ids({}, "project")).toBe("dbac");
 });
 

@@ -83,6 +83,9 @@ export function view(
     resume_command: null,
     quotas: null,
     prompt_cache: null,
+    need: null,
+    rank: [1, 0, -(threads[0]?.percent_raw ?? -1)], // active, the fullest first
+    is_near_limit: false,
     ...part,
   };
 }

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence, Set
+from heapq import heapify, heappop, heappush
 from operator import attrgetter
 
 import msgspec
@@ -13,6 +14,7 @@ from brimline.api.views import SessionRows, Views
 from brimline.store.base import Store
 
 PIECE_BYTES = 64 << 10  # of a long response; other work runs between two pieces
+MAX_OLD_EXPIRIES = 1_000  # more than sessions
 RECENT_S = 24 * 3_600.0  # a stream begins with the sessions seen in this time
 
 
@@ -53,6 +55,7 @@ class SessionCache:
         self._views = views
         self._clock = clock
         self._sessions: dict[str, EncodedSession] = {}  # in the order of their marks
+        self._expiries: list[tuple[float, str]] = []  # a heap; some are out of date
         self._sorted: list[EncodedSession] = []  # by time; empty until it is asked for
         self.mark = 0  # of the last change that is in the cache
         self._lock = asyncio.Lock()
@@ -82,9 +85,21 @@ class SessionCache:
             self._fresh = started
 
     async def update(self) -> None:
-        """Bring the sessions up to date that changed since the last time."""
+        """Bring the sessions up to date that changed since the last time, or by the time alone."""
         async with self._lock:
-            await self._encode(await self._store.changes(self.mark), background=True)
+            changed = await self._store.changes(self.mark)
+            expired = self._take_expired({id for _, id in changed})
+            await self._encode([*expired, *changed], background=True)
+
+    def _take_expired(self, changed: Set[str]) -> list[tuple[int, str]]:
+        """Return the sessions whose views have expired, and which have not changed otherwise."""
+        now, expired = self._clock(), dict[str, int]()
+        while self._expiries and self._expiries[0][0] <= now:
+            at, id = heappop(self._expiries)
+            session = self._sessions.get(id)
+            if session is not None and session.expires_at == at and id not in changed:
+                expired[id] = session.mark
+        return [(mark, id) for id, mark in expired.items()]
 
     def get(self, id: str) -> EncodedSession | None:
         return self._sessions.get(id)
@@ -162,8 +177,18 @@ class SessionCache:
         if before is not None and before.mark != mark:
             del self._sessions[id]  # it moves to the end: the order is that of marks
         self._sessions[id] = encoded
+        if encoded.expires_at is not None:
+            self._note_expiry(id, encoded.expires_at)
         self._sorted = []
         return self._event(before, encoded)
+
+    def _note_expiry(self, id: str, at: float) -> None:
+        """Add to the heap; it is built again when most of it is out of date."""
+        heappush(self._expiries, (at, id))
+        if len(self._expiries) > 2 * len(self._sessions) + MAX_OLD_EXPIRIES:
+            every = self._sessions.values()
+            self._expiries = [(s.expires_at, s.id) for s in every if s.expires_at is not None]
+            heapify(self._expiries)
 
     def _event(self, before: EncodedSession | None, after: EncodedSession) -> bytes:
         """Return a change if every viewer has the view before it, else the whole view."""

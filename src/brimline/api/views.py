@@ -5,7 +5,7 @@ import shlex
 from collections.abc import AsyncIterator, Iterable, Sequence
 from math import fsum
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -14,7 +14,9 @@ from brimline.context.cache_misses import CacheMiss, MissFinder, with_reported_c
 from brimline.context.client_report import PromptCache, Quotas, ReportedMiss, decode_report
 from brimline.context.events import MAIN, Call, is_compaction_thread
 from brimline.context.inbox import Message, with_expiry
+from brimline.context.need import Need, NeedFacts, find_need, is_near_limit, next_change, rank
 from brimline.context.policy.levels import Fullness
+from brimline.context.tracker import UNENFORCED
 from brimline.context.usage import percent_raw
 from brimline.monitor.handoffs import HandoffStatus, status_of_handoff
 from brimline.monitor.monitor import Monitor
@@ -23,6 +25,7 @@ from brimline.store.base import Store
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 
 MAX_TREND_POINTS = 60
+SHORT_ID_CHARS = 8  # of a session in a command that a person types
 PLAIN_ID = re.compile(r"\w[\w.-]*")
 MAX_SINGLE_READS = 500  # for more sessions, four reads of whole tables are faster
 
@@ -49,7 +52,9 @@ class SessionView(msgspec.Struct, frozen=True):
     `calls_left_range` 8 times out of 10. `unread` counts the pending messages of people and other
     agents. `last_handoff_path` is the path of its last handoff document. `resume_command` continues
     the session in a shell; None if its client cannot. `quotas` are those of the account that it
-    uses, as its own client last reported them: the same account may have used more since.
+    uses, as its own client last reported them: the same account may have used more since. `need`
+    is what it asks of a person now; lists are sorted by `rank`, the smallest first, which is
+    0 with a need, 1 if active, 2 if idle, then by the need's kind, then nearest to the limit.
     """
 
     session: SessionRow
@@ -65,6 +70,9 @@ class SessionView(msgspec.Struct, frozen=True):
     resume_command: str | None
     quotas: Quotas | None
     prompt_cache: PromptCache | None
+    need: Need | None
+    rank: list[float]
+    is_near_limit: bool
 
 
 class SessionRows(NamedTuple):
@@ -75,11 +83,22 @@ class SessionRows(NamedTuple):
     waiting: Sequence[Message]
     handoffs: Sequence[HandoffRow]
 
+    @property
+    def called_at(self) -> float | None:
+        """The time of the last call, else when the session was last seen; None if it has ended."""
+        if self.session.has_ended:
+            return None
+        return max((each.at or 0.0 for each in self.threads), default=0.0) or self.session.seen_at
+
     def expires_at(self, now: float) -> float | None:
         """When the view changes without a write: a message or the cache expires, a quota resets."""
-        expiries = [each.expires for each in self.waiting if each.expires is not None]
-        change = decode_report(self.session.client_report).next_change(now)
-        return min(expiries if change is None else [*expiries, change], default=None)
+        report = decode_report(self.session.client_report)
+        changes = (
+            *(each.expires for each in self.waiting),
+            report.next_change(now),
+            next_change(self.called_at, report.prompt_cache, now),
+        )
+        return min((at for at in changes if at is not None), default=None)
 
 
 class HandoffHead(msgspec.Struct, frozen=True):
@@ -174,20 +193,40 @@ class Views:
         left = self._monitor.calls_left(row.id)
         stored_left = main.calls_left if main else None
         report = decode_report(row.client_report)
+        handoff = status_of_handoff(last, main.calls if main else None)
+        unread = sum(each.level is None for each in pending)
+        calls_left = left.calls if left else stored_left
+        quotas = report.quotas and report.quotas.current(now)
+        prompt_cache = report.prompt_cache and report.prompt_cache.current(now)
+        facts = NeedFacts(
+            name=row.id[:SHORT_ID_CHARS],
+            called_at=rows.called_at,
+            **_need_figures(main),
+            calls_left=calls_left,
+            handoff=handoff.state,
+            calls_since_handoff=handoff.calls_since,
+            quotas=quotas,
+            prompt_cache=prompt_cache,
+            unread=unread,
+        )
+        need = find_need(facts, now)
         return SessionView(
             session=_for_view(row),
             threads=thread_views,
             levels=main.levels if main else [],
             limit_at=percent_raw(main.limit, main.window) if main else None,
             trend=self._trend(row.id),
-            handoff=status_of_handoff(last, main.calls if main else None),
-            unread=sum(each.level is None for each in pending),
-            calls_left=left.calls if left else stored_left,
+            handoff=handoff,
+            unread=unread,
+            calls_left=calls_left,
             calls_left_range=left and left.range,
             last_handoff_path=(last.path or None) if last and not last.draft else None,
             resume_command=resume_command(row.agent, row.id, row.project),
-            quotas=report.quotas and report.quotas.current(now),
-            prompt_cache=report.prompt_cache and report.prompt_cache.current(now),
+            quotas=quotas,
+            prompt_cache=prompt_cache,
+            need=need,
+            rank=list(rank(facts, need, now)),
+            is_near_limit=is_near_limit(facts, now),
         )
 
     async def threads(self, row: SessionRow) -> list[ThreadView]:
@@ -237,6 +276,20 @@ class Views:
             cost=_sum_costs(rows),
             misses=_misses_of(calls, compactions, reported),
         )
+
+
+def _need_figures(main: ThreadView | None) -> dict[str, Any]:
+    """Return the facts of a need that the main thread has."""
+    if main is None:
+        return {}
+    return {
+        "is_compacting": main.state == "compacting",
+        "is_limit_enforced": main.limit_origin not in UNENFORCED,
+        "fullness": main.fullness,
+        "percent_raw": main.percent_raw,
+        "percent_of_limit": main.percent_of_limit,
+        "model": main.model,
+    }
 
 
 def sample(points: list[int], most: int = MAX_TREND_POINTS) -> list[int]:

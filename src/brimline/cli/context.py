@@ -112,7 +112,11 @@ def print_problems(problems: Iterable[str]) -> None:
 def print_table(
     context: CommandContext, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]
 ) -> None:
-    text = "\n".join(format_table(columns, rows, context.width, context.colour))
+    print_text(context, "\n".join(format_table(columns, rows, context.width, context.colour)))
+
+
+def print_text(context: CommandContext, text: str) -> None:
+    """Print a text, with other characters if the terminal has no Unicode."""
     print(text if uses_utf8(context.places.env, sys.stdout) else draw_in_ascii(text))
 
 

@@ -14,6 +14,7 @@ from brimline.agents.transcripts.source import Tally
 from brimline.cli.context import CommandContext, print_problems
 from brimline.context.client_report import PromptCache, Quotas
 from brimline.context.events import MAIN
+from brimline.context.need import HandoffState
 from brimline.context.policy.levels import Fullness
 from brimline.context.tracker import (
     Reading,
@@ -98,11 +99,21 @@ class KnownThread(ThreadRow, frozen=True, kw_only=True):
         )
 
 
+class KnownHandoff(msgspec.Struct, frozen=True):
+    """The state of a session's last handoff."""
+
+    state: HandoffState
+    calls_since: int | None = None
+
+
 class KnownSession(msgspec.Struct, frozen=True):
     """A session as the daemon has it, its main thread first."""
 
     session: SessionRow
     threads: tuple[KnownThread, ...]
+    handoff: KnownHandoff | None = None
+    unread: int = 0
+    calls_left: int | None = None
     quotas: Quotas | None = None
     prompt_cache: PromptCache | None = None
 
@@ -224,6 +235,13 @@ def _session_status(known: KnownSession) -> SessionStatus:
         row.seen_at,
         _thread_status(main, row.agent),
         tuple(_thread_status(each, row.agent) for each in known.threads if each is not main),
+        calls_left=known.calls_left,
+        quotas=known.quotas,
+        prompt_cache=known.prompt_cache,
+        handoff=known.handoff and known.handoff.state,
+        calls_since_handoff=known.handoff and known.handoff.calls_since,
+        unread=known.unread,
+        has_ended=row.has_ended,
     )
 
 

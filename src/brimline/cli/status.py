@@ -1,11 +1,14 @@
 """`brimline status`: every active session, its subagents below it.
 
-Those of the last hour come first; within these and the others, the fullest.
+Those that need something come first, with a sentence that says what to do; then the active ones,
+nearest to their limit first; then those that are idle for an hour.
 """
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,7 +19,7 @@ from brimline.cli.context import (
     emit_json,
     print_problems,
     print_store_problems,
-    print_table,
+    print_text,
     screen_height,
 )
 from brimline.cli.daemon_sessions import (
@@ -26,6 +29,7 @@ from brimline.cli.daemon_sessions import (
     merge_survey,
 )
 from brimline.context.events import MAIN
+from brimline.context.need import Need, Rank, find_need, is_near_limit, rank
 from brimline.context.policy.levels import Fullness
 from brimline.context.tracker import Reading
 from brimline.context.usage import format_occupancy, format_percent, format_tokens
@@ -34,16 +38,17 @@ from brimline.monitor.user_rules import Rules
 from brimline.sessions.status import (
     SessionStatus,
     ThreadStatus,
-    activity_order,
     survey_sessions,
 )
 from brimline.settings import seconds
 from brimline.terminal.text import (
     Cell,
     Column,
+    colourize,
     count_of,
     draw_bar,
     format_age,
+    format_table,
     shorten_home,
     strip_control,
     truncate,
@@ -80,7 +85,7 @@ class StatusShown(msgspec.Struct, frozen=True):
 
     `at` is the time of its last call, None if unknown; `age_seconds` is counted from then, else
     from when its session was last active. `answered_by` is who has these figures: the daemon, or
-    the files alone.
+    the files alone. `need` is what its session asks of a person now; a subagent has none.
     """
 
     agent: str
@@ -103,7 +108,23 @@ class StatusShown(msgspec.Struct, frozen=True):
     source: str
     at: float | None
     age_seconds: float
+    need: Need | None
     answered_by: AnswerSource
+
+
+class ListedSession(NamedTuple):
+    """A session with its place in the list."""
+
+    status: SessionStatus
+    fullness: Fullness | None
+    need: Need | None
+    rank: Rank
+    is_near_limit: bool
+
+    @property
+    def group(self) -> int:
+        """0 with a need, 1 if it is active, 2 if it is idle."""
+        return self.rank[0]
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
@@ -119,12 +140,11 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
     )
     print_problems(survey.problems)
     print_store_problems(context)
-    sessions = sorted(
-        merge_survey(survey, question.read(agents if options.agent else None)),
-        key=lambda each: activity_order(each.active_at, each.main.reading.percent_raw, context.now),
-    )
+    known = question.read(agents if options.agent else None)
+    listed = (_listed(rules, each, context.now) for each in merge_survey(survey, known))
+    sessions = sorted(listed, key=lambda each: (each.rank, each.status.session))
     if options.json:
-        emit_json([_json(context, rules, g, r) for g in sessions for r in g.threads])
+        emit_json([_json(context, rules, g, r) for g in sessions for r in g.status.threads])
     elif sessions:
         _print_sessions(context, rules, sessions, bool(options.all))
     elif survey.ids:
@@ -143,47 +163,79 @@ def _nothing(context: CommandContext, options: argparse.Namespace) -> int:
     return 0
 
 
+def _listed(rules: Rules, status: SessionStatus, now: float) -> ListedSession:
+    fullness = _fullness(rules, status, status.main)
+    facts = status.need_facts(fullness)
+    need = find_need(facts, now)
+    return ListedSession(status, fullness, need, rank(facts, need, now), is_near_limit(facts, now))
+
+
 def _print_sessions(
-    context: CommandContext, rules: Rules, sessions: Sequence[SessionStatus], every: bool
+    context: CommandContext, rules: Rules, sessions: Sequence[ListedSession], every: bool
 ) -> None:
     """Print as many sessions as the screen has room for, or all, and a summary of all."""
     height = None if every else screen_height(context.places.env, sys.stdout)
     room = None if height is None else height - OTHER_ROWS
     cells: list[list[Cell]] = []
-    shown = 0
-    for session in sessions:
-        lines = _lines(context, rules, session, every)
-        if room is not None and shown and len(cells) + len(lines) > room:
+    counts: list[int] = []  # the rows of each session
+    used = 0
+    for place, session in enumerate(sessions):
+        rows = _lines(context, rules, session.status, every)
+        used += len(rows) + (session.need is not None) + _begins_group(sessions, place)
+        if room is not None and counts and used > room:
             break
-        cells += lines
-        shown += 1
-    _print_differing(context, cells)
-    if shown < len(sessions):
-        print(f"+{len(sessions) - shown} more (--all)")
-    print(_summary(rules, sessions))
+        cells += rows
+        counts.append(len(rows))
+    lines = iter(_format_differing(context, cells))
+    print_text(context, "\n".join(_with_needs(context, sessions, counts, lines)))
+    if len(counts) < len(sessions):
+        print(f"+{len(sessions) - len(counts)} more (--all)")
+    print(_summary(sessions))
 
 
-def _print_differing(context: CommandContext, cells: Sequence[Sequence[Cell]]) -> None:
-    """Print the table without the columns that have one value in several rows."""
+def _begins_group(sessions: Sequence[ListedSession], place: int) -> bool:
+    return place > 0 and sessions[place].group != sessions[place - 1].group
+
+
+def _with_needs(
+    context: CommandContext,
+    sessions: Sequence[ListedSession],
+    counts: Sequence[int],
+    lines: Iterator[str],
+) -> Iterator[str]:
+    """Yield the table's lines, below each session its need, and a blank line between the groups."""
+    yield next(lines)
+    for place, count in enumerate(counts):
+        if _begins_group(sessions, place):
+            yield ""
+        yield next(lines)
+        if need := sessions[place].need:
+            text = truncate(f"  {strip_control(need.text)}", context.width)
+            yield colourize(text, sessions[place].fullness or "none", context.colour)
+        yield from islice(lines, count - 1)
+
+
+def _format_differing(context: CommandContext, cells: Sequence[Sequence[Cell]]) -> list[str]:
+    """Return the table without the columns that have one value in several rows."""
     places = [
         place
         for place, column in enumerate(COLUMNS)
         if column.title not in UNLESS_EQUAL or len({row[place].text for row in cells} - {""}) > 1
     ]
     rows = [[row[place] for place in places] for row in cells]
-    print_table(context, [COLUMNS[place] for place in places], rows)
+    return format_table([COLUMNS[place] for place in places], rows, context.width, context.colour)
 
 
-def _summary(rules: Rules, sessions: Sequence[SessionStatus]) -> str:
-    near = sum(_fullness(rules, each, each.main) in ("high", "limit") for each in sessions)
+def _summary(sessions: Sequence[ListedSession]) -> str:
+    near = sum(each.is_near_limit for each in sessions)
     whose = "its" if near == 1 else "their"
     return f"{count_of(len(sessions), 'session')}, {near or 'none'} near {whose} limit"
 
 
 def _json(
-    context: CommandContext, rules: Rules, session: SessionStatus, row: ThreadStatus
+    context: CommandContext, rules: Rules, listed: ListedSession, row: ThreadStatus
 ) -> StatusShown:
-    reading = row.reading
+    session, reading = listed.status, row.reading
     return StatusShown(
         agent=session.agent,
         session_id=session.session,
@@ -205,6 +257,7 @@ def _json(
         source=reading.source,
         at=reading.at,
         age_seconds=round(context.now - session.last_call_at(row), 1),
+        need=listed.need if row is session.main else None,
         answered_by="daemon" if isinstance(row, KnownStatus) else "files",
     )
 

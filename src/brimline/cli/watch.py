@@ -75,7 +75,7 @@ def _frame(
     every, live = _views(context, options, files)
     since = None if options.all else context.now - seconds(context.settings.since)
     shown = ListOptions(look.home, agents=look.agents, since=since)
-    selected = select_sessions(every, shown, context.now)
+    selected = select_sessions(every, shown)
     if options.json:
         emit_json(selected)
         return 0

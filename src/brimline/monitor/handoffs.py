@@ -8,13 +8,14 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from brimline.agents.observations import EMPTY_REPLY, Reply
 from brimline.context.events import MAIN
 from brimline.context.inbox import BRIMLINE, is_pending
+from brimline.context.need import HandoffState
 from brimline.errors import UnknownAgent, UnreadableTranscript
 from brimline.files.bounded_reads import ReadThreads
 from brimline.handoff import (
@@ -49,7 +50,7 @@ DRAFT_WAIT_S = 60.0  # a draft that takes longer is given up: its transcript han
 class HandoffStatus(msgspec.Struct, frozen=True):
     """The state of a session's last handoff; `calls_since` is None if unknown."""
 
-    state: Literal["none", "fresh", "old", "draft"]
+    state: HandoffState
     at: float | None = None
     path: str | None = None
     calls_since: int | None = None
@@ -63,7 +64,7 @@ def status_of_handoff(row: HandoffRow | None, calls: int | None) -> HandoffStatu
     if row is None:
         return NO_HANDOFF
     fresh = compute_freshness(row.calls, calls)
-    state = "draft" if row.draft else "old" if fresh.is_old else "fresh"
+    state: HandoffState = "draft" if row.draft else "old" if fresh.is_old else "fresh"
     return HandoffStatus(state, row.at, row.path or None, fresh.calls)
 
 

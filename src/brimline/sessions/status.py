@@ -2,12 +2,19 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from brimline.agents import source
 from brimline.agents.transcripts.source import Places
+from brimline.context.cache_misses import compute_prompt_cache
+from brimline.context.client_report import PromptCache, Quotas
+from brimline.context.forecast import forecast
+from brimline.context.need import HandoffState, NeedFacts
+from brimline.context.policy.levels import Fullness
 from brimline.context.tracker import (
+    UNENFORCED,
     Reading,
     Session,
     Thread,
@@ -37,22 +44,13 @@ class ThreadStatus(msgspec.Struct, frozen=True):
     reading: Reading
 
 
-RECENT_S = 3_600.0  # sessions that were active since then are listed first
-
-
-def activity_order(
-    active_at: float, percent_raw: float | None, now: float
-) -> tuple[bool, bool, float]:
-    """Return the sort key of a session: recently active ones first, of these the fullest."""
-    full = 0.0 if percent_raw is None else -percent_raw
-    return (active_at < now - RECENT_S, percent_raw is None, full)
-
-
 class SessionStatus(msgspec.Struct, frozen=True):
     """One session: its main thread and its subagents, the newest first.
 
     `modified` is when it was last active: when a file of it was written, or a hook came.
-    `compactions` are the automatic ones of the main thread, on its present model.
+    `compactions` are the automatic ones of the main thread, on its present model. `calls_left`
+    and `prompt_cache` are those of the main thread, `quotas` those of its account. The daemon alone
+    knows its handoff and its messages, and whether it has ended.
     """
 
     agent: str
@@ -64,6 +62,13 @@ class SessionStatus(msgspec.Struct, frozen=True):
     main: ThreadStatus
     subagents: tuple[ThreadStatus, ...]
     compactions: tuple[SeenCompaction, ...] = ()
+    calls_left: int | None = None
+    quotas: Quotas | None = None
+    prompt_cache: PromptCache | None = None
+    handoff: HandoffState | None = None
+    calls_since_handoff: int | None = None
+    unread: int = 0
+    has_ended: bool = False
 
     @property
     def threads(self) -> tuple[ThreadStatus, ...]:
@@ -77,6 +82,26 @@ class SessionStatus(msgspec.Struct, frozen=True):
     def active_at(self) -> float:
         """The time of the last call of any thread."""
         return max(row.reading.at or 0.0 for row in self.threads) or self.modified
+
+    def need_facts(self, fullness: Fullness | None) -> NeedFacts:
+        """Return what its need depends on; `fullness` is that of the main thread."""
+        reading = self.main.reading
+        return NeedFacts(
+            name=self.short_id,
+            called_at=None if self.has_ended else self.active_at,
+            is_compacting=reading.state == "compacting",
+            is_limit_enforced=reading.limit is None or reading.limit.origin not in UNENFORCED,
+            fullness=fullness,
+            percent_raw=reading.percent_raw,
+            percent_of_limit=reading.percent_of_limit,
+            calls_left=self.calls_left,
+            handoff=self.handoff,
+            calls_since_handoff=self.calls_since_handoff,
+            quotas=self.quotas,
+            prompt_cache=self.prompt_cache,
+            unread=self.unread,
+            model=self.main.model,
+        )
 
 
 class StatusSurvey(msgspec.Struct, frozen=True):
@@ -150,7 +175,21 @@ def _session_status(
         own,
         tuple(sorted(others, key=_newest_first)),
         tuple(_seen_compactions(files.agent, session, settings[key], own.reading)),
+        **_client_figures(session, own.reading),
     )
+
+
+def _client_figures(session: Session, reading: Reading) -> dict[str, Any]:
+    """Return what the main thread's calls tell of its next ones."""
+    main = main_thread(session)
+    if main is None:
+        return {"quotas": session.quotas}
+    left = forecast(main, reading)
+    return {
+        "calls_left": left and left.calls,
+        "quotas": session.quotas,
+        "prompt_cache": compute_prompt_cache(main),
+    }
 
 
 def _seen_compactions(

@@ -15,11 +15,14 @@ import msgspec
 from brimline.api.session_change import TrendChange, apply_change
 from brimline.context.events import MAIN
 from brimline.context.inbox import Message
+from brimline.context.need import Need
 from brimline.context.policy.levels import Fullness
 from brimline.context.usage import percent_raw
 from brimline.errors import MalformedJson
 from brimline.files.foreign_json import JsonDecoder, decode_items, decode_json
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, SignalRow
+
+UNRANKED = (1.0, 0.0, 0.0)
 
 
 class WatchedThread(msgspec.Struct, frozen=True):
@@ -62,7 +65,10 @@ class WatchedHandoff(msgspec.Struct, frozen=True):
 
 
 class WatchedSession(msgspec.Struct, frozen=True):
-    """A session with its threads, main first; `levels` and `limit_at` are percent of its window."""
+    """A session with its threads, main first; `levels` and `limit_at` are percent of its window.
+
+    The list is sorted by `rank`; an older daemon does not send it.
+    """
 
     session: SessionRow
     threads: tuple[WatchedThread, ...] = ()
@@ -73,6 +79,8 @@ class WatchedSession(msgspec.Struct, frozen=True):
     unread: int | None = None
     calls_left: float | None = None
     calls_left_range: tuple[float, ...] | None = None
+    need: Need | None = None
+    rank: tuple[float, ...] = UNRANKED
 
     @property
     def key(self) -> str:

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from brimline.context.need import ACTIVE_FOR_S
 from brimline.context.usage import format_occupancy, format_percent, format_tokens
 from brimline.context.window import normalize_model
-from brimline.sessions.status import RECENT_S
 from brimline.terminal.text import Shade, draw_bar, format_age, shorten_home, strip_control
 from brimline.tui.api_types import WatchedSession, WatchedThread
 from brimline.tui.styled_text import Line, StyledText
@@ -80,7 +80,7 @@ def state_text(view: WatchedSession, thread: WatchedThread | None, now: float) -
     if thread is None:
         return "unknown"
     age = now - last_seen_at(view, thread)
-    if age > RECENT_S:
+    if age > ACTIVE_FOR_S:
         return f"stale {format_age(age)}"
     if thread.state == "unknown" and view.session.problem:
         return "unreadable"

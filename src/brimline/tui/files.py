@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents.transcripts.source import Places
+from brimline.context.need import find_need, rank
 from brimline.context.tracker import Session
 from brimline.context.usage import percent_raw
 from brimline.monitor.user_rules import Rules
@@ -33,7 +34,7 @@ class TranscriptFiles(msgspec.Struct, frozen=True):
         since = None if self.include_old else now - seconds(self.settings.since)
         overrides, rules = self.settings.overrides, Rules.of_settings(self.settings)
         survey = survey_sessions(self.places, self.agents, since, overrides, self.cache)
-        return [_view(status, rules) for status in survey.sessions]
+        return [_view(status, rules, now) for status in survey.sessions]
 
     def read_detail(self, view: WatchedSession) -> SessionDetail:
         """A session from its whole transcript; raises UnknownSession, UnreadableTranscript."""
@@ -55,7 +56,7 @@ class TranscriptFiles(msgspec.Struct, frozen=True):
         return explain(read_ledgers(files, self.places))
 
 
-def _view(status: SessionStatus, rules: Rules) -> WatchedSession:
+def _view(status: SessionStatus, rules: Rules, now: float) -> WatchedSession:
     own, *subagents = (_thread(row, status, rules) for row in status.threads)
     session = SessionRow(
         status.session,
@@ -66,11 +67,16 @@ def _view(status: SessionStatus, rules: Rules) -> WatchedSession:
         own.model,
         title=status.title,
     )
+    facts = status.need_facts(own.fullness)
+    need = find_need(facts, now)
     return WatchedSession(
         session=session,
         threads=(own, *subagents),
         levels=own.levels,
         limit_at=percent_raw(own.limit, own.window),
+        calls_left=status.calls_left,
+        need=need,
+        rank=rank(facts, need, now),
     )
 
 

@@ -6,11 +6,10 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
-from brimline.sessions.status import activity_order
 from brimline.tui.api_types import WatchedSession
 from brimline.tui.bars import last_seen_at
 
-Sort: TypeAlias = Literal["fullest", "latest", "project", "agent"]
+Sort: TypeAlias = Literal["need", "limit", "latest", "title", "project", "agent"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
 
 
@@ -18,17 +17,15 @@ class ListOptions(msgspec.Struct, frozen=True):
     """Which sessions the overview shows: those with all `words` that are live since `since`."""
 
     home: Path
-    sort: Sort = "fullest"
+    sort: Sort = "need"
     words: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
     since: float | None = None
 
 
-def select_sessions(
-    views: Iterable[WatchedSession], options: ListOptions, now: float
-) -> list[WatchedSession]:
+def select_sessions(views: Iterable[WatchedSession], options: ListOptions) -> list[WatchedSession]:
     selected = (view for view in views if matches(view, options))
-    return sorted(selected, key=lambda view: _sort_key(view, options.sort, now))
+    return sorted(selected, key=lambda view: _sort_key(view, options.sort))
 
 
 def matches(view: WatchedSession, options: ListOptions) -> bool:
@@ -51,12 +48,21 @@ def matches(view: WatchedSession, options: ListOptions) -> bool:
     return all(word.casefold() in text for word in options.words)
 
 
-def _sort_key(view: WatchedSession, sort: Sort, now: float) -> tuple[object, ...]:
-    main = view.main
-    percent_raw = main.percent_raw if main else None
-    fullest = (*activity_order(view.active_at, percent_raw, now), view.key)
-    if sort == "latest":
-        return (-last_seen_at(view, main), view.key)
-    if sort == "project":
-        return (view.session.project is None, view.session.project or "", *fullest)
-    return (view.session.agent, *fullest) if sort == "agent" else fullest
+def _sort_key(view: WatchedSession, sort: Sort) -> tuple[object, ...]:
+    """Return the key of an order; equal sessions are sorted by what they need."""
+    main, session = view.main, view.session
+    by_need = (*view.rank, view.key)
+    match sort:
+        case "need":
+            return by_need
+        case "limit":
+            of_limit = main.percent_of_limit if main else None
+            return (of_limit is None, -(of_limit or 0.0), *by_need)
+        case "latest":
+            return (-last_seen_at(view, main), *by_need)
+        case "title":
+            return (session.title is None, (session.title or "").casefold(), *by_need)
+        case "project":
+            return (session.project is None, session.project or "", *by_need)
+        case "agent":
+            return (session.agent, *by_need)

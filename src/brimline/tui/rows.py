@@ -104,7 +104,7 @@ class OverviewRows(msgspec.Struct, frozen=True):
 
     def height(self, view: WatchedSession) -> int:
         others = len(view.subagents)
-        own = len(self.layout.session)
+        own = len(self.layout.session) + (view.need is not None)
         return own + min(others, MAX_SUBAGENTS) + (others > MAX_SUBAGENTS)
 
     def lines(self, view: WatchedSession, selected: bool = False) -> list[Line]:
@@ -113,7 +113,13 @@ class OverviewRows(msgspec.Struct, frozen=True):
         own = [self._format_columns(columns, texts, view, view.main) for columns in parts]
         if selected:
             own[0][0] = StyledText(CURSOR, "bold")
-        return [*own, *self._subagent_lines(view)]
+        return [*own, *self._need_lines(view), *self._subagent_lines(view)]
+
+    def _need_lines(self, view: WatchedSession) -> list[Line]:
+        if view.need is None:
+            return []
+        text = truncate(f"{NO_CURSOR}{strip_control(view.need.text)}", self.width)
+        return [[StyledText(text, bars.thread_shade(view.main) if view.main else "none")]]
 
     def _subagent_lines(self, view: WatchedSession) -> list[Line]:
         subagents = view.subagents[:MAX_SUBAGENTS]

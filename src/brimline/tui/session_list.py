@@ -58,7 +58,7 @@ class SessionList:
     def visible(self) -> list[WatchedSession]:
         since = None if self._include_old or self._max_age_s is None else self.now - self._max_age_s
         return select_sessions(
-            self.views.values(), msgspec.structs.replace(self.options, since=since), self.now
+            self.views.values(), msgspec.structs.replace(self.options, since=since)
         )
 
     def header_line(self, message: str = "") -> Line:
@@ -73,7 +73,7 @@ class SessionList:
         sort = self.options.sort
         parts = [
             f"{len(self.visible())} of {count_of(len(self.views), 'session')}",
-            "fullest first" if sort == "fullest" else f"by {sort}",
+            "most urgent first" if sort == "need" else f"by {sort}",
         ]
         if self.options.words:
             parts.append(f"filter: {strip_control(' '.join(self.options.words))}")

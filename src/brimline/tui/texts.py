@@ -3,7 +3,7 @@
 from brimline.terminal.text import strip_control
 from brimline.tui.bars import LEVEL_MARK, LIMIT_MARK, PENDING_MARK
 from brimline.tui.chart_marks import SEVERAL_SYMBOL, SYMBOLS
-from brimline.tui.filter import ListOptions
+from brimline.tui.filter import SORTS, ListOptions
 from brimline.tui.provider import Connection, ConnectionState
 from brimline.tui.styled_text import Line, StyledText
 
@@ -57,7 +57,7 @@ _KEY_ROWS = (
     ("Enter", "open the session"),
     ("Esc", "back; clear the filter"),
     ("/", "filter by words in agent, project, host, model, title or id"),
-    ("s", "sort: fullest, latest, project, agent"),
+    ("s", f"sort: {', '.join(SORTS)}"),
     ("a", "show or hide sessions that ended or are old"),
     ("n p", "in a session: next session, previous session"),
     ("t", "in a session: next thread"),

@@ -20,6 +20,7 @@ import { now } from "../state/clock";
 import { sessionHash } from "../state/route";
 import { HandoffBadge, SessionProblem, UnreadBadge } from "./badges";
 import { Bar } from "./bar";
+import { NeedText } from "./need-text";
 import { Sparkline } from "./sparkline";
 
 const MAX_SUBAGENTS = 4;
@@ -50,6 +51,7 @@ export const OverviewRow = memo(function Row({ id, place, of }: Props) {
         <div class="row-bar">
           <Bar thread={main} limitAt={view.limit_at} />
           <BarCaption view={view} main={main} />
+          <NeedText need={view.need} />
           <SessionProblem problem={view.session.problem} />
         </div>
         <Percent main={main} />

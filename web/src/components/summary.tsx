@@ -4,7 +4,7 @@ import { useComputed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { isFleet, sessionStore } from "../app";
 import { count, dollars, isoDay } from "../format";
-import { isActive, isNearLimit } from "../reading";
+import { isActive } from "../reading";
 import { now } from "../state/clock";
 import { useHistory } from "../state/history";
 
@@ -14,7 +14,10 @@ export function Summary() {
     return sessionStore.views().filter((view) => isActive(view, now.value));
   });
   const amount = useComputed(() => active.value.length);
-  const near = useComputed(() => active.value.filter(isNearLimit).length);
+  const near = useComputed(() => {
+    sessionStore.version.value;
+    return sessionStore.views().filter((view) => view.is_near_limit).length;
+  });
   return (
     <dl class="summary" aria-label="Summary" data-testid="summary">
       <Figure name="active" title="sessions with an event within the last hour">
@@ -22,7 +25,7 @@ export function Summary() {
       </Figure>
       <Figure
         name="near the limit"
-        title="active sessions from the last level on"
+        title="sessions from the last level on, with a call within 24 hours"
         alert={near.value > 0}
       >
         {count(near.value)}

@@ -7,7 +7,7 @@ export interface ListOptions {
   sort: Sort;
 }
 
-const DEFAULT_SORT: Sort = "fullest";
+const DEFAULT_SORT: Sort = "need";
 const FIELDS = ["search", "agent", "project", "host"] as const;
 
 /** The hash of the overview; only what differs from the default is in it. */

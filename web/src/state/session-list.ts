@@ -1,14 +1,15 @@
 /** Filter and order of the session list. Pure. */
 
 import type { SessionView } from "../api-types";
-import { isActive, isLive, lastCallAt, mainThread } from "../reading";
+import { isLive, lastCallAt, mainThread } from "../reading";
 
-export type Sort = "fullest" | "limit" | "latest" | "project" | "agent";
+export type Sort = "need" | "limit" | "latest" | "title" | "project" | "agent";
 
 export const SORTS: Record<Sort, string> = {
-  fullest: "fullest first",
+  need: "most urgent first",
   limit: "closest to the limit",
   latest: "latest first",
+  title: "title",
   project: "project",
   agent: "agent",
 };
@@ -24,9 +25,6 @@ export interface Filter {
 
 export const NO_FILTER: Filter = { agent: "", project: "", host: "", search: "", past: false };
 
-/** Orders by a figure: the sessions that are at work come before the idle ones. */
-const ACTIVE_FIRST: readonly Sort[] = ["fullest", "limit"];
-
 /** The sessions that match a filter, in order. */
 export function selectSessions(
   views: Iterable<SessionView>,
@@ -38,10 +36,8 @@ export function selectSessions(
   const fitting = [...views].filter(
     (view) => (filter.past || isLive(view, now)) && matches(view, filter, words),
   );
-  const idle = (view: SessionView) => Number(ACTIVE_FIRST.includes(sort) && !isActive(view, now));
   return fitting.sort(
-    (a, b) =>
-      idle(a) - idle(b) || COMPARATORS[sort](a, b) || compareText(a.session.id, b.session.id),
+    (a, b) => COMPARATORS[sort](a, b) || byNeed(a, b) || compareText(a.session.id, b.session.id),
   );
 }
 
@@ -62,13 +58,26 @@ function hasWords(view: SessionView, words: string[]): boolean {
 type Comparator = (a: SessionView, b: SessionView) => number;
 
 const COMPARATORS: Record<Sort, Comparator> = {
-  fullest: (a, b) => compareDescending(mainThread(a)?.percent_raw, mainThread(b)?.percent_raw),
+  need: byNeed,
   limit: (a, b) =>
     compareDescending(mainThread(a)?.percent_of_limit, mainThread(b)?.percent_of_limit),
   latest: (a, b) => lastCallAt(b) - lastCallAt(a),
+  title: (a, b) => compareTitles(a.session.title, b.session.title),
   project: (a, b) => compareText(a.session.project ?? "", b.session.project ?? ""),
   agent: (a, b) => compareText(a.session.agent, b.session.agent),
 };
+
+/** The daemon's order: what needs something, what is active, what is idle. */
+function byNeed(a: SessionView, b: SessionView): number {
+  const at = a.rank.findIndex((part, place) => part !== b.rank[place]);
+  return at < 0 ? 0 : (a.rank[at] ?? 0) - (b.rank[at] ?? 0);
+}
+
+/** Without regard to case, no title last. */
+function compareTitles(a: string | null, b: string | null): number {
+  if (a === null || b === null) return Number(a === null) - Number(b === null);
+  return compareText(a.toLowerCase(), b.toLowerCase());
+}
 
 /** Larger first, unknown last. */
 function compareDescending(a: number | null | undefined, b: number | null | undefined): number {

@@ -1,4 +1,4 @@
-/** All live sessions, fullest first. */
+/** All live sessions, the most urgent first. */
 
 import { useLayoutEffect } from "preact/hooks";
 import { eventSource, filter, isFleet, order, sessionCount, sessionStore } from "../app";

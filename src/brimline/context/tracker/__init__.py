@@ -2,6 +2,7 @@
 
 from brimline.context.tracker.call_history import CallHistory, decode_calls, encode_calls
 from brimline.context.tracker.reading import (
+    UNENFORCED,
     Compared,
     Reading,
     ReadingState,
@@ -33,6 +34,7 @@ from brimline.context.tracker.state import (
 
 __all__ = [
     "SYNTHETIC",
+    "UNENFORCED",
     "CallHistory",
     "ChangeKind",
     "Compaction",

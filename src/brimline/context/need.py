@@ -1,0 +1,204 @@
+"""What a session needs of a person now, as one sentence, and the order of every list by it.
+
+Pure: the surfaces gather what they know of a session as `NeedFacts`. What is unknown causes no
+need. A session without a call for NEEDS_FOR_S has none, however full it was.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Literal, TypeAlias, get_args
+
+import msgspec
+
+from brimline.context.client_report import PromptCache, Quotas
+from brimline.context.policy.levels import Fullness
+from brimline.context.prices import compute_cost, day_of, tier_of
+from brimline.context.usage import Usage, format_percent, format_tokens
+
+NeedKind: TypeAlias = Literal["compacting", "limit", "level", "quota", "cache", "message"]
+HandoffState: TypeAlias = Literal["none", "fresh", "old", "draft"]
+KINDS: tuple[NeedKind, ...] = get_args(NeedKind)
+Rank: TypeAlias = tuple[int, int, float]
+
+ACTIVE_FOR_S = 3_600.0  # without a call for longer, a session is idle
+NEEDS_FOR_S = 24 * 3_600.0
+QUOTA_PERCENT = 90.0  # of a quota: from here on it is nearly used up
+COLD_SOON_S = {"5m": 120.0, "1h": 600.0}  # before the cache's end, by its lifetime
+LARGE_TOKENS = 50_000  # to write again: a smaller context is not worth a sentence
+MINUTE_S = 60.0
+
+QUOTA_NAMES = {"5h": "Five-hour quota", "7d": "Seven-day quota", "spend": "Spend limit"}
+
+
+class NeedFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a session.
+
+    `name` is what commands call it. `called_at` is the time of its last call, None if it has ended.
+    `is_limit_enforced` is False if its client does not compact by itself. `handoff` is None if
+    nothing can ask its agent for one.
+    """
+
+    name: str
+    called_at: float | None
+    is_compacting: bool = False
+    is_limit_enforced: bool = True
+    fullness: Fullness | None = None
+    percent_raw: float | None = None
+    percent_of_limit: float | None = None
+    calls_left: int | None = None
+    handoff: HandoffState | None = None
+    calls_since_handoff: int | None = None
+    quotas: Quotas | None = None
+    prompt_cache: PromptCache | None = None
+    model: str | None = None
+    unread: int = 0
+
+    @property
+    def nearness(self) -> float:
+        """How near the limit is, in percent of it, else of the window; -1 if that is unknown."""
+        if self.percent_of_limit is not None:
+            return self.percent_of_limit
+        return -1.0 if self.percent_raw is None else self.percent_raw
+
+
+class Need(msgspec.Struct, frozen=True):
+    """What a session asks of a person now."""
+
+    kind: NeedKind
+    text: str
+
+
+def is_near_limit(facts: NeedFacts, now: float) -> bool:
+    """Return whether a session has reached its last level or its limit, and is in use."""
+    return facts.fullness in ("high", "limit") and _is_in_use(facts, now)
+
+
+def find_need(facts: NeedFacts, now: float) -> Need | None:
+    """Return the most urgent need of a session; None if it has none."""
+    return next(_needs(facts, now), None) if _is_in_use(facts, now) else None
+
+
+def rank(facts: NeedFacts, need: Need | None, now: float) -> Rank:
+    """Return the sort key of a session in every list, the smallest first.
+
+    Sessions with a need come first, by its kind, then active ones, both nearest to their limit
+    first; then idle ones, the latest first.
+    """
+    if need is not None:
+        return (0, KINDS.index(need.kind), -facts.nearness)
+    called_at = facts.called_at
+    if called_at is not None and now - called_at <= ACTIVE_FOR_S:
+        return (1, 0, -facts.nearness)
+    return (2, 0, -(called_at or 0.0))
+
+
+def next_change(called_at: float | None, cache: PromptCache | None, now: float) -> float | None:
+    """Return when need or rank change without an event: a session rests, the cache goes cold.
+
+    The time at which a quota is reset is that of its report.
+    """
+    return min((at for at in _changes(called_at, cache, now) if at > now), default=None)
+
+
+def _is_in_use(facts: NeedFacts, now: float) -> bool:
+    return facts.called_at is not None and now - facts.called_at < NEEDS_FOR_S
+
+
+def _changes(called_at: float | None, cache: PromptCache | None, now: float) -> Iterator[float]:
+    if called_at is None:
+        return
+    yield called_at + ACTIVE_FOR_S
+    yield called_at + NEEDS_FOR_S
+    if cache is not None and cache.expires_at is not None:
+        notice_at = cache.expires_at - _notice_s(cache)
+        # Then the sentence counts down.
+        yield notice_at if now < notice_at else min(cache.expires_at, now + MINUTE_S)
+
+
+def _needs(facts: NeedFacts, now: float) -> Iterator[Need]:
+    if facts.is_compacting:
+        yield Need("compacting", f"It is compacting; {_describe_handoff(facts)}.")
+    if facts.fullness == "limit" or facts.calls_left == 0:
+        yield Need("limit", _at_limit(facts))
+    if facts.fullness == "high" and facts.handoff != "fresh":
+        yield Need("level", _above_last_level(facts))
+    yield from _quota_needs(facts, now)
+    yield from _cache_needs(facts, now)
+    if facts.unread:
+        what = "1 message waits" if facts.unread == 1 else f"{facts.unread} messages wait"
+        yield Need("message", f"{what} for its next prompt.")
+
+
+def _at_limit(facts: NeedFacts) -> str:
+    compacts = facts.is_limit_enforced and facts.percent_of_limit is not None
+    what = "Compacts with the next call" if compacts else "Its window is full"
+    return f"{what}; {_describe_handoff(facts)}."
+
+
+def _describe_handoff(facts: NeedFacts) -> str:
+    if facts.handoff is None:
+        return "nothing keeps a handoff of it"
+    if facts.handoff == "none":
+        return "it has no handoff"
+    if facts.handoff == "draft":
+        return "its handoff is a draft"
+    if facts.handoff == "fresh" or facts.calls_since_handoff is None:
+        return f"its handoff is {facts.handoff}"
+    return f"its handoff is {facts.calls_since_handoff} calls old"
+
+
+def _above_last_level(facts: NeedFacts) -> str:
+    if facts.calls_left is not None:
+        calls = "1 call" if facts.calls_left == 1 else f"{facts.calls_left} calls"
+        where = f"About {calls} left"
+    elif facts.percent_of_limit is not None:
+        where = f"At {format_percent(facts.percent_of_limit)} of its limit"
+    else:
+        where = "Above its last level"
+    if facts.handoff is None:
+        return f"{where}: have it write down where it stands."
+    another = "another" if facts.handoff == "old" else "a"
+    return f"{where}: ask for {another} handoff (`brimline handoff --ask {facts.name}`)."
+
+
+def _quota_needs(facts: NeedFacts, now: float) -> Iterator[Need]:
+    quotas = facts.quotas.current(now) if facts.quotas else None
+    if quotas is None:
+        return
+    name, quota = max(quotas.known.items(), key=lambda each: each[1].used_percentage)
+    if quota.used_percentage >= QUOTA_PERCENT:
+        used, reset = format_percent(quota.used_percentage), _moment(quota.resets_at, now)
+        yield Need("quota", f"{QUOTA_NAMES[name]} at {used}, resets {reset}.")
+
+
+def _moment(at: float, now: float) -> str:
+    """Return a local time: with its day unless that is today."""
+    then, today = time.localtime(at), time.localtime(now)
+    day = "" if then[:3] == today[:3] else time.strftime("on %d %b ", then)
+    return f"{day}at {time.strftime('%H:%M', then)}"
+
+
+def _notice_s(cache: PromptCache) -> float:
+    return COLD_SOON_S[cache.ttl or "5m"]
+
+
+def _cache_needs(facts: NeedFacts, now: float) -> Iterator[Need]:
+    cache = facts.prompt_cache
+    if cache is None or cache.expires_at is None or cache.recache_tokens_if_cold is None:
+        return
+    left = cache.expires_at - now
+    if cache.recache_tokens_if_cold < LARGE_TOKENS or not 0 < left <= _notice_s(cache):
+        return
+    minutes = max(1, round(left / MINUTE_S))
+    within = "a minute" if minutes == 1 else f"{minutes} minutes"
+    cost = _write_cost(cache.recache_tokens_if_cold, cache.ttl, facts.model, now)
+    again = format_tokens(cache.recache_tokens_if_cold)
+    yield Need(
+        "cache", f"The cache goes cold in {within}: the next call then writes {again} again{cost}."
+    )
+
+
+def _write_cost(tokens: int, ttl: str | None, model: str | None, now: float) -> str:
+    usage = Usage(0, 0, tokens, 0, cache_write_1h=tokens if ttl == "1h" else 0)
+    cost = compute_cost(model, day_of(now), tier_of(model, usage), usage)
+    return "" if cost is None else f" (${cost:.2f})"

@@ -1,0 +1,224 @@
+"""What a session needs of a person, and the order of every list."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.context.client_report import PromptCache, Quota, Quotas
+from brimline.context.need import (
+    ACTIVE_FOR_S,
+    KINDS,
+    NEEDS_FOR_S,
+    Need,
+    NeedFacts,
+    find_need,
+    is_near_limit,
+    next_change,
+    rank,
+)
+
+NOW = 1_800_000_000.0
+CACHE = PromptCache(ttl="5m", expires_at=NOW + 119, recache_tokens_if_cold=217_000)
+
+
+def facts(called_at: float | None = NOW - 10, **more: Any) -> NeedFacts:
+    return NeedFacts(name="3f1a0000", called_at=called_at, **more)
+
+
+def need(**more: Any) -> Need | None:
+    return find_need(facts(**more), NOW)
+
+
+def text(**more: Any) -> str:
+    found = need(**more)
+    assert found is not None
+    return found.text
+
+
+def test_session_below_its_last_level_needs_nothing() -> None:
+    assert need(fullness="medium", percent_of_limit=60.0, calls_left=9, handoff="none") is None
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({"handoff": "none"}, "Compacts with the next call; it has no handoff."),
+        ({"handoff": "draft"}, "Compacts with the next call; its handoff is a draft."),
+        ({"handoff": "fresh"}, "Compacts with the next call; its handoff is fresh."),
+        ({"handoff": "old"}, "Compacts with the next call; its handoff is old."),
+        (
+            {"handoff": "old", "calls_since_handoff": 40},
+            "Compacts with the next call; its handoff is 40 calls old.",
+        ),
+        ({}, "Compacts with the next call; nothing keeps a handoff of it."),
+        (
+            {"handoff": "none", "is_limit_enforced": False},
+            "Its window is full; it has no handoff.",
+        ),
+    ],
+)
+def test_session_at_its_limit(known: dict[str, Any], expected: str) -> None:
+    assert need(fullness="limit", percent_of_limit=100.0, **known) == Need("limit", expected)
+
+
+def test_session_whose_next_call_reaches_the_limit_is_at_its_limit() -> None:
+    found = need(fullness="high", percent_of_limit=99.0, calls_left=0, handoff="fresh")
+    assert found == Need("limit", "Compacts with the next call; its handoff is fresh.")
+
+
+def test_compaction_comes_before_the_limit() -> None:
+    found = need(is_compacting=True, fullness="limit", handoff="fresh")
+    assert found == Need("compacting", "It is compacting; its handoff is fresh.")
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        (
+            {"calls_left": 7, "handoff": "none"},
+            "About 7 calls left: ask for a handoff (`brimline handoff --ask 3f1a0000`).",
+        ),
+        (
+            {"calls_left": 1, "handoff": "old"},
+            "About 1 call left: ask for another handoff (`brimline handoff --ask 3f1a0000`).",
+        ),
+        (
+            {"percent_of_limit": 84.25, "handoff": "draft"},
+            "At 84.2% of its limit: ask for a handoff (`brimline handoff --ask 3f1a0000`).",
+        ),
+        ({"calls_left": 7}, "About 7 calls left: have it write down where it stands."),
+        ({}, "Above its last level: have it write down where it stands."),
+    ],
+)
+def test_session_above_its_last_level(known: dict[str, Any], expected: str) -> None:
+    assert need(fullness="high", **known) == Need("level", expected)
+
+
+def test_fresh_handoff_is_enough_above_the_last_level() -> None:
+    assert need(fullness="high", calls_left=7, handoff="fresh") is None
+
+
+@pytest.mark.parametrize(("used", "is_need"), [(89.9, False), (90.0, True)])
+def test_quota_that_is_nearly_used_up(used: float, is_need: bool) -> None:
+    quotas = Quotas(NOW, five_hour=Quota(used, NOW + 60), seven_day=Quota(50.0, NOW + 60))
+    assert (need(quotas=quotas) is not None) == is_need
+    if is_need:
+        assert text(quotas=quotas).startswith("Five-hour quota at 90.0%, resets at ")
+
+
+def test_quota_that_is_most_used_is_named_with_the_day_of_its_reset() -> None:
+    quotas = Quotas(NOW, Quota(91.0, NOW + 60), Quota(99.0, NOW + 4 * 86_400))
+    assert text(quotas=quotas).startswith("Seven-day quota at 99.0%, resets on ")
+
+
+def test_quota_that_was_reset_is_no_need() -> None:
+    assert need(quotas=Quotas(NOW, five_hour=Quota(99.0, NOW))) is None
+
+
+def test_cache_that_is_about_to_go_cold() -> None:
+    expected = "The cache goes cold in 2 minutes: the next call then writes 217K again"
+    assert text(prompt_cache=CACHE) == f"{expected}."
+    assert text(prompt_cache=CACHE, model="claude-sonnet-4-5") == f"{expected} ($1.63)."
+
+
+@pytest.mark.parametrize(
+    "cache",
+    [
+        PromptCache(ttl="5m", expires_at=NOW + 121, recache_tokens_if_cold=217_000),
+        PromptCache(ttl="1h", expires_at=NOW + 601, recache_tokens_if_cold=217_000),
+        PromptCache(ttl="5m", expires_at=NOW, recache_tokens_if_cold=217_000),
+        PromptCache(ttl="5m", expires_at=NOW + 60, recache_tokens_if_cold=49_999),
+        PromptCache(ttl="5m", expires_at=NOW + 60),
+        PromptCache(ttl="5m"),
+    ],
+)
+def test_cache_that_is_warm_cold_small_or_unknown_is_no_need(cache: PromptCache) -> None:
+    assert need(prompt_cache=cache) is None
+
+
+def test_cache_that_lives_for_an_hour_has_longer_notice() -> None:
+    cache = PromptCache(ttl="1h", expires_at=NOW + 600, recache_tokens_if_cold=217_000)
+    assert text(prompt_cache=cache).startswith("The cache goes cold in 10 minutes")
+    last = PromptCache(ttl="1h", expires_at=NOW + 20, recache_tokens_if_cold=217_000)
+    assert text(prompt_cache=last).startswith("The cache goes cold in a minute")
+
+
+@pytest.mark.parametrize(
+    ("unread", "expected"),
+    [(1, "1 message waits for its next prompt."), (2, "2 messages wait for its next prompt.")],
+)
+def test_unread_message(unread: int, expected: str) -> None:
+    assert need(unread=unread) == Need("message", expected)
+
+
+def test_session_without_a_call_for_a_day_needs_nothing_however_full_it_is() -> None:
+    full = facts(fullness="limit", unread=1, called_at=NOW - NEEDS_FOR_S)
+    assert find_need(full, NOW) is None
+    assert not is_near_limit(full, NOW)
+    ended = facts(fullness="limit", unread=1, called_at=None)
+    assert find_need(ended, NOW) is None
+    assert not is_near_limit(ended, NOW)
+    assert is_near_limit(facts(fullness="high", called_at=NOW - NEEDS_FOR_S + 1), NOW)
+    assert not is_near_limit(facts(fullness="medium"), NOW)
+
+
+def test_need_or_rank_changes_without_an_event() -> None:
+    assert next_change(None, CACHE, NOW) is None
+    assert next_change(NOW - 10, None, NOW) == NOW - 10 + ACTIVE_FOR_S
+    assert next_change(NOW - ACTIVE_FOR_S, None, NOW) == NOW - ACTIVE_FOR_S + NEEDS_FOR_S
+    assert next_change(NOW - NEEDS_FOR_S, None, NOW) is None
+    warm = PromptCache(ttl="5m", expires_at=NOW + 300)
+    assert next_change(NOW, warm, NOW) == NOW + 180
+    assert next_change(NOW, CACHE, NOW) == NOW + 60
+    assert next_change(NOW, CACHE, NOW + 100) == NOW + 119
+
+
+PERCENTS = st.none() | st.floats(0, 150)
+FACTS = st.builds(
+    NeedFacts,
+    name=st.just("s"),
+    called_at=st.none() | st.floats(NOW - 2 * NEEDS_FOR_S, NOW),
+    is_compacting=st.booleans(),
+    is_limit_enforced=st.booleans(),
+    fullness=st.sampled_from([None, "low", "medium", "high", "limit"]),
+    percent_raw=PERCENTS,
+    percent_of_limit=PERCENTS,
+    calls_left=st.none() | st.integers(0, 200),
+    handoff=st.sampled_from([None, "none", "fresh", "old", "draft"]),
+    unread=st.integers(0, 2),
+    prompt_cache=st.none() | st.just(CACHE),
+)
+
+
+@given(st.lists(FACTS, max_size=12))
+def test_list_has_needs_first_then_active_then_idle_sessions(every: list[NeedFacts]) -> None:
+    ranked = sorted(
+        (
+            (rank(each, found, NOW), each, found)
+            for each in every
+            for found in [find_need(each, NOW)]
+        ),
+        key=lambda row: row[0],
+    )
+    groups = [group for (group, _, _), _, _ in ranked]
+    assert groups == sorted(groups)
+    for (group, _, _), each, found in ranked:
+        assert (group == 0) == (found is not None)
+        is_active = each.called_at is not None and NOW - each.called_at <= ACTIVE_FOR_S
+        assert group == 0 or (group == 1) == is_active
+    kinds = [KINDS.index(found.kind) for _, _, found in ranked if found]
+    assert kinds == sorted(kinds)
+    for group in (0, 1):
+        for kind in range(len(KINDS)):
+            near = [each.nearness for key, each, _ in ranked if key[:2] == (group, kind)]
+            assert near == sorted(near, reverse=True)
+    ages = [each.called_at or 0.0 for key, each, _ in ranked if key[0] == 2]
+    assert ages == sorted(ages, reverse=True)
+
+
+@given(FACTS)
+def test_need_is_one_line(each: NeedFacts) -> None:
+    found = find_need(each, NOW)
+    assert found is None or (found.text.endswith(".") and len(found.text.splitlines()) == 1)
