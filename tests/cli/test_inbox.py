@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from threading import Thread
 
 import pytest
 
+from brimline.context.inbox import HANDOFF_REQUEST
 from brimline.daemon.sockets import LOCK_NAME, hold_instance_lock
 from brimline.settings import socket_path
 from server.filled_session import write_filled_session
@@ -121,6 +123,22 @@ def test_send_to_a_session_without_hooks_says_that_nothing_delivers_it(daemon: R
     assert (sent.returncode, sent.stdout) == (0, QUEUED.format(id=SESSION) + "\n")
     hook = {"session_id": SESSION, "hook_event_name": "UserPromptSubmit"}
     assert daemon.hook(hook).count("] hello") == 3
+
+
+def test_ask_queues_an_urgent_request_for_a_handoff(daemon: Running) -> None:
+    daemon.hook({"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"})
+    asked = daemon.command("handoff", "--ask", SESSION[:8])
+    arrival = f"{QUEUED.format(id=SESSION)} or tool result\n"
+    assert (asked.returncode, asked.stdout) == (0, arrival), asked.stderr
+    (message,) = json.loads(daemon.command("inbox", "--json").stdout)
+    assert (message["session"], message["urgency"]) == (SESSION, "urgent")
+    assert message["text"] == f"[message from user] {HANDOFF_REQUEST}"
+
+
+def test_page_asks_with_the_same_words() -> None:
+    page = Path(__file__).parents[2] / "web" / "src" / "components" / "handoff-requests.tsx"
+    (said,) = re.findall(r"const REQUEST =\n(.*?);\n\n", page.read_text("utf-8"), re.DOTALL)
+    assert "".join(re.findall(r'"(.*?)"', said)) == HANDOFF_REQUEST
 
 
 def test_send_to_a_program_says_what_it_has_to_call(daemon: Running) -> None:

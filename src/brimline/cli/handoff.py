@@ -16,8 +16,10 @@ from brimline.api.client.request import session_path
 from brimline.cli.arguments import add_json, check_session, check_utf8, chosen_agents, parse_agent
 from brimline.cli.context import CommandContext, emit_json
 from brimline.cli.daemon_requests import SessionRef, request, resolve_session
+from brimline.cli.send import send_message
 from brimline.cli.session_choice import find_current_session, find_files
 from brimline.context.events import MAIN
+from brimline.context.inbox import HANDOFF_REQUEST
 from brimline.daemon.tmux.clear_requests import ClearRequest, load_requests
 from brimline.daemon.tmux.pane import pane_from_environment
 from brimline.daemon.tmux.spawn import (
@@ -60,7 +62,8 @@ COLUMNS = (
 # Written by hand: argparse never breaks a group of arguments, however narrow the terminal.
 USAGE = """brimline handoff PATH [--clear | --spawn] [OPTIONS]
        brimline handoff [--show | --list] [OPTIONS]
-       brimline handoff --draft [SESSION|FILE|-] [OPTIONS]"""
+       brimline handoff --draft [SESSION|FILE|-] [OPTIONS]
+       brimline handoff --ask SESSION [OPTIONS]"""
 
 OWN_SESSION = True  # the session that a command runs in, or the one that --session names
 
@@ -90,6 +93,8 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
         metavar="SESSION|FILE|-",
         help="write a draft from a transcript, without a model",
     )
+    help_text = "ask a session's agent to write a handoff, with its next prompt or tool result"
+    which.add_argument("--ask", type=check_session, metavar="SESSION", help=help_text)
     to.add_argument("--output", metavar="FILE", help="with --draft: write it to FILE")
     help_text = "with --spawn, --clear or --draft: the agent"
     to.add_argument("--agent", type=parse_agent, metavar="A", help=help_text)
@@ -105,6 +110,10 @@ def _path(text: str) -> str:
 def run(context: CommandContext, options: argparse.Namespace) -> int:
     """Hand a document over, draft one, or show earlier ones."""
     _check_combination(options)
+    if options.ask is not None:
+        body = {"text": HANDOFF_REQUEST, "urgent": True}
+        asked = resolve_session(context, options.ask)
+        return send_message(context, asked, body, as_json=options.json)
     if options.draft is not None:
         return _run_draft(context, options)
     if options.path is None and (options.clear or options.spawn):
@@ -119,15 +128,17 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
 
 def _check_combination(options: argparse.Namespace) -> None:
     """Exit with a usage error if arguments exclude each other."""
-    looks = options.show or options.list or options.draft is not None
+    looks = options.show or options.list or options.draft is not None or options.ask is not None
     if looks and options.path is not None:
-        options.wrong("argument PATH: not allowed with --show, --list or --draft")
+        options.wrong("argument PATH: not allowed with --show, --list, --draft or --ask")
     if options.output is not None and options.draft is None:
         options.wrong("argument --output: not allowed without --draft")
     if options.agent and not (options.draft is not None or options.clear or options.spawn):
         options.wrong("argument --agent: not allowed without --draft, --clear or --spawn")
     if options.draft not in (None, OWN_SESSION) and options.session is not None:
         options.wrong("argument --session: not allowed with --draft SESSION")
+    if options.ask is not None and options.session is not None:
+        options.wrong("argument --session: not allowed with --ask SESSION")
 
 
 def _chosen_session(context: CommandContext, name: str | None) -> SessionRef:

@@ -1,6 +1,8 @@
 """`brimline send`: a message for a session, delivered by its hooks or typed into its pane."""
 
 import argparse
+from collections.abc import Mapping
+from typing import Any
 
 from brimline.api.client.request import TIMEOUT_S, session_path
 from brimline.cli.arguments import add_flag, add_json, check_session, check_utf8
@@ -30,19 +32,27 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 def run(context: CommandContext, options: argparse.Namespace) -> int:
     """Queue a message, or type it; the exit code is 1 if nothing will deliver it."""
     session = resolve_session(context, options.session)
-    own = find_current_session(context.places.env)
-    sender = own.session if own else None
     body = {
         "text": options.text,
         "urgent": options.urgent,
-        "sender": sender or "user",
         "blocks_stop": options.block_stop,
         "wake": options.wake,
     }
-    path = session_path(session.id, "/messages")
-    message = request(context, "POST", path, body, WAKE_TIMEOUT_S if options.wake else TIMEOUT_S)
+    return send_message(context, session, body, as_json=options.json)
+
+
+def send_message(
+    context: CommandContext, session: SessionRef, body: Mapping[str, Any], *, as_json: bool
+) -> int:
+    """Queue a message and print what becomes of it; returns the exit code of the command."""
+    own = find_current_session(context.places.env)
+    sender = own.session if own else None
+    path, wait_s = session_path(session.id, "/messages"), TIMEOUT_S
+    if body.get("wake"):
+        wait_s = WAKE_TIMEOUT_S
+    message = request(context, "POST", path, {**body, "sender": sender or "user"}, wait_s)
     undeliverable = message.get("undeliverable")  # an older daemon does not know
-    if options.json:
+    if as_json:
         emit_json(message)
         return 1 if undeliverable else 0
     if message["typed"]:
@@ -50,8 +60,8 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
         return 0
     if message["not_typed"]:
         print(f"not typed: {message['not_typed']}")
-    arrival = "the next prompt or tool result" if options.urgent else "the next prompt"
-    if options.block_stop:
+    arrival = "the next prompt or tool result" if body["urgent"] else "the next prompt"
+    if body.get("blocks_stop"):
         arrival += ", or before the turn of an interactive session ends"
     fate = "but nothing will deliver it" if undeliverable else f"delivered with {arrival}"
     print(f"queued for {strip_control(session.id)}: {fate}")

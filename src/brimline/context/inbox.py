@@ -25,6 +25,12 @@ MESSAGE_LIFETIME_S = 24 * 3_600.0  # undelivered messages expire after this
 # The most that one hook reply adds to a context. Claude Code keeps 10,000, counted in UTF-16.
 MAX_CONTEXT_CHARS = 9_000
 
+# What people ask an agent for; web/src/components/handoff-requests.tsx has the same text.
+HANDOFF_REQUEST = (
+    "Write a handoff document now (the task, what is done, what is open, where to look) and save "
+    "it with `brimline handoff FILE`; then continue."
+)
+
 SEPARATOR = "\n\n"
 MAX_SENDER_CHARS = 80
 
