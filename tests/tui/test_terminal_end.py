@@ -149,6 +149,26 @@ def has_ended(job: psutil.Process) -> bool:
         return True
 
 
+@pytest.mark.slow
+def test_ctrl_z_at_any_moment_stops_watch(user: User) -> None:
+    """Also while it draws: of 77 times it hung twice when the signal was handled in between."""
+    with on_terminal(user, *WATCH) as terminal:
+        terminal.read_until(b"54K")
+        watch = psutil.Process(terminal.process.pid)
+        for columns in range(100, 140):
+            terminal.resize(columns)
+            time.sleep(columns % 10 * 0.002)
+            watch.send_signal(signal.SIGTSTP)
+            end = time.monotonic() + EXIT_S
+            while watch.status() != psutil.STATUS_STOPPED:
+                assert time.monotonic() < end, terminal.out[-500:]
+                terminal.read(0.01)
+            watch.send_signal(signal.SIGCONT)
+            drawn_again = time.monotonic() + 0.2
+            while time.monotonic() < drawn_again:
+                terminal.read(0.02)
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="install bash: its jobs are tested")
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGTSTP])
 def test_stopped_job_ends_by_a_signal(user: User, number: signal.Signals) -> None:

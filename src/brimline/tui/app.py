@@ -111,7 +111,12 @@ class TerminalApp(WatchApp):
 
     def on_mount(self) -> None:
         self.set_interval(MIN_REDRAW_INTERVAL_S, self._check_terminal)
-        resume, loop = signal.getsignal(signal.SIGCONT), asyncio.get_running_loop()
+        suspend, resume = signal.getsignal(signal.SIGTSTP), signal.getsignal(signal.SIGCONT)
+        loop = asyncio.get_running_loop()
+        if callable(suspend):
+            # Of the loop: Textual's handler writes to a queue, and would wait for ever for its lock
+            # if it ran while the interrupted code had it.
+            loop.add_signal_handler(signal.SIGTSTP, suspend, signal.SIGTSTP, None)
         if callable(resume):  # Textual's, which stops a background job
             loop.add_signal_handler(
                 signal.SIGCONT, loop.call_later, RESUME_DELAY_S, resume, signal.SIGCONT, None
