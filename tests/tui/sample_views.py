@@ -58,7 +58,8 @@ def view(
 
 def with_need(served: Json) -> Json:
     """The view with the need and the rank that the daemon finds."""
-    session, main, handoff = served["session"], served["threads"][0], served["handoff"]
+    session, main = served["session"], served["threads"][0]
+    handoff = served["handoff"] or {"state": None, "calls_since": None}
     known = NeedFacts(
         name=session["id"],
         called_at=main["at"] if session["ended_at"] is None else None,
@@ -69,7 +70,7 @@ def with_need(served: Json) -> Json:
         calls_left=served["calls_left"],
         handoff=handoff["state"],
         calls_since_handoff=handoff["calls_since"],
-        unread=served["unread"],
+        unread=served["unread"] or 0,
     )
     need = find_need(known, NOW)
     found = need and {"kind": need.kind, "text": need.text}
