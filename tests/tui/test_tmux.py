@@ -83,7 +83,7 @@ def test_watch_draws_resizes_and_restores_the_terminal_in_tmux(
     screen = tmux.until(lambda screen: "crawler" in screen and "● live" in screen)
     assert screen.index("crawler") < screen.index("importer") < screen.index("docs-site")
     assert "at limit" in screen
-    tmux("send-keys", "j", "j", "Enter")
+    tmux("send-keys", "j", "j", "j", "Enter")
     tmux.until(lambda screen: "session shop-backend" in screen and "200K ┤" in screen)
     tmux("send-keys", "Escape")
     tmux.until(lambda screen: "▸ claude   /home/ada/shop-backend" in screen)
@@ -121,7 +121,7 @@ def test_no_color_prints_no_colours(tmux: Tmux, daemon: FakeDaemon, tmp_path: Pa
     for sign in ("● live", "▸", "╎", "┃", "at limit", "medium", "low", "unknown", "130.0%! over"):
         assert sign in screen
     assert not COLOURS.search(tmux.screen(colours=True))
-    tmux("send-keys", "j", "j", "Enter")
+    tmux("send-keys", "j", "j", "j", "Enter")
     tmux.until(lambda screen: "200K ┤" in screen)
     tmux("send-keys", "m", "h", "i")
     tmux.until(lambda screen: "message: Enter send" in screen)
