@@ -206,7 +206,7 @@ def test_list_has_needs_first_then_active_then_idle_sessions(every: list[NeedFac
     assert groups == sorted(groups)
     for (group, _, _), each, found in ranked:
         assert (group == 0) == (found is not None)
-        is_active = each.called_at is not None and NOW - each.called_at <= ACTIVE_FOR_S
+        is_active = each.called_at is not None and each.called_at + ACTIVE_FOR_S > NOW
         assert group == 0 or (group == 1) == is_active
     kinds = [KINDS.index(found.kind) for _, _, found in ranked if found]
     assert kinds == sorted(kinds)

@@ -296,7 +296,10 @@ def test_expired_message_leaves_list_and_stream_without_a_write() -> None:
         assert viewer.views["s1"]["unread"] == 1
         server.now += MESSAGE_LIFETIME_S
         await wait_until(lambda: viewer.views["s1"]["unread"] == 0)
+        encoded = server.cache.encoded
+        await asyncio.sleep(5 * INTERVAL_S)
         await server.cache.refresh()
+        assert server.cache.encoded == encoded  # the expired message is still stored
         (listed,) = map(msgspec.json.decode, server.cache.seen_since(0.0))
         assert listed == viewer.views["s1"]
         task.cancel()

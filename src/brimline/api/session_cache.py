@@ -89,7 +89,11 @@ class SessionCache:
         async with self._lock:
             changed = await self._store.changes(self.mark)
             expired = self._take_expired({id for _, id in changed})
-            await self._encode([*expired, *changed], background=True)
+            try:
+                await self._encode([*expired, *changed], background=True)
+            except BaseException:  # what was not encoded expires again
+                self._rebuild_expiries()
+                raise
 
     def _take_expired(self, changed: Set[str]) -> list[tuple[int, str]]:
         """Return the sessions whose views have expired, and which have not changed otherwise."""
@@ -186,9 +190,12 @@ class SessionCache:
         """Add to the heap; it is built again when most of it is out of date."""
         heappush(self._expiries, (at, id))
         if len(self._expiries) > 2 * len(self._sessions) + MAX_OLD_EXPIRIES:
-            every = self._sessions.values()
-            self._expiries = [(s.expires_at, s.id) for s in every if s.expires_at is not None]
-            heapify(self._expiries)
+            self._rebuild_expiries()
+
+    def _rebuild_expiries(self) -> None:
+        every = self._sessions.values()
+        self._expiries = [(s.expires_at, s.id) for s in every if s.expires_at is not None]
+        heapify(self._expiries)
 
     def _event(self, before: EncodedSession | None, after: EncodedSession) -> bytes:
         """Return a change if every viewer has the view before it, else the whole view."""

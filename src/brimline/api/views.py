@@ -91,14 +91,17 @@ class SessionRows(NamedTuple):
         return max((each.at or 0.0 for each in self.threads), default=0.0) or self.session.seen_at
 
     def expires_at(self, now: float) -> float | None:
-        """When the view changes without a write: a message or the cache expires, a quota resets."""
+        """When the view changes without a write: a message or the cache expires, a quota resets.
+
+        A message that has expired stays among those that wait until it is removed.
+        """
         report = decode_report(self.session.client_report)
         changes = (
             *(each.expires for each in self.waiting),
             report.next_change(now),
             next_change(self.called_at, report.prompt_cache, now),
         )
-        return min((at for at in changes if at is not None), default=None)
+        return min((at for at in changes if at is not None and at > now), default=None)
 
 
 class HandoffHead(msgspec.Struct, frozen=True):

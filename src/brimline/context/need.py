@@ -87,7 +87,7 @@ def rank(facts: NeedFacts, need: Need | None, now: float) -> Rank:
     if need is not None:
         return (0, KINDS.index(need.kind), -facts.nearness)
     called_at = facts.called_at
-    if called_at is not None and now - called_at <= ACTIVE_FOR_S:
+    if called_at is not None and now < called_at + ACTIVE_FOR_S:
         return (1, 0, -facts.nearness)
     return (2, 0, -(called_at or 0.0))
 
@@ -101,7 +101,7 @@ def next_change(called_at: float | None, cache: PromptCache | None, now: float) 
 
 
 def _is_in_use(facts: NeedFacts, now: float) -> bool:
-    return facts.called_at is not None and now - facts.called_at < NEEDS_FOR_S
+    return facts.called_at is not None and now < facts.called_at + NEEDS_FOR_S
 
 
 def _changes(called_at: float | None, cache: PromptCache | None, now: float) -> Iterator[float]:
