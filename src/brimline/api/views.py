@@ -5,7 +5,7 @@ import shlex
 from collections.abc import AsyncIterator, Iterable, Sequence
 from math import fsum
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -21,11 +21,11 @@ from brimline.context.usage import percent_raw
 from brimline.monitor.handoffs import HandoffStatus, status_of_handoff
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.user_rules import Rules
+from brimline.sessions.files import MIN_SHORT_ID_CHARS
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 
 MAX_TREND_POINTS = 60
-SHORT_ID_CHARS = 8  # of a session in a command that a person types
 PLAIN_ID = re.compile(r"\w[\w.-]*")
 MAX_SINGLE_READS = 500  # for more sessions, four reads of whole tables are faster
 
@@ -202,9 +202,14 @@ class Views:
         quotas = report.quotas and report.quotas.current(now)
         prompt_cache = report.prompt_cache and report.prompt_cache.current(now)
         facts = NeedFacts(
-            name=row.id[:SHORT_ID_CHARS],
+            name=row.id[:MIN_SHORT_ID_CHARS],
             called_at=rows.called_at,
-            **_need_figures(main),
+            is_compacting=main is not None and main.state == "compacting",
+            is_limit_enforced=main is None or main.limit_origin not in UNENFORCED,
+            fullness=main.fullness if main else None,
+            percent_raw=main.percent_raw if main else None,
+            percent_of_limit=main.percent_of_limit if main else None,
+            model=main.model if main else None,
             calls_left=calls_left,
             handoff=handoff.state,
             calls_since_handoff=handoff.calls_since,
@@ -279,20 +284,6 @@ class Views:
             cost=_sum_costs(rows),
             misses=_misses_of(calls, compactions, reported),
         )
-
-
-def _need_figures(main: ThreadView | None) -> dict[str, Any]:
-    """Return the facts of a need that the main thread has."""
-    if main is None:
-        return {}
-    return {
-        "is_compacting": main.state == "compacting",
-        "is_limit_enforced": main.limit_origin not in UNENFORCED,
-        "fullness": main.fullness,
-        "percent_raw": main.percent_raw,
-        "percent_of_limit": main.percent_of_limit,
-        "model": main.model,
-    }
 
 
 def sample(points: list[int], most: int = MAX_TREND_POINTS) -> list[int]:

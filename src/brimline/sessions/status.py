@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -165,6 +164,8 @@ def _session_status(
     if not rows:
         return None
     own, *others = rows
+    main = main_thread(session)
+    left = forecast(main, own.reading) if main else None
     return SessionStatus(
         files.agent,
         files.session,
@@ -175,21 +176,10 @@ def _session_status(
         own,
         tuple(sorted(others, key=_newest_first)),
         tuple(_seen_compactions(files.agent, session, settings[key], own.reading)),
-        **_client_figures(session, own.reading),
+        calls_left=left and left.calls,
+        quotas=session.quotas,
+        prompt_cache=compute_prompt_cache(main) if main else None,
     )
-
-
-def _client_figures(session: Session, reading: Reading) -> dict[str, Any]:
-    """Return what the main thread's calls tell of its next ones."""
-    main = main_thread(session)
-    if main is None:
-        return {"quotas": session.quotas}
-    left = forecast(main, reading)
-    return {
-        "calls_left": left and left.calls,
-        "quotas": session.quotas,
-        "prompt_cache": compute_prompt_cache(main),
-    }
 
 
 def _seen_compactions(

@@ -15,7 +15,6 @@ import msgspec
 from brimline.api.session_change import TrendChange, apply_change
 from brimline.context.events import MAIN
 from brimline.context.inbox import Message
-from brimline.context.need import Need
 from brimline.context.policy.levels import Fullness
 from brimline.context.usage import percent_raw
 from brimline.errors import MalformedJson
@@ -64,6 +63,12 @@ class WatchedHandoff(msgspec.Struct, frozen=True):
     calls_since: int | None = None
 
 
+class WatchedNeed(msgspec.Struct, frozen=True):
+    """The API's Need."""
+
+    text: str
+
+
 class WatchedSession(msgspec.Struct, frozen=True):
     """A session with its threads, main first; `levels` and `limit_at` are percent of its window.
 
@@ -79,22 +84,13 @@ class WatchedSession(msgspec.Struct, frozen=True):
     unread: int | None = None
     calls_left: float | None = None
     calls_left_range: tuple[float, ...] | None = None
-    need: Need | None = None
+    need: WatchedNeed | None = None
     rank: tuple[float, ...] = UNRANKED
 
     @property
     def key(self) -> str:
         """A unique key: two agents may use the same session id."""
         return f"{self.session.agent}/{self.session.id}"
-
-    @property
-    def active_at(self) -> float:
-        """The time of the last call of any thread; 0 if the session has ended."""
-        if self.session.ended_at is not None:
-            return 0.0
-        return max((thread.at or 0.0 for thread in self.threads), default=0.0) or (
-            self.session.seen_at
-        )
 
     @property
     def main(self) -> WatchedThread | None:

@@ -17,7 +17,13 @@ from brimline.sessions.report import find_session_cost
 from brimline.sessions.status import SessionStatus, ThreadStatus, survey_sessions
 from brimline.settings import Settings, seconds
 from brimline.store.rows import CallRow, CompactionRow, SessionRow
-from brimline.tui.api_types import SessionDetail, WatchedSession, WatchedThread, WatchedTimeline
+from brimline.tui.api_types import (
+    SessionDetail,
+    WatchedNeed,
+    WatchedSession,
+    WatchedThread,
+    WatchedTimeline,
+)
 
 
 class TranscriptFiles(msgspec.Struct, frozen=True):
@@ -75,7 +81,7 @@ def _view(status: SessionStatus, rules: Rules, now: float) -> WatchedSession:
         levels=own.levels,
         limit_at=percent_raw(own.limit, own.window),
         calls_left=status.calls_left,
-        need=need,
+        need=need and WatchedNeed(need.text),
         rank=rank(facts, need, now),
     )
 
