@@ -111,6 +111,24 @@ def test_no_calls_left_are_not_shown_at_the_limit(story: Story, screen: Screen) 
     expect(screen.of("at", "calls-left")).to_have_count(0)
 
 
+SLOW_LIST = """
+const request = window.fetch;
+window.fetch = async (input, init) => {
+  if (String(input).includes("/v1/sessions")) await new Promise((go) => setTimeout(go, 2000));
+  return request(input, init);
+};
+"""
+
+
+def test_page_is_live_once_it_has_all_sessions(story: Story, screen: Screen) -> None:
+    """The stream reports the newest ones before the list has arrived."""
+    for at in range(3):
+        story.report(f"s{at}", full(90 - at))
+    screen.page.context.add_init_script(SLOW_LIST)
+    screen.open()
+    assert screen.order() == ["s0", "s1", "s2"]
+
+
 def test_unknown_is_not_shown_as_zero(story: Story, screen: Screen) -> None:
     """Before the first reply, and after a compaction until the next."""
     story.report("new", {"type": "SessionSeen"}, project="/new")

@@ -84,7 +84,7 @@ export class SessionEventSource {
     this.stream?.close();
     const stream = new EventSource("/v1/stream");
     this.stream = stream;
-    stream.onopen = () => this.opened();
+    stream.onopen = () => void this.opened(stream);
     stream.onerror = () => this.failed(stream);
     stream.addEventListener("session", (event: MessageEvent<string>) => {
       this.buffer.put(api.decode(event.data) as SessionView);
@@ -94,10 +94,12 @@ export class SessionEventSource {
     });
   }
 
-  private opened(): void {
+  /** Live only with all sessions: what the stream reports before them is a part. */
+  private async opened(stream: EventSource): Promise<void> {
     this.retryDelayMs = MIN_RETRY_MS;
-    this.connection.value = "live";
-    void this.loadSnapshot();
+    const isLoaded = await this.loadSnapshot();
+    const isOpen = stream === this.stream && stream.readyState === EventSource.OPEN;
+    if (isLoaded && isOpen) this.connection.value = "live";
   }
 
   /**
@@ -117,8 +119,11 @@ export class SessionEventSource {
     this.connection.value = "lost";
   }
 
-  /** Load all sessions: the stream does not report deleted sessions or another store. */
-  private async loadSnapshot(): Promise<void> {
+  /**
+   * Load all sessions: the stream does not report deleted sessions or another store. Returns
+   * whether the daemon answered.
+   */
+  private async loadSnapshot(): Promise<boolean> {
     const asked = this.board.currentTick();
     const from = this.includesPast ? 0 : Date.now() / 1000 - LIVE_FOR_S + CLOCK_SLACK_S;
     try {
@@ -128,9 +133,11 @@ export class SessionEventSource {
         .then((views) => this.board.applySnapshot(views, asked, from));
       const [daemon] = await Promise.all([api.daemon(), shown]);
       this.noteDaemon(daemon);
+      return true;
     } catch (error) {
       if (!(error instanceof api.RequestFailed)) throw error;
       this.markLost();
+      return false;
     }
   }
 
@@ -143,8 +150,11 @@ export class SessionEventSource {
       this.markLost();
       return;
     }
-    if (!this.followsAll) this.connection.value = "live";
-    else if (this.connection.peek() === "lost") this.reconnect();
+    if (this.followsAll) {
+      if (this.connection.peek() === "lost") this.reconnect();
+    } else if (this.daemon.peek()?.fleet) {
+      this.connection.value = "live";
+    }
   }
 
   /**
