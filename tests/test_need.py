@@ -13,13 +13,13 @@ from brimline.context.need import (
     NEEDS_FOR_S,
     Need,
     NeedFacts,
-    find_need,
-    is_near_limit,
+    assess,
     next_change,
-    rank,
 )
 
 NOW = 1_800_000_000.0
+MODEL = "claude-sonnet-4-5"
+WARM = PromptCache(ttl="5m", expires_at=NOW + 290, recache_tokens_if_cold=217_000)
 CACHE = PromptCache(ttl="5m", expires_at=NOW + 119, recache_tokens_if_cold=217_000)
 
 
@@ -28,7 +28,7 @@ def facts(called_at: float | None = NOW - 10, **more: Any) -> NeedFacts:
 
 
 def need(**more: Any) -> Need | None:
-    return find_need(facts(**more), NOW)
+    return assess(facts(**more), NOW).need
 
 
 def text(**more: Any) -> str:
@@ -154,14 +154,54 @@ def test_unread_message(unread: int, expected: str) -> None:
 
 
 def test_session_without_a_call_for_a_day_needs_nothing_however_full_it_is() -> None:
-    full = facts(fullness="limit", unread=1, called_at=NOW - NEEDS_FOR_S)
-    assert find_need(full, NOW) is None
-    assert not is_near_limit(full, NOW)
-    ended = facts(fullness="limit", unread=1, called_at=None)
-    assert find_need(ended, NOW) is None
-    assert not is_near_limit(ended, NOW)
-    assert is_near_limit(facts(fullness="high", called_at=NOW - NEEDS_FOR_S + 1), NOW)
-    assert not is_near_limit(facts(fullness="medium"), NOW)
+    for called_at in (NOW - NEEDS_FOR_S, None):  # None: it has ended
+        assessed = assess(facts(fullness="limit", unread=1, called_at=called_at), NOW)
+        assert (assessed.need, assessed.is_near_limit) == (None, False)
+    assert assess(facts(fullness="high", called_at=NOW - NEEDS_FOR_S + 1), NOW).is_near_limit
+    assert not assess(facts(fullness="medium"), NOW).is_near_limit
+
+
+FIVE_HOURS = Quotas(NOW, Quota(62.0, NOW + 900), Quota(40.0, NOW + 9_000))
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({}, []),
+        ({"percent_raw": 41.0}, ["41.0% of window"]),
+        ({"percent_raw": 41.0, "percent_of_limit": 48.2}, ["48.2% of limit"]),
+        ({"percent_of_limit": 48.2, "calls_left": 30}, ["about 30 calls, 48.2% of limit"]),
+        ({"percent_of_limit": 99.0, "calls_left": 1}, ["about 1 call, 99.0% of limit"]),
+        ({"is_compacting": True}, ["compacting"]),
+        # The one of which most is used up comes first, and a cache last,
+        (
+            {"percent_of_limit": 48.2, "quotas": FIVE_HOURS},
+            ["5h 62.0%", "48.2% of limit"],
+        ),
+        (
+            {"percent_of_limit": 48.2, "prompt_cache": CACHE, "called_at": NOW - 200},
+            ["then 217K again", "48.2% of limit"],
+        ),
+        # but before all of them what is urgent.
+        (
+            {"percent_of_limit": 60.0, "fullness": "high", "quotas": FIVE_HOURS},
+            ["60.0% of limit", "5h 62.0%"],
+        ),
+    ],
+)
+def test_ends_are_the_nearest_first(known: dict[str, Any], expected: list[str]) -> None:
+    assert [end.text for end in assess(facts(**known), NOW).ends] == expected
+
+
+def test_end_has_its_time() -> None:
+    quota, cache = assess(facts(quotas=FIVE_HOURS, prompt_cache=WARM, model=MODEL), NOW).ends
+    assert (quota.kind, quota.at, quota.used) == ("quota", NOW + 900, 62.0)
+    assert (cache.kind, cache.at, cache.is_urgent) == ("cache", NOW + 290, False)
+    assert cache.text == "then 217K again ($1.63)"
+
+
+def test_cold_cache_and_reset_quota_are_no_ends() -> None:
+    assert assess(facts(quotas=FIVE_HOURS, prompt_cache=WARM), NOW + 90_000).ends == []
 
 
 def test_need_or_rank_changes_without_an_event() -> None:
@@ -195,11 +235,7 @@ FACTS = st.builds(
 @given(st.lists(FACTS, max_size=12))
 def test_list_has_needs_first_then_active_then_idle_sessions(every: list[NeedFacts]) -> None:
     ranked = sorted(
-        (
-            (rank(each, found, NOW), each, found)
-            for each in every
-            for found in [find_need(each, NOW)]
-        ),
+        ((found.rank, each, found.need) for each in every for found in [assess(each, NOW)]),
         key=lambda row: row[0],
     )
     groups = [group for (group, _, _), _, _ in ranked]
@@ -220,5 +256,5 @@ def test_list_has_needs_first_then_active_then_idle_sessions(every: list[NeedFac
 
 @given(FACTS)
 def test_need_is_one_line(each: NeedFacts) -> None:
-    found = find_need(each, NOW)
+    found = assess(each, NOW).need
     assert found is None or (found.text.endswith(".") and len(found.text.splitlines()) == 1)

@@ -27,7 +27,9 @@ Tone: TypeAlias = Literal["helpful", "neutral"]
 ProjectNames: TypeAlias = Literal["name", "hash"]
 Receive: TypeAlias = Literal["off", "handoffs", "all"]
 SettingProblem: TypeAlias = tuple[str, str]  # the field, such as `uplink.url`, and what is wrong
-LinePart: TypeAlias = Literal["context", "left", "quota", "cache", "calls", "cost", "handoff"]
+LinePart: TypeAlias = Literal[
+    "context", "left", "next", "quota", "cache", "calls", "cost", "handoff"
+]
 NoticeKind: TypeAlias = Literal[
     "level", "any level", "compacting", "compacted", "thrash", "no data", "no window", "disagree"
 ]

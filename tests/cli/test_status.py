@@ -15,7 +15,7 @@ KEYS = [
     "agent", "session_id", "thread", "title", "project", "model", "sent", "held", "percent",
     "percent_raw", "percent_of_limit", "window", "limit", "client_shows", "fullness", "state",
     "cycle", "source", "at", "age_seconds", "need",
-    "answered_by",
+    "ends", "answered_by",
 ]  # fmt: skip
 
 TABLES = {
@@ -32,27 +32,27 @@ s4  /srv/local          ?         ?   2m
 4 sessions, 1 near its limit
 """,
     60: """\
-id  title                             context  of limit  age
-s3  Move the orders to Po…  ██████░░    75.0%     89.8%   2m
+id  title                 project     context  of limit  age
+s3  Move the orders to …  /srv/full     75.0%     89.8%   2m
   At 89.8% of its limit: have it write down where it stands.
 
-s1  Fix the login of the …  ██▏░░░░░    27.0%     32.3%   2m
-    └ a2                    ▌░░░░░░░     5.5%      5.5%   2m
-    └ a1                    ▊░░░░░░░    10.0%     12.0%   3m
-s2  /srv/other              ········  unknown         ?   2m
-s4  /srv/local              ········        ?         ?   2m
+s1  Fix the login of th…  ~/project     27.0%     32.3%   2m
+    └ a2                                 5.5%      5.5%   2m
+    └ a1                                10.0%     12.0%   3m
+s2  /srv/other            /srv/other  unknown         ?   2m
+s4  /srv/local            /srv/local        ?         ?   2m
 4 sessions, 1 near its limit
 """,
     80: """\
-id  title                model                 context     tokens  of limit  age
-s3  Move the orders to…  sonnet-4-5  ██████░░    75.0%  150K/200K     89.8%   2m
+id  title                           project               context  of limit  age
+s3  Move the orders to Postgres 1…  /srv/full   ██████░░    75.0%     89.8%   2m
   At 89.8% of its limit: have it write down where it stands.
 
-s1  Fix the login of t…  sonnet-4-5  ██▏░░░░░    27.0%   54K/200K     32.3%   2m
-    └ a2                 haiku-4-5   ▌░░░░░░░     5.5%   11K/200K      5.5%   2m
-    └ a1                 sonnet-4-5  ▊░░░░░░░    10.0%   20K/200K     12.0%   3m
-s2  /srv/other           sonnet-4-5  ········  unknown     ?/200K         ?   2m
-s4  /srv/local           my-model    ········        ?      50K/?         ?   2m
+s1  Fix the login of the shop and…  ~/project   ██▏░░░░░    27.0%     32.3%   2m
+    └ a2                                        ▌░░░░░░░     5.5%      5.5%   2m
+    └ a1                                        ▊░░░░░░░    10.0%     12.0%   3m
+s2  /srv/other                      /srv/other  ········  unknown         ?   2m
+s4  /srv/local                      /srv/local  ········        ?         ?   2m
 4 sessions, 1 near its limit
 """,
     120: """\
@@ -274,9 +274,13 @@ def test_terminal_gets_as_many_sessions_as_it_has_rows(user: User) -> None:
         user.session(f"s{number}", user.call(f"m{number}", 9_000, sessionId=f"s{number}"))
     lines = user.on_terminal("status", LINES="24").out.splitlines()
     assert len(lines) == 23
-    assert lines[-2:] == ["+30 more (--all)", "50 sessions, none near their limit"]
+    assert lines[-2:] == ["+30 more (--rows all)", "50 sessions, none near their limit"]
     assert len(user.on_terminal("status").out.splitlines()) == 39  # the terminal has 40 rows
-    assert len(user.on_terminal("status", "--all").out.splitlines()) == 52
+    assert len(user.on_terminal("status", "--all").out.splitlines()) == 39
+    assert len(user.on_terminal("status", "--rows", "all").out.splitlines()) == 52
+    assert len(user.on_terminal("--rows", "5").out.splitlines()) == 8
+    refused = user.run("status", "--rows", "0")
+    assert (refused.code, "expected a number of rows" in refused.err) == (2, True)
     assert len(user.run("status", LINES="24").out.splitlines()) == 52
 
 
@@ -341,14 +345,14 @@ def test_agent_option_leaves_out_other_agents(busy: User) -> None:
     assert busy.run("status", "--json", "--agent", "codex").json == []
 
 
-def test_four_latest_subagents_are_shown_unless_all_is_given(user: User) -> None:
+def test_four_latest_subagents_are_shown_unless_all_rows_are_wanted(user: User) -> None:
     user.session("s1", user.call("m1", 9_000))
     for number in range(7):
         user.subagent("s1", f"a{number}", user.call(f"x{number}", 5_000, 100 - number))
     lines = user.run("status").lines
     assert [line.split()[1] for line in lines if "└" in line] == ["a6", "a5", "a4", "a3"]
     assert lines[-2].strip() == "+ 3 more"
-    assert len([line for line in user.run("status", "--all").lines if "└" in line]) == 7
+    assert len([line for line in user.run("status", "--rows", "all").lines if "└" in line]) == 7
     assert len(user.run("status", "--json").json) == 8
 
 

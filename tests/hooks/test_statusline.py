@@ -171,8 +171,8 @@ def test_cost_is_shown_from_one_cent(dollars: float | None, shown: str) -> None:
 @pytest.mark.parametrize(
     ("left", "shown"),
     [
-        (CallsLeft(12, 9, 17), "~12 calls left (9-17)"),
-        (CallsLeft(1, 0, 3), "~1 call left (0-3)"),
+        (CallsLeft(12, 9, 17), "about 12 calls left"),
+        (CallsLeft(1, 0, 3), "about 1 call left"),
         (CallsLeft(0, 0, 1), ""),
         (None, ""),
     ],
@@ -207,7 +207,7 @@ FULL = RenderOptions(
 
 def test_parts_come_in_the_order_of_the_settings() -> None:
     assert render_line(reading(call(90_000)), status_input(dollars=1.25), FULL) == (
-        "████░░░░░░ 45.0% 90K/200K window | 77K to compaction | ~12 calls left (9-17) | $1.25"
+        "████░░░░░░ 45.0% 90K/200K window | 77K to compaction | about 12 calls left | $1.25"
         " | fresh handoff, 3 calls ago"
     )
 
@@ -353,7 +353,7 @@ def render_report(
 
 
 FIRST = "████░░░░░░ 45.0% 90K/200K window | 77K to compaction"
-LAST = "~12 calls left (9-17) | $1.25"
+LAST = "about 12 calls left | $1.25"
 
 
 def test_line_has_the_quota_of_which_most_is_used() -> None:
@@ -373,6 +373,17 @@ def test_quota_fits_80_columns_and_loses_its_reset_before_it_is_dropped() -> Non
     assert render_report(quotas, columns=80) == f"{FIRST} | 5h 62.0%, resets 14:30"
     assert render_report(quotas, columns=76) == f"{FIRST} | 5h 62.0%"
     assert render_report(quotas, columns=60) == FIRST
+
+
+def test_line_has_the_nearest_end_if_the_user_chose_it() -> None:
+    line = LineSettings(parts=("next",))
+    quotas = Quotas(NOON, FIVE_HOURS)
+    assert render_report(line=line) == "compaction: about 12 calls, 53.9% of limit"
+    assert render_report(quotas, CACHE, line=line) == "quota: 5h 62.0%, resets 14:30"
+    assert render_report(quotas, CACHE, line=line, columns=20) == "quota: 5h 62.0%"
+    assert render_report(quotas, line=line, fullness="high").startswith(
+        "compaction: about 12 calls"
+    )
 
 
 def test_line_has_the_cache_if_the_user_chose_it() -> None:

@@ -173,6 +173,7 @@ def example_view(sent: int | None, **fields: Any) -> Json:
         None,
         None,
         [],
+        [],
         False,
     )
     return {**decode(msgspec.json.encode(view)), **fields}

@@ -3,7 +3,9 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-from brimline.context.need import NeedFacts, find_need, rank
+import msgspec
+
+from brimline.context.need import NeedFacts, assess
 from brimline.context.policy.levels import DEFAULT_LEVELS, LevelFigures, fullness_of
 
 Json = dict[str, Any]
@@ -72,9 +74,8 @@ def with_need(served: Json) -> Json:
         calls_since_handoff=handoff["calls_since"],
         unread=served["unread"] or 0,
     )
-    need = find_need(known, NOW)
-    found = need and {"kind": need.kind, "text": need.text}
-    return served | {"need": found, "rank": list(rank(known, need, NOW))}
+    found = msgspec.to_builtins(assess(known, NOW))
+    return served | {name: found[name] for name in ("need", "ends", "rank")}
 
 
 def handoff(state: str) -> Json:

@@ -164,6 +164,7 @@ export interface components {
             quotas: components["schemas"]["Quotas"] | null;
             prompt_cache: components["schemas"]["PromptCache"] | null;
             need: components["schemas"]["Need"] | null;
+            ends: components["schemas"]["End"][];
             rank: number[];
             is_near_limit: boolean;
         };
@@ -334,6 +335,17 @@ export interface components {
             /** @enum {unknown} */
             kind: "cache" | "compacting" | "level" | "limit" | "message" | "quota";
             text: string;
+        };
+        End: {
+            /** @enum {unknown} */
+            kind: "cache" | "compaction" | "quota";
+            text: string;
+            /** @default null */
+            used: number | null;
+            /** @default null */
+            at: number | null;
+            /** @default false */
+            is_urgent: boolean;
         };
         Timeline: {
             calls: components["schemas"]["CallRow"][];
@@ -627,6 +639,7 @@ export interface components {
             quotas?: components["schemas"]["Quotas"] | null;
             prompt_cache?: components["schemas"]["PromptCache"] | null;
             need?: components["schemas"]["Need"] | null;
+            ends?: components["schemas"]["End"][];
             rank?: number[];
             is_near_limit?: boolean;
             id: string;
@@ -762,6 +775,7 @@ export type SpendLimit = components['schemas']['SpendLimit'];
 export type PromptCache = components['schemas']['PromptCache'];
 export type MissCause = components['schemas']['MissCause'];
 export type Need = components['schemas']['Need'];
+export type End = components['schemas']['End'];
 export type Timeline = components['schemas']['Timeline'];
 export type CallRow = components['schemas']['CallRow'];
 export type CompactionRow = components['schemas']['CompactionRow'];

@@ -14,7 +14,7 @@ from brimline.context.cache_misses import CacheMiss, MissFinder, with_reported_c
 from brimline.context.client_report import PromptCache, Quotas, ReportedMiss, decode_report
 from brimline.context.events import MAIN, Call, is_compaction_thread
 from brimline.context.inbox import Message, with_expiry
-from brimline.context.need import Need, NeedFacts, find_need, is_near_limit, next_change, rank
+from brimline.context.need import End, Need, NeedFacts, assess, next_change
 from brimline.context.policy.levels import Fullness
 from brimline.context.tracker import UNENFORCED
 from brimline.context.usage import percent_raw
@@ -53,8 +53,9 @@ class SessionView(msgspec.Struct, frozen=True):
     agents. `last_handoff_path` is the path of its last handoff document. `resume_command` continues
     the session in a shell; None if its client cannot. `quotas` are those of the account that it
     uses, as its own client last reported them: the same account may have used more since. `need`
-    is what it asks of a person now; lists are sorted by `rank`, the smallest first, which is
-    0 with a need, 1 if active, 2 if idle, then by the need's kind, then nearest to the limit.
+    is what it asks of a person now, `ends` what stops it if it goes on, the nearest first. Lists
+    are sorted by `rank`, the smallest first, which is 0 with a need, 1 if active, 2 if idle, then
+    by the need's kind, then nearest to the limit.
     """
 
     session: SessionRow
@@ -71,6 +72,7 @@ class SessionView(msgspec.Struct, frozen=True):
     quotas: Quotas | None
     prompt_cache: PromptCache | None
     need: Need | None
+    ends: list[End]
     rank: list[float]
     is_near_limit: bool
 
@@ -217,7 +219,7 @@ class Views:
             prompt_cache=prompt_cache,
             unread=unread,
         )
-        need = find_need(facts, now)
+        assessed = assess(facts, now)
         return SessionView(
             session=_for_view(row),
             threads=thread_views,
@@ -232,9 +234,10 @@ class Views:
             resume_command=resume_command(row.agent, row.id, row.project),
             quotas=quotas,
             prompt_cache=prompt_cache,
-            need=need,
-            rank=list(rank(facts, need, now)),
-            is_near_limit=is_near_limit(facts, now),
+            need=assessed.need,
+            ends=assessed.ends,
+            rank=list(assessed.rank),
+            is_near_limit=assessed.is_near_limit,
         )
 
     async def threads(self, row: SessionRow) -> list[ThreadView]:

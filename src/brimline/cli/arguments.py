@@ -1,8 +1,11 @@
 """Arguments that several commands have, and the types of their values."""
 
 import argparse
+import sys
 
 from brimline.agents import agent_names, all_agents, get_agent
+
+ALL_ROWS = sys.maxsize
 
 
 def add_flag(to: argparse.ArgumentParser, name: str, help_text: str) -> None:
@@ -43,13 +46,26 @@ def add_since(to: argparse.ArgumentParser, default: str | None = None) -> None:
 def add_status_arguments(
     to: argparse.ArgumentParser, default: str | None = argparse.SUPPRESS
 ) -> None:
-    """Add the arguments of `status`, which `brimline` without a command has too."""
+    """Add what chooses sessions; `brimline` without a command is `status`, and has them too."""
     help_text = "include older sessions"
     to.add_argument("--all", action="store_true", default=default, help=help_text)
     add_agent(to, default)
     add_since(to, default)
     help_text = "print JSON instead of a table"
     to.add_argument("--json", action="store_true", default=default, help=help_text)
+
+
+def add_rows(to: argparse.ArgumentParser, default: str | None = argparse.SUPPRESS) -> None:
+    help_text = "how many rows to show: a number, or all (default: as many as the terminal has)"
+    to.add_argument("--rows", type=parse_rows, metavar="N", default=default, help=help_text)
+
+
+def parse_rows(text: str) -> int:
+    if text == "all":
+        return ALL_ROWS
+    if text.isdecimal() and text.isascii() and 0 < int(text) < ALL_ROWS:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"expected a number of rows, or all: got {text!r}")
 
 
 def check_utf8(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from brimline._version import __version__
 from brimline.agents.transcripts.source import Places
-from brimline.cli.arguments import add_status_arguments
+from brimline.cli.arguments import add_rows, add_status_arguments
 from brimline.cli.context import CommandContext, terminal_width
 from brimline.errors import BrimlineError, suggest
 from brimline.settings import load
@@ -28,6 +28,7 @@ USAGE_INDENT = " " * len("usage: ")
 # The commands in the order of the help.
 COMMANDS = {
     "status": "list active sessions, recent and full ones first",
+    "next": "show what stops a session first, and what to do now",
     "watch": "watch all sessions live in the terminal",
     "inspect": "show one transcript or stream, call by call",
     "explain": "show what fills a session's context, and what is wasted",
@@ -107,6 +108,7 @@ def create_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser
     top.add_argument("-V", "--version", action="store_true", help="show the version and exit")
     _add_colour(top, None)
     add_status_arguments(top, default=None)
+    add_rows(top, default=None)
     parsers = top.add_subparsers(dest="command", metavar="COMMAND", prog="brimline")
     # All commands are needed for the help, and for the error about a wrong name.
     for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:

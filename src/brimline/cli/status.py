@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from brimline.agents import agent_names, display_name
-from brimline.cli.arguments import add_status_arguments, chosen_agents
+from brimline.cli.arguments import ALL_ROWS, add_rows, add_status_arguments, chosen_agents
 from brimline.cli.context import (
     CommandContext,
     emit_json,
@@ -29,7 +29,7 @@ from brimline.cli.daemon_sessions import (
     merge_survey,
 )
 from brimline.context.events import MAIN
-from brimline.context.need import Need, Rank, find_need, is_near_limit, rank
+from brimline.context.need import Assessment, End, Need, assess
 from brimline.context.policy.levels import Fullness
 from brimline.context.tracker import Reading
 from brimline.context.usage import format_occupancy, format_percent, format_tokens
@@ -55,24 +55,27 @@ from brimline.terminal.text import (
 )
 
 MIN_BAR_COLUMNS, MAX_BAR_COLUMNS = 8, 40
-MAX_SUBAGENTS = 4  # the latest of a session; `--all` shows the others
+MAX_SUBAGENTS = 4  # the latest of a session; `--rows all` shows the others
 MAX_NAME_COLUMNS = 12  # of a subagent
 OTHER_ROWS = 4  # the head, what is hidden, the summary, and the shell's prompt
 
+TITLE = "title"
 COLUMNS = (
     Column("id"),
-    Column("title", min_width=12),
-    Column("agent", drop_order=3),
-    Column("project", min_width=10, keep_end=True, drop_order=7),
+    Column(TITLE, min_width=10),
+    Column("agent", drop_order=4),
+    Column("project", min_width=10, keep_end=True, drop_order=3),
     Column("model", min_width=8, drop_order=6),
-    Column("", drop_order=4),
+    Column("", drop_order=5),
     Column("context", right=True),
-    Column("tokens", right=True, drop_order=5),
-    Column("of limit", right=True, drop_order=2),
-    Column("cycle", right=True, drop_order=8),
-    Column("age", right=True, drop_order=1),
-    Column("source", drop_order=9),
+    Column("tokens", right=True, drop_order=7),
+    Column("of limit", right=True, drop_order=1),
+    Column("calls left", right=True, drop_order=8),
+    Column("cycle", right=True, drop_order=9),
+    Column("age", right=True, drop_order=2),
+    Column("source", drop_order=10),
 )
+MAX_TITLE_COLUMNS = 30  # that other columns leave to the title, in a terminal of 80
 UNLESS_EQUAL = ("agent", "cycle", "source")  # columns that are shown if their values differ
 NOTHING_FOUND = "No transcripts found on this machine ({agents})."
 NOTHING_ACTIVE = (
@@ -85,7 +88,8 @@ class StatusShown(msgspec.Struct, frozen=True):
 
     `at` is the time of its last call, None if unknown; `age_seconds` is counted from then, else
     from when its session was last active. `answered_by` is who has these figures: the daemon, or
-    the files alone. `need` is what its session asks of a person now; a subagent has none.
+    the files alone. `need` is what its session asks of a person now, `ends` what stops it, the
+    nearest first; a subagent has none.
     """
 
     agent: str
@@ -109,6 +113,7 @@ class StatusShown(msgspec.Struct, frozen=True):
     at: float | None
     age_seconds: float
     need: Need | None
+    ends: list[End]
     answered_by: AnswerSource
 
 
@@ -117,21 +122,44 @@ class ListedSession(NamedTuple):
 
     status: SessionStatus
     fullness: Fullness | None
-    need: Need | None
-    rank: Rank
-    is_near_limit: bool
+    assessed: Assessment
+
+    @property
+    def need(self) -> Need | None:
+        return self.assessed.need
 
     @property
     def group(self) -> int:
         """0 with a need, 1 if it is active, 2 if it is idle."""
-        return self.rank[0]
+        return self.assessed.rank[0]
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
     add_status_arguments(to)
+    add_rows(to)
 
 
 def run(context: CommandContext, options: argparse.Namespace) -> int:
+    rules = Rules.of_settings(context.settings)
+    sessions, has_older = list_sessions(context, options)
+    if options.json:
+        emit_json([_json(context, rules, g, r) for g in sessions for r in g.status.threads])
+    elif sessions:
+        _print_sessions(context, rules, sessions, options.rows)
+    elif has_older:
+        print(NOTHING_ACTIVE.format(since=context.settings.since))
+    else:
+        return _nothing(context, options)
+    return 0
+
+
+def list_sessions(
+    context: CommandContext, options: argparse.Namespace
+) -> tuple[list[ListedSession], bool]:
+    """Return the sessions of files and daemon in their order, and whether any were found at all.
+
+    What could not be read is reported.
+    """
     agents, rules = chosen_agents(options), Rules.of_settings(context.settings)
     since = None if options.all else context.now - seconds(context.settings.since)
     question = SessionQuestion(context, "all" if options.all else context.settings.since)
@@ -142,16 +170,8 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
     print_store_problems(context)
     known = question.read(agents if options.agent else None)
     listed = (_listed(rules, each, context.now) for each in merge_survey(survey, known))
-    sessions = sorted(listed, key=lambda each: (each.rank, each.status.session))
-    if options.json:
-        emit_json([_json(context, rules, g, r) for g in sessions for r in g.status.threads])
-    elif sessions:
-        _print_sessions(context, rules, sessions, bool(options.all))
-    elif survey.ids:
-        print(NOTHING_ACTIVE.format(since=context.settings.since))
-    else:
-        return _nothing(context, options)
-    return 0
+    ordered = sorted(listed, key=lambda each: (each.assessed.rank, each.status.session))
+    return ordered, bool(survey.ids)
 
 
 def _nothing(context: CommandContext, options: argparse.Namespace) -> int:
@@ -165,17 +185,19 @@ def _nothing(context: CommandContext, options: argparse.Namespace) -> int:
 
 def _listed(rules: Rules, status: SessionStatus, now: float) -> ListedSession:
     fullness = _fullness(rules, status, status.main)
-    facts = status.need_facts(fullness)
-    need = find_need(facts, now)
-    return ListedSession(status, fullness, need, rank(facts, need, now), is_near_limit(facts, now))
+    return ListedSession(status, fullness, assess(status.need_facts(fullness), now))
 
 
 def _print_sessions(
-    context: CommandContext, rules: Rules, sessions: Sequence[ListedSession], every: bool
+    context: CommandContext,
+    rules: Rules,
+    sessions: Sequence[ListedSession],
+    wanted: int | None,
 ) -> None:
-    """Print as many sessions as the screen has room for, or all, and a summary of all."""
-    height = None if every else screen_height(context.places.env, sys.stdout)
-    room = None if height is None else height - OTHER_ROWS
+    """Print as many sessions as the screen has rows, or as are wanted, and a summary of all."""
+    height = screen_height(context.places.env, sys.stdout)
+    room = wanted or (None if height is None else height - OTHER_ROWS)
+    every = room == ALL_ROWS
     cells: list[list[Cell]] = []
     counts: list[int] = []  # the rows of each session
     used = 0
@@ -189,7 +211,7 @@ def _print_sessions(
     lines = iter(_format_differing(context, cells))
     print_text(context, "\n".join(_with_needs(context, sessions, counts, lines)))
     if len(counts) < len(sessions):
-        print(f"+{len(sessions) - len(counts)} more (--all)")
+        print(f"+{len(sessions) - len(counts)} more (--rows all)")
     print(_summary(sessions))
 
 
@@ -216,18 +238,26 @@ def _with_needs(
 
 
 def _format_differing(context: CommandContext, cells: Sequence[Sequence[Cell]]) -> list[str]:
-    """Return the table without the columns that have one value in several rows."""
+    """Return the table without the columns that have no value, or one in several rows."""
     places = [
         place
         for place, column in enumerate(COLUMNS)
-        if column.title not in UNLESS_EQUAL or len({row[place].text for row in cells} - {""}) > 1
+        if len({row[place].text for row in cells} - {""}) > (column.title in UNLESS_EQUAL)
     ]
     rows = [[row[place] for place in places] for row in cells]
-    return format_table([COLUMNS[place] for place in places], rows, context.width, context.colour)
+    columns = [_fit_title(COLUMNS[place], context.width) for place in places]
+    return format_table(columns, rows, context.width, context.colour)
+
+
+def _fit_title(column: Column, width: int) -> Column:
+    if column.title != TITLE or column.min_width is None:
+        return column
+    min_width = max(column.min_width, min(MAX_TITLE_COLUMNS, width // 2 - column.min_width))
+    return msgspec.structs.replace(column, min_width=min_width)
 
 
 def _summary(sessions: Sequence[ListedSession]) -> str:
-    near = sum(each.is_near_limit for each in sessions)
+    near = sum(each.assessed.is_near_limit for each in sessions)
     whose = "its" if near == 1 else "their"
     return f"{count_of(len(sessions), 'session')}, {near or 'none'} near {whose} limit"
 
@@ -258,6 +288,7 @@ def _json(
         at=reading.at,
         age_seconds=round(context.now - session.last_call_at(row), 1),
         need=listed.need if row is session.main else None,
+        ends=listed.assessed.ends if row is session.main else [],
         answered_by="daemon" if isinstance(row, KnownStatus) else "files",
     )
 
@@ -293,6 +324,7 @@ def _line(
         Cell(_percent(reading), how),
         Cell(_tokens(reading)),
         Cell("?" if reading.percent_of_limit is None else format_percent(reading.percent_of_limit)),
+        Cell(f"about {left}" if own and (left := session.calls_left) is not None else ""),
         Cell("?" if row.cycle is None else str(row.cycle)),
         Cell(format_age(context.now - session.last_call_at(row))),
         Cell(reading.source, "dim"),

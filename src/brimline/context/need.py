@@ -1,4 +1,4 @@
-"""What a session needs of a person now, as one sentence, and the order of every list by it.
+"""What a session needs of a person now, what stops it first, and the order of every list by that.
 
 Pure: the surfaces gather what they know of a session as `NeedFacts`. What is unknown causes no
 need. A session without a call for NEEDS_FOR_S has none, however full it was.
@@ -10,12 +10,13 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
-from brimline.context.client_report import PromptCache, Quotas
+from brimline.context.client_report import PromptCache, Quota, Quotas
 from brimline.context.policy.levels import Fullness
 from brimline.context.prices import compute_cost, day_of, tier_of
 from brimline.context.usage import Usage, format_percent, format_tokens
 
 NeedKind: TypeAlias = Literal["compacting", "limit", "level", "quota", "cache", "message"]
+EndKind: TypeAlias = Literal["compaction", "quota", "cache"]
 HandoffState: TypeAlias = Literal["none", "fresh", "old", "draft"]
 KINDS: tuple[NeedKind, ...] = get_args(NeedKind)
 Rank: TypeAlias = tuple[int, int, float]
@@ -60,6 +61,11 @@ class NeedFacts(msgspec.Struct, frozen=True, kw_only=True):
             return self.percent_of_limit
         return -1.0 if self.percent_raw is None else self.percent_raw
 
+    @property
+    def is_near_limit(self) -> bool:
+        """Whether it has reached its last level or its limit."""
+        return self.fullness in ("high", "limit")
+
 
 class Need(msgspec.Struct, frozen=True):
     """What a session asks of a person now."""
@@ -68,22 +74,42 @@ class Need(msgspec.Struct, frozen=True):
     text: str
 
 
-def is_near_limit(facts: NeedFacts, now: float) -> bool:
-    """Return whether a session has reached its last level or its limit, and is in use."""
-    return facts.fullness in ("high", "limit") and _is_in_use(facts, now)
+class End(msgspec.Struct, frozen=True):
+    """What stops a session if it goes on: its compaction, a quota, its cache.
 
-
-def find_need(facts: NeedFacts, now: float) -> Need | None:
-    """Return the most urgent need of a session; None if it has none."""
-    return next(_needs(facts, now), None) if _is_in_use(facts, now) else None
-
-
-def rank(facts: NeedFacts, need: Need | None, now: float) -> Rank:
-    """Return the sort key of a session in every list, the smallest first.
-
-    Sessions with a need come first, by its kind, then active ones, both nearest to their limit
-    first; then idle ones, the latest first.
+    `text` says how far it is. `used` is the part that is used up, in percent; None if that is
+    unknown, and for a cache. `at` is when a quota is reset, or when the cache expires.
     """
+
+    kind: EndKind
+    text: str
+    used: float | None = None
+    at: float | None = None
+    is_urgent: bool = False
+
+
+class Assessment(msgspec.Struct, frozen=True):
+    """What to show of a session; `ends` are the nearest first.
+
+    Lists are sorted by `rank`, the smallest first: sessions with a need, by its kind, then active
+    ones, both nearest to their limit first; then idle ones, the latest first.
+    """
+
+    need: Need | None
+    ends: list[End]
+    rank: Rank
+    is_near_limit: bool
+
+
+def assess(facts: NeedFacts, now: float) -> Assessment:
+    in_use = facts.called_at is not None and now < facts.called_at + NEEDS_FOR_S
+    need = next(_needs(facts, now), None) if in_use else None
+    return Assessment(
+        need, _find_ends(facts, now), _rank(facts, need, now), in_use and facts.is_near_limit
+    )
+
+
+def _rank(facts: NeedFacts, need: Need | None, now: float) -> Rank:
     if need is not None:
         return (0, KINDS.index(need.kind), -facts.nearness)
     called_at = facts.called_at
@@ -98,10 +124,6 @@ def next_change(called_at: float | None, cache: PromptCache | None, now: float) 
     The time at which a quota is reset is that of its report.
     """
     return min((at for at in _changes(called_at, cache, now) if at > now), default=None)
-
-
-def _is_in_use(facts: NeedFacts, now: float) -> bool:
-    return facts.called_at is not None and now < facts.called_at + NEEDS_FOR_S
 
 
 def _changes(called_at: float | None, cache: PromptCache | None, now: float) -> Iterator[float]:
@@ -149,8 +171,7 @@ def _describe_handoff(facts: NeedFacts) -> str:
 
 def _above_last_level(facts: NeedFacts) -> str:
     if facts.calls_left is not None:
-        calls = "1 call" if facts.calls_left == 1 else f"{facts.calls_left} calls"
-        where = f"About {calls} left"
+        where = f"About {_calls(facts.calls_left)} left"
     elif facts.percent_of_limit is not None:
         where = f"At {format_percent(facts.percent_of_limit)} of its limit"
     else:
@@ -161,14 +182,23 @@ def _above_last_level(facts: NeedFacts) -> str:
     return f"{where}: ask for {another} handoff (`brimline handoff --ask {facts.name}`)."
 
 
+def _calls(count: int) -> str:
+    return "1 call" if count == 1 else f"{count} calls"
+
+
 def _quota_needs(facts: NeedFacts, now: float) -> Iterator[Need]:
-    quotas = facts.quotas.current(now) if facts.quotas else None
-    if quotas is None:
-        return
-    name, quota = max(quotas.known.items(), key=lambda each: each[1].used_percentage)
-    if quota.used_percentage >= QUOTA_PERCENT:
+    if (most := _most_used(facts, now)) and most[1].used_percentage >= QUOTA_PERCENT:
+        name, quota = most
         used, reset = format_percent(quota.used_percentage), _moment(quota.resets_at, now)
         yield Need("quota", f"{QUOTA_NAMES[name]} at {used}, resets {reset}.")
+
+
+def _most_used(facts: NeedFacts, now: float) -> tuple[str, Quota] | None:
+    """Return the quota of which most is used, with its short name."""
+    quotas = facts.quotas.current(now) if facts.quotas else None
+    if quotas is None:
+        return None
+    return max(quotas.known.items(), key=lambda each: each[1].used_percentage)
 
 
 def _moment(at: float, now: float) -> str:
@@ -184,21 +214,61 @@ def _notice_s(cache: PromptCache) -> float:
 
 def _cache_needs(facts: NeedFacts, now: float) -> Iterator[Need]:
     cache = facts.prompt_cache
-    if cache is None or cache.expires_at is None or cache.recache_tokens_if_cold is None:
+    if cache is None or cache.expires_at is None or not _is_cold_soon(cache, now):
         return
-    left = cache.expires_at - now
-    if cache.recache_tokens_if_cold < LARGE_TOKENS or not 0 < left <= _notice_s(cache):
-        return
-    minutes = max(1, round(left / MINUTE_S))
+    minutes = max(1, round((cache.expires_at - now) / MINUTE_S))
     within = "a minute" if minutes == 1 else f"{minutes} minutes"
-    cost = _write_cost(cache.recache_tokens_if_cold, cache.ttl, facts.model, now)
-    again = format_tokens(cache.recache_tokens_if_cold)
-    yield Need(
-        "cache", f"The cache goes cold in {within}: the next call then writes {again} again{cost}."
-    )
+    again = _written_again(facts, cache, now)
+    yield Need("cache", f"The cache goes cold in {within}: the next call then writes {again}.")
 
 
-def _write_cost(tokens: int, ttl: str | None, model: str | None, now: float) -> str:
-    usage = Usage(0, 0, tokens, 0, cache_write_1h=tokens if ttl == "1h" else 0)
-    cost = compute_cost(model, day_of(now), tier_of(model, usage), usage)
-    return "" if cost is None else f" (${cost:.2f})"
+def _is_cold_soon(cache: PromptCache, now: float) -> bool:
+    """Return whether a cache is about to go cold on a large context."""
+    if cache.expires_at is None or (cache.recache_tokens_if_cold or 0) < LARGE_TOKENS:
+        return False
+    return 0 < cache.expires_at - now <= _notice_s(cache)
+
+
+def _written_again(facts: NeedFacts, cache: PromptCache, now: float) -> str:
+    """Return what a call writes to a cold cache, with its cost: 217K again ($1.63)."""
+    tokens = cache.recache_tokens_if_cold or 0
+    usage = Usage(0, 0, tokens, 0, cache_write_1h=tokens if cache.ttl == "1h" else 0)
+    cost = compute_cost(facts.model, day_of(now), tier_of(facts.model, usage), usage)
+    return f"{format_tokens(tokens)} again" + ("" if cost is None else f" (${cost:.2f})")
+
+
+def _find_ends(facts: NeedFacts, now: float) -> list[End]:
+    """Return what is known of each end: urgent ones first, then by how much is used up."""
+    ends = [end for end in (_compaction(facts), _quota(facts, now), _cache(facts, now)) if end]
+    return sorted(ends, key=lambda end: (not end.is_urgent, -(end.used or 0.0)))
+
+
+def _compaction(facts: NeedFacts) -> End | None:
+    is_limit = facts.percent_of_limit is not None
+    used = facts.percent_of_limit if is_limit else facts.percent_raw
+    if facts.is_compacting:
+        return End("compaction", "compacting", used, is_urgent=True)
+    if used is None:
+        return None
+    share = f"{format_percent(used)} of {'limit' if is_limit else 'window'}"
+    left = "" if facts.calls_left is None else f"about {_calls(facts.calls_left)}, "
+    return End("compaction", left + share, used, is_urgent=facts.is_near_limit)
+
+
+def _quota(facts: NeedFacts, now: float) -> End | None:
+    if (most := _most_used(facts, now)) is None:
+        return None
+    name, quota = most
+    used = quota.used_percentage
+    text = f"{name} {format_percent(used)}"
+    return End("quota", text, used, quota.resets_at, is_urgent=used >= QUOTA_PERCENT)
+
+
+def _cache(facts: NeedFacts, now: float) -> End | None:
+    cache = facts.prompt_cache
+    if cache is None or cache.expires_at is None or not cache.recache_tokens_if_cold:
+        return None
+    if cache.expires_at <= now:
+        return None
+    again = _written_again(facts, cache, now)
+    return End("cache", f"then {again}", at=cache.expires_at, is_urgent=_is_cold_soon(cache, now))

@@ -7,12 +7,13 @@ import msgspec
 
 from brimline.agents.hook_adapter import StatusInput
 from brimline.context.forecast import CallsLeft
+from brimline.context.need import NeedFacts, assess
 from brimline.context.policy.levels import Fullness
 from brimline.context.tracker import Reading
 from brimline.context.usage import format_occupancy, format_percent, format_tokens
 from brimline.settings import Colour, LinePart, LineSettings
 from brimline.terminal.colours import code
-from brimline.terminal.report_text import format_moment
+from brimline.terminal.report_text import describe_end, format_moment
 from brimline.terminal.text import cell_width, count_of, draw_bar
 
 RESET = "\x1b[0m"
@@ -156,7 +157,30 @@ def _tokens_left(reading: Reading, status: StatusInput, options: RenderOptions) 
 
 def _calls_left(reading: Reading, status: StatusInput, options: RenderOptions) -> Sequence[Part]:
     left = options.calls_left
-    return [] if left is None or not left.calls or reading.sent is None else [_plain(f"~{left}")]
+    if left is None or not left.calls or reading.sent is None:
+        return []
+    return [_plain(f"about {count_of(left.calls, 'call')} left")]
+
+
+def _next(reading: Reading, status: StatusInput, options: RenderOptions) -> Sequence[Part]:
+    """Return the nearest end: with its time, without it."""
+    facts = NeedFacts(
+        name=status.session_id,
+        called_at=options.now,
+        is_compacting=reading.state == "compacting",
+        fullness=options.fullness,
+        percent_raw=reading.percent_raw,
+        percent_of_limit=reading.percent_of_limit,
+        calls_left=options.calls_left.calls if options.calls_left else None,
+        quotas=status.rate_limits,
+        prompt_cache=status.prompt_cache,
+        model=status.model.id,
+    )
+    ends = assess(facts, options.now).ends
+    if not ends:
+        return []
+    texts = (describe_end(ends[0], options.now), ends[0].text)
+    return [_plain(f"{ends[0].kind}: {text}") for text in texts]
 
 
 def _cost(reading: Reading, status: StatusInput, options: RenderOptions) -> Sequence[Part]:
@@ -225,6 +249,7 @@ def _fit(parts: Sequence[Sequence[Part]], separator: str, columns: int | None) -
 _PARTS: dict[LinePart, Callable[[Reading, StatusInput, RenderOptions], Sequence[Part]]] = {
     "context": _context,
     "left": _tokens_left,
+    "next": _next,
     "calls": _calls_left,
     "quota": _quota,
     "cache": _cache,

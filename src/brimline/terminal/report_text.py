@@ -1,6 +1,7 @@
-"""Quotas and the prompt cache as text, with times of the local day."""
+"""Quotas, the prompt cache and what ends a session, as text with times of the local day."""
 
 import time
+from typing import Protocol
 
 from brimline.context.client_report import PromptCache, Quotas
 from brimline.context.usage import format_percent, format_tokens
@@ -45,3 +46,24 @@ def describe_cache(cache: PromptCache, now: float) -> str | None:
     if cache.hit_ratio is not None:
         parts.append(f"{format_percent(100 * cache.hit_ratio)} of the input read from it")
     return ", ".join(parts)
+
+
+class AnyEnd(Protocol):
+    """An end that stops a session, as it was found here or as a daemon reports it."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def at(self) -> float | None: ...
+
+
+def describe_end(end: AnyEnd, now: float) -> str:
+    """Describe an end: 5h 94.0%, resets 18:40; until 14:32, then 217K again."""
+    if end.at is None:
+        return end.text
+    moment = format_moment(end.at, now)
+    if end.kind == "cache":
+        return f"until {moment}, {end.text}"
+    return f"{end.text}, resets {moment}"

@@ -69,6 +69,15 @@ class WatchedNeed(msgspec.Struct, frozen=True):
     text: str
 
 
+class WatchedEnd(msgspec.Struct, frozen=True):
+    """The API's End."""
+
+    kind: str
+    text: str
+    at: float | None = None
+    is_urgent: bool = False
+
+
 class WatchedSession(msgspec.Struct, frozen=True):
     """A session with its threads, main first; `levels` and `limit_at` are percent of its window.
 
@@ -85,6 +94,7 @@ class WatchedSession(msgspec.Struct, frozen=True):
     calls_left: float | None = None
     calls_left_range: tuple[float, ...] | None = None
     need: WatchedNeed | None = None
+    ends: tuple[WatchedEnd, ...] = ()
     rank: tuple[float, ...] = UNRANKED
 
     @property

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents.transcripts.source import Places
-from brimline.context.need import find_need, rank
+from brimline.context.need import assess
 from brimline.context.tracker import Session
 from brimline.context.usage import percent_raw
 from brimline.monitor.user_rules import Rules
@@ -19,6 +19,7 @@ from brimline.settings import Settings, seconds
 from brimline.store.rows import CallRow, CompactionRow, SessionRow
 from brimline.tui.api_types import (
     SessionDetail,
+    WatchedEnd,
     WatchedNeed,
     WatchedSession,
     WatchedThread,
@@ -73,16 +74,18 @@ def _view(status: SessionStatus, rules: Rules, now: float) -> WatchedSession:
         own.model,
         title=status.title,
     )
-    facts = status.need_facts(own.fullness)
-    need = find_need(facts, now)
+    assessed = assess(status.need_facts(own.fullness), now)
     return WatchedSession(
         session=session,
         threads=(own, *subagents),
         levels=own.levels,
         limit_at=percent_raw(own.limit, own.window),
         calls_left=status.calls_left,
-        need=need and WatchedNeed(need.text),
-        rank=rank(facts, need, now),
+        need=assessed.need and WatchedNeed(assessed.need.text),
+        ends=tuple(
+            WatchedEnd(each.kind, each.text, each.at, each.is_urgent) for each in assessed.ends
+        ),
+        rank=assessed.rank,
     )
 
 

@@ -1,0 +1,72 @@
+"""`brimline next`: what stops a session first."""
+
+import re
+from typing import Any
+
+import pytest
+
+from .terminal import User
+
+LONG = "Move the orders to Postgres 18"
+
+
+@pytest.fixture
+def several(user: User) -> User:
+    """A user with a session near its limit, a calm one, and a full one of last week."""
+    prompt = {"type": "user", "message": {"role": "user", "content": LONG}}
+    for id, sent, age in (("near", 150_000, 900), ("calm", 40_000, 60), ("old", 160_000, 700_000)):
+        call = user.call(f"m-{id}", sent, age, sessionId=id, cwd="/srv/shop")
+        user.session(id, {**prompt, "sessionId": id, "cwd": "/srv/shop"}, call, age=age)
+    return user
+
+
+def test_sessions_with_a_need_are_shown_with_their_ends(several: User) -> None:
+    assert several.run("next", COLUMNS="80").lines == [
+        f"near  {LONG} · /srv/shop · Claude Code",
+        "  At 89.8% of its limit: have it write down where it stands.",
+        "  compaction  89.8% of limit",
+    ]
+
+
+def test_named_session_is_shown_also_without_a_need_or_if_it_is_old(several: User) -> None:
+    compaction, cache = several.run("next", "calm").lines[1:]
+    assert compaction == "  compaction  24.0% of limit"
+    assert re.fullmatch(r"  cache       until .*\d\d:\d\d, then 40K again \(\$0\.15\)", cache)
+    assert several.run("next", "old").lines[1:] == ["  compaction  95.8% of limit"]
+    unknown = several.run("next", "other")
+    assert (unknown.code, unknown.out) == (2, "")
+
+
+def test_nothing_needs_a_person(user: User) -> None:
+    user.session("calm", user.call("m1", 40_000, sessionId="calm"))
+    assert user.run("next") == (0, "Nothing needs you: 1 session.\n", "")
+    assert user.run("next", "--exit-code").code == 0
+    assert user.run("next", "--json").json == []
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_exit_code_is_4_if_there_is_a_need(several: User, form: list[str]) -> None:
+    assert several.run("next", "--exit-code", *form).code == 4
+    assert several.run("next", "--exit-code", "calm", *form).code == 0
+
+
+def test_json_has_need_and_ends(several: User) -> None:
+    (shown,) = several.run("next", "--json").json
+    end: dict[str, Any] = {
+        "kind": "compaction",
+        "text": "89.8% of limit",
+        "used": 89.8,
+        "at": None,
+        "is_urgent": True,
+    }
+    assert shown == {
+        "agent": "claude",
+        "session_id": "near",
+        "title": LONG,
+        "project": "/srv/shop",
+        "need": {
+            "kind": "level",
+            "text": "At 89.8% of its limit: have it write down where it stands.",
+        },
+        "ends": [end],
+    }
