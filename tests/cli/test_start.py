@@ -415,13 +415,6 @@ def test_ctrl_c_at_any_moment_of_the_start_is_silent(user: User, command: list[s
         assert [line for line in lines if not line.startswith(b"import time:")] == []
 
 
-def test_output_without_unicode_uses_other_characters(user: User) -> None:
-    user.session("aaa", user.call("m1", 50_000, cwd="/büro/プロジェクト"))
-    for command in (["status"], ["inspect", "aaa"], ["report", "--by", "project"], ["demo"]):
-        completed = user.run(*command, PYTHONIOENCODING="ascii", LC_ALL="C")
-        assert (completed.code, completed.err) == (0, "")
-
-
 def test_missing_home_is_no_error(user: User) -> None:
     missing: dict[str, Any] = {"HOME": str(user.home / "none"), "CLAUDE_CONFIG_DIR": ""}
     for command in ("status", "report"):

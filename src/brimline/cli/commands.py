@@ -11,7 +11,7 @@ from typing import Any, cast
 from brimline._version import __version__
 from brimline.agents.transcripts.source import Places
 from brimline.cli.arguments import add_status_arguments
-from brimline.cli.context import CommandContext, terminal_width
+from brimline.cli.context import CommandContext, prepare_output, terminal_width
 from brimline.errors import BrimlineError, suggest
 from brimline.settings import load
 from brimline.terminal.text import strip_control
@@ -50,8 +50,7 @@ COMMANDS = {
 
 
 def run(arguments: list[str]) -> int:
-    if reconfigure := getattr(sys.stdout, "reconfigure", None):
-        reconfigure(errors="replace")
+    prepare_output(os.environ)
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
     if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
