@@ -38,8 +38,7 @@ class CommandSyntax(msgspec.Struct, frozen=True):
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
     to.usage = "brimline completion SHELL"
-    to.epilog = INSTALL
-    to.formatter_class = argparse.RawDescriptionHelpFormatter
+    to.epilog = f"{INSTALL}\n\n{to.epilog}"
     description = f"the shell to complete in: {', '.join(SCRIPTS)}"
     to.add_argument("shell", choices=tuple(SCRIPTS), metavar="SHELL", help=description)
 
@@ -63,7 +62,7 @@ def list_commands() -> list[CommandSyntax]:
             if one.option_strings
         )
         words = tuple(word for one in actions if not one.option_strings for word in _values(one))
-        commands.append(CommandSyntax(name, COMMANDS[name], options, words))
+        commands.append(CommandSyntax(name, COMMANDS[name][0], options, words))
     return commands
 
 
