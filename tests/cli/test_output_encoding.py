@@ -12,7 +12,7 @@ from brimline.terminal.text import LOOK_ALIKES, cell_width
 from .terminal import Json, User
 
 TITLE = "Büro “プロジェクト” → 100 × faster…"
-LOCALES: list[dict[str, str]] = [
+LOCALES: list[Json] = [
     {"LC_ALL": "C"},
     {"LC_ALL": "POSIX"},
     {"LANG": "C"},
@@ -65,9 +65,7 @@ def test_c_locale_gets_ascii_of_the_same_width(writer: User, command: str) -> No
 
 
 @pytest.mark.parametrize("locale", LOCALES, ids=str)
-def test_output_is_ascii_without_a_utf_8_locale_and_encoding(
-    writer: User, locale: dict[str, str]
-) -> None:
+def test_output_is_ascii_without_a_utf_8_locale_and_encoding(writer: User, locale: Json) -> None:
     shown = writer.run("status", COLUMNS="120", **locale)
     assert shown.out.isascii()
     assert "B?ro '????????????' > 100 x" in shown.out
@@ -76,7 +74,8 @@ def test_output_is_ascii_without_a_utf_8_locale_and_encoding(
 
 
 def test_utf_8_output_is_unchanged(writer: User) -> None:
-    for locale in ({"LANG": "de_DE.utf8"}, {"LANG": ""}, {"LC_ALL": "C.UTF-8", "LANG": "C.UTF-8"}):
+    locales: list[Json] = [{"LANG": "de_DE.utf8"}, {"LANG": ""}, {"LC_ALL": "C.UTF-8"}]
+    for locale in locales:
         assert TITLE in writer.run("status", COLUMNS="160", **locale).out
 
 

@@ -4,7 +4,6 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
@@ -92,9 +91,9 @@ def screen_height(env: Mapping[str, str], out: TextIO) -> int | None:
 def prepare_output(env: Mapping[str, str]) -> None:
     """Have both outputs print ASCII unless the locale and their encoding are UTF-8."""
     for out in (sys.stdout, sys.stderr):
-        if isinstance(out, TextIOWrapper):
+        if reconfigure := getattr(out, "reconfigure", None):
             encoding = None if _uses_utf8(env, out) else "ascii"
-            out.reconfigure(encoding=encoding, errors=LOOK_ALIKES)
+            reconfigure(encoding=encoding, errors=LOOK_ALIKES)
 
 
 def _uses_utf8(env: Mapping[str, str], out: TextIO) -> bool:
