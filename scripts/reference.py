@@ -15,7 +15,7 @@ from brimline.agents.telemetry import ManagedSettingsFile
 from brimline.api.fleet import FleetGroup, FleetView
 from brimline.cli import inspect as inspected
 from brimline.cli import status as shown
-from brimline.cli.commands import ABOUT, actions_of, create_parser, parsers_of
+from brimline.cli.commands import ABOUT, actions_of, create_parser, examples_of, parsers_of
 from brimline.cli.doctor_checks import Check
 from brimline.cli.explain import ExplainedSession
 from brimline.cli.fleet import Snippet
@@ -109,7 +109,9 @@ def cli() -> str:
     parts = [f"# Command line\n\n{ABOUT} Without a command, `brimline` is `brimline status`."]
     for name, command in parsers_of(create_parser()).items():
         table = "\n".join(options(command))
-        parts.append(f"## brimline {name}\n\n{command.description}\n\n{table}")
+        examples = ", ".join(f"`{each}`" for each in examples_of(name))
+        about = f"{command.description} Examples: {examples}."
+        parts.append(f"## brimline {name}\n\n{about}\n\n{table}")
     parts.append(
         "## Exit codes\n\n| code | meaning |\n|---|---|\n"
         "| 0 | done; files that could not be read are reported on standard error |\n"
@@ -138,6 +140,8 @@ def man_page() -> str:
         for names, value, about in arguments(command):
             shown = ", ".join(f"\\fB{roff(one)}\\fR" for one in names)
             parts.append(f".TP\n{shown} \\fI{roff(value)}\\fR\n{roff(about)}")
+        lines = [roff(each) for each in examples_of(name)]
+        parts.append("\n".join([".PP", "Examples:", ".EX", *lines, ".EE"]))
     return "\n".join(parts) + "\n"
 
 

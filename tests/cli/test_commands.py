@@ -1,8 +1,11 @@
 """Words that are nearly right: commands, agents, and `brimline help`."""
 
+import shlex
+from itertools import takewhile
+
 import pytest
 
-from brimline.cli.commands import COMMANDS
+from brimline.cli.commands import COMMANDS, GROUPS, create_parser, examples_of
 
 from .terminal import User
 
@@ -21,6 +24,41 @@ def test_unknown_command_is_told_where_the_commands_are_listed(user: User) -> No
 
 def test_word_that_is_not_near_gets_no_suggestion(user: User) -> None:
     assert "hint: `brimline help` lists the commands." in user.run("help", "nope").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        ("report --bye day", "--by"),
+        ("report --sinc=7d", None),  # an abbreviation, which argparse knows
+        ("status --colr=never", "--color"),
+        ("--jsn", "--json"),
+        ("report --bogus", None),
+        ("handoff --sesion a1", "--session"),
+    ],
+)
+def test_mistyped_option_gets_a_suggestion(user: User, arguments: str, near: str | None) -> None:
+    hints = [line for line in user.run(*arguments.split()).err.splitlines() if "hint: " in line]
+    assert hints == ([f"hint: Did you mean {near}?"] if near else [])
+
+
+def test_help_lists_every_command_in_its_group(user: User) -> None:
+    sections = user.run("help", COLUMNS="120").out.split("\n\n")
+    listed = {
+        lines[0].rstrip(":"): [line.split()[0] for line in lines[1:]]
+        for lines in map(str.splitlines, sections[2:-2])
+    }
+    assert listed == {group: list(commands) for group, commands in GROUPS.items()}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command_ends_with_two_examples_that_parse(user: User, command: str) -> None:
+    examples = user.run(command, "--help", COLUMNS="80").out.rpartition("Examples:\n")[2]
+    assert [line.strip() for line in examples.splitlines()] == examples_of(command)
+    assert len(examples_of(command)) == 2
+    for example in examples_of(command):
+        program, *words = takewhile(lambda word: word not in "|>", shlex.split(example))
+        assert (program, create_parser(words).parse_args(words).command) == ("brimline", command)
 
 
 @pytest.mark.parametrize("columns", [40, 80])

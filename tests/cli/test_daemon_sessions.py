@@ -208,6 +208,25 @@ def test_sessions_that_cannot_be_decoded_do_not_hide_others(user: User) -> None:
     ]
 
 
+def test_completion_lists_the_sessions_and_titles_of_the_daemon(user: User) -> None:
+    user.session("aaa", user.call("m1", 50_000), age=60)
+    titles = {"aaa": "Fix: the parser", "bbb": "Of a\tprogram"}
+    sessions = [
+        KnownSession(SessionRow(id, "claude", user.now - 90, title=title), (known_thread(),))
+        for id, title in titles.items()
+    ]
+    with answering(user, response(msgspec.json.encode(sessions))):
+        result = user.run("completion", "sessions")
+    assert result == (0, "aaa\tFix: the parser\nbbb\tOf a\ufffdprogram\n", "")
+    assert user.run("completion", "sessions").out == "aaa\tclaude\n"
+
+
+def test_completion_has_no_id_that_a_shell_would_run(user: User) -> None:
+    user.session("$(touch ran)", user.call("m1", 9_000, sessionId="$(touch ran)"))
+    user.session("plain", user.call("m2", 9_000, sessionId="plain"))
+    assert user.run("completion", "sessions").out == "plain\tclaude\n"
+
+
 def test_without_a_daemon_nothing_is_said_of_it(user: User) -> None:
     user.session("aaa", user.call("m1", 50_000))
     result = user.run("status", "--json")

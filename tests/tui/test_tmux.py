@@ -131,3 +131,21 @@ def test_no_color_prints_no_colours(tmux: Tmux, daemon: FakeDaemon, tmp_path: Pa
     assert not COLOURS.search(tmux.screen(colours=True))
     tmux("send-keys", "C-c")
     assert "ended 0" in tmux.until(ended)
+
+
+def test_c_locale_gets_ascii(tmux: Tmux, daemon: FakeDaemon, tmp_path: Path) -> None:
+    tmux.start(command(daemon, tmp_path, LC_ALL="C"), 80, 24)
+    screen = tmux.until(lambda screen: "mobile-app" in screen and "* live" in screen)
+    steps = (
+        ("?", "before the first reply"),
+        ("Escape", "mobile-app"),
+        ("jjj", ""),
+        ("Enter", "200K |"),
+    )
+    for keys, shown in steps:
+        assert screen.isascii()
+        tmux("send-keys", keys)
+        screen = tmux.until(lambda screen, shown=shown: shown in screen)
+    assert screen.isascii()
+    tmux("send-keys", "C-c")
+    assert "ended 0" in tmux.until(ended)

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from brimline._version import __version__
 from brimline.agents.transcripts.source import Places
 from brimline.cli.arguments import add_rows, add_status_arguments
-from brimline.cli.context import CommandContext, terminal_width
+from brimline.cli.context import CommandContext, prepare_output, terminal_width
 from brimline.errors import BrimlineError, suggest
 from brimline.settings import load
 from brimline.terminal.text import strip_control
@@ -25,41 +25,84 @@ ABOUT = "Shows how full the context windows of AI coding agents are."
 MORE_HELP = "`brimline help COMMAND` describes a command."
 USAGE_INDENT = " " * len("usage: ")
 
-# The commands in the order of the help.
-COMMANDS = {
-    "status": "list active sessions, recent and full ones first",
-    "next": "show what stops a session first, and what to do now",
-    "watch": "watch all sessions live in the terminal",
-    "inspect": "show one transcript or stream, call by call",
-    "explain": "show what fills a session's context, and what is wasted",
-    "report": "sum up calls, tokens, peaks, compactions and cost",
-    "windows": "show the window and limit of each model, and why",
-    "run": "run a headless agent and track its context",
-    "baseline": "show the tokens that a fresh session starts with",
-    "setup": "install hooks and status line in the agents' settings",
-    "doctor": "check hooks, daemon and store, and suggest fixes",
-    "serve": "run the daemon that monitors sessions and serves the API",
-    "open": "open the dashboard in a browser",
-    "send": "send a message to a session",
-    "inbox": "list pending messages, or all messages of one session",
-    "handoff": "save a handoff document; it is re-injected after compaction",
-    "fleet": "show a fleet's figures and audit log, or settings that point clients at it",
-    "token": "create, list and revoke the tokens of a fleet's server",
-    "demo": "replay a recorded session",
-    "completion": "print the completion script of a shell",
+# The commands as the help lists them, each with its summary and the arguments of two examples.
+GROUPS = {
+    "Look": {
+        "status": (
+            "list active sessions, those that need something first",
+            "--all",
+            "--agent codex",
+        ),
+        "next": ("show what stops a session first, and what to do now", "", "--exit-code"),
+        "watch": ("watch all sessions live in the terminal", "", "--once"),
+        "inspect": ("show one transcript or stream, call by call", "", "session.jsonl --series"),
+        "explain": ("show what fills a session's context, and what is wasted", "", "session.jsonl"),
+        "report": (
+            "sum up calls, tokens, peaks, compactions and cost",
+            "--by model --since 7d",
+            "--csv > report.csv",
+        ),
+        "windows": ("show the window and limit of each model, and why", "", "claude-opus-5"),
+        "baseline": ("show the tokens that a fresh session starts with", "", "--agent codex"),
+        "open": ("open the dashboard in a browser", "", "--print"),
+        "demo": ("replay a recorded session", "", "--speed 4"),
+    },
+    "Act": {
+        "send": ("send a message to a session", '"Run the tests."', '"login fix" "Stop." --urgent'),
+        "inbox": ("list pending messages, or all messages of one session", "", '"login fix"'),
+        "handoff": (
+            "save a handoff document; it is re-injected after compaction",
+            "plan.md",
+            "--draft > plan.md",
+        ),
+        "run": (
+            "run a headless agent and track its context",
+            '-- claude -p "Fix it"',
+            '--stop-at 80 -- codex exec "Fix it"',
+        ),
+    },
+    "Set up": {
+        "setup": (
+            "install hooks and status line in the agents' settings",
+            "--dry-run",
+            "claude codex",
+        ),
+        "doctor": ("check hooks, daemon and store, and suggest fixes", "", "--json"),
+        "serve": (
+            "run the daemon that monitors sessions and serves the API",
+            "--background",
+            "--status",
+        ),
+        "completion": ("print the completion script of a shell", "zsh > _brimline", "bash"),
+    },
+    "Fleet": {
+        "fleet": (
+            "show a fleet's figures and audit log, or settings that point clients at it",
+            "status --by team",
+            "snippet claude",
+        ),
+        "token": (
+            "create, list and revoke the tokens of a fleet's server",
+            "create --name ci --scope read",
+            "list",
+        ),
+    },
 }
+COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
 
 
 def run(arguments: list[str]) -> int:
-    if reconfigure := getattr(sys.stdout, "reconfigure", None):
-        reconfigure(errors="replace")
+    prepare_output(os.environ)
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
     if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
         print(_describe_unknown(arguments[0]), file=sys.stderr)
         return 2
     try:
-        options = create_parser(arguments).parse_args(arguments)
+        parser = create_parser(arguments)
+        options, unknown = parser.parse_known_args(arguments)
+        if unknown:
+            _refuse(unknown, parsers_of(parser).get(options.command, parser))
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 0
     if options.version:
@@ -89,6 +132,15 @@ def _describe_unknown(command: str) -> str:
     return f"brimline: unknown command '{strip_control(command)}'\nhint: {hint}"
 
 
+def _refuse(arguments: list[str], parser: argparse.ArgumentParser) -> NoReturn:
+    """End with the usage of the command that does not know these arguments."""
+    options = [name for action in actions_of(parser) for name in action.option_strings]
+    nears = (suggest(each.partition("=")[0], options) for each in arguments)
+    near = next(filter(None, nears), None)
+    hint = f"\nhint: Did you mean {near}?" if near else ""
+    parser.error(f"unrecognized arguments: {strip_control(' '.join(arguments))}{hint}")
+
+
 def _context(options: argparse.Namespace, folder: Path) -> CommandContext:
     places = Places.here()
     arguments = {"since": getattr(options, "since", None), "colour": options.colour}
@@ -112,15 +164,22 @@ def create_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser
     parsers = top.add_subparsers(dest="command", metavar="COMMAND", prog="brimline")
     # All commands are needed for the help, and for the error about a wrong name.
     for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
-        summary = COMMANDS[name]
-        description = f"{summary[0].upper()}{summary[1:]}."
+        summary = COMMANDS[name][0]
         parser = parsers.add_parser(
-            name, help=summary, description=description, formatter_class=HelpFormatter
+            name,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog="\n  ".join(["Examples:", *examples_of(name)]),
+            formatter_class=HelpFormatter,
         )
         _add_colour(parser, argparse.SUPPRESS)
         if words is None or name in words:
             _import_command(name).add_arguments(parser)
     return top
+
+
+def examples_of(command: str) -> list[str]:
+    _, *examples = COMMANDS[command]
+    return [f"brimline {command} {arguments}".rstrip() for arguments in examples]
 
 
 def parsers_of(top: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
@@ -138,13 +197,35 @@ def _import_command(name: str) -> Any:
     return import_module(f"brimline.cli.{name}")
 
 
-class HelpFormatter(argparse.HelpFormatter):
-    """Fits the help to the terminal, also the usage that a command has written out."""
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Fits the help to the terminal, also texts of several lines, and lists commands by group."""
 
     def __init__(self, prog: str) -> None:
         # Without a width, argparse imports shutil for every argument, which takes 3 ms.
         self._columns = terminal_width(os.environ, 80) - 2
         super().__init__(prog, width=self._columns)
+
+    def start_section(self, heading: str | None) -> None:
+        super().start_section(heading and heading.capitalize())
+
+    def add_arguments(self, actions: Iterable[argparse.Action]) -> None:
+        for action in actions:
+            if action.dest == "command":
+                self._add_groups()
+            else:
+                self.add_argument(action)
+
+    def _add_groups(self) -> None:
+        self.end_section()  # argparse prints no heading of an empty one
+        for group, commands in GROUPS.items():
+            self.start_section(group)
+            for name, (summary, *_) in commands.items():
+                self.add_argument(argparse.Action([], name, metavar=name, help=summary))
+            self.end_section()
+        self.start_section(None)
+
+    def add_text(self, text: str | None) -> None:
+        super().add_text(text and "\n".join(map(self._fit, text.splitlines())))
 
     def add_usage(
         self,
@@ -153,19 +234,16 @@ class HelpFormatter(argparse.HelpFormatter):
         groups: Iterable[Any],
         prefix: str | None = None,
     ) -> None:
+        lines = [self._fit(USAGE_INDENT + line.strip()) for line in (usage or "").splitlines()]
+        super().add_usage("\n".join(lines).lstrip() or None, actions, groups, prefix)
+
+    def _fit(self, line: str) -> str:
+        """Break a line; what follows an indented one is indented further."""
         from textwrap import fill  # only the help needs it: it takes 1 ms
 
-        lines = "\n".join(
-            fill(
-                line.strip(),
-                self._columns,
-                initial_indent=USAGE_INDENT,
-                subsequent_indent=USAGE_INDENT + "  ",
-                break_on_hyphens=False,
-            )
-            for line in (usage or "").splitlines()
-        )
-        super().add_usage(lines.lstrip() or None, actions, groups, prefix)
+        spaces = len(line) - len(line.lstrip())
+        indent = " " * (spaces + 2) if spaces else ""
+        return fill(line, self._columns, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _add_colour(to: argparse.ArgumentParser, default: str | None) -> None:

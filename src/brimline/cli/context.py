@@ -12,10 +12,10 @@ import msgspec
 from brimline.agents.transcripts.source import Places
 from brimline.settings import Settings, cache_dir, state_dir
 from brimline.terminal.text import (
+    LOOK_ALIKES,
     Cell,
     Column,
     count_of,
-    draw_in_ascii,
     escape_control,
     format_table,
     strip_control,
@@ -88,12 +88,20 @@ def screen_height(env: Mapping[str, str], out: TextIO) -> int | None:
         return None
 
 
-def uses_utf8(env: Mapping[str, str], out: TextIO) -> bool:
-    """Return whether the locale's encoding is UTF-8."""
-    named = env.get("LC_ALL") or env.get("LC_CTYPE") or env.get("LANG")
-    if env.get("LANG") in ("C", "POSIX") and named == "C.UTF-8":
-        return False  # in the C locale Python itself sets LC_CTYPE (PEP 538)
-    return "utf" in (named or out.encoding or "").lower()
+def prepare_output(env: Mapping[str, str]) -> None:
+    """Have both outputs print ASCII unless the locale and their encoding are UTF-8."""
+    for out in (sys.stdout, sys.stderr):
+        if reconfigure := getattr(out, "reconfigure", None):
+            encoding = None if _uses_utf8(env, out) else "ascii"
+            reconfigure(encoding=encoding, errors=LOOK_ALIKES)
+
+
+def _uses_utf8(env: Mapping[str, str], out: TextIO) -> bool:
+    # The locale counts too: in that named C, Python itself has chosen UTF-8 (PEP 540).
+    locale = env.get("LC_ALL") or env.get("LC_CTYPE") or env.get("LANG") or out.encoding
+    if env.get("LANG") in ("C", "POSIX") and locale == "C.UTF-8":
+        return False  # Python itself has set LC_CTYPE (PEP 538)
+    return all("utf" in encoding.lower() for encoding in (locale, out.encoding))
 
 
 def as_json(value: object) -> str:
@@ -112,12 +120,7 @@ def print_problems(problems: Iterable[str]) -> None:
 def print_table(
     context: CommandContext, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]
 ) -> None:
-    print_text(context, "\n".join(format_table(columns, rows, context.width, context.colour)))
-
-
-def print_text(context: CommandContext, text: str) -> None:
-    """Print a text, with other characters if the terminal has no Unicode."""
-    print(text if uses_utf8(context.places.env, sys.stdout) else draw_in_ascii(text))
+    print("\n".join(format_table(columns, rows, context.width, context.colour)))
 
 
 def print_store_problems(context: CommandContext) -> None:

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import BinaryIO
 
@@ -10,7 +10,7 @@ import msgspec
 
 from brimline.agents import display_name, get_agent
 from brimline.cli.arguments import add_agent, add_flag, add_json
-from brimline.cli.context import CommandContext, emit_json, uses_utf8
+from brimline.cli.context import CommandContext, emit_json
 from brimline.cli.daemon_requests import request_reported_misses
 from brimline.cli.daemon_sessions import AnswerSource, KnownSession
 from brimline.cli.inspect import describe_context, read_thread
@@ -36,7 +36,6 @@ from brimline.terminal.text import (
     Column,
     cell_width,
     colourize,
-    draw_in_ascii,
     format_age,
     format_dollars,
     format_table,
@@ -87,7 +86,7 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
     if options.json:
         emit_json(_printed(explained, known))
     else:
-        _print(context, _text(context, ledgers, explained, known))
+        print("\n".join(_text(context, ledgers, explained, known)))
     return 0
 
 
@@ -121,13 +120,8 @@ def _explain_stored(
         now = describe_context(thread.reading(row.agent)) or "unknown until the next reply"
         lines += _lines_of(context, [thread.thread, thread.model or "unknown model", now])
     lines += wrap(f"What fills it is unknown: {NO_TRANSCRIPT}.", context.width)
-    _print(context, lines)
+    print("\n".join(lines))
     return 0
-
-
-def _print(context: CommandContext, lines: Iterable[str]) -> None:
-    text = "\n".join(lines)
-    print(text if uses_utf8(context.places.env, sys.stdout) else draw_in_ascii(text))
 
 
 def _text(

@@ -7,7 +7,7 @@ import msgspec
 
 from brimline.agents import display_name
 from brimline.cli.arguments import add_agent, add_flag, add_json, add_since, check_session
-from brimline.cli.context import CommandContext, emit_json, print_text
+from brimline.cli.context import CommandContext, emit_json
 from brimline.cli.session_choice import SessionEntry, choose_session
 from brimline.cli.status import ListedSession, list_sessions
 from brimline.context.need import End, Need
@@ -55,7 +55,7 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
     if options.json:
         emit_json([_json(each) for each in shown])
     elif shown:
-        print_text(context, "\n\n".join("\n".join(_lines(context, each)) for each in shown))
+        print("\n\n".join("\n".join(_lines(context, each)) for each in shown))
     else:
         print(f"Nothing needs you: {count_of(len(sessions), 'session')}.")
     needs = any(each.need for each in shown)

@@ -9,7 +9,15 @@ from collections.abc import Sequence
 
 from brimline.context.tracker import Reading
 from brimline.context.usage import format_occupancy, format_tokens
-from brimline.terminal.text import GAP, Shade, cell_width, colourize, count_of, draw_bar
+from brimline.terminal.text import (
+    GAP,
+    Shade,
+    cell_width,
+    colourize,
+    count_of,
+    draw_bar,
+    encode_output,
+)
 
 MIN_BAR_COLUMNS, MAX_BAR_COLUMNS = 8, 30  # how wide the bar itself may be
 
@@ -36,7 +44,7 @@ def write_all(file: int, data: bytes) -> None:
 def write_error(text: str) -> None:
     """Write to standard error; a closed terminal is ignored."""
     with contextlib.suppress(OSError):
-        write_all(2, text.encode("utf-8", "replace"))
+        write_all(2, encode_output(text))
 
 
 def status_parts(reading: Reading, calls: int, seconds: float, name: str) -> list[str]:

@@ -35,7 +35,13 @@ from brimline.redaction import redact, truncate_words
 from brimline.run.iteration import RunPlan
 from brimline.run.result import IterationResult
 from brimline.run.run_state import RunState
-from brimline.terminal.text import colourize, escape_control, strip_control, truncate
+from brimline.terminal.text import (
+    colourize,
+    encode_output,
+    escape_control,
+    strip_control,
+    truncate,
+)
 
 READER_PAUSE_S = 0.15  # no bar for this long after output, so that `| jq` can write its own
 SILENT_MODES = ("none", "json")  # values of --render without output and bar
@@ -164,7 +170,7 @@ class TextRenderer:
 
     def _write_text(self, text: str) -> None:
         if text:
-            self._out.write(text.encode("utf-8", "replace"), None)
+            self._out.write(encode_output(text), None)
 
 
 def _clean_lines(text: str) -> str:

@@ -67,11 +67,7 @@ def _find(
     known: DaemonSessions,
 ) -> tuple[SessionFiles | None, KnownSession | None]:
     files_of = {(files.agent, files.session): files for files in sessions}
-    last_active = {key: files.modified for key, files in files_of.items()}
-    for key, each in known.by_key.items():
-        last_active.setdefault(key, each.session.seen_at)
-    ordered = sorted(last_active, key=lambda key: last_active[key], reverse=True)
-    entries = [SessionEntry(session, agent) for agent, session in ordered]
+    entries = _order(sessions, known)
 
     def read_titles(some: Sequence[SessionEntry]) -> list[SessionEntry]:
         recorded = [files for each in some if (files := files_of.get((each.agent, each.id)))]
@@ -79,7 +75,7 @@ def _find(
         index = TranscriptIndex.load(context.cache)
         index.update(own, tails=True)
         index.save()
-        titles = {key: each.session.title for key, each in known.by_key.items()}
+        titles = {(each.agent, each.id): each.title for each in some}
         for files, transcript in zip(recorded, own, strict=True):
             if session := index.session(transcript):
                 titles[files.agent, files.session] = session.title
@@ -89,6 +85,32 @@ def _find(
 
     chosen = choose_session(context, name, entries, read_titles)
     return files_of.get((chosen.agent, chosen.id)), known.get(chosen.agent, chosen.id)
+
+
+def _order(sessions: Sequence[SessionFiles], known: DaemonSessions) -> list[SessionEntry]:
+    """Return the sessions of files and daemon, the newest first, with the daemon's titles."""
+    last_active = {(files.agent, files.session): files.modified for files in sessions}
+    for key, each in known.by_key.items():
+        last_active.setdefault(key, each.session.seen_at)
+    ordered = sorted(last_active, key=lambda key: last_active[key], reverse=True)
+    titles = {key: each.session.title for key, each in known.by_key.items()}
+    return [SessionEntry(id, agent, titles.get((agent, id))) for agent, id in ordered]
+
+
+def list_sessions(context: CommandContext) -> list[SessionEntry]:
+    """Return all sessions, the newest first, with titles that need no reading of transcripts."""
+    question = SessionQuestion(context)
+    sessions = _list_files(context, agent_names())
+    index = TranscriptIndex.load(context.cache)
+    summaries = {
+        (files.agent, files.session): index.summary(files.transcripts[0]) for files in sessions
+    }
+    return [
+        each
+        if each.title or (summary := summaries.get((each.agent, each.id))) is None
+        else msgspec.structs.replace(each, title=summary.title)
+        for each in _order(sessions, question.read())
+    ]
 
 
 def choose_session(

@@ -19,7 +19,6 @@ from brimline.cli.context import (
     emit_json,
     print_problems,
     print_store_problems,
-    print_text,
     screen_height,
 )
 from brimline.cli.daemon_sessions import (
@@ -209,7 +208,7 @@ def _print_sessions(
         cells += rows
         counts.append(len(rows))
     lines = iter(_format_differing(context, cells))
-    print_text(context, "\n".join(_with_needs(context, sessions, counts, lines)))
+    print("\n".join(_with_needs(context, sessions, counts, lines)))
     if len(counts) < len(sessions):
         print(f"+{len(sessions) - len(counts)} more (--rows all)")
     print(_summary(sessions))

@@ -1,7 +1,9 @@
 """Text for a terminal: colours, bars, ages, and columns that fit."""
 
+import codecs
 import os
 import re
+import sys
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +39,7 @@ def strip_control(text: str) -> str:
 
 
 def escape_control(json_text: str) -> str:
-    """Escape what a terminal would interpret in JSON; its values stay the same.
+    """Escape in JSON what a terminal would interpret or cannot show; its values stay the same.
 
     JSON itself requires that only of U+0000 to U+001F: not of U+009B, which is `ESC [`, and not of
     U+202E, which reverses the text after it.
@@ -47,7 +49,7 @@ def escape_control(json_text: str) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     character = match[0]
-    if character.isprintable():
+    if character.isprintable() and sys.stdout.encoding != "ascii":
         return character
     units = character.encode("utf-16-be").hex()
     return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
@@ -87,12 +89,29 @@ def draw_bar(percent: float | None, width: int, whole_cells: bool = False) -> st
     return drawn + "░" * (width - len(drawn))
 
 
-_ASCII = str.maketrans("█▉▊▋▌▍▎▏░·└…", "#####----.`~")
+# What our surfaces draw, and what is frequent in titles; no quotation mark, which CSV would need
+# to escape.
+_LOOK_ALIKES = str.maketrans(
+    "█▉▊▋▌▍▎▏░▇▆▅▄▃▂▁▀─╌│┃╎┤├┼└·…▲▸◆●○◌›❯→←↑↓–—‘’“”•×",
+    "#####----##===__^--||:||+`.~^>**oo>>><^v--''''*x",
+)
 
 
-def draw_in_ascii(text: str) -> str:
-    """Replace bars and other marks of ours; letters stay."""
-    return text.translate(_ASCII)
+def replace_by_look_alikes(error: UnicodeError) -> tuple[str, int]:
+    """Handle characters that an output cannot encode: ASCII of the same width, `?` for others."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end].translate(_LOOK_ALIKES)
+    return "".join(c if c.isascii() else "?" * cell_width(c) for c in text), error.end
+
+
+LOOK_ALIKES = "look-alikes"  # the name of this handler for `errors=`
+codecs.register_error(LOOK_ALIKES, replace_by_look_alikes)
+
+
+def encode_output(text: str) -> bytes:
+    """Encode as standard output does, for what is written to its file descriptor."""
+    return text.encode(sys.stdout.encoding or "utf-8", LOOK_ALIKES)
 
 
 def count_of(number: int, noun: str) -> str:
