@@ -41,7 +41,7 @@ from brimline.sessions.ledger.explain import (
     ToolTokens,
 )
 from brimline.sessions.ledger.waste import Waste
-from brimline.sessions.report import ReportLine
+from brimline.sessions.report import ModelTotal, ReportLine, SessionFacts
 
 FOLDER = Path(__file__).parent.parent / "docs/reference"
 
@@ -73,7 +73,7 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
         ExplainedCall,
     ),
     "brimline status --json": (shown.StatusShown,),
-    "brimline report --json": (PrintedReport, ReportLine, Usage),
+    "brimline report --json": (PrintedReport, ReportLine, ModelTotal, SessionFacts, Usage),
     "brimline run --render json": (IterationResult, Reading),
     "brimline run --summary --json": (LoopStats, HatStats),
     "brimline baseline --json": (Baseline, Category),

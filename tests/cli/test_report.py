@@ -16,7 +16,8 @@ from .terminal import PATIENCE_S, User, cells, without_colour
 
 DAY_S = 86_400
 LINE = ["key", "agents", "sessions", "calls", "peak_sent", "end_sent", "compactions", "usage",
-        "cost", "unpriced", "client_cost", "misses", "miss_causes"]  # fmt: skip
+        "cost", "unpriced", "client_cost", "misses", "miss_causes", "models",
+        "session"]  # fmt: skip
 
 
 @pytest.fixture
@@ -25,6 +26,7 @@ def month(user: User) -> User:
     user.now = 1_794_657_600  # 2026-11-14, 12:00 UTC
     user.session(
         "s1",
+        user.record("user", DAY_S, message={"role": "user", "content": "Mend the parser"}),
         user.call("m1", 100_000, DAY_S),
         user.call("m2", 160_000, DAY_S - 5),
         *user.compaction(DAY_S - 6),
@@ -37,16 +39,38 @@ def month(user: User) -> User:
 
 
 BY_SESSION = """\
-session  agents  sessions  calls  peak  end  compactions  input  cache read  output     cost
-s1       claude         1      4  160K  40K            1     12        488K      40    $0.16
-s2       claude         1      1   10K  10K            0      3        9.4K      10  unknown
-total    claude         2      5  160K                 1     15        497K      50    $0.16
+session  title            project  start        lasted  calls  peak  compactions  cache  output     cost
+s1       Mend the parser  project  11-13 12:00     24h      4  160K            1   490K      40    $0.16
+s2       other            other    11-14 11:59      0s      1   10K            0    10K      10  unknown
+total    2 sessions                                         5  160K            1   500K      50    $0.16
 Not in the cost: 1 call on models without a known price.
-"""
+"""  # noqa: E501
 
 
 def test_table_is_complete(month: User) -> None:
-    assert month.run("report", "--by", "session", COLUMNS="100") == (0, BY_SESSION, "")
+    """A session without a title is named by its project."""
+    assert month.run("report", "--by", "session", COLUMNS="104") == (0, BY_SESSION, "")
+
+
+def test_json_says_what_a_session_is(month: User) -> None:
+    """Its times do not depend on the days that the report selects."""
+    for options in ([], ["--since", "2026-11-14"]):
+        output = month.run("report", "--json", "--by", "session", *options).json
+        assert output["lines"][0]["session"] == {
+            "short_id": "s1", "title": "Mend the parser", "project": str(month.home / "project"),
+            "model": "claude-sonnet-4-5", "first": month.now - DAY_S, "last": month.now - 60,
+        }  # fmt: skip
+        assert output["total"]["session"] is None
+
+
+def test_inspect_takes_the_short_id_of_a_session(user: User) -> None:
+    """Both ids begin alike; the report is about one of them."""
+    for number, project in (("1", "/srv/one"), ("2", "/srv/two")):
+        id = f"019d6d29-8cf7-{number}fe3"
+        user.session(id, user.call(f"m{number}", 9_000, sessionId=id, cwd=project))
+    short_id, *_ = user.run("report", "--by", "session", "--project", "two").lines[1].split()
+    assert short_id == "019d6d29-8cf7-2"
+    assert user.run("inspect", short_id, "--json").json["project"] == "/srv/two"
 
 
 def test_by_day_has_a_row_per_day_and_the_total(month: User) -> None:
@@ -64,12 +88,71 @@ def test_end_context_of_an_earlier_day_is_not_that_of_the_last(month: User) -> N
     assert first["end_sent"] != 40_000
 
 
-@pytest.mark.parametrize("columns", [80, 200])
+@pytest.mark.parametrize("columns", [40, 80, 200])
 def test_table_fits_80_columns_and_uses_200(month: User, columns: int) -> None:
+    """At 80 columns cache reads and writes are one column; the cost stays at any width."""
     for by in ("day", "session", "project", "branch", "model"):
         lines = without_colour(month.on_terminal("report", "--by", by, columns=columns).out)
-        assert max(map(cells, lines.splitlines())) <= columns
-        assert ("cache write" in lines) == (columns == 200)
+        table = [line for line in lines.splitlines() if not line.startswith("Not in the cost")]
+        assert max(map(cells, table)) <= columns
+        assert table[0].endswith("cost")
+        assert ("cache" in table[0]) or columns < 80
+        assert ("cache write" in table[0]) == (columns == 200)
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "120"])
+@pytest.mark.parametrize("by", ["project", "branch"])
+def test_two_folders_of_one_name_are_told_apart(user: User, by: str, columns: str) -> None:
+    for name in ("left", "right"):
+        project = f"/srv/a-long-way-down/{name}/packages/app"
+        record = user.call(name, 9_000, sessionId=name, cwd=project, gitBranch="x")
+        user.session(name, record)
+    _, first, second, _ = user.run("report", "--by", by, COLUMNS=columns).lines
+    assert "/left/packages/app" in first
+    assert "/right/packages/app" in second
+    assert first.endswith("$0.00")
+
+
+MODELS = """\
+day                  agents  sessions  calls  peak  compactions  input  cache  output     cost
+2026-11-13           claude         1      3  160K            1      9   450K      30    $0.14
+  claude-sonnet-4-5                        3                         9   450K      30    $0.14
+2026-11-14           claude         2      2   40K            0      6    50K      20    $0.01
+  claude-sonnet-4-5                        1                         3    40K      10    $0.01
+  my-model                                 1                         3    10K      10  unknown
+total                claude         2      5  160K            1     15   500K      50    $0.16
+  claude-sonnet-4-5                        4                        12   490K      40    $0.16
+  my-model                                 1                         3    10K      10  unknown
+Not in the cost: 1 call on models without a known price.
+"""
+
+
+def test_models_are_below_each_line(month: User) -> None:
+    assert month.run("report", "--models", COLUMNS="100") == (0, MODELS, "")
+    by_session = month.run("report", "--models", "--by", "session").lines
+    assert by_session[2].split()[:2] == ["claude-sonnet-4-5", "4"]
+    by_model = ("report", "--by", "model")
+    assert month.run(*by_model, "--models") == month.run(*by_model)
+
+
+def test_models_in_json_are_on_every_line(month: User) -> None:
+    output = month.run("report", "--json").json
+    usage = {"input": 3, "cache_read": 9_400, "cache_write": 597, "output": 10,
+             "reasoning": None, "cache_write_1h": 0}  # fmt: skip
+    own = {"model": "my-model", "calls": 1, "usage": usage, "cost": None}
+    assert output["lines"][1]["models"][1] == output["total"]["models"][1] == own
+    for line in output["lines"]:
+        assert sum(model["calls"] for model in line["models"]) == line["calls"]
+
+
+def test_models_in_csv_have_a_row_each(month: User) -> None:
+    completed = month.run("report", "--models", "--csv")
+    rows = list(csv.DictReader(io.StringIO(completed.out)))
+    assert [(row["day"], row["model"], row["calls"], row["cost"][:4]) for row in rows] == [
+        ("2026-11-13", "claude-sonnet-4-5", "3", "0.14"),
+        ("2026-11-14", "claude-sonnet-4-5", "1", "0.01"),
+        ("2026-11-14", "my-model", "1", ""),
+    ]
 
 
 def test_json_has_the_figures_of_the_table(month: User) -> None:
@@ -186,14 +269,14 @@ def cold(user: User) -> User:
 
 
 MISSES = """\
-session  cause                             calls  misses  tokens     cost
-s1                                             4       2    118K    $0.41
-         idle longer than the cache lives              1     59K    $0.20
-         tools or instructions changed                 1     59K    $0.20
-s2       tools or instructions changed         2       1     50K  unknown
-total                                          7       3    168K    $0.41
-         tools or instructions changed                 2    109K    $0.20
-         idle longer than the cache lives              1     59K    $0.20
+session  title       cause                             calls  misses  tokens     cost
+s1       project                                           4       2    118K    $0.41
+                     idle longer than the cache lives              1     59K    $0.20
+                     tools or instructions changed                 1     59K    $0.20
+s2       project     tools or instructions changed         2       1     50K  unknown
+total    3 sessions                                        7       3    168K    $0.41
+                     tools or instructions changed                 2    109K    $0.20
+                     idle longer than the cache lives              1     59K    $0.20
 """
 
 

@@ -13,6 +13,7 @@ from brimline.sessions.files import (
     group_by_session,
     load_session,
     shorten_ids,
+    shorten_paths,
 )
 
 from .machine import NOON, Machine, call, subagent_fields, user_record
@@ -171,3 +172,18 @@ def test_short_ids_are_as_long_as_needed_to_differ() -> None:
         "ses_abcxyz": "ses_abcx",
     }
     assert shorten_ids(["0123456789abcdef"]) == {"0123456789abcdef": "01234567"}
+
+
+def test_short_paths_have_as_many_folders_as_needed_to_differ() -> None:
+    paths = {
+        "/srv/a/cli": "a/cli",
+        "/srv/b/cli": "b/cli",
+        "/cli": "/cli",
+        "/srv/my-cli": "my-cli",
+        "/x/packages/web": "x/packages/web",
+        "/y/packages/web": "y/packages/web",
+        "C:\\work\\shop": "shop",
+        "unknown": "unknown",
+    }
+    assert shorten_paths(paths) == paths
+    assert shorten_paths([]) == {}

@@ -119,6 +119,16 @@ def test_each_model_has_its_calls(two: Machine) -> None:
     }
 
 
+def test_line_has_its_models_the_most_expensive_first(two: Machine) -> None:
+    line = lines(report(two, "session"))["s1"]
+    assert [(each.model, each.calls) for each in line.models] == [
+        ("claude-sonnet-4-5", 4),
+        ("claude-opus-4-5", 1),
+    ]
+    assert sum(each.usage.held for each in line.models) == line.usage.held
+    assert sum(each.cost or 0 for each in line.models) == pytest.approx(line.cost)
+
+
 @pytest.fixture
 def branches(machine: Machine) -> Machine:
     """A machine with a session that changes its branch, and one in another project."""
@@ -400,3 +410,24 @@ def test_fork_adds_only_its_own_calls(machine: Machine) -> None:
     by_key = lines(report(machine, "session"))
     assert {key: line.calls for key, line in by_key.items()} == {"s1": 2, "s2": 1}
     assert by_key["s2"].end_sent == 70_000
+
+
+def test_fork_starts_with_its_own_first_call(machine: Machine) -> None:
+    """The calls that it copied have the times of its original."""
+    copied = call("m1", 50_000)
+    machine.session("s1", copied)
+    machine.session("s2", queued(9), copied, call("m2", 60_000, second=10))
+    facts = {key: line.session for key, line in lines(report(machine, "session")).items()}
+    assert {key: (each and each.first, each and each.last) for key, each in facts.items()} == {
+        "s1": (NOON, NOON),
+        "s2": (NOON + 10, NOON + 10),
+    }
+
+
+def test_session_in_two_files_has_the_times_of_both(machine: Machine) -> None:
+    """A subagent may outlive the main thread."""
+    machine.session("s1", call("m1"), call("m2", second=5))
+    machine.subagent("s1", "a1", call("m3", second=30, **subagent_fields("a1")))
+    facts = lines(report(machine, "session"))["s1"].session
+    assert facts is not None
+    assert (facts.first, facts.last) == (NOON, NOON + 30)

@@ -14,7 +14,7 @@ export function countRange(range: readonly number[] | null): string {
   return range === null ? "" : ` (${range.map(count).join("-")})`;
 }
 
-/** Tokens, shortened: 940, 3.4K, 121K, 1M, 1.05M; halves round up.
+/** Tokens, shortened: 940, 3.4K, 121K, 1M, 1.05M, 1.01B; halves round up.
  *
  * The commands and the status line do the same; tests/figure_formats.json has the cases.
  */
@@ -22,7 +22,9 @@ export function tokens(value: number | null): string {
   if (value === null) return UNKNOWN;
   if (value < 1_000) return `${value}`;
   if (value < 9_950) return `${Math.round(value / 100) / 10}K`;
-  return value < 999_500 ? `${Math.round(value / 1_000)}K` : `${Math.round(value / 10_000) / 100}M`;
+  if (value < 999_500) return `${Math.round(value / 1_000)}K`;
+  if (value < 999_995_000) return `${Math.round(value / 10_000) / 100}M`;
+  return `${Math.round(value / 10_000_000) / 100}B`;
 }
 
 /** A percentage with one decimal: 61.0%. */

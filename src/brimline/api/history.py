@@ -17,7 +17,6 @@ from brimline.agents.transcripts.source import Places, Transcript
 from brimline.api.openapi import Endpoint
 from brimline.api.request_limits import TimeSlice
 from brimline.api.responses import json_response, read_since
-from brimline.context.events import MAIN
 from brimline.context.prices import day_of
 from brimline.context.tracker import Session, fold
 from brimline.context.window import (
@@ -42,7 +41,7 @@ from brimline.sessions.report import (
     build_report,
     summaries,
 )
-from brimline.sessions.summary import FileSummary, summarise
+from brimline.sessions.summary import summarise
 from brimline.store.base import Store
 from brimline.store.rows import CompactionRow, SessionRow, ThreadRow
 
@@ -225,7 +224,9 @@ class HistoryRoutes:
         transcripts = [*self._transcripts, *await self._stored.read(recorded)]
         by_day = build_report(transcripts, "day", chosen)
         days = [_day(line) for line in by_day.lines]
-        sessions = _sessions(transcripts, build_report(transcripts, "session", chosen).lines)
+        by_session = build_report(transcripts, "session", chosen)
+        sessions = [_past_session(line) for line in by_session.lines]
+        sessions.sort(key=lambda past: past.last or 0.0, reverse=True)
         limits = await self._limits()
         splits = (
             [_split(line) for line in build_report(transcripts, by, chosen, "cost").lines]
@@ -288,27 +289,20 @@ def _split(line: ReportLine) -> Split:
     )
 
 
-def _sessions(
-    transcripts: Iterable[TranscriptSummary], lines: Iterable[ReportLine]
-) -> list[PastSession]:
-    main = {item.session: item.summary for item in transcripts if item.transcript.thread == MAIN}
-    sessions = [_past_session(line, main.get(line.key)) for line in lines]
-    return sorted(sessions, key=lambda past: past.last or 0.0, reverse=True)
-
-
-def _past_session(line: ReportLine, summary: FileSummary | None) -> PastSession:
+def _past_session(line: ReportLine) -> PastSession:
+    facts = line.session
     return PastSession(
         session=line.key,
         agent=line.agents[0],
-        project=summary.project if summary else None,
-        model=summary.model if summary else None,
-        first=summary.first if summary else None,
-        last=summary.last if summary else None,
+        project=facts.project if facts else None,
+        model=facts.model if facts else None,
+        first=facts.first if facts else None,
+        last=facts.last if facts else None,
         calls=line.calls,
         peak_sent=line.peak_sent,
         compactions=line.compactions,
         cost=line.cost,
-        title=summary.title if summary else None,
+        title=facts.title if facts else None,
     )
 
 

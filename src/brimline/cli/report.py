@@ -7,39 +7,30 @@ from contextlib import suppress
 from datetime import date
 from typing import get_args
 
-import msgspec
+from msgspec.structs import asdict
 
 from brimline.agents import agent_names, display_name
 from brimline.cli.arguments import add_agent, chosen_agents
 from brimline.cli.context import CommandContext, as_json, print_problems
 from brimline.cli.daemon_sessions import AnswerSource, DaemonQuestion
 from brimline.cli.progress_bar import clock
+from brimline.cli.report_table import ReportTable
 from brimline.context.prices import day_of
-from brimline.context.usage import format_tokens
 from brimline.sessions.files import find_transcripts
 from brimline.sessions.index import Progress, TranscriptIndex
 from brimline.sessions.report import (
     GroupBy,
-    MissTotal,
     Report,
     ReportFilter,
     ReportLine,
+    SessionFacts,
     SortBy,
     TranscriptSummary,
     build_report,
     summaries,
 )
 from brimline.settings import seconds
-from brimline.terminal.text import (
-    Cell,
-    Column,
-    count_of,
-    draw_bar,
-    format_dollars,
-    format_table,
-    shorten_home,
-    strip_control,
-)
+from brimline.terminal.text import draw_bar, strip_control
 
 BAR_COLUMNS = 30
 FIRST_DRAWING_S = 1.0  # shorter work needs no bar
@@ -48,8 +39,7 @@ FIELDS = (
     *("input", "cache_read", "cache_write", "output", "cost"),
 )
 
-LONG_KEYS = ("session", "project", "branch")  # they differ at their ends
-
+MODEL_FIELDS = ("key", "model", "calls", "input", "cache_read", "cache_write", "output", "cost")
 MISS_FIELDS = ("key", "agents", "cause", "misses", "tokens", "cost")
 
 
@@ -76,7 +66,10 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     help_text = (
         "show cache misses instead: calls that paid again for what was in the cache, and why"
     )
-    to.add_argument("--misses", action="store_true", help=help_text)
+    shown = to.add_mutually_exclusive_group()
+    shown.add_argument("--misses", action="store_true", help=help_text)
+    help_text = "show the models of each line below it: calls, tokens and cost"
+    shown.add_argument("--models", action="store_true", help=help_text)
     form = to.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON instead of a table")
     form.add_argument("--csv", action="store_true", help="print CSV instead of a table")
@@ -125,29 +118,37 @@ def _day(context: CommandContext, field: str, text: str | None) -> str | None:
 def _rendered(
     context: CommandContext, options: argparse.Namespace, report: Report, files: bool
 ) -> str:
+    has_models = options.models and report.by != "model"
     if options.json:
         return as_json(report)
     if options.csv:
-        return _csv(report, options.misses)
+        return _csv(report, options.misses, has_models)
     if report.lines:
-        lines = (_miss_table if options.misses else _table)(context, report)
+        table = ReportTable(context, report, has_models)
+        lines = table.format_misses() if options.misses else table.format()
         return "\n".join(lines) + "\n"
     if files:
         return "No calls found.\n"
     return f"No transcripts found ({', '.join(map(display_name, agent_names()))}).\n"
 
 
-def _csv(report: Report, is_about_misses: bool) -> str:
+def _csv(report: Report, is_about_misses: bool, has_models: bool) -> str:
     import csv
     import io
 
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    fields = MISS_FIELDS if is_about_misses else FIELDS
+    fields, records_of = FIELDS, _line_records
+    if is_about_misses:
+        fields, records_of = MISS_FIELDS, _miss_records
+    elif has_models:
+        fields, records_of = MODEL_FIELDS, _model_records
+    elif report.by == "session":
+        fields += SessionFacts.__struct_fields__
     writer.writerow((report.by, *fields[1:]))
     for line in report.lines:
-        for flat in _miss_records(line) if is_about_misses else [_record(line)]:
-            writer.writerow([_csv_value(flat[name]) for name in fields])
+        for record in records_of(line):
+            writer.writerow([_csv_value(record[name]) for name in fields])
     return out.getvalue()
 
 
@@ -159,119 +160,24 @@ def _csv_value(value: object) -> object:
     return strip_control(f"'{value}" if value.startswith(("=", "+", "-", "@")) else value)
 
 
-def _record(line: ReportLine) -> dict[str, object]:
-    agents = " ".join(line.agents)
-    return {**msgspec.structs.asdict(line), **msgspec.structs.asdict(line.usage), "agents": agents}
+def _name_fields(line: ReportLine) -> dict[str, object]:
+    return {"key": line.key, "agents": " ".join(line.agents)}
+
+
+def _line_records(line: ReportLine) -> list[dict[str, object]]:
+    facts = asdict(line.session) if line.session else {}
+    return [{**asdict(line), **asdict(line.usage), **facts, **_name_fields(line)}]
+
+
+def _model_records(line: ReportLine) -> list[dict[str, object]]:
+    return [{**_name_fields(line), **asdict(each), **asdict(each.usage)} for each in line.models]
 
 
 def _miss_records(line: ReportLine) -> list[dict[str, object]]:
-    known = {"key": line.key, "agents": " ".join(line.agents)}
     return [
-        {**known, "cause": cause, "misses": total.calls, "tokens": total.tokens, "cost": total.cost}
+        {**_name_fields(line), "cause": cause, "misses": total.calls, **asdict(total)}
         for cause, total in line.miss_causes.items()
     ]
-
-
-def _miss_table(context: CommandContext, report: Report) -> list[str]:
-    """Return a row for each line with misses; if these have several causes, one for each below."""
-    columns = [
-        _key_column(report),
-        Column("cause", min_width=12),
-        Column("calls", right=True, drop_order=1),
-        Column("misses", right=True),
-        Column("tokens", right=True),
-        Column("cost", right=True),
-    ]
-    lines = [line for line in report.lines if line.misses.calls]
-    if not lines:
-        return ["No cache misses found."]
-    rows = [row for line in lines for row in _miss_rows(context, report, line)]
-    total = _miss_rows(context, report, report.total)
-    rows += [[Cell(cell.text, "bold") for cell in row] for row in total]
-    return format_table(columns, rows, context.width, context.colour)
-
-
-def _key_column(report: Report) -> Column:
-    width = 32 if report.by == "branch" else 16  # a branch has its project before it
-    return Column(report.by, min_width=width, keep_end=report.by in LONG_KEYS)
-
-
-def _miss_rows(context: CommandContext, report: Report, line: ReportLine) -> list[list[Cell]]:
-    key, *_ = _row(context, report, line)
-    causes = line.miss_causes
-    only = next(iter(causes)) if len(causes) == 1 else ""
-    calls = Cell(f"{line.calls:,}")
-    first = [key, Cell(only), calls, *_miss_cells(line.misses)]
-    if only:
-        return [first]
-    blank = Cell("")
-    return [
-        first,
-        *([blank, Cell(cause), blank, *_miss_cells(causes[cause])] for cause in causes),
-    ]
-
-
-def _miss_cells(total: MissTotal) -> list[Cell]:
-    return [
-        Cell(f"{total.calls:,}"),
-        Cell(format_tokens(total.tokens)),
-        Cell(format_dollars(total.cost)),
-    ]
-
-
-def _table(context: CommandContext, report: Report) -> list[str]:
-    columns = [
-        _key_column(report),
-        Column("agents", drop_order=5, min_width=6),
-        Column("sessions", right=True, drop_order=3),
-        Column("calls", right=True),
-        Column("peak", right=True),
-        Column("end", right=True, drop_order=7),
-        Column("compactions", right=True, drop_order=2),
-        Column("input", right=True, drop_order=6),
-        Column("cache read", right=True, drop_order=8),
-        Column("cache write", right=True, drop_order=9),
-        Column("output", right=True, drop_order=4),
-        Column("cost", right=True),
-    ]
-    rows = [_row(context, report, line) for line in report.lines]
-    rows.append([Cell(cell.text, "bold") for cell in _row(context, report, report.total)])
-    if report.by != "session":
-        end = [column.title for column in columns].index("end")
-        for line in (columns, *rows):
-            del line[end]
-    lines = format_table(columns, rows, context.width, context.colour)
-    if report.total.unpriced:
-        unpriced = count_of(report.total.unpriced, "call")
-        lines.append(f"Not in the cost: {unpriced} on models without a known price.")
-    if report.total.client_cost is not None:
-        dollars = f"${report.total.client_cost:,.2f}"
-        lines.append(f"{dollars} of the cost are the clients' own figures: no price is known.")
-    return lines
-
-
-def _row(context: CommandContext, report: Report, line: ReportLine) -> list[Cell]:
-    usage = line.usage
-    has_path = report.by in ("project", "branch")
-    key = shorten_home(line.key, context.places.home) if has_path else line.key
-    return [
-        Cell(strip_control(key)),
-        Cell(" ".join(line.agents)),
-        Cell(f"{line.sessions:,}"),
-        Cell(f"{line.calls:,}"),
-        Cell(_tokens(line.peak_sent)),
-        Cell(_tokens(line.end_sent)),
-        Cell(f"{line.compactions:,}"),
-        Cell(format_tokens(usage.input)),
-        Cell(format_tokens(usage.cache_read)),
-        Cell(format_tokens(usage.cache_write)),
-        Cell(format_tokens(usage.output)),
-        Cell(format_dollars(line.cost)),
-    ]
-
-
-def _tokens(count: int | None) -> str:
-    return "" if count is None else format_tokens(count)
 
 
 def _progress() -> Progress | None:

@@ -177,7 +177,7 @@ def percent(part: int | None, whole: int | None) -> float | None:
 
 
 def format_tokens(tokens: int) -> str:
-    """Format a token count: 812, 3.4K, 90K, 1M, 1.05M; halves round up.
+    """Format a token count: 812, 3.4K, 90K, 1M, 1.05M, 1.01B; halves round up.
 
     The dashboard and the hook clients do the same; tests/figure_formats.json has the cases.
     """
@@ -187,7 +187,8 @@ def format_tokens(tokens: int) -> str:
         return f"{(tokens + 50) // 100 / 10:g}K"
     if tokens < 999_500:
         return f"{(tokens + 500) // 1_000}K"
-    return f"{(tokens + 5_000) // 10_000 / 100:.2f}".rstrip("0").rstrip(".") + "M"
+    unit, size = ("M", 1_000_000) if tokens < 999_995_000 else ("B", 1_000_000_000)
+    return f"{(200 * tokens + size) // (2 * size) / 100:.2f}".rstrip("0").rstrip(".") + unit
 
 
 def ratio_of(percent: float | None) -> float | None:

@@ -1,6 +1,6 @@
 """Find transcripts and the sessions that they belong to."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -134,12 +134,27 @@ def shorten_ids(ids: Iterable[str]) -> dict[str, str]:
     The ids of Codex and opencode begin with the time: eight characters are not always enough.
     """
     ordered = sorted(set(ids))
-    shared = [_shared_chars(*pair) for pair in pairwise(ordered)]
-    most_shared = map(max, [0, *shared], [*shared, 0])
     return {
         id: id[: max(MIN_SHORT_ID_CHARS, most + 1)]
-        for id, most in zip(ordered, most_shared, strict=False)
+        for id, most in zip(ordered, _most_shared(ordered), strict=True)
     }
+
+
+def shorten_paths(paths: Iterable[str]) -> dict[str, str]:
+    """Return the end of each path that no other path has, in whole folders: `cli`, `a/web`."""
+    ordered = sorted(path[::-1] for path in set(paths))
+    ends: dict[str, str] = {}
+    for turned, most in zip(ordered, _most_shared(ordered), strict=True):
+        path = turned[::-1]
+        before = max(path.rfind(separator, 0, len(path) - most) for separator in "/\\")
+        ends[path] = path[before + 1 :]
+    return ends
+
+
+def _most_shared(ordered: Sequence[str]) -> list[int]:
+    """Return how many characters each text begins with in common with any other."""
+    shared = [_shared_chars(*pair) for pair in pairwise(ordered)]
+    return list(map(max, [0, *shared], [*shared, 0]))[: len(ordered)]
 
 
 def _shared_chars(one: str, other: str) -> int:

@@ -13,8 +13,8 @@ from brimline.agents.transcripts.source import Places, Transcript, begun_at
 from brimline.context.cache_misses import Cause
 from brimline.context.events import MAIN
 from brimline.context.prices import UNKNOWN_DAY, Cost, find_cost
-from brimline.context.usage import ZERO, Usage
-from brimline.sessions.files import LoadedSession, find_transcripts
+from brimline.context.usage import Usage, add_usages
+from brimline.sessions.files import LoadedSession, find_transcripts, shorten_ids
 from brimline.sessions.index import TranscriptIndex
 from brimline.sessions.summary import FileSummary, MissRow, UsageRow, summarise
 
@@ -57,13 +57,19 @@ class CostTotal(msgspec.Struct, frozen=True):
     client_cost: float | None
 
 
+PricedRow: TypeAlias = tuple[UsageRow, Cost | None]
+
+
 def total_cost(rows: Iterable[UsageRow]) -> CostTotal:
-    priced = [(row, _cost_of_row(row)) for row in rows]
-    costs = [cost for _, cost in priced if cost is not None]
+    return _total_cost([(row, _cost_of_row(row)) for row in rows])
+
+
+def _total_cost(rows: Sequence[PricedRow]) -> CostTotal:
+    costs = [cost for _, cost in rows if cost is not None]
     by_client = [cost.dollars for cost in costs if cost.by_client]
     return CostTotal(
         fsum(cost.dollars for cost in costs) if costs else None,
-        sum(row.calls for row, cost in priced if cost is None),
+        sum(row.calls for row, cost in rows if cost is None),
         fsum(by_client) if by_client else None,
     )
 
@@ -74,13 +80,38 @@ def _cost_of_row(row: UsageRow) -> Cost | None:
     return find_cost(row.model, row.day, row.tier, row.usage, row.service_tier, row.client_cost)
 
 
+class ModelTotal(msgspec.Struct, frozen=True):
+    """The calls of one model; `cost` is None if no price is known."""
+
+    model: str
+    calls: int
+    usage: Usage
+    cost: float | None
+
+
+class SessionFacts(msgspec.Struct, frozen=True):
+    """What a session is, apart from its figures; unknown is None.
+
+    `short_id` is the beginning of its id that no other session has. `first` and `last` are the
+    times of its first call and its last event, whatever the report selects.
+    """
+
+    short_id: str
+    title: str | None
+    project: str | None
+    model: str | None
+    first: float | None
+    last: float | None
+
+
 class ReportLine(msgspec.Struct, frozen=True):
     """A line of the report.
 
     `cost` is an estimate in dollars, None if no price is known; `unpriced` counts the calls that
     are not in it. `client_cost` is the part of it that the clients computed, because no price is
     known. `end_sent` is the tokens of the last call, on a session's line only. `miss_causes` has
-    the cache misses by their likely cause, that with the most tokens first.
+    the cache misses by their likely cause, that with the most tokens first. `models` has the calls
+    by model, the most expensive first. `session` is on a session's line only.
     """
 
     key: str
@@ -96,6 +127,8 @@ class ReportLine(msgspec.Struct, frozen=True):
     client_cost: float | None = None
     misses: MissTotal = MissTotal(0, 0, 0.0)
     miss_causes: dict[Cause, MissTotal] = msgspec.field(default_factory=dict[Cause, MissTotal])
+    models: tuple[ModelTotal, ...] = ()
+    session: SessionFacts | None = None
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -137,9 +170,9 @@ def build_report(
 ) -> Report:
     """Build a report with one line per key, sorted by key, or by a figure from the largest on."""
     groups: dict[str, _LineBuilder] = {}
-    projects = _project_of_sessions(items)
+    sessions = _facts_of_sessions(items)
     for item in items:
-        project = projects.get(item.session, UNKNOWN)
+        project = sessions[item.session].project or UNKNOWN
         if not selection.has_project(project):
             continue
         for row in item.summary.rows:
@@ -152,10 +185,11 @@ def build_report(
     total = _LineBuilder()
     for group in groups.values():
         total.merge(group)
-    lines = [group.build(key, by) for key, group in sorted(groups.items())]
+    facts = sessions if by == "session" else {}
+    lines = [group.build(key, facts.get(key)) for key, group in sorted(groups.items())]
     if sort != "key":
         lines.sort(key=lambda line: _figure(line, sort), reverse=True)
-    return Report(by, lines, total.build("total", by))
+    return Report(by, lines, total.build("total"))
 
 
 def _figure(line: ReportLine, sort: SortBy) -> float:
@@ -170,13 +204,26 @@ def _figure(line: ReportLine, sort: SortBy) -> float:
     return figures[sort] or 0
 
 
-def _project_of_sessions(items: Iterable[TranscriptSummary]) -> dict[str, str]:
-    """Return each session's project; a subagent that runs elsewhere counts with its session."""
-    known: dict[str, str] = {}
+def _facts_of_sessions(items: Iterable[TranscriptSummary]) -> dict[str, SessionFacts]:
+    groups: dict[str, list[TranscriptSummary]] = {}
     for item in sorted(items, key=lambda item: item.transcript.thread != MAIN):
-        if item.summary.project:
-            known.setdefault(item.session, item.summary.project)
-    return known
+        groups.setdefault(item.session, []).append(item)
+    short_ids = shorten_ids(groups)
+    return {id: _session_facts(short_ids[id], group) for id, group in groups.items()}
+
+
+def _session_facts(short_id: str, items: Sequence[TranscriptSummary]) -> SessionFacts:
+    """Return what the files of a session say; a subagent that runs elsewhere is in its project."""
+    files = [item.summary for item in items]
+    own = [item.summary for item in items if item.transcript.thread == MAIN]
+    return SessionFacts(
+        short_id,
+        title=next((file.title for file in own if file.title), None),
+        project=next((file.project for file in files if file.project), None),
+        model=own[-1].model if own else None,
+        first=min((file.first for file in files if file.first is not None), default=None),
+        last=max((file.last for file in files if file.last is not None), default=None),
+    )
 
 
 def _key(by: GroupBy, item: TranscriptSummary, row: UsageRow | MissRow, project: str) -> str:
@@ -216,14 +263,14 @@ class _LineBuilder:
     def __init__(self) -> None:
         self._items: dict[str, TranscriptSummary] = {}
         self._own_rows: list[UsageRow] = []
-        self._rows: list[UsageRow] = []
+        self._rows: list[PricedRow] = []
         self.misses: list[MissRow] = []
 
     def add(self, item: TranscriptSummary, row: UsageRow) -> None:
         self._items[item.transcript.path + (item.transcript.session or "")] = item
         if item.transcript.thread == MAIN:
             self._own_rows.append(row)
-        self._rows.append(row)
+        self._rows.append((row, _cost_of_row(row)))
 
     def merge(self, other: "_LineBuilder") -> None:
         self._items |= other._items
@@ -231,25 +278,44 @@ class _LineBuilder:
         self._rows += other._rows
         self.misses += other.misses
 
-    def build(self, key: str, by: GroupBy) -> ReportLine:
+    def build(self, key: str, session: SessionFacts | None = None) -> ReportLine:
         owners = [i for i in self._items.values() if i.transcript.thread == MAIN]
         peaks = [row.peak_sent for row in self._own_rows if row.peak_sent is not None]
-        total = total_cost(self._rows)
+        total = _total_cost(self._rows)
         return ReportLine(
             key=key,
             agents=tuple(sorted({i.transcript.agent for i in self._items.values()})),
             sessions=len({i.session for i in self._items.values()}),
-            calls=sum(row.calls for row in self._rows),
+            calls=sum(row.calls for row, _ in self._rows),
             peak_sent=max(peaks, default=None),
-            end_sent=owners[0].summary.end_sent if len(owners) == 1 and by == "session" else None,
+            end_sent=owners[0].summary.end_sent if len(owners) == 1 and session else None,
             compactions=sum(row.compactions for row in self._own_rows),
-            usage=sum((row.usage for row in self._rows), ZERO),
+            usage=add_usages([row.usage for row, _ in self._rows]),
             cost=total.cost,
             unpriced=total.unpriced,
             client_cost=total.client_cost,
             misses=_total_misses(self.misses),
             miss_causes=_misses_by_cause(self.misses),
+            models=_totals_by_model(self._rows),
+            session=session,
         )
+
+
+def _totals_by_model(rows: Iterable[PricedRow]) -> tuple[ModelTotal, ...]:
+    groups: dict[str, list[PricedRow]] = {}
+    for row, cost in rows:
+        if row.calls or row.usage.held:  # not of compactions alone
+            groups.setdefault(row.model or UNKNOWN, []).append((row, cost))
+    totals = [
+        ModelTotal(
+            model,
+            sum(row.calls for row, _ in group),
+            add_usages([row.usage for row, _ in group]),
+            _total_cost(group).cost,
+        )
+        for model, group in groups.items()
+    ]
+    return tuple(sorted(totals, key=lambda each: (each.cost or 0, each.usage.held), reverse=True))
 
 
 def _misses_by_cause(rows: Iterable[MissRow]) -> dict[Cause, MissTotal]:

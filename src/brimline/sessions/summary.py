@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable
+from itertools import chain
 from math import fsum
 from typing import TypeAlias
 
@@ -56,7 +57,8 @@ class MissRow(msgspec.Struct, frozen=True, array_like=True):
 class FileSummary(msgspec.Struct, frozen=True, array_like=True):
     """The totals of one transcript.
 
-    `end_sent` is that of the primary thread. `ids` are the ids of its calls and spendings, one per
+    `first` is the time of the first call that is no copy, `last` that of the last event, and
+    `end_sent` that of the primary thread. `ids` are the ids of its calls and spendings, one per
     line; `shared` are the ids that an older file has too, which are in no row.
     """
 
@@ -82,6 +84,9 @@ def primary_thread(session: Session) -> Thread:
 def summarise(session: Session, excluded_ids: frozenset[str] = frozenset()) -> FileSummary:
     """Total a transcript; calls in `excluded_ids` are counted in another file."""
     primary = primary_thread(session)
+    calls = primary.calls.values()
+    own_calls = (call for call in calls if not (call.is_copy or call.id in excluded_ids))
+    call_times = (call.at for call in chain(own_calls, calls))
     threads = session.threads.values()
     ids = [call.id for thread in threads for call in thread.calls.in_order()]
     spent_ids = {spent.id for thread in threads for spent in thread.spendings if spent.id}
@@ -95,7 +100,7 @@ def summarise(session: Session, excluded_ids: frozenset[str] = frozenset()) -> F
         project=session.project,
         version=session.version,
         model=primary.model,
-        first=next((c.at for c in primary.calls.values() if c.at is not None), None),
+        first=next((at for at in call_times if at is not None), None),
         last=session.at,
         end_sent=primary.last.usage.sent if primary.last else None,
         rows=rows.build(),
