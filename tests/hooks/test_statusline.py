@@ -172,7 +172,7 @@ def test_cost_is_shown_from_one_cent(dollars: float | None, shown: str) -> None:
     ("left", "shown"),
     [
         (CallsLeft(12, 9, 17), "~12 calls left (9-17)"),
-        (CallsLeft(1, 0, 3), "~1 call left (0-3)"),
+        (CallsLeft(1, 0, 3), "~1 call left"),
         (CallsLeft(0, 0, 1), ""),
         (None, ""),
     ],

@@ -22,8 +22,9 @@ def describe_session(context: CommandContext, session: Session) -> list[str]:
 def describe_fullness(reading: Reading) -> list[str]:
     """Return what a context holds of its window, and of its limit if that is known."""
     facts = [describe_context(reading) or "unknown until the next reply"]
-    if reading.percent_of_limit is not None:
-        facts.append(f"{format_percent(reading.percent_of_limit)} of the limit")
+    if reading.percent_of_limit is not None and reading.limit is not None:
+        limit = format_tokens(reading.limit.tokens)
+        facts.append(f"{format_percent(reading.percent_of_limit)} of the limit ({limit})")
     return facts
 
 

@@ -102,8 +102,6 @@ def describe_calls_left(thread: Thread, reading: Reading) -> str:
 
 
 def _why_none(thread: Thread, reading: Reading) -> str:
-    if reading.state == "compacting":
-        return "compacting now"
     if reading.compared is None:
         if not thread.cycle:
             return "awaiting the first reply"
