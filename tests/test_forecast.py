@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.context.events import Call, Cleared, Compacted, Event
+from brimline.context.events import AnyEvent, Call, Cleared, Compacted
 from brimline.context.forecast import (
     MAX_FORECAST_CALLS,
     MAX_PACE_CALLS,
@@ -190,7 +190,7 @@ def test_forecast_is_written_with_a_range_that_is_narrow(left: CallsLeft, text: 
     assert str(left) == text
 
 
-def thread_of(*events: Event) -> tuple[Thread, Reading]:
+def thread_of(*events: AnyEvent) -> tuple[Thread, Reading]:
     session = fold(Session(agent="claude", version="2.1.325"), events)
     return session.threads["main"], read(session, session.threads["main"], "transcript")
 
@@ -218,7 +218,7 @@ FIVE = (100_000, 110_000, 120_000, 130_000, 140_000)
         ([*calls_of(*FIVE), Cleared()], "no forecast: awaiting a reply after a clear"),
     ],
 )
-def test_forecast_or_why_there_is_none_is_described(events: Sequence[Event], text: str) -> None:
+def test_forecast_or_why_there_is_none_is_described(events: Sequence[AnyEvent], text: str) -> None:
     assert describe_calls_left(*thread_of(*events)) == text
 
 
