@@ -141,8 +141,8 @@ def test_unknown_session_says_how_to_list_sessions() -> None:
 def test_ambiguous_session_lists_the_matches() -> None:
     error = UnknownSession("ab", ("abc", "abd"))
     assert error.candidates == ("abc", "abd")
-    hint = "Matches: abc, abd. Give more of the id, or pass --agent."
-    assert str(error) == f"more than one session matches 'ab'\nhint: {hint}"
+    hint = "Give more of the id or title."
+    assert str(error) == f"more than one session matches 'ab':\n   abc\n   abd\nhint: {hint}"
 
 
 def test_unknown_session_suggests_a_near_one() -> None:

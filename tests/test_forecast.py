@@ -1,5 +1,6 @@
 """The forecast of calls left until the limit."""
 
+from collections.abc import Sequence
 from itertools import accumulate
 
 import msgspec
@@ -7,18 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.context.events import Call
+from brimline.context.events import AnyEvent, Call, Cleared, Compacted
 from brimline.context.forecast import (
     MAX_FORECAST_CALLS,
     MAX_PACE_CALLS,
     MIN_GROWTHS,
     CallsLeft,
     calls_left,
+    describe_calls_left,
     forecast,
     growth_pace,
 )
-from brimline.context.tracker import Session, fold, read
+from brimline.context.tracker import Reading, Session, Thread, fold, read
 from brimline.context.usage import Usage
+from brimline.context.window import Limit
 
 tokens = st.integers(0, 2_000_000)
 steps = st.lists(st.integers(1, 50_000), min_size=MIN_GROWTHS, max_size=150)
@@ -174,9 +177,71 @@ def test_range_of_a_forecast_has_its_two_ends() -> None:
     assert CallsLeft(12, 9, 17).range == [9, 17]
 
 
-def test_forecast_is_written_with_its_range() -> None:
-    assert str(CallsLeft(12, 9, 17)) == "12 calls left (9-17)"
-    assert str(CallsLeft(1, 0, 3)) == "1 call left (0-3)"
+@pytest.mark.parametrize(
+    ("left", "text"),
+    [
+        (CallsLeft(12, 9, 17), "12 calls left (9-17)"),
+        (CallsLeft(7, 3, 12), "7 calls left (3-12)"),
+        (CallsLeft(7, 3, 13), "7 calls left"),
+        (CallsLeft(1, 0, 3), "1 call left"),
+    ],
+)
+def test_forecast_is_written_with_a_range_that_is_narrow(left: CallsLeft, text: str) -> None:
+    assert str(left) == text
+
+
+def thread_of(*events: AnyEvent) -> tuple[Thread, Reading]:
+    session = fold(Session(agent="claude", version="2.1.325"), events)
+    return session.threads["main"], read(session, session.threads["main"], "transcript")
+
+
+def calls_of(*sents: int) -> list[Call]:
+    return [
+        Call(id=str(place), usage=Usage(sent, 0, 0, 0), model="claude-sonnet-4-5")
+        for place, sent in enumerate(sents)
+    ]
+
+
+FIVE = (100_000, 110_000, 120_000, 130_000, 140_000)
+
+
+@pytest.mark.parametrize(
+    ("events", "text"),
+    [
+        (calls_of(*FIVE), "about 3 calls left"),
+        (calls_of(*FIVE, 170_000), "at its limit"),
+        (calls_of(*FIVE[:3]), "no forecast: too few calls"),
+        (calls_of(9_000, 9_001, 9_001, 9_000, 8_999), "no forecast: the context hardly grows"),
+        (calls_of(9_000, 9_100, 9_200, 80_000), "no forecast: uneven growth"),
+        (calls_of(9_000, 9_010, 9_020, 9_030), "no forecast: too far ahead"),
+        ([*calls_of(*FIVE), Compacted()], "no forecast: awaiting a reply after a compaction"),
+        ([*calls_of(*FIVE), Cleared()], "no forecast: awaiting a reply after a clear"),
+    ],
+)
+def test_forecast_or_why_there_is_none_is_described(events: Sequence[AnyEvent], text: str) -> None:
+    assert describe_calls_left(*thread_of(*events)) == text
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [
+        (None, "no forecast: the limit is unknown"),
+        (Limit(200_000, "off", "set so"), "about 6 calls left until the window is full"),
+    ],
+)
+def test_forecast_without_a_limit_or_compaction_is_described(
+    limit: Limit | None, text: str
+) -> None:
+    thread, reading = thread_of(*calls_of(*FIVE))
+    assert describe_calls_left(thread, msgspec.structs.replace(reading, limit=limit)) == text
+
+
+def test_thread_without_a_call_awaits_its_first_reply() -> None:
+    session = Session(agent="claude", threads={"main": Thread("main")})
+    reading = read(session, session.threads["main"], "transcript")
+    assert describe_calls_left(session.threads["main"], reading) == (
+        "no forecast: awaiting the first reply"
+    )
 
 
 def test_forecast_ends_at_the_window_if_the_limit_is_beyond_it() -> None:

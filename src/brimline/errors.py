@@ -110,12 +110,14 @@ class UnknownSession(BrimlineError):
 
     def __init__(self, name: str, candidates: Iterable[str] = (), near: str | None = None) -> None:
         self.name, self.candidates, self.near = name, tuple(candidates), near
-        listed = ", ".join(self.candidates)
-        matches = f"Matches: {listed}. Give more of the id, or pass --agent." if listed else None
+        listed = "".join(f"\n   {candidate}" for candidate in self.candidates)
         all_listed = "`brimline status --all` lists the sessions on this machine."
-        self.hint = matches or (f"Did you mean {near}? {all_listed}" if near else all_listed)
-        kind = "more than one session matches" if self.candidates else "no file or session named"
-        super().__init__(f"{kind} {name!r}")
+        if listed:
+            self.hint = "Give more of the id or title."
+            super().__init__(f"more than one session matches {name!r}:{listed}")
+        else:
+            self.hint = f"Did you mean {near}? {all_listed}" if near else all_listed
+            super().__init__(f"no file or session named {name!r}")
 
 
 class UnreadableTranscript(BrimlineError):

@@ -91,6 +91,24 @@ def test_text_fits_the_terminal(explained: User, width: int) -> None:
     assert "tokens more came in since the last call" in text
 
 
+def test_text_begins_with_total_waste_and_what_to_do(explained: User) -> None:
+    lines = explained.run("explain", "s1").lines
+    start = lines.index("") + 1
+    total, waste, remedy, below = lines[start : start + 4]
+    assert total == (
+        "main  claude-sonnet-4-5  Context: 14.6% (29K/200K)  17.5% of the limit (167K)"
+    )
+    assert waste.startswith("Waste: 9K tokens (30.")
+    assert waste.endswith("%): read again unchanged 4.5K; stale read 4.5K")
+    assert remedy == "Tell the agent not to read a file again that has not changed."
+    assert below == ""
+
+
+def test_context_without_waste_is_reported(user: User) -> None:
+    user.session("s1", user.call("m1", 20_000))
+    assert "\nNo waste found.\n" in user.run("explain", "s1").out
+
+
 def test_letters_in_the_bar_are_those_of_the_table(explained: User) -> None:
     lines = explained.run("explain", "s1").lines
     bar = next(line for line in lines if line.startswith("S"))

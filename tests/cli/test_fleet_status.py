@@ -48,6 +48,11 @@ def test_status_shows_groups_and_who_needs_a_handoff(server: Server, user: User)
     by_branch = user.run(*asked, "--by", "branch").lines
     assert by_branch[1].split()[:3] == ["no", "branch", "10"]
     assert any(line.startswith("checkout: main ") for line in by_branch)
+    # A script gets all of it, whatever the width; a person what fits.
+    whole = user.run(*asked, "--by", "branch", COLUMNS="40").out
+    assert "…" not in whole
+    assert " misses\n" in whole
+    assert "misses" not in user.on_terminal(*asked, columns=40).out
     answer = user.run(*asked, "--json").json
     assert (answer["by"], answer["total"]["sessions"]) == ("team", 30)
     # The settings of the machine's uplink are the default.

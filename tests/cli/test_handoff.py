@@ -375,7 +375,11 @@ def test_missing_document_is_an_error_with_a_hint(daemon: Running, user: User) -
     refused = daemon.command("handoff", "/none/x.md", "--session", SESSION)
     assert refused.returncode == 2
     assert refused.stderr.endswith(f"No such file or directory\n{hint}")
-    assert user.run("handoff", "none.md", "--spawn", "--agent", "pi").err.endswith(hint)
+    # The file comes first: without a session and without a daemon too.
+    for words in ((), ("--session", "s1"), ("--clear",), ("--spawn", "--agent", "pi")):
+        refused = user.run("handoff", "none.md", *words)
+        why = f"cannot use {user.cwd}/none.md as a handoff: No such file or directory"
+        assert (refused.code, refused.err) == (2, f"brimline: {why}\n{hint}")
 
 
 @pytest.mark.parametrize(

@@ -234,6 +234,7 @@ def test_unresponsive_daemon_is_reported_as_running(
 ) -> None:
     state = tmp_path / "state"
     state.mkdir()
+    (user.cwd / "notes.md").write_text("# Next\n")
     with hold_instance_lock(state / LOCK_NAME):
         completed = user.run(*words, BRIMLINE_STATE_DIR=str(state))
     assert completed.code == 2

@@ -28,7 +28,26 @@ def test_cost_is_that_of_the_report(inspected: User) -> None:
         None,
         0,
     )
-    assert f"\ncost ${line['cost']:,.2f}\n" in inspected.run("inspect", "s1").out
+    assert f"\ncost ${line['cost']:,.2f}  duration 3m  " in inspected.run("inspect", "s1").out
+
+
+def test_head_has_duration_and_age_of_the_session(user: User) -> None:
+    """From the first call of any thread to the last one; a stream of Claude Code has no times."""
+    user.session("s1", user.call("m1", 9_000, 7_500), user.call("m2", 9_500, 900))
+    user.subagent("s1", "a1", user.call("x1", 20_000, 300))
+    output = user.run("inspect", "s1", "--json").json
+    assert output["duration_seconds"] == pytest.approx(7_200, abs=1)
+    assert output["age_seconds"] == pytest.approx(300, abs=60)
+    assert "  duration 2h  last call 5m ago\n" in user.run("inspect", "s1").out
+    output = user.run("inspect", "-", "--json", stdin=streamed()).json
+    assert (output["duration_seconds"], output["age_seconds"]) == (None, None)
+    shown = user.run("inspect", "-", stdin=streamed())
+    assert "  duration unknown  last call unknown\n" in shown.out
+
+
+def test_unknown_cost_is_stated(user: User) -> None:
+    user.session("s1", user.call("m1", 9_000, model="my-model"))
+    assert "\ncost unknown  duration 0s  " in user.run("inspect", "s1").out
 
 
 def test_cost_by_the_client_is_marked(user: User, tmp_path: Path) -> None:
@@ -51,7 +70,7 @@ def test_cost_by_the_client_is_marked(user: User, tmp_path: Path) -> None:
         "cost $0.25, $0.25 of it by the client: no price is known, "
         "without 1 call on models without a known price"
     )
-    assert expected in user.run("inspect", str(path)).out.splitlines()
+    assert expected in user.run("inspect", str(path)).lines
 
 
 def test_cost_of_a_fork_is_without_the_calls_that_it_copied(user: User) -> None:
@@ -139,10 +158,10 @@ def test_percentage_after_a_compaction_is_null(user: User) -> None:
 
 PEOPLE = """\
 Claude Code  2.1.325  ~/project  session s1
-cost $0.13
 8 records read, 1 of an unknown kind
 
-main  claude-sonnet-4-5  Context: 20.0% (40K/200K)  24.6% of the limit  3 calls  cycle 1
+main  claude-sonnet-4-5  Context: 20.0% (40K/200K)  24.6% of the limit (167K)
+no forecast: too few calls  3 calls  cycle 1
    200K ┤
    167K ┼╌╌╌
         ┤ █
@@ -177,7 +196,9 @@ effective                   4,540       2.3%   -88.7%
 def test_text_has_a_chart_with_compaction_and_limit(inspected: User) -> None:
     completed = inspected.run("inspect", "s1", COLUMNS="100")
     assert (completed.code, completed.err) == (0, "")
-    assert completed.out.startswith(PEOPLE)
+    head, cost, *others = completed.out.split("\n", 2)
+    assert cost.startswith("cost $0.13  duration 3m  last call ")
+    assert "\n".join([head, *others]).startswith(PEOPLE)
     assert BELOW in completed.out
     assert "formula" not in completed.out
     assert "\na1  claude-sonnet-4-5  Context: 10.0% (20K/200K)" in completed.out
@@ -190,12 +211,25 @@ def test_audit_adds_the_formulas_and_counts_the_records(user: User, inspected: U
     assert "\n1 record read\n" in user.run("inspect", "s2", "--audit").out
 
 
-def test_first_line_of_a_thread_says_how_many_calls_are_left(user: User) -> None:
-    user.session("s3", *(user.call(f"m{i}", 20_000 + 10_000 * i, 60 - i) for i in range(6)))
-    assert (
-        "  41.9% of the limit  about 10 calls left (2-43)  6 calls  cycle 0\n"
-        in user.run("inspect", "s3").out
-    )
+@pytest.mark.parametrize(
+    ("calls", "step", "shown"),
+    [(6, 10_000, "about 10 calls left"), (101, 1_000, "about 47 calls left (30-81)")],
+)
+def test_thread_says_how_many_calls_are_left(user: User, calls: int, step: int, shown: str) -> None:
+    """With a range if it is narrow; JSON has it in any case."""
+    user.session("s3", *(user.call(f"m{i}", 20_000 + step * i, calls - i) for i in range(calls)))
+    out = user.run("inspect", "s3", COLUMNS="140").out
+    assert f" of the limit (167K)  {shown}  {calls} calls  cycle 0\n" in out
+    low, high = user.run("inspect", "s3", "--json").json["threads"][0]["calls_left_range"]
+    assert low < high
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_facts_of_head_and_thread_are_wrapped(user: User, width: int) -> None:
+    user.session("s1", user.call("m1", 9_000), user.call("m2", 9_500))
+    lines = user.run("inspect", "s1", COLUMNS=str(width)).lines
+    facts = lines[: next(i for i, line in enumerate(lines) if "┤" in line)]
+    assert max(cells(line) for line in facts if not line.startswith("cache")) <= width
 
 
 def test_series_is_a_table_of_every_call(inspected: User) -> None:
@@ -213,6 +247,16 @@ def test_chart_of_many_calls_fits_the_terminal(user: User, columns: int) -> None
     assert len(chart) == 11
     assert max(map(cells, chart)) == columns
     assert chart[-1].count("▲") == 1
+
+
+def test_single_call_has_no_chart(user: User) -> None:
+    """Nor has a second one without figures."""
+    bare = user.call("m2", 0)
+    bare["message"]["usage"] = {"input_tokens": 0, "output_tokens": 7}
+    user.session("s1", user.call("m1", 9_000), bare)
+    user.session("s2", user.call("m3", 9_000), user.call("m4", 9_500))
+    assert "┤" not in user.run("inspect", "s1").out
+    assert "┤" in user.run("inspect", "s2").out
 
 
 def test_chart_columns_have_the_colour_of_their_height(inspected: User) -> None:

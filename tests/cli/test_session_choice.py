@@ -4,8 +4,12 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+from server.running import Running
 
 from .terminal import PATIENCE_S, Json, User
 
@@ -23,6 +27,15 @@ def several(user: User) -> User:
     add_session(user, "cccccccc-3333", "Write the docs", 180)
     add_session(user, "dddddddd-4444", "Fix the login page", 240)
     return user
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Running]:
+    """A daemon that has no session."""
+    running = Running(tmp_path / "daemon")
+    running.start()
+    yield running
+    running.close()
 
 
 def inspected(user: User, *words: str, **env: str) -> str:
@@ -75,14 +88,47 @@ def test_latest_session_is_the_default_on_a_terminal(several: User) -> None:
     assert "no session given" in several.on_terminal("inspect", **unknown).out
 
 
-def test_ambiguous_name_lists_ids_and_titles(several: User) -> None:
-    completed = several.run("inspect", "login")
-    assert completed.code == 2
-    assert completed.err == (
-        "brimline: more than one session matches 'login'\n"
-        "hint: Matches: aaaaaaaa-1 Fix the login (claude), "
-        "dddddddd Fix the login page (claude). Give more of the id, or pass --agent.\n"
-    )
+AMBIGUOUS = """\
+brimline: more than one session matches 'login':
+   aaaaaaaa-1  Fix the login       claude  ~/project  1m
+   dddddddd    Fix the login page  claude  ~/project  4m
+hint: Give more of the id or title.
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["inspect"], ["explain"], ["handoff", "--draft"], ["setup", "--dry-run", "--parent"]],
+)
+def test_ambiguous_name_lists_id_title_project_and_age(several: User, command: list[str]) -> None:
+    completed = several.run(*command, "login")
+    assert (completed.code, completed.err) == (2, AMBIGUOUS)
+    narrow = several.run(*command, "login", COLUMNS="40")
+    assert max(map(len, narrow.err.splitlines()[1:])) <= 40
+
+
+def test_ambiguous_name_lists_nine_and_counts_the_others(user: User) -> None:
+    for number in range(11):
+        add_session(user, f"{number:x}bbbbbbb", "Fix it", 60 * number)
+    lines = user.run("inspect", "fix").err.splitlines()
+    assert (len(lines), lines[-2]) == (12, "   and 2 more")
+
+
+def test_commands_that_ask_the_daemon_take_sessions_that_only_files_have(
+    several: User, daemon: Running
+) -> None:
+    """A short id of `status` is never taken for the id of a session to come."""
+    several.env |= {"BRIMLINE_STATE_DIR": str(daemon.state)}
+    for command in (["send", "aaaaaaaa-2", "Hi."], ["handoff", "--ask", "aaaaaaaa-2"]):
+        assert "queued for aaaaaaaa-2222: " in several.run(*command).out
+    assert "Hi." in several.run("inbox", "aaaaaaaa-2").out
+    ambiguous = several.run("send", "login", "Hi.")
+    assert (ambiguous.code, ambiguous.err) == (2, AMBIGUOUS)
+
+
+def test_parent_is_written_with_its_whole_id(several: User) -> None:
+    assert 'parent = "cccccccc-3333"' in several.run("setup", "--dry-run", "--parent", "ccc").out
+    assert 'parent = "to-come"' in several.run("setup", "--dry-run", "--parent", "to-come").out
 
 
 @pytest.mark.parametrize(("answer", "code"), [("2", 0), ("3", 2), ("", 2)])
@@ -101,7 +147,7 @@ def test_user_on_a_terminal_picks_one_of_several(several: User, answer: str, cod
         asked = os.read(ours, 65_536).decode()
     os.close(ours)
     os.close(theirs)
-    assert "2  dddddddd Fix the login page (claude)" in asked
+    assert "2  dddddddd    Fix the login page  claude  ~/project  4m" in asked
     assert process.returncode == code
     assert (b'"session_id": "dddddddd-4444"' in out) == (code == 0)
 

@@ -87,7 +87,7 @@ def test_ambiguous_prefix_lists_some_matches(machine: Machine) -> None:
     with pytest.raises(UnknownSession) as raised:
         find_session(machine.places, "ab")
     assert raised.value.candidates == tuple(f"abc{number} (claude)" for number in range(5))
-    assert "Matches: abc0 (claude), abc1 (claude)" in str(raised.value)
+    assert "\n   abc0 (claude)\n   abc1 (claude)" in str(raised.value)
 
 
 def test_unknown_id_says_how_to_list_sessions(machine: Machine) -> None:

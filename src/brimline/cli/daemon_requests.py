@@ -7,7 +7,7 @@ import msgspec
 
 from brimline.api.client import request as daemon
 from brimline.cli.context import CommandContext
-from brimline.cli.session_choice import SessionEntry, choose_session
+from brimline.cli.session_choice import choose_session, list_files
 from brimline.context.client_report import ReportedMiss
 from brimline.errors import InvalidRequest, NotRunning, UnknownSession
 from brimline.store.rows import SessionRow
@@ -71,12 +71,11 @@ def resolve_session(context: CommandContext, name: str | None) -> SessionRef:
     """
     views = request(context, "GET", "/v1/sessions?since=all")
     rows = [msgspec.convert(view["session"], SessionRow) for view in views]
-    rows.sort(key=lambda row: row.seen_at, reverse=True)
-    entries = [SessionEntry(row.id, row.agent, row.title) for row in rows]
     try:
-        chosen = choose_session(context, name, entries)
+        chosen = choose_session(context, name, list_files(context), rows)
     except UnknownSession as error:
         if error.candidates:
             raise
         return SessionRef(error.name, known=False, near=error.near)
-    return SessionRef(chosen.id, True, next(row for row in rows if row.id == chosen.id))
+    row = next((row for row in rows if (row.agent, row.id) == (chosen.agent, chosen.id)), None)
+    return SessionRef(chosen.id, row is not None, row)

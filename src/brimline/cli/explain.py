@@ -8,22 +8,24 @@ from typing import BinaryIO
 
 import msgspec
 
-from brimline.agents import display_name, get_agent
+from brimline.agents import get_agent
 from brimline.cli.arguments import add_agent, add_flag, add_json
 from brimline.cli.context import CommandContext, emit_json
 from brimline.cli.daemon_requests import request_reported_misses
-from brimline.cli.daemon_sessions import AnswerSource, KnownSession
-from brimline.cli.inspect import describe_context, read_thread
+from brimline.cli.daemon_sessions import AnswerSource, KnownSession, KnownThread
+from brimline.cli.inspect import read_thread
 from brimline.cli.session_choice import find_session
+from brimline.cli.session_text import describe_fullness, describe_session
 from brimline.context.cache_misses import CacheMiss
 from brimline.context.events import MAIN
-from brimline.context.tracker import Session
+from brimline.context.tracker import Reading, Session
 from brimline.context.usage import format_percent, format_tokens, percent_raw
 from brimline.errors import InvalidSettings
 from brimline.sessions.files import SessionFiles
 from brimline.sessions.ledger.context_parts import CATEGORIES
 from brimline.sessions.ledger.explain import ExplainedThread, Explanation, NamedTokens, explain
 from brimline.sessions.ledger.session_ledger import NO_TRANSCRIPT, SessionLedger, read_ledgers
+from brimline.sessions.ledger.waste import total_waste
 from brimline.sessions.target import files_of_target, is_file_target
 from brimline.terminal.chart import (
     UNEXPLAINED,
@@ -34,12 +36,10 @@ from brimline.terminal.chart import (
 from brimline.terminal.text import (
     Cell,
     Column,
-    cell_width,
-    colourize,
     format_age,
     format_dollars,
     format_table,
-    shorten_home,
+    join_facts,
     strip_control,
     truncate,
 )
@@ -115,10 +115,9 @@ def _explain_stored(
         nothing = Explanation(row.agent, row.id, CATEGORIES, [], NO_TRANSCRIPT)
         emit_json(_printed(nothing, known))
         return 0
-    lines = [*_head(context, known.without_calls()), ""]
+    lines = [*describe_session(context, known.without_calls()), ""]
     for thread in known.threads:
-        now = describe_context(thread.reading(row.agent)) or "unknown until the next reply"
-        lines += _lines_of(context, [thread.thread, thread.model or "unknown model", now])
+        lines += _total(context, thread, thread.reading(row.agent))
     lines += wrap(f"What fills it is unknown: {NO_TRANSCRIPT}.", context.width)
     print("\n".join(lines))
     return 0
@@ -131,7 +130,7 @@ def _text(
     known: KnownSession | None,
 ) -> Iterator[str]:
     sessions = {name: each.session for each in ledgers for name in each.session.threads}
-    yield from _head(context, sessions.get(MAIN) or ledgers[0].session)
+    yield from describe_session(context, sessions.get(MAIN) or ledgers[0].session)
     first, *others = sorted(explained.threads, key=lambda thread: thread.thread != MAIN)
     yield ""
     yield from _thread(context, sessions[first.thread], first, known)
@@ -140,23 +139,14 @@ def _text(
         yield from _subagents(context, others)
 
 
-def _head(context: CommandContext, main: Session) -> Iterator[str]:
-    place = shorten_home(main.project, context.places.home) if main.project else None
-    facts = [display_name(main.agent or "unknown agent"), main.version, place]
-    facts.append(f"session {main.id}" if main.id else None)
-    for line in _lines_of(context, [fact for fact in facts if fact]):
-        yield colourize(line, "bold", context.colour)
-    if main.title:
-        yield truncate(strip_control(main.title), context.width)
-
-
 def _thread(
     context: CommandContext, session: Session, thread: ExplainedThread, known: KnownSession | None
 ) -> Iterator[str]:
     reading = read_thread(context, session, session.threads[thread.thread], known)
-    now = describe_context(reading) or "unknown until the next reply"
-    yield from _lines_of(context, [thread.thread, thread.model or "unknown model", now])
+    yield from _total(context, thread, reading)
     if thread.sent is not None:
+        yield from _summarise_waste(context, thread, thread.sent)
+        yield ""
         window = reading.window.tokens if reading.window else thread.sent
         yield from _composition(context, thread, max(window, thread.sent))
     for category in thread.categories:
@@ -179,6 +169,27 @@ def _thread(
         for miss in thread.misses[-MAX_LINES:]:
             yield from _wrap(context, _describe_miss(miss))
         yield from _more(len(thread.misses))
+
+
+def _total(
+    context: CommandContext, thread: ExplainedThread | KnownThread, reading: Reading
+) -> list[str]:
+    """Return what a thread holds, of its window and its limit."""
+    facts = [thread.thread, thread.model or "unknown model", *describe_fullness(reading)]
+    return join_facts(facts, context.width)
+
+
+def _summarise_waste(context: CommandContext, thread: ExplainedThread, sent: int) -> Iterator[str]:
+    """Yield how much of a context is wasted, and what to do about the largest part."""
+    total = total_waste(thread.waste)
+    if total is None:
+        yield "No waste found."
+        return
+    kinds = "; ".join(f"{kind} {format_tokens(tokens)}" for kind, tokens in total.by_kind.items())
+    share = format_percent(percent_raw(total.tokens, sent) or 0.0)
+    waste = f"Waste: {format_tokens(total.tokens)} tokens ({share}): {kinds}"
+    yield from wrap(waste, context.width)
+    yield from wrap(total.remedy, context.width)
 
 
 def _composition(context: CommandContext, thread: ExplainedThread, whole: int) -> Iterator[str]:
@@ -259,18 +270,6 @@ def _tool_lines(
 
 def _wrap(context: CommandContext, text: str) -> list[str]:
     return wrap(text, context.width, initial_indent="  ", subsequent_indent="    ")
-
-
-def _lines_of(context: CommandContext, facts: Sequence[str]) -> list[str]:
-    """Put facts on as few lines as they fit; none is cut, because users copy paths and ids."""
-    lines: list[str] = []
-    for fact in map(strip_control, facts):
-        joined = f"{lines[-1]}  {fact}" if lines else fact
-        if lines and cell_width(joined) <= context.width:
-            lines[-1] = joined
-        else:
-            lines.append(fact)
-    return lines
 
 
 def _describe_miss(miss: CacheMiss) -> str:

@@ -5,6 +5,8 @@ The server is asked with the token of a person, or of the machine's uplink.
 
 import argparse
 import re
+import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from textwrap import fill
 from typing import TypeVar, get_args
@@ -191,11 +193,20 @@ def _show_status(context: CommandContext, options: argparse.Namespace) -> int:
     rows = [_status_cells(name, group) for name, group in [*groups, ("all", status.total)]]
     is_branch = status.by == "branch"  # with its project before it
     group = Column("group", min_width=32 if is_branch else 8, keep_end=is_branch)
-    print_table(context, [group, *STATUS_COLUMNS], rows)
+    _print_uncut(context, [group, *STATUS_COLUMNS], rows)
     if status.needs_handoff_count:
         print(f"{count_of(status.needs_handoff_count, 'session')} without a fresh handoff at the "
               "last level or with few calls left; the server's page lists them.")  # fmt: skip
     return 0
+
+
+def _print_uncut(
+    context: CommandContext, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]
+) -> None:
+    """Print a table; without a terminal all of it, because scripts read its keys."""
+    if not sys.stdout.isatty():
+        context = msgspec.structs.replace(context, width=sys.maxsize)
+    print_table(context, columns, rows)
 
 
 def _group_name(group: GroupStatus, by: str) -> str:
@@ -228,7 +239,7 @@ def _show_audit(context: CommandContext, options: argparse.Namespace) -> int:
         return 0
     entries = decode_answer(body, list[SentEntry])
     if entries:
-        print_table(context, AUDIT_COLUMNS, [_audit_cells(each) for each in entries])
+        _print_uncut(context, AUDIT_COLUMNS, [_audit_cells(each) for each in entries])
     else:
         print(NO_ENTRIES)
     return 0

@@ -3,8 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -118,6 +117,8 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
         return _run_draft(context, options)
     if options.path is None and (options.clear or options.spawn):
         raise InvalidRequest("no document given", "Write it first, then pass its PATH.")
+    if options.path is not None:
+        _check_document(options.path)
     if options.spawn:
         return _spawn(context, _spawned_session(context, options.session), options)
     session = _chosen_session(context, options.session)
@@ -200,8 +201,7 @@ def _saved_lines(session: SessionRef, handoff: Any, clear: bool) -> list[str]:
 def _save(context: CommandContext, session: str, options: argparse.Namespace) -> Any:
     author = _author_here(context.places.env, session)
     body = {"path": os.path.abspath(options.path), "author": author}
-    with _with_hint():
-        return request(context, "POST", session_path(session, "/handoff"), body)
+    return request(context, "POST", session_path(session, "/handoff"), body)
 
 
 def _author_here(env: Mapping[str, str], session: str) -> str:
@@ -211,20 +211,21 @@ def _author_here(env: Mapping[str, str], session: str) -> str:
     return "the agent itself" if here.session in (None, session) else "another agent"
 
 
-@contextmanager
-def _with_hint() -> Generator[None]:
-    """Add a hint to an error about an unreadable document."""
+def _check_document(path: str) -> None:
+    """Raise InvalidHandoff for a wrong PATH before a session or the daemon is looked for.
+
+    What is stored is what the daemon reads afterwards.
+    """
     try:
-        yield
-    except (InvalidRequest, InvalidHandoff) as error:
+        read_document(path)
+    except InvalidHandoff as error:
         error.hint = error.hint or UNREADABLE_HINT
         raise
 
 
 def _spawn(context: CommandContext, session: str | None, options: argparse.Namespace) -> int:
     """Start a new client: in a tmux window, else in this terminal, else print the command."""
-    with _with_hint():
-        path = read_document(options.path).path
+    path = os.path.abspath(options.path)
     row = _view(context, session).get("session", {})
     if session is not None and row and not options.clear:
         _save(context, session, options)

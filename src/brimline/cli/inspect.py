@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from brimline.agents import agent_names, display_name, get_agent, source
+from brimline.agents import agent_names, get_agent, source
 from brimline.cli.arguments import add_agent, add_flag, add_json
 from brimline.cli.context import CommandContext, emit_json, print_problems
 from brimline.cli.daemon_sessions import (
@@ -17,15 +17,16 @@ from brimline.cli.daemon_sessions import (
     load_stored_session,
 )
 from brimline.cli.session_choice import find_session
+from brimline.cli.session_text import describe_fullness, describe_session
 from brimline.cli.windows import describe_bound
 from brimline.context.cache_misses import compute_prompt_cache
 from brimline.context.client_report import PromptCache, Quotas
 from brimline.context.events import MAIN
-from brimline.context.forecast import forecast
+from brimline.context.forecast import describe_calls_left, forecast
 from brimline.context.formulas import Formulas, audit, percent_error
 from brimline.context.policy.levels import Fullness
 from brimline.context.tracker import Compaction, Compared, Reading, Session, Thread, read
-from brimline.context.usage import format_occupancy, format_percent, format_tokens, percent_raw
+from brimline.context.usage import format_percent, format_tokens, percent_raw
 from brimline.context.window import NO_CLIENT_SETTINGS, Limit, Window
 from brimline.monitor.user_rules import Rules
 from brimline.sessions.files import LoadedSession, load_session
@@ -38,10 +39,14 @@ from brimline.terminal.text import (
     Column,
     colourize,
     count_of,
+    format_age,
+    format_dollars,
     format_table,
-    shorten_home,
+    join_facts,
     strip_control,
 )
+
+MIN_CHART_CALLS = 2
 
 
 class Skipped(msgspec.Struct, frozen=True):
@@ -107,9 +112,11 @@ class Inspected(msgspec.Struct, frozen=True):
 
     `cost` is an estimate in dollars, without the calls that a fork copied; None if no price is
     known. `unpriced` counts the calls that are not in it, `client_cost` is the part of it that the
-    client computed, because no price is known. `quotas` are of the account that the session uses,
-    as its client last reported them. `prompt_cache` is that of the main thread. `source` is
-    `daemon` if windows, limits and what is held now are as the daemon has them.
+    client computed, because no price is known. `duration_seconds` is from the first call to the
+    last one, `age_seconds` from then until now; None if the calls have no times. `quotas` are of
+    the account that the session uses, as its client last reported them. `prompt_cache` is that of
+    the main thread. `source` is `daemon` if windows, limits and what is held now are as the daemon
+    has them.
     """
 
     agent: str | None
@@ -122,6 +129,8 @@ class Inspected(msgspec.Struct, frozen=True):
     cost: float | None
     unpriced: int
     client_cost: float | None
+    duration_seconds: float | None
+    age_seconds: float | None
     threads: list[ThreadShown]
     quotas: Quotas | None
     prompt_cache: PromptCache | None
@@ -171,6 +180,7 @@ def shown(
     session, tally = loaded.session, loaded.tally
     rules = Rules.of_settings(context.settings)
     cost = find_session_cost(loaded, context.places, context.cache)
+    first, last = _times(session, known)
     return Inspected(
         agent=session.agent,
         session_id=session.id,
@@ -182,6 +192,8 @@ def shown(
         cost=cost.cost,
         unpriced=cost.unpriced,
         client_cost=cost.client_cost,
+        duration_seconds=None if first is None or last is None else last - first,
+        age_seconds=None if last is None else max(0.0, context.now - last),
         threads=[
             _thread(context, rules, session, t, series, known) for t in ordered_threads(session)
         ],
@@ -189,6 +201,15 @@ def shown(
         prompt_cache=_prompt_cache(context, session, known),
         source="daemon" if known else "files",
     )
+
+
+def _times(session: Session, known: KnownSession | None) -> tuple[float | None, float | None]:
+    """Return when the first call of a session was made, and the last one."""
+    threads = session.threads.values()
+    firsts = [thread.first_at for thread in threads if thread.first_at is not None]
+    known_threads = known.threads if known else ()
+    lasts = [thread.at for thread in (*threads, *known_threads) if thread.at is not None]
+    return min(firsts, default=None), max(lasts, default=None)
 
 
 def ordered_threads(session: Session) -> list[Thread]:
@@ -268,13 +289,11 @@ def _text(
     options: argparse.Namespace,
 ) -> list[str]:
     session, rules = folded.session, Rules.of_settings(context.settings)
-    name = display_name(session.agent or "unknown agent")
-    place = shorten_home(session.project, context.places.home) if session.project else None
-    facts = [name, session.version, place, f"session {session.id}" if session.id else None]
-    lines = [colourize(strip_control("  ".join(f for f in facts if f)), "bold", context.colour)]
-    if session.title:
-        lines.append(strip_control(session.title))
-    lines += _cost_text(find_session_cost(folded, context.places, context.cache))
+    lines = describe_session(context, session)
+    if session.threads:
+        cost = find_session_cost(folded, context.places, context.cache)
+        facts = [_describe_cost(cost), *_describe_times(context, *_times(session, known))]
+        lines += join_facts(facts, context.width)
     if options.audit or folded.tally.unknown or folded.tally.malformed or not session.threads:
         lines += _counts(folded)
     lines += _report_lines(context, session, known)
@@ -311,15 +330,23 @@ def _report_lines(
     return lines
 
 
-def _cost_text(total: CostTotal) -> list[str]:
+def _describe_times(
+    context: CommandContext, first: float | None, last: float | None
+) -> tuple[str, str]:
+    lasted = "unknown" if first is None or last is None else format_age(last - first)
+    ago = "unknown" if last is None else f"{format_age(context.now - last)} ago"
+    return f"duration {lasted}", f"last call {ago}"
+
+
+def _describe_cost(total: CostTotal) -> str:
+    text = f"cost {format_dollars(total.cost)}"
     if total.cost is None:
-        return []
-    text = f"cost ${total.cost:,.2f}"
+        return text
     if total.client_cost is not None:
         text += f", ${total.client_cost:,.2f} of it by the client: no price is known"
     if total.unpriced:
         text += f", without {count_of(total.unpriced, 'call')} on models without a known price"
-    return [text]
+    return text
 
 
 def _counts(folded: LoadedSession) -> list[str]:
@@ -346,8 +373,9 @@ def _thread_text(
         tokens = format_tokens(thread.spent.held)
         return [f"{strip_control(thread.name)}: no call; {tokens} tokens in all"]
     shade = _fullness(rules, session, thread, reading) or "none"
-    lines = [colourize(_headline(thread, reading), shade, context.colour)]
-    if thread.calls:  # else only the client's status line has reported it
+    headline = join_facts(_headline(thread, reading), context.width)
+    lines = [colourize(line, shade, context.colour) for line in headline]
+    if sum(call.usage.sent > 0 for call in thread.calls.values()) >= MIN_CHART_CALLS:
         lines += draw_chart(context, rules, session, thread, reading)
     lines += _origins(reading)
     lines += _compactions(thread)
@@ -358,17 +386,13 @@ def _thread_text(
     return lines
 
 
-def _headline(thread: Thread, reading: Reading) -> str:
-    now = "unknown until the next reply" if reading.sent is None else describe_context(reading)
-    parts = [strip_control(thread.name), strip_control(thread.model or "unknown model"), now]
-    if reading.percent_of_limit is not None:
-        parts.append(f"{format_percent(reading.percent_of_limit)} of the limit")
-    if (left := forecast(thread, reading)) and left.calls:
-        parts.append(f"about {left}")
-    parts += [count_of(len(thread.calls), "call"), f"cycle {reading.cycle}"]
+def _headline(thread: Thread, reading: Reading) -> list[str]:
+    facts = [thread.name, thread.model or "unknown model", *describe_fullness(reading)]
+    facts += [describe_calls_left(thread, reading), count_of(len(thread.calls), "call")]
+    facts.append(f"cycle {reading.cycle}")
     if reading.percent_raw is not None and reading.percent_raw > 100:
-        parts.append("WARNING: more than the window")
-    return "  ".join(parts)
+        facts.append("WARNING: more than the window")
+    return facts
 
 
 def _fullness(rules: Rules, session: Session, thread: Thread, reading: Reading) -> Fullness | None:
@@ -391,16 +415,6 @@ def draw_chart(
         context.width,
         context.colour,
     )
-
-
-def describe_context(reading: Reading) -> str:
-    """Summarise a context: percent of its window and tokens, the tokens alone, or empty."""
-    if reading.sent is None:
-        return ""
-    if reading.window is None or reading.percent_raw is None:
-        return f"Tokens: {format_tokens(reading.sent)}"
-    tokens = f"{format_tokens(reading.sent)}/{format_tokens(reading.window.tokens)}"
-    return f"Context: {format_occupancy(reading.percent_raw)} ({tokens})"
 
 
 def _origins(reading: Reading) -> list[str]:

@@ -8,7 +8,7 @@ import msgspec
 from brimline.agents import display_name
 from brimline.cli.arguments import add_agent, add_flag, add_json, add_since, check_session
 from brimline.cli.context import CommandContext, emit_json
-from brimline.cli.session_choice import SessionEntry, choose_session
+from brimline.cli.session_choice import SessionEntry, choose_entry
 from brimline.cli.status import ListedSession, list_sessions
 from brimline.context.need import End, Need
 from brimline.terminal.report_text import describe_end
@@ -64,9 +64,11 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
 
 def _choose(context: CommandContext, name: str, sessions: Sequence[ListedSession]) -> ListedSession:
     """Return the session that is meant; raises UnknownSession."""
-    statuses = sorted((each.status for each in sessions), key=lambda each: -each.active_at)
-    entries = [SessionEntry(each.session, each.agent, each.title) for each in statuses]
-    chosen = choose_session(context, name, entries)
+    entries = (
+        SessionEntry(each.session, each.agent, each.active_at, each.title, each.project)
+        for each in (listed.status for listed in sessions)
+    )
+    chosen = choose_entry(context, name, entries)
     found = (each for each in sessions if each.status.session == chosen.id)
     return next(each for each in found if each.status.agent == chosen.agent)
 

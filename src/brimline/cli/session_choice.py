@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -13,33 +13,52 @@ from brimline.daemon.process_tree import iter_environments
 from brimline.errors import InvalidRequest, UnknownSession, suggest
 from brimline.sessions.files import SessionFiles, find_transcripts, group_by_session, shorten_ids
 from brimline.sessions.index import TranscriptIndex
-from brimline.terminal.text import strip_control
+from brimline.store.rows import SessionRow
+from brimline.terminal.text import (
+    Cell,
+    Column,
+    format_age,
+    format_table,
+    shorten_home,
+    strip_control,
+)
 
 MAX_LISTED = 9
+LIST_INDENT = 3  # before a line: a number, or spaces
 
 SESSION_VARIABLE = "BRIMLINE_SESSION"
 
+MATCH_COLUMNS = (  # id, title, agent, project, age: without a head
+    Column(""),
+    Column("", min_width=12),
+    Column("", drop_order=2),
+    Column("", min_width=10, keep_end=True, drop_order=1),
+    Column("", right=True),
+)
+
 
 class SessionEntry(msgspec.Struct, frozen=True):
-    """A session that a user may mean; `title` is None if it has none or is not read yet."""
+    """A session that a user may mean; title and project are None if unknown or not read yet."""
 
     id: str
     agent: str
+    seen_at: float
     title: str | None = None
+    project: str | None = None
 
     def describe(self, short_id: str | None = None) -> str:
         title = f" {self.title}" if self.title else ""
         return f"{short_id or self.id}{title} ({self.agent})"
 
 
-ReadTitles = Callable[[Sequence[SessionEntry]], Sequence[SessionEntry]]
+ReadDetails = Callable[[Sequence[SessionEntry]], Sequence[SessionEntry]]
 
 
 def find_files(
     context: CommandContext, name: str | None, agents: Sequence[str] = agent_names()
 ) -> SessionFiles:
     """Return the files of the session that is meant; raises UnknownSession, InvalidRequest."""
-    files, _ = _find(context, name, _list_files(context, agents), DaemonSessions())
+    files, _ = _find(context, name, list_files(context, agents), DaemonSessions())
     assert files is not None
     return files
 
@@ -52,11 +71,24 @@ def find_session(
     It is one of `agent`, unless that is None. Raises UnknownSession, InvalidRequest.
     """
     question = SessionQuestion(context)
-    sessions = _list_files(context, [agent] if agent else agent_names())
+    sessions = list_files(context, [agent] if agent else agent_names())
     return _find(context, name, sessions, question.read([agent] if agent else None))
 
 
-def _list_files(context: CommandContext, agents: Sequence[str]) -> list[SessionFiles]:
+def expand_id(context: CommandContext, name: str) -> str:
+    """Return the id of the session that is meant; a name of none may be the id of one to come."""
+    rows = [each.session for each in SessionQuestion(context).read().by_key.values()]
+    try:
+        return choose_session(context, name, list_files(context), rows).id
+    except UnknownSession as error:
+        if error.candidates:
+            raise
+        return name
+
+
+def list_files(
+    context: CommandContext, agents: Sequence[str] = agent_names()
+) -> list[SessionFiles]:
     return group_by_session(find_transcripts(context.places, agents))
 
 
@@ -66,64 +98,94 @@ def _find(
     sessions: Sequence[SessionFiles],
     known: DaemonSessions,
 ) -> tuple[SessionFiles | None, KnownSession | None]:
-    files_of = {(files.agent, files.session): files for files in sessions}
-    entries = _order(sessions, known)
-
-    def read_titles(some: Sequence[SessionEntry]) -> list[SessionEntry]:
-        recorded = [files for each in some if (files := files_of.get((each.agent, each.id)))]
-        own = [files.transcripts[0] for files in recorded]
-        index = TranscriptIndex.load(context.cache)
-        index.update(own, tails=True)
-        index.save()
-        titles = {(each.agent, each.id): each.title for each in some}
-        for files, transcript in zip(recorded, own, strict=True):
-            if session := index.session(transcript):
-                titles[files.agent, files.session] = session.title
-        return [
-            msgspec.structs.replace(each, title=titles.get((each.agent, each.id))) for each in some
-        ]
-
-    chosen = choose_session(context, name, entries, read_titles)
-    return files_of.get((chosen.agent, chosen.id)), known.get(chosen.agent, chosen.id)
-
-
-def _order(sessions: Sequence[SessionFiles], known: DaemonSessions) -> list[SessionEntry]:
-    """Return the sessions of files and daemon, the newest first, with the daemon's titles."""
-    last_active = {(files.agent, files.session): files.modified for files in sessions}
-    for key, each in known.by_key.items():
-        last_active.setdefault(key, each.session.seen_at)
-    ordered = sorted(last_active, key=lambda key: last_active[key], reverse=True)
-    titles = {key: each.session.title for key, each in known.by_key.items()}
-    return [SessionEntry(id, agent, titles.get((agent, id))) for agent, id in ordered]
-
-
-def list_sessions(context: CommandContext) -> list[SessionEntry]:
-    """Return all sessions, the newest first, with titles that need no reading of transcripts."""
-    question = SessionQuestion(context)
-    sessions = _list_files(context, agent_names())
-    index = TranscriptIndex.load(context.cache)
-    summaries = {
-        (files.agent, files.session): index.summary(files.transcripts[0]) for files in sessions
-    }
-    return [
-        each
-        if each.title or (summary := summaries.get((each.agent, each.id))) is None
-        else msgspec.structs.replace(each, title=summary.title)
-        for each in _order(sessions, question.read())
-    ]
+    rows = [each.session for each in known.by_key.values()]
+    chosen = choose_session(context, name, sessions, rows)
+    chosen_files = (
+        files for files in sessions if (files.agent, files.session) == (chosen.agent, chosen.id)
+    )
+    return next(chosen_files, None), known.get(chosen.agent, chosen.id)
 
 
 def choose_session(
     context: CommandContext,
     name: str | None,
-    entries: Sequence[SessionEntry],
-    read_titles: ReadTitles = list[SessionEntry],
+    sessions: Sequence[SessionFiles],
+    rows: Iterable[SessionRow],
 ) -> SessionEntry:
-    """Return the session that is meant; `entries` are the newest first.
+    """Return the session that is meant, of those with files and those that the daemon knows.
+
+    Raises UnknownSession, InvalidRequest.
+    """
+    files_of = {(files.agent, files.session): files for files in sessions}
+    entries = _entries(sessions, rows)
+
+    def read_details(some: Sequence[SessionEntry]) -> list[SessionEntry]:
+        """Read the titles and projects that the daemon does not know."""
+        untitled = [files_of.get((each.agent, each.id)) for each in some if each.title is None]
+        own = {(files.agent, files.session): files.transcripts[0] for files in untitled if files}
+        index = TranscriptIndex.load(context.cache)
+        index.update(list(own.values()), tails=True)
+        index.save()
+        for key, transcript in own.items():
+            if session := index.session(transcript):
+                entries[key] = msgspec.structs.replace(
+                    entries[key],
+                    title=session.title,
+                    project=entries[key].project or session.project or transcript.project,
+                )
+        return [entries[each.agent, each.id] for each in some]
+
+    return choose_entry(context, name, entries.values(), read_details)
+
+
+def list_sessions(context: CommandContext) -> list[SessionEntry]:
+    """Return all sessions, the newest first, with titles that need no reading of transcripts."""
+    question = SessionQuestion(context)
+    sessions = list_files(context)
+    index = TranscriptIndex.load(context.cache)
+    titles = {
+        (files.agent, files.session): summary.title
+        for files in sessions
+        if (summary := index.summary(files.transcripts[0]))
+    }
+    entries = _entries(sessions, (each.session for each in question.read().by_key.values()))
+    return _newest_first(
+        msgspec.structs.replace(each, title=each.title or titles.get(key))
+        for key, each in entries.items()
+    )
+
+
+def _entries(
+    sessions: Iterable[SessionFiles], rows: Iterable[SessionRow]
+) -> dict[tuple[str, str], SessionEntry]:
+    """Return the sessions of files and daemon by agent and id, with what the daemon knows."""
+    entries = {
+        (files.agent, files.session): SessionEntry(files.session, files.agent, files.modified)
+        for files in sessions
+    }
+    for row in rows:
+        key = row.agent, row.id
+        seen_at = entries[key].seen_at if key in entries else row.seen_at
+        entries[key] = SessionEntry(row.id, row.agent, seen_at, row.title, row.project)
+    return entries
+
+
+def _newest_first(entries: Iterable[SessionEntry]) -> list[SessionEntry]:
+    return sorted(entries, key=lambda each: each.seen_at, reverse=True)
+
+
+def choose_entry(
+    context: CommandContext,
+    name: str | None,
+    among: Iterable[SessionEntry],
+    read_details: ReadDetails = list[SessionEntry],
+) -> SessionEntry:
+    """Return the session that is meant; raises UnknownSession, InvalidRequest.
 
     Without a name it is the session that the command runs in, else, on a terminal, the latest. If
     several match, a user on a terminal is asked.
     """
+    entries: Sequence[SessionEntry] = _newest_first(among)
     here = find_current_session(context.places.env)
     name = name or (here.session if here else None)
     if name is None:
@@ -133,20 +195,20 @@ def choose_session(
         may_be_latest = here is None and _is_on_terminal()
         if not may_be_latest:
             raise InvalidRequest("no session given", "Pass the beginning of its id, or its title.")
-        return _latest(entries, read_titles)
+        return _latest(entries, read_details)
     matches = [each for each in entries if each.id == name]
     matches = matches or [each for each in entries if each.id.startswith(name)]
     if not matches:
-        entries = read_titles(entries)
+        entries = read_details(entries)
         matches = [each for each in entries if _has_words(each.title, name)]
     if not matches:
         raise UnknownSession(name, near=_find_near(name, entries))
-    return matches[0] if len(matches) == 1 else _pick(name, read_titles(matches), entries)
+    return matches[0] if len(matches) == 1 else _pick(context, name, read_details(matches), entries)
 
 
-def _latest(entries: Sequence[SessionEntry], read_titles: ReadTitles) -> SessionEntry:
+def _latest(entries: Sequence[SessionEntry], read_details: ReadDetails) -> SessionEntry:
     """Return the latest session, and report which it is."""
-    (latest,) = read_titles(entries[:1])
+    (latest,) = read_details(entries[:1])
     short_id = shorten_ids(each.id for each in entries)[latest.id]
     print(f"latest session: {strip_control(latest.describe(short_id))}", file=sys.stderr)
     return latest
@@ -168,20 +230,42 @@ def _find_near(name: str, entries: Sequence[SessionEntry]) -> str | None:
 
 
 def _pick(
-    name: str, matches: Sequence[SessionEntry], entries: Sequence[SessionEntry]
+    context: CommandContext,
+    name: str,
+    matches: Sequence[SessionEntry],
+    entries: Sequence[SessionEntry],
 ) -> SessionEntry:
     """Ask the user which session is meant; raises UnknownSession if there is no terminal."""
     short_ids = shorten_ids(each.id for each in entries)
-    lines = [strip_control(each.describe(short_ids[each.id])) for each in matches[:MAX_LISTED]]
+    lines = _list_matches(context, matches[:MAX_LISTED], short_ids)
+    others = len(matches) - len(lines)
+    error = UnknownSession(name, [*lines, f"and {others} more"] if others else lines)
     if not _is_on_terminal():
-        raise UnknownSession(name, lines)
+        raise error
     for number, line in enumerate(lines, 1):
         print(f"{number}  {line}", file=sys.stderr)
     print(f"Which session? [1-{len(lines)}] ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline().strip()
     if not answer.isdecimal() or not 1 <= int(answer) <= len(lines):
-        raise UnknownSession(name, lines)
+        raise error
     return matches[int(answer) - 1]
+
+
+def _list_matches(
+    context: CommandContext, matches: Sequence[SessionEntry], short_ids: Mapping[str, str]
+) -> list[str]:
+    """Return a line for each session: its id, title, agent, project and age."""
+    rows = [
+        [
+            Cell(strip_control(short_ids[each.id])),
+            Cell(strip_control(each.title or "")),
+            Cell(each.agent),
+            Cell(strip_control(shorten_home(each.project or "", context.places.home))),
+            Cell(format_age(context.now - each.seen_at)),
+        ]
+        for each in matches
+    ]
+    return format_table(MATCH_COLUMNS, rows, context.width - LIST_INDENT, colour=False)[1:]
 
 
 def _is_on_terminal() -> bool:

@@ -13,6 +13,7 @@ from brimline.cli.arguments import add_flag, add_json, parse_agent
 from brimline.cli.background import require_daemon
 from brimline.cli.client_versions import find_version, take_warnings
 from brimline.cli.context import CommandContext, emit_json, print_problems
+from brimline.cli.session_choice import expand_id
 from brimline.cli.setup_changes import (
     SetupShown,
     apply_change,
@@ -146,7 +147,7 @@ def _launcher_row(setup: SetupOptions) -> SetupShown:
 
 
 def _parent(context: CommandContext, options: argparse.Namespace, setup: SetupOptions) -> Change:
-    session = None if options.remove else check_session_id(options.parent)
+    session = None if options.remove else expand_id(context, check_session_id(options.parent))
     whose = "all your sessions" if options.scope == "user" else "this project's sessions"
     what = "no parent session" if session is None else f"session {session} is notified of {whose}"
     user = user_file(context.places.env, context.places.home)

@@ -43,6 +43,7 @@ MAX_FORECAST_CALLS = 200  # a forecast of more is too uncertain
 # calls, and one call beyond. Fitted to recorded sessions; contexts fill fast at their beginning,
 # so that most errors are on the late side.
 EARLY, LATE = 5, 7
+MAX_SHOWN_FACTOR = 4  # people see no range whose ends differ by more
 
 
 class CallsLeft(NamedTuple):
@@ -58,7 +59,8 @@ class CallsLeft(NamedTuple):
 
     def __str__(self) -> str:
         calls = "1 call" if self.calls == 1 else f"{self.calls} calls"
-        return f"{calls} left ({self.low}-{self.high})"
+        is_narrow = self.low > 0 and self.high <= MAX_SHOWN_FACTOR * self.low
+        return f"{calls} left ({self.low}-{self.high})" if is_narrow else f"{calls} left"
 
 
 def calls_left(sents: Sequence[int], compared: int, limit: int) -> CallsLeft | None:
@@ -87,6 +89,32 @@ def forecast(thread: Thread, reading: Reading) -> CallsLeft | None:
     if reading.window is not None:
         end = min(end, reading.window.tokens)
     return calls_left(thread.recent_sents(PACE_CALLS), reading.compared.tokens, end)
+
+
+def describe_calls_left(thread: Thread, reading: Reading) -> str:
+    """Return the forecast of a thread in words, or why there is none."""
+    left = forecast(thread, reading)
+    if left is None:
+        return f"no forecast: {_why_none(thread, reading)}"
+    if not left.calls:
+        return "at its limit"
+    return f"about {left}{' until the window is full' if reading.left_of_window else ''}"
+
+
+def _why_none(thread: Thread, reading: Reading) -> str:
+    if reading.compared is None:
+        if not thread.cycle:
+            return "awaiting the first reply"
+        ended_by = "clear" if thread.cycle_start in thread.clears else "compaction"
+        return f"awaiting a reply after a {ended_by}"
+    if reading.limit is None:
+        return "the limit is unknown"
+    sents = thread.recent_sents(PACE_CALLS)
+    if len(sents) <= MIN_GROWTHS:
+        return "too few calls"
+    if len(_growths(sents)) < MIN_GROWTHS:
+        return "the context hardly grows"
+    return "uneven growth" if growth_pace(sents) is None else "too far ahead"
 
 
 def _with_range(left: int, growths: int) -> CallsLeft:

@@ -201,6 +201,18 @@ def _line(
     return GAP.join(fields).rstrip()
 
 
+def join_facts(facts: Sequence[str], width: int) -> list[str]:
+    """Put facts on as few lines as they fit; none is cut, because users copy paths and ids."""
+    lines: list[str] = []
+    for fact in map(strip_control, facts):
+        joined = f"{lines[-1]}{GAP}{fact}" if lines else fact
+        if lines and cell_width(joined) <= width:
+            lines[-1] = joined
+        else:
+            lines.append(fact)
+    return lines
+
+
 def shorten_home(path: str, home: Path) -> str:
     inside = path == str(home) or path.startswith(f"{home}{os.sep}")
     return "~" + path[len(str(home)) :] if inside else path

@@ -1,5 +1,6 @@
 """What takes room in a context without need, and what it cost to carry it."""
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
@@ -36,6 +37,15 @@ ADVICE: dict[WasteKind, str] = {
         "{what}: {tokens} tokens. Ask for a part of it: a range of lines, a filter, a limit."
     ),
 }
+# What to do about all findings of a kind.
+REMEDIES: dict[WasteKind, str] = {
+    "read again unchanged": "Tell the agent not to read a file again that has not changed.",
+    "same command, same output": "Tell the agent not to repeat a command whose output it has.",
+    "stale read": "Compact or start a fresh session: files were read before they changed.",
+    "MCP tools never called": "Disable the MCP servers that this project does not use.",
+    "large memory file": "Move what is rarely needed from memory files to other files.",
+    "large result": "Ask for parts of large results: a range of lines, a filter, a limit.",
+}
 
 MIN_WASTE_TOKENS = 200  # less is not worth a line
 MIN_LARGE_TOKENS = 5_000
@@ -54,6 +64,25 @@ class Waste(msgspec.Struct, frozen=True):
     cost: float | None
     times: int
     advice: str
+
+
+class WasteTotal(msgspec.Struct, frozen=True):
+    """The tokens of all findings and of each kind, the largest first; `remedy` is for that one."""
+
+    tokens: int
+    by_kind: dict[WasteKind, int]
+    remedy: str
+
+
+def total_waste(findings: Iterable[Waste]) -> WasteTotal | None:
+    """Add up findings; None if there are none."""
+    counts: Counter[WasteKind] = Counter()
+    for waste in findings:
+        counts[waste.kind] += waste.tokens
+    by_kind = dict(counts.most_common())
+    if not by_kind:
+        return None
+    return WasteTotal(counts.total(), by_kind, REMEDIES[next(iter(by_kind))])
 
 
 def find_waste(entries: Sequence[Entry], steps: Sequence[Step], mask: Mask = redact) -> list[Waste]:
