@@ -85,7 +85,10 @@ def test_json_in_the_c_locale_has_the_same_values(writer: User, command: str) ->
     plain = writer.run(*words, LC_ALL="C")
     assert plain.out.isascii()
     assert "\\u30d7" in plain.out
-    assert plain.json == writer.run(*words).json
+    first, second = plain.json, writer.run(*words).json
+    for shown in (first, second):
+        shown.pop("age_seconds", None)
+    assert first == second
 
 
 def test_run_prints_what_an_agent_writes_in_ascii(writer: User) -> None:

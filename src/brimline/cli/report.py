@@ -32,6 +32,8 @@ from brimline.sessions.report import (
 from brimline.settings import seconds
 from brimline.terminal.text import draw_bar, strip_control
 
+USAGE = """brimline report [--by KEY] [--since DAY] [--until DAY] [--project TEXT] [--branch NAME]
+    [--agent A] [--sort BY] [--models | --misses] [--json | --csv]"""
 BAR_COLUMNS = 30
 FIRST_DRAWING_S = 1.0  # shorter work needs no bar
 FIELDS = (
@@ -50,6 +52,7 @@ class PrintedReport(Report, frozen=True, kw_only=True):
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
+    to.usage = " ".join(USAGE.split())
     add_agent(to)
     help_text = "the first day: a date such as 2026-11-01, or how long ago: 24h, 7d, 2w"
     to.add_argument("--since", dest="first_day", metavar="DAY", help=help_text)
