@@ -168,24 +168,24 @@ FIVE_HOURS = Quotas(NOW, Quota(62.0, NOW + 900), Quota(40.0, NOW + 9_000))
     ("known", "expected"),
     [
         ({}, []),
-        ({"percent_raw": 41.0}, ["41.0% of window"]),
-        ({"percent_raw": 41.0, "percent_of_limit": 48.2}, ["48.2% of limit"]),
-        ({"percent_of_limit": 48.2, "calls_left": 30}, ["about 30 calls, 48.2% of limit"]),
-        ({"percent_of_limit": 99.0, "calls_left": 1}, ["about 1 call, 99.0% of limit"]),
+        ({"percent_raw": 41.0}, ["of window 41.0%"]),
+        ({"percent_raw": 41.0, "percent_of_limit": 48.2}, ["of limit 48.2%"]),
+        ({"percent_of_limit": 48.2, "calls_left": 30}, ["about 30 calls, of limit 48.2%"]),
+        ({"percent_of_limit": 99.0, "calls_left": 1}, ["about 1 call, of limit 99.0%"]),
         ({"is_compacting": True}, ["compacting"]),
         # The one of which most is used up comes first, and a cache last,
         (
             {"percent_of_limit": 48.2, "quotas": FIVE_HOURS},
-            ["5h 62.0%", "48.2% of limit"],
+            ["5h 62.0%", "of limit 48.2%"],
         ),
         (
             {"percent_of_limit": 48.2, "prompt_cache": CACHE, "called_at": NOW - 200},
-            ["then 217K again", "48.2% of limit"],
+            ["then 217K again", "of limit 48.2%"],
         ),
         # but before all of them what is urgent.
         (
             {"percent_of_limit": 60.0, "fullness": "high", "quotas": FIVE_HOURS},
-            ["60.0% of limit", "5h 62.0%"],
+            ["of limit 60.0%", "5h 62.0%"],
         ),
     ],
 )

@@ -160,7 +160,7 @@ PEOPLE = """\
 Claude Code  2.1.325  ~/project  session s1
 8 records read, 1 of an unknown kind
 
-main  claude-sonnet-4-5  Context: 20.0% (40K/200K)  24.6% of the limit (167K)
+main  claude-sonnet-4-5  Context: 20.0% (40K/200K)  of limit 24.6% (167K)
 no forecast: too few calls  3 calls  cycle 1
    200K ┤
    167K ┼╌╌╌
@@ -219,7 +219,7 @@ def test_thread_says_how_many_calls_are_left(user: User, calls: int, step: int, 
     """With a range if it is narrow; JSON has it in any case."""
     user.session("s3", *(user.call(f"m{i}", 20_000 + step * i, calls - i) for i in range(calls)))
     out = user.run("inspect", "s3", COLUMNS="140").out
-    assert f" of the limit (167K)  {shown}  {calls} calls  cycle 0\n" in out
+    assert f" (167K)  {shown}  {calls} calls  cycle 0\n" in out
     low, high = user.run("inspect", "s3", "--json").json["threads"][0]["calls_left_range"]
     assert low < high
 

@@ -24,15 +24,15 @@ def test_sessions_with_a_need_are_shown_with_their_ends(several: User) -> None:
     assert several.run("next", COLUMNS="80").lines == [
         f"near  {LONG} · /srv/shop · Claude Code",
         "  At 89.8% of its limit: have it write down where it stands.",
-        "  compaction  89.8% of limit",
+        "  compaction  of limit 89.8%",
     ]
 
 
 def test_named_session_is_shown_also_without_a_need_or_if_it_is_old(several: User) -> None:
     compaction, cache = several.run("next", "calm").lines[1:]
-    assert compaction == "  compaction  24.0% of limit"
+    assert compaction == "  compaction  of limit 24.0%"
     assert re.fullmatch(r"  cache       until .*\d\d:\d\d, then 40K again \(\$0\.15\)", cache)
-    assert several.run("next", "old").lines[1:] == ["  compaction  95.8% of limit"]
+    assert several.run("next", "old").lines[1:] == ["  compaction  of limit 95.8%"]
     unknown = several.run("next", "other")
     assert (unknown.code, unknown.out) == (2, "")
 
@@ -54,7 +54,7 @@ def test_json_has_need_and_ends(several: User) -> None:
     (shown,) = several.run("next", "--json").json
     end: dict[str, Any] = {
         "kind": "compaction",
-        "text": "89.8% of limit",
+        "text": "of limit 89.8%",
         "used": 89.8,
         "at": None,
         "is_urgent": True,

@@ -378,7 +378,7 @@ def test_quota_fits_80_columns_and_loses_its_reset_before_it_is_dropped() -> Non
 def test_line_has_the_nearest_end_if_the_user_chose_it() -> None:
     line = LineSettings(parts=("next",))
     quotas = Quotas(NOON, FIVE_HOURS)
-    assert render_report(line=line) == "compaction: about 12 calls, 53.9% of limit"
+    assert render_report(line=line) == "compaction: about 12 calls, of limit 53.9%"
     assert render_report(quotas, CACHE, line=line) == "quota: 5h 62.0%, resets 14:30"
     assert render_report(quotas, CACHE, line=line, columns=20) == "quota: 5h 62.0%"
     assert render_report(quotas, line=line, fullness="high").startswith(

@@ -57,7 +57,7 @@ def play(context: CommandContext, speed: float = 1.0) -> int:
 def _draw(context: CommandContext, rules: Rules, thread: Thread, reading: Reading) -> None:
     shade = rules.fullness_of(reading, "", DEMO_AGENT, thread.model) or "dim"
     near = reading.percent_of_limit
-    limit = f"{format_percent(near)} of the limit" if near else ""
+    limit = f"of limit {format_percent(near)}" if near else ""
     figures, more = describe_context(reading), f"  {limit}  call {len(thread.calls)}"
     room = context.width - len(figures) - 3  # the last column stays empty: no line wraps
     if room - len(more) < MIN_BAR:

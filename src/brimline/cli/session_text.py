@@ -24,7 +24,7 @@ def describe_fullness(reading: Reading) -> list[str]:
     facts = [describe_context(reading) or "unknown until the next reply"]
     if reading.percent_of_limit is not None and reading.limit is not None:
         limit = format_tokens(reading.limit.tokens)
-        facts.append(f"{format_percent(reading.percent_of_limit)} of the limit ({limit})")
+        facts.append(f"of limit {format_percent(reading.percent_of_limit)} ({limit})")
     return facts
 
 

@@ -250,7 +250,7 @@ def _compaction(facts: NeedFacts) -> End | None:
         return End("compaction", "compacting", used, is_urgent=True)
     if used is None:
         return None
-    share = f"{format_percent(used)} of {'limit' if is_limit else 'window'}"
+    share = f"of {'limit' if is_limit else 'window'} {format_percent(used)}"
     left = "" if facts.calls_left is None else f"about {_calls(facts.calls_left)}, "
     return End("compaction", left + share, used, is_urgent=facts.is_near_limit)
 
