@@ -140,7 +140,7 @@ def test_header_shows_how_near_the_limit_is_and_what_was_used(story: Story, scre
     expect(shown.locator('[data-figure="of limit"]')).to_have_text(
         f"{main['percent_of_limit']:.1f}%"
     )
-    expect(shown.locator('[data-figure="calls left"]')).to_have_text("too few calls so far")
+    expect(shown.locator('[data-figure="calls left"]')).to_have_text("too few calls")
     expect(shown.locator('[data-figure="cost"]')).to_have_text(
         f"${story.timeline('one')['cost']:.2f}"
     )

@@ -135,9 +135,11 @@ export function limitText(thread: Pick<ThreadView, "limit">, limitAt: number): s
 /** Why there is no forecast of the calls left. */
 export function noForecastReason(view: SessionView): string {
   const main = mainThread(view);
-  if (!main || main.sent === null) return "unknown until the next reply";
+  if (main?.state === "compacting") return "compacting now";
+  if (!main || main.sent === null)
+    return main?.cycle ? "awaiting the next reply" : "awaiting the first reply";
   if (main.limit === null) return "the limit is unknown";
-  return view.trend.length < MIN_FORECAST_CALLS ? "too few calls so far" : "slow or uneven growth";
+  return view.trend.length < MIN_FORECAST_CALLS ? "too few calls" : "slow or uneven growth";
 }
 
 const MIN_FORECAST_CALLS = 4;

@@ -59,9 +59,11 @@ test("the headline is the title, else the folder, else the start of the id", () 
 test("a missing forecast has its reason", () => {
   const reason = (thread: Partial<ThreadView>, trend: number[] = []) =>
     noForecastReason(view({}, [threadRow(thread)], { trend }));
-  expect(reason({ sent: null })).toBe("unknown until the next reply");
+  expect(reason({ state: "compacting" })).toBe("compacting now");
+  expect(reason({ sent: null })).toBe("awaiting the first reply");
+  expect(reason({ sent: null, cycle: 1 })).toBe("awaiting the next reply");
   expect(reason({ limit: null })).toBe("the limit is unknown");
-  expect(reason({ limit: 158_000 }, [1, 2, 3])).toBe("too few calls so far");
+  expect(reason({ limit: 158_000 }, [1, 2, 3])).toBe("too few calls");
   expect(reason({ limit: 158_000 }, [1, 2, 3, 4])).toBe("slow or uneven growth");
 });
 
