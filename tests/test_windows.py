@@ -1,7 +1,9 @@
 """Window and limit: the order of resolution, and the tables behind it."""
 
+import json
 import re
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -31,10 +33,12 @@ from brimline.context.window import (
     normalize_model,
     requested_id,
     shipped_registry,
+    short_model,
     window_of,
 )
 
 NOW = "2.1.325"
+FORMATS = json.loads((Path(__file__).parent / "figure_formats.json").read_bytes())
 
 
 def claude(model: str | None = "claude-sonnet-4-5", version: str | None = NOW) -> ResolveContext:
@@ -163,6 +167,12 @@ ARN = "arn:aws:bedrock:us-east-1:123456789012"
 )
 def test_normalized_id_is_the_one_that_its_maker_writes(model: str, name: str) -> None:
     assert normalize_model(model) == name
+
+
+@pytest.mark.parametrize(("model", "name"), FORMATS["model"])
+def test_short_name_has_no_provider_date_or_maker(model: str | None, name: str) -> None:
+    """The dashboard's tests read the same examples."""
+    assert short_model(model) == name
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ MOST_URGENT_FIRST = [
     "~/billing",
 ]  # fmt: skip
 
+ALL_BUT_TITLED = [each for each in MOST_URGENT_FIRST if each != "~/shop-backend"]
+
 
 def is_selected(lines: list[str], project: str) -> bool:
     return any("▸" in line and project in line for line in lines)
@@ -129,7 +131,7 @@ def test_a_toggles_old_sessions(daemon: FakeDaemon, tmp_path: Path) -> None:
         await app.press("a")
         await app.until(lambda _: "~/yesterday" not in app.projects())
 
-    drive(watch(daemon.socket, tmp_path), test)
+    drive(watch(daemon.socket, tmp_path), test, (80, 30))
 
 
 def test_session_screen_shows_figures_chart_and_messages(
@@ -143,7 +145,7 @@ def test_session_screen_shows_figures_chart_and_messages(
         for part in (
             "sent     152,000  held 152,900; status line, measured, 12s ago",
             "window   200,000  reported by the client",
-            "limit    167,000  91.6% of the limit held; known of Claude Code 2.1",
+            "limit    167,000  of limit 91.6%; known of Claude Code 2.1",
             "about 6 calls left (3-12)",
             "handoff    fresh  ~/shop/HANDOFF.md; 5m ago; 3 calls since",
             "62 calls   ▲ compaction (1)   ╌ limit",
@@ -190,6 +192,21 @@ def test_e_shows_what_fills_each_thread_and_back(daemon: FakeDaemon, tmp_path: P
         await app.press("e")
         await app.until(lambda lines: not any("What fills it" in line for line in lines))
         await app.shows("window")
+
+    drive(watch(daemon.socket, tmp_path), test, (90, 50))
+
+
+def test_esc_closes_the_explanation_then_the_session(daemon: FakeDaemon, tmp_path: Path) -> None:
+    async def test(app: AppDriver) -> None:
+        await app.shows("~/shop-backend")
+        await app.press("j", "j", "j", "enter", "e")
+        await app.shows("What fills it  152,000 tokens sent")
+        await app.press("m", "escape")
+        await app.shows("What fills it  152,000 tokens sent")
+        await app.press("escape")
+        await app.shows("sent     152,000")
+        await app.press("escape")
+        await app.until(lambda lines: is_selected(lines, "~/shop-backend"))
 
     drive(watch(daemon.socket, tmp_path), test, (90, 50))
 
@@ -412,10 +429,10 @@ def test_next_and_previous_show_other_sessions_of_the_list(
         await app.press("j", "enter")
         await app.shows("260,000")
         await app.press("n", "n")
-        await app.shows("Claude Code  ~/shop-backend")
+        await app.shows("~/shop-backend · Claude Code 2.1.325 · sonnet-4-5")
         await app.shows("152,000")
         await app.press("p")
-        await app.shows("Claude Code  ~/importer")
+        await app.shows("~/importer · Claude Code 2.1.325 · sonnet-4-5")
 
     drive(watch(daemon.socket, tmp_path), test)
 
@@ -426,12 +443,13 @@ def test_list_stays_beside_the_session_on_a_wide_terminal(
     async def test(app: AppDriver) -> None:
         await app.shows("~/crawler")
         await app.press("j", "j", "enter")
-        await app.shows("Claude Code  ~/importer")
-        assert set(MOST_URGENT_FIRST) <= set(app.projects())
-        assert "▸ claude   ~/importer" in app.line("▸")
+        await app.shows("~/importer · Claude Code")
+        text = "\n".join(app.lines)
+        assert all(f"{project.removeprefix('~/')} " in text for project in ALL_BUT_TITLED)
+        assert "▸ importer " in app.line("▸")
         await app.press("n")
-        await app.until(lambda _: "▸ claude   ~/shop-backend" in app.line("▸"))
+        await app.until(lambda _: "▸ Fix the checkout " in app.line("▸"))
         await app.resize(100, 30)
-        await app.until(lambda lines: not any("~/ledger" in line for line in lines))
+        await app.until(lambda lines: not any("  ledger " in line for line in lines))
 
     drive(watch(daemon.socket, tmp_path), test, (120, 40))

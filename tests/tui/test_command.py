@@ -29,12 +29,13 @@ def fresh(user: User, id: str, sent: int) -> Json:
 
 AT_80 = """\
 no daemon, read from transcripts  2 sessions
-  agent    project                         model          state      unread  age
-  claude   /srv/other                      sonnet-4-5                     ?   1m
-  ████████████╎██╎██░░┃░░░   75.0% high     150K/200K  limit 89.8% handoff ?
+  session                 project        agent    model          state       age
+  other                   /srv/other     claude   sonnet-4-5                  1m
+  ██████████╎██╎█▊░┃░░░   75.0% high     150K/200K  of limit 89.8% handoff ?
   At 89.8% of its limit: have it write down where it stands.
-  claude   ~/project                       sonnet-4-5                     ?   2m
-  ██████▌░░░░░╎░░╎░░░░┃░░░   27.0% low       54K/200K  limit 32.3% handoff ?
+
+  project                 ~/project      claude   sonnet-4-5                  2m
+  █████▋░░░░╎░░╎░░░┃░░░   27.0% low       54K/200K  of limit 32.3% handoff ?
 """
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from brimline.tui import bars
 from brimline.tui.api_types import WatchedSession, WatchedThread, decode_views
-from brimline.tui.filter import SORTS, ListOptions, select_sessions
+from brimline.tui.filter import SORTS, ListOptions, group_starts, select_sessions
 from brimline.tui.rows import MIN_COLUMNS, OverviewRows, column_widths, layout_for
 from brimline.tui.styled_text import Line, line_width, to_ansi, to_plain
 
@@ -124,6 +124,47 @@ def test_session_without_a_thread_is_unknown() -> None:
     view = decode(sample_view("s", 1_000) | {"threads": []})[0]
     assert "~/s" in lines(view)[0]
     assert "%" not in "".join(lines(view) + lines(view, 200))
+
+
+@pytest.mark.parametrize(
+    ("fields", "headline"),
+    [({"title": "Fix it"}, "Fix it"), ({}, "3f1a0000-7d1f"), ({"project": None}, "3f1a0000")],
+)
+def test_headline_is_the_title_else_the_folder_else_the_start_of_the_id(
+    fields: dict[str, Any], headline: str
+) -> None:
+    (view,) = decode(sample_view("3f1a0000-7d1f", 1_000, **fields))
+    for width in (40, 80, 160):
+        assert lines(view, width)[0].startswith(f"  {headline} ")
+
+
+def test_small_line_has_path_agent_model_and_unread_messages() -> None:
+    (view,) = decode(
+        sample_view("shop", 1_000, unread=2, main={"model": "claude-opus-5-5-20260101[1m]"})
+    )
+    assert lines(view)[0].split() == [
+        "shop",
+        "~/shop",
+        "claude",
+        "opus-5-5[1m]",
+        "2",
+        "unread",
+        "12s",
+    ]
+    assert lines(view)[1].split()[-4:] == ["limit", "1.1%", "handoff", "none"]
+
+
+def test_blank_line_is_above_the_sessions_that_begin_a_group() -> None:
+    """What needs something, is active and is idle: only the order by need has groups."""
+    views = select_sessions(decode(*scene()), ListOptions(HOME))
+    starts = group_starts(views, "need")
+    assert sorted(starts) == ["claude/billing", "codex/docs-site"]
+    rows = OverviewRows(80, NOW, HOME, starts)
+    for view in views:
+        session_lines = rows.lines(view)
+        assert len(session_lines) == rows.height(view)
+        assert (not session_lines[0]) == (view.key in starts)
+    assert not group_starts(views, "limit")
 
 
 def test_only_the_latest_four_subagents_are_shown_and_others_counted() -> None:

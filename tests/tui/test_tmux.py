@@ -86,7 +86,7 @@ def test_watch_draws_resizes_and_restores_the_terminal_in_tmux(
     tmux("send-keys", "j", "j", "j", "Enter")
     tmux.until(lambda screen: "session shop-backend" in screen and "200K ┤" in screen)
     tmux("send-keys", "Escape")
-    tmux.until(lambda screen: "▸ claude   /home/ada/shop-backend" in screen)
+    tmux.until(lambda screen: "▸ Fix the checkout " in screen)
     tmux("resize-window", "-x", "50", "-y", "9")
     tmux.until(lambda screen: "needs 40x10" in screen)
     tmux("resize-window", "-x", "200", "-y", "50")
@@ -119,7 +119,7 @@ def test_keys_typed_ahead_are_not_lost(tmux: Tmux, daemon: FakeDaemon, tmp_path:
 
 
 def test_no_color_prints_no_colours(tmux: Tmux, daemon: FakeDaemon, tmp_path: Path) -> None:
-    tmux.start(command(daemon, tmp_path, NO_COLOR="1"), 80, 24)
+    tmux.start(command(daemon, tmp_path, NO_COLOR="1"), 80, 30)
     screen = tmux.until(lambda screen: "mobile-app" in screen)
     for sign in ("● live", "▸", "╎", "┃", "at limit", "medium", "low", "unknown", "130.0%! over"):
         assert sign in screen

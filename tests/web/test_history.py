@@ -3,6 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
+from brimline.context.window import short_model
+
 from .screen import Screen
 from .story import Story, full
 from .transcripts import write_past
@@ -30,7 +32,7 @@ def test_history_shows_the_figures_of_the_api(story: Story, screen: Screen) -> N
     assert {past["session"] for past in served["sessions"]} == {ONE, OTHER}
     for past in served["sessions"]:
         line = screen.find("past-sessions").locator(f'[data-session="{past["session"]}"]')
-        expect(line).to_contain_text(f"{past['model']}")
+        expect(line).to_contain_text(short_model(past["model"]))
         expect(line).to_contain_text(f"${past['cost']:.2f}")
         expect(line).to_contain_text(past["title"])
     for name in ("sessions", "calls", "compactions"):
@@ -52,7 +54,7 @@ def test_history_shows_the_figures_of_the_api(story: Story, screen: Screen) -> N
     cost = screen.find("totals").locator('[data-figure="cache misses"]')
     expect(cost).to_have_text(f"${served['total']['misses']['cost']:.2f}")
     expect(screen.find("limits").locator("tbody tr")).to_have_count(len(served["limits"]))
-    screen.page.get_by_role("link", name="one", exact=True).click()
+    screen.find("past-sessions").locator(f'[data-session="{ONE}"] a').click()
     expect(screen.find("session-page")).to_have_attribute("data-session", ONE)
     expect(screen.find("compactions")).to_contain_text("160,000")
 

@@ -21,7 +21,8 @@ TAGS = """() => [...document.querySelectorAll("img, script, iframe, a[href^=java
   .map((element) => element.outerHTML)"""
 INJECT = """() =>
   document.body.insertAdjacentHTML("beforeend", "<img src=x onerror=hacked=1>")"""
-MODEL = f"{EVIL}-model"
+# Of a model only what is behind the last slash is shown.
+MODEL, OTHER_MODEL = (f'"><img src=x onerror=hacked=1>&lt;-{name}' for name in ("model", "other"))
 
 
 def report_evil(story: Story) -> Path:
@@ -30,7 +31,7 @@ def report_evil(story: Story) -> Path:
     event = {"type": "SessionSeen", "title": f"{EVIL}-title", "version": f"{EVIL}-version"}
     packed = {"type": "Compacted", "trigger": "auto", "before": 100_000, "after": 20_000}
     main = [call(f"{EVIL}-{at}", 120_000, model=MODEL) for at in range(2)]
-    subagent_call = call("plain", 20_000, model=f"{EVIL}-other", thread=f"{EVIL}-thread")
+    subagent_call = call("plain", 20_000, model=OTHER_MODEL, thread=f"{EVIL}-thread")
     events = (event, main[0], packed, main[1], subagent_call)
     story.report(EVIL, *events, agent=f"{EVIL}-a", project=f"/p/{EVIL}", parent=f"{EVIL}-parent")
     path = daemon.folder / f"{EVIL}.md"
@@ -61,14 +62,15 @@ def test_hostile_text_is_text_on_the_overview(story: Story, screen: Screen) -> N
     report_evil(story)
     screen.open()
     shows_text(screen.page, ".row", f"{EVIL}-a", MODEL, f"{EVIL}-title", f"{EVIL}-thread")
-    expect(screen.find("open")).to_have_attribute("title", f"/p/{EVIL}")
+    expect(screen.find("open")).to_have_attribute("title", f"{EVIL}-title")
+    expect(screen.find("about")).to_have_attribute("title", f"/p/{EVIL}")
     assert screen.find("session").get_attribute("data-session") == EVIL
     for field, value in (("agent", f"{EVIL}-a"), ("project", f"/p/{EVIL}")):
         screen.find(f"filter-{field}").select_option(value)
         expect(screen.find("session")).to_have_count(1)
     screen.find("search").fill(EVIL)
     expect(screen.find("session")).to_have_count(1)
-    expect(screen.page).to_have_title("60.0% script>&lt; · Brimline")
+    expect(screen.page).to_have_title(f"60.0% {EVIL}-title · Brimline")
     check_unharmed(screen)
 
 
@@ -83,7 +85,7 @@ def test_hostile_text_is_text_on_a_session(story: Story, screen: Screen) -> None
     shows_text(page, '[aria-labelledby="facts"]', *facts)
     expect(page.locator('[data-fact="session"]')).to_have_text(EVIL)
     shows_text(page, '[data-testid="threads"]', f"{EVIL}-thread")
-    shows_text(page, '[data-testid="calls"]', MODEL, f"{EVIL}-other")
+    shows_text(page, '[data-testid="calls"]', MODEL, OTHER_MODEL)
     shows_text(page, '[data-testid="compactions"]', MODEL)
     shows_text(page, ".messages", MORE_EVIL, f"{EVIL}-sender")
     shows_text(page, ".prose", LINKS, EVIL)

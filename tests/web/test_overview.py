@@ -1,11 +1,12 @@
 """The overview: context, state and changes of each session."""
 
+import re
 import time
 
 import pytest
 from playwright.sync_api import expect
 
-from brimline.context.usage import format_occupancy
+from brimline.context.usage import format_occupancy, format_tokens
 from server.test_daemon import SESSION, hook_input, status_input
 
 from .screen import Screen
@@ -101,13 +102,65 @@ def test_limit_is_marked_and_turns_the_bar_red(story: Story, screen: Screen) -> 
     expect(screen.of("at", "unread")).to_have_count(0)
 
 
+def test_limit_is_a_mark_with_a_label_and_the_row_says_how_near_it_is(
+    story: Story, screen: Screen
+) -> None:
+    story.report("near", full(83), agent="claude")
+    story.report("bare", {"type": "SessionSeen"})
+    view = story.view("near")
+    main = view["threads"][0]
+    screen.open()
+    row = screen.row("near")
+    label = f"limit: {format_tokens(main['limit'])}, {view['limit_at']:g}% of the window"
+    expect(row.locator(".bar-limit")).to_have_attribute("title", label)
+    row.locator(".bar-limit").hover()
+    expect(row.locator(".row-bar .bar")).to_have_attribute("aria-valuetext", re.compile(label))
+    expect(screen.of("near", "of-limit")).to_have_text(f"of limit {main['percent_of_limit']:.1f}%")
+    expect(row).not_to_contain_text("limit at")
+    expect(screen.of("bare", "of-limit")).to_have_text("of limit unknown")
+
+
+def test_row_has_the_title_and_below_it_folder_agent_and_model(
+    story: Story, screen: Screen
+) -> None:
+    model = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
+    seen = {"type": "SessionSeen", "title": "Mend the parser"}
+    story.report("titled", seen, call("c1", 90_000, model=model), agent="a", project="/src/shop")
+    story.report("3f1a0000-7d1f", full(5), agent="a")
+    screen.open()
+    expect(screen.of("titled", "open")).to_have_text("Mend the parser")
+    expect(screen.of("titled", "about")).to_have_text("shop · a · sonnet-4-5")
+    expect(screen.of("3f1a0000-7d1f", "open")).to_have_text("3f1a0000")
+    expect(screen.page).to_have_title("45.0% Mend the parser · Brimline")
+
+
+def test_gaps_are_between_what_needs_something_is_active_and_idle(
+    story: Story, screen: Screen
+) -> None:
+    for percent in (90, 80, 20, 10):
+        story.report(f"at-{percent}", full(percent))
+    story.report("idle", {**full(30), "at": time.time() - 7_200})
+    screen.open()
+    expect(screen.find("session")).to_have_count(5)
+    gaps = screen.page.locator(".row[data-gap]")
+    names = "rows => rows.map(row => row.dataset.session)"
+    assert gaps.evaluate_all(names) == ["at-20", "idle"]
+    screen.page.keyboard.press("j")
+    for percent in (80, 20):
+        screen.page.keyboard.press("j")
+        expect(screen.of(f"at-{percent}", "open")).to_be_focused()
+    screen.find("sort").select_option("latest")
+    expect(gaps).to_have_count(0)
+
+
 def test_no_calls_left_are_not_shown_at_the_limit(story: Story, screen: Screen) -> None:
     calls = [call(f"c{at}", 100_000 + 7_000 * at) for at in range(11)]
     story.report("near", *calls[:9], agent="claude")
     story.report("at", *calls, agent="claude")
     assert (story.view("near")["calls_left"], story.view("at")["calls_left"]) == (2, 0)
     screen.open()
-    expect(screen.of("near", "calls-left")).to_have_text("about 2 calls left (0-8)")
+    expect(screen.of("near", "calls-left")).to_have_text("about 2 calls left")
+    expect(screen.of("near", "calls-left")).not_to_have_attribute("title", re.compile("."))
     expect(screen.of("at", "calls-left")).to_have_count(0)
 
 

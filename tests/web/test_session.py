@@ -95,7 +95,7 @@ def test_reading_shows_each_figure_and_origin(story: Story, screen: Screen) -> N
     for name in ("window", "limit"):
         words = f"{main[name]:,}{main[f'{name}_why']}"
         expect(facts.locator(f'[data-fact="{name}"]')).to_have_text(words)
-    of_limit = facts.locator('[data-fact="percent of limit"]')
+    of_limit = facts.locator('[data-fact="of limit"]')
     expect(of_limit).to_have_text(f"{main['percent_of_limit']:.1f}%")
     expect(facts.locator('[data-fact="source"]')).to_contain_text("status line, ")
     expect(screen.find("json")).to_contain_text('"percent": 75')
@@ -140,16 +140,27 @@ def test_header_shows_how_near_the_limit_is_and_what_was_used(story: Story, scre
     expect(shown.locator('[data-figure="of limit"]')).to_have_text(
         f"{main['percent_of_limit']:.1f}%"
     )
-    expect(shown.locator('[data-figure="calls left"]')).to_have_text("unknown")
+    expect(shown.locator('[data-figure="calls left"]')).to_have_text("too few calls")
     expect(shown.locator('[data-figure="cost"]')).to_have_text(
         f"${story.timeline('one')['cost']:.2f}"
     )
     expect(shown.locator('[data-figure="duration"]')).to_contain_text(" s")
     for growth in range(5):
         story.report("one", call(f"g{growth}", 50_000 + 5_000 * growth))
+    calls_left = shown.locator('[data-figure="calls left"]')
+    expect(calls_left).to_have_text(f"about {story.view('one')['calls_left']}")
+    story.report("one", *(call(f"h{at}", 71_000 + 1_000 * at) for at in range(80)))
     view = story.view("one")
     left, (low, high) = view["calls_left"], view["calls_left_range"]
-    expect(shown.locator('[data-figure="calls left"]')).to_have_text(f"about {left} ({low}-{high})")
+    assert 0 < low < high <= 4 * low
+    expect(calls_left).to_have_text(f"about {left} ({low}-{high})")
+    screen.go("#/")
+    about = screen.of("one", "calls-left")
+    expect(about).to_have_text(f"about {left} calls left")
+    expect(about).to_have_attribute("title", f"{low}-{high} calls, 8 times out of 10")
+    about.hover()
+    screen.of("one", "bar").first.click(position={"x": 5, "y": 5}, force=True)
+    expect(screen.find("session-page")).to_be_visible()
 
 
 def test_session_opens_at_the_top_with_its_title(story: Story, screen: Screen) -> None:
@@ -275,7 +286,7 @@ def test_every_kind_of_mark_is_shown(story: Story, screen: Screen) -> None:
         f"message delivered from brimline: {delivered['text']}",
         "handoff handoff by me",
         f"compaction manual, 105K to {compaction['after'] // 1_000}K",
-        "model switch claude-sonnet-4-5 to claude-opus-4-5",
+        "model switch sonnet-4-5 to opus-4-5",
         "cache miss 30K paid again for $0.17 after 0 s: tools or instructions changed",
     }
     line = screen.find("compactions").locator('[data-cycle="0"]')

@@ -1,17 +1,18 @@
 /** State shared by the views: sessions, connection, filter, order. */
 
-import { batch, computed, effect, signal } from "@preact/signals";
+import { batch, computed, effect, type Signal, signal } from "@preact/signals";
 import * as api from "./api";
 import type { Caller, SessionView } from "./api-types";
 import { SessionEventSource } from "./event-source";
 import { occupancy } from "./format";
-import { mainThread } from "./reading";
+import { headline, mainThread } from "./reading";
 import { now } from "./state/clock";
 import { listOptions, overviewHash } from "./state/list-address";
 import { goToFleetIfUnset, route } from "./state/route";
 import {
   distinctValues,
   type Filter,
+  groupStarts,
   NO_FILTER,
   type Sort,
   selectSessions,
@@ -87,6 +88,9 @@ export function keepAddress(): void {
 /** The ids that the overview shows, in order. The array is replaced only when the order changes. */
 export const order = signal<string[]>([]);
 
+/** Those of them before which the overview leaves a gap, if it is sorted by need. */
+export const gaps = signal<string[]>([]);
+
 /** Rows change places at most this often; longer with many rows, and not while scrolling. */
 const REORDER_INTERVAL_MS = 800;
 const REORDER_ROW_MS = 2;
@@ -131,10 +135,19 @@ export function keepOrder(): void {
 
 function updateOrder(): void {
   const views = selectSessions(sessionStore.views(), filter.peek(), sort.peek(), now.peek());
-  const ids = views.map((view) => view.session.id);
-  const before = order.peek();
-  const same = ids.length === before.length && ids.every((id, at) => id === before[at]);
-  if (!same) order.value = ids;
+  batch(() => {
+    replaceIfOther(
+      order,
+      views.map(({ session }) => session.id),
+    );
+    replaceIfOther(gaps, sort.peek() === "need" ? groupStarts(views) : []);
+  });
+}
+
+function replaceIfOther(ids: Signal<string[]>, after: string[]): void {
+  const before = ids.peek();
+  const same = after.length === before.length && after.every((id, at) => id === before[at]);
+  if (!same) ids.value = after;
 }
 
 /** The number of all known sessions: distinguishes "no sessions" from "no matches". */
@@ -161,20 +174,10 @@ export function keepTitle(): void {
     sessionStore.version.value;
     const here = route.value;
     const view = here.view === "session" ? sessionStore.get(here.id)?.value : mostUrgent.value;
-    const name = view && ((here.view === "session" && view.session.title) || sessionName(view));
+    const name = view && headline(view.session);
     const percentRaw = view && mainThread(view)?.percent_raw;
     const full = percentRaw == null ? "" : `${occupancy(percentRaw)} `;
     document.title =
       name && (full || here.view === "session") ? `${full}${name} · Brimline` : "Brimline";
   });
-}
-
-/** The name of a session: its project's folder, its title, or its id. */
-export function sessionName(view: SessionView): string {
-  const { project, title, id } = view.session;
-  return (project && folder(project)) || title || id;
-}
-
-function folder(path: string): string {
-  return path.split("/").filter(Boolean).at(-1) ?? path;
 }

@@ -9,9 +9,13 @@ export function count(value: number | null): string {
   return value === null ? UNKNOWN : WHOLE.format(value);
 }
 
-/** The range of a forecast, to be put behind it: " (9-17)"; nothing if there is none. */
+/** The highest factor between the ends of a range that says something. */
+const MAX_RANGE_FACTOR = 4;
+
+/** The range of a forecast: 9-17; empty if there is none, or if it is too wide to say anything. */
 export function countRange(range: readonly number[] | null): string {
-  return range === null ? "" : ` (${range.map(count).join("-")})`;
+  const [low = 0, high = 0] = range ?? [];
+  return low > 0 && high <= MAX_RANGE_FACTOR * low ? `${count(low)}-${count(high)}` : "";
 }
 
 /** Tokens, shortened: 940, 3.4K, 121K, 1M, 1.05M, 1.01B; halves round up.
@@ -109,4 +113,26 @@ export function isoDay(at: number): string {
 /** "1 call", "2 calls". */
 export function plural(amount: number, one: string, many = `${one}s`): string {
   return `${WHOLE.format(amount)} ${amount === 1 ? one : many}`;
+}
+
+const LONG_CONTEXT = "[1m]";
+const BEDROCK_PREFIX = /^(?:[a-z]{2,6}(?:-gov)?\.)?[a-z0-9]+\.(?=[a-z])/;
+const REVISION_SUFFIX = /(?:-v\d+)?(?::[a-z0-9]+)*$/;
+const DATE_SUFFIX = /([-@]\d{8}|-\d{4}-\d{2}-\d{2}|[-@]latest|@default)$/;
+
+/** The short name of a model: sonnet-4-5[1m], gpt-5.3-codex.
+ *
+ * That of `short_model` in Python; tests/figure_formats.json has the cases.
+ */
+export function modelName(model: string | null): string {
+  if (model === null) return UNKNOWN;
+  const id = model.toLowerCase();
+  const mark = id.endsWith(LONG_CONTEXT) ? LONG_CONTEXT : "";
+  let name = id.slice(0, id.length - mark.length);
+  name = name.slice(name.lastIndexOf("/") + 1);
+  if (name.includes(":") || BEDROCK_PREFIX.test(name)) {
+    name = name.replace(BEDROCK_PREFIX, "").replace(REVISION_SUFFIX, "");
+  }
+  if (name.startsWith("claude-")) name = name.replaceAll(".", "-");
+  return name.replace(DATE_SUFFIX, "").replace(/^claude-/, "") + mark;
 }

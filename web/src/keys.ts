@@ -1,6 +1,6 @@
 /** Keyboard shortcuts; ignored in text inputs and with a modifier key. */
 
-import { filter, helpOpen, isFleet, order, overviewAddress } from "./app";
+import { filter, gaps, helpOpen, isFleet, order, overviewAddress } from "./app";
 import { SEARCH_ID } from "./components/filters";
 import { scrollToRow } from "./components/session-rows";
 import { FLEET_HASH, go, route } from "./state/route";
@@ -87,7 +87,7 @@ function backToOverview(): void {
   const from = route.value;
   const id = from.view === "session" ? from.id : "";
   goToOverview(() => {
-    if (!focusRow(id)) scrollToRow(order.value, id);
+    if (!focusRow(id)) scrollToRow({ ids: order.value, gaps: gaps.value }, id);
     requestAnimationFrame(() => requestAnimationFrame(() => focusRow(id)));
   });
 }

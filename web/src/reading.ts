@@ -1,6 +1,14 @@
 /** The meaning of a reading: level, state and age. Pure. */
 
-import type { CacheMiss, CallRow, PromptCache, Quotas, SessionView, ThreadView } from "./api-types";
+import type {
+  CacheMiss,
+  CallRow,
+  PromptCache,
+  Quotas,
+  SessionRow,
+  SessionView,
+  ThreadView,
+} from "./api-types";
 import { duration, minute, occupancy, percent, shortPercent, tokens, UNKNOWN } from "./format";
 
 export type Level = "unknown" | NonNullable<ThreadView["fullness"]>;
@@ -11,7 +19,15 @@ export const LIVE_FOR_S = 24 * 3_600;
 
 export type Occupancy = Pick<
   ThreadView,
-  "state" | "sent" | "window" | "percent" | "percent_raw" | "levels" | "fullness" | "pending_level"
+  | "state"
+  | "sent"
+  | "window"
+  | "limit"
+  | "percent"
+  | "percent_raw"
+  | "levels"
+  | "fullness"
+  | "pending_level"
 >;
 
 export const LEVEL_TEXTS: Record<Level, string> = {
@@ -21,6 +37,20 @@ export const LEVEL_TEXTS: Record<Level, string> = {
   high: "high",
   limit: "at limit",
 };
+
+const SHORT_ID_CHARS = 8;
+
+/** The headline of a session: its title, else its project's folder, else the start of its id. */
+export function headline({ title, project, id }: Named): string {
+  return title || folder(project) || id.slice(0, SHORT_ID_CHARS);
+}
+
+type Named = Pick<SessionRow, "title" | "project" | "id">;
+
+/** The last part of a path. */
+export function folder(path: string | null): string | null {
+  return path && (path.split("/").filter(Boolean).at(-1) ?? path);
+}
 
 /** How full a thread is, by the user's levels and its limit. */
 export function levelOf(thread: Occupancy | undefined): Level {
@@ -97,6 +127,23 @@ export function limitPercent(thread: ThreadView): number | null {
   return (thread.limit / thread.window) * 100;
 }
 
+/** The limit of a thread that is at this percentage of its window. */
+export function limitText(thread: Pick<ThreadView, "limit">, limitAt: number): string {
+  return `limit: ${tokens(thread.limit)}, ${shortPercent(limitAt)} of the window`;
+}
+
+/** Why there is no forecast of the calls left. */
+export function noForecastReason(view: SessionView): string {
+  const main = mainThread(view);
+  if (main?.state === "compacting") return "compacting now";
+  if (!main || main.sent === null)
+    return main?.cycle ? "awaiting the next reply" : "awaiting the first reply";
+  if (main.limit === null) return "the limit is unknown";
+  return view.trend.length < MIN_FORECAST_CALLS ? "too few calls" : "slow or uneven growth";
+}
+
+const MIN_FORECAST_CALLS = 4;
+
 /** The text of a bar, for screen readers. */
 export function barText(thread: Occupancy | undefined, limitAt: number | null): string {
   if (!thread || thread.percent === null) return `Context ${UNKNOWN}`;
@@ -104,7 +151,7 @@ export function barText(thread: Occupancy | undefined, limitAt: number | null): 
     `${occupancy(thread.percent_raw)} of the window`,
     `${tokens(thread.sent)} of ${tokens(thread.window)} tokens`,
     LEVEL_TEXTS[levelOf(thread)],
-    limitAt === null ? "limit unknown" : `limit at ${shortPercent(limitAt)}`,
+    limitAt === null ? "limit unknown" : limitText(thread, limitAt),
   ];
   if (isOverWindow(thread)) parts.push("more than the window");
   if (thread.pending_level !== null) {

@@ -9,6 +9,7 @@ import {
   duration,
   isoDay,
   minute,
+  modelName,
   moment,
   occupancy,
   percent,
@@ -31,12 +32,17 @@ test("figures have the form that the commands and the status line give them", ()
   expect(cases.occupancy.map(([raw]) => occupancy(Number(raw)))).toEqual(texts(cases.occupancy));
 });
 
-function texts(rows: (string | number)[][]) {
+function texts(rows: unknown[][]) {
   return rows.map(([, text]) => text);
 }
 
-test("a forecast has its range behind it, if it has one", () => {
-  expect([countRange([9, 17]), countRange(null)]).toEqual([" (9-17)", ""]);
+test("a range that is too wide to say anything is left out", () => {
+  const ranges = [[9, 17], [3, 12], [3, 13], [0, 2], null];
+  expect(ranges.map(countRange)).toEqual(["9-17", "3-12", "", "", ""]);
+});
+
+test("a model has the short name that the commands give it", () => {
+  expect(cases.model.map(([id]) => modelName(id ?? null))).toEqual(texts(cases.model));
 });
 
 test("a level has a decimal only if needed", () => {

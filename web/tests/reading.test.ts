@@ -1,13 +1,16 @@
 import { expect, test } from "vitest";
+import type { ThreadView } from "../src/api-types";
 import {
   barText,
   cacheText,
   causeText,
+  headline,
   isLive,
   isOverWindow,
   lastActiveAt,
   lastCallAt,
   levelOf,
+  noForecastReason,
   quotaText,
   secondsSinceFirstCall,
   stateOf,
@@ -38,6 +41,30 @@ test("an overshoot is shown as it is, and named", () => {
   expect(isOverWindow(full(130))).toBe(true);
   expect(barText(full(130), null)).toContain("130.0%! of the window");
   expect(barText(full(130), null)).toContain("more than the window");
+});
+
+test("the limit is named with its tokens and its place in the window", () => {
+  expect(barText(full(55, { limit: 158_400 }), 94.7)).toContain("limit: 158K, 94.7% of the window");
+  expect(barText(full(55), null)).toContain("limit unknown");
+});
+
+test("the headline is the title, else the folder, else the start of the id", () => {
+  const id = "3f1a0000-7d1f-4c0e";
+  const named = (title: string | null, project: string | null) => headline({ id, title, project });
+  expect(named("Fix the login", "/src/shop")).toBe("Fix the login");
+  expect([named(null, "/src/shop/"), named("", "/")]).toEqual(["shop", "/"]);
+  expect(named(null, null)).toBe("3f1a0000");
+});
+
+test("a missing forecast has its reason", () => {
+  const reason = (thread: Partial<ThreadView>, trend: number[] = []) =>
+    noForecastReason(view({}, [threadRow(thread)], { trend }));
+  expect(reason({ state: "compacting" })).toBe("compacting now");
+  expect(reason({ sent: null })).toBe("awaiting the first reply");
+  expect(reason({ sent: null, cycle: 1 })).toBe("awaiting the next reply");
+  expect(reason({ limit: null })).toBe("the limit is unknown");
+  expect(reason({ limit: 158_000 }, [1, 2, 3])).toBe("too few calls");
+  expect(reason({ limit: 158_000 }, [1, 2, 3, 4])).toBe("slow or uneven growth");
 });
 
 test("a session is stale after an hour without events", () => {

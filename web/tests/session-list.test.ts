@@ -3,6 +3,7 @@ import type { SessionView } from "../src/api-types";
 import {
   distinctValues,
   type Filter,
+  groupStarts,
   NO_FILTER,
   type Sort,
   selectSessions,
@@ -65,4 +66,12 @@ test("sessions sort by limit, time, project and agent", () => {
 test("distinct values are sorted and have no duplicates", () => {
   expect(distinctValues(VIEWS, "host")).toEqual(["one", "two"]);
   expect(distinctValues(VIEWS, "agent")).toEqual(["claude", "codex"]);
+});
+
+test("a group begins where the first number of the rank changes", () => {
+  const ranked = [0, 0, 1, 2, 2].map((group, at) =>
+    view({ id: `${at}` }, undefined, { rank: [group, at, 0] }),
+  );
+  expect(groupStarts(ranked)).toEqual(["2", "3"]);
+  expect([groupStarts(ranked.slice(3)), groupStarts([])]).toEqual([[], []]);
 });

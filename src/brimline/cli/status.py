@@ -32,7 +32,7 @@ from brimline.context.need import Assessment, End, Need, assess
 from brimline.context.policy.levels import Fullness
 from brimline.context.tracker import Reading
 from brimline.context.usage import format_occupancy, format_percent, format_tokens
-from brimline.context.window import Limit, Window, model_aliases
+from brimline.context.window import Limit, Window, short_model
 from brimline.monitor.user_rules import Rules
 from brimline.sessions.status import (
     SessionStatus,
@@ -318,7 +318,7 @@ def _line(
         _title(session, place) if own else Cell(name, "dim"),
         Cell(session.agent if own else ""),
         Cell(strip_control(place) if own else ""),
-        Cell(strip_control(_short(row.model))),
+        Cell(strip_control(short_model(row.model))),
         Cell(draw_bar(reading.percent, bar_width(context.width)), how),
         Cell(_percent(reading), how),
         Cell(_tokens(reading)),
@@ -345,13 +345,6 @@ def _fullness(rules: Rules, session: SessionStatus, row: ThreadStatus) -> Fullne
 
 def bar_width(width: int) -> int:
     return max(MIN_BAR_COLUMNS, min(MAX_BAR_COLUMNS, width // 10))
-
-
-def _short(model: str | None) -> str:
-    if model is None:
-        return "unknown"
-    mark = "[1m]" if model.endswith("[1m]") else ""
-    return model_aliases(model)[-1].removeprefix("claude-") + mark
 
 
 def _percent(reading: Reading) -> str:

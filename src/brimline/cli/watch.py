@@ -15,7 +15,7 @@ from brimline.settings import seconds, socket_path
 from brimline.terminal.text import count_of
 from brimline.tui.api_types import WatchedSession, decode_views
 from brimline.tui.files import TranscriptFiles
-from brimline.tui.filter import ListOptions, select_sessions
+from brimline.tui.filter import ListOptions, group_starts, select_sessions
 from brimline.tui.rows import MIN_COLUMNS, OverviewRows
 from brimline.tui.styled_text import Line, StyledText, to_ansi
 
@@ -79,7 +79,8 @@ def _frame(
     if options.json:
         emit_json(selected)
         return 0
-    rows = OverviewRows(max(MIN_COLUMNS, context.width), context.now, look.home)
+    starts = group_starts(selected, shown.sort)
+    rows = OverviewRows(max(MIN_COLUMNS, context.width), context.now, look.home, starts)
     where = "live" if live else "no daemon, read from transcripts"
     print(f"{where}  {count_of(len(selected), 'session')}")
     table = [rows.header(), *(line for view in selected for line in rows.lines(view))]

@@ -1,10 +1,11 @@
 """The bar of a thread with marks for levels and limit, and the texts after it."""
 
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from brimline.context.need import ACTIVE_FOR_S
 from brimline.context.usage import format_occupancy, format_percent, format_tokens
-from brimline.context.window import normalize_model
+from brimline.context.window import short_model
+from brimline.sessions.files import MIN_SHORT_ID_CHARS
 from brimline.terminal.text import Shade, draw_bar, format_age, shorten_home, strip_control
 from brimline.tui.api_types import WatchedSession, WatchedThread
 from brimline.tui.styled_text import Line, StyledText
@@ -70,6 +71,7 @@ def tokens_text(thread: WatchedThread) -> str:
 
 
 def limit_text(thread: WatchedThread) -> str:
+    """How much of the limit is used."""
     return "?" if thread.percent_of_limit is None else format_percent(thread.percent_of_limit)
 
 
@@ -102,11 +104,14 @@ def unread_text(view: WatchedSession) -> str:
 
 
 def model_text(model: str | None) -> str:
-    """The short name of a model, as in `sonnet-4-5[1m]`."""
-    if model is None:
-        return "unknown"
-    mark = "[1m]" if model.endswith("[1m]") else ""
-    return strip_control(normalize_model(model).removeprefix("claude-") + mark)
+    return strip_control(short_model(model))
+
+
+def headline_text(view: WatchedSession) -> str:
+    """The title of a session, else its project's folder, else the start of its id."""
+    session = view.session
+    folder = PurePath(session.project or "").name or session.project
+    return strip_control(session.title or folder or session.id[:MIN_SHORT_ID_CHARS])
 
 
 def project_text(view: WatchedSession, home: Path) -> str:

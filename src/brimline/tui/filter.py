@@ -1,6 +1,7 @@
 """Filter and order of the session list."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -26,6 +27,18 @@ class ListOptions(msgspec.Struct, frozen=True):
 def select_sessions(views: Iterable[WatchedSession], options: ListOptions) -> list[WatchedSession]:
     selected = (view for view in views if matches(view, options))
     return sorted(selected, key=lambda view: _sort_key(view, options.sort))
+
+
+def group_starts(views: Sequence[WatchedSession], sort: Sort) -> frozenset[str]:
+    """The keys of the sessions that begin a group: what needs something, is active or idle.
+
+    Only the order by need has groups.
+    """
+    if sort != "need":
+        return frozenset()
+    return frozenset(
+        after.key for before, after in pairwise(views) if before.rank[:1] != after.rank[:1]
+    )
 
 
 def matches(view: WatchedSession, options: ListOptions) -> bool:

@@ -11,7 +11,7 @@ from brimline.tui.api_types import WatchedSession, WatchedThread
 from brimline.tui.styled_text import Line, StyledText, pad
 
 MIN_COLUMNS = 40
-TWO_LINES_MIN_COLUMNS, ONE_LINE_MIN_COLUMNS, TITLE_MIN_COLUMNS = 70, 140, 180
+TWO_LINES_MIN_COLUMNS, ONE_LINE_MIN_COLUMNS = 70, 160
 MAX_SUBAGENTS = 4  # below a session, the latest
 SUBAGENT_NAME_COLUMNS = 13
 
@@ -34,10 +34,11 @@ class OverviewColumn(msgspec.Struct, frozen=True):
 
 
 BAR = "bar"
+TITLE = OverviewColumn("title", title="session", share=3)
 AGENT = OverviewColumn("agent", 8, "agent")
-PROJECT = OverviewColumn("project", title="project", keep_end=True)
+PROJECT = OverviewColumn("project", title="project", keep_end=True, share=2)
 MODEL = OverviewColumn("model", 14, "model")
-CONTEXT = OverviewColumn(BAR, title="context", share=2, max_width=72)
+CONTEXT = OverviewColumn(BAR, title="context", share=3, max_width=72)
 PERCENT = OverviewColumn("percent", 7, right=True)
 TOKENS = OverviewColumn("tokens", 9, "tokens", right=True)
 FIGURES = (PERCENT, OverviewColumn("word", 8), TOKENS)
@@ -48,7 +49,6 @@ END = (
     *(MODEL, CONTEXT, *FIGURES, OverviewColumn("limit", 8, "of limit", right=True), STATE),
     *(OverviewColumn("handoff", 7, "handoff"), UNREAD, AGE),
 )
-SUBAGENT = OverviewColumn("project", share=2)
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -58,40 +58,40 @@ class Layout(msgspec.Struct, frozen=True):
     subagent: tuple[OverviewColumn, ...]
 
 
-ONE_LINE = Layout(((AGENT, PROJECT, *END),), (AGENT, PROJECT, *END))
-TITLE = OverviewColumn("title", title="title")
-WITH_TITLE = Layout(((AGENT, PROJECT, TITLE, *END),), (AGENT, PROJECT, TITLE, *END))
+ONE_LINE = Layout(((TITLE, PROJECT, AGENT, *END),), (TITLE, PROJECT, AGENT, *END))
 TWO_LINES = Layout(
     (
-        (AGENT, PROJECT, MODEL, STATE, UNREAD, AGE),
+        (TITLE, PROJECT, AGENT, MODEL, OverviewColumn("news", 10, "state"), AGE),
         (
-            *(CONTEXT, *FIGURES, OverviewColumn("limited", 12, right=True)),
+            *(CONTEXT, *FIGURES, OverviewColumn("limited", 15, right=True)),
             OverviewColumn("handed", 13),
         ),
     ),
-    (SUBAGENT, CONTEXT, *FIGURES, AGE),
+    (TITLE, CONTEXT, *FIGURES, AGE),
 )
 SMALL = Layout(
-    ((AGENT, PROJECT, AGE), (CONTEXT, PERCENT, TOKENS)),
-    (SUBAGENT, CONTEXT, PERCENT),
+    ((TITLE, AGENT, AGE), (CONTEXT, PERCENT, TOKENS)),
+    (TITLE, CONTEXT, PERCENT),
 )
 
 
 def layout_for(width: int) -> Layout:
     """The layout that shows most on a terminal of this width."""
-    if width >= TITLE_MIN_COLUMNS:
-        return WITH_TITLE
     if width >= ONE_LINE_MIN_COLUMNS:
         return ONE_LINE
     return TWO_LINES if width >= TWO_LINES_MIN_COLUMNS else SMALL
 
 
 class OverviewRows(msgspec.Struct, frozen=True):
-    """Formats sessions for a terminal of a given width; the home folder is shown as ~."""
+    """Formats sessions for a terminal of a given width; the home folder is shown as ~.
+
+    Above the sessions with a key in `group_starts` is a blank line.
+    """
 
     width: int
     now: float
     home: Path
+    group_starts: frozenset[str] = frozenset()
 
     @property
     def layout(self) -> Layout:
@@ -104,7 +104,7 @@ class OverviewRows(msgspec.Struct, frozen=True):
 
     def height(self, view: WatchedSession) -> int:
         others = len(view.subagents)
-        own = len(self.layout.session) + (view.need is not None)
+        own = len(self.layout.session) + (view.need is not None) + (view.key in self.group_starts)
         return own + min(others, MAX_SUBAGENTS) + (others > MAX_SUBAGENTS)
 
     def lines(self, view: WatchedSession, selected: bool = False) -> list[Line]:
@@ -113,7 +113,8 @@ class OverviewRows(msgspec.Struct, frozen=True):
         own = [self._format_columns(columns, texts, view, view.main) for columns in parts]
         if selected:
             own[0][0] = StyledText(CURSOR, "bold")
-        return [*own, *self._need_lines(view), *self._subagent_lines(view)]
+        above: list[Line] = [()] if view.key in self.group_starts else []
+        return [*above, *own, *self._need_lines(view), *self._subagent_lines(view)]
 
     def _need_lines(self, view: WatchedSession) -> list[Line]:
         if view.need is None:
@@ -139,20 +140,24 @@ class OverviewRows(msgspec.Struct, frozen=True):
         fresh = handoff == "fresh"
         return self._thread_texts(view, main) | {
             "agent": StyledText(strip_control(view.session.agent)),
-            "project": StyledText(
-                bars.project_text(view, self.home), "selected" if selected else "bold"
-            ),
-            "title": StyledText(strip_control(view.session.title or "")),
+            "title": StyledText(bars.headline_text(view), "selected" if selected else "bold"),
+            "project": StyledText(bars.project_text(view, self.home), "dim"),
             "model": StyledText(bars.model_text((main and main.model) or view.session.model)),
+            "news": StyledText(self._news_text(view), "bold" if view.unread else "dim"),
             "unread": StyledText(bars.unread_text(view), "bold" if view.unread else "dim"),
             "handoff": StyledText(handoff, "none" if fresh else "dim"),
             "handed": StyledText(f"handoff {handoff}", "none" if fresh else "dim"),
         }
 
+    def _news_text(self, view: WatchedSession) -> str:
+        """The state; for a measured session the unread messages, if there are any."""
+        state = bars.state_text(view, view.main, self.now)
+        return state or (f"{view.unread} unread" if view.unread else "")
+
     def _subagent_texts(self, view: WatchedSession, thread: WatchedThread) -> dict[str, StyledText]:
         name = truncate(strip_control(thread.thread), SUBAGENT_NAME_COLUMNS)
         return self._thread_texts(view, thread) | {
-            "project": StyledText(f"└ {name}", "dim"),
+            "title": StyledText(f"└ {name}", "dim"),
             "model": StyledText(bars.model_text(thread.model), "dim"),
         }
 
@@ -172,7 +177,7 @@ class OverviewRows(msgspec.Struct, frozen=True):
             "word": StyledText(bars.shade_word(thread), shade),
             "tokens": StyledText(bars.tokens_text(thread)),
             "limit": StyledText(limit, "dim"),
-            "limited": StyledText(f"limit {limit}", "dim"),
+            "limited": StyledText(f"of limit {limit}", "dim"),
         }
 
     def _format_columns(

@@ -97,7 +97,7 @@ class OverviewScreen(FramedScreen):
     def draw_body(self) -> None:
         lines, sessions = self.query_one(SessionLines), self.sessions
         width, visible = lines.scrollable_content_region.width, sessions.visible()
-        formatter = rows.OverviewRows(width, sessions.now, sessions.home)
+        formatter = sessions.rows(visible, width)
         self.lines_widget("head").show([formatter.header()])
         lines.show_sessions(visible, formatter)
         if not visible:

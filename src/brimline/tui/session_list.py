@@ -1,15 +1,16 @@
 """The state behind the overview: all sessions, and how they are filtered and sorted."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from brimline.terminal.text import count_of, strip_control
 from brimline.tui.api_types import WatchedSession
-from brimline.tui.filter import SORTS, ListOptions, select_sessions
+from brimline.tui.filter import SORTS, ListOptions, group_starts, select_sessions
 from brimline.tui.provider import AllSessions, Connection, SessionChanged, Update
+from brimline.tui.rows import OverviewRows
 from brimline.tui.styled_text import Line, StyledText
 from brimline.tui.texts import connection_line
 
@@ -60,6 +61,10 @@ class SessionList:
         return select_sessions(
             self.views.values(), msgspec.structs.replace(self.options, since=since)
         )
+
+    def rows(self, visible: Sequence[WatchedSession], width: int) -> OverviewRows:
+        starts = group_starts(visible, self.options.sort)
+        return OverviewRows(width, self.now, self.home, starts)
 
     def header_line(self, message: str = "") -> Line:
         """The top line of every screen: the connection, and a message or what is shown."""

@@ -10,7 +10,7 @@ from textual.containers import Horizontal
 
 from brimline.context.events import MAIN
 from brimline.sessions.ledger.explain import Explanation
-from brimline.tui import rows, texts
+from brimline.tui import texts
 from brimline.tui.api_types import SessionDetail, WatchedSession
 from brimline.tui.provider import SessionProvider
 from brimline.tui.screens import FramedScreen
@@ -109,8 +109,8 @@ class SessionScreen(FramedScreen):
         if is_split:
             side_list = self.query_one(SessionLines)
             side_list.selected = self._key
-            formatter = rows.OverviewRows(LIST_COLUMNS, self.sessions.now, self.sessions.home)
-            side_list.show_sessions(self.sessions.visible(), formatter)
+            visible = self.sessions.visible()
+            side_list.show_sessions(visible, self.sessions.rows(visible, LIST_COLUMNS))
 
     def _request_detail(self, view: WatchedSession) -> None:
         """Load the timeline if the session changed since the last time.
@@ -156,9 +156,11 @@ class SessionScreen(FramedScreen):
         self.draw()
 
     def action_back(self) -> None:
-        """Close the prompt, or else the screen."""
+        """Close the prompt, else the explanation, else the screen."""
         if self._prompt.display:
             self._close_prompt()
+        elif self._is_explaining:
+            self.action_toggle_explanation()
         else:
             self.dismiss()
 

@@ -74,16 +74,13 @@ class SessionPage(msgspec.Struct, frozen=True):
 
     def _header_lines(self, view: WatchedSession, thread: str) -> list[Line]:
         session, main = view.session, view.main
-        name = display_name(session.agent)
+        project = session.project and shorten_home(session.project, self.home)
         model = bars.model_text((main and main.model) or session.model)
-        state = bars.state_text(view, main, self.now)
-        facts = [f"session {session.id}", session.host, session.version, session.title]
-        description = "  ".join(strip_control(fact) for fact in facts if fact)
+        client = f"{display_name(session.agent)} {session.version or ''}".rstrip()
         return [
-            *self._name_lines(
-                f"{strip_control(name)}  {bars.project_text(view, self.home)}", f"{model}  {state}"
-            ),
-            *([StyledText(part, "dim")] for part in wrap_text(description, self.width)),
+            *self._name_lines(bars.headline_text(view), bars.state_text(view, main, self.now)),
+            *self._about_lines(project, client, model),
+            *self._about_lines(f"session {session.id}", session.host),
             *self._problem_lines(session.problem),
             *self._threads_lines(view, thread),
             BLANK_LINE,
@@ -91,12 +88,14 @@ class SessionPage(msgspec.Struct, frozen=True):
 
     def _name_lines(self, name: str, state: str) -> list[Line]:
         """The name and the state on one line, or on two if the terminal is narrow."""
-        if cell_width(f"{name}  {state}") <= self.width:
+        if state and cell_width(f"{name}  {state}") <= self.width:
             return [[StyledText(name, "bold"), StyledText(f"  {state}")]]
-        return [
-            [StyledText(truncate(name, self.width), "bold")],
-            [StyledText(truncate(state, self.width))],
-        ]
+        lines: list[Line] = [[StyledText(truncate(name, self.width), "bold")]]
+        return [*lines, [StyledText(truncate(state, self.width))]] if state else lines
+
+    def _about_lines(self, *facts: str | None) -> list[Line]:
+        text = " · ".join(strip_control(fact) for fact in facts if fact)
+        return [[StyledText(part, "dim")] for part in wrap_text(text, self.width)]
 
     def _problem_lines(self, problem: str | None) -> list[Line]:
         return [
@@ -142,7 +141,7 @@ class SessionPage(msgspec.Struct, frozen=True):
     def _limit_note(self, thread: WatchedThread) -> str | None:
         near = thread.percent_of_limit
         parts = [
-            None if near is None else f"{format_percent(near)} of the limit held",
+            None if near is None else f"of limit {format_percent(near)}",
             thread.limit_why,
         ]
         return "; ".join(part for part in parts if part) or None

@@ -55,7 +55,7 @@ _KEY_ROWS = (
     ("j k, arrows", "move, or scroll"),
     ("g G, space b", "first, last, next page, previous page"),
     ("Enter", "open the session"),
-    ("Esc", "back; clear the filter"),
+    ("Esc", "close what was opened last; clear the filter"),
     ("/", "filter by words in agent, project, host, model, title or id"),
     ("s", f"sort: {', '.join(SORTS)}"),
     ("a", "show or hide sessions that ended or are old"),

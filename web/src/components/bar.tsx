@@ -1,7 +1,7 @@
 /** The bar of a thread: the track is the window, marks show the limit and the levels. */
 
 import { shortPercent } from "../format";
-import { barText, isOverWindow, levelOf, type Occupancy } from "../reading";
+import { barText, isOverWindow, levelOf, limitText, type Occupancy } from "../reading";
 
 interface Props {
   thread: Occupancy | undefined;
@@ -25,8 +25,8 @@ export function Bar({ thread, limitAt, small = false }: Props) {
       {thread?.levels.map((level) => (
         <Tick key={level} at={level} {...levelTick(level, thread.pending_level)} />
       ))}
-      {limitAt !== null && (
-        <Tick kind="limit" at={limitAt} words={`limit at ${shortPercent(limitAt)}`} />
+      {thread && limitAt !== null && (
+        <Tick kind="limit" at={limitAt} words={limitText(thread, limitAt)} />
       )}
     </div>
   );

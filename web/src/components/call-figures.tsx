@@ -1,7 +1,7 @@
 /** The exact figures of one call, from the provider's usage. */
 
 import type { CallRow } from "../api-types";
-import { count, moment } from "../format";
+import { count, modelName, moment } from "../format";
 import { now } from "../state/clock";
 import { MARKS, type Mark } from "../timeline/marks";
 import { sentOf } from "../timeline/plot";
@@ -32,7 +32,7 @@ export function CallFigures({ call, source, formulas, near, last }: Props) {
     <div class="figures" data-testid="hover" data-call={call.call}>
       <p class="figures-head">
         <b>{last ? "last call" : "call"}</b> {moment(call.at, now.peek())} · {call.thread} · cycle{" "}
-        {call.cycle} · {call.model ?? "model unknown"}
+        {call.cycle} · {call.model === null ? "model unknown" : modelName(call.model)}
       </p>
       <dl>
         {figures.map(([name, value]) => (

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { CallRow, Explanation } from "../api-types";
 import { toolsText } from "../explanation/slices";
-import { count, moment } from "../format";
+import { count, modelName, moment } from "../format";
 import { now } from "../state/clock";
 import type { SessionDetail } from "../state/session-detail";
 import { placeCalls, sentOf } from "../timeline/plot";
@@ -122,7 +122,7 @@ function Line({ call, tools, isSelected }: LineProps) {
       <td title={tools} data-field="tools">
         {tools}
       </td>
-      <td>{call.model ?? "unknown"}</td>
+      <td>{modelName(call.model)}</td>
     </tr>
   );
 }

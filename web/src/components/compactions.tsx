@@ -1,7 +1,7 @@
 /** The compactions of a session: tokens before and after, trigger, injected handoff. */
 
 import type { CompactionRow, HandoffHead, Timeline } from "../api-types";
-import { count, moment } from "../format";
+import { count, modelName, moment } from "../format";
 import { now } from "../state/clock";
 import { injectedAfter } from "../timeline/marks";
 import { type Column, Table } from "./table";
@@ -55,7 +55,7 @@ function Line({ row, injected }: { row: CompactionRow; injected: HandoffHead | n
       <td>
         {injected ? `handoff ${injected.draft ? "draft" : `by ${injected.author}`}` : "nothing"}
       </td>
-      <td>{row.model ?? "unknown"}</td>
+      <td>{modelName(row.model)}</td>
     </tr>
   );
 }

@@ -3,9 +3,9 @@
 import { useSignal } from "@preact/signals";
 import * as api from "../api";
 import type { SessionView } from "../api-types";
-import { isReachable, sessionName, unreachableReason } from "../app";
+import { isReachable, unreachableReason } from "../app";
 import { count, occupancy, plural } from "../format";
-import { LEVEL_TEXTS, levelOf, mainThread } from "../reading";
+import { headline, LEVEL_TEXTS, levelOf, mainThread } from "../reading";
 import { sessionHash } from "../state/route";
 import { HandoffBadge } from "./badges";
 
@@ -67,7 +67,7 @@ function RequestItem({ view }: { view: SessionView }) {
         )}
       </span>
       <a class="request-name" href={sessionHash(id)}>
-        <span class="agent">{agent}</span> <span class="name">{sessionName(view)}</span>
+        <span class="agent">{agent}</span> <span class="name">{headline(view.session)}</span>
       </a>
       <span class="request-who">
         {[user, team, host].filter(Boolean).join(" · ")}

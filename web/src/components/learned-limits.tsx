@@ -1,7 +1,7 @@
 /** The learned limits: where each model and client version was compacted. */
 
 import type { LearnedLimit } from "../api-types";
-import { count, tokens } from "../format";
+import { count, modelName, tokens } from "../format";
 import { type Column, Table } from "./table";
 
 const columns = (top: number): Column[] => [
@@ -58,7 +58,7 @@ function Line({ row, top }: { row: LearnedLimit; top: number }) {
     <tr>
       <td>{row.agent}</td>
       <td>{row.version ?? "unknown"}</td>
-      <td>{row.model ?? "unknown"}</td>
+      <td title={row.model ?? undefined}>{modelName(row.model)}</td>
       <td class="figure">{count(row.compactions)}</td>
       <td class="figure">{count(row.auto)}</td>
       <td>

@@ -3,9 +3,10 @@
 import { useComputed } from "@preact/signals";
 import { memo } from "preact/compat";
 import type { SessionView, ThreadView } from "../api-types";
-import { hasSeveralHosts, sessionName, sessionStore } from "../app";
-import { ago, countRange, occupancy, plural, shortPercent, tokens } from "../format";
+import { sessionStore } from "../app";
+import { ago, countRange, occupancy, percent, plural, tokens } from "../format";
 import {
+  headline,
   isOverWindow,
   LEVEL_TEXTS,
   lastCallAt,
@@ -18,6 +19,7 @@ import {
 } from "../reading";
 import { now } from "../state/clock";
 import { sessionHash } from "../state/route";
+import { AboutLine } from "./about-line";
 import { HandoffBadge, SessionProblem, UnreadBadge } from "./badges";
 import { Bar } from "./bar";
 import { NeedText } from "./need-text";
@@ -30,15 +32,19 @@ interface Props {
   /** Its place in the list, from 1, and the length of the list: not all rows are drawn. */
   place: number;
   of: number;
+  /** The gap above it, in pixels. */
+  gap: number;
 }
 
-export const OverviewRow = memo(function Row({ id, place, of }: Props) {
+export const OverviewRow = memo(function Row({ id, place, of, gap }: Props) {
   const view = sessionStore.get(id)?.value;
   if (!view) return null;
   const main = mainThread(view);
   return (
     <li
       class="row"
+      data-gap={gap > 0 ? "" : undefined}
+      style={gap > 0 ? { marginTop: `${gap}px` } : undefined}
       data-testid="session"
       data-session={id}
       data-level={levelOf(main)}
@@ -72,43 +78,37 @@ export const OverviewRow = memo(function Row({ id, place, of }: Props) {
 });
 
 function SessionName({ view }: { view: SessionView }) {
-  const { agent, model, host, user, team, title, project, id } = view.session;
+  const { title, project, id } = view.session;
   return (
     <div class="row-who">
-      <a class="row-name" href={sessionHash(id)} title={project ?? id} data-testid="open">
-        <span class="agent" data-agent={agent}>
-          {agent}
-        </span>{" "}
-        <span class="name">{sessionName(view)}</span>
+      <a class="row-name" href={sessionHash(id)} title={title ?? project ?? id} data-testid="open">
+        {headline(view.session)}
       </a>
-      <div class="row-sub">
-        {title && <span class="title">{title}</span>}
-        <span class="model">{model ?? "model unknown"}</span>
-        {user && <span class="user">{user}</span>}
-        {team && <span class="team">{team}</span>}
-        {host && hasSeveralHosts.value && <span class="host">{host}</span>}
-      </div>
+      <AboutLine session={view.session} />
     </div>
   );
 }
 
-/** The text below the bar: tokens, window, limit and calls left. */
+/** The text below the bar: tokens, window, how near the limit is, and calls left. */
 function BarCaption({ view, main }: { view: SessionView; main: ThreadView | undefined }) {
   return (
     <div class="row-scale">
       <span data-testid="tokens">
         <b>{tokens(main?.sent ?? null)}</b> of {tokens(main?.window ?? null)}
       </span>
-      <span class="limit-at">
-        {view.limit_at === null ? "limit unknown" : `limit at ${shortPercent(view.limit_at)}`}
-      </span>
+      <span data-testid="of-limit">of limit {percent(main?.percent_of_limit ?? null)}</span>
       {view.calls_left !== null && view.calls_left > 0 && (
-        <span class="left" data-testid="calls-left">
-          about {plural(view.calls_left, "call")} left{countRange(view.calls_left_range)}
+        <span class="left" data-testid="calls-left" title={rangeText(view.calls_left_range)}>
+          about {plural(view.calls_left, "call")} left
         </span>
       )}
     </div>
   );
+}
+
+function rangeText(range: number[] | null): string | undefined {
+  const ends = countRange(range);
+  return ends ? `${ends} calls, 8 times out of 10` : undefined;
 }
 
 function Percent({ main }: { main: ThreadView | undefined }) {

@@ -2,7 +2,8 @@
 
 import { useSignal } from "@preact/signals";
 import type { PastSession } from "../api-types";
-import { count, dollars, moment, tokens } from "../format";
+import { count, dollars, modelName, moment, tokens } from "../format";
+import { folder, headline } from "../reading";
 import { now } from "../state/clock";
 import { sessionHash } from "../state/route";
 import { Select } from "./inputs";
@@ -71,19 +72,16 @@ export function PastSessions({ sessions }: { sessions: PastSession[] }) {
 }
 
 function Line({ row }: { row: PastSession }) {
-  const project = row.project?.split("/").filter(Boolean).at(-1);
   return (
     <tr data-session={row.session}>
       <td class="name-cell">
-        <a href={sessionHash(row.session)}>{project ?? row.title ?? row.session}</a>
-        {project && row.title && (
-          <span class="why" title={row.title}>
-            {row.title}
-          </span>
-        )}
+        <a href={sessionHash(row.session)} title={row.title ?? undefined}>
+          {headline({ ...row, id: row.session })}
+        </a>
+        {row.title && row.project && <span class="why">{folder(row.project)}</span>}
       </td>
       <td>{row.agent}</td>
-      <td>{row.model ?? "unknown"}</td>
+      <td>{modelName(row.model)}</td>
       <td class="when">{moment(row.last, now.peek())}</td>
       <td class="figure">{count(row.calls)}</td>
       <td class="figure">{tokens(row.peak_sent)}</td>

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import type { PromptCache, SessionView, Timeline } from "../api-types";
-import { isFleet, overviewAddress, sessionName } from "../app";
+import { isFleet, overviewAddress } from "../app";
 import {
   ago,
   count,
@@ -11,16 +11,17 @@ import {
   duration,
   occupancy,
   percent,
-  shortPercent,
   tokens,
   UNKNOWN,
 } from "../format";
 import {
   cacheText,
+  headline,
   isOverWindow,
   LEVEL_TEXTS,
   levelOf,
   mainThread,
+  noForecastReason,
   quotaText,
   secondsSinceFirstCall,
   stateOf,
@@ -29,6 +30,7 @@ import {
 import { now } from "../state/clock";
 import { FLEET_HASH, sessionHash } from "../state/route";
 import type { SessionDetail } from "../state/session-detail";
+import { AboutLine } from "./about-line";
 import { HandoffBadge, SessionProblem, UnreadBadge } from "./badges";
 import { Bar } from "./bar";
 import { type KeyFigure, KeyFigures } from "./key-figures";
@@ -52,22 +54,17 @@ export function SessionHeader({ view, detail }: HeaderProps) {
         ) : (
           <a href={overviewAddress.value}>Sessions</a>
         )}{" "}
-        <span aria-hidden="true">/</span> <span>{sessionName(view)}</span>
+        <span aria-hidden="true">/</span> <span>{headline(view.session)}</span>
       </nav>
       <div class="head-line">
-        <h1>
-          <span class="agent" data-agent={view.session.agent}>
-            {view.session.agent}
-          </span>{" "}
-          {sessionName(view)}
-        </h1>
+        <h1>{headline(view.session)}</h1>
         <span class="state" data-state={state} data-testid="state">
           <span class="state-word">{stateText(view, now.value)}</span>
         </span>
         <HandoffBadge handoff={view.handoff} />
         <UnreadBadge unread={view.unread} />
       </div>
-      {view.session.title && <p class="head-title">{view.session.title}</p>}
+      <AboutLine session={view.session} branch={timeline?.calls.at(-1)?.branch ?? null} />
       <SessionProblem problem={view.session.problem} />
       <div class="head-full">
         <span class="percent" data-testid="percent">
@@ -89,9 +86,6 @@ export function SessionHeader({ view, detail }: HeaderProps) {
             + about {tokens(main.pending)} pending
           </span>
         )}
-        <span class="head-limit">
-          {view.limit_at === null ? "limit unknown" : `limit at ${shortPercent(view.limit_at)}`}
-        </span>
       </div>
       <Bar thread={main} limitAt={view.limit_at} />
       <SessionFigures view={view} timeline={timeline} />
@@ -103,15 +97,17 @@ export function SessionHeader({ view, detail }: HeaderProps) {
 /** How near the limit is, and what the session took so far. */
 function SessionFigures({ view, timeline }: { view: SessionView; timeline: Timeline | null }) {
   const seconds = timeline && secondsSinceFirstCall(view, timeline.calls);
+  const ends = countRange(view.calls_left_range);
+  const range = ends && ` (${ends})`;
   const loaded = (words: string) => (timeline ? words : "...");
   const figures: KeyFigure[] = [
     ["of limit", percent(mainThread(view)?.percent_of_limit ?? null), "of the limit is used"],
     [
       "calls left",
-      view.calls_left === null
-        ? UNKNOWN
-        : `about ${count(view.calls_left)}${countRange(view.calls_left_range)}`,
-      "a forecast until the limit, by the growth so far; within the range 8 times out of 10",
+      view.calls_left === null ? noForecastReason(view) : `about ${count(view.calls_left)}${range}`,
+      `a forecast until the limit, by the growth so far${
+        range && "; within the range 8 times out of 10"
+      }`,
     ],
     [
       "cost",
@@ -187,7 +183,7 @@ export function Audit({ view }: { view: SessionView }) {
         <Fact name="limit" why={main?.limit_why}>
           {size(main?.limit)}
         </Fact>
-        <Fact name="percent of limit">{percent(main?.percent_of_limit ?? null)}</Fact>
+        <Fact name="of limit">{percent(main?.percent_of_limit ?? null)}</Fact>
         <Fact name="peak sent">{tokens(main?.peak_sent ?? null)}</Fact>
         <Fact name="calls, cycle">{main ? `${count(main.calls)}, ${main.cycle}` : UNKNOWN}</Fact>
         <Fact name="source">{main ? `${main.source}, ${ago(main.at, now.value)}` : UNKNOWN}</Fact>

@@ -8,16 +8,19 @@ import { OverviewRow } from "./overview-row";
 const MARGIN_PX = 800;
 /** The height of a row before any row was measured. */
 const ESTIMATE_PX = 70;
+/** The gap between two groups. */
+const GAP_PX = 12;
 
 /** The measured heights of rows by session; another width has other heights. */
 const measured = new Map<string, number>();
 let measuredWidth = 0;
 
-function heightsOf(ids: string[]): number[] {
+/** The heights of rows, with the gaps above them. */
+function heightsOf(ids: string[], gaps: string[]): number[] {
   const known = [...measured.values()];
   const sum = known.reduce((total, height) => total + height, 0);
   const estimate = known.length > 0 ? sum / known.length : ESTIMATE_PX;
-  return ids.map((id) => measured.get(id) ?? estimate);
+  return ids.map((id) => (measured.get(id) ?? estimate) + (gaps.includes(id) ? GAP_PX : 0));
 }
 
 /** Note the heights of the drawn rows; returns whether one is new or has changed. */
@@ -34,7 +37,13 @@ function measure(list: HTMLOListElement): boolean {
   return changed;
 }
 
-export function SessionRows({ ids }: { ids: string[] }) {
+interface Props {
+  ids: string[];
+  /** Those with a gap above them. */
+  gaps?: string[];
+}
+
+export function SessionRows({ ids, gaps = [] }: Props) {
   const list = useRef<HTMLOListElement>(null);
   const [, redraw] = useReducer((times: number) => times + 1, 0);
   useEffect(() => {
@@ -58,7 +67,7 @@ export function SessionRows({ ids }: { ids: string[] }) {
     if (list.current && measure(list.current)) redraw(undefined);
   });
   const top = list.current ? -list.current.getBoundingClientRect().top : 0;
-  const shown = visibleRows(heightsOf(ids), top - MARGIN_PX, top + innerHeight + MARGIN_PX);
+  const shown = visibleRows(heightsOf(ids, gaps), top - MARGIN_PX, top + innerHeight + MARGIN_PX);
   return (
     <ol
       ref={list}
@@ -68,18 +77,24 @@ export function SessionRows({ ids }: { ids: string[] }) {
       style={{ paddingTop: `${shown.before}px`, paddingBottom: `${shown.after}px` }}
     >
       {ids.slice(shown.first, shown.end).map((id, at) => (
-        <OverviewRow key={id} id={id} place={shown.first + at + 1} of={ids.length} />
+        <OverviewRow
+          key={id}
+          id={id}
+          place={shown.first + at + 1}
+          of={ids.length}
+          gap={gaps.includes(id) ? GAP_PX : 0}
+        />
       ))}
     </ol>
   );
 }
 
 /** Scroll to the row of a session, so that it is drawn. */
-export function scrollToRow(ids: string[], id: string): void {
+export function scrollToRow({ ids, gaps = [] }: Props, id: string): void {
   const at = ids.indexOf(id);
   const list = document.querySelector(".rows");
   if (at < 0 || !list) return;
-  const above = heightsOf(ids.slice(0, at)).reduce((sum, height) => sum + height, 0);
+  const above = heightsOf(ids.slice(0, at), gaps).reduce((sum, height) => sum + height, 0);
   const start = scrollY + list.getBoundingClientRect().top;
   scrollTo({ top: Math.max(0, start + above - innerHeight / 2) });
 }

@@ -2,7 +2,8 @@
 
 import { useSignal } from "@preact/signals";
 import type { History, MissTotal, Split } from "../api-types";
-import { count, dollars, plural, tokens } from "../format";
+import { count, dollars, modelName, plural, tokens } from "../format";
+import { folder } from "../reading";
 import { type KeyFigure, KeyFigures } from "./key-figures";
 import { type Column, Table } from "./table";
 
@@ -87,18 +88,15 @@ function SplitTable({ title, by, rows }: { title: string; by: string; rows: Spli
   );
 }
 
-/** The name of a part; of a project only the last part of its path. */
+/** The name of a part: of a model the short one, of a project the last part of its path. */
 function Name({ by, of }: { by: string; of: string }) {
-  if (by === "project") return <>{lastPart(of)}</>;
+  if (by === "model") return <>{modelName(of)}</>;
+  if (by === "project") return <>{folder(of)}</>;
   const colon = by === "branch" ? of.lastIndexOf(": ") : -1; // no branch has a colon in its name
   if (colon < 0) return <>{of}</>;
   return (
     <>
-      {of.slice(colon + 2)} <span class="quiet">{lastPart(of.slice(0, colon))}</span>
+      {of.slice(colon + 2)} <span class="quiet">{folder(of.slice(0, colon))}</span>
     </>
   );
-}
-
-function lastPart(path: string): string {
-  return path.split("/").filter(Boolean).at(-1) ?? path;
 }

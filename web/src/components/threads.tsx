@@ -1,7 +1,7 @@
 /** The threads of a session, each with its bar. */
 
 import type { SessionView, ThreadView } from "../api-types";
-import { ago, count, occupancy, tokens } from "../format";
+import { ago, count, modelName, occupancy, tokens } from "../format";
 import { LEVEL_TEXTS, levelOf, limitPercent } from "../reading";
 import { now } from "../state/clock";
 import { Bar } from "./bar";
@@ -49,7 +49,7 @@ function Line({ thread }: { thread: ThreadView }) {
       <td>
         {thread.state}, {ago(thread.at, now.value)}
       </td>
-      <td>{thread.model ?? "unknown"}</td>
+      <td>{modelName(thread.model)}</td>
     </tr>
   );
 }

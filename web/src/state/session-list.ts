@@ -41,6 +41,12 @@ export function selectSessions(
   );
 }
 
+/** The sessions that begin a group of a list by need: what needs something, is active, is idle. */
+export function groupStarts(views: SessionView[]): string[] {
+  const starts = views.filter((view, at) => at > 0 && view.rank[0] !== views[at - 1]?.rank[0]);
+  return starts.map((view) => view.session.id);
+}
+
 function matches(view: SessionView, filter: Filter, words: string[]): boolean {
   const { session } = view;
   if (filter.agent && session.agent !== filter.agent) return false;

@@ -1,7 +1,7 @@
 /** What happened in a session beside its calls, as marks on the timeline. Pure. */
 
 import type { CompactionRow, HandoffHead, SignalRow, ThreadMiss, Timeline } from "../api-types";
-import { count, dollars, duration, shortPercent, tokens } from "../format";
+import { count, dollars, duration, modelName, shortPercent, tokens } from "../format";
 import { causeText } from "../reading";
 import type { Placed, Plot } from "./plot";
 
@@ -129,8 +129,9 @@ function modelMarks(plot: Plot): Mark[] {
     const { call } = item;
     if (call.model === null) continue;
     const before = last.get(call.thread);
-    if (before && before.call.model !== call.model) {
-      const text = `${before.call.model} to ${call.model}`;
+    const [from, to] = [before?.call.model ?? null, call.model].map(modelName);
+    if (before && from !== to) {
+      const text = `${from} to ${to}`;
       marks.push({ kind: "model", x: item.x, at: call.at, thread: call.thread, text });
     }
     last.set(call.thread, item);

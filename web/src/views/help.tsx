@@ -19,6 +19,7 @@ const EXAMPLE: Occupancy = {
   state: "measured",
   sent: 122_000,
   window: 200_000,
+  limit: 168_000,
   percent: 61,
   percent_raw: 61,
   levels: [50, 65],

@@ -1,7 +1,7 @@
 /** All live sessions, the most urgent first. */
 
 import { useLayoutEffect } from "preact/hooks";
-import { eventSource, filter, isFleet, order, sessionCount, sessionStore } from "../app";
+import { eventSource, filter, gaps, isFleet, order, sessionCount, sessionStore } from "../app";
 import { Filters } from "../components/filters";
 import { SessionRows } from "../components/session-rows";
 import { Summary } from "../components/summary";
@@ -31,7 +31,7 @@ function SessionList() {
     // A moved row loses the focus: give it back, for keyboard users.
     if (held && document.activeElement === document.body) held.focus({ preventScroll: true });
   }, [ids]);
-  if (ids.length > 0) return <SessionRows ids={ids} />;
+  if (ids.length > 0) return <SessionRows ids={ids} gaps={gaps.value} />;
   if (!sessionStore.loaded.value) return <NotLoaded />;
   if (sessionCount.value > 0) return <NoMatches />;
   return isFleet.value ? <NoFleetSessions /> : <NoSessions />;

@@ -2,7 +2,7 @@
 
 import { useEffect, useLayoutEffect, useMemo } from "preact/hooks";
 import type { SessionView as View } from "../api-types";
-import { isFleet, sessionName, sessionStore } from "../app";
+import { isFleet, sessionStore } from "../app";
 import { CallsTable } from "../components/calls";
 import { CompactionsTable } from "../components/compactions";
 import { ExplanationPanel } from "../components/explanation";
@@ -12,6 +12,7 @@ import { Messages } from "../components/messages";
 import { Audit, SessionFacts, SessionHeader } from "../components/session-header";
 import { ThreadsTable } from "../components/threads";
 import { TimelinePanel } from "../components/timeline";
+import { headline } from "../reading";
 import { SessionDetail } from "../state/session-detail";
 
 export function SessionView({ id }: { id: string }) {
@@ -51,7 +52,7 @@ function SessionPage({ view, detail }: { view: View; detail: SessionDetail }) {
       class="session"
       data-testid="session-page"
       data-session={view.session.id}
-      aria-label={sessionName(view)}
+      aria-label={headline(view.session)}
     >
       <SessionHeader view={view} detail={detail} />
       {!isFleet.value && <ExplanationPanel detail={detail} />}

@@ -40,6 +40,7 @@ from brimline.context.window.tables import (
     normalize_model,
     requested_id,
     shipped_registry,
+    short_model,
 )
 
 __all__ = [
@@ -77,5 +78,6 @@ __all__ = [
     "normalize_model",
     "requested_id",
     "shipped_registry",
+    "short_model",
     "window_of",
 ]

@@ -189,6 +189,14 @@ def model_aliases(model: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((model, name, DATE_SUFFIX.sub("", name))))
 
 
+def short_model(model: str | None) -> str:
+    """The name of a model on every surface: `sonnet-4-5[1m]`, `gpt-5.3-codex`, `unknown`."""
+    if model is None:
+        return "unknown"
+    mark = LONG_CONTEXT_SUFFIX if model.lower().endswith(LONG_CONTEXT_SUFFIX) else ""
+    return model_aliases(model)[-1].removeprefix("claude-") + mark
+
+
 def is_same_model(first: str | None, second: str | None) -> bool:
     """Whether two ids name one model: in other forms, or one with its date; None fits every id."""
     if first is None or second is None:
