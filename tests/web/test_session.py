@@ -406,3 +406,13 @@ def test_unknown_session_shows_the_error(screen: Screen) -> None:
     screen.bad.clear()  # Chromium writes each 404 on the console.
     screen.find("missing").get_by_role("link").click()
     expect(screen.find("empty")).to_be_visible()
+
+
+def test_page_shows_what_stops_the_session_first(story: Story, screen: Screen) -> None:
+    story.report("one", full(92))
+    opened_at(screen, "one")
+    first, second = screen.find("next").locator("li").all()
+    expect(first).to_have_text("compaction of window 92.0%")
+    expect(second).to_have_text(re.compile(r"cache until \d\d:\d\d, then 184K again"))
+    expect(screen.find("next").get_by_test_id("need")).to_contain_text("brimline handoff --ask one")
+    assert first.get_attribute("data-urgent") == "true"

@@ -158,10 +158,21 @@ export function sample(at: number, now: number): SessionView {
   };
 }
 
-function sampleNeed(main: ThreadView): Pick<SessionView, "need" | "rank" | "is_near_limit"> {
+function sampleNeed(
+  main: ThreadView,
+): Pick<SessionView, "need" | "ends" | "rank" | "is_near_limit"> {
   const isNear = main.fullness === "high" || main.fullness === "limit";
   const ask = `ask for a handoff (\`brimline handoff --ask ${main.session.slice(0, 8)}\`).`;
   return {
+    ends: [
+      {
+        kind: "compaction",
+        text: `of limit ${main.percent_of_limit}%`,
+        used: main.percent_of_limit,
+        at: null,
+        is_urgent: isNear,
+      },
+    ],
     need: isNear ? { kind: "level", text: `About 7 calls left: ${ask}` } : null,
     rank: [isNear ? 0 : 1, 2, -(main.percent_of_limit ?? -1)],
     is_near_limit: isNear,

@@ -3,6 +3,7 @@
 import type {
   CacheMiss,
   CallRow,
+  End,
   PromptCache,
   Quotas,
   SessionRow,
@@ -174,6 +175,14 @@ export function quotaText({ five_hour, seven_day, spend_limit }: Quotas, now: nu
       : [],
   );
   return parts.join("; ");
+}
+
+/** How far an end is: 5h 94.0%, resets 18:40; until 14:32, then 217K again. */
+export function endText({ kind, text, at }: End, now: number): string {
+  if (at === null) return text;
+  return kind === "cache"
+    ? `until ${minute(at, now)}, ${text}`
+    : `${text}, resets ${minute(at, now)}`;
 }
 
 /** Until when the cache is warm, and what is written again after that. */

@@ -4,6 +4,7 @@ import {
   barText,
   cacheText,
   causeText,
+  endText,
   headline,
   isLive,
   isOverWindow,
@@ -159,5 +160,23 @@ test("a cause that the client reported is marked, also one that has no name of o
   );
   expect(causeText({ cause: "unknown", reported: "moon_phase" })).toBe(
     "moon_phase (reported by the client)",
+  );
+});
+
+test("an end has the time of its reset or of its expiry", () => {
+  const at = Date.UTC(2026, 10, 18, 12, 0) / 1000;
+  const end = {
+    kind: "compaction" as const,
+    text: "of limit 92.1%",
+    used: 92.1,
+    at: null,
+    is_urgent: true,
+  };
+  expect(endText(end, at)).toBe("of limit 92.1%");
+  expect(endText({ ...end, kind: "quota", text: "5h 94.0%", at: at + 60 }, at)).toMatch(
+    /^5h 94\.0%, resets \d\d:01$/,
+  );
+  expect(endText({ ...end, kind: "cache", text: "then 90K again", at: at + 60 }, at)).toMatch(
+    /^until \d\d:01, then 90K again$/,
   );
 });

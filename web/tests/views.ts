@@ -84,6 +84,7 @@ export function view(
     quotas: null,
     prompt_cache: null,
     need: null,
+    ends: [],
     rank: [1, 0, -(threads[0]?.percent_raw ?? -1)], // active, the fullest first
     is_near_limit: false,
     ...part,

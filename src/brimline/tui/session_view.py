@@ -19,6 +19,7 @@ from brimline.terminal.chart import (
     chart,
     count_cells,
 )
+from brimline.terminal.report_text import describe_end
 from brimline.terminal.text import (
     cell_width,
     count_of,
@@ -54,7 +55,7 @@ class SessionPage(msgspec.Struct, frozen=True):
         """The lines of a session, with the reading and chart of one of its threads."""
         view = detail.view
         thread_view = next((row for row in view.threads if row.thread == thread), None)
-        lines = self._header_lines(view, thread)
+        lines = [*self._header_lines(view, thread), *self._end_lines(view)]
         if thread_view is not None:
             lines += self._reading_lines(view, thread_view)
         if detail.timeline.cost is not None:
@@ -101,6 +102,17 @@ class SessionPage(msgspec.Struct, frozen=True):
         return [
             [StyledText(part, "bold")]
             for part in wrap_text(strip_control(problem or ""), self.width)
+        ]
+
+    def _end_lines(self, view: WatchedSession) -> list[Line]:
+        """What the session needs, and what stops it first."""
+        ends = (f"{end.kind}: {describe_end(end, self.now)}" for end in view.ends)
+        shade = bars.thread_shade(view.main) if view.main else "none"
+        need = wrap_text(strip_control(view.need.text) if view.need else "", self.width)
+        strip = wrap_text(strip_control(" · ".join(ends)), self.width)
+        return [
+            *([StyledText(part, shade)] for part in need),
+            *([StyledText(part)] for part in strip),
         ]
 
     def _threads_lines(self, view: WatchedSession, thread: str) -> list[Line]:

@@ -33,6 +33,7 @@ import type { SessionDetail } from "../state/session-detail";
 import { AboutLine } from "./about-line";
 import { HandoffBadge, SessionProblem, UnreadBadge } from "./badges";
 import { Bar } from "./bar";
+import { Ends } from "./ends";
 import { type KeyFigure, KeyFigures } from "./key-figures";
 import { SessionActions } from "./session-actions";
 
@@ -88,6 +89,7 @@ export function SessionHeader({ view, detail }: HeaderProps) {
         )}
       </div>
       <Bar thread={main} limitAt={view.limit_at} />
+      <Ends view={view} />
       <SessionFigures view={view} timeline={timeline} />
       <SessionActions view={view} detail={detail} />
     </header>
