@@ -24,6 +24,7 @@ from brimline.api.metrics import (
 )
 from brimline.api.schemas import DaemonStatus
 from brimline.daemon.telemetry_export.exporter import TelemetryOutput
+from brimline.monitor.user_rules import Rules
 from brimline.settings import TelemetrySettings
 from brimline.store.base import PutSession, PutThread
 from brimline.store.metered import MeteredStore
@@ -91,7 +92,7 @@ def fetch_from(rows: Sequence[tuple[SessionRow, ThreadRow]], ingest: IngestCount
         output = TelemetryOutput(TelemetrySettings(), store)
         status = DaemonStatus(version="1", pid=1, since=1.0, address="", heard=0, malformed=0,
                               dropped=0)  # fmt: skip
-        routes = MetricsRoutes(store, lambda: status, ingest, output, lambda: 1_000.0)
+        routes = MetricsRoutes(store, lambda: status, ingest, output, Rules(), lambda: 1_000.0)
         response = await routes.metrics(Request({"type": "http", "headers": []}))
         return bytes(response.body).decode()
 
@@ -118,6 +119,12 @@ def test_many_sessions_have_a_bounded_number_of_series() -> None:
     assert sum(counted.values()) == 1_000
     assert counted['brimline_sessions{agent="other"}'] > 1
     assert len(found) < 6 * MAX_SESSIONS + 8 * MAX_AGENTS
+
+
+def test_sessions_near_their_limit_have_reached_their_last_level() -> None:
+    sessions = [live_session(number, at) for number, at in enumerate((None, 77.9, 78.0, 100.0))]
+    found = values(fetch_from(sessions, IngestCounts()))
+    assert found['brimline_sessions_near_limit{agent="codex"}'] == 2
 
 
 def test_sessions_are_counted_by_how_full_they_are() -> None:

@@ -68,8 +68,9 @@ class FleetView(msgspec.Struct, frozen=True):
     """The fleet since `since`, which is a full hour.
 
     `groups` are sorted by their active sessions, the most first; `more_groups` are left out.
-    `fullest` and `needs_handoff` are sessions as in `GET /v1/sessions`, with their main threads
-    alone; `needs_handoff_count` sessions need a handoff in all.
+    `fullest` are the active sessions nearest to their limits; they and `needs_handoff` are sessions
+    as in `GET /v1/sessions`, sorted by `rank`, with their main threads alone. `needs_handoff_count`
+    sessions need a handoff in all.
     """
 
     by: FleetGrouping
@@ -118,8 +119,8 @@ class FleetRoutes:
             total=groups.pop(),
             groups=groups[:MAX_GROUPS],
             more_groups=max(0, len(groups) - MAX_GROUPS),
-            fullest=[views[id] for id in active.fullest if id in views],
-            needs_handoff=[views[id] for id in active.needs_handoff if id in views],
+            fullest=_by_rank(views, active.fullest),
+            needs_handoff=_by_rank(views, active.needs_handoff),
             needs_handoff_count=active.needs_handoff_count,
         )
         return json_response(view)
@@ -127,6 +128,12 @@ class FleetRoutes:
     async def _views_of(self, sessions: Iterable[str]) -> Mapping[str, SessionView]:
         rows = await self._figures.rows(list(dict.fromkeys(sessions)))
         return {each[0].id: self._views.build(SessionRows(*each)) for each in rows}
+
+
+def _by_rank(views: Mapping[str, SessionView], ids: Iterable[str]) -> list[SessionView]:
+    """Return these sessions in the order of every list; those that are gone are left out."""
+    known = (views[id] for id in ids if id in views)
+    return sorted(known, key=lambda view: (view.rank, view.session.id))
 
 
 def fill_levels(rules: Rules, kind: SessionKind) -> FillLevels:

@@ -18,15 +18,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from brimline.api.openapi import Endpoint
 from brimline.api.responses import Routes
 from brimline.api.schemas import DaemonStatus
+from brimline.context.policy.levels import is_near_limit
 from brimline.context.usage import ratio_of
 from brimline.daemon.telemetry_export.exporter import LIVE_S, TelemetryOutput, is_live
 from brimline.daemon.uplink.protocol import UplinkStatus
+from brimline.monitor.user_rules import Rules
 from brimline.store.metered import BUCKETS_S, OTHER, DurationCounts, MeteredStore
 from brimline.store.rows import SessionRow, ThreadRow
 
 MAX_SESSIONS = 200  # with samples of their own, the fullest: every session is a new time series
 MAX_AGENTS = 50  # with samples of their own, the most frequent: clients choose their names
-NEAR_LIMIT_PERCENT = 80.0
 FILL_BOUNDS_PERCENT = (50, 80, 90, 100)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -141,10 +142,11 @@ class MetricsRoutes:
         status: Callable[[], DaemonStatus],
         ingest: IngestCounts,
         output: TelemetryOutput,
+        rules: Rules,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._ingest, self._output = store, ingest, output
-        self._status, self._clock = status, clock
+        self._status, self._rules, self._clock = status, rules, clock
 
     async def metrics(self, request: Request) -> Response:
         now = self._clock()
@@ -152,7 +154,7 @@ class MetricsRoutes:
         live = [(row, main) for row, main in recent if is_live(row, now)]
         pending = len(await self._store.pending_messages())
         metrics = [
-            *_agent_metrics(live),
+            *_agent_metrics(live, self._rules),
             *_context_metrics(live),
             *self._counters(pending),
             *_ingest_metrics(self._ingest),
@@ -227,7 +229,7 @@ def _uplink_metrics(uplink: UplinkStatus | None) -> list[Metric]:
     return metrics if uplink else [metric._replace(samples=[]) for metric in metrics]
 
 
-def _agent_metrics(live: list[tuple[SessionRow, ThreadRow]]) -> Iterable[Metric]:
+def _agent_metrics(live: list[tuple[SessionRow, ThreadRow]], rules: Rules) -> Iterable[Metric]:
     """Yield how many live sessions each agent has, and how full they are."""
     agents = Counter(row.agent for row, _ in live)
     shown_agents = {agent for agent, _ in agents.most_common(MAX_AGENTS)}
@@ -236,10 +238,11 @@ def _agent_metrics(live: list[tuple[SessionRow, ThreadRow]]) -> Iterable[Metric]
     for row, main in live:
         agent = row.agent if row.agent in shown_agents else OTHER
         sessions[agent] += 1
-        near[agent] += (main.percent_of_limit or 0.0) >= NEAR_LIMIT_PERCENT
+        fullness = rules.fullness_of(main, row.id, row.agent, main.model or row.model)
+        near[agent] += is_near_limit(fullness)
         fills[agent, _fill_range(main.percent_of_limit)] += 1
     yield _labelled("sessions", "Live sessions.", ("agent",), sessions)
-    about = f"Live sessions at {NEAR_LIMIT_PERCENT:g} % of their limit or more."
+    about = "Live sessions that have reached their last level or their limit."
     yield _labelled("sessions_near_limit", about, ("agent",), near)
     about = "Live sessions, by the percentage of the limit that their next call starts with."
     yield _labelled("sessions_by_fill", about, ("agent", "fill"), fills)

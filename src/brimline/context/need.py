@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, get_args
 import msgspec
 
 from brimline.context.client_report import PromptCache, Quota, Quotas
-from brimline.context.policy.levels import Fullness
+from brimline.context.policy.levels import Fullness, is_near_limit
 from brimline.context.prices import compute_cost, day_of, tier_of
 from brimline.context.usage import Usage, format_percent, format_tokens
 
@@ -64,7 +64,7 @@ class NeedFacts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_near_limit(self) -> bool:
         """Whether it has reached its last level or its limit."""
-        return self.fullness in ("high", "limit")
+        return is_near_limit(self.fullness)
 
 
 class Need(msgspec.Struct, frozen=True):

@@ -47,10 +47,11 @@ class SessionService:
         self.stream = StreamRoutes(self.cache, ChangeBroadcaster(self.cache, is_stopping))
         self.telemetry = TelemetryRoutes(self.store, self.monitor, self.output.forwarder)
         self._ingest = IngestCounts()
+        self._rules = rules
         self._keep_s = seconds(settings.daemon.keep)
 
     def metrics(self, status: Callable[[], DaemonStatus]) -> MetricsRoutes:
-        return MetricsRoutes(self.store, status, self._ingest, self.output)
+        return MetricsRoutes(self.store, status, self._ingest, self.output, self._rules)
 
     def count_ingest(self, app: Starlette, parts: Sequence[Routes]) -> None:
         """Have an application's requests with events counted for the metrics."""

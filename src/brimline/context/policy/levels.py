@@ -56,6 +56,11 @@ def figure_of(reading: LevelFigures, of: LevelMeasure) -> float | None:
     return max((each for each in (window, limit) if each is not None), default=None)
 
 
+def is_near_limit(fullness: Fullness | None) -> bool:
+    """Return whether a thread has reached its last level or its limit."""
+    return fullness in ("high", "limit")
+
+
 def fullness_of(
     reading: LevelFigures, levels: Sequence[float], of: LevelMeasure
 ) -> Fullness | None:

@@ -79,25 +79,27 @@ _FULLNESS = f"""CASE WHEN t.percent_raw IS NULL AND t.percent_of_limit IS NULL T
     WHEN {_FIRST} IS NULL OR {_FIGURE} < {_FIRST} THEN 0
     WHEN {_FIGURE} >= {_LAST} THEN 2 ELSE 1 END"""
 
+_NEAREST = "fullness DESC NULLS LAST, nearness DESC NULLS LAST, id"
+
 # One scan of the sessions for three lists; the first column names the list of a row. A group has
 # the fields of GroupCounts, a session of the other lists its id, its place and how many there are.
 # The handoff that counts is the last one; it is fresh as in handoff.freshness.
 ACTIVE = f"""WITH filled AS (
-    SELECT {{key}} AS key, s.id, {_IS_ACTIVE} AS is_active, t.percent_raw, t.calls, t.calls_left,
-        {_FULLNESS} AS fullness
+    SELECT {{key}} AS key, s.id, {_IS_ACTIVE} AS is_active, t.calls, t.calls_left,
+        {_FULLNESS} AS fullness, coalesce(t.percent_of_limit, t.percent_raw) AS nearness
     {_SEEN} {_LEVELS} {_SINCE}
 ), fullest AS (
-    SELECT id, percent_raw FROM filled WHERE is_active AND percent_raw IS NOT NULL
-    ORDER BY percent_raw DESC, id LIMIT $13
+    SELECT id, fullness, nearness FROM filled WHERE is_active AND nearness IS NOT NULL
+    ORDER BY {_NEAREST} LIMIT $13
 ), needing AS (
-    SELECT s.id, s.percent_raw, count(*) OVER () AS total FROM filled AS s
+    SELECT s.id, s.fullness, s.nearness, count(*) OVER () AS total FROM filled AS s
     LEFT JOIN LATERAL (
         SELECT draft, calls FROM handoffs
         WHERE organisation = $1 AND session = s.id ORDER BY place DESC LIMIT 1
     ) AS h ON TRUE
     WHERE is_active AND (fullness >= 2 OR s.calls_left <= {FEW_CALLS_LEFT})
         AND (h.draft IS NULL OR h.draft OR s.calls - h.calls > {MAX_FRESH_CALLS})
-    ORDER BY s.percent_raw DESC NULLS LAST, s.id LIMIT $13
+    ORDER BY {_NEAREST} LIMIT $13
 )
 SELECT 'group' AS part, key, count(*), count(*) FILTER (WHERE is_active),
     count(fullness) FILTER (WHERE is_active),
@@ -106,10 +108,9 @@ SELECT 'group' AS part, key, count(*), count(*) FILTER (WHERE is_active),
     count(*) FILTER (WHERE is_active AND fullness >= 3)
 FROM filled GROUP BY key
 UNION ALL
-SELECT 'fullest', id, row_number() OVER (ORDER BY percent_raw DESC, id), 0, 0, 0, 0, 0 FROM fullest
+SELECT 'fullest', id, row_number() OVER (ORDER BY {_NEAREST}), 0, 0, 0, 0, 0 FROM fullest
 UNION ALL
-SELECT 'needing', id, row_number() OVER (ORDER BY percent_raw DESC NULLS LAST, id), total,
-    0, 0, 0, 0
+SELECT 'needing', id, row_number() OVER (ORDER BY {_NEAREST}), total, 0, 0, 0, 0
 FROM needing"""
 
 # Work is lost by a compaction of the main thread if its cycle has no document but drafts.
