@@ -170,7 +170,9 @@ class Surfaces:
 
     def status_colours(self) -> Figures:
         """The colour of each bar that `status` prints; its lines have the order of its JSON."""
-        result = self.daemon.answered("status", "--all", "--colour", "always", COLUMNS="300")
+        result = self.daemon.answered(
+            "status", "--all", "--rows", "all", "--colour", "always", COLUMNS="300"
+        )
         rows = self.command("status", "--all")
         bar = re.compile(r"\x1b\[([0-9;]+)m[█▏▎▍▌▋▊▉░·]")
         codes = [bar.findall(line) for line in result.stdout.splitlines()]

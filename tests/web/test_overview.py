@@ -1,5 +1,7 @@
 """The overview: context, state and changes of each session."""
 
+import json
+import random
 import re
 import time
 
@@ -162,6 +164,40 @@ def test_no_calls_left_are_not_shown_at_the_limit(story: Story, screen: Screen) 
     expect(screen.of("near", "calls-left")).to_have_text("about 2 calls left")
     expect(screen.of("near", "calls-left")).not_to_have_attribute("title", re.compile("."))
     expect(screen.of("at", "calls-left")).to_have_count(0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_order_is_the_same_on_every_surface(story: Story, screen: Screen, seed: int) -> None:
+    """What compacts first is the first row, then come the active and the idle sessions."""
+    chance, now = random.Random(seed), time.time()
+    last_level, an_hour = 65.0, 3_600.0
+    percents = {f"s{at}": round(chance.uniform(1, 99), 1) for at in range(12)}
+    ages = {id: chance.choice([10, 1_800, 5_400, 40_000]) + chance.random() for id in percents}
+    for id, percent in percents.items():
+        story.report(id, {**full(percent), "at": now - ages[id]}, project=f"/p/{id}")
+    expected = sorted(
+        percents,
+        key=lambda id: (
+            (0, -percents[id])
+            if percents[id] >= last_level
+            else (1, -percents[id])
+            if ages[id] < an_hour
+            else (2, ages[id])
+        ),
+    )
+    screen.open()
+    assert screen.order() == expected
+    views = story.daemon.get("/v1/sessions")
+    ranked = sorted(views, key=lambda view: view["rank"])
+    assert [view["session"]["id"] for view in ranked] == expected
+    status = json.loads(story.daemon.answered("status", "--json").stdout)
+    assert [row["session_id"] for row in status] == expected
+    watched = json.loads(story.daemon.answered("watch", "--once", "--json").stdout)
+    assert [view["session"]["id"] for view in watched] == expected
+    needy = json.loads(story.daemon.answered("next", "--json").stdout)
+    assert [row["session_id"] for row in needy] == [
+        id for id in expected if percents[id] >= last_level
+    ]
 
 
 SLOW_LIST = """
