@@ -13,12 +13,11 @@ from brimline.context.events import SessionSeen
 from brimline.context.tracker import Session, fold
 from brimline.context.tracker.session_fold import MAX_TITLE_CHARS, shorten_title
 from brimline.context.window import NO_OVERRIDES
+from brimline.sessions import index
 from brimline.sessions.files import PROMPT_SEARCH_BYTES, find_transcripts, with_title
-from brimline.sessions.index import TAILS_ABOVE_BYTES
 from brimline.sessions.status import survey_sessions
 from monitor.agent import Agent
 from survey.machine import Machine, call, packed, user_record
-from survey.test_index import with_hole
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -97,12 +96,16 @@ def machine(tmp_path: Path) -> Machine:
 )
 @pytest.mark.parametrize("tail_only", [False, True])
 def test_client_title_of_claude_code_wins(
-    machine: Machine, records: list[bytes], title: str, tail_only: bool
+    machine: Machine,
+    records: list[bytes],
+    title: str,
+    tail_only: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lines = (user_record("Why does it fail?"), call("m1"), *records, call("m2", second=9))
     machine.session("s1", *lines)
     if tail_only:
-        with_hole(machine, "big", TAILS_ABOVE_BYTES, call("m3"))
+        monkeypatch.setattr(index, "TAILS_ABOVE_BYTES", 0)
     assert title_of(machine) == title
 
 
