@@ -38,94 +38,82 @@ class CountingStore(MemoryStore):
         return changes
 
 
-def test_change_is_encoded_once_for_all_viewers() -> None:
-    async def run() -> None:
-        server, viewers = Server(), [Viewer() for _ in range(50)]
-        await server.put("s1")
-        await server.cache.refresh()
-        tasks = [server.start_viewer(viewer) for viewer in viewers]
-        await wait_until(lambda: all(viewer.views for viewer in viewers))
-        encoded = server.cache.encoded
-        await server.put("s1", sent=2)
-        await wait_until(lambda: all("change" in viewer.events for viewer in viewers))
-        assert server.cache.encoded == encoded + 1
-        assert len({id(viewer.frames[-1]) for viewer in viewers}) == 1
-        server.stopping = True
-        await asyncio.gather(*tasks)
-
-    asyncio.run(run())
+async def test_change_is_encoded_once_for_all_viewers() -> None:
+    server, viewers = Server(), [Viewer() for _ in range(50)]
+    await server.put("s1")
+    await server.cache.refresh()
+    tasks = [server.start_viewer(viewer) for viewer in viewers]
+    await wait_until(lambda: all(viewer.views for viewer in viewers))
+    encoded = server.cache.encoded
+    await server.put("s1", sent=2)
+    await wait_until(lambda: all("change" in viewer.events for viewer in viewers))
+    assert server.cache.encoded == encoded + 1
+    assert len({id(viewer.frames[-1]) for viewer in viewers}) == 1
+    server.stopping = True
+    await asyncio.gather(*tasks)
 
 
-def test_changes_within_an_interval_are_sent_once() -> None:
-    async def run() -> None:
-        server, viewer = Server(), Viewer()
-        await server.put("s1")
-        await server.cache.refresh()
-        task = server.start_viewer(viewer)
-        await wait_until(lambda: viewer.views)
-        encoded = server.cache.encoded
-        for sent in range(2, 102):
-            await server.put("s1", sent=sent)
-        await wait_until(lambda: "change" in viewer.events)
-        assert (viewer.events, server.cache.encoded - encoded) == (["session", "change"], 1)
-        assert viewer.views == await server.current_views()
-        task.cancel()
-
-    asyncio.run(run())
+async def test_changes_within_an_interval_are_sent_once() -> None:
+    server, viewer = Server(), Viewer()
+    await server.put("s1")
+    await server.cache.refresh()
+    task = server.start_viewer(viewer)
+    await wait_until(lambda: viewer.views)
+    encoded = server.cache.encoded
+    for sent in range(2, 102):
+        await server.put("s1", sent=sent)
+    await wait_until(lambda: "change" in viewer.events)
+    assert (viewer.events, server.cache.encoded - encoded) == (["session", "change"], 1)
+    assert viewer.views == await server.current_views()
+    task.cancel()
 
 
-def test_viewers_have_the_views_of_the_api_after_random_changes() -> None:
-    async def run() -> None:
-        server, viewers, chance = Server(), list[Viewer](), random.Random(5)
-        tasks: list[asyncio.Task[None]] = []
-        for step in range(2, 60):
-            if step % 10 == 0:  # some viewers come later
-                await server.cache.refresh()
-                viewers.append(Viewer())
-                tasks.append(server.start_viewer(viewers[-1]))
-            await server.put(*chance.sample("abcdefgh", 3), sent=step, seen_at=NOW + step)
-            if chance.random() < 0.3:
-                await server.monitor.send(chance.choice("abcdefgh"), f"message {step}")
-            await asyncio.sleep(chance.random() * 0.02)
-        current = await server.current_views()
-        await wait_until(lambda: all(viewer.views == current for viewer in viewers))
-        assert all("change" in viewer.events for viewer in viewers)
-        for viewer in viewers:  # a connection that was lost at any moment
-            lost = Viewer()
-            for data in viewer.frames[: chance.randrange(1, len(viewer.frames))]:
-                lost.read(data)
-            tasks.append(server.start_viewer(lost, lost.marks[-1]))
-            await wait_until(lambda lost=lost: lost.views == current)
-        server.stopping = True
-        await asyncio.gather(*tasks)
-
-    asyncio.run(run())
+async def test_viewers_have_the_views_of_the_api_after_random_changes() -> None:
+    server, viewers, chance = Server(), list[Viewer](), random.Random(5)
+    tasks: list[asyncio.Task[None]] = []
+    for step in range(2, 60):
+        if step % 10 == 0:  # some viewers come later
+            await server.cache.refresh()
+            viewers.append(Viewer())
+            tasks.append(server.start_viewer(viewers[-1]))
+        await server.put(*chance.sample("abcdefgh", 3), sent=step, seen_at=NOW + step)
+        if chance.random() < 0.3:
+            await server.monitor.send(chance.choice("abcdefgh"), f"message {step}")
+        await asyncio.sleep(chance.random() * 0.02)
+    current = await server.current_views()
+    await wait_until(lambda: all(viewer.views == current for viewer in viewers))
+    assert all("change" in viewer.events for viewer in viewers)
+    for viewer in viewers:  # a connection that was lost at any moment
+        lost = Viewer()
+        for data in viewer.frames[: chance.randrange(1, len(viewer.frames))]:
+            lost.read(data)
+        tasks.append(server.start_viewer(lost, lost.marks[-1]))
+        await wait_until(lambda lost=lost: lost.views == current)
+    server.stopping = True
+    await asyncio.gather(*tasks)
 
 
-def test_slow_viewer_gets_whole_views_instead_of_unbounded_frames() -> None:
-    async def run() -> None:
-        server, quick, slow = Server(max_backlog_bytes=2_000), Viewer(), Viewer()
-        await server.put("a", "b")
-        await server.cache.refresh()
-        task = server.start_viewer(quick)
-        stream = server.broadcaster.follow(0)
-        slow.read(await anext(stream))
-        for sent in range(2, 40):
-            await server.put("a", sent=sent)
-            wanted = quick.events.count("change") + 1
-            await wait_until(lambda wanted=wanted: quick.events.count("change") >= wanted)
-            assert server.broadcaster.backlog_bytes <= 2_000
-        reading = asyncio.create_task(slow.follow(stream))
-        current = await server.current_views()
-        await wait_until(lambda: slow.views == current)
-        assert slow.events == ["session", "session", "session"]
-        await server.put("b", sent=50)
-        await wait_until(lambda: slow.events[-1] == "change")
-        assert slow.views == await server.current_views()
-        server.stopping = True
-        await asyncio.gather(task, reading)
-
-    asyncio.run(run())
+async def test_slow_viewer_gets_whole_views_instead_of_unbounded_frames() -> None:
+    server, quick, slow = Server(max_backlog_bytes=2_000), Viewer(), Viewer()
+    await server.put("a", "b")
+    await server.cache.refresh()
+    task = server.start_viewer(quick)
+    stream = server.broadcaster.follow(0)
+    slow.read(await anext(stream))
+    for sent in range(2, 40):
+        await server.put("a", sent=sent)
+        wanted = quick.events.count("change") + 1
+        await wait_until(lambda wanted=wanted: quick.events.count("change") >= wanted)
+        assert server.broadcaster.backlog_bytes <= 2_000
+    reading = asyncio.create_task(slow.follow(stream))
+    current = await server.current_views()
+    await wait_until(lambda: slow.views == current)
+    assert slow.events == ["session", "session", "session"]
+    await server.put("b", sent=50)
+    await wait_until(lambda: slow.events[-1] == "change")
+    assert slow.views == await server.current_views()
+    server.stopping = True
+    await asyncio.gather(task, reading)
 
 
 def test_frames_that_all_viewers_have_are_not_kept() -> None:
@@ -150,62 +138,53 @@ def test_frames_that_all_viewers_have_are_not_kept() -> None:
     asyncio.run(run())
 
 
-def test_session_not_seen_for_a_day_is_sent_whole() -> None:
+async def test_session_not_seen_for_a_day_is_sent_whole() -> None:
     """Later viewers never got it."""
 
-    async def run() -> None:
-        server, viewer = Server(), Viewer()
-        await server.put("old", seen_at=NOW - DAY_S - 1)
-        await server.put("new")
-        await server.cache.refresh()
-        task = server.start_viewer(viewer)
-        await wait_until(lambda: viewer.views)
-        assert list(viewer.views) == ["new"]
-        await server.put("old", sent=2)
-        await wait_until(lambda: "old" in viewer.views)
-        assert viewer.views == await server.current_views()
-        task.cancel()
-
-    asyncio.run(run())
+    server, viewer = Server(), Viewer()
+    await server.put("old", seen_at=NOW - DAY_S - 1)
+    await server.put("new")
+    await server.cache.refresh()
+    task = server.start_viewer(viewer)
+    await wait_until(lambda: viewer.views)
+    assert list(viewer.views) == ["new"]
+    await server.put("old", sent=2)
+    await wait_until(lambda: "old" in viewer.views)
+    assert viewer.views == await server.current_views()
+    task.cancel()
 
 
-def test_cancelled_pass_publishes_what_it_encoded() -> None:
-    async def run() -> None:
-        server, viewer = Server(), Viewer()
-        ids = [f"s{number}" for number in range(MAX_SINGLE_READS * 2)]
-        await server.put(*ids)
-        await server.cache.refresh()
-        task = server.start_viewer(viewer)
-        await wait_until(lambda: len(viewer.views) == len(ids))
-        await server.put(*ids, sent=2)
-        asking = asyncio.create_task(server.cache.refresh())
-        encoded = server.cache.encoded
-        while server.cache.encoded == encoded:
-            await asyncio.sleep(0)
-        asking.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await asking
-        current = await server.current_views()
-        await wait_until(lambda: viewer.views == current)
-        assert server.cache.encoded == 2 * len(ids)
-        task.cancel()
-
-    asyncio.run(run())
-
-
-def test_concurrent_lists_share_three_passes_and_see_every_write() -> None:
-    async def run() -> None:
-        store = CountingStore()
-        server = Server(store)
-        first = asyncio.create_task(server.cache.refresh())
+async def test_cancelled_pass_publishes_what_it_encoded() -> None:
+    server, viewer = Server(), Viewer()
+    ids = [f"s{number}" for number in range(MAX_SINGLE_READS * 2)]
+    await server.put(*ids)
+    await server.cache.refresh()
+    task = server.start_viewer(viewer)
+    await wait_until(lambda: len(viewer.views) == len(ids))
+    await server.put(*ids, sent=2)
+    asking = asyncio.create_task(server.cache.refresh())
+    encoded = server.cache.encoded
+    while server.cache.encoded == encoded:
         await asyncio.sleep(0)
-        await server.put("s1")  # after the first pass has read what changed
-        await asyncio.gather(first, *(server.cache.refresh() for _ in range(100)))
-        assert store.reads <= 3
-        assert len(server.cache.seen_since(0.0)) == 1
-        assert server.cache.encoded == 1
+    asking.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await asking
+    current = await server.current_views()
+    await wait_until(lambda: viewer.views == current)
+    assert server.cache.encoded == 2 * len(ids)
+    task.cancel()
 
-    asyncio.run(run())
+
+async def test_concurrent_lists_share_three_passes_and_see_every_write() -> None:
+    store = CountingStore()
+    server = Server(store)
+    first = asyncio.create_task(server.cache.refresh())
+    await asyncio.sleep(0)
+    await server.put("s1")  # after the first pass has read what changed
+    await asyncio.gather(first, *(server.cache.refresh() for _ in range(100)))
+    assert store.reads <= 3
+    assert len(server.cache.seen_since(0.0)) == 1
+    assert server.cache.encoded == 1
 
 
 def test_waiter_of_a_cancelled_pass_makes_another() -> None:
@@ -241,93 +220,78 @@ def test_other_tasks_run_while_a_long_list_is_encoded() -> None:
     assert asyncio.run(run()) > 10
 
 
-def test_other_tasks_run_between_any_two_viewers() -> None:
-    async def run() -> None:
-        turns, turns_taken = Turns(), list[int]()
+async def test_other_tasks_run_between_any_two_viewers() -> None:
+    turns, turns_taken = Turns(), list[int]()
 
-        async def take(number: int) -> None:
-            await turns.take()
-            turns_taken.append(number)
+    async def take(number: int) -> None:
+        await turns.take()
+        turns_taken.append(number)
 
-        tasks = [asyncio.create_task(take(number)) for number in range(20)]
-        while len(turns_taken) < len(tasks):
-            before = len(turns_taken)
-            await asyncio.sleep(0)
-            assert len(turns_taken) <= before + 1
-        assert turns_taken == list(range(20))
-
-    asyncio.run(run())
+    tasks = [asyncio.create_task(take(number)) for number in range(20)]
+    while len(turns_taken) < len(tasks):
+        before = len(turns_taken)
+        await asyncio.sleep(0)
+        assert len(turns_taken) <= before + 1
+    assert turns_taken == list(range(20))
 
 
-def test_long_replies_are_sent_in_bounded_pieces_without_loss() -> None:
-    async def run() -> None:
-        parts = [b"%d," % number for number in range(50_000)]
-        pieces = [piece async for piece in in_pieces(parts, Turns())]
-        assert b"".join(pieces) == b"".join(parts)
-        assert len(pieces) > 3
-        assert max(map(len, pieces)) < PIECE_BYTES + 10
-
-    asyncio.run(run())
+async def test_long_replies_are_sent_in_bounded_pieces_without_loss() -> None:
+    parts = [b"%d," % number for number in range(50_000)]
+    pieces = [piece async for piece in in_pieces(parts, Turns())]
+    assert b"".join(pieces) == b"".join(parts)
+    assert len(pieces) > 3
+    assert max(map(len, pieces)) < PIECE_BYTES + 10
 
 
-def test_reading_one_or_many_sessions_gives_the_same_rows() -> None:
-    async def run() -> None:
-        server = Server()
-        ids = [f"s{number}" for number in range(MAX_SINGLE_READS + 1)]
-        await server.put(*ids)
-        await server.monitor.send("s7", "hello")
-        many = [rows async for rows in server.views.read_rows([*ids, "unknown"])]
-        single = [rows for id in ids async for rows in server.views.read_rows([id])]
-        assert many == single
-        assert len(many) == len(ids)
-        assert [rows async for rows in server.views.read_rows(["unknown"])] == []
-
-    asyncio.run(run())
+async def test_reading_one_or_many_sessions_gives_the_same_rows() -> None:
+    server = Server()
+    ids = [f"s{number}" for number in range(MAX_SINGLE_READS + 1)]
+    await server.put(*ids)
+    await server.monitor.send("s7", "hello")
+    many = [rows async for rows in server.views.read_rows([*ids, "unknown"])]
+    single = [rows for id in ids async for rows in server.views.read_rows([id])]
+    assert many == single
+    assert len(many) == len(ids)
+    assert [rows async for rows in server.views.read_rows(["unknown"])] == []
 
 
-def test_expired_message_leaves_list_and_stream_without_a_write() -> None:
-    async def run() -> None:
-        server, viewer = Server(), Viewer()
-        await server.put("s1", seen_at=NOW + MESSAGE_LIFETIME_S)
-        await server.monitor.send("s1", "hello")
-        await server.cache.refresh()
-        task = server.start_viewer(viewer)
-        await wait_until(lambda: viewer.views)
-        assert viewer.views["s1"]["unread"] == 1
-        server.now += MESSAGE_LIFETIME_S
-        await wait_until(lambda: viewer.views["s1"]["unread"] == 0)
-        encoded = server.cache.encoded
-        await asyncio.sleep(5 * INTERVAL_S)
-        await server.cache.refresh()
-        assert server.cache.encoded == encoded  # the expired message is still stored
-        (listed,) = map(msgspec.json.decode, server.cache.seen_since(0.0))
-        assert listed == viewer.views["s1"]
-        task.cancel()
-
-    asyncio.run(run())
+async def test_expired_message_leaves_list_and_stream_without_a_write() -> None:
+    server, viewer = Server(), Viewer()
+    await server.put("s1", seen_at=NOW + MESSAGE_LIFETIME_S)
+    await server.monitor.send("s1", "hello")
+    await server.cache.refresh()
+    task = server.start_viewer(viewer)
+    await wait_until(lambda: viewer.views)
+    assert viewer.views["s1"]["unread"] == 1
+    server.now += MESSAGE_LIFETIME_S
+    await wait_until(lambda: viewer.views["s1"]["unread"] == 0)
+    encoded = server.cache.encoded
+    await asyncio.sleep(5 * INTERVAL_S)
+    await server.cache.refresh()
+    assert server.cache.encoded == encoded  # the expired message is still stored
+    (listed,) = map(msgspec.json.decode, server.cache.seen_since(0.0))
+    assert listed == viewer.views["s1"]
+    task.cancel()
 
 
-def test_session_becomes_idle_in_the_stream_without_a_write() -> None:
+async def test_session_becomes_idle_in_the_stream_without_a_write() -> None:
     """Also if it was seen many times before: each call moves the time at which it becomes idle."""
 
-    async def run() -> None:
-        server, viewer = Server(), Viewer()
-        for call in range(3_000):
-            await server.put("s1", sent=call, seen_at=NOW + call / 1_000)
-            await server.cache.refresh()
-        task = server.start_viewer(viewer)
-        await wait_until(lambda: viewer.views)
-        assert viewer.views["s1"]["rank"][0] == 1
-        encoded = server.cache.encoded
-        server.now += ACTIVE_FOR_S
-        await asyncio.sleep(5 * INTERVAL_S)
-        assert server.cache.encoded == encoded  # none of the times of the earlier calls counts
-        server.now += 3.0
-        await wait_until(lambda: viewer.views["s1"]["rank"][0] == 2)
-        assert server.cache.encoded == encoded + 1
-        task.cancel()
-
-    asyncio.run(run())
+    server, viewer = Server(), Viewer()
+    for call in range(3_000):
+        await server.put("s1", sent=call, seen_at=NOW + call / 1_000)
+        await server.cache.refresh()
+    task = server.start_viewer(viewer)
+    await wait_until(lambda: viewer.views)
+    assert viewer.views["s1"]["rank"][0] == 1
+    encoded = server.cache.encoded
+    server.now += ACTIVE_FOR_S
+    await asyncio.sleep(5 * INTERVAL_S)
+    assert server.cache.encoded == encoded  # none of the times of the earlier calls counts
+    server.now += 3.0
+    await wait_until(lambda: viewer.views["s1"]["rank"][0] == 2)
+    assert server.cache.encoded == encoded + 1
+    task.cancel()
 
 
 def test_list_is_sorted_by_seen_at_then_id_without_forgotten_sessions() -> None:
@@ -367,35 +331,29 @@ def test_failing_store_is_logged_and_streams_continue(caplog: pytest.LogCaptureF
     assert "cannot read changes for open pages" in caplog.text
 
 
-def test_nothing_is_polled_or_kept_without_viewers() -> None:
+async def test_nothing_is_polled_or_kept_without_viewers() -> None:
     """The next viewer starts the poll again."""
 
-    async def run() -> None:
-        store = CountingStore()
-        server, viewer = Server(store), Viewer()
-        for sent in (2, 3):
-            await server.put("s1", sent=sent)
-            await server.cache.refresh()
-            task = server.start_viewer(viewer)
-            await wait_until(lambda: viewer.views)
-            await server.put("s1", sent=sent + 10)
-            await wait_until(lambda: viewer.events[-1] == "change")
-            task.cancel()
-            await wait_until(lambda: server.broadcaster.backlog_bytes == 0)
-            reads = store.reads
-            await asyncio.sleep(0.05)
-            assert store.reads == reads
-
-    asyncio.run(run())
-
-
-def test_idle_stream_sends_comments() -> None:
-    async def run() -> None:
-        server, viewer = Server(), Viewer()
+    store = CountingStore()
+    server, viewer = Server(store), Viewer()
+    for sent in (2, 3):
+        await server.put("s1", sent=sent)
+        await server.cache.refresh()
         task = server.start_viewer(viewer)
-        await wait_until(lambda: viewer.frames.count(b": alive\n\n") == 2)
-        assert viewer.events == []
-        server.stopping = True
-        await task
+        await wait_until(lambda: viewer.views)
+        await server.put("s1", sent=sent + 10)
+        await wait_until(lambda: viewer.events[-1] == "change")
+        task.cancel()
+        await wait_until(lambda: server.broadcaster.backlog_bytes == 0)
+        reads = store.reads
+        await asyncio.sleep(0.05)
+        assert store.reads == reads
 
-    asyncio.run(run())
+
+async def test_idle_stream_sends_comments() -> None:
+    server, viewer = Server(), Viewer()
+    task = server.start_viewer(viewer)
+    await wait_until(lambda: viewer.frames.count(b": alive\n\n") == 2)
+    assert viewer.events == []
+    server.stopping = True
+    await task

@@ -223,25 +223,22 @@ def test_unchanged_transcript_is_read_once(tmp_path: Path) -> None:
     assert msgspec.json.decode(third)["threads"] == []
 
 
-def test_read_that_takes_too_long_is_refused_and_goes_on(tmp_path: Path) -> None:
+async def test_read_that_takes_too_long_is_refused_and_goes_on(tmp_path: Path) -> None:
     go_on = threading.Event()
 
     def find_files(places: Places, row: SessionRow) -> None:
         go_on.wait(10)
 
-    async def ask() -> None:
-        routes = routes_of(tmp_path, find_files, 0.05)
-        for _ in range(2):
-            with pytest.raises(RequestRefused, match=r"not read after 0\.05 s"):
-                await answer_of(routes)
-        go_on.set()
-        answer = None
-        while answer is None:
-            with suppress(RequestRefused):
-                answer = await answer_of(routes)
-        assert NO_TRANSCRIPT.encode() in answer.body
-
-    asyncio.run(ask())
+    routes = routes_of(tmp_path, find_files, 0.05)
+    for _ in range(2):
+        with pytest.raises(RequestRefused, match=r"not read after 0\.05 s"):
+            await answer_of(routes)
+    go_on.set()
+    answer = None
+    while answer is None:
+        with suppress(RequestRefused):
+            answer = await answer_of(routes)
+    assert NO_TRANSCRIPT.encode() in answer.body
 
 
 def test_other_session_whose_id_begins_the_same_is_not_taken(tmp_path: Path) -> None:

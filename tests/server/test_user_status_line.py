@@ -190,52 +190,43 @@ def test_failing_user_line_shows_nothing_but_ours(tmp_path: Path, command: str) 
     assert lines_in_a_row(tmp_path) == [OURS] * 3
 
 
-def test_old_output_of_a_failing_user_line_is_dropped(tmp_path: Path) -> None:
+async def test_old_output_of_a_failing_user_line_is_dropped(tmp_path: Path) -> None:
     record_setup(tmp_path, f"echo said; test ! -e {tmp_path}/broken")
 
-    async def main() -> None:
-        own = UserStatusLine(tmp_path)
-        ask = line_of(own)
-        await wait_for_line(ask, lambda line: line == f"said\n{OURS}")
-        (tmp_path / "broken").touch()
-        await wait_for_line(ask, lambda line: line == OURS)
-        await own.close()
-
-    asyncio.run(main())
+    own = UserStatusLine(tmp_path)
+    ask = line_of(own)
+    await wait_for_line(ask, lambda line: line == f"said\n{OURS}")
+    (tmp_path / "broken").touch()
+    await wait_for_line(ask, lambda line: line == OURS)
+    await own.close()
 
 
-def test_slow_user_line_is_not_waited_for_and_shown_later(tmp_path: Path) -> None:
+async def test_slow_user_line_is_not_waited_for_and_shown_later(tmp_path: Path) -> None:
     go_on = tmp_path / "go on"
     record_setup(tmp_path, f"cat; until test -e '{go_on}'; do sleep 0.02; done")
 
-    async def main() -> None:
-        own = UserStatusLine(tmp_path)
-        assert await own.combine(OURS, SESSION, NOWHERE, b"first") == OURS
-        last = line_of(own, body=b"last")
-        assert await last() == OURS
-        go_on.touch()
-        await wait_for_line(last, lambda line: line == f"last\n{OURS}")
-        await own.close()
-
-    asyncio.run(main())
+    own = UserStatusLine(tmp_path)
+    assert await own.combine(OURS, SESSION, NOWHERE, b"first") == OURS
+    last = line_of(own, body=b"last")
+    assert await last() == OURS
+    go_on.touch()
+    await wait_for_line(last, lambda line: line == f"last\n{OURS}")
+    await own.close()
 
 
-def test_hanging_user_line_is_killed_with_its_children(tmp_path: Path) -> None:
+async def test_hanging_user_line_is_killed_with_its_children(tmp_path: Path) -> None:
     once = f"test -e {tmp_path}/pid || {{ echo said; touch {tmp_path}/pid; exit; }}; "
     record_setup(tmp_path, f"{once}sleep 1000 & echo $$ $! > {tmp_path}/pid; wait")  # fmt: skip
 
-    async def main() -> None:
-        own = UserStatusLine(tmp_path, timeout_s=1.0)
-        ask = line_of(own)
-        await wait_for_line(ask, lambda line: line == f"said\n{OURS}")
-        await wait_for_line(ask, lambda _: (tmp_path / "pid").read_text().endswith("\n"))
-        shell, child = map(int, (tmp_path / "pid").read_text().split())
-        await asyncio.to_thread(wait_until_gone, shell)
-        await asyncio.to_thread(wait_until_gone, child)
-        assert await ask() == f"said\n{OURS}"
-        await own.close()
-
-    asyncio.run(main())
+    own = UserStatusLine(tmp_path, timeout_s=1.0)
+    ask = line_of(own)
+    await wait_for_line(ask, lambda line: line == f"said\n{OURS}")
+    await wait_for_line(ask, lambda _: (tmp_path / "pid").read_text().endswith("\n"))
+    shell, child = map(int, (tmp_path / "pid").read_text().split())
+    await asyncio.to_thread(wait_until_gone, shell)
+    await asyncio.to_thread(wait_until_gone, child)
+    assert await ask() == f"said\n{OURS}"
+    await own.close()
 
 
 def test_user_line_ends_with_the_daemon(tmp_path: Path) -> None:
@@ -313,41 +304,35 @@ def test_user_line_need_not_read_its_stdin(tmp_path: Path) -> None:
     assert shown_line(tmp_path, body=b"x" * (4 << 20)) == f"mine\n{OURS}"
 
 
-def test_running_daemon_follows_a_new_setup(tmp_path: Path) -> None:
-    async def main() -> None:
-        own = UserStatusLine(tmp_path)
-        ask = line_of(own)
-        assert await ask() == OURS
-        record_setup(tmp_path, "echo one")
-        await wait_for_line(ask, lambda line: line == f"one\n{OURS}")
-        record_setup(tmp_path, "echo two", "prepend")
-        await wait_for_line(ask, lambda line: line == f"{OURS}\ntwo")
-        record_setup(tmp_path, None)
-        await wait_for_line(ask, lambda line: line == OURS)
-        record_setup(tmp_path, "echo one")
-        await wait_for_line(ask, lambda line: line != OURS)
-        (tmp_path / MANIFEST_NAME).write_text("{")
-        await wait_for_line(ask, lambda line: line == OURS)
-        await own.close()
-
-    asyncio.run(main())
+async def test_running_daemon_follows_a_new_setup(tmp_path: Path) -> None:
+    own = UserStatusLine(tmp_path)
+    ask = line_of(own)
+    assert await ask() == OURS
+    record_setup(tmp_path, "echo one")
+    await wait_for_line(ask, lambda line: line == f"one\n{OURS}")
+    record_setup(tmp_path, "echo two", "prepend")
+    await wait_for_line(ask, lambda line: line == f"{OURS}\ntwo")
+    record_setup(tmp_path, None)
+    await wait_for_line(ask, lambda line: line == OURS)
+    record_setup(tmp_path, "echo one")
+    await wait_for_line(ask, lambda line: line != OURS)
+    (tmp_path / MANIFEST_NAME).write_text("{")
+    await wait_for_line(ask, lambda line: line == OURS)
+    await own.close()
 
 
-def test_each_session_has_its_own_user_line(tmp_path: Path) -> None:
+async def test_each_session_has_its_own_user_line(tmp_path: Path) -> None:
     record_setup(tmp_path, "cat")
 
-    async def main() -> None:
-        own = UserStatusLine(tmp_path)
-        for name in ("a", "b"):
-            await wait_for_line(
-                line_of(own, name, name.encode()), lambda line, name=name: line == f"{name}\n{OURS}"
-            )
-        await own.close()
-
-    asyncio.run(main())
+    own = UserStatusLine(tmp_path)
+    for name in ("a", "b"):
+        await wait_for_line(
+            line_of(own, name, name.encode()), lambda line, name=name: line == f"{name}\n{OURS}"
+        )
+    await own.close()
 
 
-def test_project_line_applies_below_it_and_user_line_elsewhere(tmp_path: Path) -> None:
+async def test_project_line_applies_below_it_and_user_line_elsewhere(tmp_path: Path) -> None:
     state = tmp_path / "state"
     first, second, project = (tmp_path / name for name in ("first", "second", "project/.claude"))
     record_setup(state, "echo first", file=first / "settings.json")
@@ -363,17 +348,14 @@ def test_project_line_applies_below_it_and_user_line_elsewhere(tmp_path: Path) -
         SessionPlace(other, other, "/elsewhere/s.jsonl"): "first",
     }
 
-    async def main() -> None:
-        own = UserStatusLine(state)
-        for number, (place, output) in enumerate(places.items()):
-            expected = f"{output}\n{OURS}"
-            await wait_for_line(
-                lambda place=place, number=number: own.combine(OURS, str(number), place, BODY),
-                lambda line, expected=expected: line == expected,
-            )
-        await own.close()
-
-    asyncio.run(main())
+    own = UserStatusLine(state)
+    for number, (place, output) in enumerate(places.items()):
+        expected = f"{output}\n{OURS}"
+        await wait_for_line(
+            lambda place=place, number=number: own.combine(OURS, str(number), place, BODY),
+            lambda line, expected=expected: line == expected,
+        )
+    await own.close()
 
 
 def test_line_set_up_in_the_user_folder_applies_to_every_project(tmp_path: Path) -> None:

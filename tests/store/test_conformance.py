@@ -63,13 +63,10 @@ async def _checked(check: Check, make: Make) -> None:
 
 
 @pytest.mark.parametrize("check", PAIR_CHECKS, ids=lambda check: check.__name__)
-def test_two_stores_on_one_database_pass_the_conformance_check(
+async def test_two_stores_on_one_database_pass_the_conformance_check(
     check: PairCheck, make_pair: MakePair
 ) -> None:
-    async def checked() -> None:
-        await check(make_pair)
-
-    asyncio.run(checked())
+    await check(make_pair)
 
 
 def test_every_conformance_check_has_a_docstring() -> None:

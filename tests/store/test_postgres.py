@@ -94,51 +94,45 @@ async def everything(store: Store, session: str) -> list[object]:
     ]
 
 
-def test_level_fires_once_for_three_replicas(database: str) -> None:
-    async def run() -> None:
-        async with opened(database, "o", "o", "o") as stores:
-            fires = [
-                (
-                    level,
-                    store.write([RecordSignal(signal, (Message(f"{n} {level}", "s", "", 1.0),))]),
-                )
-                for level in range(LEVELS)
-                for signal in [SignalRow("s", "main", 0, "level", 1.0, float(level))]
-                for n, store in enumerate(stores)
-            ]
-            effects = await asyncio.gather(*(fire for _, fire in fires))
-            fired = [level for (level, _), effect in zip(fires, effects, strict=True) if effect[0]]
-            assert Counter(fired) == Counter(range(LEVELS))
-            assert len(await stores[0].messages("s")) == len(await stores[1].signals()) == LEVELS
-
-    asyncio.run(run())
+async def test_level_fires_once_for_three_replicas(database: str) -> None:
+    async with opened(database, "o", "o", "o") as stores:
+        fires = [
+            (
+                level,
+                store.write([RecordSignal(signal, (Message(f"{n} {level}", "s", "", 1.0),))]),
+            )
+            for level in range(LEVELS)
+            for signal in [SignalRow("s", "main", 0, "level", 1.0, float(level))]
+            for n, store in enumerate(stores)
+        ]
+        effects = await asyncio.gather(*(fire for _, fire in fires))
+        fired = [level for (level, _), effect in zip(fires, effects, strict=True) if effect[0]]
+        assert Counter(fired) == Counter(range(LEVELS))
+        assert len(await stores[0].messages("s")) == len(await stores[1].signals()) == LEVELS
 
 
-def test_order_of_messages_is_the_order_of_commits(database: str) -> None:
+async def test_order_of_messages_is_the_order_of_commits(database: str) -> None:
     """Who reads after each write of any replica never finds a message before one that it knew."""
 
     async def write(store: PostgresStore, name: str) -> None:
         for number in range(MESSAGES):
             await store.write([QueueMessage(Message(f"{name} {number}", "s", "", 1.0))])
 
-    async def run() -> None:
-        async with opened(database, "o", "o", "o") as (one, other, reader):
-            writing = asyncio.gather(write(one, "one"), write(other, "other"))
-            known: list[str] = []
-            while not writing.done():
-                ids = [message.id for message in await reader.messages("s")]
-                assert ids[: len(known)] == known
-                known = ids
-            await writing
+    async with opened(database, "o", "o", "o") as (one, other, reader):
+        writing = asyncio.gather(write(one, "one"), write(other, "other"))
+        known: list[str] = []
+        while not writing.done():
             ids = [message.id for message in await reader.messages("s")]
-            for name in ("one", "other"):
-                of_writer = [id for id in ids if id.startswith(f"{name} ")]
-                assert of_writer == [f"{name} {number}" for number in range(MESSAGES)]
+            assert ids[: len(known)] == known
+            known = ids
+        await writing
+        ids = [message.id for message in await reader.messages("s")]
+        for name in ("one", "other"):
+            of_writer = [id for id in ids if id.startswith(f"{name} ")]
+            assert of_writer == [f"{name} {number}" for number in range(MESSAGES)]
 
-    asyncio.run(run())
 
-
-def test_reader_of_changes_skips_no_session(database: str) -> None:
+async def test_reader_of_changes_skips_no_session(database: str) -> None:
     """Marks become visible in their order, even if several replicas write."""
 
     async def write(store: PostgresStore, name: str) -> None:
@@ -148,42 +142,36 @@ def test_reader_of_changes_skips_no_session(database: str) -> None:
             rest = [call(row.id, str(place)) for place in range(20 if name == "one" else 0)]
             await store.write([PutSession(row), *rest])
 
-    async def run() -> None:
-        async with opened(database, "o", "o", "o") as (one, other, reader):
-            writing = asyncio.gather(write(one, "one"), write(other, "other"))
-            mark, seen = 0, set[str]()
-            finished = False
-            while not finished:
-                finished = writing.done()
-                for changed_at, session in await reader.changes(mark):
-                    mark = changed_at
-                    seen.add(session)
-            await writing
-            assert len(seen) == 2 * SESSIONS
-
-    asyncio.run(run())
+    async with opened(database, "o", "o", "o") as (one, other, reader):
+        writing = asyncio.gather(write(one, "one"), write(other, "other"))
+        mark, seen = 0, set[str]()
+        finished = False
+        while not finished:
+            finished = writing.done()
+            for changed_at, session in await reader.changes(mark):
+                mark = changed_at
+                seen.add(session)
+        await writing
+        assert len(seen) == 2 * SESSIONS
 
 
-def test_organisations_see_nothing_of_each_other(database: str) -> None:
+async def test_organisations_see_nothing_of_each_other(database: str) -> None:
     """No query and no write of an organisation reaches the rows of another, with the same ids."""
 
-    async def run() -> None:
-        async with opened(database, "one", "other") as (one, other):
-            nothing = await everything(other, "s")
-            assert all(await one.write(all_kinds("s")))
-            before = await everything(one, "s")
-            assert await everything(other, "s") == nothing
-            touching: list[Write] = [
-                MarkMessage("message", "delivered", ("queued",), 2.0),
-                UseHandoff("handoff", 2.0),
-                ForgetSessions(9.0),
-            ]
-            assert await other.write(touching) == [False] * 3
-            assert all(await other.write(all_kinds("s")))
-            assert await other.write([*touching]) == [True] * 3
-            assert await everything(one, "s") == before
-
-    asyncio.run(run())
+    async with opened(database, "one", "other") as (one, other):
+        nothing = await everything(other, "s")
+        assert all(await one.write(all_kinds("s")))
+        before = await everything(one, "s")
+        assert await everything(other, "s") == nothing
+        touching: list[Write] = [
+            MarkMessage("message", "delivered", ("queued",), 2.0),
+            UseHandoff("handoff", 2.0),
+            ForgetSessions(9.0),
+        ]
+        assert await other.write(touching) == [False] * 3
+        assert all(await other.write(all_kinds("s")))
+        assert await other.write([*touching]) == [True] * 3
+        assert await everything(one, "s") == before
 
 
 def test_replicas_that_start_at_once_migrate_once(database: str) -> None:
@@ -202,32 +190,26 @@ LAST_STATEMENTS = """SELECT query FROM pg_stat_activity
 WHERE application_name = 'brimline' AND pid <> pg_backend_pid()"""
 
 
-def test_query_is_one_exchange(database: str) -> None:
+async def test_query_is_one_exchange(database: str) -> None:
     """A released connection is not reset: that would be a second one."""
 
-    async def run() -> None:
-        async with opened(database, "o") as [store]:
-            await store.session("s")
-            statements = await asyncio.to_thread(execute, database, LAST_STATEMENTS)
-        assert [text for [text] in statements if "RESET" in text or "sessions" not in text] == []
-
-    asyncio.run(run())
+    async with opened(database, "o") as [store]:
+        await store.session("s")
+        statements = await asyncio.to_thread(execute, database, LAST_STATEMENTS)
+    assert [text for [text] in statements if "RESET" in text or "sessions" not in text] == []
 
 
-def test_database_of_a_newer_version_is_refused(database: str) -> None:
-    async def run() -> None:
-        async with opened(database, "o"):
-            pass
-        await asyncio.to_thread(
-            execute, database, "UPDATE schema_version SET version = 9, oldest_compatible = 9"
-        )
-        with pytest.raises(NewerStore, match="version 9"):
-            await PostgresStore.open(database)
-
-    asyncio.run(run())
+async def test_database_of_a_newer_version_is_refused(database: str) -> None:
+    async with opened(database, "o"):
+        pass
+    await asyncio.to_thread(
+        execute, database, "UPDATE schema_version SET version = 9, oldest_compatible = 9"
+    )
+    with pytest.raises(NewerStore, match="version 9"):
+        await PostgresStore.open(database)
 
 
-def test_replica_of_the_version_before_goes_on_if_an_upgrade_only_adds(database: str) -> None:
+async def test_replica_of_the_version_before_goes_on_if_an_upgrade_only_adds(database: str) -> None:
     """It works while and after the newer one migrates, and can start again."""
     added = ("ALTER TABLE sessions ADD COLUMN added TEXT", "CREATE TABLE added (id TEXT)")
 
@@ -247,18 +229,17 @@ def test_replica_of_the_version_before_goes_on_if_an_upgrade_only_adds(database:
         async with pool, pool.acquire() as connection:
             await migrate(connection, "newer", steps, oldest_compatible)
 
-    asyncio.run(run())
-    stored = execute(database, "SELECT version, oldest_compatible FROM schema_version")
+    await run()
+    stored = await asyncio.to_thread(
+        execute, database, "SELECT version, oldest_compatible FROM schema_version"
+    )
     assert stored == [[len(MIGRATIONS) + 1, len(MIGRATIONS)]]
 
-    async def run_incompatible() -> None:
-        changed = ("ALTER TABLE sessions RENAME COLUMN agent TO client",)
-        version = len(MIGRATIONS) + 2
-        await migrate_on((*MIGRATIONS, added, changed), version)
-        with pytest.raises(NewerStore, match=f"version {version}"):
-            await PostgresStore.open(database)
-
-    asyncio.run(run_incompatible())
+    changed = ("ALTER TABLE sessions RENAME COLUMN agent TO client",)
+    version = len(MIGRATIONS) + 2
+    await migrate_on((*MIGRATIONS, added, changed), version)
+    with pytest.raises(NewerStore, match=f"version {version}"):
+        await PostgresStore.open(database)
 
 
 def test_hours_before_branches_were_known_are_kept_with_their_cursor(database: str) -> None:
@@ -322,147 +303,121 @@ def test_old_day_is_dropped_when_all_its_sessions_are_forgotten(database: str) -
     assert execute(database, PARTITION_OF_2020) == []
 
 
-def test_day_that_is_being_read_is_dropped_later(database: str) -> None:
+async def test_day_that_is_being_read_is_dropped_later(database: str) -> None:
     """The sessions are forgotten nevertheless."""
-    fill_2020(database, "o")
-
-    async def run() -> None:
-        async with opened(database, "o") as (store,):
-            reader = await asyncpg.connect(database)
-            try:
-                async with reader.transaction():
-                    await reader.execute("SELECT FROM calls")
-                    assert await store.write([ForgetSessions(5.0)]) == [True]
-                    assert await store.calls("old") == []
-                    assert await reader.fetch(PARTITION_OF_2020)
-                assert await store.write([ForgetSessions(5.0)]) == [False]
-                assert not await reader.fetch(PARTITION_OF_2020)
-            finally:
-                await reader.close()
-
-    asyncio.run(run())
+    await asyncio.to_thread(fill_2020, database, "o")
+    async with opened(database, "o") as (store,):
+        reader = await asyncpg.connect(database)
+        try:
+            async with reader.transaction():
+                await reader.execute("SELECT FROM calls")
+                assert await store.write([ForgetSessions(5.0)]) == [True]
+                assert await store.calls("old") == []
+                assert await reader.fetch(PARTITION_OF_2020)
+            assert await store.write([ForgetSessions(5.0)]) == [False]
+            assert not await reader.fetch(PARTITION_OF_2020)
+        finally:
+            await reader.close()
 
 
-def test_oldest_event_keys_are_deleted(database: str) -> None:
+async def test_oldest_event_keys_are_deleted(database: str) -> None:
     """Each organisation keeps its newest keys."""
     keys = [EventKeys((str(number),), 1.0) for number in range(PRUNE_EVERY + 5)]
 
-    async def run() -> None:
-        async with opened(database, "one", "other") as (one, other):
-            assert all(await other.write(keys))
-            await one.write(keys)
-            full = f"UPDATE organisations SET event_keys = {MAX_EVENT_KEYS + PRUNE_EVERY - 1}"
-            await asyncio.to_thread(execute, database, f"{full} WHERE name = 'one'")
-            await one.write([EventKeys(("last",), 1.0)])
-            kept = await one.known_events(["0", "999", "1000", "1004", "last"])
-            assert kept == {"1000", "1004", "last"}
-            assert await other.known_events(["0"])
-
-    asyncio.run(run())
+    async with opened(database, "one", "other") as (one, other):
+        assert all(await other.write(keys))
+        await one.write(keys)
+        full = f"UPDATE organisations SET event_keys = {MAX_EVENT_KEYS + PRUNE_EVERY - 1}"
+        await asyncio.to_thread(execute, database, f"{full} WHERE name = 'one'")
+        await one.write([EventKeys(("last",), 1.0)])
+        kept = await one.known_events(["0", "999", "1000", "1004", "last"])
+        assert kept == {"1000", "1004", "last"}
+        assert await other.known_events(["0"])
 
 
-def test_refused_value_fails_only_its_own_list(database: str) -> None:
-    async def run() -> None:
-        async with opened(database, "o") as (store,):
-            lists: list[list[Write]] = [
-                [call("s", "before")],
-                [
-                    call("s", "with too large"),
-                    PutCall(CallRow("s", "main", "x", 2**63, 0, 1, 2, 3, 4)),
-                ],
-                [call("s", "\ud800")],
-                [call("s", "x" * 1_000_000)],
-                [call("s", "after")],
-            ]
-            outcomes = await asyncio.gather(*map(store.write, lists), return_exceptions=True)
-            assert [type(outcome) for outcome in outcomes[1:4]] == [StoreFailed] * 3
-            assert outcomes[0] == outcomes[4] == [True]
-            assert {row.call for row in await store.calls("s")} == {"before", "after"}
-
-    asyncio.run(run())
+async def test_refused_value_fails_only_its_own_list(database: str) -> None:
+    async with opened(database, "o") as (store,):
+        lists: list[list[Write]] = [
+            [call("s", "before")],
+            [
+                call("s", "with too large"),
+                PutCall(CallRow("s", "main", "x", 2**63, 0, 1, 2, 3, 4)),
+            ],
+            [call("s", "\ud800")],
+            [call("s", "x" * 1_000_000)],
+            [call("s", "after")],
+        ]
+        outcomes = await asyncio.gather(*map(store.write, lists), return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes[1:4]] == [StoreFailed] * 3
+        assert outcomes[0] == outcomes[4] == [True]
+        assert {row.call for row in await store.calls("s")} == {"before", "after"}
 
 
-def test_error_of_a_shared_query_reaches_all_who_wait_for_it(database: str) -> None:
-    async def run() -> None:
-        async with opened(database, "o") as [store]:
-            await store.write([PutSession(SessionRow("s", "claude", 1.0, machine="m"))])
-            await asyncio.to_thread(execute, database, "DROP TABLE handoffs")
-            asked = (store.machine_deliveries(machine, 0.0) for machine in ("m", "n"))
-            outcomes = await asyncio.gather(*asked, return_exceptions=True)
-        assert [type(outcome) for outcome in outcomes] == [StoreFailed, StoreFailed]
-
-    asyncio.run(run())
+async def test_error_of_a_shared_query_reaches_all_who_wait_for_it(database: str) -> None:
+    async with opened(database, "o") as [store]:
+        await store.write([PutSession(SessionRow("s", "claude", 1.0, machine="m"))])
+        await asyncio.to_thread(execute, database, "DROP TABLE handoffs")
+        asked = (store.machine_deliveries(machine, 0.0) for machine in ("m", "n"))
+        outcomes = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [StoreFailed, StoreFailed]
 
 
-def test_nul_in_a_text_is_replaced(database: str) -> None:
+async def test_nul_in_a_text_is_replaced(database: str) -> None:
     """PostgreSQL cannot store it; a text with one is neither refused nor lost."""
 
-    async def run() -> None:
-        async with opened(database, "o") as (store,):
-            row = SessionRow("a\0b", "claude", 1.0, title="\0")
-            assert (
-                await store.write([PutSession(row), call("a\0b")] * 2) == [True] * 2 + [False] * 2
-            )
-            assert await store.session("a\0b") == SessionRow(
-                "a\ufffdb", "claude", 1.0, title="\ufffd"
-            )
-            assert len(await store.calls("a\0b")) == 1
-
-    asyncio.run(run())
+    async with opened(database, "o") as (store,):
+        row = SessionRow("a\0b", "claude", 1.0, title="\0")
+        assert await store.write([PutSession(row), call("a\0b")] * 2) == [True] * 2 + [False] * 2
+        assert await store.session("a\0b") == SessionRow("a\ufffdb", "claude", 1.0, title="\ufffd")
+        assert len(await store.calls("a\0b")) == 1
 
 
-def test_store_survives_a_crash_of_the_server() -> None:
+async def test_store_survives_a_crash_of_the_server() -> None:
     """What was acknowledged is there; writes and queries fail meanwhile, and work afterwards."""
 
-    async def run() -> None:
-        with local_server() as server:
-            async with opened(server.url, "o") as (store,):
-                acknowledged: list[str] = []
+    with local_server() as server:
+        async with opened(server.url, "o") as (store,):
+            acknowledged: list[str] = []
 
-                async def write_until_failure() -> None:
-                    while True:
-                        id = str(len(acknowledged))
-                        await store.write([call("s", id)])
-                        acknowledged.append(id)
+            async def write_until_failure() -> None:
+                while True:
+                    id = str(len(acknowledged))
+                    await store.write([call("s", id)])
+                    acknowledged.append(id)
 
-                writing = asyncio.create_task(write_until_failure())
-                while not acknowledged and not writing.done():
-                    await asyncio.sleep(0.01)
-                await asyncio.to_thread(server.crash)
-                with pytest.raises(StoreFailed):
-                    await writing
-                with pytest.raises(StoreFailed):
-                    await store.sessions()
-                with pytest.raises(StoreFailed):
-                    await store.write([call("s", "down")])
-                await asyncio.to_thread(server.start)
-                assert await store.write([call("s", "after")]) == [True]
-                stored = {row.call for row in await store.calls("s")}
-                assert acknowledged
-                assert stored >= {*acknowledged, "after"}
-                assert len(stored) <= len(acknowledged) + 2
-
-    asyncio.run(run())
+            writing = asyncio.create_task(write_until_failure())
+            while not acknowledged and not writing.done():
+                await asyncio.sleep(0.01)
+            await asyncio.to_thread(server.crash)
+            with pytest.raises(StoreFailed):
+                await writing
+            with pytest.raises(StoreFailed):
+                await store.sessions()
+            with pytest.raises(StoreFailed):
+                await store.write([call("s", "down")])
+            await asyncio.to_thread(server.start)
+            assert await store.write([call("s", "after")]) == [True]
+            stored = {row.call for row in await store.calls("s")}
+            assert acknowledged
+            assert stored >= {*acknowledged, "after"}
+            assert len(stored) <= len(acknowledged) + 2
 
 
-def test_organisation_whose_queries_hang_leaves_connections_to_others(database: str) -> None:
-    async def run() -> None:
-        fleet = await PostgresDatabase.open(database)
-        connection = await asyncpg.connect(database)
-        try:
-            async with connection.transaction():
-                await connection.execute("LOCK TABLE sessions")
-                store = fleet.store("o")
-                hanging = [asyncio.create_task(store.session("s")) for _ in range(30)]
-                await asyncio.sleep(0.05)
-                assert await asyncio.wait_for(fleet.tokens.list("p"), 5) == []
-                assert await asyncio.wait_for(fleet.store("p").cursor("c"), 5) == 0
-            assert await asyncio.gather(*hanging) == [None] * 30
-        finally:
-            await connection.close()
-            await fleet.close()
-
-    asyncio.run(run())
+async def test_organisation_whose_queries_hang_leaves_connections_to_others(database: str) -> None:
+    fleet = await PostgresDatabase.open(database)
+    connection = await asyncpg.connect(database)
+    try:
+        async with connection.transaction():
+            await connection.execute("LOCK TABLE sessions")
+            store = fleet.store("o")
+            hanging = [asyncio.create_task(store.session("s")) for _ in range(30)]
+            await asyncio.sleep(0.05)
+            assert await asyncio.wait_for(fleet.tokens.list("p"), 5) == []
+            assert await asyncio.wait_for(fleet.store("p").cursor("c"), 5) == 0
+        assert await asyncio.gather(*hanging) == [None] * 30
+    finally:
+        await connection.close()
+        await fleet.close()
 
 
 def test_migration_has_time(database: str) -> None:
@@ -477,35 +432,29 @@ def test_migration_has_time(database: str) -> None:
     assert execute(database, "SELECT version FROM schema_version") == [[1]]
 
 
-def test_locked_organisation_is_an_error_that_says_so(database: str) -> None:
+async def test_locked_organisation_is_an_error_that_says_so(database: str) -> None:
     """A write waits for those of other processes, but not forever."""
     short = f"{database}&lock_timeout=200ms"
 
-    async def run() -> None:
-        async with opened(short, "o") as (store,):
-            await store.write([call("before")])
-            holder = await asyncpg.connect(database)
-            try:
-                async with holder.transaction():
-                    await holder.execute("SELECT FROM organisations FOR UPDATE")
-                    with pytest.raises(StoreFailed, match="keeps the database locked"):
-                        await store.write([call("s")])
-                assert await store.write([call("s")]) == [True]
-            finally:
-                await holder.close()
-
-    asyncio.run(run())
+    async with opened(short, "o") as (store,):
+        await store.write([call("before")])
+        holder = await asyncpg.connect(database)
+        try:
+            async with holder.transaction():
+                await holder.execute("SELECT FROM organisations FOR UPDATE")
+                with pytest.raises(StoreFailed, match="keeps the database locked"):
+                    await store.write([call("s")])
+            assert await store.write([call("s")]) == [True]
+        finally:
+            await holder.close()
 
 
-def test_error_names_the_database_without_its_password() -> None:
-    async def run() -> None:
-        with pytest.raises(StoreFailed) as raised:
-            await PostgresStore.open("postgresql://user:secret@127.0.0.1:1/fleet?password=secret")
-        assert "postgresql://127.0.0.1:1/fleet" in str(raised.value)
-        assert "secret" not in str(raised.value)
-        assert raised.value.hint is not None
-
-    asyncio.run(run())
+async def test_error_names_the_database_without_its_password() -> None:
+    with pytest.raises(StoreFailed) as raised:
+        await PostgresStore.open("postgresql://user:secret@127.0.0.1:1/fleet?password=secret")
+    assert "postgresql://127.0.0.1:1/fleet" in str(raised.value)
+    assert "secret" not in str(raised.value)
+    assert raised.value.hint is not None
 
 
 def test_invalid_url_is_an_error() -> None:
@@ -514,18 +463,15 @@ def test_invalid_url_is_an_error() -> None:
             asyncio.run(PostgresStore.open(url))
 
 
-def test_closed_store_is_an_error(database: str) -> None:
-    async def run() -> None:
-        async with opened(database, "o") as (store,):
-            await store.close()
-            with pytest.raises(StoreFailed, match="closed"):
-                await store.write([call("s")])
-            with pytest.raises(StoreFailed, match="closed"):
-                await store.sessions()
-            with pytest.raises(StoreFailed, match="closed"):
-                await store.machine_deliveries("machine", 0.0)
-
-    asyncio.run(run())
+async def test_closed_store_is_an_error(database: str) -> None:
+    async with opened(database, "o") as (store,):
+        await store.close()
+        with pytest.raises(StoreFailed, match="closed"):
+            await store.write([call("s")])
+        with pytest.raises(StoreFailed, match="closed"):
+            await store.sessions()
+        with pytest.raises(StoreFailed, match="closed"):
+            await store.machine_deliveries("machine", 0.0)
 
 
 def test_missing_asyncpg_says_what_to_install() -> None:

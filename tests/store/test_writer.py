@@ -189,21 +189,16 @@ def test_cancelled_caller_does_not_affect_others(path: Path) -> None:
     assert {"a", "c"} <= use_store(path, use)
 
 
-def test_close_finishes_pending_writes_and_refuses_new_ones(path: Path) -> None:
-    async def use() -> None:
-        store = await SqliteStore.open(path)
-        tasks = [
-            asyncio.create_task(store.write([QueueMessage(message(str(n)))])) for n in range(100)
-        ]
-        await asyncio.sleep(0)
-        await store.close()
-        await store.close()
-        assert await asyncio.gather(*tasks) == [[True]] * 100
-        for late in (store.write([fire("m")]), store.messages()):
-            with pytest.raises(StoreFailed, match="was closed"):
-                await late
-
-    asyncio.run(use())
+async def test_close_finishes_pending_writes_and_refuses_new_ones(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    tasks = [asyncio.create_task(store.write([QueueMessage(message(str(n)))])) for n in range(100)]
+    await asyncio.sleep(0)
+    await store.close()
+    await store.close()
+    assert await asyncio.gather(*tasks) == [[True]] * 100
+    for late in (store.write([fire("m")]), store.messages()):
+        with pytest.raises(StoreFailed, match="was closed"):
+            await late
 
 
 def test_acknowledged_writes_survive_an_exit_without_close(path: Path) -> None:

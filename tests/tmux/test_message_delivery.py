@@ -247,26 +247,23 @@ def test_agent_without_a_pane_is_not_woken(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("seen_at", "left"), [(1.0, "s2"), (2.0, "s1")], ids=["cleared", "resumed"]
 )
-def test_message_for_a_cleared_session_goes_to_its_successor(
+async def test_message_for_a_cleared_session_goes_to_its_successor(
     tmp_path: Path, seen_at: float, left: str
 ) -> None:
     """A session that was resumed since gets its own messages."""
 
-    async def main() -> None:
-        store = MemoryStore()
-        cleared = SessionRow("s1", "claude", 1.0, became="s2", became_at=1.0)
-        resumed = SessionRow("s1", "claude", seen_at)
-        await store.write(
-            [PutSession(cleared), PutSession(resumed), QueueMessage(message("m1", "One."))]
-        )
-        mail = MessageDelivery(
-            store, Typist(tmp_path, TYPIST_WAIT_S), time.time, lambda row: True, lambda row: None,
-            lambda id: False, lambda message: message,
-        )  # fmt: skip
-        assert await mail.deliver_pending() == 0
-        assert [(m.session, m.text) for m in await store.pending_messages()] == [(left, "One.")]
-
-    asyncio.run(main())
+    store = MemoryStore()
+    cleared = SessionRow("s1", "claude", 1.0, became="s2", became_at=1.0)
+    resumed = SessionRow("s1", "claude", seen_at)
+    await store.write(
+        [PutSession(cleared), PutSession(resumed), QueueMessage(message("m1", "One."))]
+    )
+    mail = MessageDelivery(
+        store, Typist(tmp_path, TYPIST_WAIT_S), time.time, lambda row: True, lambda row: None,
+        lambda id: False, lambda message: message,
+    )  # fmt: skip
+    assert await mail.deliver_pending() == 0
+    assert [(m.session, m.text) for m in await store.pending_messages()] == [(left, "One.")]
 
 
 def program(folder: Path, name: str) -> str:

@@ -370,21 +370,18 @@ def test_server_lists_the_sessions_of_a_day(fleet: Fleet) -> None:
         assert (reply.status, "at most 24h" in reply.json["error"]) == (422, True)
 
 
-def test_session_that_is_not_recent_leaves_the_cache_of_a_server() -> None:
+async def test_session_that_is_not_recent_leaves_the_cache_of_a_server() -> None:
     seen_at = {"old": 1e9 - RECENT_S - 1, "soon old": 1e9 - RECENT_S + 1, "new": 1e9}
 
-    async def run() -> None:
-        store, rules, now = MemoryStore(), Rules(), 1e9
-        views = Views(store, Monitor(store, lambda: now, rules), rules)
-        cache = SessionCache(store, views, lambda: now, recent_only=True)
-        await store.write([PutSession(SessionRow(id, "claude", at)) for id, at in seen_at.items()])
-        await cache.refresh()
-        assert [id for id in seen_at if cache.get(id)] == ["soon old", "new"]
-        now += 60
-        await cache.refresh()
-        assert [id for id in seen_at if cache.get(id)] == ["new"]
-
-    asyncio.run(run())
+    store, rules, now = MemoryStore(), Rules(), 1e9
+    views = Views(store, Monitor(store, lambda: now, rules), rules)
+    cache = SessionCache(store, views, lambda: now, recent_only=True)
+    await store.write([PutSession(SessionRow(id, "claude", at)) for id, at in seen_at.items()])
+    await cache.refresh()
+    assert [id for id in seen_at if cache.get(id)] == ["soon old", "new"]
+    now += 60
+    await cache.refresh()
+    assert [id for id in seen_at if cache.get(id)] == ["new"]
 
 
 def test_machine_gets_what_people_send_to_its_session(fleet: Fleet) -> None:
