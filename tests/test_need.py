@@ -1,5 +1,6 @@
 """What a session needs of a person, and the order of every list."""
 
+import time
 from typing import Any
 
 import pytest
@@ -111,6 +112,12 @@ def test_quota_that_is_nearly_used_up(used: float, is_need: bool) -> None:
 def test_quota_that_is_most_used_is_named_with_the_day_of_its_reset() -> None:
     quotas = Quotas(NOW, Quota(91.0, NOW + 60), Quota(99.0, NOW + 4 * 86_400))
     assert text(quotas=quotas).startswith("Seven-day quota at 99.0%, resets on ")
+
+
+def test_reset_of_a_quota_names_its_zone_to_remote_readers() -> None:
+    quotas = Quotas(NOW, five_hour=Quota(95.0, NOW + 60))
+    here, elsewhere = text(quotas=quotas), text(quotas=quotas, has_remote_readers=True)
+    assert elsewhere == f"{here[:-1]}{time.strftime(' %Z', time.localtime(NOW + 60))}."
 
 
 def test_quota_that_was_reset_is_no_need() -> None:

@@ -147,8 +147,13 @@ class HandoffView(msgspec.Struct, frozen=True):
 
 
 class Views:
-    def __init__(self, store: Store, monitor: Monitor, rules: Rules) -> None:
+    """Builds the views; on a fleet's server, `has_remote_readers` in other time zones."""
+
+    def __init__(
+        self, store: Store, monitor: Monitor, rules: Rules, has_remote_readers: bool = False
+    ) -> None:
         self._store, self._monitor, self._rules = store, monitor, rules
+        self._has_remote_readers = has_remote_readers
 
     async def read_rows(self, sessions: Sequence[str]) -> AsyncIterator[SessionRows]:
         """Yield the rows of these sessions in order; sessions that are gone are skipped."""
@@ -218,6 +223,7 @@ class Views:
             quotas=quotas,
             prompt_cache=prompt_cache,
             unread=unread,
+            has_remote_readers=self._has_remote_readers,
         )
         assessed = assess(facts, now)
         return SessionView(

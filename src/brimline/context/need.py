@@ -36,7 +36,8 @@ class NeedFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     `name` is what commands call it. `called_at` is the time of its last call, None if it has ended.
     `is_limit_enforced` is False if its client does not compact by itself. `handoff` is None if
-    nothing can ask its agent for one.
+    nothing can ask its agent for one. `has_remote_readers`: people in other time zones may read the
+    sentence.
     """
 
     name: str
@@ -53,6 +54,7 @@ class NeedFacts(msgspec.Struct, frozen=True, kw_only=True):
     prompt_cache: PromptCache | None = None
     model: str | None = None
     unread: int = 0
+    has_remote_readers: bool = False
 
     @property
     def nearness(self) -> float:
@@ -190,6 +192,8 @@ def _quota_needs(facts: NeedFacts, now: float) -> Iterator[Need]:
     if (most := _most_used(facts, now)) and most[1].used_percentage >= QUOTA_PERCENT:
         name, quota = most
         used, reset = format_percent(quota.used_percentage), _moment(quota.resets_at, now)
+        if facts.has_remote_readers:
+            reset += time.strftime(" %Z", time.localtime(quota.resets_at))
         yield Need("quota", f"{QUOTA_NAMES[name]} at {used}, resets {reset}.")
 
 

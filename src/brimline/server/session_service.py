@@ -40,7 +40,7 @@ class SessionService:
         is_shared = organisation is not None
         self.store = MeteredStore(opened)
         self.monitor = Monitor(self.store, time.time, rules, environment, shared=is_shared)
-        self.views = Views(self.store, self.monitor, rules)
+        self.views = Views(self.store, self.monitor, rules, has_remote_readers=is_shared)
         # A fleet has too many: 100,000 sessions took 250 MB when a page was opened.
         self.cache = SessionCache(self.store, self.views, recent_only=is_shared)
         self.output = TelemetryOutput(settings.telemetry, opened, organisation)

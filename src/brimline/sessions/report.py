@@ -168,7 +168,10 @@ def build_report(
     selection: ReportFilter,
     sort: SortBy = "key",
 ) -> Report:
-    """Build a report with one line per key, sorted by key, or by a figure from the largest on."""
+    """Build a report with one line per key, sorted by key, or by a figure from the largest on.
+
+    Sessions are sorted by their starts instead of by key.
+    """
     groups: dict[str, _LineBuilder] = {}
     sessions = _facts_of_sessions(items)
     for item in items:
@@ -189,6 +192,8 @@ def build_report(
     lines = [group.build(key, facts.get(key)) for key, group in sorted(groups.items())]
     if sort != "key":
         lines.sort(key=lambda line: _figure(line, sort), reverse=True)
+    elif by == "session":  # their ids say nothing
+        lines.sort(key=lambda line: (line.session and line.session.first) or 0.0)
     return Report(by, lines, total.build("total"))
 
 
