@@ -64,7 +64,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     help_text = f"group by this: {', '.join(groups)} (default: day)"
     to.add_argument("--by", choices=groups, metavar="KEY", default="day", help=help_text)
     figures = get_args(SortBy)
-    help_text = f"sort by this, the largest figure first: {', '.join(figures)} (default: key, or the start of a session)"
+    help_text = f"sort by this, the largest figure first: {', '.join(figures)} (default: key)"
     to.add_argument("--sort", choices=figures, metavar="BY", default="key", help=help_text)
     help_text = (
         "show cache misses instead: calls that paid again for what was in the cache, and why"
