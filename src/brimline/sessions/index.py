@@ -3,8 +3,8 @@
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -192,11 +192,12 @@ class TranscriptIndex:
         total = sum(job.unread_bytes for job in jobs)
         workers = usable_cores() if total > ONE_PROCESS_MAX_BYTES else 1
         done = 0
-        for job, result in zip(jobs, read_all(jobs, workers), strict=True):
-            self._add_result(result)
-            done += job.unread_bytes
-            if progress:
-                progress(done, total)
+        with closing(read_all(jobs, workers)) as results:
+            for job, result in zip(jobs, results, strict=True):
+                self._add_result(result)
+                done += job.unread_bytes
+                if progress:
+                    progress(done, total)
 
     def _add_result(self, result: ReadResult) -> None:
         if result.reason:
@@ -256,7 +257,7 @@ def usable_cores() -> int:
     return min(MAX_WORKERS, usable)
 
 
-def read_all(jobs: Sequence[ReadJob], workers: int) -> Iterator[ReadResult]:
+def read_all(jobs: Sequence[ReadJob], workers: int) -> Generator[ReadResult, None, None]:
     """Yield the result of each job, in their order; raises WorkerFailed if a worker dies."""
     if workers == 1:
         yield from map(read_transcript, jobs)
