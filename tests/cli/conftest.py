@@ -1,8 +1,11 @@
-"""A user for each test."""
+"""A user and a daemon for each test."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from server.running import Running
 
 from .terminal import User
 
@@ -11,3 +14,12 @@ from .terminal import User
 def user(tmp_path: Path) -> User:
     """A user with an empty home."""
     return User(tmp_path)
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Running]:
+    """A running daemon that has no session, stopped after the test."""
+    running = Running(tmp_path / "daemon")
+    running.start()
+    yield running
+    running.close()

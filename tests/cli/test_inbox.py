@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingUnixStreamServer
@@ -27,15 +26,6 @@ NO_HOOKS = (
     "Open sessions may need a restart."
 )
 QUEUED = "queued for {id}: delivered with the next prompt"
-
-
-@pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Running]:
-    """A running daemon, stopped after the test."""
-    running = Running(tmp_path / "daemon")
-    running.start()
-    yield running
-    running.close()
 
 
 def test_inbox_lists_pending_messages_of_all_sessions_even_unknown_ones(daemon: Running) -> None:

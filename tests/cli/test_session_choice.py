@@ -4,8 +4,6 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -27,15 +25,6 @@ def several(user: User) -> User:
     add_session(user, "cccccccc-3333", "Write the docs", 180)
     add_session(user, "dddddddd-4444", "Fix the login page", 240)
     return user
-
-
-@pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Running]:
-    """A daemon that has no session."""
-    running = Running(tmp_path / "daemon")
-    running.start()
-    yield running
-    running.close()
 
 
 def inspected(user: User, *words: str, **env: str) -> str:
