@@ -164,6 +164,8 @@ def test_session_without_a_call_for_a_day_needs_nothing_however_full_it_is() -> 
     for called_at in (NOW - NEEDS_FOR_S, None):  # None: it has ended
         assessed = assess(facts(fullness="limit", unread=1, called_at=called_at), NOW)
         assert (assessed.need, assessed.is_near_limit) == (None, False)
+        old = assess(facts(fullness="limit", percent_of_limit=99.0, called_at=called_at), NOW)
+        assert [end.is_urgent for end in old.ends] == [False]
     assert assess(facts(fullness="high", called_at=NOW - NEEDS_FOR_S + 1), NOW).is_near_limit
     assert not assess(facts(fullness="medium"), NOW).is_near_limit
 

@@ -63,6 +63,10 @@ class NeedFacts(msgspec.Struct, frozen=True, kw_only=True):
             return self.percent_of_limit
         return -1.0 if self.percent_raw is None else self.percent_raw
 
+    def is_in_use(self, now: float) -> bool:
+        """Return whether it has made a call in the last NEEDS_FOR_S, and has not ended."""
+        return self.called_at is not None and now < self.called_at + NEEDS_FOR_S
+
     @property
     def is_near_limit(self) -> bool:
         """Whether it has reached its last level or its limit."""
@@ -104,7 +108,7 @@ class Assessment(msgspec.Struct, frozen=True):
 
 
 def assess(facts: NeedFacts, now: float) -> Assessment:
-    in_use = facts.called_at is not None and now < facts.called_at + NEEDS_FOR_S
+    in_use = facts.is_in_use(now)
     need = next(_needs(facts, now), None) if in_use else None
     return Assessment(
         need, _find_ends(facts, now), _rank(facts, need, now), in_use and facts.is_near_limit
@@ -244,6 +248,8 @@ def _written_again(facts: NeedFacts, cache: PromptCache, now: float) -> str:
 def _find_ends(facts: NeedFacts, now: float) -> list[End]:
     """Return what is known of each end: urgent ones first, then by how much is used up."""
     ends = [end for end in (_compaction(facts), _quota(facts, now), _cache(facts, now)) if end]
+    if not facts.is_in_use(now):  # then nothing is urgent, however full it was
+        ends = [msgspec.structs.replace(end, is_urgent=False) for end in ends]
     return sorted(ends, key=lambda end: (not end.is_urgent, -(end.used or 0.0)))
 
 
