@@ -55,7 +55,7 @@ web: setup page
 types: setup
 	$(NICE) $(BIN)/pyright --project pyproject.toml
 
-NO_QUICK_TESTS := --ignore=tests/sdk --ignore=tests/web  # importing the SDKs takes 4 s
+NO_QUICK_TESTS := --ignore=tests/real_sdks --ignore=tests/web  # importing the SDKs takes 4 s
 
 quick: setup
 	$(BIN)/python -m pytest -q -n 3 --timeout=60 -m "not slow and not clients" $(NO_QUICK_TESTS) --hypothesis-profile=quick

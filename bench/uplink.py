@@ -19,12 +19,12 @@ sys.path.insert(0, str(ROOT / "tests"))  # the processes are started as the test
 from brimline.store.base import PutCall, PutSession, PutThread, Write  # noqa: E402
 from brimline.store.rows import CallRow, SessionRow, ThreadRow  # noqa: E402
 from brimline.store.sqlite import SqliteStore  # noqa: E402
+from daemon.uplink.test_processes import LinkedDaemon  # noqa: E402
 from fleet import copy_rate  # noqa: E402
 from fleet_server import FleetProcess, new_token  # noqa: E402
 from fleet_servers import cpu_seconds  # noqa: E402
 from postgres_server import execute, local_server  # noqa: E402
 from reserved_port import ReservedPort  # noqa: E402
-from uplink.test_processes import LinkedDaemon  # noqa: E402
 
 MAX_WAIT_S = 600.0
 DAY_S = 86_400.0

@@ -27,7 +27,7 @@ PURE = (
 PURE_PERCENT, ALL_PERCENT = 100, 90
 # Measuring doubles the CPU time of a test. The quick ones run 91 % of the lines; generated examples
 # run the same lines again and again, and importing the SDKs takes 4 s in each process.
-MEASURED = ("-m", "not slow and not clients and not hypothesis", "--ignore=tests/sdk")
+MEASURED = ("-m", "not slow and not clients and not hypothesis", "--ignore=tests/real_sdks")
 UNMEASURED = ("-m", "(slow or clients or hypothesis) and not long")
 TEST_TIMEOUT_S = 900  # the first test of a client installs it, for up to 600 s
 NO_TESTS = 5  # pytest's exit code if the arguments select none

@@ -113,7 +113,7 @@ def test_command_prints_what_the_docs_show(text: str, place: Path) -> None:
         assert pattern_of(output).fullmatch(printed), f"{command} printed:\n{printed}"
 
 
-# Its examples need other environments: `tests/sdk/test_integration_guide.py` runs them.
+# Its examples need other environments: `tests/real_sdks/test_integration_guide.py` runs them.
 FRAMEWORKS_GUIDE = "docs/guides/integrations.md"
 
 

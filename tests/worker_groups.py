@@ -7,7 +7,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 GROUPS = (
     "tests/web/",
-    "tests/install/",
+    "tests/release/",
     "tests/server/test_demo.py",
     "tests/server/test_prometheus.py",
     "tests/redaction/test_surfaces.py",

@@ -14,9 +14,9 @@ import pytest
 
 from brimline.agents.observations import Pane
 from brimline.daemon.tmux.clear_requests import ClearRequest, save_request
+from daemon.tmux.terminal import Terminal
 from server.filled_session import write_filled_session
 from server.running import Running
-from tmux.terminal import Terminal
 
 from .terminal import Json, User, cells, iso
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import brimline.testing.fake_model as fake
 from brimline.testing.fake_model import Scenario
-from tmux.terminal import Terminal
+from daemon.tmux.terminal import Terminal
 
 from . import claude, codex, gemini, opencode, pi
 from .install import node, require

@@ -1,0 +1,1 @@
+"""Tests of setup: edits in place, safe replacement, installation and removal."""

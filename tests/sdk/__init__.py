@@ -1,1 +1,1 @@
-"""The real SDKs against the fake model: what the tracker reads is what was billed."""
+"""The library for people who build agents: trackers, streams, the context service."""

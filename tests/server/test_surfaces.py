@@ -28,7 +28,7 @@ from brimline.sessions.target import load_target
 from brimline.settings import Settings
 from brimline.tui.api_types import WatchedSession, decode_views
 from brimline.tui.files import TranscriptFiles
-from survey.machine import call, subagent_fields, user_record
+from sessions.machine import call, subagent_fields, user_record
 
 from .running import MAX_WAIT_S, Running
 from .test_telemetry import logs

@@ -24,7 +24,7 @@ from brimline.sessions.files import SessionFiles
 from brimline.sessions.ledger.session_ledger import NO_TRANSCRIPT
 from brimline.store.rows import SessionRow
 from brimline.store.sqlite import MemoryStore
-from survey.machine import call, subagent_fields
+from sessions.machine import call, subagent_fields
 
 from .filled_session import write_filled_session
 from .running import Running

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from brimline.agents import get_agent
+from files.jsonc_texts import WORDS, files
 from hypothesis_examples import run_examples
-from jsonc_texts import WORDS, files
+from install.machine import FILES
 from preloaded import run_brimline
 from server.running import MAX_WAIT_S
-from setup.machine import FILES
 
 from .row import RowResult
 

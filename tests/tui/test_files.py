@@ -13,7 +13,7 @@ from brimline.settings import Settings
 from brimline.tui.files import TranscriptFiles
 from drifted_homes import write_home
 from server.filled_session import write_filled_session
-from survey.machine import NOON, Machine, call, compaction, subagent_fields
+from sessions.machine import NOON, Machine, call, compaction, subagent_fields
 
 from .app_driver import AppDriver, drive, files_in, watch
 

@@ -35,7 +35,7 @@ from brimline.store.sqlite import SqliteStore
 from brimline.tui.files import TranscriptFiles
 from server.running import MAX_WAIT_S, Running
 from server.test_surfaces import CORPUS, add_corpus, add_fixtures
-from survey.machine import call, clock, packed
+from sessions.machine import call, clock, packed
 
 from .conftest import Fleet
 

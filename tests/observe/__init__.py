@@ -1,1 +1,0 @@
-"""The library for people who build agents: trackers, streams, the context service."""

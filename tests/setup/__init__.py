@@ -1,1 +1,0 @@
-"""Tests of setup: edits in place, safe replacement, installation and removal."""
