@@ -218,5 +218,6 @@ def read_ledgers(
     found = [each for each in ledgers if each.threads]
     if not found:
         path = files.transcripts[0].path
-        raise UnreadableTranscript(path, "no model call in it", "It is explained from then on.")
+        hint = "Try again after the agent's first reply."
+        raise UnreadableTranscript(path, "no model call in it", hint)
     return found
