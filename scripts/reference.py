@@ -1,18 +1,21 @@
 """Write the reference pages from the code: `python scripts/reference.py`; `--check` compares."""
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 
 import brimline
 from brimline.agents.fresh_session import Baseline, Category
 from brimline.agents.telemetry import ManagedSettingsFile
+from brimline.api.app import ENDPOINTS
 from brimline.api.fleet import FleetGroup, FleetView
+from brimline.api.openapi import build_document
 from brimline.cli import inspect as inspected
 from brimline.cli import status as shown
 from brimline.cli.commands import ABOUT, actions_of, create_parser, examples_of, parsers_of
@@ -175,6 +178,78 @@ def json_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def http() -> str:
+    """The page of the daemon's endpoints and their types, from its OpenAPI document."""
+    document = build_document(ENDPOINTS)
+    about = (
+        "The endpoints of the daemon, and the types of their bodies: those of its `/openapi.json`. "
+        "[Build on the daemon](../guides/http-api.md) describes the secret, errors and the stream. "
+        "Unknown is `null`, never 0; a time is in Unix seconds."
+    )
+    rows = ["| endpoint | what it does | query | body | reply |\n|---|---|---|---|---|"]
+    for path, operations in sorted(document["paths"].items()):
+        rows += [endpoint(path, method, one) for method, one in operations.items()]
+    parts = [f"# HTTP API\n\n{about}", "## Endpoints", "\n".join(rows), "## Types"]
+    for name, schema in document["components"]["schemas"].items():
+        if not name.startswith("_"):  # a part of an OpenTelemetry request
+            parts += [
+                f"### {name}",
+                re.sub(r"\n +", "\n", schema.get("description", "")),
+                members(schema),
+            ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def endpoint(path: str, method: str, operation: dict[str, Any]) -> str:
+    """An operation of the OpenAPI document as the row of a table."""
+    about = operation["summary"]
+    if operation.get("x-unix-socket-only"):
+        about += " Only over the Unix socket."
+    parameters = operation.get("parameters", [])
+    query = ", ".join(f"`{one['name']}`" for one in parameters if one["in"] == "query")
+    body = content(operation["requestBody"]) if "requestBody" in operation else ""
+    (reply,) = (one for status, one in operation["responses"].items() if status[0] == "2")
+    events = operation.get("x-events", {})
+    replied = [f"`{name}`: {type_of(schema)}" for name, schema in events.items()]
+    cells = [f"`{method.upper()} {path}`", about, query, body, "; ".join(replied) or content(reply)]
+    return f"| {' | '.join(cells)} |"
+
+
+def content(message: dict[str, Any]) -> str:
+    """The type of a body; a body that is no JSON is named by its media type."""
+    ((media, body),) = message["content"].items()
+    return type_of(body["schema"]) if media == "application/json" else f"`{media}`"
+
+
+def members(schema: dict[str, Any]) -> str:
+    """The properties of an object as a table."""
+    rows = ["| field | type |\n|---|---|"]
+    for name, each in schema.get("properties", {}).items():
+        default = f" (default `{json.dumps(each['default'])}`)" if "default" in each else ""
+        rows.append(f"| `{name}` | {type_of(each)}{default} |")
+    return "\n".join(rows) if len(rows) > 1 else ""
+
+
+def type_of(schema: dict[str, Any]) -> str:
+    """A schema in words, with a link to each type of its own."""
+    match schema:
+        case {"$ref": reference}:
+            name = reference.rpartition("/")[2]
+            return f"`{name[1:]}`" if name.startswith("_") else f"[`{name}`](#{name.lower()})"
+        case {"anyOf": kinds}:
+            return " or ".join(map(type_of, kinds))
+        case {"enum": values}:
+            return " or ".join(f"`{json.dumps(value)}`" for value in values)
+        case {"type": "array", "items": items}:
+            return f"list of {type_of(items)}"
+        case {"type": "object", "additionalProperties": values}:
+            return f"object of {type_of(values)}"
+        case {"type": kind}:
+            return f"`{kind}`"
+        case _:
+            return "any"
+
+
 def library() -> str:
     """The page of the public names."""
     rows = ["| name | what it is |\n|---|---|"]
@@ -188,7 +263,13 @@ def library() -> str:
     return f"# Library\n\n{about}\n\n" + "\n".join(rows) + "\n"
 
 
-PAGES = {"cli.md": cli, "json.md": json_page, "library.md": library, "brimline.1": man_page}
+PAGES = {
+    "cli.md": cli,
+    "json.md": json_page,
+    "http.md": http,
+    "library.md": library,
+    "brimline.1": man_page,
+}
 
 
 def main(arguments: list[str]) -> int:

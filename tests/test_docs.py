@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,6 +22,7 @@ from brimline.run.ralph import EventRow, IterationFigures
 from brimline.store.rows import SessionRow
 from brimline.testing.fake_model import FakeModel, Reply, Scenario
 from doc_examples import BLOCK, commands_of, pattern_of
+from sample_home import write_sample_home
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
@@ -39,9 +40,9 @@ def blocks(kind: str) -> Iterator[tuple[str, str]]:
                 yield f"{page}#{number}", block[2]
 
 
-def cases(kind: str, besides: str = "nothing") -> list[object]:
-    """The blocks of a kind, but for those of one page."""
-    named = [each for each in blocks(kind) if not each[0].startswith(f"{besides}#")]
+def cases(kind: str, besides: Sequence[str] = ()) -> list[object]:
+    """The blocks of a kind, but for those of some pages."""
+    named = [each for each in blocks(kind) if each[0].partition("#")[0] not in besides]
     return [pytest.param(text, id=name) for name, text in named]
 
 
@@ -103,11 +104,27 @@ def run(command: str, place: Path) -> str:
 
 
 # Its commands are those of several machines: `tests/test_fleet_guide.py` runs them.
-FLEET_GUIDE = "docs/guides/fleet.md"
+FLEET_GUIDE = "docs/guides/fleet/README.md"
+# Their commands run in the home of `sample_home.py`.
+SAMPLE_PAGES = ("docs/getting-started.md", "docs/guides/explain.md")
 
 
-@pytest.mark.parametrize("text", cases("console", FLEET_GUIDE))
+@pytest.mark.parametrize("text", cases("console", (FLEET_GUIDE, *SAMPLE_PAGES)))
 def test_command_prints_what_the_docs_show(text: str, place: Path) -> None:
+    check_commands(text, place)
+
+
+@pytest.mark.parametrize(
+    "text", [text for name, text in blocks("console") if name.startswith(SAMPLE_PAGES)]
+)
+def test_command_prints_what_the_docs_show_of_sample_sessions(text: str, tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    write_sample_home(tmp_path / "home")
+    check_commands(text, tmp_path)
+
+
+def check_commands(text: str, place: Path) -> None:
+    """Run the commands of a block, and compare what they print with what it shows."""
     for command, output in commands_of(text):
         printed = run(command, place)
         assert pattern_of(output).fullmatch(printed), f"{command} printed:\n{printed}"
@@ -117,7 +134,7 @@ def test_command_prints_what_the_docs_show(text: str, place: Path) -> None:
 FRAMEWORKS_GUIDE = "docs/guides/integrations.md"
 
 
-@pytest.mark.parametrize("text", cases("python", FRAMEWORKS_GUIDE))
+@pytest.mark.parametrize("text", cases("python", (FRAMEWORKS_GUIDE,)))
 def test_python_example_runs(text: str, place: Path, model: FakeModel) -> None:
     subprocess.run(
         [sys.executable, "-c", text],
@@ -162,9 +179,9 @@ def test_shell_example_names_an_existing_target(text: str) -> None:
 
 
 JSON_TYPES: dict[str, list[Any]] = {
-    "docs/guides/monitor.md": [dict[str, Any], NewEvents],  # a change of the stream has no type
+    "docs/guides/http-api.md": [dict[str, Any], NewEvents],  # a change of the stream has no type
     "docs/guides/notices.md": [Notice],
-    "docs/guides/track-a-loop.md": [EventRow],
+    "docs/guides/headless-runs.md": [EventRow],
 }
 
 
@@ -196,13 +213,13 @@ def contains(whole: Any, part: Any) -> bool:
 
 def test_examples_of_a_notice_and_an_event_row_show_every_field() -> None:
     examples = json_examples()
-    [notice], [row] = examples["docs/guides/notices.md"], examples["docs/guides/track-a-loop.md"]
+    [notice], [row] = examples["docs/guides/notices.md"], examples["docs/guides/headless-runs.md"]
     for shown, kind in ((notice, Notice), (row, EventRow), (row["payload"], IterationFigures)):
         assert tuple(shown) == kind.__struct_fields__
 
 
 def test_example_of_a_change_has_fields_of_the_view() -> None:
-    change = json_examples()["docs/guides/monitor.md"][0]
+    change = json_examples()["docs/guides/http-api.md"][0]
     assert {*change} <= {"id", *SessionView.__struct_fields__}
     assert {*change["session"]} <= {*SessionRow.__struct_fields__}
     assert {*change["threads"]["main"]} <= {*ThreadView.__struct_fields__}
@@ -236,6 +253,14 @@ def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_index_has_every_page() -> None:
+    """A reader finds each page of the docs from docs/README.md."""
+    index = ROOT / "docs/README.md"
+    links = {link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", index.read_text())}
+    pages = {str(page.relative_to(index.parent)) for page in index.parent.glob("**/*.md")}
+    assert pages - links == {"README.md"}
 
 
 def test_reference_is_up_to_date() -> None:

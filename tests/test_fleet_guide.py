@@ -23,7 +23,7 @@ from server.test_telemetry import logs
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
-GUIDE = (ROOT / "docs/guides/fleet.md").read_text("utf-8")
+GUIDE = (ROOT / "docs/guides/fleet/README.md").read_text("utf-8")
 FIXTURES = ROOT / "tests" / "fixtures"
 GUIDE_DATABASE = "postgresql://brimline@localhost/brimline"
 GUIDE_URL = "https://fleet.example.com"

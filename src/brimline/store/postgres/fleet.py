@@ -1,7 +1,7 @@
 """The figures of a fleet's active sessions, in groups, and the sessions that need attention.
 
 A session belongs to one group. It is active if it was seen since the start of the span and has
-neither ended nor been cleared; its fill is that of its main thread. docs/guides/fleet-view.md
+neither ended nor been cleared; its fill is that of its main thread. docs/guides/fleet/view.md
 defines each figure. What sessions cost is summed by hour and branch beforehand.
 """
 
