@@ -67,10 +67,13 @@ SEARCH_STEPS = (
 
 
 def write_sample_home(home: Path, now: float | None = None) -> None:
-    """Write the transcripts of two sessions of Claude Code and one of Codex."""
+    """Write the transcripts of two sessions of Claude Code and one of Codex.
+
+    Their ages are those that stay the same, as rounded, for the longest time.
+    """
     now = time.time() if now is None else now
     projects = home / ".claude/projects"
-    cart = ClaudeSession(CART, "/home/dev/shop", "Apply discounts once", now - 45)
+    cart = ClaudeSession(CART, "/home/dev/shop", "Apply discounts once", now - 100)
     search = ClaudeSession(
         "b80e6d15-13c2-4f7e-8a61-0d4c5be7a930",
         "/home/dev/search",
@@ -82,7 +85,7 @@ def write_sample_home(home: Path, now: float | None = None) -> None:
         _write(file, session.records(steps))
     id = "019a8b3c-77e2-7a10-9d53-2c41f08be6a4"
     folder = datetime.fromtimestamp(now, UTC).strftime(".codex/sessions/%Y/%m/%d")
-    _write(home / folder / f"rollout-2026-11-18T00-00-00-{id}.jsonl", codex_records(id, now - 200))
+    _write(home / folder / f"rollout-2026-11-18T00-00-00-{id}.jsonl", codex_records(id, now - 215))
 
 
 def _write(path: Path, records: Iterator[dict[str, Any]]) -> None:
@@ -173,3 +176,21 @@ def codex_records(id: str, end: float) -> Iterator[dict[str, Any]]:
         info = {"total_token_usage": totals, "last_token_usage": last}
         payload = {"type": "token_count", "info": info | {"model_context_window": 258_400}}
         yield {"timestamp": _moment(at), "type": "event_msg", "payload": payload}
+
+
+def status_input(home: Path) -> dict[str, Any]:
+    """What Claude Code hands to a status line after the last call of the session `CART`."""
+    transcript = home / f".claude/projects/-home-dev-shop/{CART}.jsonl"
+    records = [json.loads(line) for line in transcript.read_text().splitlines()]
+    usage = [one["message"]["usage"] for one in records if one["type"] == "assistant"][-1]
+    model = {"id": "claude-sonnet-4-5", "display_name": "Sonnet 4.5"}
+    return {
+        "session_id": CART,
+        "transcript_path": str(transcript),
+        "cwd": "/home/dev/shop",
+        "model": model,
+        "workspace": {"current_dir": "/home/dev/shop", "project_dir": "/home/dev/shop"},
+        "version": "2.1.325",
+        "cost": {"total_cost_usd": 1.05},
+        "context_window": {"context_window_size": 200_000, "current_usage": usage},
+    }

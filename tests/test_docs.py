@@ -105,11 +105,13 @@ def run(command: str, place: Path) -> str:
 
 # Its commands are those of several machines: `tests/test_fleet_guide.py` runs them.
 FLEET_GUIDE = "docs/guides/fleet/README.md"
+# `scripts/examples.py` runs its commands.
+README = "README.md"
 # Their commands run in the home of `sample_home.py`.
 SAMPLE_PAGES = ("docs/getting-started.md", "docs/guides/explain.md")
 
 
-@pytest.mark.parametrize("text", cases("console", (FLEET_GUIDE, *SAMPLE_PAGES)))
+@pytest.mark.parametrize("text", cases("console", (FLEET_GUIDE, README, *SAMPLE_PAGES)))
 def test_command_prints_what_the_docs_show(text: str, place: Path) -> None:
     check_commands(text, place)
 
@@ -268,9 +270,15 @@ def test_reference_is_up_to_date() -> None:
     subprocess.run([sys.executable, "scripts/reference.py", "--check"], cwd=ROOT, check=True)
 
 
+def test_readme_shows_what_its_commands_and_the_status_line_print() -> None:
+    subprocess.run([sys.executable, "scripts/examples.py", "--check"], cwd=ROOT, check=True)
+
+
 def test_readme_is_short() -> None:
-    """The README can be read in one go."""
-    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
+    """The README can be read in one go, and leads on by a few links."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert len(text.splitlines()) <= 130
+    assert len(re.findall(r"(?<!!)\[[^]]+\]\(", text)) <= 6
 
 
 def test_table_of_other_tools_is_the_measured_one() -> None:
