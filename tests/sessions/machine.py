@@ -61,9 +61,9 @@ def user_record(text: str = "x", second: int = 0, **fields: Any) -> bytes:
     return packed(record("user", second, message={"role": "user", "content": text}, **fields))
 
 
-def compaction(second: int = 0, **fields: Any) -> bytes:
+def compaction(second: int = 0, held: int = 167_000, **fields: Any) -> bytes:
     """A compaction: its boundary record and its summary record."""
-    metadata = {"trigger": "auto", "preTokens": 167_000}
+    metadata = {"trigger": "auto", "preTokens": held}
     boundary = {"subtype": "compact_boundary", "compactMetadata": metadata}
     message = {"role": "user", "content": "This session is being continued."}
     return packed(record("system", second, **boundary, **fields)) + packed(

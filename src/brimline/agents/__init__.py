@@ -15,11 +15,13 @@ from brimline.files.foreign_json import PADDING
 
 if TYPE_CHECKING:
     from brimline.agents.capabilities import Capabilities
+    from brimline.agents.compaction_setting import CompactionSetting
     from brimline.agents.content import ContentReader
     from brimline.agents.hook_adapter import HookAdapter, StatusLineAdapter
     from brimline.agents.install_spec import InstallSpec
     from brimline.agents.telemetry import ManagedSettings, TelemetryReader
     from brimline.agents.transcripts.source import Form, Lookalike, Places, Source, Transcript
+    from brimline.context.window import ResolveContext
 
 
 class Agent:
@@ -77,6 +79,12 @@ class Agent:
     def install_spec(self) -> "InstallSpec":
         """What setup writes into its settings, and where they are."""
         return self._part("hooks").INSTALL_SPEC
+
+    def compaction_setting(
+        self, places: "Places", project: str | None, known: "ResolveContext"
+    ) -> "CompactionSetting":
+        """Its own setting that moves the compaction of a model."""
+        return self._part("hooks").compaction_setting(places, project, known)
 
     @cached_property
     def capabilities(self) -> "Capabilities":

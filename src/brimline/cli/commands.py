@@ -55,6 +55,11 @@ GROUPS = {
             "plan.md",
             "--draft > plan.md",
         ),
+        "compact-at": (
+            "move the point at which the clients themselves compact",
+            "60%",
+            "180k codex",
+        ),
         "run": (
             "run a headless agent and track its context",
             '-- claude -p "Fix it"',
@@ -194,7 +199,7 @@ def actions_of(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 
 def _import_command(name: str) -> Any:
-    return import_module(f"brimline.cli.{name}")
+    return import_module(f"brimline.cli.{name.replace('-', '_')}")
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):

@@ -19,6 +19,7 @@ from brimline.cli.doctor_checks import (
     Check,
     DaemonReport,
     check_uplink,
+    compaction_settings,
     daemon,
     events,
     hooks,
@@ -89,6 +90,7 @@ def _checks(context: CommandContext) -> Iterator[Check]:
     yield from launcher(setup.program, everywhere)
     yield from limits(context, agents)
     yield from limit_drifts(context)
+    yield from compaction_settings(context)
     yield from daemon(report, context.now, _needs_daemon(context, setup, everywhere))
     yield from events(report, context.now)
     # Those of the daemon: a project's file does not apply to it.

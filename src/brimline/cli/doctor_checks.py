@@ -12,10 +12,13 @@ import msgspec
 from brimline._version import __version__
 from brimline.agents import capabilities_of, get_agent
 from brimline.agents.hook_command import Program
+from brimline.cli.compact_at import check_record
 from brimline.cli.context import CommandContext
 from brimline.cli.daemon_requests import describe_losses
 from brimline.cli.windows import describe_bound, find_limit_drifts
 from brimline.context.window import Limit
+from brimline.errors import InvalidSettings
+from brimline.install.client_setting import load_records
 from brimline.install.installed import InstalledHooks, LineState
 from brimline.install.launcher import is_current, is_gone, read_launcher
 from brimline.sessions.files import SessionFiles, load_session
@@ -264,6 +267,22 @@ def limit_drifts(context: CommandContext) -> Iterator[Check]:
         finding = f"{drift.model or 'unknown model'}: {drift.text}"
         hint = "Each session's limit is then learned; `[limits]` in Brimline's settings sets it."
         yield not_set_up(f"{drift.agent} drift", finding, hint)
+
+
+def compaction_settings(context: CommandContext) -> Iterator[Check]:
+    """Check that clients heed the settings that `compact-at` wrote."""
+    try:
+        records = load_records(context.state)
+    except InvalidSettings as error:
+        yield Check("compact-at", False, str(error))
+        return
+    for record in records:
+        found = check_record(context, record)
+        if found.verdict in ("ignored", "elsewhere"):
+            hint = f"`brimline compact-at --remove {record.agent}` restores the client's settings."
+            yield Check(f"{record.agent} compact-at", False, found.text, hint)
+        else:
+            yield Check(f"{record.agent} compact-at", True, found.text)
 
 
 def transcript_format(context: CommandContext, agent: str) -> Iterator[Check]:

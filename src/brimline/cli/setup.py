@@ -25,6 +25,7 @@ from brimline.cli.setup_changes import (
 from brimline.daemon.secret import derive_token, read_secret
 from brimline.daemon.sockets import HOST, read_port
 from brimline.errors import InvalidSettings
+from brimline.install.client_setting import load_records, restore_setting
 from brimline.install.install import SetupOptions
 from brimline.install.installed import find_installed, remove_unused_launcher
 from brimline.install.launcher import find_cache, local_program, write_launcher
@@ -37,6 +38,7 @@ CACHED = """\
 brimline: cannot set up agents from {cache}: a cache is cleared, and hooks would stop working
 hint: run `uv tool install brimline` or `pipx install brimline`, then `brimline setup`"""
 GONE = "Brimline is not installed here."
+RESTORED_ELSEWHERE = "another point of its compaction is set there now: it stays"
 DRY = "Dry run: nothing was changed."
 NEXT = "Start an agent, then check with `brimline serve --status`."
 BY_HAND = "Autostart is off: start the daemon with `brimline serve --background`."
@@ -135,10 +137,20 @@ def _changes(
         yield _launcher_row(setup)
     yield from map(write, plan(agents, context.places, setup))
     if options.remove:
+        yield from _restored_settings(context, agents)
         with suppress(InvalidSettings):  # a launcher that is left does no harm
             remove_unused_launcher(context.places, setup)
     else:
         write_launcher(setup.program)  # another process may have removed it as unused
+
+
+def _restored_settings(context: CommandContext, agents: Iterable[str]) -> Iterator[SetupShown]:
+    """Restore what `compact-at` wrote into these agents' settings."""
+    for record in load_records(_state(context)):
+        if record.agent in agents:
+            restored = restore_setting(_state(context), record)
+            what = "the point of its compaction is restored" if restored else RESTORED_ELSEWHERE
+            yield SetupShown(record.agent, record.path, what, restored, None, None, (), "")
 
 
 def _launcher_row(setup: SetupOptions) -> SetupShown:

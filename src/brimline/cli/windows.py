@@ -122,14 +122,14 @@ def resolve_model(context: CommandContext, agent: str, model: str) -> list[Belie
     settings = source(agent).settings(context.places)
     overrides = context.settings.overrides
     beliefs: list[Belief] = []
-    for provider, id in _servings(agent, settings, model):
+    for provider, id in find_servings(agent, settings, model):
         known = ResolveContext(agent=agent, model=id, settings=settings, provider=provider)
         window = window_of(known, overrides)
         beliefs.append(Belief(agent, id, window, limit_of(known, window, overrides), provider))
     return beliefs
 
 
-def _servings(agent: str, settings: ClientSettings, model: str) -> list[tuple[str | None, str]]:
+def find_servings(agent: str, settings: ClientSettings, model: str) -> list[tuple[str | None, str]]:
     """The providers of an agent that have a model, its maker first, and the ids they give it."""
     registries = [each for each in (settings.registry, shipped_registry(agent)) if each]
     listed = {(provider, id) for each in registries for provider, id in each.ids() if provider}

@@ -5,7 +5,6 @@ The one setting is `parent` in Brimline's own settings, the session that is noti
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,6 +12,7 @@ from brimline.agents.install_spec import Scope
 from brimline.errors import InvalidSettings
 from brimline.install.install import FileChange
 from brimline.install.manifest import ManifestEntry, hash_content, load_manifest, restore_original
+from brimline.install.toml_key import parse_toml, remove_toml_key, set_toml_key
 
 
 class SetupFile(msgspec.Struct, frozen=True):
@@ -55,9 +55,6 @@ class SetupFile(msgspec.Struct, frozen=True):
         return FileChange(after, entry)
 
 
-if TYPE_CHECKING:
-    from tomlkit import TOMLDocument
-
 PARENT_KEY = "parent"
 
 
@@ -81,31 +78,16 @@ def check_session_id(session: str) -> str:
 
 
 def _set_parent(path: Path, before: bytes, session: str) -> bytes:
-    from tomlkit import item
-
-    document = _parse(path, before)
-    if PARENT_KEY in document:
-        document[PARENT_KEY] = session
-        return document.as_string().encode()
-    # The first line is the one place that is never inside a table.
-    newline = b"\r\n" if b"\r\n" in before else b"\n"
-    return f"{PARENT_KEY} = {item(session).as_string()}".encode() + newline + before
+    _require_text(path, before)
+    return set_toml_key(path, before, PARENT_KEY, session)
 
 
 def _remove_parent(path: Path, before: bytes) -> bytes:
-    document = _parse(path, before)
-    if PARENT_KEY in document:
-        document.remove(PARENT_KEY)
-    return document.as_string().encode()
+    _require_text(path, before)
+    return remove_toml_key(path, before, PARENT_KEY)
 
 
-def _parse(path: Path, data: bytes) -> "TOMLDocument":
-    from tomlkit import parse
-
-    try:
-        document = parse(data.decode("utf-8"))
-    except ValueError as error:
-        raise InvalidSettings(str(path), "file", str(error)) from error
+def _require_text(path: Path, data: bytes) -> None:
+    document = parse_toml(path, data)
     if PARENT_KEY in document and not isinstance(document[PARENT_KEY], str):
         raise InvalidSettings(str(path), PARENT_KEY, "expected a string; fix it by hand")
-    return document

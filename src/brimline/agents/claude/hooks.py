@@ -8,6 +8,7 @@ the same request, and the agent waits for one process per step, however many too
 import os
 import re
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -17,7 +18,8 @@ from brimline.agents.claude import (
     MANAGER_VARIABLE,
     PROJECT_VARIABLE,
 )
-from brimline.agents.claude.paths import roots
+from brimline.agents.claude.paths import LOCAL_SETTINGS, roots
+from brimline.agents.compaction_setting import CompactionSetting
 from brimline.agents.hook_adapter import (
     EVENTS,
     ContextWindow,
@@ -31,11 +33,14 @@ from brimline.agents.hook_adapter import (
 from brimline.agents.hook_command import HOOK_TIMEOUT_S, Hook, HookCommand
 from brimline.agents.install_spec import DisableSetting, InstallSpec
 from brimline.agents.observations import Observation, ObservationKind, Reply
-from brimline.agents.transcripts.source import MALFORMED, Transcript
+from brimline.agents.transcripts.source import MALFORMED, Places, Transcript
 from brimline.context.client_report import PromptCache, Quotas
+from brimline.context.window import LONG_CONTEXT_SUFFIX, ResolveContext
 from brimline.errors import MalformedJson, UnexpectedJson
 from brimline.files.foreign_json import ABSENT, JsonDecoder, decode_lenient
 from brimline.files.jsonc import Dialect
+
+AUTO_COMPACT_WINDOWS = (100_000, 1_000_000)  # that Claude Code takes
 
 # Events of a subagent, which has its own thread. SubagentStop also ends every compaction (2.1.325).
 SUBAGENT_EVENTS: dict[str, ObservationKind] = {
@@ -322,3 +327,22 @@ INSTALL_SPEC = InstallSpec(
     min_version=(2, 1, 139),
     next_step="Open sessions may need a restart.",
 )
+
+
+def compaction_setting(
+    places: Places, project: str | None, known: ResolveContext
+) -> CompactionSetting:
+    """The auto-compact window of a model, which `/autocompact` writes too.
+
+    Claude Code 2.1.325 compacts 33,000 tokens below it, and takes no less than 100,000 for it.
+    """
+    model = (known.model or "").removesuffix(LONG_CONTEXT_SUFFIX)
+    user_file, own = roots(places)[0] / "settings.json", Path(".claude", LOCAL_SETTINGS)
+    return CompactionSetting(
+        field="auto_compact_windows",
+        key=("modelSettings", model, "autoCompactWindow"),
+        model=model,
+        file=Path(project, own) if project else user_file,
+        bounds=AUTO_COMPACT_WINDOWS,
+        note=f"for {model} alone",
+    )

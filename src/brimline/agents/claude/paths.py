@@ -23,7 +23,8 @@ SUBAGENT = "agent-"
 DEFAULTS = (".claude", ".config/claude")
 STATE_FILE = ".claude.json"
 MEMORY_FILE, LOCAL_MEMORY_FILE = "CLAUDE.md", "CLAUDE.local.md"
-PROJECT_FILES = ("settings.json", "settings.local.json")
+LOCAL_SETTINGS = "settings.local.json"  # of a project, this user's alone
+PROJECT_FILES = ("settings.json", LOCAL_SETTINGS)
 # The limit for the client's own .claude.json, which keeps a history of every project.
 MAX_STATE_BYTES = 16 << 20
 

@@ -7,9 +7,14 @@ hooks.json is plain JSON and holds hooks and nothing else; commands are run by a
 hook only after the user has trusted it, and asks again when it has changed.
 """
 
+from pathlib import Path
+
 from brimline.agents.codex.paths import home
+from brimline.agents.compaction_setting import CompactionSetting
 from brimline.agents.hook_adapter import HookAdapter
 from brimline.agents.install_spec import InstallSpec
+from brimline.agents.transcripts.source import Places
+from brimline.context.window import ResolveContext
 
 HOOKS = HookAdapter()
 
@@ -19,3 +24,17 @@ INSTALL_SPEC = InstallSpec(
     project_file=".codex/hooks.json",
     next_step="Codex runs hooks once you trust them: start codex, type /hooks, and trust them.",
 )
+
+
+def compaction_setting(
+    places: Places, project: str | None, known: ResolveContext
+) -> CompactionSetting:
+    """Its token limit, of every model: 90 % of the raw window is the most that it takes."""
+    return CompactionSetting(
+        field="limit",
+        key=("model_auto_compact_token_limit",),
+        file=Path(project, ".codex", "config.toml") if project else home(places) / "config.toml",
+        is_shared=project is not None,
+        dialect=None,
+        note="for every model",
+    )

@@ -10,17 +10,20 @@ waits for it, and the chat's file has the usage as soon as its last part.
 
 import os
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
+from brimline.agents.compaction_setting import CompactionSetting
 from brimline.agents.gemini.paths import root
 from brimline.agents.hook_adapter import HookAdapter, HookInput, HookRequest, text_size
 from brimline.agents.hook_command import HOOK_NAME, HOOK_TIMEOUT_S, Hook, HookCommand
 from brimline.agents.install_spec import DisableSetting, InstallSpec
 from brimline.agents.observations import Observation
-from brimline.agents.transcripts.source import MALFORMED
+from brimline.agents.transcripts.source import MALFORMED, Places
 from brimline.context.providers.gemini import generate_usage
 from brimline.context.usage import Usage
+from brimline.context.window import ResolveContext
 from brimline.files.foreign_json import ABSENT, JsonDecoder
 from brimline.files.jsonc import Dialect
 
@@ -161,3 +164,17 @@ INSTALL_SPEC = InstallSpec(
     ),
     next_step="Open sessions need a restart.",
 )
+
+
+def compaction_setting(
+    places: Places, project: str | None, known: ResolveContext
+) -> CompactionSetting:
+    """Its threshold as a fraction of the window, of every model."""
+    return CompactionSetting(
+        field="fraction",
+        key=("model", "compressionThreshold"),
+        file=(Path(project, ".gemini") if project else root(places)) / "settings.json",
+        is_shared=project is not None,
+        dialect=Dialect(comments=True),
+        note="the same share of every model's window; restart Gemini CLI",
+    )

@@ -12,10 +12,14 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents.compaction_setting import CompactionSetting
 from brimline.agents.hook_adapter import ExtensionHooks, HookRequest
 from brimline.agents.install_spec import InstallSpec
 from brimline.agents.observations import Observation
+from brimline.agents.opencode.paths import CONFIG_NAMES, user_config
 from brimline.agents.transcripts.source import Places, Transcript
+from brimline.context.window import ResolveContext, find_input_limit, find_max_output
+from brimline.files.jsonc import Dialect
 
 
 class OpencodeHooks(ExtensionHooks):
@@ -34,8 +38,7 @@ HOOKS = OpencodeHooks(unanswerable=frozenset({"PostCompact", "Stop"}))
 
 
 def _user_file(places: Places) -> Path:
-    folder = places.folder("XDG_CONFIG_HOME", ".config") / "opencode"
-    return folder / "plugins" / "brimline.js"
+    return user_config(places) / "plugins" / "brimline.js"
 
 
 INSTALL_SPEC = InstallSpec(
@@ -45,3 +48,34 @@ INSTALL_SPEC = InstallSpec(
     is_extension=True,
     next_step="Open sessions need a restart.",
 )
+
+
+def compaction_setting(
+    places: Places, project: str | None, known: ResolveContext
+) -> CompactionSetting:
+    """What it keeps free of a model's longest prompt, or else the window of the model itself."""
+    folder = Path(project) if project else user_config(places)
+    names = (name for name in CONFIG_NAMES if (folder / name).is_file())
+    file = folder / next(names, CONFIG_NAMES[0])
+    dialect = Dialect(comments=True, trailing_commas=True)
+    if find_input_limit(known) is not None:
+        return CompactionSetting(
+            field="input_reserve",
+            key=("compaction", "reserved"),
+            file=file,
+            is_shared=project is not None,
+            dialect=dialect,
+            note="opencode keeps as many tokens free of the longest prompt of every such model",
+        )
+    provider, model = known.provider or "", known.model or ""
+    return CompactionSetting(
+        field="windows",
+        key=("provider", provider, "models", model, "limit", "context"),
+        model=f"{provider}/{model}",
+        file=file,
+        is_shared=project is not None,
+        dialect=dialect,
+        # It refuses a limit without both.
+        siblings={"output": find_max_output(known)},
+        note=f"opencode then takes {model} for a model with a smaller window",
+    )

@@ -36,7 +36,7 @@ def memory_files(places: Places, project: str | None) -> list[str]:
 
     Those that a setting names are not looked for.
     """
-    user = (_user_config(places) / "AGENTS.md", places.home / ".claude" / "CLAUDE.md")
+    user = (user_config(places) / "AGENTS.md", places.home / ".claude" / "CLAUDE.md")
     files = [file for file in user if file.is_file()][:1]
     folders = _folders_up_to_repository(project)
     for name in MEMORY_NAMES:
@@ -224,7 +224,7 @@ def _configs(places: Places, project: str | None) -> Iterator[_OpencodeConfig]:
 
 
 def _config_files(places: Places, project: str | None) -> Iterator[Path]:
-    user = _user_config(places)
+    user = user_config(places)
     yield from (user / name for name in ("config.json", *CONFIG_NAMES))
     if named := places.env.get("OPENCODE_CONFIG"):
         yield Path(named)
@@ -235,7 +235,7 @@ def _config_files(places: Places, project: str | None) -> Iterator[Path]:
         yield from (Path(named) / name for name in CONFIG_NAMES)
 
 
-def _user_config(places: Places) -> Path:
+def user_config(places: Places) -> Path:
     return places.folder("XDG_CONFIG_HOME", ".config") / "opencode"
 
 

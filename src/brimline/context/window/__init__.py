@@ -18,6 +18,8 @@ from brimline.context.window.resolve import (
     ResolveContext,
     Window,
     WindowOrigin,
+    find_input_limit,
+    find_max_output,
     limit_of,
     window_of,
 )
@@ -70,6 +72,8 @@ __all__ = [
     "clients",
     "expect_limit",
     "find_drifts",
+    "find_input_limit",
+    "find_max_output",
     "find_model",
     "find_priced_model",
     "is_same_model",

@@ -383,7 +383,7 @@ def _configured_limit(known: ResolveContext, window: Window | None) -> Limit | N
     row = _limit_row(known, enforced_only=bool(base))
     if row and row.enforced and (base or settings.part):
         assumed = _assumed_size(known, window)
-        tokens = row.tokens(min(base or assumed, assumed), _max_output(known))
+        tokens = row.tokens(min(base or assumed, assumed), find_max_output(known))
         how = [row.how, *([f"window {base:,} {why}"] if base else [])]
         if base and base > assumed:
             how.append(f"of which the model has {assumed:,}")
@@ -417,13 +417,13 @@ def _default_limit(known: ResolveContext, window: Window | None) -> Limit | None
     why = f"{row.how} ({row.agent} {row.seen}, {row.date})"
     if not row.enforced:
         return Limit(window.tokens, "not enforced", f"{why}: the window")
-    base = _input_limit(known) if row.of == "input" else None
+    base = find_input_limit(known) if row.of == "input" else None
     base = base or _assumed_size(known, window)
     if row.of == "input" and known.settings.input_reserve is not None:
         reserve, place = known.settings.input_reserve, known.settings.place
         why = f"input limit - a reserve of {reserve:,}, set in {place}"
         return Limit(base - reserve, "configured", why)
-    return Limit(row.tokens(base, _max_output(known)), "known", why)
+    return Limit(row.tokens(base, find_max_output(known)), "known", why)
 
 
 def _assumed_size(known: ResolveContext, window: Window) -> int:
@@ -432,7 +432,7 @@ def _assumed_size(known: ResolveContext, window: Window) -> int:
     return row.window if row else window.tokens
 
 
-def _input_limit(known: ResolveContext) -> int | None:
+def find_input_limit(known: ResolveContext) -> int | None:
     """The model's longest prompt, if that is less than its window."""
     if known.max_output:  # the client has reported the sizes of this model
         return known.input_limit
@@ -442,7 +442,7 @@ def _input_limit(known: ResolveContext) -> int | None:
     return row.input_cap if row else None
 
 
-def _max_output(known: ResolveContext) -> int | None:
+def find_max_output(known: ResolveContext) -> int | None:
     tokens = known.max_output or _value_for_model(known.settings.max_outputs, known)
     if tokens:
         return tokens
@@ -472,7 +472,7 @@ def _value_for_model(table: Mapping[str, int], known: ResolveContext) -> int | N
 
 def _limit_row(known: ResolveContext, enforced_only: bool = False) -> ClientLimit | None:
     """The row of its limits; rows of the longest prompt only if that is known, and then first."""
-    has_input_limit = _input_limit(known) is not None
+    has_input_limit = find_input_limit(known) is not None
     return find_limit_row(
         known.agent, known.provider, known.model, known.version, has_input_limit, enforced_only
     )
