@@ -66,11 +66,14 @@ def run_opencode(
     folder: Path,
     prompt: str,
     *arguments: str,
-    window: int = 200_000,
+    window: int | None = 200_000,
     package: str = "@ai-sdk/anthropic",
     environment: Mapping[str, str] | None = None,
 ) -> ClientRun:
-    """Run one turn; `-c` continues the last session of the folder."""
+    """Run one turn; `-c` continues the last session of the folder.
+
+    Without a `window` the user's own configuration has the model's limit.
+    """
     place = Place(folder)
     models = {} if (place.home / LOGIN).exists() else NO_MODELS
     command = [require("opencode"), "run", "--format", "json", "--print-logs"]
@@ -99,8 +102,9 @@ def export_opencode(run: ClientRun, folder: Path) -> ClientRun:
     )
 
 
-def _config(window: int, package: str) -> dict[str, Any]:
-    model = {"name": "Fake", "limit": {"context": window, "output": 8192}, "cost": COST}
+def _config(window: int | None, package: str) -> dict[str, Any]:
+    limit = {} if window is None else {"limit": {"context": window, "output": 8192}}
+    model = {"name": "Fake", "cost": COST, **limit}
     options = {"baseURL": "{base_url}/v1", "apiKey": "sk-dummy"}
     provider = {"npm": package, "options": options, "models": {MODEL: model}}
     return {

@@ -54,7 +54,8 @@ def run_pi(
     place = Place(folder)
     models = place.home / ".pi/agent/models.json"
     models.parent.mkdir(parents=True, exist_ok=True)
-    models.with_name("settings.json").write_text(json.dumps(SETTINGS), encoding="utf-8")
+    if not (settings := models.with_name("settings.json")).exists():
+        settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
     template = place.root / "models.json"
     template.write_text(json.dumps(_models(api, window, images)), encoding="utf-8")
     command = [require("pi"), "--mode", mode, "--provider", "fake", "--model", MODEL]

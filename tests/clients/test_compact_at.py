@@ -1,0 +1,105 @@
+"""`brimline compact-at` with the real clients: each compacts at the figure within one call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from brimline.testing.fake_model import Ramp, Reply, Scenario
+from preloaded import run_brimline
+
+from . import claude, codex, gemini, opencode, pi
+from .run import ClientRun
+from .scenes import DONE, SNAPSHOT, steps
+
+pytestmark = [pytest.mark.clients, pytest.mark.slow]
+
+STEP = 10_000
+BEFORE = 5  # calls from the first one to the point
+
+
+def ramp_to(limit: int, after: int = 2_000) -> Ramp:
+    """Steady growth that reaches a limit after a few calls."""
+    return Ramp(start=limit - BEFORE * STEP, step=STEP, after_compaction=after)
+
+
+def compact_at(home: Path, *arguments: str) -> int:
+    """Set the point, and return the limit that the command promises."""
+    done = run_brimline(("compact-at", *arguments, "--json"), env={"HOME": str(home)}, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [row] = json.loads(done.stdout)
+    assert row["written"]
+    return row["limit"]
+
+
+def run_claude(folder: Path, scenario: Scenario) -> ClientRun:
+    return claude.run_claude(scenario, folder, "Go.", model="claude-sonnet-4-5")
+
+
+def run_codex(folder: Path, scenario: Scenario) -> ClientRun:
+    return codex.run_codex(scenario, folder, "Go.")
+
+
+def run_pi(folder: Path, scenario: Scenario) -> ClientRun:
+    return pi.run_pi(scenario, folder, "Go.")
+
+
+CASES = [
+    pytest.param("claude", run_claude, claude.bash, "60%", 120_000, id="claude"),
+    pytest.param("codex", run_codex, codex.shell, "150k", 150_000, id="codex"),
+    pytest.param("pi", run_pi, lambda text: pi.bash(f"{text}; seq 1 200"), "50%", 100_000, id="pi"),
+]
+
+
+@pytest.mark.parametrize(("agent", "run", "tool", "point", "wanted"), CASES)
+def test_client_compacts_at_the_point(
+    agent: str,
+    run: Callable[[Path, Scenario], ClientRun],
+    tool: Callable[[str], Reply],
+    point: str,
+    wanted: int,
+    tmp_path: Path,
+) -> None:
+    first = run(tmp_path, Scenario(main=(DONE,)))
+    limit = compact_at(first.home, point, agent)
+    assert limit == wanted
+    seen = run(tmp_path, steps(tool, 2 * BEFORE, ramp_to(limit)))
+    check_point(seen, limit)
+    shown = run_brimline(("compact-at", "--show", agent), env={"HOME": str(first.home)}, timeout=60)
+    assert b"works: the last one compacted" in shown.stdout
+
+
+def test_gemini_cli_compresses_at_the_point(tmp_path: Path) -> None:
+    """It compresses before a prompt other than the first."""
+    first = gemini.run_gemini(Scenario(main=(DONE,)), tmp_path, "Go.")
+    limit = compact_at(first.home, "30%", "gemini")
+    scenario = steps(gemini.shell, 2 * BEFORE, ramp_to(limit, after=20_000))
+    scenario = msgspec.structs.replace(scenario, summary=SNAPSHOT)
+    check_point(gemini.run_gemini(scenario, tmp_path, "Go on.", "--resume", "latest"), limit)
+
+
+def test_opencode_compacts_at_the_point(tmp_path: Path) -> None:
+    """The window in its configuration is lower then; that of the command line would go first."""
+    file = tmp_path / "home/.config/opencode/opencode.json"
+    file.parent.mkdir(parents=True)
+    limit: dict[str, int] = {"context": 200_000, "output": 8_192}
+    model = {opencode.MODEL: {"limit": limit}}
+    file.write_text(json.dumps({"provider": {"fake": {"models": model}}}))
+    first = opencode.run_opencode(Scenario(main=(DONE,)), tmp_path, "Go.", window=None)
+    point = compact_at(first.home, "60%", "opencode")
+    assert point == 120_000
+    scenario = steps(opencode.bash, 2 * BEFORE, ramp_to(point))
+    check_point(opencode.run_opencode(scenario, tmp_path, "Go.", window=None), point)
+
+
+def check_point(run: ClientRun, limit: int) -> None:
+    """Check that the first compaction follows the first call that reached the limit."""
+    calls = run.of("main", "compaction")
+    at = next(n for n, call in enumerate(calls) if call.thread == "compaction")
+    usages = [call.usage for call in calls[:at]]
+    held = [u.input + u.cache_read + u.cache_write + u.output for u in usages]
+    assert held[-2] < limit <= held[-1]
