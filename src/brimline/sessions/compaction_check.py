@@ -8,6 +8,7 @@ import msgspec
 
 from brimline.agents.transcripts.source import Places
 from brimline.context.tracker import Session, Thread, held_at_trigger, main_thread
+from brimline.context.tracker.state import Compaction
 from brimline.context.usage import format_tokens
 from brimline.context.window import is_same_model, short_model
 from brimline.sessions.files import find_transcripts, group_by_session, merge_transcripts
@@ -66,7 +67,7 @@ def check_compactions(
     last = tokens[-SHOWN_COMPACTIONS:]
     shares = ", ".join(f"{100 * each / window:.0f}" for each in last)
     where = f"the last {len(last)} compacted" if len(last) > 1 else "the last one compacted"
-    if all(abs(each - limit) <= CLOSE_SHARE * limit for each in last):
+    if all(_is_close(each, limit) for each in last):
         return CompactionCheck("works", f"works: {where} at {shares}% of the window")
     return CompactionCheck("elsewhere", f"{where} at {shares}% of the window, not at the limit")
 
@@ -77,11 +78,26 @@ def _look_at(session: Session, model: str, limit: int, since: float) -> SeenSess
         return None
     if not is_same_model(main.last.model, model):
         return None
-    compactions = (held_at_trigger(each) for each in main.compactions)
+    compactions = (_compacted_at(each, limit) for each in main.compactions)
     beyond = main.sustained_sent - limit
     is_beyond = beyond > CLOSE_SHARE * limit
     tokens = tuple(each for each in compactions if each is not None)
     return SeenSession(session.version, tokens, beyond if is_beyond else None)
+
+
+def _compacted_at(compaction: Compaction, limit: int) -> int | None:
+    """Return what was held at a compaction by the client itself; None for others.
+
+    Pi's transcripts do not say who asked for one: it counts if it was at the limit.
+    """
+    before = compaction.before
+    if compaction.trigger is None and before is not None and _is_close(before, limit):
+        return before
+    return held_at_trigger(compaction)
+
+
+def _is_close(tokens: int, limit: int) -> bool:
+    return abs(tokens - limit) <= CLOSE_SHARE * limit
 
 
 def _began_after(thread: Thread, since: float) -> bool:
