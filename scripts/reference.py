@@ -44,6 +44,7 @@ from brimline.sessions.ledger.explain import (
     ToolTokens,
 )
 from brimline.sessions.ledger.waste import Waste
+from brimline.sessions.recall.search import HitLine, Recall, RecallHit
 from brimline.sessions.report import ModelTotal, ReportLine, SessionFacts
 
 FOLDER = Path(__file__).parent.parent / "docs/reference"
@@ -75,6 +76,7 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
         ExplainedCycle,
         ExplainedCall,
     ),
+    "brimline recall --json": (Recall, RecallHit, HitLine),
     "brimline status --json": (shown.StatusShown,),
     "brimline report --json": (PrintedReport, ReportLine, ModelTotal, SessionFacts, Usage),
     "brimline run --render json": (IterationResult, Reading),

@@ -194,7 +194,7 @@ def test_concurrent_saves_leave_one_complete_state(saved: State, machine: Machin
 
 
 def test_entry_is_valid_while_the_file_is_unchanged(transcript: Transcript) -> None:
-    assert still_matches(entry_of(transcript), transcript)
+    assert still_matches(entry_of(transcript).mark, transcript)
 
 
 def grown(path: Path, data: bytes) -> None:
@@ -209,7 +209,7 @@ def again(machine: Machine) -> Transcript:
 def test_entry_is_valid_when_the_file_grew(transcript: Transcript, machine: Machine) -> None:
     entry = entry_of(transcript)
     grown(Path(transcript.path), call("m3"))
-    assert still_matches(entry, again(machine))
+    assert still_matches(entry.mark, again(machine))
 
 
 def test_entry_is_invalid_when_the_file_is_shorter(
@@ -217,7 +217,7 @@ def test_entry_is_invalid_when_the_file_is_shorter(
 ) -> None:
     entry = entry_of(transcript)
     os.truncate(transcript.path, transcript.size - 10)
-    assert not still_matches(entry, again(machine))
+    assert not still_matches(entry.mark, again(machine))
 
 
 def test_entry_is_invalid_when_the_file_was_truncated_and_grew(
@@ -226,7 +226,7 @@ def test_entry_is_invalid_when_the_file_was_truncated_and_grew(
     entry = entry_of(transcript)
     os.truncate(transcript.path, 10)
     grown(Path(transcript.path), call("m9") * 9)
-    assert not still_matches(entry, again(machine))
+    assert not still_matches(entry.mark, again(machine))
 
 
 def test_entry_is_invalid_for_another_file_with_the_same_bytes(
@@ -238,13 +238,13 @@ def test_entry_is_invalid_for_another_file_with_the_same_bytes(
     copy.write_bytes(path.read_bytes())
     copy.replace(path)
     os.utime(path, (NOON, NOON))
-    assert not still_matches(entry, again(machine))
+    assert not still_matches(entry.mark, again(machine))
 
 
 def test_entry_is_invalid_when_the_file_is_missing(transcript: Transcript) -> None:
     entry = entry_of(transcript)
     Path(transcript.path).unlink()
-    assert not still_matches(entry, transcript)
+    assert not still_matches(entry.mark, transcript)
 
 
 def test_mark_has_the_bytes_before_its_offset(tmp_path: Path) -> None:

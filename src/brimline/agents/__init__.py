@@ -42,6 +42,12 @@ class Agent:
         """The events in its transcripts and streams."""
         return self._part("transcript_source").SOURCE
 
+    def continued_file(self, path: str) -> str | None:
+        """The file that a transcript continues without repeating its records; None if none."""
+        find = getattr(self._part("paths"), "find_earlier", None)
+        earlier = None if find is None else find(path)
+        return None if earlier is None else earlier.path
+
     def recognise(self, head: bytes) -> "Form | Lookalike | None":
         """Return what a file or stream that begins like this is; None if not this agent's."""
         return self.source.recognise(head.lstrip(PADDING))

@@ -42,6 +42,11 @@ GROUPS = {
             "--by model --since 7d",
             "--csv > report.csv",
         ),
+        "recall": (
+            "find what a session wrote, ran and read, also before a compaction",
+            'port 5432 "connection refused"',
+            "test_login --before-compaction",
+        ),
         "windows": ("show the window and limit of each model, and why", "", "claude-opus-5"),
         "baseline": ("show the tokens that a fresh session starts with", "", "--agent codex"),
         "open": ("open the dashboard in a browser", "", "--print"),

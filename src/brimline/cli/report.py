@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-import time
 from contextlib import suppress
 from datetime import date
 from typing import get_args
@@ -13,11 +12,11 @@ from brimline.agents import agent_names, display_name
 from brimline.cli.arguments import add_agent, chosen_agents
 from brimline.cli.context import CommandContext, as_json, print_problems
 from brimline.cli.daemon_sessions import AnswerSource, DaemonQuestion
-from brimline.cli.progress_bar import clock
+from brimline.cli.read_progress import draw_progress
 from brimline.cli.report_table import ReportTable
 from brimline.context.prices import day_of
 from brimline.sessions.files import find_transcripts
-from brimline.sessions.index import Progress, TranscriptIndex
+from brimline.sessions.index import TranscriptIndex
 from brimline.sessions.report import (
     GroupBy,
     Report,
@@ -30,12 +29,10 @@ from brimline.sessions.report import (
     summaries,
 )
 from brimline.settings import seconds
-from brimline.terminal.text import draw_bar, strip_control
+from brimline.terminal.text import strip_control
 
 USAGE = """brimline report [--by KEY] [--since DAY] [--until DAY] [--project TEXT] [--branch NAME]
     [--agent A] [--sort BY] [--models | --misses] [--json | --csv]"""
-BAR_COLUMNS = 30
-FIRST_DRAWING_S = 1.0  # shorter work needs no bar
 FIELDS = (
     *("key", "agents", "sessions", "calls", "peak_sent", "end_sent", "compactions"),
     *("input", "cache_read", "cache_write", "output", "cost"),
@@ -89,7 +86,7 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
     question = DaemonQuestion(context, "/v1/history/stored")
     transcripts = find_transcripts(context.places, agents)
     index = TranscriptIndex.load(context.cache)
-    index.update(transcripts, progress=_progress())
+    index.update(transcripts, progress=draw_progress())
     index.dedupe_calls(transcripts, agents)
     index.save()
     print_problems(index.problems)
@@ -181,32 +178,3 @@ def _miss_records(line: ReportLine) -> list[dict[str, object]]:
         {**_name_fields(line), "cause": cause, "misses": total.calls, **asdict(total)}
         for cause, total in line.miss_causes.items()
     ]
-
-
-def _progress() -> Progress | None:
-    """Return a progress bar on standard error, which is drawn once the work has taken a second."""
-    if not sys.stderr.isatty():
-        return None
-    start = time.monotonic()
-    is_drawn = False
-
-    def draw(done: int, whole: int) -> None:
-        nonlocal is_drawn
-        elapsed = time.monotonic() - start
-        if is_drawn or elapsed >= FIRST_DRAWING_S:
-            is_drawn = True
-            bar = draw_bar(100 * done / max(1, whole), BAR_COLUMNS, whole_cells=True)
-            end = "\r\x1b[K" if done >= whole else ""
-            sys.stderr.write(f"\r{bar} {describe_progress(done, whole, elapsed)}\x1b[K{end}")
-            sys.stderr.flush()
-
-    return draw
-
-
-def describe_progress(done: int, whole: int, elapsed: float) -> str:
-    """What was read in so many seconds, how fast, and how long the rest will take."""
-    amount = f"{done >> 20:,} of {whole >> 20:,} MB"
-    if not done or not elapsed:
-        return amount
-    rate = done / elapsed
-    return f"{amount}, {rate / (1 << 20):,.0f} MB/s, {clock((whole - done) / rate)} left"

@@ -160,7 +160,7 @@ class TranscriptIndex:
 
     def _job_for(self, transcript: Transcript) -> ReadJob | None:
         entry = self._state.entries.get(transcript.path)
-        if entry is None or not state_file.still_matches(entry, transcript):
+        if entry is None or not state_file.still_matches(entry.mark, transcript):
             return ReadJob(transcript, None)
         same = entry.read == (transcript.size, transcript.modified)
         return None if same else ReadJob(transcript, entry)

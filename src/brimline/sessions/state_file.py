@@ -221,11 +221,11 @@ def file_mark(path: str, offset: int) -> FileMark:
         os.close(file)
 
 
-def still_matches(entry: StateEntry, transcript: Transcript) -> bool:
+def still_matches(mark: FileMark, transcript: Transcript) -> bool:
     """Whether the file still starts with the bytes that were read."""
-    if transcript.size < entry.mark.offset:
+    if transcript.size < mark.offset:
         return False
     try:
-        return file_mark(transcript.path, entry.mark.offset) == entry.mark
+        return file_mark(transcript.path, mark.offset) == mark
     except OSError:
         return False

@@ -1,7 +1,7 @@
 """Lines of a file that may be growing, broken or huge, in bounded memory: one by one, in chunks."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from functools import partial
 from io import FileIO
@@ -100,13 +100,15 @@ class Chunks:
 class Lines:
     """The complete lines of a file from its position on.
 
-    `offset` is where the line after the last one given begins, `rest` the last line without an end.
+    `offset` is where the line after the last one given begins, `count` the number of lines before
+    it, `rest` the last line without an end.
     """
 
     def __init__(self, file: BinaryIO, offset: int = 0, chunk_bytes: int = CHUNK_BYTES) -> None:
         self.file = file
         self._chunk_bytes = chunk_bytes
         self.offset = offset
+        self.count = 0
         self.rest = b""
         self.too_long = 0
 
@@ -123,6 +125,7 @@ class Lines:
                 continue
             if skipping:
                 self.offset += skipping + 1
+                self.count += 1
                 self.too_long += 1
                 skipping = 0
             else:
@@ -137,6 +140,7 @@ class Lines:
 
     def _advance(self, line: bytes) -> bytes:
         self.offset += len(line) + 1
+        self.count += 1
         return line
 
 
@@ -158,15 +162,23 @@ class JsonLines:
         """An incomplete last line is left for the next read."""
         return Cursor(self._lines.offset + self._consumed_rest, self._parser.carry())
 
-    def records(self) -> Iterator[tuple[bytes, Events]]:
-        """Yield each record that can be read, with its events; glued ones apart."""
+    @property
+    def lines_read(self) -> int:
+        return self._lines.count
+
+    def records(self, with_rest: bool = True) -> Generator[tuple[bytes, Events]]:
+        """Yield each record that can be read, with its events; glued ones apart.
+
+        Without the rest, an incomplete last line is left for the next read.
+        """
         with self._lines.file:
             for line in self._lines:
                 try:
                     yield line, self._parser.feed(line) or ()
                 except MALFORMED:
                     yield from self._recovered(line)
-        yield from self._recovered(self._lines.rest)
+        if with_rest:
+            yield from self._recovered(self._lines.rest)
 
     def _recovered(self, line: bytes) -> Iterator[tuple[bytes, Events]]:
         for record in recover_objects(line):
