@@ -22,6 +22,7 @@ from brimline.cli.commands import ABOUT, actions_of, create_parser, examples_of,
 from brimline.cli.doctor_checks import Check
 from brimline.cli.explain import ExplainedSession
 from brimline.cli.fleet import Snippet
+from brimline.cli.pin import PinShown
 from brimline.cli.report import PrintedReport
 from brimline.cli.setup_changes import SetupShown
 from brimline.cli.token import TokenShown
@@ -77,6 +78,7 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
         ExplainedCall,
     ),
     "brimline recall --json": (Recall, RecallHit, HitLine),
+    "brimline pin --json, pins --json": (PinShown,),
     "brimline status --json": (shown.StatusShown,),
     "brimline report --json": (PrintedReport, ReportLine, ModelTotal, SessionFacts, Usage),
     "brimline run --render json": (IterationResult, Reading),

@@ -95,14 +95,16 @@ class Reply(msgspec.Struct, frozen=True):
     """What the agent gets: text for its context, or feedback with which it continues its turn.
 
     The messages are delivered when the hook acknowledges the reply. `handoff_id` is the document in
-    it, of `session`. `client_version` is that of the client that gets the feedback, None if
-    unknown. `is_duplicate`: the observation was processed before.
+    it, of `session`; `has_pins` if what the user pinned is in it. `client_version` is that of the
+    client that gets the feedback, None if unknown. `is_duplicate`: the observation was processed
+    before.
     """
 
     context: str | None = None
     stop_feedback: str | None = None
     message_ids: tuple[str, ...] = ()
     handoff_id: str | None = None
+    has_pins: bool = False
     session: str = ""
     client_version: str | None = None
     is_duplicate: bool = False

@@ -65,6 +65,13 @@ GROUPS = {
             "60%",
             "180k codex",
         ),
+        "pin": (
+            "pin a sentence: agents get it first after a compaction, and in new sessions",
+            '"Never touch the README."',
+            '"Use port 5433." --session "login fix"',
+        ),
+        "pins": ("list what is pinned, and what agents propose to pin", "", "--json"),
+        "unpin": ("remove a pin by its number or id", "2", "4f1c09aa"),
         "run": (
             "run a headless agent and track its context",
             '-- claude -p "Fix it"',

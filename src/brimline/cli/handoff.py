@@ -44,6 +44,7 @@ from brimline.handoff import (
     read_changed_files,
     read_document,
 )
+from brimline.handoff.pins import PinFile, render_pins
 from brimline.sessions.target import files_of_target, is_file_target
 from brimline.terminal.text import Cell, Column, count_of, format_age, format_table, strip_control
 
@@ -367,7 +368,8 @@ def _run_draft(context: CommandContext, options: argparse.Namespace) -> int:
         files = find_files(context, named, chosen_agents(options))
         records = iter_records(files.transcripts[0].path, files.session)
     own = files.transcripts[0]
-    text = _draft(records, own, files.session)
+    pins = render_pins(PinFile(context.state).load_for(files.session, own.project))
+    text = _draft(records, own, files.session, pins)
     if not text:
         raise InvalidRequest(f"nothing to draft from in {own.path} yet", None)
     if options.output is not None:
@@ -395,9 +397,9 @@ def _records_of_file(own: Transcript, file: BinaryIO | None) -> Iterator[bytes]:
             yield record.data
 
 
-def _draft(records: Iterator[bytes], own: Transcript, session: str) -> str:
+def _draft(records: Iterator[bytes], own: Transcript, session: str, pins: str) -> str:
     try:
-        return draft_handoff(records, own.agent, where=own.path, session=session)
+        return draft_handoff(records, own.agent, where=own.path, session=session, pins=pins)
     except OSError as error:
         raise UnreadableTranscript(own.path, error.strerror or str(error)) from error
 

@@ -1,7 +1,6 @@
 """`brimline recall`: find what a session's transcripts contain, also from before a compaction."""
 
 import argparse
-import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from brimline.cli.daemon_sessions import DaemonSessions, SessionQuestion
 from brimline.cli.read_progress import draw_progress
 from brimline.cli.session_choice import choose_session, find_current_session, list_files
 from brimline.context.events import MAIN
+from brimline.files.project_folder import find_project_root, is_within
 from brimline.sessions.files import SessionFiles, shorten_ids
 from brimline.sessions.index import TranscriptIndex
 from brimline.sessions.recall.index_file import drop_orphans
@@ -113,12 +113,12 @@ def _of_project(context: CommandContext, sessions: Sequence[SessionFiles]) -> li
     index = TranscriptIndex.load(context.cache)
     index.update([files.transcripts[0] for files in newest], tails=True)
     index.save()
-    root = _project_root(Path.cwd())
+    root = find_project_root(Path.cwd())
     found: list[SessionFiles] = []
     for files in newest:
         session = index.session(files.transcripts[0])
         project = (session and session.project) or files.transcripts[0].project
-        if project and _is_within(project, root):
+        if project and is_within(project, str(root)):
             found.append(files)
     if not found:
         print_problems([f"no sessions of {shorten_home(str(root), context.places.home)}"])
@@ -126,16 +126,6 @@ def _of_project(context: CommandContext, sessions: Sequence[SessionFiles]) -> li
         text = f"searching the latest {MAX_PROJECT_SESSIONS} of {len(found)} sessions here"
         print_problems([f"{text}; --session names another"])
     return found[:MAX_PROJECT_SESSIONS]
-
-
-def _project_root(folder: Path) -> Path:
-    repositories = (each for each in (folder, *folder.parents) if (each / ".git").exists())
-    return next(repositories, folder)
-
-
-def _is_within(project: str, root: Path) -> bool:
-    real = os.path.realpath(project)
-    return real == (top := os.path.realpath(root)) or real.startswith(top.rstrip("/") + "/")
 
 
 def _lines(context: CommandContext, result: Recall, before_compaction: bool) -> Iterator[str]:

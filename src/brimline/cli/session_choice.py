@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -284,14 +284,34 @@ def find_current_session(env: Mapping[str, str]) -> CurrentSession | None:
 
     If that is equal, it is the first in the registry's order.
     """
+    sessions, agents = _agent_variables()
+    found = {name: agent for name, agent in agents.items() if env.get(name)}
+    if not found:
+        return None
+    above = list(iter_environments(os.getppid(), found)) if len(set(found.values())) > 1 else []
+    nearest = min(found, key=lambda name: sum(each.get(name) == env[name] for each in above))
+    return CurrentSession(found[nearest], env[nearest] if nearest in sessions else None)
+
+
+def find_enclosing_session(env: Mapping[str, str]) -> CurrentSession | None:
+    """Return the agent that a process runs in, also if only a process above it has its variables.
+
+    A program can drop variables for a command that it runs. macOS does not show these.
+    """
+    if (here := find_current_session(env)) is not None:
+        return here
+    sessions, agents = _agent_variables()
+    for above in iter_environments(os.getppid(), agents):
+        if name := next((name for name in above if above[name]), None):
+            return CurrentSession(agents[name], above[name] if name in sessions else None)
+    return None
+
+
+def _agent_variables() -> tuple[Collection[str], dict[str, str | None]]:
+    """Return the variables with an agent's session, and the agents of all that mark one."""
     sessions: dict[str, str | None] = {SESSION_VARIABLE: None}
     markers: dict[str, str | None] = {}
     for agent in all_agents():
         sessions.update(dict.fromkeys(agent.capabilities.session_id_variables, agent.name))
         markers.update(dict.fromkeys(agent.capabilities.marker_variables, agent.name))
-    agents = {name: agent for name, agent in (sessions | markers).items() if env.get(name)}
-    if not agents:
-        return None
-    above = list(iter_environments(os.getppid(), agents)) if len(set(agents.values())) > 1 else []
-    nearest = min(agents, key=lambda name: sum(each.get(name) == env[name] for each in above))
-    return CurrentSession(agents[nearest], env[nearest] if nearest in sessions else None)
+    return sessions, sessions | markers

@@ -1,7 +1,8 @@
 """The monitor's view of this machine: client settings and installed hooks."""
 
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -12,13 +13,16 @@ from brimline.agents.observations import EnvironmentVariables
 from brimline.agents.transcripts.source import Places
 from brimline.context.window import NO_CLIENT_SETTINGS, ClientSettings
 from brimline.daemon.tmux.pane import find_pane
-from brimline.errors import InvalidSettings
-from brimline.files.bounded_reads import SHARED_READS, CachedReads
+from brimline.errors import InvalidRequest, InvalidSettings
+from brimline.files.bounded_reads import READ_WAIT_S, SHARED_READS, CachedReads
+from brimline.handoff.pins import Pin, PinFile
 from brimline.hooks.client import exchange
 from brimline.install.manifest import MANIFEST_NAME, load_manifest
 from brimline.monitor.machine_environment import MonitorEnvironment
 from brimline.monitor.session_state import SessionState
 from brimline.store.rows import SignalRow
+
+LOGGER = logging.getLogger("brimline.pins")
 
 CHANNEL_WAIT_S = 1.0  # for tmux, to find the pane of an agent without hooks
 
@@ -41,6 +45,7 @@ class LocalEnvironment(MonitorEnvironment):
         suppresses: Callable[[str], bool],
     ) -> None:
         self._places, self._state = places, state
+        self._pins = PinFile(state)
         self._on_signal, self._suppresses = on_signal, suppresses
         self._settings = CachedReads(settings_reader(places), NO_CLIENT_SETTINGS)
         self._hooked: CachedReads[_HooksKey, float | None] = CachedReads(
@@ -76,6 +81,25 @@ class LocalEnvironment(MonitorEnvironment):
     def is_muted(self, session: str) -> bool:
         """Whether a session is being cleared, and its messages have to wait."""
         return self._suppresses(session)
+
+    async def pins_of(self, session: str, project: str | None) -> Sequence[Pin] | None:
+        try:
+            read = partial(self._pins.load_for, session, project)
+            return await SHARED_READS.run(read, READ_WAIT_S)
+        except TimeoutError:
+            return None
+        except InvalidRequest as error:
+            LOGGER.warning("no pins are injected: %s", error)
+            return ()
+
+    async def continue_pins(self, session: str, other: str) -> None:
+        move = partial(self._pins.continue_session, session, other)
+        try:
+            await SHARED_READS.run(move, READ_WAIT_S)
+        except TimeoutError:
+            pass  # it goes on in its thread
+        except InvalidRequest as error:
+            LOGGER.warning("pins of a cleared session stay with it: %s", error)
 
     def on_signal(self, signal: SignalRow, state: SessionState) -> None:
         self._on_signal(signal, state)

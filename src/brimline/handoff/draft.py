@@ -53,19 +53,25 @@ class DraftSection(msgspec.Struct, frozen=True):
 
 
 def draft_handoff(
-    records: Iterable[bytes], agent: str, *, where: str = "", session: str | None = None
+    records: Iterable[bytes],
+    agent: str,
+    *,
+    where: str = "",
+    session: str | None = None,
+    pins: str = "",
 ) -> str:
     """Return a document from an agent's records, estimated at less than MAX_DRAFT_TOKENS.
 
-    It is empty if the records have no content. `where` is the transcript's path. Raises
-    UnknownAgent, and what `records` raises.
+    It is empty if the records have no content. `where` is the transcript's path; `pins` come first,
+    and do not count. Raises UnknownAgent, and what `records` raises.
     """
     digest = digest_transcript(records, agent)
     if not (
         digest.first_prompt or digest.last_reply or digest.command_runs or digest.changed_files
     ):
         return ""
-    return _fit_sections(TITLE, list(_sections(digest, agent, where, session)))
+    draft = _fit_sections(TITLE, list(_sections(digest, agent, where, session)))
+    return f"{pins}\n\n{draft}" if pins else draft
 
 
 def read_changed_files(records: Iterable[bytes], agent: str) -> Mapping[str, float | None]:

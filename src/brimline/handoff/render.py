@@ -67,8 +67,9 @@ def render_handoff(
     files_changed: int | None = None,
     draft: bool = False,
     token: str | None = None,
+    room: int = MAX_CONTEXT_CHARS,
 ) -> str:
-    """Return the text to inject, of at most MAX_CONTEXT_CHARS.
+    """Return the text to inject, of at most `room` characters.
 
     Its delimiters contain a token that does not occur in the document: the given one, or one made
     from the document's hash. `calls_before` counts the calls from the document to the compaction,
@@ -88,12 +89,12 @@ def render_handoff(
         f"----- handoff {mark} begins -----",
     ]
     end = f"\n----- handoff {mark} ends -----"
-    return _assemble("\n".join(head) + "\n", document.text.strip("\n"), end, mark, origin)
+    return _assemble("\n".join(head) + "\n", document.text.strip("\n"), end, mark, origin, room)
 
 
-def _assemble(head: str, text: str, end: str, mark: str, origin: str) -> str:
+def _assemble(head: str, text: str, end: str, mark: str, origin: str, most: int) -> str:
     """Join head, text and end; the middle of a text that is too long is replaced by a note."""
-    room = MAX_CONTEXT_CHARS - UTF16.size(head) - UTF16.size(end)
+    room = most - UTF16.size(head) - UTF16.size(end)
     whole = UTF16.size(text)
     if whole > room:
         missing = whole - room + UTF16.size(_gap_line(mark, whole, whole, origin))

@@ -14,7 +14,7 @@ import msgspec
 
 from brimline.agents.observations import EMPTY_REPLY, Reply
 from brimline.context.events import MAIN
-from brimline.context.inbox import BRIMLINE, is_pending
+from brimline.context.inbox import BRIMLINE, MAX_CONTEXT_CHARS, is_pending
 from brimline.context.need import HandoffState
 from brimline.errors import UnknownAgent, UnreadableTranscript
 from brimline.files.bounded_reads import ReadThreads
@@ -168,7 +168,9 @@ class HandoffRecovery:
         task.add_done_callback(_log_failure)
         self._preparing[state.id] = Preparation(cycle, calls, task)
 
-    async def handoff_reply(self, state: SessionState, compacted_at: float) -> Reply | None:
+    async def handoff_reply(
+        self, state: SessionState, compacted_at: float, room: int = MAX_CONTEXT_CHARS
+    ) -> Reply | None:
         """Return the last document from before the compaction, else the draft, else no reply.
 
         A document is from before by its cycle, or by its time if the cycle was unknown. None while
@@ -186,9 +188,9 @@ class HandoffRecovery:
             self._preparing.pop(state.id, None)
         elif row is None or row.draft:
             return None
-        return EMPTY_REPLY if row is None else self._reply(row, state)
+        return EMPTY_REPLY if row is None else self._reply(row, state, room)
 
-    def _reply(self, row: HandoffRow, state: SessionState) -> Reply:
+    def _reply(self, row: HandoffRow, state: SessionState, room: int) -> Reply:
         counted_for, changed = self._changed.get(state.id, (None, None))
         text = render_handoff(
             Document.of(row.text, row.path, row.at),
@@ -198,6 +200,7 @@ class HandoffRecovery:
             calls_before=compute_freshness(row.calls, _calls_before(state)).calls,
             files_changed=changed if counted_for == row.id else None,
             draft=row.draft,
+            room=room,
         )
         return Reply(context=text, handoff_id=row.id, session=state.id)
 

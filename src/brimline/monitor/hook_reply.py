@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from brimline.agents import capabilities_of
 from brimline.agents.observations import EMPTY_REPLY, Observation, Reply
 from brimline.context.events import MAIN
 from brimline.context.inbox import (
@@ -18,13 +19,18 @@ from brimline.context.inbox import (
     utf16_length,
 )
 from brimline.context.policy.signals import Signal
+from brimline.handoff.pins import render_pins
 from brimline.monitor.handoffs import HandoffRecovery
+from brimline.monitor.machine_environment import MonitorEnvironment
+from brimline.monitor.session_state import SessionState
 from brimline.monitor.session_table import MonitoredSession
 from brimline.monitor.signal_writes import SignalWriter
-from brimline.monitor.user_rules import Rules
+from brimline.monitor.user_rules import Rules, find_command
 from brimline.store.base import MarkMessage, QueueMessage, Store
 
 SENT_AGAIN = "(Sent again: the first copy may not have reached you.)"
+
+RECALL_HINT = "[brimline] `{command}` finds what was said, run and read before the compaction."
 
 MOMENTS: dict[str, Moment] = {"prompt": "turn", "stopped": "stop", "tool": "tool"}
 
@@ -36,15 +42,23 @@ class HookReplies:
     """
 
     def __init__(
-        self, store: Store, clock: Callable[[], float], rules: Rules, recovery: HandoffRecovery
+        self,
+        store: Store,
+        clock: Callable[[], float],
+        rules: Rules,
+        recovery: HandoffRecovery,
+        environment: MonitorEnvironment,
     ) -> None:
         self._store = store
         self._clock = clock
         self._rules = rules
         self._recovery = recovery
+        self._environment = environment
         self.delivered: set[str] = set()
 
     async def reply_to(self, observation: Observation, session: MonitoredSession) -> Reply:
+        if observation.kind == "cleared":
+            session.pins_pending = True
         if observation.kind == "compacted" and observation.thread == MAIN:
             return await self._handoff_reply(session)
         moment = MOMENTS.get(observation.kind)
@@ -54,6 +68,8 @@ class HookReplies:
         may_get_document = observation.kind != "stopped" and observation.thread == MAIN
         if may_get_document and session.handoff_pending and not session.state.compacting:
             reply = await self._handoff_reply(session)
+        elif may_get_document and session.pins_pending and not session.state.compacting:
+            reply = await self._pins_reply(session)
         taken = utf16_length(reply.context + SEPARATOR) if reply.context else 0
         messages = await self.hand_out(
             session, moment, observation.thread, MAX_CONTEXT_CHARS - taken, observation.at
@@ -68,11 +84,38 @@ class HookReplies:
         return msgspec.structs.replace(reply, context=context, message_ids=ids)
 
     async def _handoff_reply(self, session: MonitoredSession) -> Reply:
-        """Return the document for after a compaction; a draft under way comes with a later hook."""
+        """Return pins and document for after a compaction, with how to find what was before it.
+
+        A draft under way comes with a later hook. Without a document the pins come alone.
+        """
         since = session.signals.compacted_at or self._clock()
-        reply = await self._recovery.handoff_reply(session.state, since)
-        session.handoff_pending = session.handoff_pending and reply != EMPTY_REPLY
-        return reply or EMPTY_REPLY
+        pins, hint = await self._pins_text(session), recall_hint(session.state)
+        room = MAX_CONTEXT_CHARS - utf16_length(SEPARATOR.join([pins, hint, ""]))
+        reply = await self._recovery.handoff_reply(session.state, since, room)
+        if reply is None:
+            return EMPTY_REPLY
+        if reply.context is None:
+            session.handoff_pending = False
+            if not pins:
+                return EMPTY_REPLY
+        session.pins_pending = session.pins_pending or bool(pins)
+        context = SEPARATOR.join(filter(None, (pins, reply.context, hint)))
+        return msgspec.structs.replace(
+            reply, context=context, has_pins=bool(pins), session=session.state.id
+        )
+
+    async def _pins_reply(self, session: MonitoredSession) -> Reply:
+        """Return the pins for a context that does not have them."""
+        pins = await self._pins_text(session)
+        if not pins:
+            return EMPTY_REPLY
+        return Reply(context=pins, has_pins=True, session=session.state.id)
+
+    async def _pins_text(self, session: MonitoredSession) -> str:
+        """Return the pins as they are injected; if they cannot be read now, the next hook asks."""
+        pins = await self._environment.pins_of(session.state.id, session.state.project)
+        session.pins_pending = bool(pins) if pins is not None else True
+        return render_pins(pins or ())
 
     async def hand_out(
         self,
@@ -144,6 +187,13 @@ class HookReplies:
         signal = Signal("level", reading.cycle, message.level)
         writer = SignalWriter(session, self._rules, thread, signal, self._clock())
         return msgspec.structs.replace(message, text=writer.level_text())
+
+
+def recall_hint(state: SessionState) -> str:
+    """Return how the agent finds what a compaction took out of its context."""
+    has_variable = capabilities_of(state.agent).session_id_variables
+    whose = "" if has_variable else f" --session {state.id}"
+    return RECALL_HINT.format(command=f"{find_command()} recall WORDS --before-compaction{whose}")
 
 
 def _marked_if_repeated(message: Message, text: str) -> Message:

@@ -1,9 +1,12 @@
 """The machine that a monitor runs on, and what on it delivers to a session."""
 
+from collections.abc import Sequence
+
 from brimline.agents import agent_names, display_name, get_agent
 from brimline.agents.observations import EnvironmentVariables
 from brimline.context.events import MAIN
 from brimline.context.window import NO_CLIENT_SETTINGS, ClientSettings
+from brimline.handoff.pins import Pin
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.snapshot import PROGRAM, TELEMETRY
 from brimline.store.base import Store
@@ -35,6 +38,13 @@ class MonitorEnvironment:
     def is_muted(self, session: str) -> bool:
         """Return whether no messages may be given to a session now."""
         return False
+
+    async def pins_of(self, session: str, project: str | None) -> Sequence[Pin] | None:
+        """Return what the user pinned for a session; None if it cannot be read in time."""
+        return ()
+
+    async def continue_pins(self, session: str, other: str) -> None:
+        """Have what the user pinned in a session that was cleared count for the other."""
 
     def on_signal(self, signal: SignalRow, state: SessionState) -> None:
         """React to a new signal."""

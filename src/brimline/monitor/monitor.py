@@ -82,7 +82,7 @@ class Monitor:
         self._reachability = Reachability(store, self._environment)
         self._kept_calls = kept_calls
         self._handoffs = HandoffRecovery(store, clock)
-        self._replies = HookReplies(store, clock, self._rules, self._handoffs)
+        self._replies = HookReplies(store, clock, self._rules, self._handoffs, self._environment)
 
     async def observe(self, observation: Observation) -> Reply:
         """Process an observation, once, and return the reply."""
@@ -264,8 +264,9 @@ class Monitor:
         if writes:
             await self._store.write(writes)
         self._replies.delivered.difference_update(reply.message_ids)
-        if reply.handoff_id is not None and (known := self._sessions.get(reply.session)):
-            known.handoff_pending = False
+        if known := self._sessions.get(reply.session):
+            known.handoff_pending = known.handoff_pending and reply.handoff_id is None
+            known.pins_pending = known.pins_pending and not reply.has_pins
 
     async def requeue(self, reply: Reply) -> None:
         """Queue the messages of a reply again that did not reach the agent."""
@@ -359,6 +360,7 @@ class Monitor:
     async def record_clear(self, session: str, other: str, at: float) -> None:
         """Record that a cleared session continues as another, which gets its pending messages."""
         await record_continuation(self._store, session, other, at, self._clock())
+        await self._environment.continue_pins(session, other)
 
     def refresh_message(self, message: Message) -> Message:
         """Return a message with present figures, for a delivery without a hook."""

@@ -28,8 +28,9 @@ MAX_ATTEMPTS = 20  # to change a session that other monitors change at the same 
 class MonitoredSession:
     """One session: its state, its signals so far, and what of it is stored.
 
-    `handoff_pending`: a document is to be re-injected. `is_clean`: all is stored. `revision` is the
-    stored one when it was restored or last written, None if no other monitor writes it.
+    `handoff_pending`: a document is to be re-injected, with the pins. `pins_pending`: the pins are
+    to be injected, as the session is new or was cleared. `is_clean`: all is stored. `revision` is
+    the stored one when it was restored or last written, None if no other monitor writes it.
     `is_reachable`: something delivered messages when a level last fired; if not, no message was
     queued. `served_threads` have asked for their messages since.
     """
@@ -45,6 +46,7 @@ class MonitoredSession:
         self.stored = StoredRows(self._host)
         self.stored.mark_restored(state)
         self.handoff_pending = signals.handoff_pending
+        self.pins_pending = state.is_new
         self._saved: Snapshot | None = None
         self.is_clean = False
         self.is_reachable = False

@@ -207,7 +207,7 @@ class HookDispatcher:
             await self._clearing.observe(placed_observation)
         if reply in (EMPTY_REPLY, DUPLICATE):
             return NO_ANSWER
-        wants_ack = bool(reply.message_ids) or reply.handoff_id is not None
+        wants_ack = bool(reply.message_ids) or reply.handoff_id is not None or reply.has_pins
         hooks = get_agent(request.agent).hooks
         text = hooks.encode_reply(observation.hook_event, reply)
         return Answer(text, reply, wants_ack, observation.at)

@@ -1,0 +1,154 @@
+"""Pins in what an agent gets: after a compaction, after a clear, and in a new session."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from brimline.agents.observations import EMPTY_REPLY
+from brimline.context.inbox import MAX_CONTEXT_CHARS, utf16_length
+from brimline.handoff import Document
+from brimline.handoff.pins import INTRO, Author, Pin, PinFile, make_pin
+
+from .agent import Agent, RecordingEnvironment
+
+NEVER = "Never touch the README."
+HINT = "finds what was said, run and read before the compaction"
+
+
+class PinnedEnvironment(RecordingEnvironment):
+    """A machine with a file of pins."""
+
+    def __init__(self, state: Path) -> None:
+        super().__init__()
+        self.pins = PinFile(state)
+        self.is_slow = False
+
+    async def pins_of(self, session: str, project: str | None) -> Sequence[Pin] | None:
+        return None if self.is_slow else self.pins.load_for(session, project)
+
+    async def continue_pins(self, session: str, other: str) -> None:
+        self.pins.continue_session(session, other)
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Agent:
+    agent = Agent(tmp_path)
+    agent.environment = PinnedEnvironment(tmp_path / "state")
+    agent.new_monitor()
+    return agent
+
+
+def add_pin(agent: Agent, by: Author = "user", session: str = "s1", text: str = NEVER) -> None:
+    assert isinstance(agent.environment, PinnedEnvironment)
+    agent.environment.pins.add(make_pin(text, 1e9, by, session=session))
+
+
+def environment_of(agent: Agent) -> PinnedEnvironment:
+    assert isinstance(agent.environment, PinnedEnvironment)
+    return agent.environment
+
+
+async def start(agent: Agent) -> None:
+    """Begin a session that has made a call and has what is pinned."""
+    await agent.observe("started")
+    await agent.observe("prompt")
+    agent.call(20_000)
+    await agent.observe("tool")
+
+
+async def compact(agent: Agent) -> str | None:
+    await agent.observe("compacting")
+    agent.boundary()
+    return (await agent.observe("compacted")).context
+
+
+async def test_new_session_works_without_the_pins(agent: Agent) -> None:
+    """They come with the first prompt, and once."""
+    add_pin(agent)
+    assert await agent.observe("started") == EMPTY_REPLY
+    reply = await agent.observe("prompt")
+    assert reply.context is not None
+    assert reply.context.startswith(f"{INTRO}\n- {NEVER}")
+    assert (await agent.observe("prompt")).context is None
+
+
+async def test_unacknowledged_pins_are_lost(agent: Agent) -> None:
+    add_pin(agent)
+    first = await agent.monitor.observe(agent.observation("prompt"))
+    assert (await agent.observe("tool")).context == first.context
+
+
+async def test_pins_that_cannot_be_read_in_time_are_lost(agent: Agent) -> None:
+    add_pin(agent)
+    environment_of(agent).is_slow = True
+    assert (await agent.observe("prompt")).context is None
+    environment_of(agent).is_slow = False
+    assert NEVER in ((await agent.observe("tool")).context or "")
+
+
+async def test_two_compactions_take_the_pins_away(agent: Agent) -> None:
+    """After each they come first, also without a document, and with how to find what was lost."""
+    add_pin(agent)
+    await start(agent)
+    for _ in range(2):
+        context = await compact(agent)
+        assert context is not None
+        assert context.startswith(f"{INTRO}\n- {NEVER}")
+        assert context.count(NEVER) == 1
+        assert HINT in context
+        assert (await agent.observe("prompt")).context is None
+        agent.call(20_000)
+        await agent.observe("tool")
+
+
+async def test_pins_come_after_the_document(agent: Agent, tmp_path: Path) -> None:
+    """With a document that is longer than what a client takes, all fit together."""
+    add_pin(agent)
+    await start(agent)
+    document = Document.of("line\n" * 5_000, "/notes.md", 1.0)
+    await agent.monitor.hand_over("s1", document, "the agent itself")
+    context = await compact(agent)
+    assert context is not None
+    assert utf16_length(context) <= MAX_CONTEXT_CHARS
+    parts = [context.index(part) for part in (NEVER, "The handoff below", HINT)]
+    assert parts == sorted(parts)
+
+
+async def test_compaction_without_pins_or_document_gets_a_text(agent: Agent) -> None:
+    await start(agent)
+    assert await compact(agent) is None
+
+
+async def test_proposal_is_injected(agent: Agent) -> None:
+    add_pin(agent, by="agent")
+    await start(agent)
+    assert NEVER not in (await compact(agent) or "")
+
+
+async def test_pins_of_another_session_are_injected(agent: Agent) -> None:
+    add_pin(agent, session="s2")
+    await start(agent)
+    assert NEVER not in (await compact(agent) or "")
+
+
+async def test_cleared_session_loses_its_pins(agent: Agent) -> None:
+    add_pin(agent)
+    await start(agent)
+    await agent.monitor.record_clear("s1", "s2", agent.time)
+    agent.session = "s2"
+    await agent.observe("cleared")
+    assert NEVER in ((await agent.observe("prompt")).context or "")
+
+
+async def test_clear_within_a_session_loses_its_pins(agent: Agent) -> None:
+    add_pin(agent)
+    await start(agent)
+    await agent.observe("cleared")
+    assert NEVER in ((await agent.observe("prompt")).context or "")
+
+
+async def test_subagent_gets_the_pins(agent: Agent) -> None:
+    add_pin(agent)
+    reply = await agent.monitor.observe(agent.observation("tool", thread="a1"))
+    assert reply.context is None
