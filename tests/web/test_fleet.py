@@ -62,7 +62,7 @@ def test_ended_sessions_of_a_fleet_are_those_that_it_has_already(screen: Screen)
     screen.page.on("request", lambda request: asked.append(request.url))
     screen.page.goto(f"{screen.address}#/?past=1")
     expect(screen.find("shown")).to_have_text("120 sessions")
-    expect(screen.page.get_by_label("show ended", exact=True)).to_be_checked()
+    expect(screen.page.get_by_label("ended", exact=True)).to_be_checked()
     assert [url for url in asked if "since=all" in url] == []
 
 

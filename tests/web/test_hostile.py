@@ -61,7 +61,7 @@ def shows_text(page: Page, selector: str, *words: str) -> None:
 def test_hostile_text_is_text_on_the_overview(story: Story, screen: Screen) -> None:
     report_evil(story)
     screen.open()
-    shows_text(screen.page, ".row", f"{EVIL}-a", MODEL, f"{EVIL}-title", f"{EVIL}-thread")
+    shows_text(screen.page, ".row", f"{EVIL}-a", MODEL, f"{EVIL}-title")
     expect(screen.find("open")).to_have_attribute("title", f"{EVIL}-title")
     expect(screen.find("about")).to_have_attribute("title", f"/p/{EVIL}")
     assert screen.find("session").get_attribute("data-session") == EVIL

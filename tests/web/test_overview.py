@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from brimline.context.usage import format_occupancy, format_tokens
 from server.test_daemon import SESSION, hook_input, status_input
 
+from .conftest import Opener
 from .screen import Screen
 from .story import WINDOW_TOKENS, Story, call, full
 from .transcripts import write_past
@@ -69,7 +70,6 @@ def test_summary_counts_active_sessions_and_sums_up_today(story: Story, screen: 
     expected = {
         "active": "2",  # the others have no call in the last hour
         "near the limit": "2",  # within the last day
-        "compactions today": str(today["compactions"] if today else 0),
         "cost today": f"${today['cost'] if today else 0:.2f}",
     }
     for name, text in expected.items():
@@ -155,7 +155,11 @@ def test_gaps_are_between_what_needs_something_is_active_and_idle(
     expect(gaps).to_have_count(0)
 
 
-def test_no_calls_left_are_not_shown_at_the_limit(story: Story, screen: Screen) -> None:
+def test_row_says_how_many_calls_are_left_or_why_that_is_unknown(
+    story: Story, screen: Screen
+) -> None:
+    story.report("short", full(20), agent="claude")
+    story.report("bare", {"type": "SessionSeen"})
     calls = [call(f"c{at}", 100_000 + 7_000 * at) for at in range(11)]
     story.report("near", *calls[:9], agent="claude")
     story.report("at", *calls, agent="claude")
@@ -163,7 +167,9 @@ def test_no_calls_left_are_not_shown_at_the_limit(story: Story, screen: Screen) 
     screen.open()
     expect(screen.of("near", "calls-left")).to_have_text("about 2 calls left")
     expect(screen.of("near", "calls-left")).not_to_have_attribute("title", re.compile("."))
-    expect(screen.of("at", "calls-left")).to_have_count(0)
+    expect(screen.of("at", "calls-left")).to_have_text("no calls left")
+    expect(screen.of("short", "calls-left")).to_have_text("too few calls")
+    expect(screen.of("bare", "calls-left")).to_have_text("awaiting the first reply")
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -275,19 +281,55 @@ def test_compaction_is_shown_from_start_to_next_call(story: Story, screen: Scree
     expect(screen.row(SESSION)).to_have_attribute("data-level", "low")
 
 
-def test_four_subagents_are_below_their_session_and_others_counted(
-    story: Story, screen: Screen
-) -> None:
+def test_row_counts_subagents_and_shows_the_fullest(story: Story, screen: Screen) -> None:
     calls = [call(f"c{at}", at * 20_000, thread=f"sub-{at}") for at in range(1, 7)]
     story.report("boss", full(60), *calls)
+    story.report("alone", full(50), call("c1", 20_000, thread="sub"))
     screen.open()
-    expect(screen.of("boss", "subagent")).to_have_count(4)
-    expect(screen.row("boss").locator(".sub-more")).to_have_text("2 more")
-    threads = story.view("boss")["threads"][1:5]
-    for thread, line in zip(threads, screen.of("boss", "subagent").all(), strict=True):
-        expect(line).to_contain_text(thread["thread"])
-        expect(line).to_contain_text(f"{thread['percent']:.1f}%")
+    expect(screen.of("boss", "subagents")).to_have_text("6 subagents, the fullest 60.0%")
+    expect(screen.of("boss", "subagents")).to_have_attribute("data-level", "medium")
+    expect(screen.of("alone", "subagents")).to_have_text("1 subagent 10.0%")
     expect(screen.of("boss", "percent")).to_have_text("60.0%")
+
+
+ROW_HEIGHTS = """() => [...document.querySelectorAll(".row")].map((row) => [
+  row.dataset.session, row.querySelector(".need") !== null, row.getBoundingClientRect().height,
+])"""
+
+
+def test_row_is_44_px_high_unless_the_session_needs_something(story: Story, opened: Opener) -> None:
+    """With a title that is too long, subagents, a handoff and a message too."""
+    title = {"type": "SessionSeen", "title": "Mend what the last change broke, all of it " * 3}
+    story.report("plain", title, full(20), project="/home/u/a-rather-long-name-of-a-project")
+    story.report("rich", title, full(55), call("c1", 20_000, thread="sub"), agent="claude")
+    story.report("over", full(130))
+    story.report("unknown", {"type": "SessionSeen"})
+    path = story.daemon.folder / "handoff.md"
+    path.write_text("Go on.")
+    story.daemon.hand_over("plain", path)
+    screen = opened(1_280)
+    screen.open()
+    expect(screen.find("session")).to_have_count(4)
+    heights = {id: (needs, height) for id, needs, height in screen.evaluate(ROW_HEIGHTS)}
+    assert heights == {
+        "plain": (False, 44),
+        "rich": (False, 44),
+        "over": (True, 62),
+        "unknown": (False, 44),
+    }
+
+
+def test_sparkline_has_the_limit_as_a_line(story: Story, screen: Screen) -> None:
+    story.report(
+        "limited", *(call(f"c{at}", 40_000 + 4_000 * at) for at in range(9)), agent="claude"
+    )
+    story.report("free", *(call(f"c{at}", 40_000 + 4_000 * at) for at in range(9)))
+    screen.open()
+    limit = screen.of("limited", "spark").locator(".spark-limit")
+    end = screen.of("limited", "spark").locator("circle")
+    assert float(str(limit.get_attribute("y1"))) < float(str(end.get_attribute("cy")))
+    known = story.view("free")["threads"][0]["limit"] is not None
+    expect(screen.of("free", "spark").locator(".spark-limit")).to_have_count(int(known))
 
 
 def test_handoff_and_unread_are_shown(story: Story, screen: Screen) -> None:

@@ -10,7 +10,16 @@ import type {
   SessionView,
   ThreadView,
 } from "./api-types";
-import { duration, minute, occupancy, percent, shortPercent, tokens, UNKNOWN } from "./format";
+import {
+  duration,
+  minute,
+  occupancy,
+  percent,
+  plural,
+  shortPercent,
+  tokens,
+  UNKNOWN,
+} from "./format";
 
 export type Level = "unknown" | NonNullable<ThreadView["fullness"]>;
 
@@ -131,6 +140,13 @@ export function limitPercent(thread: ThreadView): number | null {
 /** The limit of a thread that is at this percentage of its window. */
 export function limitText(thread: Pick<ThreadView, "limit">, limitAt: number): string {
   return `limit: ${tokens(thread.limit)}, ${shortPercent(limitAt)} of the window`;
+}
+
+/** How many calls are left until the limit, else why that is not known. */
+export function callsLeftText(view: SessionView): string {
+  const left = view.calls_left;
+  if (left === null) return noForecastReason(view);
+  return left > 0 ? `about ${plural(left, "call")} left` : "no calls left";
 }
 
 /** Why there is no forecast of the calls left. */

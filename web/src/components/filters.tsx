@@ -45,7 +45,7 @@ export function Filters() {
         quiet
       />
       <Checkbox
-        label={isFleet.value ? "show ended" : "show ended and older"}
+        label={isFleet.value ? "ended" : "ended and older"}
         on={filter.value.past}
         set={(past) => set({ past })}
         testid="past"

@@ -6,12 +6,12 @@ import type { SessionView, ThreadView } from "../api-types";
 import { sessionStore } from "../app";
 import { ago, countRange, occupancy, percent, plural, tokens } from "../format";
 import {
+  callsLeftText,
   headline,
   isOverWindow,
   LEVEL_TEXTS,
   lastCallAt,
   levelOf,
-  limitPercent,
   mainThread,
   stateOf,
   stateText,
@@ -24,8 +24,6 @@ import { HandoffBadge, SessionProblem, UnreadBadge } from "./badges";
 import { Bar } from "./bar";
 import { NeedText } from "./need-text";
 import { Sparkline } from "./sparkline";
-
-const MAX_SUBAGENTS = 4;
 
 interface Props {
   id: string;
@@ -57,12 +55,10 @@ export const OverviewRow = memo(function Row({ id, place, of, gap }: Props) {
         <div class="row-bar">
           <Bar thread={main} limitAt={view.limit_at} />
           <BarCaption view={view} main={main} />
-          <NeedText need={view.need} />
-          <SessionProblem problem={view.session.problem} />
         </div>
         <Percent main={main} />
-        <div class="row-spark" title="tokens sent in this cycle">
-          {view.trend.length > 0 && <Sparkline trend={view.trend} />}
+        <div class="row-spark" title="tokens sent in this cycle; the line above is the limit">
+          {view.trend.length > 0 && <Sparkline trend={view.trend} limit={main?.limit ?? null} />}
         </div>
         <div class="row-state">
           <State view={view} />
@@ -71,7 +67,12 @@ export const OverviewRow = memo(function Row({ id, place, of, gap }: Props) {
             <UnreadBadge unread={view.unread} />
           </span>
         </div>
-        <Subagents view={view} />
+        {(view.need || view.session.problem) && (
+          <div class="row-need">
+            <NeedText need={view.need} />
+            <SessionProblem problem={view.session.problem} />
+          </div>
+        )}
       </div>
     </li>
   );
@@ -89,20 +90,44 @@ function SessionName({ view }: { view: SessionView }) {
   );
 }
 
-/** The text below the bar: tokens, window, how near the limit is, and calls left. */
+/** The text below the bar: tokens, window, how near the limit is, subagents, and calls left. */
 function BarCaption({ view, main }: { view: SessionView; main: ThreadView | undefined }) {
   return (
     <div class="row-scale">
       <span data-testid="tokens">
         <b>{tokens(main?.sent ?? null)}</b> of {tokens(main?.window ?? null)}
       </span>
-      <span data-testid="of-limit">of limit {percent(main?.percent_of_limit ?? null)}</span>
-      {view.calls_left !== null && view.calls_left > 0 && (
-        <span class="left" data-testid="calls-left" title={rangeText(view.calls_left_range)}>
-          about {plural(view.calls_left, "call")} left
+      {main && isOverWindow(main) ? (
+        <span
+          class="over"
+          data-testid="over"
+          title="more tokens were sent than the known window holds"
+        >
+          more than the window
         </span>
+      ) : (
+        <span data-testid="of-limit">of limit {percent(main?.percent_of_limit ?? null)}</span>
       )}
+      <Subagents view={view} />
+      <span class="left" data-testid="calls-left" title={rangeText(view.calls_left_range)}>
+        {callsLeftText(view)}
+      </span>
     </div>
+  );
+}
+
+/** How many subagents a session has, and the occupancy of the fullest. */
+function Subagents({ view }: { view: SessionView }) {
+  const threads = subagentThreads(view);
+  if (threads.length === 0) return null;
+  const fullest = threads.reduce((most, thread) =>
+    (thread.percent_raw ?? -1) > (most.percent_raw ?? -1) ? thread : most,
+  );
+  return (
+    <span class="subagents" data-testid="subagents" data-level={levelOf(fullest)}>
+      {plural(threads.length, "subagent")}
+      {threads.length > 1 && ", the fullest"} {occupancy(fullest.percent_raw)}
+    </span>
   );
 }
 
@@ -121,15 +146,6 @@ function Percent({ main }: { main: ThreadView | undefined }) {
       {level !== "unknown" && level !== "low" && (
         <span class="level" data-level={level} data-testid="level">
           {LEVEL_TEXTS[level]}
-        </span>
-      )}
-      {main && isOverWindow(main) && (
-        <span
-          class="over"
-          data-testid="over"
-          title="more tokens were sent than the known window holds"
-        >
-          more than the window
         </span>
       )}
     </div>
@@ -151,25 +167,5 @@ function State({ view }: { view: SessionView }) {
       {state !== "measured" && <span class="state-word">{words}</span>}
       {state !== "stale" && <span class="age">{age}</span>}
     </span>
-  );
-}
-
-function Subagents({ view }: { view: SessionView }) {
-  const all = subagentThreads(view);
-  if (all.length === 0) return null;
-  const shown = all.slice(0, MAX_SUBAGENTS);
-  return (
-    <ul class="subagents" aria-label="Subagents">
-      {shown.map((thread) => (
-        <li key={thread.thread} data-testid="subagent" data-level={levelOf(thread)}>
-          <span class="sub-name" title={thread.thread}>
-            {thread.thread}
-          </span>
-          <Bar thread={thread} limitAt={limitPercent(thread)} small />
-          <span class="sub-percent">{occupancy(thread.percent_raw)}</span>
-        </li>
-      ))}
-      {all.length > shown.length && <li class="sub-more">{all.length - shown.length} more</li>}
-    </ul>
   );
 }

@@ -7,9 +7,9 @@ import { OverviewRow } from "./overview-row";
 /** Rows this far outside the visible part are drawn too, for scrolling and the keyboard. */
 const MARGIN_PX = 800;
 /** The height of a row before any row was measured. */
-const ESTIMATE_PX = 70;
+const ESTIMATE_PX = 44;
 /** The gap between two groups. */
-const GAP_PX = 12;
+const GAP_PX = 8;
 
 /** The measured heights of rows by session; another width has other heights. */
 const measured = new Map<string, number>();

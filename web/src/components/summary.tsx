@@ -35,19 +35,15 @@ export function Summary() {
   );
 }
 
-/** The figures of today, from the transcripts on this machine. */
+/** What today cost, from the transcripts on this machine. */
 function Today() {
   const { history } = useHistory("24h");
   const date = useComputed(() => isoDay(now.value)).value;
   const today = history.value?.days.find((day) => day.day === date);
-  const shown = (words: string) => (history.value ? words : "...");
   return (
-    <>
-      <Figure name="compactions today">{shown(count(today?.compactions ?? 0))}</Figure>
-      <Figure name="cost today" title="at list prices">
-        {shown(dollars(today ? today.cost : 0))}
-      </Figure>
-    </>
+    <Figure name="cost today" title="at list prices">
+      {history.value ? dollars(today ? today.cost : 0) : "..."}
+    </Figure>
   );
 }
 

@@ -14,10 +14,10 @@ export function Overview() {
     <>
       <h1 class="unseen">Sessions</h1>
       {sessionCount.value > 0 && (
-        <>
+        <div class="toolbar">
           <Summary />
           <Filters />
-        </>
+        </div>
       )}
       <SessionList />
     </>
