@@ -1,4 +1,4 @@
-"""What fills a session, on its page: bar, treemap, calls, waste and cache misses."""
+"""What fills a session, on its page: treemap, categories of each call, waste and cache misses."""
 
 from collections.abc import Iterator
 
@@ -17,9 +17,9 @@ from .test_accessibility import faults
 pytestmark = pytest.mark.slow
 
 RESULT = "x = 1\n" * 40
-ROWS = """() => [...document.querySelectorAll('[data-testid="categories"] tbody tr')]
-  .map((row) => [row.dataset.category, row.cells[1].textContent])"""
-DRAWN = "() => performance.getEntriesByName('category area').map(({ duration }) => duration)"
+ROWS = """() => [...document.querySelectorAll('[data-testid="categories"] li')]
+  .map((row) => [row.dataset.category, row.querySelector("b").textContent])"""
+DRAWN = "() => performance.getEntriesByName('category bands').map(({ duration }) => duration)"
 LONG_CALLS = 5_000
 
 
@@ -65,9 +65,12 @@ def test_figures_are_those_of_the_api(daemon: Running, screen: Screen) -> None:
     show(screen)
     categories = [[each["name"], f"{each['tokens']:,}"] for each in main["categories"]]
     categories.append(["unexplained", f"{main['unexplained']:,}"])
-    assert screen.evaluate(ROWS) == [*categories, ["sent", f"{main['sent']:,}"]]
-    expect(screen.find("stack", " span")).to_have_count(len(categories))
-    expect(screen.find("pending")).to_contain_text("tokens more came in since the last call")
+    assert screen.evaluate(ROWS) == categories
+    expect(screen.find("explanation")).to_contain_text(f"{main['sent']:,} tokens")
+    expect(screen.find("explanation").get_by_test_id("pending")).to_contain_text(
+        "tokens more came in since the last call"
+    )
+    screen.find("calls-panel").locator("summary").click()
     tools = screen.page.locator('tr[data-call="m59"] [data-field="tools"]')
     expect(tools).to_have_text("Read")
 
@@ -76,6 +79,8 @@ def test_waste_and_misses_have_tokens_money_and_advice(daemon: Running, screen: 
     main = explained(daemon)
     show(screen)
     miss, repeat = main["misses"][-1], main["waste"][0]
+    for name in ("Cache misses", "Waste"):
+        screen.page.locator("summary", has_text=name).click()
     first = screen.find("misses", " li").first
     expect(first).to_contain_text(f"call {miss['number']} · ${miss['cost']:.2f} more")
     expect(first).to_contain_text(f"{miss['cause']}. ")
@@ -104,23 +109,47 @@ def test_piece_leads_to_its_call_in_the_table(screen: Screen) -> None:
     expect(screen.page.locator(f'tr[data-call="{call}"]')).to_be_focused()
 
 
-def test_each_call_has_its_figures_by_pointer_and_keys(daemon: Running, screen: Screen) -> None:
+def test_chart_shows_the_categories_of_each_call(daemon: Running, screen: Screen) -> None:
+    """By keys, with the tools that ran; Enter goes to the call in the table."""
     series = explained(daemon)["series"]
     show(screen)
-    area, shown = screen.find("area"), screen.find("area-call")
+    expect(screen.find("call-categories")).to_have_count(0)
+    screen.find("bands").check()
+    chart, shown = screen.find("chart"), screen.find("hover")
     expect(shown).to_have_attribute("data-call", "m59")
-    area.focus()
+    chart.focus()
     for _ in range(3):
         screen.page.keyboard.press("ArrowLeft")
     expect(shown).to_have_attribute("data-call", "m56")
-    expect(shown).to_contain_text(f"{series[56]['sent']:,} sent · ran Read")
-    expect(shown).to_contain_text("compaction summary")
-    box = area.bounding_box()
-    assert box is not None
-    area.hover(position={"x": box["width"] * 10.5 / 60, "y": 50})
-    expect(shown).to_have_attribute("data-call", "m10")
-    area.click(position={"x": box["width"] * 10.5 / 60, "y": 50})
-    expect(screen.page.locator('tr[data-call="m10"]')).to_be_focused()
+    expect(shown).to_contain_text(f"{series[56]['sent']:,}")
+    parts = screen.find("call-categories")
+    expect(parts).to_contain_text("ran Read")
+    expect(parts).to_contain_text("compaction summary")
+    screen.page.keyboard.press("Enter")
+    expect(screen.page.locator('tr[data-call="m56"]')).to_be_focused()
+
+
+def test_categories_are_drawn_in_the_chart_only_if_switched_on(screen: Screen) -> None:
+    show(screen)
+    screen.page.locator(".u-over").wait_for()
+    canvas = screen.page.locator(".chart canvas")
+    line_alone = canvas.screenshot()
+    screen.find("bands").check()
+    expect(screen.find("call-categories")).to_be_visible()
+    assert canvas.screenshot() != line_alone
+    screen.find("bands").uncheck()
+    expect(screen.find("call-categories")).to_have_count(0)
+
+
+def test_button_zooms_to_the_current_cycle(screen: Screen) -> None:
+    show(screen)
+    screen.page.locator(".u-over").wait_for()
+    reset = screen.find("zoom-reset")
+    expect(reset).to_be_disabled()
+    screen.find("cycle").click()
+    expect(reset).to_be_enabled()
+    screen.page.locator(".u-over").hover(position={"x": 13, "y": 40})
+    expect(screen.find("hover")).to_have_attribute("data-call", "m20")
 
 
 def test_page_follows_the_transcript(daemon: Running, screen: Screen) -> None:
@@ -128,8 +157,8 @@ def test_page_follows_the_transcript(daemon: Running, screen: Screen) -> None:
     daemon.until("/v1/sessions", lambda views: len(views) == 4)
     show(screen, "growing")
     write_filled_session(daemon.home, "growing", 5)
-    sent = screen.find("categories", ' [data-category="sent"]')
-    expect(sent).to_contain_text(f"{explained(daemon, 'growing')['sent']:,}")
+    sent = explained(daemon, "growing")["sent"]
+    expect(screen.find("explanation")).to_contain_text(f"{sent:,} tokens")
 
 
 def test_session_without_a_transcript_says_so(screen: Screen) -> None:
@@ -151,8 +180,9 @@ def test_handoff_is_drafted_and_shown(daemon: Running, screen: Screen) -> None:
 
 def test_five_thousand_calls_are_drawn_again_for_another_width(screen: Screen) -> None:
     show(screen, "long")
+    screen.find("bands").check()
     screen.page.set_viewport_size({"width": 1_200, "height": 800})
-    screen.until("() => performance.getEntriesByName('category area').length > 1")
+    screen.until("() => performance.getEntriesByName('category bands').length > 1")
     times = screen.evaluate(DRAWN)
     print(f"{LONG_CALLS} calls drawn in {min(times):.1f} ms")  # the goal is 100 ms
 

@@ -82,14 +82,15 @@ def test_hostile_text_is_text_on_a_session(story: Story, screen: Screen) -> None
     page.locator(".u-over").wait_for()
     shows_text(page, ".head", f"{EVIL}-a", f"{EVIL}-title")
     facts = (MODEL, f"{EVIL}-a {EVIL}-version", f"/p/{EVIL}", f"{EVIL}-parent")
-    shows_text(page, '[aria-labelledby="facts"]', *facts)
+    shows_text(page, '[data-testid="session-facts"]', *facts)
     expect(page.locator('[data-fact="session"]')).to_have_text(EVIL)
     shows_text(page, '[data-testid="threads"]', f"{EVIL}-thread")
+    screen.find("calls-panel").locator("summary").click()
     shows_text(page, '[data-testid="calls"]', MODEL, OTHER_MODEL)
     shows_text(page, '[data-testid="compactions"]', MODEL)
     shows_text(page, ".messages", MORE_EVIL, f"{EVIL}-sender")
     shows_text(page, ".prose", LINKS, EVIL)
-    shows_text(page, ".session-side", f"by {EVIL}-author", str(path))
+    shows_text(page, '[aria-labelledby="handoff"]', f"by {EVIL}-author", str(path))
     shows_text(page, ".legend", f"{EVIL}-thread")
     screen.find("chart").focus()
     for _ in range(4):
@@ -123,7 +124,7 @@ def test_text_is_shown_in_its_own_order(story: Story, screen: Screen) -> None:
     story.daemon.post("/v1/sessions/s1/messages", {"text": "one\u202etwo"})
     screen.open("#/session/s1")
     page = screen.page
-    shows_text(page, '[aria-labelledby="facts"]', "a\ufffdb", "1\ufffd2", "/p/\ufffdgpj.exe")
+    shows_text(page, '[data-testid="session-facts"]', "a\ufffdb", "1\ufffd2", "/p/\ufffdgpj.exe")
     shows_text(page, ".messages", "one\ufffdtwo")
     screen.go("#/")
     story.report("s1", call("c2", 130_000, model="c\u202ed"))  # as a change of the open page

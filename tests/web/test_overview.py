@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from brimline.context.usage import format_occupancy, format_tokens
 from server.test_daemon import SESSION, hook_input, status_input
@@ -344,3 +344,52 @@ def test_handoff_and_unread_are_shown(story: Story, screen: Screen) -> None:
     expect(screen.of("s1", "handoff")).to_have_text("handoff fresh")
     expect(screen.of("s1", "unread")).to_have_text("1 unread")
     expect(screen.of("s1", "spark").locator("circle")).to_have_count(1)
+
+
+@pytest.fixture
+def beside(story: Story, opened: Opener) -> Screen:
+    """Three sessions on a screen that has room for one of them beside the list."""
+    for percent in (90, 30, 20):
+        story.report(f"s{percent}", full(percent))
+    screen = opened(2_560)
+    screen.open()
+    expect(screen.find("session")).to_have_count(3)
+    return screen
+
+
+def shown_beside(screen: Screen) -> Locator:
+    return screen.find("pane").locator('[data-testid="session-page"]')
+
+
+def test_wide_screen_shows_the_most_urgent_session_beside_the_list(
+    story: Story, beside: Screen
+) -> None:
+    """It stays there when another one becomes more urgent."""
+    expect(shown_beside(beside)).to_have_attribute("data-session", "s90")
+    expect(beside.row("s90")).to_have_attribute("data-selected", "true")
+    story.report("s20", {**full(99), "id": "c2"})
+    beside.until("() => document.querySelector('.row').dataset.session === 's20'")
+    expect(shown_beside(beside)).to_have_attribute("data-session", "s90")
+
+
+def test_click_and_keys_choose_the_session_beside_the_list(beside: Screen) -> None:
+    beside.of("s20", "open").click()
+    expect(shown_beside(beside)).to_have_attribute("data-session", "s20")
+    beside.page.keyboard.press("k")
+    expect(shown_beside(beside)).to_have_attribute("data-session", "s30")
+    assert beside.page.url.endswith("#/")
+    beside.page.keyboard.press("Enter")
+    expect(beside.page.locator("main")).to_have_attribute("data-view", "session")
+    expect(beside.find("session-page")).to_have_attribute("data-session", "s30")
+    beside.page.keyboard.press("Escape")
+    shown_beside(beside).get_by_role("link", name="s30").click()
+    expect(beside.page.locator("main")).to_have_attribute("data-view", "session")
+
+
+def test_narrow_screen_has_no_session_beside_the_list(story: Story, opened: Opener) -> None:
+    story.report("one", full(20))
+    screen = opened(1_280)
+    screen.open()
+    screen.of("one", "open").click()
+    expect(screen.page.locator("main")).to_have_attribute("data-view", "session")
+    expect(screen.find("pane")).to_have_count(0)

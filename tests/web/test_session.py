@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 
 from server.test_daemon import SESSION, hook_input, status_input
 
+from .conftest import Opener
 from .screen import Screen
 from .story import Json, Story, call, full
 
@@ -48,6 +49,11 @@ def opened_at(screen: Screen, session: str) -> None:
     """A session's page with its timeline drawn."""
     screen.open(f"#/session/{quote(session, safe='')}")
     screen.page.locator(".u-over").wait_for()
+
+
+def open_calls(screen: Screen) -> None:
+    """Unfold the table of calls, which is at the end of the page."""
+    screen.find("calls-panel").locator("summary").click()
 
 
 def sent(row: Json) -> int:
@@ -132,28 +138,27 @@ def test_pending_tokens_are_shown_apart_until_a_call_contains_them(
     expect(screen.find("pending")).to_have_count(0)
 
 
-def test_header_shows_how_near_the_limit_is_and_what_was_used(story: Story, screen: Screen) -> None:
+def test_header_shows_what_was_used_and_why_there_is_no_forecast(
+    story: Story, screen: Screen
+) -> None:
     grown(story)
     opened_at(screen, "one")
-    main = story.view("one")["threads"][0]
     shown = screen.find("key-figures")
-    expect(shown.locator('[data-figure="of limit"]')).to_have_text(
-        f"{main['percent_of_limit']:.1f}%"
-    )
-    expect(shown.locator('[data-figure="calls left"]')).to_have_text("too few calls")
+    expect(screen.find("forecast")).to_have_text("too few calls")
     expect(shown.locator('[data-figure="cost"]')).to_have_text(
         f"${story.timeline('one')['cost']:.2f}"
     )
     expect(shown.locator('[data-figure="duration"]')).to_contain_text(" s")
     for growth in range(5):
         story.report("one", call(f"g{growth}", 50_000 + 5_000 * growth))
-    calls_left = shown.locator('[data-figure="calls left"]')
-    expect(calls_left).to_have_text(f"about {story.view('one')['calls_left']}")
+    compaction = screen.find("next").locator('[data-end="compaction"]')
+    expect(compaction).to_contain_text(f"about {story.view('one')['calls_left']} calls, ")
     story.report("one", *(call(f"h{at}", 71_000 + 1_000 * at) for at in range(80)))
     view = story.view("one")
     left, (low, high) = view["calls_left"], view["calls_left_range"]
     assert 0 < low < high <= 4 * low
-    expect(calls_left).to_have_text(f"about {left} ({low}-{high})")
+    expect(compaction).to_contain_text(f"about {left} calls, ")
+    expect(screen.find("forecast")).to_have_text(f"{low}-{high} calls, 8 times out of 10")
     screen.go("#/")
     about = screen.of("one", "calls-left")
     expect(about).to_have_text(f"about {left} calls left")
@@ -179,10 +184,10 @@ def test_session_opens_at_the_top_with_its_title(story: Story, screen: Screen) -
 def test_origins_and_formulas_are_behind_audit(story: Story, screen: Screen) -> None:
     story.report("one", full(10))
     opened_at(screen, "one")
-    for testid, part in (("audit", '[data-fact="window"]'), ("formulas", "fieldset")):
+    for testid, part in (("audit", '[data-fact="window"]'), ("chart-options", "fieldset")):
         hidden = screen.find(testid).locator(part)
         expect(hidden).to_be_hidden()
-        screen.find(testid).locator("summary").click()
+        screen.find(testid).locator("summary").first.click()
         expect(hidden).to_be_visible()
 
 
@@ -202,6 +207,7 @@ def test_id_and_resume_command_are_copied(story: Story, screen: Screen) -> None:
 def test_calls_are_exported(story: Story, screen: Screen) -> None:
     grown(story)
     opened_at(screen, "one")
+    open_calls(screen)
     calls = story.timeline("one")["calls"]
     with screen.page.expect_download() as saved:
         screen.page.get_by_role("button", name="Export JSON").click()
@@ -221,7 +227,7 @@ def test_cleared_session_links_to_its_successor(story: Story, screen: Screen) ->
     daemon.client(hook_input("SessionEnd", reason="clear"))
     daemon.client(hook_input("SessionStart", source="clear") | {"session_id": "fresh"})
     screen.open(f"#/session/{SESSION}")
-    screen.page.locator('[data-fact="cleared, continued as"]').get_by_text("fresh").click()
+    screen.find("successor").get_by_text("fresh").click()
     expect(screen.page.locator('[data-fact="session"]')).to_have_text("fresh")
 
 
@@ -231,7 +237,7 @@ def test_formulas_show_the_values_of_the_api(story: Story, screen: Screen) -> No
     opened_at(screen, "one")
     served: dict[str, list[int]] = story.daemon.get("/v1/sessions/one/formulas")
     legend = screen.page.get_by_role("list", name="Legend")
-    screen.find("formulas").locator("summary").click()
+    screen.find("chart-options").locator("summary").click()
     for name in FORMULAS:
         expect(legend).not_to_contain_text(name)
         screen.find("formulas").get_by_label(name).check()
@@ -312,6 +318,7 @@ def test_marks_reported_by_hooks_alone_are_shown(
 def test_time_axis_and_zoom_work(story: Story, screen: Screen) -> None:
     rows = grown(story)
     opened_at(screen, "one")
+    screen.find("chart-options").locator("summary").click()
     screen.find("axis").select_option("time")
     assert set(all_figures(screen)) == {row["call"] for row in rows}
     reset = screen.find("zoom-reset")
@@ -327,6 +334,7 @@ def test_new_call_is_shown(story: Story, screen: Screen) -> None:
     opened_at(screen, "one")
     story.report("one", call("m1", 40_000))
     expect(screen.find("hover")).to_have_attribute("data-call", "m1")
+    open_calls(screen)
     expect(screen.find("calls").locator('[data-call="m1"]')).to_contain_text("40,000")
     expect(screen.find("percent")).to_have_text("20.0%")
 
@@ -396,6 +404,7 @@ def check_answers(story: Story, screen: Screen, id: str) -> None:
     expect(screen.find("unread")).to_have_text("1 unread")
     screen.find("messages").get_by_role("button", name="Cancel").click()
     expect(screen.find("messages").locator("li")).to_have_attribute("data-state", "cancelled")
+    screen.find("audit").locator("summary").first.click()
     link = screen.page.get_by_role("link", name="timeline").get_attribute("href")
     assert story.daemon.get(str(link))["calls"][0]["session"] == id
 
@@ -408,11 +417,55 @@ def test_unknown_session_shows_the_error(screen: Screen) -> None:
     expect(screen.find("empty")).to_be_visible()
 
 
+# The parts of the page in the order in which they are seen: by line, then by column.
+PARTS = """() => {
+  const names = ".percent, .head > .bar, .ends, .head-act, .panel h2";
+  const parts = [...document.querySelectorAll(names)];
+  const place = (element) => {
+    const { left, top } = element.getBoundingClientRect();
+    return [Math.round(top), Math.round(left)];
+  };
+  return parts.map((element) => [...place(element), element.id || element.className])
+    .sort((a, b) => a[0] - b[0] || a[1] - b[1])
+    .map(([, , name]) => name);
+}"""
+ORDER = ["percent", "bar", "ends", "head-act", "explanation", "timeline", "messages", "handoff",
+         "compactions", "threads", "facts", "audit", "calls"]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [390, 1280, 2560])
+def test_page_answers_the_same_questions_in_the_same_order_at_any_width(
+    story: Story, opened: Opener, width: int
+) -> None:
+    """How full, what stops it, what to do, what fills it, what happened; each call at the end."""
+    grown(story)
+    screen = opened(width)
+    opened_at(screen, "one")
+    expect(screen.find("explanation")).to_contain_text("no transcript")
+    assert screen.evaluate(PARTS) == ORDER
+    expect(screen.find("calls")).to_have_count(0)
+
+
+def test_one_screen_has_how_full_it_is_what_fills_it_and_the_curve(
+    story: Story, opened: Opener
+) -> None:
+    grown(story)
+    screen = opened(1_280)
+    opened_at(screen, "one")
+    for part in ("next", "actions", "explanation", "chart"):
+        box = screen.find(part).bounding_box()
+        assert box is not None
+        assert box["y"] < 800
+    canvas = screen.find("chart").bounding_box()
+    assert canvas is not None
+    assert canvas["y"] + canvas["height"] <= 800
+
+
 def test_page_shows_what_stops_the_session_first(story: Story, screen: Screen) -> None:
     story.report("one", full(92))
     opened_at(screen, "one")
     first, second = screen.find("next").locator("li").all()
-    expect(first).to_have_text("compaction of window 92.0%")
+    expect(first).to_have_text("compaction of window 92.0%the limit is unknown")
     expect(second).to_have_text(re.compile(r"cache until \d\d:\d\d, then 184K again"))
     expect(screen.find("next").get_by_test_id("need")).to_contain_text("brimline handoff --ask one")
     assert first.get_attribute("data-urgent") == "true"

@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
 import type { ExplainedCall, ExplainedThread } from "../src/api-types";
-import { axisStep, cycleStarts, thinned } from "../src/explanation/area";
+import { columnsOf, thinned } from "../src/explanation/bands";
 import { shortName, slicesOf, toolsText } from "../src/explanation/slices";
 import { squarify, tilesOf } from "../src/explanation/treemap";
+import { plotOf } from "../src/timeline/plot";
+import { call as callRow, NOW } from "./views";
 
 const NAMES = ["system and tools", "user words", "tool results"];
 
@@ -95,23 +97,29 @@ test("what is unexplained has a tile without a piece", () => {
   expect(tiles.at(-1)).toMatchObject({ tokens: 30, pieces: [] });
 });
 
-test("of many calls the largest of neighbours are drawn, in order", () => {
-  const series = Array.from({ length: 10_000 }, (_, at) => call(at, at === 4_321 ? 99_999 : at));
-  const drawn = thinned(series, 1_000);
+test("of many columns the largest of neighbours are drawn, in order and without gaps", () => {
+  const columns = Array.from({ length: 10_000 }, (_, at) => {
+    return { from: at, to: at + 1, call: call(at, at === 4_321 ? 99_999 : at) };
+  });
+  const drawn = thinned(columns, 1_000);
   expect(drawn).toHaveLength(1_000);
-  expect(drawn.some((one) => one.sent === 99_999)).toBe(true);
-  expect(thinned(series.slice(0, 10), 1_000)).toHaveLength(10);
+  expect(drawn.some((one) => one.call.sent === 99_999)).toBe(true);
+  expect(drawn.every((one, at) => at === 0 || one.from === drawn[at - 1]?.to)).toBe(true);
+  expect(drawn.at(-1)?.to).toBe(10_000);
+  expect(thinned(columns.slice(0, 10), 1_000)).toHaveLength(10);
 });
 
-test("a cycle starts after the calls of those before it", () => {
-  const cycle = { cycle: 0, sent: 1, categories: [], unexplained: 0 };
-  const cycles = [8, 6, 3].map((calls) => ({ ...cycle, calls }));
-  expect(cycleStarts(thread({ cycles }))).toEqual([8, 14]);
-  expect(cycleStarts(thread())).toEqual([]);
-});
-
-test("an axis has a few round steps", () => {
-  expect([1, 3, 40_000, 160_000, 1_000_000].map(axisStep)).toEqual([1, 1, 10_000, 50_000, 200_000]);
+test("the column of a call reaches halfway to its neighbours of the same thread", () => {
+  const calls = ["m0", "m1", "scout", "m2"].map((id, at) =>
+    callRow(id, { thread: id === "scout" ? "scout" : "main", at: NOW + at }),
+  );
+  const series = [0, 1, 2, 3].map((at) => call(at, 10)); // the last one is not stored yet
+  const columns = columnsOf(thread({ series }), plotOf(calls, "calls"));
+  expect(columns.map(({ from, to, call: own }) => [own.call, from, to])).toEqual([
+    ["m0", 0.5, 1.5],
+    ["m1", 1.5, 3],
+    ["m2", 3, 5],
+  ]);
 });
 
 test("long paths are shortened at their start", () => {

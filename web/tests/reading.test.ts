@@ -3,6 +3,7 @@ import type { ThreadView } from "../src/api-types";
 import {
   barText,
   cacheText,
+  callsLeftText,
   causeText,
   endText,
   headline,
@@ -66,6 +67,15 @@ test("a missing forecast has its reason", () => {
   expect(reason({ limit: null })).toBe("the limit is unknown");
   expect(reason({ limit: 158_000 }, [1, 2, 3])).toBe("too few calls");
   expect(reason({ limit: 158_000 }, [1, 2, 3, 4])).toBe("slow or uneven growth");
+});
+
+test("calls left are a number, or why there is none", () => {
+  const words = (calls_left: number | null) =>
+    callsLeftText(view({}, [threadRow({ limit: 158_000 })], { calls_left, trend: [] }));
+  expect(words(1)).toBe("about 1 call left");
+  expect(words(12)).toBe("about 12 calls left");
+  expect(words(0)).toBe("no calls left");
+  expect(words(null)).toBe("too few calls");
 });
 
 test("a session is stale after an hour without events", () => {

@@ -3,7 +3,7 @@ import type { CompactionRow, HandoffHead, SignalRow } from "../src/api-types";
 import { laneAssigner } from "../src/timeline/draw";
 import { formulaValuesAt, linesOf } from "../src/timeline/lines";
 import { injectedAfter, marksNear, marksOf } from "../src/timeline/marks";
-import { callAt, formulaLine, plotOf, sentOf } from "../src/timeline/plot";
+import { callAt, currentCycle, formulaLine, plotOf, sentOf } from "../src/timeline/plot";
 import { call, NOW, timeline } from "./views";
 
 const CALLS = [
@@ -224,4 +224,10 @@ test("symbols that would overlap are put in different lanes", () => {
   const lane = laneAssigner(10);
   expect([0, 5, 9, 30, 31, 41].map(lane)).toEqual([0, 1, 2, 0, 1, 0]);
   expect([42, 43, 44].map(lane)).toEqual([1, 2, 0]);
+});
+
+test("the current cycle is that of the main thread's last call", () => {
+  expect(currentCycle(plotOf(CALLS, "calls"))).toEqual([4, 4]);
+  expect(currentCycle(plotOf(CALLS.slice(0, 2), "calls"))).toEqual([1, 2]);
+  expect(currentCycle(plotOf([], "calls"))).toBe(null);
 });

@@ -1,10 +1,12 @@
 /** The exact figures of one call, from the provider's usage. */
 
-import type { CallRow } from "../api-types";
-import { count, modelName, moment } from "../format";
+import type { CallRow, ExplainedCall } from "../api-types";
+import { colourOf, toolsText, UNEXPLAINED } from "../explanation/slices";
+import { count, modelName, moment, tokens } from "../format";
 import { now } from "../state/clock";
 import { MARKS, type Mark } from "../timeline/marks";
 import { sentOf } from "../timeline/plot";
+import { Swatch } from "./swatch";
 
 const MAX_MARKS = 4;
 
@@ -15,11 +17,14 @@ interface Props {
   formulas: [string, number | null][];
   /** The marks at the call. */
   near: Mark[];
+  /** What the call sent by category, if that is drawn, and the names of the categories. */
+  parts: ExplainedCall | null;
+  names: string[];
   /** Whether this is the last call, shown when no point is selected. */
   last: boolean;
 }
 
-export function CallFigures({ call, source, formulas, near, last }: Props) {
+export function CallFigures({ call, source, formulas, near, parts, names, last }: Props) {
   if (!call) return null;
   const figures: [string, string][] = [
     ["sent", count(sentOf(call))],
@@ -48,8 +53,9 @@ export function CallFigures({ call, source, formulas, near, last }: Props) {
           </div>
         ))}
       </dl>
+      {parts && <CallCategories parts={parts} names={names} />}
       <p class="figures-source">
-        usage of <code>{call.call}</code> as reported by the provider; source: {source}
+        as reported by the provider; source: {source}; <code>{call.call}</code>
       </p>
       <NearbyMarks near={near} />
     </div>
@@ -66,5 +72,26 @@ function NearbyMarks({ near }: { near: Mark[] }) {
       ))}
       {near.length > MAX_MARKS && <span>{near.length - MAX_MARKS} more</span>}
     </p>
+  );
+}
+
+function CallCategories({ parts, names }: { parts: ExplainedCall; names: string[] }) {
+  const sizes = names.map((name, place) => {
+    return { name, colour: colourOf(place), tokens: parts.categories[place] ?? 0 };
+  });
+  sizes.push({ name: UNEXPLAINED, colour: 0, tokens: parts.unexplained });
+  return (
+    <div data-testid="call-categories">
+      <ul class="call-categories">
+        {sizes
+          .filter((size) => size.tokens !== 0)
+          .map((size) => (
+            <li key={size.name}>
+              <Swatch colour={size.colour} /> {size.name} <b>{tokens(size.tokens)}</b>
+            </li>
+          ))}
+      </ul>
+      {parts.tools.length > 0 && <p>ran {toolsText(parts.tools)}</p>}
+    </div>
   );
 }

@@ -1,13 +1,16 @@
-/** The calls of a session, latest first. */
+/** The calls of a session with their cost and tools, latest first; folded at first. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { CallRow, Explanation } from "../api-types";
+import { callsCsv } from "../calls-export";
 import { toolsText } from "../explanation/slices";
-import { count, modelName, moment } from "../format";
+import { count, dollars, modelName, moment } from "../format";
 import { now } from "../state/clock";
 import type { SessionDetail } from "../state/session-detail";
 import { placeCalls, sentOf } from "../timeline/plot";
+import { ExportButton } from "./export-button";
+import { FoldedPanel } from "./panel";
 import { type Column, Table } from "./table";
 
 const PAGE = 25;
@@ -23,14 +26,54 @@ const COLUMNS: Column[] = [
   { name: "cache read", figure: true },
   { name: "cache write", figure: true },
   { name: "output", figure: true },
+  { name: "cost", figure: true },
   { name: "tools" },
   { name: "model" },
 ];
 
-export function CallsTable({ calls, detail }: { calls: CallRow[]; detail: SessionDetail }) {
+const callsJson = (calls: CallRow[]) => JSON.stringify(calls, null, 2);
+
+interface Props {
+  id: string;
+  calls: CallRow[];
+  detail: SessionDetail;
+}
+
+export function CallsPanel({ id, calls, detail }: Props) {
+  const open = useSignal(false);
+  const selected = detail.selected.value;
+  useEffect(() => {
+    if (selected) open.value = true;
+  }, [selected]);
+  return (
+    <FoldedPanel
+      id="calls"
+      title="Calls"
+      amount={count(calls.length)}
+      wide
+      open={open.value}
+      toggled={(to) => {
+        open.value = to;
+      }}
+      testid="calls-panel"
+    >
+      {open.value && (
+        <>
+          <CallsTable calls={calls} detail={detail} />
+          <div class="actions">
+            <ExportButton format="JSON" id={id} calls={calls} text={callsJson} />
+            <ExportButton format="CSV" id={id} calls={calls} text={callsCsv} />
+          </div>
+        </>
+      )}
+    </FoldedPanel>
+  );
+}
+
+function CallsTable({ calls, detail }: Omit<Props, "id">) {
   const first = useSignal(0);
   const shown = useSignal(PAGE);
-  const body = useRef<HTMLElement>(null);
+  const body = useRef<HTMLDivElement>(null);
   const explanation = detail.explanation.value;
   const tools = useMemo(() => toolsOf(explanation), [explanation]);
   const latest = useMemo(() => placeCalls(calls, "calls").reverse(), [calls]);
@@ -50,10 +93,7 @@ export function CallsTable({ calls, detail }: { calls: CallRow[]; detail: Sessio
   }, [selected, first.value]);
   const end = first.value + shown.value;
   return (
-    <section class="panel" aria-labelledby="calls" ref={body}>
-      <h2 id="calls">
-        Calls <span class="amount">{count(calls.length)}</span>
-      </h2>
+    <div ref={body}>
       {first.value > 0 && (
         <button
           type="button"
@@ -84,7 +124,7 @@ export function CallsTable({ calls, detail }: { calls: CallRow[]; detail: Sessio
           Show more
         </button>
       )}
-    </section>
+    </div>
   );
 }
 
@@ -119,6 +159,7 @@ function Line({ call, tools, isSelected }: LineProps) {
       <td class="figure">{count(call.cache_read)}</td>
       <td class="figure">{count(call.cache_write)}</td>
       <td class="figure">{count(call.output)}</td>
+      <td class="figure">{dollars(call.cost)}</td>
       <td title={tools} data-field="tools">
         {tools}
       </td>

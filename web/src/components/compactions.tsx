@@ -4,6 +4,7 @@ import type { CompactionRow, HandoffHead, Timeline } from "../api-types";
 import { count, modelName, moment } from "../format";
 import { now } from "../state/clock";
 import { injectedAfter } from "../timeline/marks";
+import { Panel } from "./panel";
 import { type Column, Table } from "./table";
 
 const COLUMNS: Column[] = [
@@ -20,23 +21,17 @@ const COLUMNS: Column[] = [
 export function CompactionsTable({ timeline }: { timeline: Timeline }) {
   const { compactions, handoffs } = timeline;
   return (
-    <section class="panel" aria-labelledby="compactions">
-      <h2 id="compactions">
-        Compactions <span class="amount">{count(compactions.length)}</span>
-      </h2>
-      {compactions.length === 0 && <p class="quiet">None so far.</p>}
-      {compactions.length > 0 && (
-        <Table label="Compactions" columns={COLUMNS} testid="compactions">
-          {compactions.map((row) => (
-            <Line
-              key={`${row.thread}\n${row.cycle}`}
-              row={row}
-              injected={injectedAfter(row, compactions, handoffs)}
-            />
-          ))}
-        </Table>
-      )}
-    </section>
+    <Panel id="compactions" title="Compactions" amount={count(compactions.length)} wide>
+      <Table label="Compactions" columns={COLUMNS} testid="compactions">
+        {compactions.map((row) => (
+          <Line
+            key={`${row.thread}\n${row.cycle}`}
+            row={row}
+            injected={injectedAfter(row, compactions, handoffs)}
+          />
+        ))}
+      </Table>
+    </Panel>
   );
 }
 

@@ -9,6 +9,7 @@ import { now } from "../state/clock";
 import type { SessionDetail } from "../state/session-detail";
 import { Select } from "./inputs";
 import { MarkdownText } from "./markdown-text";
+import { Panel } from "./panel";
 
 export function Handoffs({ detail, now: state }: { detail: SessionDetail; now: HandoffStatus }) {
   const draft = detail.draft.value;
@@ -23,10 +24,7 @@ export function Handoffs({ detail, now: state }: { detail: SessionDetail; now: H
   const shown = handoffs.find((row) => row.id === chosen.value) ?? handoffs[0];
   const labels = Object.fromEntries(handoffs.map((row) => [row.id, labelOf(row)]));
   return (
-    <section class="panel" aria-labelledby="handoff">
-      <h2 id="handoff">
-        Handoff <span class="amount">{state.state}</span>
-      </h2>
+    <Panel id="handoff" title="Handoff" amount={state.state}>
       {!shown && (
         <p class="quiet">
           None. The agent writes one with <code>brimline handoff PATH</code>.
@@ -43,7 +41,7 @@ export function Handoffs({ detail, now: state }: { detail: SessionDetail; now: H
         />
       )}
       {shown && <Document row={shown} />}
-    </section>
+    </Panel>
   );
 }
 

@@ -7,6 +7,7 @@ import { isReachable, unreachableReason } from "../app";
 import { moment, shortPercent } from "../format";
 import { now } from "../state/clock";
 import { Checkbox } from "./inputs";
+import { Panel } from "./panel";
 
 interface Props {
   view: SessionView;
@@ -18,8 +19,7 @@ export function Messages({ view, timeline, changed }: Props) {
   const reason = unreachableReason(view);
   const messages = [...(timeline?.messages ?? [])].sort((a, b) => b.at - a.at);
   return (
-    <section class="panel" aria-labelledby="messages">
-      <h2 id="messages">Messages</h2>
+    <Panel id="messages" title="Messages">
       {isReachable(view) && <SendForm id={view.session.id} changed={changed} />}
       {reason !== null && <p class="quiet">No message can be sent: {reason}.</p>}
       <ul class="messages" data-testid="messages">
@@ -27,7 +27,7 @@ export function Messages({ view, timeline, changed }: Props) {
           <MessageItem key={message.id} message={message} changed={changed} />
         ))}
       </ul>
-    </section>
+    </Panel>
   );
 }
 

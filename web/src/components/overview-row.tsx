@@ -18,7 +18,8 @@ import {
   subagentThreads,
 } from "../reading";
 import { now } from "../state/clock";
-import { sessionHash } from "../state/route";
+import { go, sessionHash } from "../state/route";
+import { hasPane, select, selected } from "../state/selection";
 import { AboutLine } from "./about-line";
 import { HandoffBadge, SessionProblem, UnreadBadge } from "./badges";
 import { Bar } from "./bar";
@@ -35,12 +36,14 @@ interface Props {
 }
 
 export const OverviewRow = memo(function Row({ id, place, of, gap }: Props) {
+  const isSelected = useComputed(() => hasPane.value && selected.value === id).value;
   const view = sessionStore.get(id)?.value;
   if (!view) return null;
   const main = mainThread(view);
   return (
     <li
       class="row"
+      data-selected={isSelected || undefined}
       data-gap={gap > 0 ? "" : undefined}
       style={gap > 0 ? { marginTop: `${gap}px` } : undefined}
       data-testid="session"
@@ -78,11 +81,27 @@ export const OverviewRow = memo(function Row({ id, place, of, gap }: Props) {
   );
 });
 
+/** With a pane, a click shows the session there; Enter, as a click without a pointer, opens it. */
+function selectByPointer(event: MouseEvent, id: string): void {
+  const isPlain = !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
+  if (!hasPane.value || !isPlain || event.detail === 0) return;
+  event.preventDefault();
+  select(id);
+}
+
 function SessionName({ view }: { view: SessionView }) {
   const { title, project, id } = view.session;
   return (
     <div class="row-who">
-      <a class="row-name" href={sessionHash(id)} title={title ?? project ?? id} data-testid="open">
+      <a
+        class="row-name"
+        href={sessionHash(id)}
+        title={title ?? project ?? id}
+        onClick={(event) => selectByPointer(event, id)}
+        onDblClick={() => go(sessionHash(id))}
+        onFocus={() => select(id)}
+        data-testid="open"
+      >
         {headline(view.session)}
       </a>
       <AboutLine session={view.session} />

@@ -1,20 +1,12 @@
-/** Buttons of a session's page: copy its id and command, draft a handoff, export its calls. */
+/** Buttons of a session's page: draft a handoff, copy its command and its id. */
 
 import { useSignal } from "@preact/signals";
 import { RequestFailed } from "../api";
-import type { CallRow, SessionView } from "../api-types";
 import { isFleet } from "../app";
-import { callsCsv } from "../calls-export";
-import type { SessionDetail } from "../state/session-detail";
+import type { SessionPart } from "../state/session-detail";
 
-interface Props {
-  view: SessionView;
-  detail: SessionDetail;
-}
-
-export function SessionActions({ view, detail }: Props) {
+export function SessionActions({ view, detail }: SessionPart) {
   const done = useSignal("");
-  const timeline = detail.timeline.value;
   const { id } = view.session;
   // A fleet's server does not know the folder of the project.
   const resume = isFleet.value ? null : view.resume_command;
@@ -34,21 +26,19 @@ export function SessionActions({ view, detail }: Props) {
   };
   return (
     <div class="actions" data-testid="actions">
-      <button type="button" onClick={() => void copy(id)}>
-        Copy id
-      </button>
-      {resume !== null && (
-        <button type="button" onClick={() => void copy(resume)}>
-          Copy resume command
-        </button>
-      )}
       {detail.explanation.value?.problem === null && (
         <button type="button" onClick={() => void draft()}>
           Draft a handoff
         </button>
       )}
-      <Export format="JSON" id={id} calls={timeline?.calls} text={callsJson} />
-      <Export format="CSV" id={id} calls={timeline?.calls} text={callsCsv} />
+      {resume !== null && (
+        <button type="button" onClick={() => void copy(resume)}>
+          Copy resume command
+        </button>
+      )}
+      <button type="button" onClick={() => void copy(id)}>
+        Copy id
+      </button>
       <output>{done.value}</output>
     </div>
   );
@@ -62,30 +52,4 @@ async function copyText(text: string): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-const callsJson = (calls: CallRow[]) => JSON.stringify(calls, null, 2);
-
-interface ExportProps {
-  format: "CSV" | "JSON";
-  id: string;
-  calls: CallRow[] | undefined;
-  text: (calls: CallRow[]) => string;
-}
-
-function Export({ format, id, calls, text }: ExportProps) {
-  const save = () => {
-    if (!calls) return;
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([text(calls)]));
-    link.download = `${id.replaceAll(/[^\w.-]+/g, "-")}-calls.${format.toLowerCase()}`;
-    link.click();
-    // Firefox reads the address only after the click.
-    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-  };
-  return (
-    <button type="button" disabled={!calls} onClick={save}>
-      Export {format}
-    </button>
-  );
 }

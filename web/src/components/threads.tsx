@@ -5,6 +5,7 @@ import { ago, count, modelName, occupancy, tokens } from "../format";
 import { LEVEL_TEXTS, levelOf, limitPercent } from "../reading";
 import { now } from "../state/clock";
 import { Bar } from "./bar";
+import { Panel } from "./panel";
 import { type Column, Table } from "./table";
 
 const COLUMNS: Column[] = [
@@ -21,16 +22,13 @@ const COLUMNS: Column[] = [
 
 export function ThreadsTable({ view }: { view: SessionView }) {
   return (
-    <section class="panel" aria-labelledby="threads">
-      <h2 id="threads">
-        Threads <span class="amount">{count(view.threads.length)}</span>
-      </h2>
+    <Panel id="threads" title="Threads" amount={count(view.threads.length)} wide>
       <Table label="Threads" columns={COLUMNS} testid="threads">
         {view.threads.map((thread) => (
           <Line key={thread.thread} thread={thread} />
         ))}
       </Table>
-    </section>
+    </Panel>
   );
 }
 

@@ -7,7 +7,7 @@ import { type Tile, tilesOf } from "../explanation/treemap";
 import { count, plural, tokens } from "../format";
 import { useWidth } from "./box-size";
 
-const HEIGHT = 320;
+const HEIGHT = 340;
 
 interface Props {
   slices: Slice[];

@@ -1,8 +1,8 @@
 /** The data of one session's page; reloaded when the session changes. */
 
-import { effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import * as api from "../api";
-import type { Explanation, HandoffRow, Timeline } from "../api-types";
+import type { Explanation, HandoffRow, SessionView, Timeline } from "../api-types";
 import { eventSource, isFleet, sessionStore } from "../app";
 
 const MIN_INTERVAL_MS = 1_000;
@@ -11,6 +11,12 @@ const POLL_INTERVAL_MS = 5_000;
 const MIN_EXPLANATION_INTERVAL_MS = 2_000;
 const EXPLANATION_PAUSE_FACTOR = 10;
 
+/** What each part of a session's page is given. */
+export interface SessionPart {
+  view: SessionView;
+  detail: SessionDetail;
+}
+
 export class SessionDetail {
   readonly timeline = signal<Timeline | null>(null);
   readonly handoffs = signal<HandoffRow[]>([]);
@@ -18,6 +24,12 @@ export class SessionDetail {
   readonly error = signal<api.RequestFailed | null>(null);
   readonly explanation = signal<Explanation | null>(null);
   readonly explanationError = signal<api.RequestFailed | null>(null);
+  /** The thread whose explanation is shown, if there is one of it. */
+  readonly thread = signal("main");
+  readonly explainedThread = computed(() => {
+    const threads = this.explanation.value?.threads ?? [];
+    return threads.find(({ thread }) => thread === this.thread.value) ?? threads[0] ?? null;
+  });
   /** The call that the table of calls shows. */
   readonly selected = signal<{ thread: string; call: string } | null>(null);
   /** The draft that was asked for. */

@@ -1,6 +1,7 @@
 /** The timeline's chart: uPlot with our lines, reference lines and marks. */
 
 import uPlot from "uplot";
+import { type Column, drawBands } from "../explanation/bands";
 import { clock, shortPercent, tokens } from "../format";
 import {
   drawHorizontalLine,
@@ -21,6 +22,8 @@ export interface ChartData {
   plot: Plot;
   lines: Line[];
   marks: Mark[];
+  /** The categories of a thread's calls; none unless they are switched on. */
+  bands: Column[];
   window: number | null;
   limit: number | null;
   levels: number[];
@@ -28,11 +31,10 @@ export interface ChartData {
   whole: boolean;
 }
 
-const HEIGHT_PX = 320;
-const WIDE_HEIGHT_PX = 440;
-const WIDE_FROM_PX = 1_200;
-/** Space above the plot for the symbols of marks. */
-const TOP_PADDING_PX = 12 + 13 * MAX_LANES;
+const HEIGHT_PX = 300;
+/** Space above the plot, and with symbols of marks. */
+const TOP_PADDING_PX = 12;
+const MARKS_PADDING_PX = TOP_PADDING_PX + 13 * MAX_LANES;
 
 /** The top of the y axis. */
 export function maxValue(drawing: ChartData): number {
@@ -91,6 +93,12 @@ export class Chart {
     this.uplot.setScale("x", this.clampRange(middle - half, middle + half));
   }
 
+  /** Show the part of the x axis between two points, with some room. */
+  zoomTo(from: number, to: number): void {
+    const room = Math.max(0.5, (to - from) * 0.02);
+    this.uplot?.setScale("x", this.clampRange(from - room, to + room));
+  }
+
   reset(): void {
     const [min, max] = this.fullRange();
     this.uplot?.setScale("x", { min, max });
@@ -111,7 +119,12 @@ export class Chart {
 
   private plotSize(): { width: number; height: number } {
     const width = Math.max(200, this.box.clientWidth);
-    return { width, height: width < WIDE_FROM_PX ? HEIGHT_PX : WIDE_HEIGHT_PX };
+    return { width, height: HEIGHT_PX };
+  }
+
+  private topPadding(): number {
+    const hasSymbols = this.drawing?.marks.some(({ tokens }) => tokens === undefined);
+    return hasSymbols ? MARKS_PADDING_PX : TOP_PADDING_PX;
   }
 
   private fullRange(): [number, number] {
@@ -147,7 +160,7 @@ export class Chart {
     };
     return {
       ...this.plotSize(),
-      padding: [TOP_PADDING_PX, 12, 0, 0],
+      padding: [() => this.topPadding(), 12, 0, 0],
       legend: { show: false },
       cursor: { drag: { x: true, y: false, setScale: true }, points: { size: 7 }, y: false },
       scales: {
@@ -168,7 +181,10 @@ export class Chart {
       ],
       series: [{}, ...drawing.lines.map((line) => series(line, theme))],
       hooks: {
-        drawClear: [(plot) => this.drawReferenceLines(plot, theme)],
+        drawClear: [
+          (plot) => drawBands(plot, this.drawing?.bands ?? []),
+          (plot) => this.drawReferenceLines(plot, theme),
+        ],
         draw: [(plot) => this.drawMarks(plot, theme)],
         setCursor: [(plot) => this.hover(plot.cursor.idx ?? null)],
         setScale: [(_, key) => key === "x" && this.zoomed(this.isZoomed())],

@@ -137,3 +137,11 @@ export function nearestCallIndex(plot: Plot, place: number): number {
 export function callAt(plot: Plot, place: number): CallRow | null {
   return plot.at[nearestCallIndex(plot, place)] ?? null;
 }
+
+/** The x positions of the first and the last call of the main thread's current cycle. */
+export function currentCycle(plot: Plot): [number, number] | null {
+  const main = plot.placed.filter(({ call }) => call.thread === "main");
+  const last = main.at(-1);
+  const first = main.find(({ call }) => call.cycle === last?.call.cycle);
+  return first && last ? [first.x, last.x] : null;
+}

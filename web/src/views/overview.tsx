@@ -1,26 +1,48 @@
 /** All live sessions, the most urgent first. */
 
-import { useLayoutEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 import { eventSource, filter, gaps, isFleet, order, sessionCount, sessionStore } from "../app";
 import { Filters } from "../components/filters";
 import { SessionRows } from "../components/session-rows";
 import { Summary } from "../components/summary";
 import { plural } from "../format";
+import { hasPane, selected } from "../state/selection";
 import { NO_FILTER } from "../state/session-list";
 import { NoFleetSessions, NoSessions } from "./no-sessions";
+import { SessionView } from "./session";
 
 export function Overview() {
   return (
-    <>
-      <h1 class="unseen">Sessions</h1>
-      {sessionCount.value > 0 && (
-        <div class="toolbar">
-          <Summary />
-          <Filters />
-        </div>
-      )}
-      <SessionList />
-    </>
+    <div class="overview">
+      <div class="overview-list">
+        <h1 class="unseen">Sessions</h1>
+        {sessionCount.value > 0 && (
+          <div class="toolbar">
+            <Summary />
+            <Filters />
+          </div>
+        )}
+        <SessionList />
+      </div>
+      {hasPane.value && <Pane />}
+    </div>
+  );
+}
+
+/** The session that was chosen last; at first the most urgent one, which stays when rows move. */
+function Pane() {
+  const first = order.value[0];
+  const id = selected.value;
+  const isGone = id === null || sessionStore.get(id) === undefined;
+  useEffect(() => {
+    if (isGone && first !== undefined) selected.value = first;
+  }, [isGone, first]);
+  if (id === null || isGone) return null;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <aside key={id} class="pane" aria-label="Selected session" tabIndex={0} data-testid="pane">
+      <SessionView id={id} embedded />
+    </aside>
   );
 }
 

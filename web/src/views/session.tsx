@@ -1,24 +1,31 @@
-/** One session: reading, timeline, messages and handoffs. */
+/** One session: its reading, what fills it, its timeline, messages and handoffs. */
 
 import { useEffect, useLayoutEffect, useMemo } from "preact/hooks";
-import type { SessionView as View } from "../api-types";
 import { isFleet, sessionStore } from "../app";
-import { CallsTable } from "../components/calls";
+import { CallsPanel } from "../components/calls";
 import { CompactionsTable } from "../components/compactions";
 import { ExplanationPanel } from "../components/explanation";
 import { Handoffs } from "../components/handoffs";
-import { JsonPanel } from "../components/json-panel";
 import { Messages } from "../components/messages";
-import { Audit, SessionFacts, SessionHeader } from "../components/session-header";
+import { Audit, SessionFacts } from "../components/session-facts";
+import { SessionHeader } from "../components/session-header";
 import { ThreadsTable } from "../components/threads";
 import { TimelinePanel } from "../components/timeline";
 import { headline } from "../reading";
-import { SessionDetail } from "../state/session-detail";
+import { SessionDetail, type SessionPart } from "../state/session-detail";
 
-export function SessionView({ id }: { id: string }) {
+interface Props {
+  id: string;
+  /** Whether it is a part of another view, which has its own headline and scrolls by itself. */
+  embedded?: boolean;
+}
+
+export function SessionView({ id, embedded = false }: Props) {
   const detail = useMemo(() => new SessionDetail(id), [id]);
   useEffect(() => () => detail.close(), [detail]);
-  useLayoutEffect(() => scrollTo(0, 0), [id]);
+  useLayoutEffect(() => {
+    if (!embedded) scrollTo(0, 0);
+  }, [id]);
   // Redraw when a session arrives later with the stream.
   sessionStore.version.value;
   const view = sessionStore.get(id)?.value;
@@ -28,7 +35,7 @@ export function SessionView({ id }: { id: string }) {
     if (gone && detail.timeline.peek()) void detail.refresh();
   }, [gone]);
   if (!view) return <Missing detail={detail} />;
-  return <SessionPage view={view} detail={detail} />;
+  return <SessionPage view={view} detail={detail} embedded={embedded} />;
 }
 
 function Missing({ detail }: { detail: SessionDetail }) {
@@ -45,7 +52,8 @@ function Missing({ detail }: { detail: SessionDetail }) {
   );
 }
 
-function SessionPage({ view, detail }: { view: View; detail: SessionDetail }) {
+/** The parts of a session's page in their order, on one column or two. */
+function SessionPage({ view, detail, embedded }: SessionPart & { embedded: boolean }) {
   const timeline = detail.timeline.value;
   return (
     <article
@@ -54,22 +62,17 @@ function SessionPage({ view, detail }: { view: View; detail: SessionDetail }) {
       data-session={view.session.id}
       aria-label={headline(view.session)}
     >
-      <SessionHeader view={view} detail={detail} />
-      {!isFleet.value && <ExplanationPanel detail={detail} />}
+      <SessionHeader view={view} detail={detail} embedded={embedded} />
       <div class="session-body">
-        <div class="session-main">
-          <TimelinePanel view={view} detail={detail} />
-          {view.threads.length > 1 && <ThreadsTable view={view} />}
-          {timeline && <CompactionsTable timeline={timeline} />}
-          {timeline && <CallsTable calls={timeline.calls} detail={detail} />}
-        </div>
-        <div class="session-side">
-          <SessionFacts view={view} />
-          <Messages view={view} timeline={timeline} changed={() => void detail.refresh()} />
-          <Handoffs detail={detail} now={view.handoff} />
-          <Audit view={view} />
-          <JsonPanel view={view} />
-        </div>
+        {!isFleet.value && <ExplanationPanel detail={detail} />}
+        <TimelinePanel view={view} detail={detail} />
+        <Messages view={view} timeline={timeline} changed={() => void detail.refresh()} />
+        <Handoffs detail={detail} now={view.handoff} />
+        {timeline && timeline.compactions.length > 0 && <CompactionsTable timeline={timeline} />}
+        {view.threads.length > 1 && <ThreadsTable view={view} />}
+        <SessionFacts view={view} />
+        <Audit view={view} />
+        {timeline && <CallsPanel id={view.session.id} calls={timeline.calls} detail={detail} />}
       </div>
     </article>
   );
