@@ -399,6 +399,28 @@ def test_old_endpoint_cancels_queued_levels_at_a_reset_and_rearms_them(daemon: R
     assert "55%" in daemon.hook(hook_input("UserPromptSubmit"))
 
 
+def test_history_of_periods_has_their_parts_and_no_gap(daemon: Running) -> None:
+    now = time.time()
+    old = {**call_event(1), "session": "old", "project": "/p/old"}
+    old["event"] = {**old["event"], "at": now - 3 * 86_400}
+    daemon.post("/v1/events", {"events": [old, {**call_event(2), "project": "/p/new"}]})
+    days = daemon.get("/v1/history/periods?since=7d&per=day&by=project")
+    assert [[part["key"] for part in day["parts"]] for day in days] == [
+        ["/p/old"], [], [], ["/p/new"]
+    ]  # fmt: skip
+    assert [day["total"]["calls"] for day in days] == [1, 0, 0, 1]
+    assert [day["peak_sent"] is None for day in days] == [False, True, True, False]
+    history = daemon.get("/v1/history?since=7d")
+    assert sum(day["total"]["cost"] for day in days) == pytest.approx(history["total"]["cost"])
+    (month, *_) = daemon.get("/v1/history/periods?since=7d&per=month&by=agent")
+    assert [part["key"] for part in month["parts"]] == ["my-agent"]
+    assert daemon.get("/v1/history/periods?since=7d") == days
+    for query, expected in (("per=year", "one of day, week, month"), ("by=session", "agent")):
+        code, problem = daemon.refused(f"/v1/history/periods?{query}")
+        assert code == 422
+        assert expected in problem["error"]
+
+
 def test_history_takes_the_same_spans_as_sessions(daemon: Running) -> None:
     assert daemon.get("/v1/history?since=all").keys() == daemon.get("/v1/history").keys()
     assert daemon.refused("/v1/history?since=yesterday")[0] == 422

@@ -16,11 +16,14 @@ from brimline.context.usage import Usage
 from brimline.sessions.index import TranscriptIndex
 from brimline.sessions.report import (
     GroupBy,
+    Part,
     Report,
     ReportFilter,
     ReportLine,
     TranscriptSummary,
     build_report,
+    periods_between,
+    split_report,
     summaries,
     week_of,
 )
@@ -41,12 +44,16 @@ DAY_S = 86_400
 EVERYTHING = ReportFilter()
 
 
-def report(machine: Machine, by: GroupBy = "day", chosen: ReportFilter = EVERYTHING) -> Report:
+def summaries_of(machine: Machine) -> list[TranscriptSummary]:
     index = TranscriptIndex.load(machine.cache)
     transcripts = machine.transcripts()
     index.update(transcripts)
     index.dedupe_calls(transcripts, agent_names())
-    return build_report(summaries(index, transcripts), by, chosen)
+    return summaries(index, transcripts)
+
+
+def report(machine: Machine, by: GroupBy = "day", chosen: ReportFilter = EVERYTHING) -> Report:
+    return build_report(summaries_of(machine), by, chosen)
 
 
 def lines(result: Report) -> dict[str, ReportLine]:
@@ -209,6 +216,28 @@ def test_lines_of_every_grouping_add_up_to_the_same_total(two: Machine, by: Grou
 )
 def test_week_is_that_of_the_iso_calendar(day: str, week: str) -> None:
     assert week_of(day) == week
+
+
+@pytest.mark.parametrize("by", ["project", "branch", "model", "agent"])
+def test_parts_of_the_days_add_up_to_the_whole_part(two: Machine, by: Part) -> None:
+    parts = split_report(summaries_of(two), "day", by, EVERYTHING)
+    assert list(parts) == [day(NOON), day(NOON + DAY_S)]
+    days = lines(report(two, "day"))
+    for key, of_day in parts.items():
+        assert sum(part.usage.sent for part in of_day) == days[key].usage.sent
+        assert sum(part.cost or 0 for part in of_day) == pytest.approx(days[key].cost)
+    for key, line in lines(report(two, by)).items():
+        own = [part for of_day in parts.values() for part in of_day if part.key == key]
+        assert sum(part.calls for part in own) == line.calls
+
+
+def test_periods_without_a_call_are_between_the_others() -> None:
+    days = ["2026-02-27", "2026-02-28", "2026-03-01"]
+    assert periods_between("day", days[0], days[-1]) == days
+    assert periods_between("week", "2025-12-27", "2026-01-05") == [
+        "2025-W52", "2026-W01", "2026-W02"
+    ]  # fmt: skip
+    assert periods_between("month", "2025-12-31", "2026-02-01") == ["2025-12", "2026-01", "2026-02"]
 
 
 def test_calls_without_a_time_have_a_week_and_a_month_of_their_own(machine: Machine) -> None:

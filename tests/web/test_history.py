@@ -1,12 +1,14 @@
 """The history: figures of the transcripts, and learned limits."""
 
+import time
+
 import pytest
 from playwright.sync_api import expect
 
 from brimline.context.window import short_model
 
 from .screen import Screen
-from .story import Story, full
+from .story import Story, call, full
 from .transcripts import write_past
 
 pytestmark = pytest.mark.slow
@@ -22,7 +24,7 @@ def test_history_shows_the_figures_of_the_api(story: Story, screen: Screen) -> N
     served = story.daemon.get("/v1/history?since=30d")
     screen.page.get_by_text("Figures by day").click()
     for day in served["days"]:
-        line = screen.find("days").locator(f'[data-day="{day["day"]}"]')
+        line = screen.find("periods").locator(f'[data-key="{day["day"]}"]')
         assert line.locator("td").all_inner_texts()[1:5] == [
             str(day["sessions"]),
             str(day["calls"]),
@@ -40,6 +42,7 @@ def test_history_shows_the_figures_of_the_api(story: Story, screen: Screen) -> N
         expect(figure).to_have_text(f"{served['total'][name]}")
     splits = {"project": "projects", "branch": "branches", "model": "models", "agent": "agents"}
     for by, name in splits.items():
+        screen.find("by").select_option(by)
         for split in served[name]:
             line = screen.find(f"by-{by}").locator(f'[data-key="{split["key"]}"]')
             assert line.locator("td").all_text_contents()[1:] == [
@@ -48,8 +51,9 @@ def test_history_shows_the_figures_of_the_api(story: Story, screen: Screen) -> N
                 f"${split['cost']:.2f}",
                 f"${split['misses']['cost']:.2f}" if split["misses"]["calls"] else "",
             ]
-    names = screen.find("by-branch").locator("td:first-child").all_text_contents()
-    assert names == ["feature/basket other", "feature/basket one"]
+    screen.find("by").select_option("branch")
+    names = screen.find("by-branch").locator("td:first-child")
+    expect(names).to_have_text(["feature/basket other", "feature/basket one"])
     assert served["total"]["misses"]["calls"] == 1
     cost = screen.find("totals").locator('[data-figure="cache misses"]')
     expect(cost).to_have_text(f"${served['total']['misses']['cost']:.2f}")
@@ -57,6 +61,69 @@ def test_history_shows_the_figures_of_the_api(story: Story, screen: Screen) -> N
     screen.find("past-sessions").locator(f'[data-session="{ONE}"] a').click()
     expect(screen.find("session-page")).to_have_attribute("data-session", ONE)
     expect(screen.find("compactions")).to_contain_text("160,000")
+
+
+DAY_S = 86_400
+HEIGHTS = """() => [...document.querySelectorAll(".usage-column")].map((column) => [
+  column.dataset.key,
+  column.firstElementChild
+    ? column.getBoundingClientRect().bottom - column.firstElementChild.getBoundingClientRect().top
+    : 0,
+])"""
+
+
+@pytest.fixture
+def used(story: Story, screen: Screen) -> Screen:
+    """The history of two agents that made 1 call three days ago, and 4 today."""
+    now = time.time()
+    story.report("old", {**call("c0", 100_000), "at": now - 3 * DAY_S}, agent="a", project="/p/a")
+    story.report("a", *(call(f"c{at}", 100_000) for at in range(3)), agent="a", project="/p/a")
+    story.report("b", call("c1", 100_000), agent="b", project="/p/b")
+    screen.open("#/history")
+    screen.find("usage").wait_for()
+    return screen
+
+
+def test_columns_are_as_high_as_the_api_says_and_days_without_use_are_empty(
+    story: Story, used: Screen
+) -> None:
+    used.find("figure").select_option("calls")
+    served = story.daemon.get("/v1/history/periods?since=30d&per=day&by=project")
+    assert [each["total"]["calls"] for each in served] == [1, 0, 0, 4]
+    heights = used.evaluate(HEIGHTS)
+    assert [key for key, _ in heights] == [each["key"] for each in served]
+    assert heights[0][1] == pytest.approx(heights[3][1] / 4, abs=1)
+    assert [height for _, height in heights[1:3]] == [0, 0]
+    expect(used.page.locator(".usage-ticks span")).to_have_text(["0", "1", "2", "3", "4"])
+
+
+def test_figures_of_a_column_are_shown_by_pointer_and_keys(used: Screen) -> None:
+    used.find("figure").select_option("calls")
+    figures = used.find("usage-figures")
+    expect(figures).to_contain_text("calls 4")
+    expect(figures.locator("li")).to_have_text(["a 3", "b 1"])
+    used.page.locator(".usage-column").first.hover()
+    expect(figures).to_contain_text("calls 1")
+    expect(figures.locator("li")).to_have_text(["a 1"])
+    used.page.mouse.move(0, 0)
+    expect(figures).to_contain_text("calls 4")
+    used.find("usage").focus()
+    used.page.keyboard.press("ArrowLeft")
+    expect(figures).to_contain_text("calls 0")
+    used.page.keyboard.press("Home")
+    expect(figures).to_contain_text("calls 1")
+
+
+@pytest.mark.parametrize("per", ["day", "week", "month"])
+def test_usage_is_shown_by_day_week_and_month(story: Story, used: Screen, per: str) -> None:
+    used.find("per").select_option(per)
+    used.find("by").select_option("agent")
+    used.find("figure").select_option("calls")
+    served = story.daemon.get(f"/v1/history/periods?since=30d&per={per}&by=agent")
+    expect(used.page.locator(".usage-column")).to_have_count(len(served))
+    figures = used.find("usage-figures")
+    expect(figures).to_have_attribute("data-key", served[-1]["key"])
+    expect(figures).to_contain_text(f"calls {served[-1]['total']['calls']}")
 
 
 def test_limits_are_shown_without_sessions(story: Story, screen: Screen) -> None:

@@ -3,7 +3,14 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Connect, Plugin } from "vite";
 import type { SessionView } from "../src/api-types.ts";
-import { explanationOf, formulasOf, handoffsOf, historyOf, timelineOf } from "./past.ts";
+import {
+  explanationOf,
+  formulasOf,
+  handoffsOf,
+  historyOf,
+  periodsOf,
+  timelineOf,
+} from "./past.ts";
 import { later, sample } from "./sample.ts";
 
 const SESSIONS = Number(process.env.BRIMLINE_DEV_SESSIONS ?? 14);
@@ -59,6 +66,7 @@ class World {
 function answer(world: World, path: string): unknown {
   const now = clock();
   if (path.startsWith("/v1/sessions?")) return [...world.views.values()];
+  if (path.startsWith("/v1/history/periods")) return periodsOf(now);
   if (path.startsWith("/v1/history")) return historyOf([...world.views.values()], now);
   if (path === "/v1/daemon")
     return {

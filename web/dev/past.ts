@@ -6,7 +6,9 @@ import type {
   Explanation,
   HandoffRow,
   History,
+  HistoryPeriod,
   SessionView,
+  Split,
   Timeline,
 } from "../src/api-types.ts";
 
@@ -268,6 +270,37 @@ export function formulasOf(view: SessionView, now: number): Formulas {
   return series;
 }
 
+function split(key: string, part: number): Split {
+  return {
+    key,
+    sessions: Math.ceil(83 * part),
+    calls: Math.ceil(9_120 * part),
+    compactions: Math.ceil(61 * part),
+    sent: Math.round(810_000_000 * part),
+    output: Math.round(11_000_000 * part),
+    cost: 412.7 * part,
+    misses: {
+      calls: Math.ceil(140 * part),
+      tokens: Math.round(9_400_000 * part),
+      cost: 38.2 * part,
+    },
+  };
+}
+
+function projectsOf(part: number): Split[] {
+  return ["shop", "docs-site", "warehouse"].map((name, at) =>
+    split(`/home/dev/work/${name}`, part * (0.5 - at / 6)),
+  );
+}
+
+export function periodsOf(now: number): HistoryPeriod[] {
+  return Array.from({ length: 30 }, (_, back) => {
+    const key = new Date((now - (29 - back) * 86_400) * 1000).toISOString().slice(0, 10);
+    const part = ((back * 7) % 11) / 165;
+    return { key, total: split("total", part), peak_sent: 60_000, parts: projectsOf(part) };
+  });
+}
+
 export function historyOf(views: SessionView[], now: number): History {
   const days = Array.from({ length: 30 }, (_, back) => {
     const busy = (back * 7) % 11;
@@ -351,23 +384,7 @@ export function historyOf(views: SessionView[], now: number): History {
     compactions: at % 4,
     cost: at % 7 === 6 ? null : 0.31 * (at % 23),
   }));
-  const split = (key: string, part: number) => ({
-    key,
-    sessions: Math.ceil(83 * part),
-    calls: Math.ceil(9_120 * part),
-    compactions: Math.ceil(61 * part),
-    sent: Math.round(810_000_000 * part),
-    output: Math.round(11_000_000 * part),
-    cost: 412.7 * part,
-    misses: {
-      calls: Math.ceil(140 * part),
-      tokens: Math.round(9_400_000 * part),
-      cost: 38.2 * part,
-    },
-  });
-  const projects = ["shop", "docs-site", "warehouse"].map((name, at) =>
-    split(`/home/dev/work/${name}`, 0.5 - at / 6),
-  );
+  const projects = projectsOf(1);
   const branches = ["shop: main", "shop: feature/basket", "docs-site: main"].map((name, at) =>
     split(`/home/dev/work/${name}`, 0.4 - at / 10),
   );

@@ -560,6 +560,12 @@ export interface components {
             cost: number | null;
             misses: components["schemas"]["MissTotal"];
         };
+        HistoryPeriod: {
+            key: string;
+            total: components["schemas"]["Split"];
+            peak_sent: number | null;
+            parts: components["schemas"]["Split"][];
+        };
         TranscriptSummary: {
             transcript: components["schemas"]["Transcript"];
             summary: components["schemas"]["FileSummary"];
@@ -792,6 +798,7 @@ export type MissTotal = components['schemas']['MissTotal'];
 export type LearnedLimit = components['schemas']['LearnedLimit'];
 export type PastSession = components['schemas']['PastSession'];
 export type Split = components['schemas']['Split'];
+export type HistoryPeriod = components['schemas']['HistoryPeriod'];
 export type TranscriptSummary = components['schemas']['TranscriptSummary'];
 export type Transcript = components['schemas']['Transcript'];
 export type FileSummary = components['schemas']['FileSummary'];

@@ -7,6 +7,7 @@ import type {
   FleetView,
   HandoffRow,
   History,
+  HistoryPeriod,
   Message,
   SessionView,
   Timeline,
@@ -81,6 +82,8 @@ export const identity = () => request<Caller>("/v1/identity");
 export const fleet = (by: string, since: string) =>
   request<FleetView>(`/v1/fleet?by=${by}&since=${since}`);
 export const history = (since: string) => request<History>(`/v1/history?since=${since}`);
+export const periods = (since: string, per: string, by: string) =>
+  request<HistoryPeriod[]>(`/v1/history/periods?since=${since}&per=${per}&by=${by}`);
 
 export async function handoffs(id: string): Promise<HandoffRow[]> {
   return (await request<{ handoffs: HandoffRow[] }>(sessionPath(id, "handoff"))).handoffs;

@@ -103,6 +103,14 @@ export function day(iso: string): string {
   return Number.isNaN(then.getTime()) ? iso : DATE.format(then);
 }
 
+const MONTH = new Intl.DateTimeFormat("en-GB", { month: "short", year: "numeric" });
+
+/** A month, 2026-11, as text: Nov 2026. */
+export function monthName(month: string): string {
+  const then = new Date(`${month}-15T12:00:00`);
+  return Number.isNaN(then.getTime()) ? month : MONTH.format(then);
+}
+
 /** The local day of a time, as the daemon names it: 2026-11-14. */
 export function isoDay(at: number): string {
   const then = new Date(at * 1000);

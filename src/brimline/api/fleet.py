@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.api.openapi import Endpoint
-from brimline.api.responses import RequestRefused, json_response, read_since
+from brimline.api.responses import RequestRefused, json_response, read_choice, read_since
 from brimline.api.views import SessionRows, SessionView, Views
 from brimline.monitor.user_rules import Rules
 from brimline.store.fleet import (
@@ -99,7 +99,8 @@ class FleetRoutes:
         self._figures, self._views, self._clock = figures, views, clock
 
     async def fleet(self, request: Request) -> Response:
-        by, now = _read_grouping(request), self._clock()
+        by: FleetGrouping = read_choice(request, "by", GROUPINGS)
+        now = self._clock()
         since = read_since(request, DEFAULT_SINCE, now)
         if now - since > MAX_SPAN_S:
             raise RequestRefused(422, "query, since: expected at most 7d")
@@ -142,14 +143,6 @@ def fill_levels(rules: Rules, kind: SessionKind) -> FillLevels:
     levels = rules.levels_of(*whose)
     first, last = (levels[0], levels[-1]) if levels else (None, None)
     return FillLevels(kind, rules.measure_of(*whose), first, last)
-
-
-def _read_grouping(request: Request) -> FleetGrouping:
-    name = request.query_params.get("by", "team")
-    for grouping in GROUPINGS:
-        if grouping == name:
-            return grouping
-    raise RequestRefused(422, f"query, by: expected one of {', '.join(GROUPINGS)}: got {name!r}")
 
 
 def _build_groups(

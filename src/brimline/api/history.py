@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from functools import cache
 from pathlib import Path
 from statistics import median_low
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import msgspec
 from starlette.requests import Request
@@ -16,8 +16,8 @@ from brimline.agents import agent_names
 from brimline.agents.transcripts.source import Places, Transcript
 from brimline.api.openapi import Endpoint
 from brimline.api.request_limits import TimeSlice
-from brimline.api.responses import json_response, read_since
-from brimline.context.prices import day_of
+from brimline.api.responses import json_response, read_choice, read_since
+from brimline.context.prices import UNKNOWN_DAY, day_of
 from brimline.context.tracker import Session, fold
 from brimline.context.window import (
     NO_CLIENT_SETTINGS,
@@ -33,12 +33,15 @@ from brimline.monitor.restore import replay_rows
 from brimline.sessions.files import find_transcripts
 from brimline.sessions.index import TranscriptIndex
 from brimline.sessions.report import (
-    GroupBy,
     MissTotal,
+    Part,
+    Period,
     ReportFilter,
     ReportLine,
     TranscriptSummary,
     build_report,
+    periods_between,
+    split_report,
     summaries,
 )
 from brimline.sessions.summary import summarise
@@ -46,7 +49,9 @@ from brimline.store.base import Store
 from brimline.store.rows import CompactionRow, SessionRow, ThreadRow
 
 DEFAULT_SINCE = "30d"
-SPLITS: tuple[GroupBy, ...] = ("project", "branch", "model", "agent")
+PERIODS: tuple[Period, ...] = get_args(Period)
+SPLITS: tuple[Part, ...] = get_args(Part)
+NO_MISSES = MissTotal(0, 0, 0.0)
 MAX_AGE_S = 30.0  # the files are read again after this
 
 
@@ -84,6 +89,15 @@ class Split(msgspec.Struct, frozen=True):
     output: int
     cost: float | None
     misses: MissTotal
+
+
+class HistoryPeriod(msgspec.Struct, frozen=True):
+    """One day, week or month: its total, and the part of each project, branch, model or agent."""
+
+    key: str
+    total: Split
+    peak_sent: int | None
+    parts: list[Split]
 
 
 class PastSession(msgspec.Struct, frozen=True):
@@ -191,6 +205,9 @@ class HistoryRoutes:
     endpoints = (
         Endpoint("GET", "/v1/history", "history",
                  "Get usage by day and session, and observed limits.", History, query=("since",)),
+        Endpoint("GET", "/v1/history/periods", "periods",
+                 "Get usage by day, week or month (per), and the parts of each (by).",
+                 list[HistoryPeriod], query=("since", "per", "by")),
         Endpoint("GET", "/v1/history/stored", "stored",
                  "Get the usage of sessions without a transcript.", list[TranscriptSummary]),
         Endpoint("GET", "/v1/limits", "limits",
@@ -215,13 +232,8 @@ class HistoryRoutes:
         self._transcripts: list[TranscriptSummary] = []
 
     async def history(self, request: Request) -> Response:
-        chosen = ReportFilter(day_of(read_since(request, DEFAULT_SINCE, self._clock())))
-        async with self._lock:
-            if self._clock() - self._read_at > MAX_AGE_S:
-                self._transcripts = await asyncio.to_thread(self._read)
-                self._read_at = self._clock()
-        recorded = {item.session for item in self._transcripts}
-        transcripts = [*self._transcripts, *await self._stored.read(recorded)]
+        chosen = self._read_filter(request)
+        transcripts = await self._read_summaries()
         by_day = build_report(transcripts, "day", chosen)
         days = [_day(line) for line in by_day.lines]
         by_session = build_report(transcripts, "session", chosen)
@@ -233,6 +245,36 @@ class HistoryRoutes:
             for by in SPLITS
         )
         return json_response(History(days, limits, sessions, _split(by_day.total), *splits))
+
+    async def periods(self, request: Request) -> Response:
+        """Return every period from the first one that was used up to now, also empty ones."""
+        period: Period = read_choice(request, "per", PERIODS)
+        by: Part = read_choice(request, "by", SPLITS)
+        chosen = self._read_filter(request)
+        transcripts = await self._read_summaries()
+        parts = split_report(transcripts, period, by, chosen)
+        lines = {line.key: line for line in build_report(transcripts, period, chosen).lines}
+        used_days = [line.key for line in build_report(transcripts, "day", chosen).lines]
+        days = [day for day in used_days if day != UNKNOWN_DAY]
+        keys = periods_between(period, days[0], day_of(self._clock())) if days else []
+        return json_response(
+            [
+                _history_period(key, lines.get(key), parts.get(key, []))
+                for key in dict.fromkeys([*keys, *lines])
+            ]
+        )
+
+    def _read_filter(self, request: Request) -> ReportFilter:
+        return ReportFilter(day_of(read_since(request, DEFAULT_SINCE, self._clock())))
+
+    async def _read_summaries(self) -> list[TranscriptSummary]:
+        """Return the totals of all sessions, from files that were read within MAX_AGE_S."""
+        async with self._lock:
+            if self._clock() - self._read_at > MAX_AGE_S:
+                self._transcripts = await asyncio.to_thread(self._read)
+                self._read_at = self._clock()
+        recorded = {item.session for item in self._transcripts}
+        return [*self._transcripts, *await self._stored.read(recorded)]
 
     async def stored(self, request: Request) -> Response:
         recorded = await asyncio.to_thread(self._find_recorded)
@@ -287,6 +329,12 @@ def _split(line: ReportLine) -> Split:
         cost=line.cost,
         misses=line.misses,
     )
+
+
+def _history_period(key: str, line: ReportLine | None, parts: list[ReportLine]) -> HistoryPeriod:
+    if line is None:
+        return HistoryPeriod(key, Split(key, 0, 0, 0, 0, 0, 0.0, NO_MISSES), None, [])
+    return HistoryPeriod(key, _split(line), line.peak_sent, [_split(part) for part in parts])
 
 
 def _past_session(line: ReportLine) -> PastSession:

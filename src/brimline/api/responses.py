@@ -16,6 +16,7 @@ from brimline.files.foreign_json import decode_json
 from brimline.settings import seconds
 
 BodyT = TypeVar("BodyT")
+ChoiceT = TypeVar("ChoiceT", bound=str)
 
 MAX_CLOCK_SKEW_S = 86_400.0
 RETRY_AFTER_S = 1  # after a 503: the store is busy, or the daemon is stopping or overloaded
@@ -79,6 +80,16 @@ def read_flag(request: Request, name: str) -> bool:
     if value not in ("0", "1"):
         raise RequestRefused(422, f"query, {name}: expected 0 or 1: got {value!r}")
     return value == "1"
+
+
+def read_choice(request: Request, name: str, choices: tuple[ChoiceT, ...]) -> ChoiceT:
+    """Return a query parameter that is one of some words, the first by default."""
+    value = request.query_params.get(name, choices[0])
+    for choice in choices:
+        if choice == value:
+            return choice
+    expected = ", ".join(choices)
+    raise RequestRefused(422, f"query, {name}: expected one of {expected}: got {value!r}")
 
 
 async def refusal_response(request: Request, error: Exception) -> Response:

@@ -1,8 +1,9 @@
 """Total the usage of sessions by day, week, month, session, project, branch, model or agent."""
 
 import os
-from collections.abc import Iterable, Sequence
-from datetime import date
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
 from math import fsum
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -18,9 +19,9 @@ from brimline.sessions.files import LoadedSession, find_transcripts, shorten_ids
 from brimline.sessions.index import TranscriptIndex
 from brimline.sessions.summary import FileSummary, MissRow, UsageRow, summarise
 
-GroupBy: TypeAlias = Literal[
-    "day", "week", "month", "session", "project", "branch", "model", "agent"
-]
+Period: TypeAlias = Literal["day", "week", "month"]
+Part: TypeAlias = Literal["project", "branch", "model", "agent"]
+GroupBy: TypeAlias = Literal[Period, "session", Part]
 SortBy: TypeAlias = Literal["key", "calls", "cost", "misses", "peak", "tokens"]
 UNKNOWN = "unknown"
 
@@ -172,19 +173,9 @@ def build_report(
 
     Sessions are sorted by their starts instead of by key.
     """
-    groups: dict[str, _LineBuilder] = {}
     sessions = _facts_of_sessions(items)
-    for item in items:
-        project = sessions[item.session].project or UNKNOWN
-        if not selection.has_project(project):
-            continue
-        for row in item.summary.rows:
-            if selection.has_row(row):
-                groups.setdefault(_key(by, item, row, project), _LineBuilder()).add(item, row)
-        for miss in item.summary.misses:
-            if selection.has_row(miss):
-                key = _key(by, item, miss, project)
-                groups.setdefault(key, _LineBuilder()).misses.append(miss)
+    by_keys = _collect(items, (by,), selection, sessions)
+    groups = {key: group for (key,), group in by_keys.items()}
     total = _LineBuilder()
     for group in groups.values():
         total.merge(group)
@@ -195,6 +186,39 @@ def build_report(
     elif by == "session":  # their ids say nothing
         lines.sort(key=lambda line: (line.session and line.session.first) or 0.0)
     return Report(by, lines, total.build("total"))
+
+
+def split_report(
+    items: Sequence[TranscriptSummary], period: Period, by: Part, selection: ReportFilter
+) -> dict[str, list[ReportLine]]:
+    """Return the lines of each part within each period, both in the order of their keys."""
+    groups = _collect(items, (period, by), selection, _facts_of_sessions(items))
+    periods: dict[str, list[ReportLine]] = {}
+    for (start, key), group in sorted(groups.items()):
+        periods.setdefault(start, []).append(group.build(key))
+    return periods
+
+
+def _collect(
+    items: Iterable[TranscriptSummary],
+    by: tuple[GroupBy, ...],
+    selection: ReportFilter,
+    sessions: Mapping[str, SessionFacts],
+) -> "dict[tuple[str, ...], _LineBuilder]":
+    """Return the selected rows by their keys."""
+    groups: defaultdict[tuple[str, ...], _LineBuilder] = defaultdict(_LineBuilder)
+    for item in items:
+        project = sessions[item.session].project or UNKNOWN
+        if not selection.has_project(project):
+            continue
+        for row in item.summary.rows:
+            if selection.has_row(row):
+                groups[tuple(_key(each, item, row, project) for each in by)].add(item, row)
+        for miss in item.summary.misses:
+            if selection.has_row(miss):
+                keys = tuple(_key(each, item, miss, project) for each in by)
+                groups[keys].misses.append(miss)
+    return dict(groups)
 
 
 def _figure(line: ReportLine, sort: SortBy) -> float:
@@ -233,12 +257,8 @@ def _session_facts(short_id: str, items: Sequence[TranscriptSummary]) -> Session
 
 def _key(by: GroupBy, item: TranscriptSummary, row: UsageRow | MissRow, project: str) -> str:
     match by:
-        case "day":
-            return row.day
-        case "week":
-            return row.day if row.day == UNKNOWN_DAY else week_of(row.day)
-        case "month":
-            return row.day if row.day == UNKNOWN_DAY else row.day.rpartition("-")[0]
+        case "day" | "week" | "month":
+            return _period_of(by, row.day)
         case "session":
             return item.session
         case "project":
@@ -254,6 +274,19 @@ def _key(by: GroupBy, item: TranscriptSummary, row: UsageRow | MissRow, project:
 def branch_key(project: str, branch: str | None) -> str:
     """Return a branch with its project: nearly every project has a branch `main`."""
     return f"{project}: {branch}" if branch else UNKNOWN
+
+
+def periods_between(period: Period, first: str, last: str) -> list[str]:
+    """Return every period from one day to another."""
+    start, end = date.fromisoformat(first), date.fromisoformat(last)
+    days = ((start + timedelta(at)).isoformat() for at in range((end - start).days + 1))
+    return list(dict.fromkeys(_period_of(period, day) for day in days))
+
+
+def _period_of(period: Period, day: str) -> str:
+    if day == UNKNOWN_DAY or period == "day":
+        return day
+    return week_of(day) if period == "week" else day.rpartition("-")[0]
 
 
 def week_of(day: str) -> str:

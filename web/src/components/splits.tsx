@@ -1,13 +1,17 @@
-/** The totals of a period, and their parts by project, branch, model and agent. */
+/** The totals of a span, and their parts by project, branch, model or agent. */
 
 import { useSignal } from "@preact/signals";
-import type { History, MissTotal, Split } from "../api-types";
+import type { MissTotal, Split } from "../api-types";
 import { count, dollars, modelName, plural, tokens } from "../format";
+import { OTHERS_COLOUR } from "../history/columns";
 import { folder } from "../reading";
+import type { Part } from "../state/history";
 import { type KeyFigure, KeyFigures } from "./key-figures";
+import { ShowAll } from "./show-all";
+import { Swatch } from "./swatch";
 import { type Column, Table } from "./table";
 
-const PAGE = 8;
+const PAGE = 10;
 
 const FIGURES: Column[] = [
   { name: "sessions", figure: true },
@@ -42,29 +46,24 @@ export function Totals({ total }: { total: Split }) {
   return <KeyFigures figures={figures} label="Totals" testid="totals" />;
 }
 
-export function Splits({ history }: { history: History }) {
-  return (
-    <div class="splits">
-      <SplitTable title="Projects" by="project" rows={history.projects} />
-      <SplitTable title="Branches" by="branch" rows={history.branches} />
-      <SplitTable title="Models" by="model" rows={history.models} />
-      <SplitTable title="Agents" by="agent" rows={history.agents} />
-    </div>
-  );
+interface SplitProps {
+  by: Part;
+  rows: Split[];
+  /** The colours of the parts in the chart. */
+  colours: Map<string, number>;
 }
 
-function SplitTable({ title, by, rows }: { title: string; by: string; rows: Split[] }) {
+/** The parts of a span, which are the legend of its chart too. */
+export function SplitTable({ by, rows, colours }: SplitProps) {
   const all = useSignal(false);
   return (
-    <section class="panel" aria-labelledby={`by-${by}`}>
-      <h2 id={`by-${by}`}>
-        {title} <span class="amount">{count(rows.length)}</span>
-      </h2>
-      <Table label={title} columns={[{ name: by }, ...FIGURES]} testid={`by-${by}`}>
+    <div class="splits">
+      <Table label={`By ${by}`} columns={[{ name: by }, ...FIGURES]} testid={`by-${by}`}>
         {(all.value ? rows : rows.slice(0, PAGE)).map((row) => (
           <tr key={row.key} data-key={row.key}>
             <td class="name-cell" title={row.key}>
-              <Name by={by} of={row.key} />
+              <Swatch colour={colours.get(row.key) ?? OTHERS_COLOUR} />{" "}
+              <PartName by={by} of={row.key} />
             </td>
             <td class="figure">{count(row.sessions)}</td>
             <td class="figure">{tokens(row.sent)}</td>
@@ -73,30 +72,25 @@ function SplitTable({ title, by, rows }: { title: string; by: string; rows: Spli
           </tr>
         ))}
       </Table>
-      {!all.value && rows.length > PAGE && (
-        <button
-          type="button"
-          class="more"
-          onClick={() => {
-            all.value = true;
-          }}
-        >
-          Show all
-        </button>
-      )}
-    </section>
+      <ShowAll all={all} isLonger={rows.length > PAGE} />
+    </div>
   );
 }
 
-/** The name of a part: of a model the short one, of a project the last part of its path. */
-function Name({ by, of }: { by: string; of: string }) {
-  if (by === "model") return <>{modelName(of)}</>;
-  if (by === "project") return <>{folder(of)}</>;
+/** The name of a part as text: of a model the short one, of a project the last part of its path. */
+export function partName(by: Part, of: string): string {
+  if (by === "model") return modelName(of);
+  if (by === "project") return folder(of) ?? of;
   const colon = by === "branch" ? of.lastIndexOf(": ") : -1; // no branch has a colon in its name
-  if (colon < 0) return <>{of}</>;
+  return of.slice(colon < 0 ? 0 : colon + 2);
+}
+
+/** The name of a part, and of a branch also its project. */
+function PartName({ by, of }: { by: Part; of: string }) {
+  const project = by === "branch" ? of.slice(0, Math.max(0, of.lastIndexOf(": "))) : "";
   return (
     <>
-      {of.slice(colon + 2)} <span class="quiet">{folder(of.slice(0, colon))}</span>
+      {partName(by, of)} {project && <span class="quiet">{folder(project)}</span>}
     </>
   );
 }

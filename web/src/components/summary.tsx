@@ -37,7 +37,7 @@ export function Summary() {
 
 /** What today cost, from the transcripts on this machine. */
 function Today() {
-  const { history } = useHistory("24h");
+  const { value: history } = useHistory("24h");
   const date = useComputed(() => isoDay(now.value)).value;
   const today = history.value?.days.find((day) => day.day === date);
   return (

@@ -1,28 +1,29 @@
-/** The history of a period, loaded again every minute while it is shown. */
+/** Data that is loaded again every minute while it is shown. */
 
 import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import * as api from "../api";
-import type { History } from "../api-types";
+import type { History, HistoryPeriod } from "../api-types";
 
 const REFRESH_MS = 60_000;
 
-export interface LoadedHistory {
-  history: ReadonlySignal<History | null>;
+export interface Loaded<T> {
+  value: ReadonlySignal<T | null>;
   /** Why the last request failed; empty if it did not. */
   error: ReadonlySignal<string>;
 }
 
-export function useHistory(since: string): LoadedHistory {
-  const history = useSignal<History | null>(null);
+/** Load something, also again when the key of what is asked for changes. */
+function useLoaded<T>(request: () => Promise<T>, key: string): Loaded<T> {
+  const value = useSignal<T | null>(null);
   const error = useSignal("");
   useEffect(() => {
     let gone = false;
     const load = async () => {
       try {
-        const loaded = await api.history(since);
+        const loaded = await request();
         if (gone) return;
-        history.value = loaded;
+        value.value = loaded;
         error.value = "";
       } catch (refused) {
         if (!(refused instanceof api.RequestFailed)) throw refused;
@@ -35,6 +36,27 @@ export function useHistory(since: string): LoadedHistory {
       gone = true;
       clearInterval(timer);
     };
-  }, [since]);
-  return { history, error };
+  }, [key]);
+  return { value, error };
+}
+
+export const PERIODS = { day: "day", week: "week", month: "month" } as const;
+export type Period = keyof typeof PERIODS;
+
+export const PARTS = {
+  project: "project",
+  branch: "branch",
+  model: "model",
+  agent: "agent",
+} as const;
+export type Part = keyof typeof PARTS;
+
+/** The totals of a span, its sessions, and the learned limits. */
+export function useHistory(since: string): Loaded<History> {
+  return useLoaded(() => api.history(since), since);
+}
+
+/** The periods of a span, each with its parts. */
+export function usePeriods(since: string, per: Period, by: Part): Loaded<HistoryPeriod[]> {
+  return useLoaded(() => api.periods(since, per, by), [since, per, by].join());
 }
