@@ -222,6 +222,21 @@ def test_what_fills_each_sample_session_adds_up(demo: RunningDemo) -> None:
     assert threads > 5
 
 
+def test_draft_of_a_sample_session_is_a_document(demo: RunningDemo) -> None:
+    """It is saved unless the agent wrote one."""
+    for view in get(demo, "/v1/sessions"):
+        path = f"/v1/sessions/{view['session']['id']}/handoff"
+        written = [row for row in get(demo, path)["handoffs"] if not row["draft"]]
+        request = urllib.request.Request(
+            f"{demo.address}{path}/draft", data=b"", headers={"Origin": demo.address}
+        )
+        with demo.opener.open(request, timeout=MAX_WAIT_S) as answer:
+            draft = json.load(answer)
+        assert "The total was rounded twice" in draft["text"]
+        saved = [row["id"] for row in get(demo, path)["handoffs"]]
+        assert (draft["id"] in saved) is (not written)
+
+
 def test_demo_ends_silently_and_writes_no_file(demo: RunningDemo, tmp_path: Path) -> None:
     process = demo.process
     assert get(demo, "/v1/daemon")["demo"] is True

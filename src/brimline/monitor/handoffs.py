@@ -129,10 +129,13 @@ class HandoffRecovery:
         text = await self._threads.run(partial(_draft_text, state, transcript), DRAFT_WAIT_S)
         if not text:
             return None
-        document = Document.of(text, transcript, when.at)
-        if any(not row.draft for row in await self._store.handoffs(state.id)):
-            return _handoff_row(state.id, when, document, BRIMLINE, draft=True)
-        return await self.save(state.id, when, document, BRIMLINE, draft=True)
+        return await self.save_draft(state.id, when, Document.of(text, transcript, when.at))
+
+    async def save_draft(self, session: str, when: HandoffMoment, document: Document) -> HandoffRow:
+        """Return a draft as a row, which is saved unless the agent wrote a document."""
+        if any(not row.draft for row in await self._store.handoffs(session)):
+            return _handoff_row(session, when, document, BRIMLINE, draft=True)
+        return await self.save(session, when, document, BRIMLINE, draft=True)
 
     def draft_before_compaction(self, state: SessionState, transcript: str, at: float) -> None:
         """Start to prepare for a compaction that is about to begin.

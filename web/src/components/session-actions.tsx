@@ -26,7 +26,7 @@ export function SessionActions({ view, detail }: SessionPart) {
   };
   return (
     <div class="actions" data-testid="actions">
-      {detail.explanation.value?.problem === null && (
+      {!isFleet.value && detail.explanation.value?.problem == null && (
         <button type="button" onClick={() => void draft()}>
           Draft a handoff
         </button>

@@ -1,23 +1,24 @@
 """What fills the contexts of the sample sessions: invented contents, accounted for as real ones."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import groupby, pairwise
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from brimline.api.responses import RequestRefused, json_response, read_flag
+from brimline.api.responses import json_response, read_flag
 from brimline.api.transcripts import TranscriptRoutes
 from brimline.context.events import AnyEvent, Call, Compacted
 from brimline.context.tracker import Session, fold
 from brimline.context.usage import Usage
+from brimline.handoff.draft import draft_handoff
 from brimline.sessions.ledger.call_growth import StepRecorder
 from brimline.sessions.ledger.context_parts import CATEGORIES, ContextPart
 from brimline.sessions.ledger.explain import Explanation, explain
 from brimline.sessions.ledger.session_ledger import NO_TRANSCRIPT, SessionLedger, settle
 from brimline.store.base import Store
-from brimline.store.rows import CallRow, SessionRow
+from brimline.store.rows import CallRow, HandoffRow, SessionRow
 
 BYTES_OF_TOKEN = 3
 PROMPT = "Please find out why the tests of the cart fail, and mend it"
@@ -31,13 +32,34 @@ FILES = (
 COMMANDS = ("pytest -q tests", "git diff", "grep -rn total src")
 
 
+def _message(role: str, **block: object) -> bytes:
+    return msgspec.json.encode({"type": role, "message": {"role": role, "content": [block]}})
+
+
+# What a draft of any sample session is made from.
+RECORDS = (
+    _message("user", type="text", text=PROMPT),
+    _message("assistant", type="tool_use", id="t1", name="Edit", input={
+        "file_path": "src/cart.py", "old_string": "round(total)", "new_string": "total",
+    }),
+    _message("user", type="tool_result", tool_use_id="t1", content="The file was updated."),
+    _message("assistant", type="tool_use", id="t2", name="Bash", input={"command": COMMANDS[0]}),
+    _message("user", type="tool_result", tool_use_id="t2", is_error=True,
+             content="Exit code 1\nFAILED tests/test_cart.py::test_discount - assert 18 == 19"),
+    _message("assistant", type="text",
+             text="The total was rounded twice. `test_discount` still fails: look at `prices.py`."),
+)  # fmt: skip
+
+
 class DemoTranscripts:
     """The routes of TranscriptRoutes for sessions without transcripts."""
 
     endpoints = TranscriptRoutes.endpoints
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(
+        self, store: Store, save_draft: Callable[[str, str, str], Awaitable[HandoffRow]]
+    ) -> None:
+        self._store, self._save_draft = store, save_draft
 
     async def explanation(self, request: Request, row: SessionRow) -> Response:
         calls = await self._store.calls(row.id)
@@ -49,7 +71,9 @@ class DemoTranscripts:
         return json_response(Explanation(row.agent, row.id, CATEGORIES, explained.threads))
 
     async def draft_handoff(self, request: Request, row: SessionRow) -> Response:
-        raise RequestRefused(422, NO_TRANSCRIPT)
+        path = f"~/.claude/projects/demo/{row.id}.jsonl"
+        text = draft_handoff(RECORDS, "claude", where=path, session=row.id)
+        return json_response(await self._save_draft(row.id, text, path), 201)
 
 
 def build_ledger(agent: str, calls: Iterable[CallRow]) -> SessionLedger:

@@ -86,7 +86,7 @@ class Demo:
         cache = SessionCache(store, views, clock)
         parts: list[Routes] = [
             DaemonRoutes(self.status, self.stop, access),
-            DemoTranscripts(store),
+            DemoTranscripts(store, player.save_draft),
             SessionRoutes(store, player.monitor, views, cache, None, clock=clock),
             HistoryRoutes(store, player.items, player.session_ids, clock),
             StreamRoutes(cache, ChangeBroadcaster(cache, self._http.is_stopping, clock)),

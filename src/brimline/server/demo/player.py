@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from brimline.agents.observations import Observation
 from brimline.agents.transcripts.source import Transcript
-from brimline.context.inbox import BRIMLINE
 from brimline.handoff import Document
 from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
 from brimline.monitor.monitor import Monitor
@@ -26,6 +25,7 @@ from brimline.server.demo.script import (
 from brimline.sessions.report import TranscriptSummary
 from brimline.sessions.summary import summarise
 from brimline.store.base import Store
+from brimline.store.rows import HandoffRow
 
 DEMO_SPEED = 20.0  # an hour of the story takes three minutes
 
@@ -93,12 +93,16 @@ class Player:
                 urgency = "urgent" if step.urgent else "sequential"
                 await self.monitor.send(session.id, step.text, urgency)
             case HandoffStep(draft=True):
-                document, when = self._document(step), self._when(session.id)
-                await self._recovery.save(session.id, when, document, BRIMLINE, draft=True)
+                await self.save_draft(session.id, step.text, step.path)
             case HandoffStep():
                 await self.monitor.hand_over(session.id, self._document(step), session.agent)
             case _:
                 assert_never(step)
+
+    async def save_draft(self, session: str, text: str, path: str) -> HandoffRow:
+        """Return a draft of ours as a row, which is saved unless the agent wrote a document."""
+        document = Document.of(text, path, self.now())
+        return await self._recovery.save_draft(session, self._when(session), document)
 
     def _when(self, session: str) -> HandoffMoment:
         watched = self.monitor.state_of(session)
