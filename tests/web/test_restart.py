@@ -1,6 +1,7 @@
 """The page reconnects after a restart of the daemon."""
 
 import shutil
+import time
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -32,6 +33,22 @@ def test_page_shows_missed_and_new_changes_after_the_daemon_is_killed(
     expect(screen.find("connection")).to_have_attribute("data-connection", "live")
     story.report("one", call("c3", 60_000))
     expect(screen.of("one", "percent")).to_have_text("30.0%")
+
+
+def test_disconnected_page_says_what_to_do_and_ages_go_on(story: Story, screen: Screen) -> None:
+    story.report("one", {**full(10), "at": time.time() - 45})
+    screen.open()
+    expect(screen.of("one", "state")).to_contain_text(" s ago")
+    story.daemon.kill()
+    check_lost(screen)
+    banner = screen.find("disconnected")
+    expect(banner).to_contain_text("Start the daemon with brimline serve --background; ")
+    expect(screen.of("one", "state")).to_contain_text("1 min ago")
+    screen.go("#/session/one")
+    expect(banner).to_be_visible()
+    story.daemon.start()
+    expect(banner).to_have_count(0)
+    expect(screen.find("connection")).to_have_attribute("data-connection", "live")
 
 
 def test_page_shows_the_new_store_after_a_restart(story: Story, screen: Screen) -> None:

@@ -45,7 +45,11 @@ async function request<T>(path: string, init: RequestInit = {}): Promise<T> {
 }
 
 function failUnanswered(): never {
-  throw new RequestFailed(0, "The daemon does not answer.", "Start it with `brimline serve`.");
+  throw new RequestFailed(
+    0,
+    "The daemon does not answer.",
+    "Start it with `brimline serve --background`.",
+  );
 }
 
 function failureOf(status: number, text: string): RequestFailed {

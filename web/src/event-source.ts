@@ -1,6 +1,6 @@
 /** The client of the daemon's event stream; reconnects whenever the stream ends. */
 
-import { effect, type ReadonlySignal, signal } from "@preact/signals";
+import { computed, effect, type ReadonlySignal, signal } from "@preact/signals";
 import * as api from "./api";
 import type { DaemonStatus, SessionChange, SessionView } from "./api-types";
 import { LIVE_FOR_S } from "./reading";
@@ -22,6 +22,8 @@ export type Connection = "connecting" | "live" | "lost";
 export class SessionEventSource {
   readonly connection = signal<Connection>("connecting");
   readonly daemon = signal<DaemonStatus | null>(null);
+  /** When the connection was lost, in seconds; null while it is there. */
+  readonly lostAt = computed(() => (this.connection.value === "lost" ? Date.now() / 1000 : null));
   private stream: EventSource | null = null;
   private retryDelayMs = MIN_RETRY_MS;
   private includesPast = false;

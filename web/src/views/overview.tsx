@@ -72,7 +72,7 @@ function NotLoaded() {
       <h2>{words}</h2>
       {eventSource.connection.value === "lost" && (
         <p>
-          Start it with <code>brimline serve</code>. This page then reconnects.
+          Start it with <code>brimline serve --background</code>. This page then reconnects.
         </p>
       )}
     </section>

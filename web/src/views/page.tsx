@@ -4,6 +4,7 @@ import * as api from "../api";
 import type { DaemonStatus } from "../api-types";
 import { caller, eventSource, helpOpen, isFleet, overviewAddress } from "../app";
 import { ConnectionState } from "../components/connection";
+import { Disconnected } from "../components/disconnected";
 import { StoreProblems } from "../components/store-problems";
 import { ago, count } from "../format";
 import { now } from "../state/clock";
@@ -25,6 +26,7 @@ export function Page() {
         Skip to content
       </button>
       <Top view={route.value.view} />
+      <Disconnected />
       <StoreProblems />
       <main id="content" tabIndex={-1} data-view={route.value.view}>
         <Content route={route.value} />
