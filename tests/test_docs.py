@@ -265,6 +265,16 @@ def test_index_has_every_page() -> None:
     assert pages - links == {"README.md"}
 
 
+def test_troubleshooting_explains_every_line_of_doctor() -> None:
+    commands = ROOT / "src/brimline/cli"
+    source = "".join((commands / name).read_text() for name in ("doctor.py", "doctor_checks.py"))
+    named = r'(?:(?:Check|not_set_up)\(\s*|name(?:, \w+)? = )f?"([^"]+)"'
+    names = {re.sub(r"{.*}", "NAME", name) for name in re.findall(named, source)}
+    page = (ROOT / "docs/guides/troubleshooting.md").read_text("utf-8")
+    assert len(names) > 15
+    assert names <= {*re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)}
+
+
 def test_reference_is_up_to_date() -> None:
     """The reference pages are those that the code generates."""
     subprocess.run([sys.executable, "scripts/reference.py", "--check"], cwd=ROOT, check=True)

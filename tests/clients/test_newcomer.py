@@ -94,9 +94,16 @@ def test_docs_lead_from_the_installation_to_the_first_handoff(
     with_document = [body for body in requests if HANDOFF_START in body]
     assert with_document[0].count(DOCUMENT) == 1
     assert any(levels_reported(body) for body in requests)
-    listed = newcomer.type("brimline")
+    shown = [newcomer.type(command) for command in commands_about_own_session()]
+    listed, inspected, explained, handed_over = shown
     assert OWN_ID in listed
-    assert "the agent itself" in newcomer.type(f"brimline handoff --list --session {OWN_ID}")
-    for command in re.findall(r"^\$ (brimline (?:inspect|explain) .*)$", GETTING_STARTED, re.M):
-        printed = newcomer.type(command.replace(SAMPLE_ID, OWN_ID))
-        assert printed.startswith("Claude Code"), printed
+    assert inspected.startswith("Claude Code")
+    assert "system and tools" in explained
+    assert "the agent itself" in handed_over
+
+
+def commands_about_own_session() -> list[str]:
+    """The commands of the page that show something, about the session of this test."""
+    shown = r"^\$ (brimline(?: inspect .*| explain .*| handoff --list .*)?)$"
+    commands = re.findall(shown, GETTING_STARTED, re.MULTILINE)
+    return [command.replace(SAMPLE_ID, OWN_ID) for command in commands]
