@@ -286,7 +286,7 @@ def test_row_counts_subagents_and_shows_the_fullest(story: Story, screen: Screen
     story.report("boss", full(60), *calls)
     story.report("alone", full(50), call("c1", 20_000, thread="sub"))
     screen.open()
-    expect(screen.of("boss", "subagents")).to_have_text("6 subagents, the fullest 60.0%")
+    expect(screen.of("boss", "subagents")).to_have_text("6 subagents up to 60.0%")
     expect(screen.of("boss", "subagents")).to_have_attribute("data-level", "medium")
     expect(screen.of("alone", "subagents")).to_have_text("1 subagent 10.0%")
     expect(screen.of("boss", "percent")).to_have_text("60.0%")

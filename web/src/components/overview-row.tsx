@@ -144,8 +144,8 @@ function Subagents({ view }: { view: SessionView }) {
   );
   return (
     <span class="subagents" data-testid="subagents" data-level={levelOf(fullest)}>
-      {plural(threads.length, "subagent")}
-      {threads.length > 1 && ", the fullest"} {occupancy(fullest.percent_raw)}
+      {plural(threads.length, "subagent")} {threads.length > 1 && "up to "}
+      {occupancy(fullest.percent_raw)}
     </span>
   );
 }

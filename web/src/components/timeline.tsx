@@ -4,6 +4,7 @@ import { type Signal, useSignal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import type { Formulas } from "../api";
 import type { ExplainedThread, SessionView, ThreadMiss, Timeline } from "../api-types";
+import { isFleet } from "../app";
 import { columnsOf } from "../explanation/bands";
 import { count, plural } from "../format";
 import { mainThread } from "../reading";
@@ -52,6 +53,7 @@ export function TimelinePanel({ view, detail }: SessionPart) {
     <Panel
       id="timeline"
       title="Timeline"
+      wide={isFleet.value}
       amount={timeline ? plural(calls.length, "call") : undefined}
       tools={calls.length > 0 && <ChartTools {...{ plot, choices, pointer, detail }} />}
     >

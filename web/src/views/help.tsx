@@ -11,7 +11,7 @@ const keys = (fleet: boolean): [string, string][] => [
   ["/", "search; Enter goes to the first match"],
   ["Esc", "clear the search, or go back"],
   fleet ? ["o / f", "sessions, fleet"] : ["o / h", "sessions, history"],
-  ["← / →", "on the timeline: previous, next call"],
+  ["← / →", "on a chart: previous, next point; Enter goes to a call"],
   ["?", "this help"],
 ];
 
