@@ -149,6 +149,46 @@ export interface components {
             unexplained: number;
             tools: string[];
         };
+        Recall: {
+            hits: components["schemas"]["RecallHit"][];
+            /** @default false */
+            more: boolean;
+            /** @default false */
+            words: boolean;
+            /** @default false */
+            compacted: boolean;
+            /** @default 0 */
+            searched: number;
+            /** @default [] */
+            problems: string[];
+        };
+        RecallHit: {
+            agent: string;
+            session: string;
+            thread: string;
+            path: string;
+            line: number;
+            call: number;
+            /** @enum {unknown} */
+            role: "call" | "error" | "plan" | "reasoning" | "reply" | "result" | "summary" | "user";
+            lines: components["schemas"]["HitLine"][];
+            /** @default null */
+            at: number | null;
+            /** @default  */
+            tool: string;
+            /** @default  */
+            command: string;
+            /** @default  */
+            result: string;
+        };
+        HitLine: {
+            text: string;
+            /** @default [] */
+            marks: [
+                number,
+                number
+            ][];
+        };
         SessionView: {
             session: components["schemas"]["SessionRow"];
             threads: components["schemas"]["ThreadView"][];
@@ -771,6 +811,9 @@ export type Waste = components['schemas']['Waste'];
 export type CacheMiss = components['schemas']['CacheMiss'];
 export type ExplainedCycle = components['schemas']['ExplainedCycle'];
 export type ExplainedCall = components['schemas']['ExplainedCall'];
+export type Recall = components['schemas']['Recall'];
+export type RecallHit = components['schemas']['RecallHit'];
+export type HitLine = components['schemas']['HitLine'];
 export type SessionView = components['schemas']['SessionView'];
 export type SessionRow = components['schemas']['SessionRow'];
 export type ThreadView = components['schemas']['ThreadView'];

@@ -25,6 +25,7 @@ from brimline.api.openapi import (
     SecuritySchemes,
     build_document,
 )
+from brimline.api.recall import RecallRoutes
 from brimline.api.request_limits import LoadLimit
 from brimline.api.responses import (
     RequestRefused,
@@ -117,6 +118,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *DaemonRoutes.endpoints,
     *MetricsRoutes.endpoints,
     *TranscriptRoutes.endpoints,
+    *RecallRoutes.endpoints,
     *SessionRoutes.endpoints,
     *HistoryRoutes.endpoints,
     *StreamRoutes.endpoints,

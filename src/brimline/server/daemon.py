@@ -19,6 +19,7 @@ from brimline.api.access import AccessControl, PageLinks
 from brimline.api.app import DaemonRoutes, HookRoutes, create_app
 from brimline.api.history import HistoryRoutes, find_recorded, read_history
 from brimline.api.legacy_endpoints import LEGACY_PATHS, LegacyRoutes
+from brimline.api.recall import RecallRoutes
 from brimline.api.responses import Routes
 from brimline.api.schemas import DaemonStatus
 from brimline.api.sessions import SessionRoutes
@@ -243,6 +244,7 @@ class DaemonRun:
             DaemonRoutes(self._status, self._stop, access),
             sessions.metrics(self._status),
             TranscriptRoutes(monitor, self._places),
+            RecallRoutes(store, self._places, cache),
             SessionRoutes(
                 store, monitor, sessions.views, sessions.cache, self._clearer, self._delivery.wake
             ),
