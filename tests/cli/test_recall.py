@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,29 @@ def test_marks_are_lost_on_a_terminal(compacted: User) -> None:
     (line,) = [each for each in completed.lines if "README" in each]
     assert line == "  > \x1b[31mNever touch\x1b[0m the README"
     assert cells(without_colour(line)) == len("  > Never touch the README")
+
+
+def test_full_disk_hides_what_is_there(user: User) -> None:
+    """The index is then made in memory, and the user reads why it takes so long each time."""
+    texts = [prompt(user, f"gannet {n} " + " ".join(map(str, range(500)))) for n in range(100)]
+    user.session("s1", *texts)
+
+    def limit_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+
+    completed = user.run("recall", "gannet 7", "--session", "s1", first=limit_files)
+    assert completed.code == 0
+    assert "cannot write the index in " in completed.err
+    assert any(line.startswith("  > gannet 7 0") for line in completed.lines)
+    whole = user.run("recall", "gannet 7", "--session", "s1")
+    assert (whole.err, whole.out) == ("", completed.out)
+
+
+def test_interrupted_indexing_leaves_a_wrong_index(user: User) -> None:
+    texts = [prompt(user, f"gannet {n} {'word ' * 3_000}") for n in range(800)]
+    user.session("s1", *texts)
+    interrupted = user.on_terminal("recall", "gannet", "--session", "s1", interrupt="MB")
+    assert interrupted.code in (0, 130)
+    assert "Traceback" not in interrupted.out
+    found = user.run("recall", "gannet 799", "--session", "s1", "--json").json
+    assert [hit["line"] for hit in found["hits"]] == [800]
