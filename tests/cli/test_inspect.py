@@ -213,7 +213,7 @@ def test_audit_adds_the_formulas_and_counts_the_records(user: User, inspected: U
 
 @pytest.mark.parametrize(
     ("calls", "step", "shown"),
-    [(6, 10_000, "about 10 calls left"), (101, 1_000, "about 47 calls left (30-81)")],
+    [(8, 20_000, "about 2 calls left (1-4)"), (101, 1_000, "about 40 calls left (18-72)")],
 )
 def test_thread_says_how_many_calls_are_left(user: User, calls: int, step: int, shown: str) -> None:
     """With a range if it is narrow; JSON has it in any case."""

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from brimline.context.events import AnyEvent, Call, Cleared, Compacted
 from brimline.context.forecast import (
     MAX_FORECAST_CALLS,
-    MAX_PACE_CALLS,
+    MAX_GROWTHS,
     MIN_GROWTHS,
+    PACE_CALLS,
     CallsLeft,
     calls_left,
     describe_calls_left,
@@ -28,149 +29,111 @@ steps = st.lists(st.integers(1, 50_000), min_size=MIN_GROWTHS, max_size=150)
 cycle = st.lists(tokens, max_size=150)
 
 
-def count_left(sent: list[int], held: int, limit: int) -> int | None:
-    """The forecast without its range."""
-    left = calls_left(sent, held, limit)
-    return left and left.calls
-
-
 def sents(*growths: int) -> list[int]:
     """The prompts of calls that grew by these steps, from 20,000 tokens on."""
     return list(accumulate(growths, initial=20_000))
 
 
 @pytest.mark.parametrize(
-    ("growths", "held", "limit", "left"),
+    ("growths", "room", "left"),
     [
-        ((1_000, 1_000, 1_000), 23_500, 33_500, 10),
-        ((1_000, 1_000, 1_000), 23_500, 33_501, 11),
-        ((1_000, 2_000, 3_000), 26_000, 27_000, 1),
-        ((1_000, 1_000, 1_000), 40_000, 40_000, 0),
-        ((1_000, 1_000, 1_000), 50_000, 40_000, 0),
-        ((1_000, 1_000, 1_000, 90_000, 1_000), 114_000, 124_000, 10),
-        ((1_000, 1_000, 1_000), 23_000, 223_000, 200),
-        ((1_000, 1_000, -9_000, 1_000), 14_000, 24_000, 10),
-        ((1_000, 0, 1_000, 0, 1_000), 23_000, 33_000, 10),
+        ((1_000,) * 100, 20_000, CallsLeft(21, 9, 38)),
+        ((1_000,) * 100, 2_000, CallsLeft(4, 1, 7)),
+        ((1_000,) * 100, 300_000, CallsLeft(164, 75, 295)),
+        ((1_000,) * 10, 20_000, CallsLeft(42, 19, 76)),
+        ((1_000, 0) * 50, 20_000, CallsLeft(60, 27, 108)),
+        ((1_000, -1_000) * 50, 20_000, CallsLeft(60, 27, 108)),
+        ((1_000,) * 99 + (40_000,), 20_000, CallsLeft(19, 8, 35)),
+        ((1_000,) * 6, 1, CallsLeft(1, 1, 1)),
     ],
     ids=[
         "steady",
-        "a token more",
-        "a part of a call",
-        "at the limit",
-        "past the limit",
+        "near the limit",
+        "far from it",
+        "a new cycle",
+        "every second call adds nothing",
+        "every second call leaves something out",
         "one great read",
-        "as far ahead as it goes",
-        "something left out",
-        "calls that add nothing",
+        "a token left",
     ],
 )
 def test_calls_left_follow_the_growth_of_recent_calls(
-    growths: tuple[int, ...], held: int, limit: int, left: int
+    growths: tuple[int, ...], room: int, left: CallsLeft
 ) -> None:
-    assert count_left(sents(*growths), held, limit) == left
-
-
-@pytest.mark.parametrize("growths", [(), (5,), (5, 5), (5, 5, 0, -3, 0), (0,) * 20, (-5,) * 20])
-def test_fewer_than_three_growths_give_no_forecast(growths: tuple[int, ...]) -> None:
-    assert calls_left(sents(*growths), 20_000, 200_000) is None
+    assert calls_left(sents(*growths), 50_000, 50_000 + room) == left
 
 
 @pytest.mark.parametrize(
-    ("growths", "held"),
+    ("growths", "limit"),
     [
-        ((250, 250, 250, 250), 21_000),
-        ((1_000, 1_000, 78_000), 100_000),
-        ((1_000, 78_000, 1_000), 100_000),
-        ((1_000,) * 20 + (40_000,), 80_000),
-        ((1_000, 40_000, 50_000, 1_000, 1_000, 1_000), 114_000),
+        ((), 200_000),
+        ((1_000,) * (MIN_GROWTHS - 1), 200_000),
+        ((0,) * 20, 200_000),
+        ((-5,) * 20, 200_000),
+        ((1_000,) * 100, 500_000),
     ],
-    ids=[
-        "661 calls ahead",
-        "right after a jump",
-        "a jump among few calls",
-        "right after a jump among many calls",
-        "two jumps, of which one is trimmed",
-    ],
+    ids=["a first call", "too few calls", "no growth", "only falls", "too far ahead"],
 )
-def test_uncertain_forecast_is_not_given(growths: tuple[int, ...], held: int) -> None:
-    assert calls_left(sents(*growths), held, 167_000) is None
+def test_uncertain_forecast_is_not_given(growths: tuple[int, ...], limit: int) -> None:
+    assert calls_left(sents(*growths), 20_000, limit) is None
 
 
-@given(steps, tokens, tokens)
-def test_forecast_is_between_smallest_and_largest_growth(
-    growths: list[int], held: int, limit: int
-) -> None:
-    left = count_left(sents(*growths), held, limit)
-    room, recent = max(0, limit - held), growths[-MAX_PACE_CALLS:]
-    if left is not None:
-        assert room // max(recent) <= left <= -(-room // min(recent))
+@given(cycle, tokens, st.integers(0, 500_000))
+def test_no_call_is_left_at_the_limit(sent: list[int], limit: int, beyond: int) -> None:
+    assert calls_left(sent, limit + beyond, limit) == CallsLeft(0, 0, 1)
 
 
 @given(steps, tokens, tokens, st.integers(0, 500_000))
 def test_more_room_never_gives_fewer_calls(
     growths: list[int], held: int, limit: int, more: int
 ) -> None:
-    here = count_left(sents(*growths), held, limit)
-    higher = count_left(sents(*growths), held, limit + more)
-    lower = count_left(sents(*growths), held - more, limit)
+    here = calls_left(sents(*growths), held, limit)
+    higher = calls_left(sents(*growths), held, limit + more)
+    lower = calls_left(sents(*growths), held - more, limit)
     assert higher == lower
-    assert here is None or higher is None or here <= higher
+    assert here is None or higher is None or all(a <= b for a, b in zip(here, higher, strict=True))
 
 
-@given(st.integers(1, 10_000), st.integers(MIN_GROWTHS, 200), st.integers(0, MAX_FORECAST_CALLS))
-def test_forecast_of_a_constant_growth_is_exact(pace: int, calls: int, left: int) -> None:
-    prompts = sents(*[pace] * calls)
-    assert count_left(prompts, prompts[-1] + 77, prompts[-1] + 77 + left * pace) == left
+@given(steps, tokens, tokens, st.integers(2, 9))
+def test_faster_growth_never_gives_more_calls(
+    growths: list[int], held: int, limit: int, factor: int
+) -> None:
+    here = calls_left(sents(*growths), held, limit)
+    faster = calls_left(sents(*(factor * growth for growth in growths)), held, limit)
+    assert here is None or (faster is not None and faster.calls <= here.calls)
 
 
-@given(cycle, cycle)
+@given(cycle, st.lists(tokens, min_size=PACE_CALLS, max_size=PACE_CALLS))
 def test_only_recent_calls_count(before: list[int], sent: list[int]) -> None:
-    recent = (
-        (sent + [sent[-1]] * (MAX_PACE_CALLS + 1 - len(sent)))
-        if sent
-        else [0] * (MAX_PACE_CALLS + 1)
-    )
-    assert growth_pace([*before, *recent]) == growth_pace(recent)
-
-
-def test_pace_is_of_a_hundred_calls_less_ten_at_each_end() -> None:
-    assert growth_pace(sents(*[1_000] * 150)) == (80_000, 80)
-    assert growth_pace(sents(*[9_000] * 50, *[1_000] * 100)) == (80_000, 80)
-    assert growth_pace(sents(*[1_000] * 50, *[3_000] * 50)) == (160_000, 80)
+    assert growth_pace([*before, *sent]) == growth_pace(sent)
 
 
 @pytest.mark.parametrize(
-    ("growths", "pace"),
+    ("growths", "tokens", "count"),
     [
-        ((3, 4, 5, 6), (18, 4)),
-        ((3, 4, 5, 6, 7), (15, 3)),
-        (tuple(range(1, 20)), (sum(range(2, 19)), 17)),
-        (tuple(range(1, 21)), (sum(range(3, 19)), 16)),
+        ((1_000,) * 6, 1_000, 6),
+        ((1_000,) * 150, 1_000, MAX_GROWTHS),
+        ((9_000,) * 50 + (1_000,) * 100, 1_000, MAX_GROWTHS),
+        ((400, 1_600) * 50, 900, MAX_GROWTHS),
+        ((900, -500) * 50, 225, MAX_GROWTHS),
     ],
-    ids=["four: none left out", "five: one at each end", "nineteen: one", "twenty: two"],
+    ids=["few", "many", "only the last hundred", "of the square roots", "a fall is no growth"],
 )
-def test_pace_leaves_out_a_tenth_of_the_growths_at_each_end(
-    growths: tuple[int, ...], pace: tuple[int, int]
+def test_pace_is_that_of_the_square_roots(
+    growths: tuple[int, ...], tokens: float, count: int
 ) -> None:
-    assert growth_pace(sents(*growths)) == pace
+    pace = growth_pace(sents(*growths))
+    assert pace is not None
+    assert (round(pace.tokens, 6), pace.growths) == (tokens, count)
 
 
 @given(cycle, tokens, tokens)
-def test_any_cycle_gives_none_or_a_count(sent: list[int], held: int, limit: int) -> None:
-    left = calls_left(sent, held, limit)
-    assert left is None or 0 <= left.low <= left.calls < left.high
-
-
-@pytest.mark.parametrize(
-    ("growths", "left", "low", "high"),
-    [(3, 10, 1, 52), (25, 10, 4, 25), (100, 10, 5, 18), (150, 10, 5, 18), (100, 0, 0, 1)],
-)
-def test_range_of_the_forecast_narrows_with_more_growths(
-    growths: int, left: int, low: int, high: int
+def test_any_cycle_gives_none_or_a_range_around_its_forecast(
+    sent: list[int], held: int, limit: int
 ) -> None:
-    prompts = sents(*[1_000] * growths)
-    forecast = calls_left(prompts, prompts[-1], prompts[-1] + left * 1_000)
-    assert forecast == CallsLeft(left, low, high)
+    left = calls_left(sent, held, limit)
+    assert left is None or 0 <= left.low <= left.calls <= left.high
+    assert left is None or left.calls <= MAX_FORECAST_CALLS
 
 
 def test_range_of_a_forecast_has_its_two_ends() -> None:
@@ -202,20 +165,20 @@ def calls_of(*sents: int) -> list[Call]:
     ]
 
 
-FIVE = (100_000, 110_000, 120_000, 130_000, 140_000)
+STEADY = tuple(range(70_000, 150_000, 10_000))
 
 
 @pytest.mark.parametrize(
     ("events", "text"),
     [
-        (calls_of(*FIVE), "about 3 calls left"),
-        (calls_of(*FIVE, 170_000), "at its limit"),
-        (calls_of(*FIVE[:3]), "no forecast: too few calls"),
-        (calls_of(9_000, 9_001, 9_001, 9_000, 8_999), "no forecast: the context hardly grows"),
-        (calls_of(9_000, 9_100, 9_200, 80_000), "no forecast: uneven growth"),
-        (calls_of(9_000, 9_010, 9_020, 9_030), "no forecast: too far ahead"),
-        ([*calls_of(*FIVE), Compacted()], "no forecast: awaiting a reply after a compaction"),
-        ([*calls_of(*FIVE), Cleared()], "no forecast: awaiting a reply after a clear"),
+        (calls_of(*STEADY), "about 10 calls left"),
+        (calls_of(*STEADY, 170_000), "at its limit"),
+        (calls_of(9_000, 170_000), "at its limit"),
+        (calls_of(*STEADY[:MIN_GROWTHS]), "no forecast: too few calls"),
+        (calls_of(*[9_000] * 9), "no forecast: the context does not grow"),
+        (calls_of(*range(9_000, 9_080, 10)), "no forecast: too far ahead"),
+        ([*calls_of(*STEADY), Compacted()], "no forecast: awaiting a reply after a compaction"),
+        ([*calls_of(*STEADY), Cleared()], "no forecast: awaiting a reply after a clear"),
     ],
 )
 def test_forecast_or_why_there_is_none_is_described(events: Sequence[AnyEvent], text: str) -> None:
@@ -226,13 +189,13 @@ def test_forecast_or_why_there_is_none_is_described(events: Sequence[AnyEvent], 
     ("limit", "text"),
     [
         (None, "no forecast: the limit is unknown"),
-        (Limit(200_000, "off", "set so"), "about 6 calls left until the window is full"),
+        (Limit(200_000, "off", "set so"), "about 19 calls left until the window is full"),
     ],
 )
 def test_forecast_without_a_limit_or_compaction_is_described(
     limit: Limit | None, text: str
 ) -> None:
-    thread, reading = thread_of(*calls_of(*FIVE))
+    thread, reading = thread_of(*calls_of(*STEADY))
     assert describe_calls_left(thread, msgspec.structs.replace(reading, limit=limit)) == text
 
 
@@ -246,7 +209,7 @@ def test_thread_without_a_call_awaits_its_first_reply() -> None:
 
 def test_forecast_ends_at_the_window_if_the_limit_is_beyond_it() -> None:
     """Claude Code takes a model of another maker for one of 1,000,000 tokens."""
-    sizes = [50_000 + 10_000 * number for number in range(6)]
+    sizes = range(30_000, 110_000, 10_000)
     calls = [Call(id=str(n), usage=Usage(n, 0, 0, 0), model="kimi-k2.5") for n in sizes]
     session = fold(Session(agent="claude", version="2.1.325"), calls)
     reading = read(session, session.threads["main"], "transcript")
@@ -254,8 +217,6 @@ def test_forecast_ends_at_the_window_if_the_limit_is_beyond_it() -> None:
     assert reading.limit is not None
     assert (reading.window.tokens, reading.limit.tokens) == (262_144, 967_000)
     left = forecast(session.threads["main"], reading)
-    assert left is not None
-    assert left.calls == 17  # of 10,000 tokens, from 100,000 to 262,144
+    assert left == calls_left(sizes, 100_000, 262_144)
     left = forecast(session.threads["main"], msgspec.structs.replace(reading, window=None))
-    assert left is not None
-    assert left.calls == 87  # to the limit, if no window is known
+    assert left == calls_left(sizes, 100_000, 967_000)  # to the limit, if no window is known

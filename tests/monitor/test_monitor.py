@@ -555,13 +555,13 @@ async def test_level_text_has_the_calls_left_at_the_pace_of_the_cycle(tmp_path: 
     for sent in range(70_000, 110_000, 5_000):
         agent.call(sent)
     context = (await agent.observe("tool")).context or ""
-    assert "or 13 calls (3-49) at the present pace" in context
+    assert "or 32 calls (14-59) at the present pace" in context
     agent.boundary()
     for sent in range(90_000, 120_000, 10_000):
         agent.call(sent)
     context = (await agent.observe("tool")).context or ""
     assert "is at 55%" in context
-    assert "at the present pace" not in context  # two growths of this cycle are no pace
+    assert "at the present pace" not in context  # two growths are no pace
 
 
 async def test_parent_gets_a_text_of_its_own_template_as_it_is_stored(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_limit_is_marked_and_turns_the_bar_red(story: Story, screen: Screen) -> 
     assert at == pytest.approx(story.view("at")["limit_at"], abs=0.5)
     # Its program has never taken a message, so none is pending.
     assert story.view("at")["threads"][0]["levels"] == [50.0, 65.0]
-    assert (bar.locator(".bar-level").count(), bar.locator(".bar-pending").count()) == (2, 0)
+    assert (bar.locator(".bar-level").count(), bar.locator(".bar-pending").count()) == (3, 0)
     expect(screen.of("at", "unread")).to_have_count(0)
 
 
@@ -161,11 +161,11 @@ def test_row_says_how_many_calls_are_left_or_why_that_is_unknown(
     story.report("short", full(20), agent="claude")
     story.report("bare", {"type": "SessionSeen"})
     calls = [call(f"c{at}", 100_000 + 7_000 * at) for at in range(11)]
-    story.report("near", *calls[:9], agent="claude")
+    story.report("near", *calls[:10], agent="claude")
     story.report("at", *calls, agent="claude")
-    assert (story.view("near")["calls_left"], story.view("at")["calls_left"]) == (2, 0)
+    assert (story.view("near")["calls_left"], story.view("at")["calls_left"]) == (3, 0)
     screen.open()
-    expect(screen.of("near", "calls-left")).to_have_text("about 2 calls left")
+    expect(screen.of("near", "calls-left")).to_have_text("about 3 calls left")
     expect(screen.of("near", "calls-left")).not_to_have_attribute("title", re.compile("."))
     expect(screen.of("at", "calls-left")).to_have_text("no calls left")
     expect(screen.of("short", "calls-left")).to_have_text("too few calls")

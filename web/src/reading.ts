@@ -156,10 +156,10 @@ export function noForecastReason(view: SessionView): string {
   if (!main || main.sent === null)
     return main?.cycle ? "awaiting the next reply" : "awaiting the first reply";
   if (main.limit === null) return "the limit is unknown";
-  return view.trend.length < MIN_FORECAST_CALLS ? "too few calls" : "slow or uneven growth";
+  return view.trend.length < MIN_FORECAST_CALLS ? "too few calls" : "slow growth";
 }
 
-const MIN_FORECAST_CALLS = 4;
+const MIN_FORECAST_CALLS = 7;
 
 /** The text of a bar, for screen readers. */
 export function barText(thread: Occupancy | undefined, limitAt: number | null): string {

@@ -65,8 +65,8 @@ test("a missing forecast has its reason", () => {
   expect(reason({ sent: null })).toBe("awaiting the first reply");
   expect(reason({ sent: null, cycle: 1 })).toBe("awaiting the next reply");
   expect(reason({ limit: null })).toBe("the limit is unknown");
-  expect(reason({ limit: 158_000 }, [1, 2, 3])).toBe("too few calls");
-  expect(reason({ limit: 158_000 }, [1, 2, 3, 4])).toBe("slow or uneven growth");
+  expect(reason({ limit: 158_000 }, [1, 2, 3, 4, 5, 6])).toBe("too few calls");
+  expect(reason({ limit: 158_000 }, [1, 2, 3, 4, 5, 6, 7])).toBe("slow growth");
 });
 
 test("calls left are a number, or why there is none", () => {

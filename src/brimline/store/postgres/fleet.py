@@ -27,7 +27,7 @@ from brimline.store.postgres.pool import ConnectionPool
 from brimline.store.postgres.statements import storable
 from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
 
-FEW_CALLS_LEFT = 10  # near the limit, forecasts are off by 2 calls (context/forecast.py)
+FEW_CALLS_LEFT = 10  # forecasts of so few are off by 3 calls at most, by the median
 
 # What a session is grouped by. Versions are those of its client. Nearly every project has a branch
 # `main`, so that a branch has its project before it.
