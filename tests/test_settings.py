@@ -258,7 +258,14 @@ def test_levels_measure_and_tone_come_from_file_or_environment(workspace: Worksp
     workspace.user(
         'levels = [40, 60]\nlevels_of = "limit"\nlevels_early = false\n[levels_by]\nclaude = [30]\n'
     )
-    settings = workspace.load({"BRIMLINE_LEVELS": "20, 45.5", "BRIMLINE_TONE": "neutral"})
+    settings = workspace.load(
+        {
+            "BRIMLINE_LEVELS": "20, 45.5",
+            "BRIMLINE_LEVELS_CALLS": "30, 10",
+            "BRIMLINE_TONE": "neutral",
+        }
+    )
+    assert settings.levels_calls == (30.0, 10.0)
     assert (settings.levels, settings.levels_of) == ((20.0, 45.5), "limit")
     assert not settings.levels_early
     assert (settings.levels_by, settings.tone) == ({"claude": (30.0,)}, "neutral")

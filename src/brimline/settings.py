@@ -160,7 +160,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `context_window_tokens = 128000` in a file is another way to say `windows = {"*" = 128000}`.
     An agent gets a message at each of the `levels`, in percent of the window unless `levels_of` is
     set, and at the default ones also in time before the limit; `levels_by` has others for a model,
-    an agent, `agent/model` or a session. `levels_early`: it gets the message with the result or the
+    an agent, `agent/model` or a session. It gets one too when the calls left fall to one of
+    `levels_calls`. `levels_early`: it gets the message with the result or the
     prompt by which the next call will reach the level. `texts` are templates of the messages.
     `parent` is the session that is notified of this project's sessions.
     """
@@ -177,6 +178,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         default_factory=dict[str, tuple[float, ...]]
     )
     levels_early: bool = True
+    levels_calls: tuple[float, ...] = ()
     tone: Tone = "helpful"
     texts: dict[Text, str] = msgspec.field(default_factory=dict[Text, str])
     parent: str | None = None
@@ -480,6 +482,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "cache_dir": str,
     "levels": _numbers,
     "levels_of": str,
+    "levels_calls": _numbers,
     "tone": str,
     "parent": str,
     "daemon.autostart": _switch,

@@ -11,6 +11,8 @@ from brimline.context.policy import DEFAULT_LEVELS, check_levels, highest_reache
 from brimline.context.policy.levels import (
     Fullness,
     LevelMeasure,
+    check_calls_levels,
+    describe_level,
     figure_of,
     fullness_of,
     measure_of,
@@ -250,3 +252,24 @@ def test_fullness_compares_with_the_first_and_last_level_and_the_limit(
 def test_error_names_the_wrong_levels() -> None:
     with pytest.raises(InvalidPolicy, match=r"levels_by\.claude"):
         check_levels([65, 50], "levels_by.claude")
+
+
+@pytest.mark.parametrize(
+    ("given", "levels"), [((10,), (-10.0,)), ((30, 10), (-30.0, -10.0)), ((), ())]
+)
+def test_levels_of_calls_left_rise_to_the_limit(
+    given: tuple[float, ...], levels: tuple[float, ...]
+) -> None:
+    assert check_calls_levels(given) == check_calls_levels(given[::-1]) == levels
+
+
+@pytest.mark.parametrize("given", [(0,), (-1,), (10, 10)])
+def test_invalid_levels_of_calls_left_name_their_setting(given: tuple[float, ...]) -> None:
+    with pytest.raises(InvalidPolicy, match="levels_calls"):
+        check_calls_levels(given)
+
+
+def test_level_is_described_by_what_it_measures() -> None:
+    assert describe_level(83.5) == "level 83.5"
+    assert describe_level(-10.0) == "the level of 10 calls left"
+    assert describe_level(-1.0) == "the level of 1 call left"

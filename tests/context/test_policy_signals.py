@@ -124,3 +124,35 @@ def test_next_call_is_compared_with_earlier_reasoning_and_its_own_part_of_what_i
     expected = expect_next_call(now)
     assert expected.compared == Compared(111_000, {"held": 104_000, "earlier reasoning": 7_000})
     assert expected.percent_of_limit == percent_raw(111_000, 170_000)
+
+
+def test_level_of_calls_left_fires_once_when_they_fall_to_it() -> None:
+    def fired(calls_left: int | None, before: set[float]) -> list[Signal]:
+        return decide(
+            None, reading(20), [50.0], before, calls_levels=(-30.0, -10.0), calls_left=calls_left
+        )
+
+    assert fired(31, set()) == fired(None, set()) == []
+    assert fired(30, set()) == [Signal("level", 0, -30.0)]
+    assert fired(9, set()) == fired(0, {-30.0}) == [Signal("level", 0, -10.0)]
+    assert fired(9, {-10.0}) == fired(25, {-10.0}) == []
+    assert fired(9, {65.0}) == [Signal("level", 0, -10.0)]
+
+
+@pytest.mark.parametrize(
+    ("percent", "calls_left", "levels"),
+    [(55, 9, [50.0, -10.0]), (70, 25, [-30.0, 65.0]), (55, 25, [-30.0, 50.0])],
+)
+def test_last_level_comes_after_one_that_fires_with_it(
+    percent: float, calls_left: int, levels: list[float]
+) -> None:
+    """The later message cancels the one before."""
+    signals = decide(
+        None,
+        reading(percent),
+        DEFAULT_LEVELS,
+        set(),
+        calls_levels=(-30.0, -10.0),
+        calls_left=calls_left,
+    )
+    assert [each.level for each in signals] == levels

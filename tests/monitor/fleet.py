@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -42,13 +43,17 @@ class RecordingStore(MemoryStore):
 class Fleet:
     """Monitors that share a store, and a session whose calls any of them may get."""
 
-    def __init__(self, monitors: int, shared: bool = True) -> None:
+    def __init__(self, monitors: int, shared: bool = True, **rules: Any) -> None:
         self.store = RecordingStore()
         self.time = 1_000.0
         self.environment = RecordingEnvironment()
         self.monitors = [
             Monitor(
-                self.store, lambda: self.time, Rules(of="window"), self.environment, shared=shared
+                self.store,
+                lambda: self.time,
+                Rules(of="window", **rules),
+                self.environment,
+                shared=shared,
             )
             for _ in range(monitors)
         ]

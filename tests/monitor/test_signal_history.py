@@ -114,3 +114,17 @@ def test_old_cycles_of_one_thread_are_dropped() -> None:
     signals = [Signal("compacted", cycle) for cycle in (0, first, last)]
     assert history.unfired(MAIN, signals) == signals[:1]
     assert history.compactions == [(last - back) * THRASH_WINDOW_S for back in (2, 1, 0)]
+
+
+@pytest.mark.parametrize("is_restored", [False, True])
+def test_rearmed_levels_of_calls_left_fire_again_only_after_more_calls_were_left(
+    is_restored: bool,
+) -> None:
+    history = SignalHistory([level(65.0), level(-10.0)], [document(0, 2.0)] * is_restored)
+    if not is_restored:
+        assert history.fired(MAIN, 0, 70.0, 9) == {65.0, -10.0}
+        history.rearm(0)
+    assert history.fired(MAIN, 0, 70.0, 9) == {65.0, -10.0}
+    assert history.fired(MAIN, 0, 70.0, None) == {65.0, -10.0}
+    assert history.fired(MAIN, 0, 70.0, 12) == {65.0, -12.0}
+    assert history.fired(MAIN, 0, 60.0, 8) == {60.0, -12.0}

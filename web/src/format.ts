@@ -46,6 +46,11 @@ export function shortPercent(value: number): string {
   return `${Number(value.toFixed(1))}%`;
 }
 
+/** A level: 50%, or 10 calls left, which is -10. */
+export function levelText(level: number): string {
+  return level < 0 ? `${plural(-level, "call")} left` : shortPercent(level);
+}
+
 /** Dollars: < $0.01, $0.50, $12.30, $1,204. */
 export function dollars(value: number | null): string {
   if (value === null) return UNKNOWN;

@@ -8,6 +8,7 @@ import {
   dollars,
   duration,
   isoDay,
+  levelText,
   minute,
   modelName,
   moment,
@@ -47,6 +48,7 @@ test("a model has the short name that the commands give it", () => {
 
 test("a level has a decimal only if needed", () => {
   expect([shortPercent(50), shortPercent(83.5)]).toEqual(["50%", "83.5%"]);
+  expect([levelText(83.5), levelText(-10)]).toEqual(["83.5%", "10 calls left"]);
 });
 
 test("less than a cent is not written as $0.00", () => {

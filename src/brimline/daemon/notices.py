@@ -17,6 +17,7 @@ import msgspec
 from brimline.agents import display_name
 from brimline.agents.observations import Pane
 from brimline.context.events import MAIN
+from brimline.context.policy.levels import describe_level
 from brimline.context.usage import context_line
 from brimline.daemon.http_client import HttpFailed, request_once
 from brimline.daemon.tmux.clear_requests import ClearRequest
@@ -240,8 +241,9 @@ class NoticePolicy:
         wanted = self._settings.of
         if signal.kind != "level":
             return signal.kind in wanted
-        levels = self._rules.levels_of(session.id, session.agent, session.model_of(signal.thread))
-        is_last = signal.level == levels[-1] and signal.thread == MAIN
+        whose = session.id, session.agent, session.model_of(signal.thread)
+        levels = self._rules.levels_with(signal.level, *whose)
+        is_last = signal.level in levels[-1:] and signal.thread == MAIN
         return "any level" in wanted or ("level" in wanted and is_last)
 
     def _is_recent(self, signal: SignalRow, session: SessionState) -> bool:
@@ -257,7 +259,7 @@ def _build_notice(signal: SignalRow, session: SessionState) -> Notice:
     if signal.thread != MAIN:
         subject = f"A subagent of {subject}"
     place = f" in {session.project}" if session.project else ""
-    text = KIND_TEXTS.get(signal.kind, f"has reached level {signal.level:g}")
+    text = KIND_TEXTS.get(signal.kind, f"has reached {describe_level(signal.level)}")
     if signal.kind == "level" and signal.text:
         text = f"reaches level {signal.level:g} with its next call: {signal.text}"
     return Notice(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from brimline.context.events import MAIN
-from brimline.context.policy.levels import rearm_threshold
+from brimline.context.policy.levels import calls_figure, rearm_threshold
 from brimline.context.policy.signals import THRASH_WINDOW_S, Signal
 from brimline.store.rows import HandoffRow, SignalRow
 
@@ -27,14 +27,15 @@ class SignalHistory:
     ) -> None:
         self._levels: dict[tuple[str, int, int], frozenset[float]] = {}
         self._fired_kinds: set[tuple[str, int, str]] = set()
-        self._thresholds: dict[int, float] = {}  # re-armed levels up to this may not fire
+        # By cycle, and whether it is of calls left: re-armed levels up to this may not fire.
+        self._thresholds: dict[tuple[int, bool], float] = {}
         rows = list(handoffs)
         self._handoff_cycles = [row.cycle for row in rows if not row.draft]
         self.compactions: list[float] = []
         for row in signals:
             self._record(row.thread, Signal(row.kind, row.cycle, row.level), row.at, row.arm)
             if row.kind == "level" and row.arm < self.rearm_count(row.thread, row.cycle):
-                self._thresholds[row.cycle] = max(self._thresholds.get(row.cycle, 0.0), row.level)
+                self._raise_thresholds(row.cycle, [row.level])
         ended = max(
             (cycle for of, cycle, kind in self._fired_kinds if (of, kind) == COMPACTED), default=-1
         )
@@ -74,9 +75,7 @@ class SignalHistory:
         if thread == MAIN:
             since = self.compacted_at - 2 * THRASH_WINDOW_S
             self.compactions = [at for at in self.compactions if at >= since]
-            self._thresholds = {
-                cycle: at for cycle, at in self._thresholds.items() if cycle >= before
-            }
+            self._thresholds = {key: at for key, at in self._thresholds.items() if key[0] >= before}
             self._handoff_cycles = [cycle for cycle in self._handoff_cycles if cycle >= before]
 
     def rearm_count(self, thread: str, cycle: int) -> int:
@@ -93,21 +92,29 @@ class SignalHistory:
 
     def rearm(self, cycle: int) -> None:
         """Re-arm the levels of a cycle: a document was handed over."""
-        self._thresholds[cycle] = max(self.fired(MAIN, cycle, None), default=0.0)
+        self._raise_thresholds(cycle, self.fired(MAIN, cycle, None))
         self._handoff_cycles.append(cycle)
 
-    def note_figure(self, cycle: int, figure: float | None) -> None:
-        """Note the main thread's figure: re-armed levels above it may fire again."""
-        if cycle in self._thresholds:
-            self._thresholds[cycle] = rearm_threshold(self._thresholds[cycle], figure)
+    def _raise_thresholds(self, cycle: int, levels: Iterable[float]) -> None:
+        for level in levels:
+            key = cycle, level < 0
+            self._thresholds[key] = max(self._thresholds.get(key, level), level)
 
-    def fired(self, thread: str, cycle: int, figure: float | None) -> frozenset[float]:
-        """Return the levels that have fired; none up to the highest may fire."""
+    def note_figure(self, cycle: int, figure: float | None, calls_left: int | None = None) -> None:
+        """Note the main thread's figures: re-armed levels above them may fire again."""
+        for key, now in (((cycle, False), figure), ((cycle, True), calls_figure(calls_left))):
+            if key in self._thresholds:
+                self._thresholds[key] = rearm_threshold(self._thresholds[key], now)
+
+    def fired(
+        self, thread: str, cycle: int, figure: float | None, calls_left: int | None = None
+    ) -> frozenset[float]:
+        """Return the levels that have fired; none up to the highest of its kind may fire."""
         levels = self._levels.get((thread, cycle, self.rearm_count(thread, cycle)), NONE)
-        if thread != MAIN or cycle not in self._thresholds:
+        if thread != MAIN:
             return levels
-        self.note_figure(cycle, figure)
-        return levels | {self._thresholds[cycle]}
+        self.note_figure(cycle, figure, calls_left)
+        return levels.union(at for (of, _), at in self._thresholds.items() if of == cycle)
 
     def unfired(self, thread: str, signals: Sequence[Signal]) -> list[Signal]:
         """Return the signals that have not fired yet; levels were checked by `fired`."""

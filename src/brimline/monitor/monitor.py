@@ -394,7 +394,8 @@ class Monitor:
             of = self._rules.measure_of(session, row.agent, known.state.model_of(MAIN))
             for thread in stored:
                 if not thread.pending:  # else a level that fired early would fire again
-                    known.signals.note_figure(thread.cycle, figure_of(thread, of))
+                    figure = figure_of(thread, of)
+                    known.signals.note_figure(thread.cycle, figure, thread.calls_left)
             return saved
 
     async def draft_handoff(self, row: SessionRow, transcript: str) -> HandoffRow | None:

@@ -53,9 +53,8 @@ async def restore_session(
     for main in (thread for thread in threads if thread.thread == MAIN):
         state.restore(main, row.seen_at)
         state.files.restore_clears(await _calls_before_clears(store, session, main))
-        history.note_figure(
-            main.cycle, figure_of(main, rules.measure_of(session, agent, row.model))
-        )
+        figure = figure_of(main, rules.measure_of(session, agent, row.model))
+        history.note_figure(main.cycle, figure, main.calls_left)
     if row.transcript is None:  # no file has its events: they are replayed from the store
         calls, compactions = await store.calls(session), await store.compactions(session)
         state.files.add_events([SessionSeen(version=row.version, title=row.title)])

@@ -8,7 +8,7 @@ from brimline.context.policy.signals import Signal, are_hooks_silent, decide, ex
 from brimline.context.tracker import Reading
 from brimline.monitor.fired_signals import MAX_CYCLES
 from brimline.monitor.machine_environment import MonitorEnvironment
-from brimline.monitor.session_state import SessionState
+from brimline.monitor.session_state import SessionState, calls_left_of
 from brimline.monitor.session_table import MonitoredSession
 from brimline.monitor.signal_writes import SignalWriter
 from brimline.monitor.user_rules import Rules
@@ -40,12 +40,17 @@ class SignalFinder:
         levels, of = self._rules.levels_of(*whose), self._rules.measure_of(*whose)
         early = self._rules.early
         expected = expect_next_call(reading) if early else reading
-        fired = history.fired(thread, reading.cycle, figure_of(expected, of))
+        calls_levels = self._rules.calls_levels
+        left = calls_left_of(state, thread, expected) if calls_levels else None
+        calls_left = left and left.calls
+        fired = history.fired(thread, reading.cycle, figure_of(expected, of), calls_left)
         cleared = thread == MAIN and state.cleared
         is_active = state.is_active or (reading.at or 0.0) >= self._since
         new_signals = [
             each
-            for each in decide(known, reading, levels, fired, of, cleared, early)
+            for each in decide(
+                known, reading, levels, fired, of, cleared, early, calls_levels, calls_left
+            )
             if is_active or each.kind != "level"
         ]
         if thread == MAIN:

@@ -54,7 +54,8 @@ class SignalWriter(msgspec.Struct, frozen=True):
     @property
     def _levels(self) -> tuple[float, ...]:
         state = self._state
-        return self.rules.levels_of(state.id, state.agent, state.model_of(self.thread))
+        whose = state.id, state.agent, state.model_of(self.thread)
+        return self.rules.levels_with(self.signal.level, *whose)
 
     @property
     def _is_early(self) -> bool:
@@ -153,7 +154,8 @@ class SignalWriter(msgspec.Struct, frozen=True):
 
     def _level_messages(self, row: SignalRow) -> tuple[Message, ...]:
         own = self.level_message() if self.session.is_reachable else ()
-        if self.thread != MAIN or not self._is_last_level:
+        # Of calls left too: the last other level is near, and one message to the parent is enough.
+        if self.thread != MAIN or not self._is_last_level or row.level < 0:
             return own
         return (*own, *self._running_message("parent", row))
 

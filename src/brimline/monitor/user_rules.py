@@ -19,6 +19,7 @@ from brimline.context.policy.levels import (
     Fullness,
     LevelFigures,
     LevelMeasure,
+    check_calls_levels,
     check_levels,
     fullness_of,
     measure_of,
@@ -86,7 +87,7 @@ class TemplateValues(msgspec.Struct, frozen=True):
             "percent": _or_unknown(reading.percent, "{:g}%"),
             "tokens": "unknown" if reading.sent is None else format_tokens(reading.sent),
             "window": "unknown" if reading.window is None else format_tokens(reading.window.tokens),
-            "level": f"{self.level:g}",
+            "level": f"{self.level:g}" if self.level >= 0 else f"{-self.level:g} calls left",
             "calls_left": _or_unknown(self.calls_left and self.calls_left.calls, "{}"),
             "agent": self.session[:8],
             "session": self.session,
@@ -196,6 +197,8 @@ def describe_pending(reading: Reading) -> str:
 class Rules(msgspec.Struct, frozen=True):
     """The user's rules; `by` has the levels of single sessions, models and agents.
 
+    `calls_levels` are those of calls left, which all sessions have beside the others.
+
     `early`: a level fires as soon as the next call will reach it.
     """
 
@@ -208,6 +211,7 @@ class Rules(msgspec.Struct, frozen=True):
     overrides: Overrides = NO_OVERRIDES
     stop: StopSettings = StopSettings()
     early: bool = True
+    calls_levels: tuple[float, ...] = ()
 
     @classmethod
     def of_settings(cls, settings: Settings) -> "Rules":
@@ -223,6 +227,7 @@ class Rules(msgspec.Struct, frozen=True):
             overrides=settings.overrides,
             stop=settings.stop,
             early=settings.levels_early,
+            calls_levels=check_calls_levels(settings.levels_calls),
         )
 
     def levels_of(self, session: str, agent: str, model: str | None) -> tuple[float, ...]:
@@ -233,6 +238,12 @@ class Rules(msgspec.Struct, frozen=True):
         return next(
             (self.by[key] for key in (session, *models, agent) if key in self.by), self.levels
         )
+
+    def levels_with(
+        self, level: float, session: str, agent: str, model: str | None
+    ) -> tuple[float, ...]:
+        """Return the levels of a session among which one is: those of calls left, or the others."""
+        return self.calls_levels if level < 0 else self.levels_of(session, agent, model)
 
     def measure_of(self, session: str, agent: str, model: str | None) -> LevelMeasure:
         """Return what a session's levels measure."""

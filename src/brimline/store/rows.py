@@ -166,7 +166,8 @@ class CompactionRow(msgspec.Struct, frozen=True):
 class SignalRow(msgspec.Struct, frozen=True):
     """A signal of the policy; it fires once by (session, thread, cycle, kind, level, arm).
 
-    `arm` is how often handoffs had re-armed the levels of the cycle before.
+    `arm` is how often handoffs had re-armed the levels of the cycle before. A `level` of calls left
+    is negative: -10 with 10 calls left.
     """
 
     session: str

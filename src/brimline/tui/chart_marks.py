@@ -7,6 +7,7 @@ from pathlib import PurePath
 import msgspec
 
 from brimline.context.events import MAIN
+from brimline.context.policy.levels import describe_level
 from brimline.context.usage import format_percent, format_tokens
 from brimline.store.rows import CallRow, SignalRow
 from brimline.terminal.text import strip_control
@@ -95,7 +96,7 @@ def _signal_text(signal: SignalRow) -> str:
     if signal.kind == "level":
         reached = "" if signal.percent is None else f" at {format_percent(signal.percent)}"
         verb = "expected" if signal.text else "reached"
-        return f"level {signal.level:g} {verb}{reached}"
+        return f"{describe_level(signal.level)} {verb}{reached}"
     return signal.kind
 
 

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import * as api from "../api";
 import type { Message, SessionView, Timeline } from "../api-types";
 import { isReachable, unreachableReason } from "../app";
-import { moment, shortPercent } from "../format";
+import { levelText, moment } from "../format";
 import { now } from "../state/clock";
 import { Checkbox } from "./inputs";
 import { Panel } from "./panel";
@@ -86,7 +86,7 @@ function MessageItem({ message, changed }: { message: Message; changed: () => vo
   const about =
     message.level === null
       ? message.sender
-      : `${message.sender}, level ${shortPercent(message.level)}`;
+      : `${message.sender}, level ${levelText(message.level)}`;
   return (
     <li data-message={message.id} data-state={message.state}>
       <p class="message-head">

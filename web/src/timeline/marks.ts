@@ -1,7 +1,7 @@
 /** What happened in a session beside its calls, as marks on the timeline. Pure. */
 
 import type { CompactionRow, HandoffHead, SignalRow, ThreadMiss, Timeline } from "../api-types";
-import { count, dollars, duration, modelName, shortPercent, tokens } from "../format";
+import { count, dollars, duration, levelText, modelName, tokens } from "../format";
 import { causeText } from "../reading";
 import type { Placed, Plot } from "./plot";
 
@@ -80,7 +80,7 @@ function signalMarks(timeline: Timeline, plot: Plot): Mark[] {
   return timeline.signals.flatMap((row) => {
     const kind = MARK_OF_SIGNAL[row.kind];
     if (!kind || (kind === "compaction" && hasRow(row, timeline))) return [];
-    const level = row.kind === "level" ? shortPercent(row.level) : row.kind;
+    const level = row.kind === "level" ? levelText(row.level) : row.kind;
     const text = row.sent === null ? level : `${level}, ${count(row.sent)} sent`;
     return [{ kind, x: positionOf(row.at, plot), at: row.at, thread: row.thread, text }];
   });

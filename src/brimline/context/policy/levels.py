@@ -1,8 +1,10 @@
 """Levels: the figures at which a signal fires, each at most once per cycle.
 
-A level is a plain number: percent of the window, percent of the limit, or tokens.
+A level is a plain number: percent of the window, percent of the limit, or tokens. One in calls left
+is negative, so that it rises to the limit as the others do: -10 is reached with 10 calls left.
 """
 
+import math
 import sys
 from collections.abc import Iterable, Sequence, Set
 from itertools import pairwise
@@ -98,6 +100,22 @@ def check_levels(levels: Iterable[float], name: str = "levels") -> tuple[float, 
     return checked
 
 
+def check_calls_levels(calls: Iterable[float]) -> tuple[float, ...]:
+    """Return levels of calls left as levels; raises InvalidPolicy unless they are fit for that."""
+    return tuple(-level for level in reversed(check_levels(sorted(calls), "levels_calls")))
+
+
+def calls_figure(calls_left: int | None) -> float | None:
+    """Return the figure that levels of calls left are compared with; None if it is unknown."""
+    return None if calls_left is None else -float(calls_left)
+
+
+def describe_level(level: float) -> str:
+    if level >= 0:
+        return f"level {level:g}"
+    return f"the level of {-level:g} {'call' if level == -1 else 'calls'} left"
+
+
 def rearm_threshold(passed: float, figure: float | None) -> float:
     """Return the highest re-armed level that must not fire again, after a figure was seen.
 
@@ -107,17 +125,21 @@ def rearm_threshold(passed: float, figure: float | None) -> float:
 
 
 def highest_reached(
-    levels: Iterable[float], percent_raw: float | None, fired: Set[float]
+    levels: Iterable[float], figure: float | None, fired: Set[float]
 ) -> float | None:
     """Return the highest level that is reached, if it is above all that fired in this cycle.
 
     A jump over two levels returns only the higher, and the lower one does not fire any more; a
-    reading that fell re-arms nothing. Unknown (None, NaN) reaches nothing.
+    reading that fell re-arms nothing. Unknown (None, NaN) reaches nothing. Levels of calls left
+    that fired do not count for others, nor these for those.
     """
-    if percent_raw is None:
+    if figure is None:
         return None
-    highest_fired = max(fired, default=0.0)
-    return max((level for level in levels if highest_fired < level <= percent_raw), default=None)
+    highest = {level < 0: level for level in sorted(fired)}
+    return max(
+        (level for level in levels if highest.get(level < 0, -math.inf) < level <= figure),
+        default=None,
+    )
 
 
 def percent_of_window(

@@ -5,7 +5,12 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.context.policy.levels import LevelMeasure, figure_of, highest_reached
+from brimline.context.policy.levels import (
+    LevelMeasure,
+    calls_figure,
+    figure_of,
+    highest_reached,
+)
 from brimline.context.tracker import Compared, Reading
 from brimline.context.usage import percent, percent_raw
 
@@ -38,11 +43,14 @@ def decide(
     of: LevelMeasure = "window",
     cleared: bool = False,
     early: bool = True,
+    calls_levels: Sequence[float] = (),
+    calls_left: int | None = None,
 ) -> list[Signal]:
     """Return the signals when a reading becomes another; `fired` are the levels of its cycle.
 
     A cycle ends by a compaction, unless it was `cleared`. Cycles before the first reading, with
-    `before` None, cause no signals. A level fires `early` if the next call will reach it.
+    `before` None, cause no signals. A level fires `early` if the next call will reach it. If one of
+    calls left fires together with another, the later signal is the one whose message counts.
     """
     signals: list[Signal] = []
     if after.state == "compacting" and (before is None or before.state != "compacting"):
@@ -50,10 +58,15 @@ def decide(
     if before is not None and after.cycle > before.cycle:
         signals.append(Signal("cleared" if cleared else "compacted", after.cycle - 1))
     expected = expect_next_call(after) if early else after
-    level = highest_reached(levels, figure_of(expected, of), fired)
-    if level is not None and after.state != "compacting":
-        signals.append(Signal("level", after.cycle, level))
-    return signals
+    if after.state == "compacting":
+        return signals
+    reached = (
+        highest_reached(calls_levels, calls_figure(calls_left), fired),
+        highest_reached(levels, figure_of(expected, of), fired),
+    )
+    last = (*levels[-1:], *calls_levels[-1:])
+    new = sorted((level for level in reached if level is not None), key=lambda level: level in last)
+    return [*signals, *(Signal("level", after.cycle, level) for level in new)]
 
 
 def expect_next_call(reading: Reading, share: float = SAFE_PENDING_SHARE) -> Reading:
