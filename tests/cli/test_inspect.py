@@ -1,6 +1,7 @@
 """`brimline inspect`: one transcript or stream, as JSON and as text."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -219,9 +220,33 @@ def test_thread_says_how_many_calls_are_left(user: User, calls: int, step: int, 
     """With a range if it is narrow; JSON has it in any case."""
     user.session("s3", *(user.call(f"m{i}", 20_000 + step * i, calls - i) for i in range(calls)))
     out = user.run("inspect", "s3", COLUMNS="140").out
-    assert f" (167K)  {shown}  {calls} calls  cycle 0\n" in out
+    assert re.search(rf" \(167K\)  {re.escape(shown)}\s", out)
     low, high = user.run("inspect", "s3", "--json").json["threads"][0]["calls_left_range"]
     assert low < high
+
+
+def test_minutes_of_work_and_the_next_turn_are_shown_and_null_if_unknown(user: User) -> None:
+    user.session(
+        "s1",
+        *(
+            record
+            for number in range(10)
+            for record in (
+                user.record("user", 60, message={"role": "user", "content": "go on"}),
+                user.call(f"m{number}", 50_000 + 8_000 * number, 600 - 30 * number),
+            )
+        ),
+    )
+    thread = user.run("inspect", "s1", "--json").json["threads"][0]
+    assert thread["minutes_left"] == thread["calls_left"] / 2
+    assert thread["next_turn"] == {"turns": 10, "fitting": 10, "median_tokens": 8_000}
+    out = user.run("inspect", "s1").out
+    assert f"about {thread['calls_left'] // 2}m of work" in out
+    assert "\nthe next turn probably fits: 10 of the last 10 would, their median added 8K\n" in out
+    user.session("s2", user.call("m1", 9_000))
+    thread = user.run("inspect", "s2", "--json").json["threads"][0]
+    assert (thread["minutes_left"], thread["next_turn"]) == (None, None)
+    assert "next turn" not in user.run("inspect", "s2").out
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

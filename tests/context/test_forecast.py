@@ -19,6 +19,7 @@ from brimline.context.forecast import (
     describe_calls_left,
     forecast,
     growth_pace,
+    minutes_left,
 )
 from brimline.context.tracker import Reading, Session, Thread, fold, read
 from brimline.context.usage import Usage
@@ -220,3 +221,57 @@ def test_forecast_ends_at_the_window_if_the_limit_is_beyond_it() -> None:
     assert left == calls_left(sizes, 100_000, 262_144)
     left = forecast(session.threads["main"], msgspec.structs.replace(reading, window=None))
     assert left == calls_left(sizes, 100_000, 967_000)  # to the limit, if no window is known
+
+
+def at(*times: float | None) -> Thread:
+    """A thread whose calls were at these times."""
+    calls = [
+        Call(id=str(place), at=time, usage=Usage(10_000 + 1_000 * place, 0, 0, 0))
+        for place, time in enumerate(times)
+    ]
+    return fold(Session(), calls).threads["main"]
+
+
+TEN = CallsLeft(10, 4, 18)
+
+
+@pytest.mark.parametrize(
+    ("times", "minutes"),
+    [
+        ((0, 30, 60, 90), 5.0),
+        ((0, 30, 60, 90, 7_290, 7_320), 5.0),
+        ((0, 300, 600, 900), 50.0),
+        ((0, 301, 602, 903), None),
+        ((0, 30, 60), None),
+        ((0, 30, 10, 40, 70), 5.0),
+        ((0, 0, 0, 0), None),
+        ((None, None, None, None, None), None),
+    ],
+    ids=[
+        "steady",
+        "without a pause of two hours",
+        "slow work",
+        "only pauses",
+        "too few calls",
+        "a clock that went back",
+        "one time for all",
+        "no times",
+    ],
+)
+def test_minutes_left_are_those_of_work(
+    times: tuple[float | None, ...], minutes: float | None
+) -> None:
+    assert minutes_left(at(*times), TEN) == minutes
+    assert minutes_left(at(*times), None) is None
+
+
+def test_no_minutes_are_left_at_the_limit() -> None:
+    assert minutes_left(at(0, 30, 60, 90), CallsLeft(0, 0, 1)) == 0
+
+
+@given(st.lists(st.none() | st.floats(0, 1e10), max_size=120), st.integers(0, 200))
+def test_minutes_left_are_never_negative_nor_more_than_five_for_a_call(
+    times: list[float | None], calls: int
+) -> None:
+    minutes = minutes_left(at(*times), CallsLeft(calls, 0, calls)) if times else None
+    assert minutes is None or 0 <= minutes <= 5 * calls

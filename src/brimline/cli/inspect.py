@@ -22,7 +22,7 @@ from brimline.cli.windows import describe_bound
 from brimline.context.cache_misses import compute_prompt_cache
 from brimline.context.client_report import PromptCache, Quotas
 from brimline.context.events import MAIN
-from brimline.context.forecast import describe_calls_left, forecast
+from brimline.context.forecast import describe_calls_left, forecast, minutes_left
 from brimline.context.formulas import Formulas, audit, percent_error
 from brimline.context.policy.levels import Fullness
 from brimline.context.tracker import Compaction, Compared, Reading, Session, Thread, read
@@ -32,6 +32,7 @@ from brimline.monitor.user_rules import Rules
 from brimline.sessions.files import LoadedSession, load_session
 from brimline.sessions.report import CostTotal, find_session_cost
 from brimline.sessions.target import is_file_target, load_target
+from brimline.sessions.turns import NextTurn, predict_next_turn
 from brimline.terminal.chart import chart
 from brimline.terminal.report_text import describe_cache, describe_quotas
 from brimline.terminal.text import (
@@ -81,6 +82,7 @@ class ThreadShown(msgspec.Struct, frozen=True):
     `last_sent` is what the last call sent, also while `sent` is unknown after a compaction.
     `compared` is what the client compares with its limit.
     `calls_left` is a forecast; the true number is within `calls_left_range` 8 times out of 10.
+    `minutes_left` is without pauses of the user. `next_turn` compares its turns with what is left.
     """
 
     thread: str
@@ -102,6 +104,8 @@ class ThreadShown(msgspec.Struct, frozen=True):
     fullness: Fullness | None
     calls_left: int | None
     calls_left_range: list[int] | None
+    minutes_left: float | None
+    next_turn: NextTurn | None
     compactions: list[CompactionShown]
     formulas: Formulas
     series: list[Point] | msgspec.UnsetType
@@ -195,7 +199,7 @@ def shown(
         duration_seconds=None if first is None or last is None else last - first,
         age_seconds=None if last is None else max(0.0, context.now - last),
         threads=[
-            _thread(context, rules, session, t, series, known) for t in ordered_threads(session)
+            _thread(context, rules, loaded, t, series, known) for t in ordered_threads(session)
         ],
         quotas=_quotas(context, session, known),
         prompt_cache=_prompt_cache(context, session, known),
@@ -231,11 +235,12 @@ def read_thread(
 def _thread(
     context: CommandContext,
     rules: Rules,
-    session: Session,
+    loaded: LoadedSession,
     thread: Thread,
     series: bool,
     known: KnownSession | None,
 ) -> ThreadShown:
+    session = loaded.session
     reading = read_thread(context, session, thread, known)
     last = thread.last
     left = forecast(thread, reading)
@@ -259,6 +264,8 @@ def _thread(
         fullness=_fullness(rules, session, thread, reading),
         calls_left=left and left.calls,
         calls_left_range=left and left.range,
+        minutes_left=minutes_left(thread, left),
+        next_turn=predict_next_turn(loaded, thread, reading),
         compactions=[_compaction(c) for c in thread.compactions],
         formulas=audit(thread),
         series=_series(thread) if series else msgspec.UNSET,
@@ -299,7 +306,7 @@ def _text(
     lines += _report_lines(context, session, known)
     for thread in ordered_threads(session):
         reading = read_thread(context, session, thread, known)
-        lines += ["", *_thread_text(context, rules, session, thread, reading, options)]
+        lines += ["", *_thread_text(context, rules, folded, thread, reading, options)]
     return lines
 
 
@@ -364,7 +371,7 @@ def _counts(folded: LoadedSession) -> list[str]:
 def _thread_text(
     context: CommandContext,
     rules: Rules,
-    session: Session,
+    folded: LoadedSession,
     thread: Thread,
     reading: Reading,
     options: argparse.Namespace,
@@ -372,12 +379,14 @@ def _thread_text(
     if not thread.calls and reading.sent is None:
         tokens = format_tokens(thread.spent.held)
         return [f"{strip_control(thread.name)}: no call; {tokens} tokens in all"]
-    shade = _fullness(rules, session, thread, reading) or "none"
+    shade = _fullness(rules, folded.session, thread, reading) or "none"
     headline = join_facts(_headline(thread, reading), context.width)
     lines = [colourize(line, shade, context.colour) for line in headline]
     if sum(call.usage.sent > 0 for call in thread.calls.values()) >= MIN_CHART_CALLS:
-        lines += draw_chart(context, rules, session, thread, reading)
+        lines += draw_chart(context, rules, folded.session, thread, reading)
     lines += _origins(reading)
+    if turn := predict_next_turn(folded, thread, reading):
+        lines.append(str(turn))
     lines += _compactions(thread)
     if options.audit:
         lines += ["", *_formulas(context, thread, reading)]
@@ -388,7 +397,10 @@ def _thread_text(
 
 def _headline(thread: Thread, reading: Reading) -> list[str]:
     facts = [thread.name, thread.model or "unknown model", *describe_fullness(reading)]
-    facts += [describe_calls_left(thread, reading), count_of(len(thread.calls), "call")]
+    facts.append(describe_calls_left(thread, reading))
+    if minutes := minutes_left(thread, forecast(thread, reading)):
+        facts.append(f"about {format_age(60 * minutes)} of work")
+    facts.append(count_of(len(thread.calls), "call"))
     facts.append(f"cycle {reading.cycle}")
     if reading.percent_raw is not None and reading.percent_raw > 100:
         facts.append("WARNING: more than the window")

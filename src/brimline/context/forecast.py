@@ -29,6 +29,9 @@ CALLS, ROOM_EXPONENT, GROWTHS_EXPONENT = 8.6, 0.763, 0.305
 RANGE_FROM, RANGE_TO = 0.46, 1.8
 MAX_SHOWN_FACTOR = 4  # people see no range whose ends differ by more
 
+MAX_GAP_S = 300.0  # between two calls: a longer one is a pause of the user
+MIN_GAPS = 3  # by fewer, there are no minutes left
+
 
 class CallsLeft(NamedTuple):
     """A forecast of calls; the true number is from `low` to `high` 8 times out of 10."""
@@ -97,6 +100,19 @@ def forecast(thread: Thread, reading: Reading) -> CallsLeft | None:
     if reading.window is not None:
         end = min(end, reading.window.tokens)
     return calls_left(thread.recent_sents(PACE_CALLS), reading.compared.tokens, end)
+
+
+def minutes_left(thread: Thread, left: CallsLeft | None) -> float | None:
+    """Return how many minutes of work the calls left take, by the mean gap between the last ones.
+
+    Pauses of the user do not count. None if there is no forecast, or the calls have no times.
+    """
+    times = [call.at for call in thread.recent_calls(PACE_CALLS) if call.at is not None]
+    gaps = [after - before for before, after in pairwise(times)]
+    work = [gap for gap in gaps if 0 < gap <= MAX_GAP_S]
+    if left is None or len(work) < MIN_GAPS:
+        return None
+    return round(left.calls * sum(work) / len(work) / 60, 1)
 
 
 def describe_calls_left(thread: Thread, reading: Reading) -> str:

@@ -53,7 +53,8 @@ class LoadedSession(msgspec.Struct, frozen=True):
     """A session that was read from the beginning, with counts and problems of the reading.
 
     `damage` names the files with malformed records, which `tally` counts. `parts` are
-    what its files contain, `paths` the files; none if it is a stream.
+    what its files contain, `paths` the files; none if it is a stream. `main` is the transcript of
+    its main thread.
     """
 
     session: Session
@@ -62,6 +63,7 @@ class LoadedSession(msgspec.Struct, frozen=True):
     damage: tuple[str, ...] = ()
     parts: tuple[Session, ...] = ()
     paths: tuple[str, ...] = ()
+    main: Transcript | None = None
 
 
 def find_transcripts(places: Places, agents: Iterable[str] = agent_names()) -> list[Transcript]:
@@ -104,7 +106,9 @@ def load_session(files: SessionFiles) -> LoadedSession:
     named = msgspec.structs.replace(session, id=files.session) if files.session else session
     paths = tuple(transcript.path for transcript in files.transcripts)
     sessions = tuple(part for _, part in parts)
-    return LoadedSession(named, tally, tuple(problems), tuple(damage), sessions, paths)
+    mains = [transcript for transcript, part in parts if MAIN in part.threads]
+    main = max(mains, key=lambda transcript: transcript.modified, default=None)
+    return LoadedSession(named, tally, tuple(problems), tuple(damage), sessions, paths, main)
 
 
 def merge_transcripts(agent: str, parts: Iterable[tuple[Transcript, Session]]) -> Session:

@@ -135,10 +135,13 @@ class Thread(msgspec.Struct, frozen=True):
         """Return the calls from a place among all calls on, as far as they are in memory."""
         return self.calls.in_order(max(0, place - self.dropped.count))
 
+    def recent_calls(self, count: int) -> list[Call]:
+        """Return the last calls of the present cycle, at most so many."""
+        return self.calls_from(max(self.cycle_start, self.call_count - count))
+
     def recent_sents(self, count: int) -> list[int]:
         """What the last calls of the present cycle sent, at most so many."""
-        first = max(self.cycle_start, self.call_count - count)
-        return [call.usage.sent for call in self.calls_from(first)]
+        return [call.usage.sent for call in self.recent_calls(count)]
 
     @property
     def cycle_ends(self) -> tuple[int, ...]:
