@@ -124,6 +124,15 @@ def test_session_that_only_the_daemon_has_is_added_with_a_short_id() -> None:
     }
 
 
+def test_message_that_nothing_delivers_is_a_need_without_a_guess_of_its_own(user: User) -> None:
+    why = "Brimline has no hooks for my-agent."
+    row = SessionRow("bbb", "my-agent", user.now)
+    known = KnownSession(row, (known_thread(at=user.now),), unread=1, undeliverable=why)
+    with answering(user, response(msgspec.json.encode([known]))):
+        (shown,) = user.run("status", "--json").json
+    assert shown["need"]["text"] == f"1 message waits, and nothing will deliver it: {why}"
+
+
 def test_age_is_counted_from_the_last_call_else_from_when_the_session_was_active() -> None:
     files = survey(row("main", 1, None), row("a1", 2, 5.0)).sessions[0]
     assert [files.last_call_at(each) for each in files.threads] == [15.0, 5.0]

@@ -160,6 +160,14 @@ def test_unread_message(unread: int, expected: str) -> None:
     assert need(unread=unread) == Need("message", expected)
 
 
+def test_message_that_nothing_will_deliver_is_a_need_with_the_reason() -> None:
+    why = "Brimline has no hooks for other."
+    one, two = text(unread=1, undeliverable=why), text(unread=2, undeliverable=why)
+    assert one == f"1 message waits, and nothing will deliver it: {why}"
+    assert two == f"2 messages wait, and nothing will deliver them: {why}"
+    assert need(undeliverable=why) is None
+
+
 def test_session_without_a_call_for_a_day_needs_nothing_however_full_it_is() -> None:
     for called_at in (NOW - NEEDS_FOR_S, None):  # None: it has ended
         assessed = assess(facts(fullness="limit", unread=1, called_at=called_at), NOW)
@@ -237,6 +245,7 @@ FACTS = st.builds(
     calls_left=st.none() | st.integers(0, 200),
     handoff=st.sampled_from([None, "none", "fresh", "old", "draft"]),
     unread=st.integers(0, 2),
+    undeliverable=st.none() | st.just("Brimline has no hooks for other."),
     prompt_cache=st.none() | st.just(CACHE),
 )
 

@@ -59,6 +59,26 @@ def test_expired_message_is_not_unread() -> None:
     assert asyncio.run(unread(MESSAGE_LIFETIME_S)) == 0
 
 
+def test_message_that_nothing_delivers_is_what_its_session_needs_until_it_expires() -> None:
+    async def views() -> list[SessionView]:
+        store, now = MemoryStore(), [1.0]
+        row = SessionRow("s1", "other", 1.0)
+        monitor = Monitor(store, lambda: now[0])
+        views = Views(store, monitor, Rules())
+        await store.write([PutSession(row)])
+        shown = [await views.view(row)]
+        await monitor.send("s1", "hello")
+        shown.append(await views.view(row))
+        now[0] += MESSAGE_LIFETIME_S
+        return [*shown, await views.view(row)]
+
+    before, waiting, after = asyncio.run(views())
+    assert (before.undeliverable, after.undeliverable) == (None, None)
+    assert waiting.undeliverable == "Brimline has no hooks for other."
+    assert waiting.need is not None
+    assert waiting.need.text.endswith(f"nothing will deliver it: {waiting.undeliverable}")
+
+
 def test_every_agent_resumes_a_session_in_its_project() -> None:
     commands = {name: resume_command(name, "0c-1", "/a b") for name in agent_names()}
     assert commands == {

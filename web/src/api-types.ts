@@ -197,6 +197,7 @@ export interface components {
             trend: number[];
             handoff: components["schemas"]["HandoffStatus"];
             unread: number;
+            undeliverable: string | null;
             calls_left: number | null;
             calls_left_range: number[] | null;
             last_handoff_path: string | null;

@@ -77,6 +77,7 @@ export function view(
     trend: [],
     handoff: { state: "none", at: null, path: null, calls_since: null },
     unread: 0,
+    undeliverable: null,
     calls_left: null,
     calls_left_range: null,
     last_handoff_path: null,

@@ -50,7 +50,8 @@ class SessionView(msgspec.Struct, frozen=True):
     `levels` and `limit_at` are percentages of the window. `trend` has the tokens that the calls of
     the current cycle sent. `calls_left` is a forecast until the limit; the true number is within
     `calls_left_range` 8 times out of 10. `unread` counts the pending messages of people and other
-    agents. `last_handoff_path` is the path of its last handoff document. `resume_command` continues
+    agents. `undeliverable` is why nothing will deliver these, and how to change
+    that. `last_handoff_path` is the path of its last handoff document. `resume_command` continues
     the session in a shell; None if its client cannot. `quotas` are those of the account that it
     uses, as its own client last reported them: the same account may have used more since. `need`
     is what it asks of a person now, `ends` what stops it if it goes on, the nearest first. Lists
@@ -65,6 +66,7 @@ class SessionView(msgspec.Struct, frozen=True):
     trend: list[int]
     handoff: HandoffStatus
     unread: int
+    undeliverable: str | None
     calls_left: int | None
     calls_left_range: list[int] | None
     last_handoff_path: str | None
@@ -78,12 +80,13 @@ class SessionView(msgspec.Struct, frozen=True):
 
 
 class SessionRows(NamedTuple):
-    """All rows from which a session's view is built."""
+    """All rows from which a session's view is built, and why nothing will deliver its messages."""
 
     session: SessionRow
     threads: Sequence[ThreadRow]
     waiting: Sequence[Message]
     handoffs: Sequence[HandoffRow]
+    undeliverable: str | None = None
 
     @property
     def called_at(self) -> float | None:
@@ -169,14 +172,27 @@ class Views:
         handoffs = _group_by_session(await self._store.last_handoffs())
         for id in sessions:
             if id in by_id:
-                yield SessionRows(
+                yield await self.gather(
                     by_id[id], threads.get(id, []), waiting.get(id, []), handoffs.get(id, [])
                 )
 
     async def _complete(self, session: SessionRow) -> SessionRows:
         threads = await self._store.threads(session.id)
         waiting = await self._store.pending_messages(session.id)
-        return SessionRows(session, threads, waiting, await self._store.last_handoffs(session.id))
+        handoffs = await self._store.last_handoffs(session.id)
+        return await self.gather(session, threads, waiting, handoffs)
+
+    async def gather(
+        self,
+        session: SessionRow,
+        threads: Sequence[ThreadRow],
+        waiting: Sequence[Message],
+        handoffs: Sequence[HandoffRow],
+    ) -> SessionRows:
+        """Return the rows with the delivery problem of the messages that wait."""
+        is_unread = any(each.level is None for each in waiting)
+        problem = await self._monitor.delivery_problem(session.id) if is_unread else None
+        return SessionRows(session, threads, waiting, handoffs, problem)
 
     async def view(self, row: SessionRow) -> SessionView:
         return self.build(await self._complete(row))
@@ -194,7 +210,7 @@ class Views:
         return status_of_handoff(handoffs[0] if handoffs else None, self.known_calls(session))
 
     def build(self, rows: SessionRows) -> SessionView:
-        row, threads, waiting, handoffs = rows
+        row, threads, waiting, handoffs, undeliverable = rows
         now = self._monitor.now()
         pending = [each for each in waiting if with_expiry(each, now).state != "expired"]
         thread_views = self._thread_views(row, threads, pending)
@@ -205,6 +221,7 @@ class Views:
         report = decode_report(row.client_report)
         handoff = status_of_handoff(last, main.calls if main else None)
         unread = sum(each.level is None for each in pending)
+        undeliverable = undeliverable if unread else None  # what had expired is no problem
         calls_left = left.calls if left else stored_left
         quotas = report.quotas and report.quotas.current(now)
         prompt_cache = report.prompt_cache and report.prompt_cache.current(now)
@@ -223,6 +240,7 @@ class Views:
             quotas=quotas,
             prompt_cache=prompt_cache,
             unread=unread,
+            undeliverable=undeliverable,
             has_remote_readers=self._has_remote_readers,
         )
         assessed = assess(facts, now)
@@ -234,6 +252,7 @@ class Views:
             trend=self._trend(row.id),
             handoff=handoff,
             unread=unread,
+            undeliverable=undeliverable,
             calls_left=calls_left,
             calls_left_range=left and left.range,
             last_handoff_path=(last.path or None) if last and not last.draft else None,

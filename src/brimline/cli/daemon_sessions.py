@@ -113,6 +113,7 @@ class KnownSession(msgspec.Struct, frozen=True):
     threads: tuple[KnownThread, ...]
     handoff: KnownHandoff | None = None
     unread: int = 0
+    undeliverable: str | None = None
     calls_left: int | None = None
     quotas: Quotas | None = None
     prompt_cache: PromptCache | None = None
@@ -241,6 +242,7 @@ def _session_status(known: KnownSession) -> SessionStatus:
         handoff=known.handoff and known.handoff.state,
         calls_since_handoff=known.handoff and known.handoff.calls_since,
         unread=known.unread,
+        undeliverable=known.undeliverable,
         has_ended=row.has_ended,
     )
 

@@ -37,7 +37,7 @@ class NeedFacts(msgspec.Struct, frozen=True, kw_only=True):
     `name` is what commands call it. `called_at` is the time of its last call, None if it has ended.
     `is_limit_enforced` is False if its client does not compact by itself. `handoff` is None if
     nothing can ask its agent for one. `has_remote_readers`: people in other time zones may read the
-    sentence.
+    sentence. `undeliverable` is why nothing will deliver the messages that wait.
     """
 
     name: str
@@ -54,6 +54,7 @@ class NeedFacts(msgspec.Struct, frozen=True, kw_only=True):
     prompt_cache: PromptCache | None = None
     model: str | None = None
     unread: int = 0
+    undeliverable: str | None = None
     has_remote_readers: bool = False
 
     @property
@@ -153,8 +154,16 @@ def _needs(facts: NeedFacts, now: float) -> Iterator[Need]:
     yield from _quota_needs(facts, now)
     yield from _cache_needs(facts, now)
     if facts.unread:
-        what = "1 message waits" if facts.unread == 1 else f"{facts.unread} messages wait"
-        yield Need("message", f"{what} for its next prompt.")
+        yield Need("message", _waiting(facts))
+
+
+def _waiting(facts: NeedFacts) -> str:
+    what = "1 message waits" if facts.unread == 1 else f"{facts.unread} messages wait"
+    if facts.undeliverable is None:
+        return f"{what} for its next prompt."
+    return f"{what}, and nothing will deliver {'it' if facts.unread == 1 else 'them'}: " + (
+        facts.undeliverable
+    )
 
 
 def _at_limit(facts: NeedFacts) -> str:

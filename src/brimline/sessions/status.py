@@ -67,6 +67,7 @@ class SessionStatus(msgspec.Struct, frozen=True):
     handoff: HandoffState | None = None
     calls_since_handoff: int | None = None
     unread: int = 0
+    undeliverable: str | None = None
     has_ended: bool = False
 
     @property
@@ -99,6 +100,7 @@ class SessionStatus(msgspec.Struct, frozen=True):
             quotas=self.quotas,
             prompt_cache=self.prompt_cache,
             unread=self.unread,
+            undeliverable=self.undeliverable,
             model=self.main.model,
         )
 
