@@ -82,6 +82,13 @@ class StoreModel:
         rows = [row for row in rows if thread in (None, row.thread)]
         return sorted(rows, key=lambda row: (row.thread, row.cycle, row.seq, row.call))
 
+    async def costs(self, session: str | None = None) -> dict[str, float]:
+        costs: dict[str, float] = {}
+        for row in self._calls.values():
+            if row.cost is not None and session in (None, row.session):
+                costs[row.session] = costs.get(row.session, 0.0) + row.cost
+        return costs
+
     async def copied_calls(self, session: str, calls: Sequence[str]) -> set[str]:
         rows = self._calls.values()
         firsts = {row.session for row in rows if row.seq == 0 and row.call in calls[:1]} - {session}

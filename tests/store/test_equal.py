@@ -120,6 +120,7 @@ CALLS = st.builds(
     SMALL,
     maybe(NAMES),
     maybe(TIMES),
+    cost=maybe(SMALL),
     branch=maybe(NAMES),
     counted=st.booleans(),
 )
@@ -183,6 +184,8 @@ async def everything(store: Store) -> list[object]:
         store.signals(),
         store.compactions(),
         store.last_handoffs(),
+        store.costs(),
+        store.costs("a"),
         *(ask(name) for name in "ab" for ask in (store.session, store.threads, store.signals)),
         *(ask(name) for name in "ab" for ask in (store.calls, store.handoffs)),
         *(ask(name) for name in "ab" for ask in (store.compactions, store.last_handoffs)),

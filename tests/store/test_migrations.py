@@ -127,6 +127,18 @@ def test_migration_from_any_version_gives_the_same_schema(
     second.close()
 
 
+def test_cost_of_a_session_of_an_older_version_is_that_of_its_calls(
+    connection: sqlite3.Connection,
+) -> None:
+    migrate(connection, "x", MIGRATIONS[:16])
+    insert = """INSERT INTO calls (session, thread, call, seq, cycle, input, cache_read,
+        cache_write, output, cost) VALUES (?, 'main', ?, 0, 0, 1, 1, 1, 1, ?)"""
+    calls = [("s", "a", 0.5), ("s", "b", 0.25), ("s", "c", None), ("free", "a", None)]
+    connection.executemany(insert, calls)
+    migrate(connection, "x")
+    assert connection.execute("SELECT * FROM session_costs").fetchall() == [("s", 0.75, 2)]
+
+
 def test_tables_have_a_column_for_each_field(connection: sqlite3.Connection) -> None:
     migrate(connection, "x")
     for table in (SESSIONS, *SESSION_TABLES):

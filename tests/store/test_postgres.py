@@ -263,6 +263,30 @@ def test_hours_before_branches_were_known_are_kept_with_their_cursor(database: s
     assert execute(database, cursors) == [["branch_hours", 7], ["session_hours", 7]]
 
 
+def test_calls_that_a_version_before_stores_are_in_the_cost_of_their_session(
+    database: str,
+) -> None:
+    """Replicas of both versions serve during an upgrade."""
+    insert = """INSERT INTO calls (organisation, day, session, thread, call, seq, cycle,
+        input, cache_read, cache_write, cache_write_1h, output, cost)
+        VALUES ('o', '2020-01-01', 's', 'main', $1, 0, 0, 1, 1, 1, 0, 1, $2)"""
+
+    async def run() -> None:
+        pool = await asyncpg.create_pool(database, min_size=1)
+        async with pool, pool.acquire() as connection:
+            await migrate(connection, "older", MIGRATIONS[:7])
+            await connection.execute(
+                "CREATE TABLE calls_20200101 PARTITION OF calls FOR VALUES IN ('2020-01-01')"
+            )
+            await connection.executemany(insert, [("a", 0.5), ("b", None)])
+            await migrate(connection, "newer")
+            await connection.executemany(insert, [("c", 0.25), ("d", None)])
+            await connection.execute("UPDATE calls SET cost = 1.0 WHERE call = 'b'")
+
+    asyncio.run(run())
+    assert execute(database, "SELECT * FROM session_costs") == [["o", "s", 1.75, 3]]
+
+
 PARTITION_OF_2020 = """SELECT relname FROM pg_inherits JOIN pg_class ON oid = inhrelid
 WHERE inhparent = 'calls'::regclass AND relname = 'calls_20200101'"""
 

@@ -209,6 +209,13 @@ class Store(Protocol):
         """The calls of a session, by thread, in their order."""
         ...
 
+    async def costs(self, session: str | None = None) -> dict[str, float]:
+        """What the calls and spendings of each session cost in USD, as far as prices are known.
+
+        Sessions of which no price is known are left out.
+        """
+        ...
+
     async def copied_calls(self, session: str, calls: Sequence[str]) -> set[str]:
         """Which of a session's calls are in the sums of others that begin with the same call.
 

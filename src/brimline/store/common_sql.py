@@ -92,6 +92,11 @@ def select_main_threads(conditions: str) -> str:
     JOIN threads AS t ON t.session = s.id AND t.thread = '{MAIN}' {conditions}"""
 
 
+# Of triggers that add a call to the total of its session. Released migrations have it: it stays.
+ADD_COST = """DO UPDATE SET cost = session_costs.cost + excluded.cost,
+    priced = session_costs.priced + excluded.priced"""
+
+
 class Table(Generic[RowT]):
     """A table with a column for each field of a row; the database assigns the fields `assigned`."""
 
@@ -116,6 +121,13 @@ class Query(Generic[RowT]):
         if heads_only:
             columns = columns.replace('"text"', "'' AS text")
         self.text = f"SELECT {columns} FROM {table} WHERE {where} {order}"
+
+
+class SessionCost(msgspec.Struct, frozen=True):
+    """The total of a session's calls and spendings with a price, in USD."""
+
+    session: str
+    cost: float
 
 
 class SessionQuery(Generic[RowT]):
@@ -144,6 +156,7 @@ class StoreQueries:
         self.sessions = Query(SessionRow, "sessions", own, "ORDER BY seen_at DESC, id")
         self.session = Query(SessionRow, "sessions", f"{own} AND id = {first}")
         self.threads = SessionQuery(ThreadRow, "threads", own, one, "ORDER BY session, thread")
+        self.costs = SessionQuery(SessionCost, "session_costs", own, one, "", "priced > 0")
         self.calls = Query(
             CallRow, "calls", f"{own} AND {calls_of}", "ORDER BY thread, cycle, seq, call"
         )
@@ -210,6 +223,10 @@ class SqlQueries(ABC):
         if thread is None:
             return await self._select(self._queries.calls, session)
         return await self._select(self._queries.calls_of_thread, session, thread)
+
+    async def costs(self, session: str | None = None) -> dict[str, float]:
+        rows = await self._select_of(self._queries.costs, session)
+        return {row.session: row.cost for row in rows}
 
     async def compactions(self, session: str | None = None) -> list[CompactionRow]:
         return await self._select_of(self._queries.compactions, session)

@@ -170,6 +170,9 @@ class MeteredStore:
     async def calls(self, session: str, thread: str | None = None) -> list[CallRow]:
         return await self._timed(self._store.calls(session, thread))
 
+    async def costs(self, session: str | None = None) -> dict[str, float]:
+        return await self._timed(self._store.costs(session))
+
     async def copied_calls(self, session: str, calls: Sequence[str]) -> set[str]:
         return await self._timed(self._store.copied_calls(session, calls))
 

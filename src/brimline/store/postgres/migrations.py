@@ -11,6 +11,7 @@ from asyncpg import Record
 from asyncpg.pool import PoolConnectionProxy
 
 from brimline.errors import NewerStore
+from brimline.store.common_sql import ADD_COST
 
 Connection: TypeAlias = "PoolConnectionProxy[Record]"
 Step: TypeAlias = tuple[str, ...]
@@ -397,9 +398,60 @@ _SEVENTH: Step = (
     """,
 )
 
+# The sum of a session's calls, for lists. Triggers keep it, also for replicas of a version before,
+# once for all calls of a statement.
+_EIGHTH: Step = (
+    f"""
+    CREATE TABLE session_costs (
+        organisation {_TEXT} NOT NULL,
+        session {_TEXT} NOT NULL,
+        cost DOUBLE PRECISION NOT NULL,
+        priced BIGINT NOT NULL,
+        PRIMARY KEY (organisation, session)
+    ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)
+    """,
+    f"""
+    CREATE FUNCTION add_call_costs() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        INSERT INTO session_costs
+        SELECT organisation, session, sum(cost), count(cost) FROM new_calls
+        WHERE cost IS NOT NULL GROUP BY organisation, session
+        ON CONFLICT (organisation, session) {ADD_COST};
+        RETURN NULL;
+    END $$
+    """,
+    f"""
+    CREATE FUNCTION change_call_costs() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        INSERT INTO session_costs
+        SELECT organisation, session, sum(cost), sum(priced) FROM (
+            SELECT organisation, session, cost, 1 AS priced FROM new_calls
+            UNION ALL SELECT organisation, session, -cost, -1 FROM old_calls
+        ) AS changed WHERE cost IS NOT NULL GROUP BY organisation, session
+        ON CONFLICT (organisation, session) {ADD_COST};
+        RETURN NULL;
+    END $$
+    """,
+    """
+    CREATE TRIGGER add_call_costs AFTER INSERT ON calls
+    REFERENCING NEW TABLE AS new_calls
+    FOR EACH STATEMENT EXECUTE FUNCTION add_call_costs()
+    """,
+    """
+    CREATE TRIGGER change_call_costs AFTER UPDATE ON calls
+    REFERENCING OLD TABLE AS old_calls NEW TABLE AS new_calls
+    FOR EACH STATEMENT EXECUTE FUNCTION change_call_costs()
+    """,
+    """
+    INSERT INTO session_costs
+    SELECT organisation, session, sum(cost), count(cost) FROM calls
+    WHERE cost IS NOT NULL GROUP BY organisation, session
+    """,
+)
+
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (
-    _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH,
+    _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH,
 )  # fmt: skip
 
 

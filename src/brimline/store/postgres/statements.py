@@ -161,6 +161,7 @@ CLAIM_SESSION = (
     "DELETE FROM threads WHERE organisation = $1 AND session = $2",
     "DELETE FROM compactions WHERE organisation = $1 AND session = $2",
     "DELETE FROM branch_hours WHERE organisation = $1 AND session = $2",
+    "DELETE FROM session_costs WHERE organisation = $1 AND session = $2",
     f"""INSERT INTO revisions VALUES ($1, $2, 1)
     ON CONFLICT (organisation, session) {ADVANCE_REVISION}""",
 )
@@ -180,6 +181,7 @@ FORGET_SESSIONS = (
     "DELETE FROM changes WHERE organisation = $1 AND session = ANY($2::text[])",
     "DELETE FROM revisions WHERE organisation = $1 AND session = ANY($2::text[])",
     "DELETE FROM branch_hours WHERE organisation = $1 AND session = ANY($2::text[])",
+    "DELETE FROM session_costs WHERE organisation = $1 AND session = ANY($2::text[])",
 )
 
 FORGET_CALL_DAYS = """DELETE FROM call_days WHERE organisation = $1 AND session = ANY($2::text[])

@@ -109,6 +109,7 @@ ON CONFLICT (session) {UPDATE_REVISION}"""
 # What telemetry has reported of a session that a machine claims.
 CLAIM_SESSION = (
     *(f"DELETE FROM {table.name} WHERE session = ?" for table in (THREADS, CALLS, COMPACTIONS)),
+    "DELETE FROM session_costs WHERE session = ?",
     f"INSERT INTO revisions VALUES (?, 1) ON CONFLICT (session) {ADVANCE_REVISION}",
 )
 
@@ -120,6 +121,7 @@ SET_RECEIVE = "UPDATE sessions SET receive = ? WHERE id = ?"
 # Forget the sessions that were last seen before a time: what belongs to them goes first.
 FORGET_SESSIONS = (
     *(table.forget for table in SESSION_TABLES),
+    f"DELETE FROM session_costs WHERE session IN ({OLD_SESSIONS})",
     f"DELETE FROM changes WHERE session IN ({OLD_SESSIONS})",
     f"DELETE FROM revisions WHERE session IN ({OLD_SESSIONS})",
     "DELETE FROM sessions WHERE seen_at < ?",

@@ -1,5 +1,7 @@
 """Old sessions are deleted with everything that belongs to them, and nothing else."""
 
+import msgspec
+
 from brimline.store.base import (
     EventKeys,
     ForgetSessions,
@@ -31,7 +33,7 @@ def all_writes(id: str, seen_at: float) -> list[Write]:
     return [
         PutSession(session(id, seen_at)),
         PutThread(thread(3, 7, session=id)),
-        PutCall(call("c", 1, session=id)),
+        PutCall(msgspec.structs.replace(call("c", 1, session=id), cost=0.5)),
         PutCompaction(compaction(session=id)),
         RecordSignal(signal(session=id), (message(f"warning to {id}", session=id),)),
         QueueMessage(message(f"message to {id}", session=id)),
@@ -50,13 +52,14 @@ async def count_rows(store: Store, id: str) -> list[int]:
         await store.pending_messages(id),
         await store.handoffs(id),
         await store.last_handoffs(id),
+        await store.costs(id),
     )
     known = int(await store.session(id) is not None)
     return [known, *map(len, rows)]
 
 
-NOTHING = [0] * 9
-ALL = [1, 1, 1, 1, 1, 2, 2, 1, 1]
+NOTHING = [0] * 10
+ALL = [1, 1, 1, 1, 1, 2, 2, 1, 1, 1]
 
 
 @check

@@ -14,7 +14,7 @@ from brimline.store.base import (
 from brimline.testing.store.forgetting import ALL, all_writes, count_rows
 from brimline.testing.store.suite import call, check, message, pair_check, session, thread
 
-CLAIMED = [1, 0, 0, 0, 1, 2, 2, 1, 1]  # without threads, calls and compactions
+CLAIMED = [1, 0, 0, 0, 1, 2, 2, 1, 1, 0]  # without threads, calls and compactions
 
 
 @check

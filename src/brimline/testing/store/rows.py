@@ -17,7 +17,7 @@ from brimline.store.base import (
     Store,
     UseHandoff,
 )
-from brimline.store.rows import CallRow, HandoffRow, SessionRow, ThreadRow
+from brimline.store.rows import SPENDINGS, CallRow, HandoffRow, SessionRow, ThreadRow
 from brimline.testing.store.suite import call, check, handoff, session, signal, thread
 
 TEXT = "Grüße, 世界 🙂\n\t\"quoted\" 'too'; DROP TABLE sessions; -- %s ? {0} \\ \x01"
@@ -37,6 +37,7 @@ async def new_store_is_empty(store: Store) -> None:
     )
     assert await store.write([ForgetSessions(9.0)]) == [False]
     assert await store.session("s") is None
+    assert await store.costs() == {}
     assert await store.changes() == []
 
 
@@ -162,6 +163,28 @@ async def last_copy_of_a_call_counts(store: Store) -> None:
         changed = msgspec.structs.replace(copies[2], model=model)
         assert await store.write([PutCall(changed), PutCall(changed)]) == [True, False]
         assert await store.calls("s") == [changed]
+
+
+@check
+async def cost_of_a_session_is_that_of_its_calls_and_spendings(store: Store) -> None:
+    """Each counts once, as it was stored last; a session without a price has no cost."""
+
+    def costly(
+        id: str, seq: int, cost: float | None, thread: str = "main", session: str = "s"
+    ) -> PutCall:
+        row = call(id, seq, thread=thread, session=session)
+        return PutCall(msgspec.structs.replace(row, cost=cost))
+
+    await store.write([PutCall(call("free", 0)), costly("other", 0, 4.0, session="t")])
+    assert (await store.costs("s"), await store.costs("unknown")) == ({}, {})
+    spending = msgspec.structs.replace(call("title", 0, thread=f"main{SPENDINGS}"), cost=0.5)
+    first = [costly("a", 1, 1.0), costly("b", 2, 2.0), costly("a", 1, 1.0, thread="agent-1")]
+    await store.write([*first, PutCall(msgspec.structs.replace(spending, counted=False))])
+    assert await store.costs("s") == {"s": 4.5}
+    await store.write([costly("a", 1, 1.0), costly("b", 3, 0.25), costly("b", 2, 8.0)])
+    assert await store.costs() == {"s": 2.75, "t": 4.0}
+    await store.write([costly("free", 1, 0.25), costly("other", 1, None, session="t")])
+    assert await store.costs() == {"s": 3.0}
 
 
 @check
