@@ -14,7 +14,7 @@ from .terminal import WINDOW_TOKENS, Json, User, cells, without_colour
 KEYS = [
     "agent", "session_id", "thread", "title", "project", "model", "sent", "held", "percent",
     "percent_raw", "percent_of_limit", "window", "limit", "client_shows", "fullness", "state",
-    "cycle", "source", "at", "age_seconds", "need",
+    "cycle", "source", "at", "age_seconds", "cost", "need",
     "ends", "answered_by",
 ]  # fmt: skip
 
@@ -56,27 +56,27 @@ s4  /srv/local                      /srv/local  ········        ?       
 4 sessions, 1 near its limit
 """,
     120: """\
-id  title                                 project     model                     context     tokens  of limit  cycle  age
-s3  Move the orders to Postgres 18 and …  /srv/full   sonnet-4-5  █████████░░░    75.0%  150K/200K     89.8%      0   2m
+id  title                           project     model                    context     tokens  of limit   cost  cycle  age
+s3  Move the orders to Postgres 1…  /srv/full   sonnet-4…  █████████░░░    75.0%  150K/200K     89.8%  $0.05      0   2m
   At 89.8% of its limit: have it write down where it stands.
 
-s1  Fix the login of the shop and its t…  ~/project   sonnet-4-5  ███▎░░░░░░░░    27.0%   54K/200K     32.3%      1   2m
-    └ a2                                              haiku-4-5   ▋░░░░░░░░░░░     5.5%   11K/200K      5.5%      0   2m
-    └ a1                                              sonnet-4-5  █▎░░░░░░░░░░    10.0%   20K/200K     12.0%      0   3m
-s2  /srv/other                            /srv/other  sonnet-4-5  ············  unknown     ?/200K         ?      1   2m
-s4  /srv/local                            /srv/local  my-model    ············        ?      50K/?         ?      0   2m
+s1  Fix the login of the shop and…  ~/project   sonnet-4…  ███▎░░░░░░░░    27.0%   54K/200K     32.3%  $0.07      1   2m
+    └ a2                                        haiku-4-5  ▋░░░░░░░░░░░     5.5%   11K/200K      5.5%             0   2m
+    └ a1                                        sonnet-4…  █▎░░░░░░░░░░    10.0%   20K/200K     12.0%             0   3m
+s2  /srv/other                      /srv/other  sonnet-4…  ············  unknown     ?/200K         ?  $0.05      1   2m
+s4  /srv/local                      /srv/local  my-model   ············        ?      50K/?         ?      ?      0   2m
 4 sessions, 1 near its limit
 """,  # noqa: E501
     200: """\
-id  title                                       project     model                             context     tokens  of limit  cycle  age
-s3  Move the orders to Postgres 18 and test it  /srv/full   sonnet-4-5  ███████████████░░░░░    75.0%  150K/200K     89.8%      0   2m
+id  title                                       project     model                             context     tokens  of limit   cost  cycle  age
+s3  Move the orders to Postgres 18 and test it  /srv/full   sonnet-4-5  ███████████████░░░░░    75.0%  150K/200K     89.8%  $0.05      0   2m
   At 89.8% of its limit: have it write down where it stands.
 
-s1  Fix the login of the shop and its tests     ~/project   sonnet-4-5  █████▍░░░░░░░░░░░░░░    27.0%   54K/200K     32.3%      1   2m
-    └ a2                                                    haiku-4-5   █▏░░░░░░░░░░░░░░░░░░     5.5%   11K/200K      5.5%      0   2m
-    └ a1                                                    sonnet-4-5  ██░░░░░░░░░░░░░░░░░░    10.0%   20K/200K     12.0%      0   3m
-s2  /srv/other                                  /srv/other  sonnet-4-5  ····················  unknown     ?/200K         ?      1   2m
-s4  /srv/local                                  /srv/local  my-model    ····················        ?      50K/?         ?      0   2m
+s1  Fix the login of the shop and its tests     ~/project   sonnet-4-5  █████▍░░░░░░░░░░░░░░    27.0%   54K/200K     32.3%  $0.07      1   2m
+    └ a2                                                    haiku-4-5   █▏░░░░░░░░░░░░░░░░░░     5.5%   11K/200K      5.5%             0   2m
+    └ a1                                                    sonnet-4-5  ██░░░░░░░░░░░░░░░░░░    10.0%   20K/200K     12.0%             0   3m
+s2  /srv/other                                  /srv/other  sonnet-4-5  ····················  unknown     ?/200K         ?  $0.05      1   2m
+s4  /srv/local                                  /srv/local  my-model    ····················        ?      50K/?         ?      ?      0   2m
 4 sessions, 1 near its limit
 """,  # noqa: E501
 }  # fmt: skip

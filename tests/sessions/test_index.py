@@ -31,7 +31,7 @@ from brimline.sessions.index import (
     read_transcript,
     usable_cores,
 )
-from brimline.sessions.report import find_copied_calls
+from brimline.sessions.session_cost import find_copied_calls
 from brimline.sessions.state_file import FILE_NAME
 from brimline.sessions.status import survey_sessions
 

@@ -1,13 +1,17 @@
 """The cost of one session, and which of its calls are another session's."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from brimline.agents.transcripts.source import Tally, begun_at
 from brimline.context.tracker import Session
+from brimline.context.window import NO_OVERRIDES
+from brimline.sessions import index
 from brimline.sessions.files import LoadedSession, find_session, load_session
-from brimline.sessions.report import find_copied_calls, find_session_cost
+from brimline.sessions.session_cost import find_copied_calls, find_session_cost
+from brimline.sessions.status import survey_sessions
 
 from .machine import Machine, call, clock, packed, user_record
 
@@ -56,3 +60,51 @@ def test_file_was_begun_at_the_last_time_before_its_messages(
 
 def test_missing_file_was_begun_at_no_time(tmp_path: Path) -> None:
     assert begun_at(str(tmp_path / "missing.jsonl")) is None
+
+
+def listed(machine: Machine) -> dict[str, float | None]:
+    """The cost of each session in a list, by files alone."""
+    survey = survey_sessions(machine.places, ["claude"], None, NO_OVERRIDES, machine.cache)
+    return {status.session: status.cost for status in survey.sessions}
+
+
+def test_call_in_two_files_of_a_session_costs_once_in_a_list(machine: Machine) -> None:
+    machine.session("s1", call("m1"), call("m2", second=1), folder="-one")
+    machine.session("s1", call("m2", second=1), call("m3", second=2), folder="-two")
+    machine.session("s2", call("m4"), call("m5"), call("m6"), folder="-other")
+    for _ in range(2):  # also from the state file
+        costs = listed(machine)
+        assert costs["s1"] == pytest.approx(costs["s2"])
+
+
+def test_fork_of_an_older_session_has_the_cost_of_its_own_calls_in_a_list(
+    machine: Machine,
+) -> None:
+    original = [call("m1", second=1), call("m2", second=2)]
+    machine.session("fork", queued(9), *original, call("m3", second=10))
+    path = machine.session("original", *original)
+    machine.session("one", call("m4"))
+    os.utime(path, (1.0, 1.0))
+    for since in (2.0, None):
+        survey = survey_sessions(machine.places, ["claude"], since, NO_OVERRIDES, machine.cache)
+        costs = {status.session: status.cost for status in survey.sessions}
+        assert ("original" in costs) == (since is None)
+        assert costs["fork"] == pytest.approx(costs["one"])
+
+
+def test_session_that_was_not_read_whole_has_no_cost_in_a_list(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.session("s1", call("m1"))
+    monkeypatch.setattr(index, "TAILS_ABOVE_BYTES", 0)
+    assert listed(machine) == {"s1": None}
+
+
+def test_fork_has_no_cost_if_there_is_too_much_to_read_for_it(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.session("fork", queued(9), call("m1", second=1), call("m3", second=10))
+    listed(machine)
+    machine.session("original", call("m1", second=1))
+    monkeypatch.setattr(index, "TAILS_ABOVE_BYTES", 0)
+    assert listed(machine) == {"fork": None, "original": None}

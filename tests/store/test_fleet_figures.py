@@ -183,9 +183,8 @@ def test_full_sessions_without_a_fresh_handoff_need_one(shared_database: str) ->
             assert active.needs_handoff == needing[:most]
             assert active.needs_handoff_count == 4
         rows = await fleet.figures.rows(["draft", "gone", "full"])
-        assert [(row.id, len(threads), [h.id for h in last]) for row, threads, _, last in rows] == [
-            ("draft", 1, ["2"]), ("full", 1, []),
-        ]  # fmt: skip
+        read = [(row.id, len(each), [h.id for h in last]) for row, each, _, last, _ in rows]
+        assert read == [("draft", 1, ["2"]), ("full", 1, [])]
 
     run(shared_database, "needs", check)
 

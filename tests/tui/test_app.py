@@ -110,6 +110,8 @@ def test_sort_key_cycles_through_the_orders(daemon: FakeDaemon, tmp_path: Path) 
         await app.until(lambda _: app.projects()[0] == "~/crawler")
         assert "by limit" in app.lines[0]
         await app.press("s")
+        await app.until(lambda _: "by cost" in app.lines[0])
+        await app.press("s")
         await app.until(lambda _: app.projects()[-1] == "~/billing")
         assert "by latest" in app.lines[0]
         await app.press("s")

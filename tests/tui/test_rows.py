@@ -206,6 +206,21 @@ def test_columns_fill_the_line(width: int) -> None:
         assert min(widths) > 0
 
 
+@pytest.mark.parametrize(
+    ("width", "by_cost", "words"),
+    [(200, False, "$12.50"), (80, True, "cost $12.50"), (40, True, "$12.50"), (80, False, "")],
+)
+def test_cost_is_shown_if_there_is_room_or_if_it_is_the_order(
+    width: int, by_cost: bool, words: str
+) -> None:
+    rows = OverviewRows(width, NOW, HOME, by_cost=by_cost)
+    known, unknown = (decode(sample_view("s", 9, cost=cost))[0] for cost in (12.5, None))
+    shown = "\n".join(to_plain(line) for line in rows.lines(known))
+    assert words in shown
+    assert ("$" in shown) == bool(words)
+    assert "$" not in "\n".join(to_plain(line) for line in rows.lines(unknown))
+
+
 def test_long_project_keeps_its_end() -> None:
     view = decode(sample_view("s", 1_000, project="/srv/" + "deep/" * 20 + "end"))[0]
     assert "/end " in lines(view)[0]
@@ -232,6 +247,7 @@ def test_sessions_sort_by_each_order() -> None:
     assert names("need")[-3:] == ["mobile-app", "billing", "yesterday"]
     assert names("limit")[:3] == ["crawler", "importer", "shop-backend"]
     assert names("limit")[-1] == "mobile-app"
+    assert names("cost")[:3] == ["importer", "shop-backend", "crawler"]  # then unknown costs
     assert names("title")[:2] == ["shop-backend", "ledger"]
     assert names("latest")[-1] == "billing"
     assert names("project") == sorted(names("project"))

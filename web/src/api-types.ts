@@ -200,6 +200,7 @@ export interface components {
             undeliverable: string | null;
             calls_left: number | null;
             calls_left_range: number[] | null;
+            cost: number | null;
             last_handoff_path: string | null;
             resume_command: string | null;
             quotas: components["schemas"]["Quotas"] | null;

@@ -12,8 +12,8 @@ import { full, NOW, threadRow, view } from "./views";
 
 const UNKNOWN = threadRow({ percent: null, percent_raw: null, percent_of_limit: null });
 const VIEWS = [
-  view({ id: "a", agent: "codex", project: "/src/zebra", host: "one" }, [full(20)]),
-  view({ id: "b", project: "/src/apple", title: "Fix Login" }, [full(130)]),
+  view({ id: "a", agent: "codex", project: "/src/zebra", host: "one" }, [full(20)], { cost: 2 }),
+  view({ id: "b", project: "/src/apple", title: "Fix Login" }, [full(130)], { cost: 0 }),
   view({ id: "c", project: "/src/zebra", host: "two" }, [UNKNOWN]),
   view({ id: "d", seen_at: NOW - 50 }, [full(100, { at: NOW - 50, percent_of_limit: 120 })]),
   view({ id: "e", ended_at: NOW - 5 }, [full(99)], { rank: [2, 0, -NOW] }),
@@ -57,8 +57,9 @@ test("filters and search keep the sessions that match all of them", () => {
   expect(ids({ search: "login zebra" })).toBe("");
 });
 
-test("sessions sort by limit, time, project and agent", () => {
+test("sessions sort by limit, cost, time, project and agent", () => {
   expect(ids({}, "limit")).toBe("dbac");
+  expect(ids({}, "cost")).toBe("abdc");
   expect(ids({}, "latest")).toBe("bacd");
   expect(ids({}, "project")).toBe("dbac");
 });

@@ -80,6 +80,7 @@ export function view(
     undeliverable: null,
     calls_left: null,
     calls_left_range: null,
+    cost: null,
     last_handoff_path: null,
     resume_command: null,
     quotas: null,

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from brimline.api.openapi import Endpoint
 from brimline.api.responses import RequestRefused, json_response, read_choice, read_since
-from brimline.api.views import SessionView, Views
+from brimline.api.views import SessionRows, SessionView, Views
 from brimline.monitor.user_rules import Rules
 from brimline.store.fleet import (
     SECONDS_PER_HOUR,
@@ -128,7 +128,10 @@ class FleetRoutes:
 
     async def _views_of(self, sessions: Iterable[str]) -> Mapping[str, SessionView]:
         rows = await self._figures.rows(list(dict.fromkeys(sessions)))
-        return {each[0].id: self._views.build(await self._views.gather(*each)) for each in rows}
+        return {
+            each[0].id: self._views.build(await self._views.with_problem(SessionRows(*each)))
+            for each in rows
+        }
 
 
 def _by_rank(views: Mapping[str, SessionView], ids: Iterable[str]) -> list[SessionView]:

@@ -49,14 +49,15 @@ class SessionView(msgspec.Struct, frozen=True):
 
     `levels` and `limit_at` are percentages of the window. `trend` has the tokens that the calls of
     the current cycle sent. `calls_left` is a forecast until the limit; the true number is within
-    `calls_left_range` 8 times out of 10. `unread` counts the pending messages of people and other
-    agents. `undeliverable` is why nothing will deliver these, and how to change
+    `calls_left_range` 8 times out of 10. `cost` is what it has cost in USD, without copies of
+    another session's calls; None if no price is known. `unread` counts the pending messages of
+    people and other agents. `undeliverable` is why nothing will deliver these, and how to change
     that. `last_handoff_path` is the path of its last handoff document. `resume_command` continues
     the session in a shell; None if its client cannot. `quotas` are those of the account that it
-    uses, as its own client last reported them: the same account may have used more since. `need`
-    is what it asks of a person now, `ends` what stops it if it goes on, the nearest first. Lists
-    are sorted by `rank`, the smallest first, which is 0 with a need, 1 if active, 2 if idle, then
-    by the need's kind, then nearest to the limit.
+    uses, as its own client last reported them: the same account may have used more since. `need` is
+    what it asks of a person now, `ends` what stops it if it goes on, the nearest first. Lists are
+    sorted by `rank`, the smallest first, which is 0 with a need, 1 if active, 2 if idle, then by
+    the need's kind, then nearest to the limit.
     """
 
     session: SessionRow
@@ -69,6 +70,7 @@ class SessionView(msgspec.Struct, frozen=True):
     undeliverable: str | None
     calls_left: int | None
     calls_left_range: list[int] | None
+    cost: float | None
     last_handoff_path: str | None
     resume_command: str | None
     quotas: Quotas | None
@@ -80,12 +82,16 @@ class SessionView(msgspec.Struct, frozen=True):
 
 
 class SessionRows(NamedTuple):
-    """All rows from which a session's view is built, and why nothing will deliver its messages."""
+    """All from which a session's view is built.
+
+    `undeliverable` is why nothing will deliver its messages.
+    """
 
     session: SessionRow
     threads: Sequence[ThreadRow]
     waiting: Sequence[Message]
     handoffs: Sequence[HandoffRow]
+    cost: float | None = None
     undeliverable: str | None = None
 
     @property
@@ -170,29 +176,26 @@ class Views:
         threads = _group_by_session(await self._store.threads())
         waiting = _group_by_session(await self._store.pending_messages())
         handoffs = _group_by_session(await self._store.last_handoffs())
+        costs = await self._store.costs()
         for id in sessions:
             if id in by_id:
-                yield await self.gather(
-                    by_id[id], threads.get(id, []), waiting.get(id, []), handoffs.get(id, [])
-                )
+                rows = threads.get(id, []), waiting.get(id, []), handoffs.get(id, [])
+                yield await self.with_problem(SessionRows(by_id[id], *rows, costs.get(id)))
 
     async def _complete(self, session: SessionRow) -> SessionRows:
         threads = await self._store.threads(session.id)
         waiting = await self._store.pending_messages(session.id)
         handoffs = await self._store.last_handoffs(session.id)
-        return await self.gather(session, threads, waiting, handoffs)
+        costs = await self._store.costs(session.id)
+        rows = SessionRows(session, threads, waiting, handoffs, costs.get(session.id))
+        return await self.with_problem(rows)
 
-    async def gather(
-        self,
-        session: SessionRow,
-        threads: Sequence[ThreadRow],
-        waiting: Sequence[Message],
-        handoffs: Sequence[HandoffRow],
-    ) -> SessionRows:
+    async def with_problem(self, rows: SessionRows) -> SessionRows:
         """Return the rows with the delivery problem of the messages that wait."""
-        is_unread = any(each.level is None for each in waiting)
-        problem = await self._monitor.delivery_problem(session.id) if is_unread else None
-        return SessionRows(session, threads, waiting, handoffs, problem)
+        if all(each.level is not None for each in rows.waiting):
+            return rows
+        problem = await self._monitor.delivery_problem(rows.session.id)
+        return rows._replace(undeliverable=problem)
 
     async def view(self, row: SessionRow) -> SessionView:
         return self.build(await self._complete(row))
@@ -210,7 +213,7 @@ class Views:
         return status_of_handoff(handoffs[0] if handoffs else None, self.known_calls(session))
 
     def build(self, rows: SessionRows) -> SessionView:
-        row, threads, waiting, handoffs, undeliverable = rows
+        row, threads, waiting, handoffs, cost, undeliverable = rows
         now = self._monitor.now()
         pending = [each for each in waiting if with_expiry(each, now).state != "expired"]
         thread_views = self._thread_views(row, threads, pending)
@@ -255,6 +258,7 @@ class Views:
             undeliverable=undeliverable,
             calls_left=calls_left,
             calls_left_range=left and left.range,
+            cost=cost,
             last_handoff_path=(last.path or None) if last and not last.draft else None,
             resume_command=resume_command(row.agent, row.id, row.project),
             quotas=quotas,

@@ -114,6 +114,7 @@ class KnownSession(msgspec.Struct, frozen=True):
     handoff: KnownHandoff | None = None
     unread: int = 0
     undeliverable: str | None = None
+    cost: float | None = None
     calls_left: int | None = None
     quotas: Quotas | None = None
     prompt_cache: PromptCache | None = None
@@ -243,6 +244,7 @@ def _session_status(known: KnownSession) -> SessionStatus:
         calls_since_handoff=known.handoff and known.handoff.calls_since,
         unread=known.unread,
         undeliverable=known.undeliverable,
+        cost=known.cost,
         has_ended=row.has_ended,
     )
 
@@ -260,6 +262,7 @@ def _merge_session(files: SessionStatus, known: KnownSession) -> SessionStatus:
         own,
         project=own.project or files.project,
         title=own.title or files.title,
+        cost=files.cost if own.cost is None else own.cost,
         modified=max(own.modified, files.modified),
         main=ahead.get(own.main.thread, own.main),
         subagents=tuple(

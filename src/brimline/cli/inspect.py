@@ -30,7 +30,8 @@ from brimline.context.usage import format_percent, format_tokens, percent_raw
 from brimline.context.window import NO_CLIENT_SETTINGS, Limit, Window
 from brimline.monitor.user_rules import Rules
 from brimline.sessions.files import LoadedSession, load_session
-from brimline.sessions.report import CostTotal, find_session_cost
+from brimline.sessions.report import CostTotal
+from brimline.sessions.session_cost import find_session_cost
 from brimline.sessions.target import is_file_target, load_target
 from brimline.sessions.turns import NextTurn, predict_next_turn
 from brimline.terminal.chart import chart

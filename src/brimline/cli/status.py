@@ -47,6 +47,7 @@ from brimline.terminal.text import (
     count_of,
     draw_bar,
     format_age,
+    format_dollars,
     format_table,
     shorten_home,
     strip_control,
@@ -70,9 +71,10 @@ COLUMNS = (
     Column("tokens", right=True, drop_order=7),
     Column("of limit", right=True, drop_order=1),
     Column("calls left", right=True, drop_order=8),
-    Column("cycle", right=True, drop_order=9),
+    Column("cost", right=True, drop_order=9),
+    Column("cycle", right=True, drop_order=10),
     Column("age", right=True, drop_order=2),
-    Column("source", drop_order=10),
+    Column("source", drop_order=11),
 )
 MAX_TITLE_COLUMNS = 30  # that other columns leave to the title, in a terminal of 80
 UNLESS_EQUAL = ("agent", "cycle", "source")  # columns that are shown if their values differ
@@ -87,8 +89,9 @@ class StatusShown(msgspec.Struct, frozen=True):
 
     `at` is the time of its last call, None if unknown; `age_seconds` is counted from then, else
     from when its session was last active. `answered_by` is who has these figures: the daemon, or
-    the files alone. `need` is what its session asks of a person now, `ends` what stops it, the
-    nearest first; a subagent has none.
+    the files alone. `cost` is what its session has cost in dollars; None if no price is known.
+    `need` is what its session asks of a person now, `ends` what stops it, the nearest first; a
+    subagent has none.
     """
 
     agent: str
@@ -111,6 +114,7 @@ class StatusShown(msgspec.Struct, frozen=True):
     source: str
     at: float | None
     age_seconds: float
+    cost: float | None
     need: Need | None
     ends: list[End]
     answered_by: AnswerSource
@@ -286,6 +290,7 @@ def _json(
         source=reading.source,
         at=reading.at,
         age_seconds=round(context.now - session.last_call_at(row), 1),
+        cost=session.cost if row is session.main else None,
         need=listed.need if row is session.main else None,
         ends=listed.assessed.ends if row is session.main else [],
         answered_by="daemon" if isinstance(row, KnownStatus) else "files",
@@ -324,6 +329,7 @@ def _line(
         Cell(_tokens(reading)),
         Cell("?" if reading.percent_of_limit is None else format_percent(reading.percent_of_limit)),
         Cell(f"about {left}" if own and (left := session.calls_left) is not None else ""),
+        Cell(_cost(session) if own else ""),
         Cell("?" if row.cycle is None else str(row.cycle)),
         Cell(format_age(context.now - session.last_call_at(row))),
         Cell(reading.source, "dim"),
@@ -335,6 +341,10 @@ def _title(session: SessionStatus, place: str) -> Cell:
     if session.title is None:
         return Cell(strip_control(place), "dim")
     return Cell(strip_control(session.title))
+
+
+def _cost(session: SessionStatus) -> str:
+    return "?" if session.cost is None else format_dollars(session.cost)
 
 
 def _fullness(rules: Rules, session: SessionStatus, row: ThreadStatus) -> Fullness | None:

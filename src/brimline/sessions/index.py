@@ -101,6 +101,19 @@ class TranscriptIndex:
         self.problems += [describe_drift(agent, files) for agent, files in self._drifted.items()]
         self._drifted.clear()
 
+    def read_rest(self, transcripts: Sequence[Transcript]) -> bool:
+        """Read what is unread of these transcripts if it is little; return whether it was.
+
+        What could not be read is not reported: these sessions were not asked for.
+        """
+        jobs = [job for each in transcripts if is_cacheable(each) and (job := self._job_for(each))]
+        if sum(job.unread_bytes for job in jobs) > TAILS_ABOVE_BYTES:
+            return False
+        problems = list(self.problems)
+        self._read(jobs, None)
+        self.problems = problems
+        return True
+
     def dedupe_calls(self, transcripts: Sequence[Transcript], agents: Iterable[str]) -> None:
         """Count a call that is in two files only once: in the file of the session that made it.
 
@@ -142,6 +155,11 @@ class TranscriptIndex:
         if _key(transcript) in self._tail_only:
             return False
         return transcript.path in self._state.entries or not is_cacheable(transcript)
+
+    def begun_at(self, transcript: Transcript) -> float | None:
+        """Return when a file was begun; None if it has no entry, or no time."""
+        entry = self._state.entries.get(transcript.path)
+        return entry.begun_at if entry else None
 
     def session(self, transcript: Transcript) -> Session | None:
         """Return the session in a transcript; None if nothing could be read."""

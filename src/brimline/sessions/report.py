@@ -1,23 +1,21 @@
 """Total the usage of sessions by day, week, month, session, project, branch, model or agent."""
 
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from math import fsum
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.agents.transcripts.source import Places, Transcript, begun_at
+from brimline.agents.transcripts.source import Transcript
 from brimline.context.cache_misses import Cause
 from brimline.context.events import MAIN
 from brimline.context.prices import UNKNOWN_DAY, Cost, find_cost
 from brimline.context.usage import Usage, add_usages
-from brimline.sessions.files import LoadedSession, find_transcripts, shorten_ids
+from brimline.sessions.files import shorten_ids
 from brimline.sessions.index import TranscriptIndex
-from brimline.sessions.summary import FileSummary, MissRow, UsageRow, summarise
+from brimline.sessions.summary import FileSummary, MissRow, UsageRow
 
 Period: TypeAlias = Literal["day", "week", "month"]
 Part: TypeAlias = Literal["project", "branch", "model", "agent"]
@@ -374,39 +372,3 @@ def _total_misses(rows: Sequence[MissRow]) -> MissTotal:
         sum(row.tokens for row in rows),
         fsum(costs) if costs or not rows else None,
     )
-
-
-def find_session_cost(loaded: LoadedSession, places: Places, cache: Path) -> CostTotal:
-    """Return the cost of a session without the calls that it copied from another."""
-    excluded, rows = find_copied_calls(loaded, places, cache), list[UsageRow]()
-    for part in loaded.parts:  # Gemini CLI resumes a session in a file of its own
-        summary = summarise(part, excluded)
-        rows += summary.rows
-        excluded |= set(summary.ids.decode().split("\n"))
-    return total_cost(rows)
-
-
-def find_copied_calls(loaded: LoadedSession, places: Places, cache: Path) -> frozenset[str]:
-    """Return the ids of the calls in a fork that another session on this machine made.
-
-    All files are read only for a fork, whose file was begun after its first call.
-    """
-    session = loaded.session
-    first_calls = [each.first_at for each in session.threads.values() if each.first_at is not None]
-    begun = [at for path in loaded.paths if (at := begun_at(path)) is not None]
-    if not first_calls or not begun or min(begun) <= min(first_calls):
-        return frozenset()
-    agents = [session.agent or ""]
-    transcripts = find_transcripts(places, agents)
-    index = TranscriptIndex.load(cache)
-    index.update(transcripts)
-    index.dedupe_calls(transcripts, agents)
-    index.save()
-    paths = {os.path.realpath(path) for path in loaded.paths}
-    own, shared = set[bytes](), set[bytes]()
-    for transcript in transcripts:
-        if os.path.realpath(transcript.path) in paths and (summary := index.summary(transcript)):
-            copied = set(summary.shared.split(b"\n"))
-            shared |= copied
-            own |= set(summary.ids.split(b"\n")) - copied
-    return frozenset(id.decode() for id in shared - own if id)  # not of a file of its own

@@ -32,6 +32,7 @@ from brimline.sessions.files import (
     shorten_ids,
 )
 from brimline.sessions.index import TranscriptIndex
+from brimline.sessions.session_cost import ListedCosts
 
 
 class ThreadStatus(msgspec.Struct, frozen=True):
@@ -48,7 +49,8 @@ class SessionStatus(msgspec.Struct, frozen=True):
 
     `modified` is when it was last active: when a file of it was written, or a hook came.
     `compactions` are the automatic ones of the main thread, on its present model. `calls_left`
-    and `prompt_cache` are those of the main thread, `quotas` those of its account. The daemon alone
+    and `prompt_cache` are those of the main thread, `quotas` those of its account. `cost` is in
+    USD; None if it is unknown, also because only the ends of files were read. The daemon alone
     knows its handoff and its messages, and whether it has ended.
     """
 
@@ -68,6 +70,7 @@ class SessionStatus(msgspec.Struct, frozen=True):
     calls_since_handoff: int | None = None
     unread: int = 0
     undeliverable: str | None = None
+    cost: float | None = None
     has_ended: bool = False
 
     @property
@@ -128,6 +131,7 @@ def survey_sessions(
     wanted = [transcript for files in active for transcript in files.transcripts]
     index = TranscriptIndex.load(cache)
     index.update(wanted, tails=True)
+    costs = ListedCosts(index, transcripts, active)
     index.save()
     sessions: list[SessionStatus] = []
     settings: dict[tuple[str, str | None], ClientSettings] = {}
@@ -135,7 +139,8 @@ def survey_sessions(
         short_id = short_ids[files.session]
         glance = _session_status(files, short_id, index, places, settings, overrides)
         if glance:
-            sessions.append(glance)
+            cost = costs.cost_of(files)
+            sessions.append(msgspec.structs.replace(glance, cost=cost))
     return StatusSurvey(sessions, frozenset(short_ids), index.problems)
 
 

@@ -93,6 +93,7 @@ class WatchedSession(msgspec.Struct, frozen=True):
     unread: int | None = None
     calls_left: float | None = None
     calls_left_range: tuple[float, ...] | None = None
+    cost: float | None = None
     need: WatchedNeed | None = None
     ends: tuple[WatchedEnd, ...] = ()
     rank: tuple[float, ...] = UNRANKED

@@ -6,7 +6,14 @@ from brimline.context.need import ACTIVE_FOR_S
 from brimline.context.usage import format_occupancy, format_percent, format_tokens
 from brimline.context.window import short_model
 from brimline.sessions.files import MIN_SHORT_ID_CHARS
-from brimline.terminal.text import Shade, draw_bar, format_age, shorten_home, strip_control
+from brimline.terminal.text import (
+    Shade,
+    draw_bar,
+    format_age,
+    format_dollars,
+    shorten_home,
+    strip_control,
+)
 from brimline.tui.api_types import WatchedSession, WatchedThread
 from brimline.tui.styled_text import Line, StyledText
 
@@ -73,6 +80,11 @@ def tokens_text(thread: WatchedThread) -> str:
 def limit_text(thread: WatchedThread) -> str:
     """How much of the limit is used."""
     return "?" if thread.percent_of_limit is None else format_percent(thread.percent_of_limit)
+
+
+def cost_text(view: WatchedSession) -> str:
+    """What the session has cost, in dollars."""
+    return "?" if view.cost is None else format_dollars(view.cost)
 
 
 def state_text(view: WatchedSession, thread: WatchedThread | None, now: float) -> str:

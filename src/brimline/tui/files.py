@@ -13,7 +13,7 @@ from brimline.monitor.user_rules import Rules
 from brimline.sessions.files import find_session, load_session
 from brimline.sessions.ledger.explain import Explanation, explain
 from brimline.sessions.ledger.session_ledger import read_ledgers
-from brimline.sessions.report import find_session_cost
+from brimline.sessions.session_cost import find_session_cost
 from brimline.sessions.status import SessionStatus, ThreadStatus, survey_sessions
 from brimline.settings import Settings, seconds
 from brimline.store.rows import CallRow, CompactionRow, SessionRow
@@ -81,6 +81,7 @@ def _view(status: SessionStatus, rules: Rules, now: float) -> WatchedSession:
         levels=own.levels,
         limit_at=percent_raw(own.limit, own.window),
         calls_left=status.calls_left,
+        cost=status.cost,
         need=assessed.need and WatchedNeed(assessed.need.text),
         ends=tuple(
             WatchedEnd(each.kind, each.text, each.at, each.is_urgent) for each in assessed.ends

@@ -10,7 +10,7 @@ import msgspec
 from brimline.tui.api_types import WatchedSession
 from brimline.tui.bars import last_seen_at
 
-Sort: TypeAlias = Literal["need", "limit", "latest", "title", "project", "agent"]
+Sort: TypeAlias = Literal["need", "limit", "cost", "latest", "title", "project", "agent"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
 
 
@@ -71,6 +71,8 @@ def _sort_key(view: WatchedSession, sort: Sort) -> tuple[object, ...]:
         case "limit":
             of_limit = main.percent_of_limit if main else None
             return (of_limit is None, -(of_limit or 0.0), *by_need)
+        case "cost":
+            return (view.cost is None, -(view.cost or 0.0), *by_need)
         case "latest":
             return (-last_seen_at(view, main), *by_need)
         case "title":

@@ -45,9 +45,10 @@ FIGURES = (PERCENT, OverviewColumn("word", 8), TOKENS)
 STATE = OverviewColumn("state", 10, "state")
 UNREAD = OverviewColumn("unread", 6, "unread", right=True)
 AGE = OverviewColumn("age", 4, "age", right=True)
+COST = OverviewColumn("cost", 8, "cost", right=True)
 END = (
     *(MODEL, CONTEXT, *FIGURES, OverviewColumn("limit", 8, "of limit", right=True), STATE),
-    *(OverviewColumn("handoff", 7, "handoff"), UNREAD, AGE),
+    *(OverviewColumn("handoff", 7, "handoff"), UNREAD, COST, AGE),
 )
 
 
@@ -59,43 +60,52 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 ONE_LINE = Layout(((TITLE, PROJECT, AGENT, *END),), (TITLE, PROJECT, AGENT, *END))
-TWO_LINES = Layout(
-    (
-        (TITLE, PROJECT, AGENT, MODEL, OverviewColumn("news", 10, "state"), AGE),
-        (
-            *(CONTEXT, *FIGURES, OverviewColumn("limited", 15, right=True)),
-            OverviewColumn("handed", 13),
-        ),
-    ),
-    (TITLE, CONTEXT, *FIGURES, AGE),
-)
-SMALL = Layout(
-    ((TITLE, AGENT, AGE), (CONTEXT, PERCENT, TOKENS)),
-    (TITLE, CONTEXT, PERCENT),
-)
 
 
-def layout_for(width: int) -> Layout:
-    """The layout that shows most on a terminal of this width."""
+def _two_lines(last: OverviewColumn) -> Layout:
+    head = TITLE, PROJECT, AGENT, MODEL, OverviewColumn("news", 10, "state"), AGE
+    figures = CONTEXT, *FIGURES, OverviewColumn("limited", 15, right=True), last
+    return Layout((head, figures), (TITLE, CONTEXT, *FIGURES, AGE))
+
+
+def _small(middle: OverviewColumn) -> Layout:
+    return Layout(
+        ((TITLE, middle, AGE), (CONTEXT, PERCENT, TOKENS)),
+        (TITLE, CONTEXT, PERCENT),
+    )
+
+
+TWO_LINES, TWO_LINES_BY_COST = map(
+    _two_lines, (OverviewColumn("handed", 13), OverviewColumn("costs", 13))
+)
+SMALL, SMALL_BY_COST = _small(AGENT), _small(COST)
+
+
+def layout_for(width: int, by_cost: bool = False) -> Layout:
+    """The layout that shows most on a terminal of this width, with the cost if it is the order."""
     if width >= ONE_LINE_MIN_COLUMNS:
         return ONE_LINE
-    return TWO_LINES if width >= TWO_LINES_MIN_COLUMNS else SMALL
+    if width >= TWO_LINES_MIN_COLUMNS:
+        return TWO_LINES_BY_COST if by_cost else TWO_LINES
+    return SMALL_BY_COST if by_cost else SMALL
 
 
 class OverviewRows(msgspec.Struct, frozen=True):
     """Formats sessions for a terminal of a given width; the home folder is shown as ~.
 
-    Above the sessions with a key in `group_starts` is a blank line.
+    Above the sessions with a key in `group_starts` is a blank line. `by_cost`: they are sorted by
+    their cost.
     """
 
     width: int
     now: float
     home: Path
     group_starts: frozenset[str] = frozenset()
+    by_cost: bool = False
 
     @property
     def layout(self) -> Layout:
-        return layout_for(self.width)
+        return layout_for(self.width, self.by_cost)
 
     def header(self) -> Line:
         columns = self.layout.session[0]
@@ -143,6 +153,8 @@ class OverviewRows(msgspec.Struct, frozen=True):
             "title": StyledText(bars.headline_text(view), "selected" if selected else "bold"),
             "project": StyledText(bars.project_text(view, self.home), "dim"),
             "model": StyledText(bars.model_text((main and main.model) or view.session.model)),
+            "cost": StyledText(bars.cost_text(view)),
+            "costs": StyledText(f"cost {bars.cost_text(view)}"),
             "news": StyledText(self._news_text(view), "bold" if view.unread else "dim"),
             "unread": StyledText(bars.unread_text(view), "bold" if view.unread else "dim"),
             "handoff": StyledText(handoff, "none" if fresh else "dim"),

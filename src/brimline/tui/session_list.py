@@ -64,7 +64,8 @@ class SessionList:
 
     def rows(self, visible: Sequence[WatchedSession], width: int) -> OverviewRows:
         starts = group_starts(visible, self.options.sort)
-        return OverviewRows(width, self.now, self.home, starts)
+        by_cost = self.options.sort == "cost"
+        return OverviewRows(width, self.now, self.home, starts, by_cost)
 
     def header_line(self, message: str = "") -> Line:
         """The top line of every screen: the connection, and a message or what is shown."""

@@ -22,11 +22,13 @@ from brimline.api.uplink import UplinkRoutes
 from brimline.cli.context import CommandContext
 from brimline.cli.inspect import shown
 from brimline.context.events import MAIN
+from brimline.context.window import NO_OVERRIDES
 from brimline.daemon.uplink.outbox import Outbox
 from brimline.daemon.uplink.protocol import UplinkBatch
 from brimline.run.run_state import RunView, list_price
 from brimline.sessions.files import LoadedSession
-from brimline.sessions.report import find_copied_calls
+from brimline.sessions.session_cost import find_copied_calls
+from brimline.sessions.status import survey_sessions
 from brimline.sessions.target import load_target
 from brimline.settings import Settings, UplinkSettings
 from brimline.store.fleet import FillLevels
@@ -125,6 +127,20 @@ class BilledMachine:
         ids = [view["session"]["id"] for view in self.daemon.get("/v1/sessions")]
         return known({id: self.timeline(id)["cost"] for id in ids})
 
+    def listed(self) -> Costs:
+        views = self.daemon.get("/v1/sessions")
+        return known({view["session"]["id"]: view["cost"] for view in views})
+
+    def in_status(self) -> Costs:
+        rows = json.loads(self.daemon.answered("status", "--json").stdout)
+        assert {row["answered_by"] for row in rows} == {"daemon"}
+        return known({row["session_id"]: row["cost"] for row in rows if row["thread"] == MAIN})
+
+    def in_status_without_daemon(self) -> Costs:
+        places = self.context.places
+        survey = survey_sessions(places, agent_names(), None, NO_OVERRIDES, self.context.cache)
+        return known({status.session: status.cost for status in survey.sessions})
+
     def timeline(self, session: str) -> Json:
         return self.daemon.get(f"/v1/sessions/{session}/timeline")
 
@@ -135,9 +151,9 @@ class BilledMachine:
 
     def watched_without_daemon(self) -> Costs:
         views = self._files.read_views(time.time())
-        return known(
-            {view.session.id: self._files.read_detail(view).timeline.cost for view in views}
-        )
+        costs = {view.session.id: self._files.read_detail(view).timeline.cost for view in views}
+        assert known({view.session.id: view.cost for view in views}) == CENT(known(costs))
+        return known(costs)
 
     def priced_as_runs(self) -> Costs:
         places = self.context.places
@@ -206,6 +222,9 @@ def test_every_surface_shows_the_same_cost_of_a_session(machine: BilledMachine) 
     assert len(expected) > 20
     assert machine.history() == CENT(expected)
     assert machine.timelines() == CENT(expected)
+    assert machine.listed() == CENT(expected)
+    assert machine.in_status() == CENT(expected)
+    assert machine.in_status_without_daemon() == CENT(expected)
     assert machine.inspected() == CENT(expected)
     assert machine.watched_without_daemon() == CENT(expected)
     whole = machine.priced_as_runs()

@@ -3,11 +3,12 @@
 import type { SessionView } from "../api-types";
 import { isLive, lastCallAt, mainThread } from "../reading";
 
-export type Sort = "need" | "limit" | "latest" | "title" | "project" | "agent";
+export type Sort = "need" | "limit" | "cost" | "latest" | "title" | "project" | "agent";
 
 export const SORTS: Record<Sort, string> = {
   need: "most urgent first",
   limit: "closest to the limit",
+  cost: "highest cost",
   latest: "latest first",
   title: "title",
   project: "project",
@@ -67,6 +68,7 @@ const COMPARATORS: Record<Sort, Comparator> = {
   need: byNeed,
   limit: (a, b) =>
     compareDescending(mainThread(a)?.percent_of_limit, mainThread(b)?.percent_of_limit),
+  cost: (a, b) => compareDescending(a.cost, b.cost),
   latest: (a, b) => lastCallAt(b) - lastCallAt(a),
   title: (a, b) => compareTitles(a.session.title, b.session.title),
   project: (a, b) => compareText(a.session.project ?? "", b.session.project ?? ""),

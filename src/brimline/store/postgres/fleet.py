@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 from brimline.context.inbox import Message
 from brimline.context.policy.levels import LIMIT_FACTOR
 from brimline.handoff import MAX_FRESH_CALLS
-from brimline.store.common_sql import PENDING, Query, RowT
+from brimline.store.common_sql import PENDING, Query, RowT, SessionCost
 from brimline.store.fleet import (
     SECONDS_PER_HOUR,
     ActiveSessions,
@@ -138,7 +138,11 @@ LAST_HANDOFFS = Query(
     heads_only=True,
 )
 
-FleetRows: TypeAlias = tuple[SessionRow, list[ThreadRow], list[Message], list[HandoffRow]]
+COSTS_OF_SESSIONS = Query(SessionCost, "session_costs", f"{_OF_SESSIONS} AND priced > 0")
+
+FleetRows: TypeAlias = tuple[
+    SessionRow, list[ThreadRow], list[Message], list[HandoffRow], float | None
+]
 KeyedRowT = TypeVar("KeyedRowT", ThreadRow, Message, HandoffRow)
 
 SUM_LOCK = 0x6272696D  # with the organisation's hash: one replica sums at a time
@@ -238,17 +242,25 @@ class FleetFigures:
 
     async def rows(self, sessions: Sequence[str]) -> list[FleetRows]:
         """Return the rows of sessions, in the same order; those that are gone are skipped."""
-        rows, threads, pending, handoffs = await asyncio.gather(
+        rows, threads, pending, handoffs, costs = await asyncio.gather(
             self._select(SESSION_ROWS, sessions),
             self._select(MAIN_THREADS, sessions),
             self._select(PENDING_MESSAGES, sessions),
             self._select(LAST_HANDOFFS, sessions),
+            self._select(COSTS_OF_SESSIONS, sessions),
         )
         by_id = {row.id: row for row in rows}
         threads_of, pending_of = _by_session(threads), _by_session(pending)
         handoffs_of = _by_session(handoffs)
+        cost_of = {each.session: each.cost for each in costs}
         return [
-            (by_id[id], threads_of.get(id, []), pending_of.get(id, []), handoffs_of.get(id, []))
+            (
+                by_id[id],
+                threads_of.get(id, []),
+                pending_of.get(id, []),
+                handoffs_of.get(id, []),
+                cost_of.get(id),
+            )
             for id in sessions
             if id in by_id
         ]
