@@ -148,6 +148,8 @@ def test_context_window_tokens_is_merged_like_windows(workspace: Workspace) -> N
         ("windows = {a = 0}", "windows.a", "expected more than 0: got 0"),
         ("limits = {a = -5}", "limits.a", "expected more than 0: got -5"),
         ("default_window = 0", "default_window", "expected more than 0: got 0"),
+        ("budget = 0", "budget", "expected more than 0: got 0.0"),
+        ("budget = nan", "budget", "expected more than 0: got nan"),
         ("default_window = -1", "default_window", "expected more than 0: got -1"),
         ('since = "soon"', "since", "expected a span such as 90m, 24h, 7d, 2w: got 'soon'"),
         ("colur = 1", "settings", "Object contains unknown field `colur`"),

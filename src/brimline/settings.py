@@ -163,7 +163,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     an agent, `agent/model` or a session. It gets one too when the calls left fall to one of
     `levels_calls`. `levels_early`: it gets the message with the result or the
     prompt by which the next call will reach the level. `texts` are templates of the messages.
-    `parent` is the session that is notified of this project's sessions.
+    `parent` is the session that is notified of this project's sessions. `budget` is what a session
+    may cost, in dollars.
     """
 
     windows: dict[str, int] = msgspec.field(default_factory=dict[str, int])
@@ -182,6 +183,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tone: Tone = "helpful"
     texts: dict[Text, str] = msgspec.field(default_factory=dict[Text, str])
     parent: str | None = None
+    budget: float | None = None
     line: LineSettings = LineSettings()
     notify: Notify = Notify()
     stop: StopSettings = StopSettings()
@@ -303,9 +305,9 @@ def _convert(values: dict[str, Any], place: str) -> Settings:
                 raise InvalidSettings(
                     place, f"{table}.{key}", f"expected more than 0: got {tokens}"
                 )
-    if settings.default_window is not None and settings.default_window <= 0:
-        reason = f"expected more than 0: got {settings.default_window}"
-        raise InvalidSettings(place, "default_window", reason)
+    for field in ("default_window", "budget"):
+        if (value := getattr(settings, field)) is not None and not value > 0:
+            raise InvalidSettings(place, field, f"expected more than 0: got {value}")
     seconds(settings.since, place=place)
     seconds(settings.daemon.keep, "daemon.keep", place)
     database = settings.daemon.database
@@ -485,6 +487,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "levels_calls": _numbers,
     "tone": str,
     "parent": str,
+    "budget": float,
     "daemon.autostart": _switch,
     "daemon.keep": str,
     "daemon.database": str,

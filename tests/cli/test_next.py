@@ -3,9 +3,14 @@
 import re
 from typing import Any
 
+import msgspec
 import pytest
 
+from brimline.cli.daemon_sessions import KnownSession
+from brimline.store.rows import SessionRow
+
 from .terminal import User
+from .test_daemon_sessions import answering, known_thread, response
 
 LONG = "Move the orders to Postgres 18"
 
@@ -35,6 +40,24 @@ def test_named_session_is_shown_also_without_a_need_or_if_it_is_old(several: Use
     assert several.run("next", "old").lines[1:] == ["  compaction  of limit 95.8%"]
     unknown = several.run("next", "other")
     assert (unknown.code, unknown.out) == (2, "")
+
+
+def test_budget_is_an_end_if_it_is_set(several: User) -> None:
+    ends = several.run("next", "calm", BRIMLINE_BUDGET="0.5").lines[1:]
+    assert re.fullmatch(r"  budget      \$0\.\d\d of \$0\.50, \d+\.\d%", ends[1])
+    assert several.run("next", BRIMLINE_BUDGET="nan").code == 2
+
+
+def test_budget_of_the_daemon_counts(several: User) -> None:
+    session = KnownSession(
+        SessionRow("calm", "claude", several.now),
+        (known_thread(at=several.now),),
+        cost=1.0,
+        budget=2.0,
+    )
+    with answering(several, response(msgspec.json.encode([session]))):
+        lines = several.run("next", "calm", BRIMLINE_BUDGET="0.5").lines
+    assert "  budget      $1.00 of $2.00, 50.0%" in lines
 
 
 def test_nothing_needs_a_person(user: User) -> None:

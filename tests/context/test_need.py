@@ -199,7 +199,18 @@ FIVE_HOURS = Quotas(NOW, Quota(62.0, NOW + 900), Quota(40.0, NOW + 9_000))
             {"percent_of_limit": 48.2, "prompt_cache": CACHE, "called_at": NOW - 200},
             ["then 217K again", "of limit 48.2%"],
         ),
+        ({"cost": 3.2, "budget": 5.0}, ["$3.20 of $5.00, 64.0%"]),
+        ({"cost": None, "budget": 5.0}, []),
+        ({"cost": 3.2}, []),
+        (
+            {"percent_of_limit": 48.2, "quotas": FIVE_HOURS, "cost": 3.2, "budget": 5.0},
+            ["$3.20 of $5.00, 64.0%", "5h 62.0%", "of limit 48.2%"],
+        ),
         # but before all of them what is urgent.
+        (
+            {"percent_of_limit": 95.0, "cost": 4.5, "budget": 5.0},
+            ["$4.50 of $5.00, 90.0%", "of limit 95.0%"],
+        ),
         (
             {"percent_of_limit": 60.0, "fullness": "high", "quotas": FIVE_HOURS},
             ["of limit 60.0%", "5h 62.0%"],
@@ -208,6 +219,12 @@ FIVE_HOURS = Quotas(NOW, Quota(62.0, NOW + 900), Quota(40.0, NOW + 9_000))
 )
 def test_ends_are_the_nearest_first(known: dict[str, Any], expected: list[str]) -> None:
     assert [end.text for end in assess(facts(**known), NOW).ends] == expected
+
+
+@pytest.mark.parametrize(("cost", "is_urgent"), [(4.49, False), (4.5, True), (7.0, True)])
+def test_budget_that_is_nearly_used_up_is_urgent_and_no_need(cost: float, is_urgent: bool) -> None:
+    assessed = assess(facts(cost=cost, budget=5.0), NOW)
+    assert (assessed.need, [end.is_urgent for end in assessed.ends]) == (None, [is_urgent])
 
 
 def test_end_has_its_time() -> None:
@@ -247,6 +264,8 @@ FACTS = st.builds(
     unread=st.integers(0, 2),
     undeliverable=st.none() | st.just("Brimline has no hooks for other."),
     prompt_cache=st.none() | st.just(CACHE),
+    cost=st.none() | st.floats(0, 9),
+    budget=st.none() | st.floats(0.01, 9),
 )
 
 

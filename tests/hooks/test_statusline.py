@@ -381,6 +381,8 @@ def test_line_has_the_nearest_end_if_the_user_chose_it() -> None:
     assert render_report(line=line) == "compaction: about 12 calls, of limit 53.9%"
     assert render_report(quotas, CACHE, line=line) == "quota: 5h 62.0%, resets 14:30"
     assert render_report(quotas, CACHE, line=line, columns=20) == "quota: 5h 62.0%"
+    costly = render_report(quotas, line=line, cost=3.2, budget=5.0)
+    assert costly == "budget: $3.20 of $5.00, 64.0%"
     assert render_report(quotas, line=line, fullness="high").startswith(
         "compaction: about 12 calls"
     )

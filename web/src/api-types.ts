@@ -201,6 +201,7 @@ export interface components {
             calls_left: number | null;
             calls_left_range: number[] | null;
             cost: number | null;
+            budget: number | null;
             last_handoff_path: string | null;
             resume_command: string | null;
             quotas: components["schemas"]["Quotas"] | null;
@@ -380,7 +381,7 @@ export interface components {
         };
         End: {
             /** @enum {unknown} */
-            kind: "cache" | "compaction" | "quota";
+            kind: "budget" | "cache" | "compaction" | "quota";
             text: string;
             /** @default null */
             used: number | null;

@@ -81,6 +81,7 @@ export function view(
     calls_left: null,
     calls_left_range: null,
     cost: null,
+    budget: null,
     last_handoff_path: null,
     resume_command: null,
     quotas: null,

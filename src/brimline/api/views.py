@@ -71,6 +71,7 @@ class SessionView(msgspec.Struct, frozen=True):
     calls_left: int | None
     calls_left_range: list[int] | None
     cost: float | None
+    budget: float | None
     last_handoff_path: str | None
     resume_command: str | None
     quotas: Quotas | None
@@ -186,8 +187,7 @@ class Views:
         threads = await self._store.threads(session.id)
         waiting = await self._store.pending_messages(session.id)
         handoffs = await self._store.last_handoffs(session.id)
-        costs = await self._store.costs(session.id)
-        rows = SessionRows(session, threads, waiting, handoffs, costs.get(session.id))
+        rows = SessionRows(session, threads, waiting, handoffs, await self.cost(session.id))
         return await self.with_problem(rows)
 
     async def with_problem(self, rows: SessionRows) -> SessionRows:
@@ -207,6 +207,10 @@ class Views:
         """
         state = self._monitor.state_of(session)
         return state.calls if state else None
+
+    async def cost(self, session: str) -> float | None:
+        """Return what a session has cost; None if no price is known."""
+        return (await self._store.costs(session)).get(session)
 
     async def handoff_status(self, session: str) -> HandoffStatus:
         handoffs = await self._store.last_handoffs(session)
@@ -244,6 +248,8 @@ class Views:
             prompt_cache=prompt_cache,
             unread=unread,
             undeliverable=undeliverable,
+            cost=cost,
+            budget=self._rules.budget,
             has_remote_readers=self._has_remote_readers,
         )
         assessed = assess(facts, now)
@@ -259,6 +265,7 @@ class Views:
             calls_left=calls_left,
             calls_left_range=left and left.range,
             cost=cost,
+            budget=self._rules.budget,
             last_handoff_path=(last.path or None) if last and not last.draft else None,
             resume_command=resume_command(row.agent, row.id, row.project),
             quotas=quotas,

@@ -115,6 +115,7 @@ class KnownSession(msgspec.Struct, frozen=True):
     unread: int = 0
     undeliverable: str | None = None
     cost: float | None = None
+    budget: float | None = None
     calls_left: int | None = None
     quotas: Quotas | None = None
     prompt_cache: PromptCache | None = None
@@ -245,6 +246,7 @@ def _session_status(known: KnownSession) -> SessionStatus:
         unread=known.unread,
         undeliverable=known.undeliverable,
         cost=known.cost,
+        budget=known.budget,
         has_ended=row.has_ended,
     )
 

@@ -166,8 +166,9 @@ def list_sessions(
     agents, rules = chosen_agents(options), Rules.of_settings(context.settings)
     since = None if options.all else context.now - seconds(context.settings.since)
     question = SessionQuestion(context, "all" if options.all else context.settings.since)
+    settings = context.settings
     survey = survey_sessions(
-        context.places, agents, since, context.settings.overrides, context.cache
+        context.places, agents, since, settings.overrides, context.cache, settings.budget
     )
     print_problems(survey.problems)
     print_store_problems(context)

@@ -16,14 +16,14 @@ from brimline.context.prices import compute_cost, day_of, tier_of
 from brimline.context.usage import Usage, format_percent, format_tokens
 
 NeedKind: TypeAlias = Literal["compacting", "limit", "level", "quota", "cache", "message"]
-EndKind: TypeAlias = Literal["compaction", "quota", "cache"]
+EndKind: TypeAlias = Literal["compaction", "quota", "budget", "cache"]
 HandoffState: TypeAlias = Literal["none", "fresh", "old", "draft"]
 KINDS: tuple[NeedKind, ...] = get_args(NeedKind)
 Rank: TypeAlias = tuple[int, int, float]
 
 ACTIVE_FOR_S = 3_600.0  # without a call for longer, a session is idle
 NEEDS_FOR_S = 24 * 3_600.0
-QUOTA_PERCENT = 90.0  # of a quota: from here on it is nearly used up
+NEARLY_USED_PERCENT = 90.0  # of a quota or a budget
 COLD_SOON_S = {"5m": 120.0, "1h": 600.0}  # before the cache's end, by its lifetime
 LARGE_TOKENS = 50_000  # to write again: a smaller context is not worth a sentence
 MINUTE_S = 60.0
@@ -38,6 +38,7 @@ class NeedFacts(msgspec.Struct, frozen=True, kw_only=True):
     `is_limit_enforced` is False if its client does not compact by itself. `handoff` is None if
     nothing can ask its agent for one. `has_remote_readers`: people in other time zones may read the
     sentence. `undeliverable` is why nothing will deliver the messages that wait.
+    `cost` and `budget` are in USD: what it has cost, and what it may cost.
     """
 
     name: str
@@ -55,6 +56,8 @@ class NeedFacts(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     unread: int = 0
     undeliverable: str | None = None
+    cost: float | None = None
+    budget: float | None = None
     has_remote_readers: bool = False
 
     @property
@@ -82,7 +85,7 @@ class Need(msgspec.Struct, frozen=True):
 
 
 class End(msgspec.Struct, frozen=True):
-    """What stops a session if it goes on: its compaction, a quota, its cache.
+    """What stops a session if it goes on: its compaction, a quota, its budget, its cache.
 
     `text` says how far it is. `used` is the part that is used up, in percent; None if that is
     unknown, and for a cache. `at` is when a quota is reset, or when the cache expires.
@@ -202,7 +205,7 @@ def _calls(count: int) -> str:
 
 
 def _quota_needs(facts: NeedFacts, now: float) -> Iterator[Need]:
-    if (most := _most_used(facts, now)) and most[1].used_percentage >= QUOTA_PERCENT:
+    if (most := _most_used(facts, now)) and most[1].used_percentage >= NEARLY_USED_PERCENT:
         name, quota = most
         used, reset = format_percent(quota.used_percentage), _moment(quota.resets_at, now)
         if facts.has_remote_readers:
@@ -256,7 +259,8 @@ def _written_again(facts: NeedFacts, cache: PromptCache, now: float) -> str:
 
 def _find_ends(facts: NeedFacts, now: float) -> list[End]:
     """Return what is known of each end: urgent ones first, then by how much is used up."""
-    ends = [end for end in (_compaction(facts), _quota(facts, now), _cache(facts, now)) if end]
+    found = (_compaction(facts), _quota(facts, now), _budget(facts), _cache(facts, now))
+    ends = [end for end in found if end]
     if not facts.is_in_use(now):  # then nothing is urgent, however full it was
         ends = [msgspec.structs.replace(end, is_urgent=False) for end in ends]
     return sorted(ends, key=lambda end: (not end.is_urgent, -(end.used or 0.0)))
@@ -280,7 +284,16 @@ def _quota(facts: NeedFacts, now: float) -> End | None:
     name, quota = most
     used = quota.used_percentage
     text = f"{name} {format_percent(used)}"
-    return End("quota", text, used, quota.resets_at, is_urgent=used >= QUOTA_PERCENT)
+    return End("quota", text, used, quota.resets_at, is_urgent=used >= NEARLY_USED_PERCENT)
+
+
+def _budget(facts: NeedFacts) -> End | None:
+    """Return how much of the user's budget a session has cost; nothing stops it there."""
+    if facts.budget is None or facts.cost is None:
+        return None
+    used = round(100 * facts.cost / facts.budget, 1)
+    text = f"${facts.cost:,.2f} of ${facts.budget:,.2f}, {format_percent(used)}"
+    return End("budget", text, used, is_urgent=used >= NEARLY_USED_PERCENT)
 
 
 def _cache(facts: NeedFacts, now: float) -> End | None:

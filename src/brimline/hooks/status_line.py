@@ -25,8 +25,9 @@ class RenderOptions(msgspec.Struct, frozen=True):
 
     `fullness` selects the colour. `columns` is the terminal's width, `calls_left` the forecast,
     `handoff_calls` the calls since the handoff. `client_error` names an impossible figure of the
-    client. `has_call`: the client reported that a call was made. `now` is the time in seconds since
-    the epoch.
+    client. `has_call`: the client reported that a call was made. `cost` is what the session has
+    cost by its calls, and `budget` what it may cost, in USD. `now` is the time in seconds since the
+    epoch.
     """
 
     line: LineSettings = LineSettings()
@@ -38,6 +39,8 @@ class RenderOptions(msgspec.Struct, frozen=True):
     client_error: str | None = None
     has_call: bool = False
     fullness: Fullness | None = None
+    cost: float | None = None
+    budget: float | None = None
     now: float = 0.0
 
 
@@ -175,6 +178,8 @@ def _next(reading: Reading, status: StatusInput, options: RenderOptions) -> Sequ
         quotas=status.rate_limits,
         prompt_cache=status.prompt_cache,
         model=status.model.id,
+        cost=options.cost,
+        budget=options.budget,
     )
     ends = assess(facts, options.now).ends
     if not ends:

@@ -199,7 +199,8 @@ class Rules(msgspec.Struct, frozen=True):
 
     `calls_levels` are those of calls left, which all sessions have beside the others.
 
-    `early`: a level fires as soon as the next call will reach it.
+    `early`: a level fires as soon as the next call will reach it. `budget` is what a session may
+    cost, in USD.
     """
 
     levels: tuple[float, ...] = DEFAULT_LEVELS
@@ -212,6 +213,7 @@ class Rules(msgspec.Struct, frozen=True):
     stop: StopSettings = StopSettings()
     early: bool = True
     calls_levels: tuple[float, ...] = ()
+    budget: float | None = None
 
     @classmethod
     def of_settings(cls, settings: Settings) -> "Rules":
@@ -228,6 +230,7 @@ class Rules(msgspec.Struct, frozen=True):
             stop=settings.stop,
             early=settings.levels_early,
             calls_levels=check_calls_levels(settings.levels_calls),
+            budget=settings.budget,
         )
 
     def levels_of(self, session: str, agent: str, model: str | None) -> tuple[float, ...]:

@@ -167,7 +167,8 @@ class DaemonRun:
         self._sessions = SessionService(opened, rules, settings, self.http.is_stopping, environment)
         monitor, store = self._sessions.monitor, self._sessions.store
         self._user_line = UserStatusLine(state)
-        lines = StatusLines(monitor, self._sessions.views.handoff_status, settings, self._user_line)
+        views = self._sessions.views
+        lines = StatusLines(monitor, views.handoff_status, views.cost, settings, self._user_line)
         self._dispatcher = HookDispatcher(monitor, lines, self._clearer, parent_sessions(places))
         self._hooks = HookSocket(self._socket_path("hook"), self._dispatcher)
         self._delivery = create_delivery(store, monitor, typist, places, state)

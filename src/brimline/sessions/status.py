@@ -71,6 +71,7 @@ class SessionStatus(msgspec.Struct, frozen=True):
     unread: int = 0
     undeliverable: str | None = None
     cost: float | None = None
+    budget: float | None = None
     has_ended: bool = False
 
     @property
@@ -104,6 +105,8 @@ class SessionStatus(msgspec.Struct, frozen=True):
             prompt_cache=self.prompt_cache,
             unread=self.unread,
             undeliverable=self.undeliverable,
+            cost=self.cost,
+            budget=self.budget,
             model=self.main.model,
         )
 
@@ -122,8 +125,12 @@ def survey_sessions(
     since: float | None,
     overrides: Overrides,
     cache: Path,
+    budget: float | None = None,
 ) -> StatusSurvey:
-    """Return every session that was active since a time, or all sessions if it is None."""
+    """Return every session that was active since a time, or all sessions if it is None.
+
+    `budget` is what each may cost, in USD.
+    """
     transcripts = find_transcripts(places, agents)
     every = group_by_session(transcripts)
     short_ids = shorten_ids(files.session for files in every)
@@ -140,7 +147,7 @@ def survey_sessions(
         glance = _session_status(files, short_id, index, places, settings, overrides)
         if glance:
             cost = costs.cost_of(files)
-            sessions.append(msgspec.structs.replace(glance, cost=cost))
+            sessions.append(msgspec.structs.replace(glance, cost=cost, budget=budget))
     return StatusSurvey(sessions, frozenset(short_ids), index.problems)
 
 

@@ -40,7 +40,8 @@ class TranscriptFiles(msgspec.Struct, frozen=True):
         """The recent sessions, or all with `include_old`; raises InvalidPolicy."""
         since = None if self.include_old else now - seconds(self.settings.since)
         overrides, rules = self.settings.overrides, Rules.of_settings(self.settings)
-        survey = survey_sessions(self.places, self.agents, since, overrides, self.cache)
+        budget = self.settings.budget
+        survey = survey_sessions(self.places, self.agents, since, overrides, self.cache, budget)
         return [_view(status, rules, now) for status in survey.sessions]
 
     def read_detail(self, view: WatchedSession) -> SessionDetail:

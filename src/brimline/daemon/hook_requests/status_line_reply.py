@@ -22,6 +22,7 @@ from brimline.monitor.monitor import Monitor
 from brimline.settings import Settings
 
 FindHandoffStatus: TypeAlias = Callable[[str], Awaitable[HandoffStatus]]
+FindCost: TypeAlias = Callable[[str], Awaitable[float | None]]
 LINE_WAIT_S = 0.06  # then the command's last output is shown
 COMMAND_TIMEOUT_S = 5.0
 MAX_OUTPUT_BYTES = 32 << 10  # shown in whole lines; a command that prints more is killed
@@ -236,11 +237,12 @@ class StatusLines:
         self,
         monitor: Monitor,
         handoff_status: FindHandoffStatus,
+        cost: FindCost,
         settings: Settings,
         user_line: UserStatusLine,
     ) -> None:
-        self._monitor, self._handoff_status, self._settings = monitor, handoff_status, settings
-        self._user_line = user_line
+        self._monitor, self._handoff_status, self._cost = monitor, handoff_status, cost
+        self._settings, self._user_line = settings, user_line
 
     async def draw(
         self, request: HookRequest, report: StatusLineReport, project: str | None
@@ -249,6 +251,7 @@ class StatusLines:
         client = report.input
         session = client.session_id
         handoff = await self._handoff_status(session)
+        budget = self._settings.budget
         options = RenderOptions(
             line=self._settings.line,
             colour=wants_colour(request.env, self._settings.colour),
@@ -259,6 +262,8 @@ class StatusLines:
             handoff_calls=handoff.calls_since,
             client_error=report.reason,
             has_call=report.called,
+            cost=None if budget is None else await self._cost(session),
+            budget=budget,
             now=self._monitor.now(),
         )
         ours = render_line(self._monitor.reading(session), client, options)
