@@ -107,8 +107,8 @@ class UplinkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `token` is its token of scope ingest, or `token_file` a file with it. `user` is by default the
     name of the account, and not sent if empty. A project is sent as the last part of its path or,
-    with `projects = "hash"`, as a hash of the path, as are its branches; a session's title only
-    with `titles`.
+    with `projects = "hash"`, as a hash of the path, as are its branches; the titles of a session
+    and its subagents only with `titles`.
     `receive` is what the server may send to agents here: nothing, handoffs, or messages too.
     """
 

@@ -12,9 +12,9 @@ import pytest
 from .terminal import WINDOW_TOKENS, Json, User, cells, without_colour
 
 KEYS = [
-    "agent", "session_id", "thread", "title", "project", "model", "sent", "held", "percent",
-    "percent_raw", "percent_of_limit", "window", "limit", "client_shows", "fullness", "state",
-    "cycle", "source", "at", "age_seconds", "cost", "need",
+    "agent", "session_id", "thread", "thread_title", "title", "project", "model", "sent", "held",
+    "percent", "percent_raw", "percent_of_limit", "window", "limit", "client_shows", "fullness",
+    "state", "cycle", "source", "at", "age_seconds", "cost", "need",
     "ends", "answered_by",
 ]  # fmt: skip
 
@@ -246,6 +246,35 @@ def test_json_has_a_row_per_thread_in_table_order(busy: User) -> None:
     assert first["window"]["tokens"] == 200_000
     assert (last["sent"], last["percent"], last["state"]) == (None, None, "unknown")
     assert 100 < first["age_seconds"] < 1_000
+
+
+def test_subagent_is_shown_by_its_task(user: User) -> None:
+    """The client's words for it come first, else the first of its prompt, without credentials."""
+    secret = "ghp_" + 4 * "a1B2c3D4e5"
+    user.session("s1", user.call("m1", 20_000))
+    path = user.subagent("s1", "a1", user.call("m2", 9_000))
+    path.with_suffix(".meta.json").write_text(json.dumps({"description": f"Use {secret}\nnow"}))
+    task = {"type": "user", "message": {"role": "user", "content": "Look at the tests" * 20}}
+    user.subagent("s1", "a2", task, user.call("m3", 8_000))
+    user.subagent("s1", "a3", user.call("m4", 7_000))
+    titles = {row["thread"]: row["thread_title"] for row in user.run("status", "--json").json}
+    assert (titles["main"], titles["a3"]) == (None, None)
+    assert titles["a1"].startswith("Use ")
+    assert secret not in titles["a1"]
+    assert titles["a2"].startswith("Look at the tests")
+    assert len(titles["a2"]) <= 80
+    assert titles["a1"] in user.run("status", COLUMNS="160").out
+    inspected = user.run("inspect", "s1", "--json").json
+    assert {each["thread"]: each["title"] for each in inspected["threads"]} == titles
+    assert titles["a1"] in user.run("inspect", "s1", COLUMNS="160").out
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"description": 7}'])
+def test_subagent_with_a_broken_description_is_shown_by_its_name(user: User, text: str) -> None:
+    user.session("s1", user.call("m1", 20_000))
+    path = user.subagent("s1", "a1", user.call("m2", 9_000))
+    path.with_suffix(".meta.json").write_text(text)
+    assert "└ a1" in user.run("status").out
 
 
 def test_recent_sessions_come_before_fuller_ones_of_earlier(user: User) -> None:

@@ -94,6 +94,7 @@ THREADS = st.builds(
     model=maybe(TEXTS),
     window_origin=maybe(TEXTS),
     limit_origin=maybe(TEXTS),
+    title=maybe(TEXTS),
 )
 COMPACTIONS = st.builds(
     CompactionRow,

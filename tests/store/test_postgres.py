@@ -203,9 +203,9 @@ async def test_database_of_a_newer_version_is_refused(database: str) -> None:
     async with opened(database, "o"):
         pass
     await asyncio.to_thread(
-        execute, database, "UPDATE schema_version SET version = 9, oldest_compatible = 9"
+        execute, database, "UPDATE schema_version SET version = 99, oldest_compatible = 99"
     )
-    with pytest.raises(NewerStore, match="version 9"):
+    with pytest.raises(NewerStore, match="version 99"):
         await PostgresStore.open(database)
 
 

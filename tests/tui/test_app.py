@@ -35,13 +35,13 @@ def test_most_urgent_session_is_first_idle_last_and_ended_hidden(
 
 def test_subagents_are_below_their_session(daemon: FakeDaemon, tmp_path: Path) -> None:
     async def test(app: AppDriver) -> None:
-        lines = await app.until(lambda lines: any("└ plan" in line for line in lines))
+        lines = await app.until(lambda lines: any("└ Plan the release" in line for line in lines))
         at = next(number for number, line in enumerate(lines) if "~/shop-backend" in line)
         assert "76.0% high" in lines[at + 1]
         assert "2 messages wait for its next prompt." in lines[at + 2]
         assert "└ explore-tests" in lines[at + 3]
         assert "32.0% low" in lines[at + 3]
-        assert "└ plan" in lines[at + 4]
+        assert "└ Plan the release" in lines[at + 4]
 
     drive(watch(daemon.socket, tmp_path), test)
 

@@ -293,6 +293,8 @@ export interface components {
             window_origin: string | null;
             /** @default null */
             limit_origin: string | null;
+            /** @default null */
+            title: string | null;
             levels: number[];
             fullness: ("high" | "limit" | "low" | "medium") | null;
             pending_level: number | null;
@@ -740,6 +742,7 @@ export interface components {
             calls_left?: number | null;
             window_origin?: string | null;
             limit_origin?: string | null;
+            title?: string | null;
             levels?: number[];
             fullness?: ("high" | "limit" | "low" | "medium") | null;
             pending_level?: number | null;

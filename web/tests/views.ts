@@ -19,6 +19,7 @@ export function threadRow(part: Partial<ThreadView> = {}): ThreadView {
     window_why: null,
     window_origin: null,
     limit_origin: null,
+    title: null,
     limit: null,
     limit_why: null,
     percent: 25,

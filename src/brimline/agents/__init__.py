@@ -57,6 +57,11 @@ class Agent:
         find = getattr(self._part("paths"), "memory_files", None)
         return [] if find is None else find(places, project)
 
+    def subagent_title(self, path: str) -> str | None:
+        """What its client calls a subagent, by its transcript; None if it has no words for it."""
+        read = getattr(self._part("paths"), "subagent_title", None)
+        return None if read is None else read(path)
+
     @cached_property
     def hooks(self) -> "HookAdapter":
         """Its hooks' requests to observations, and replies to its answers."""

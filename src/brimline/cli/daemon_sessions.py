@@ -280,7 +280,9 @@ def _thread_ahead(row: ThreadStatus, known: KnownSession) -> ThreadStatus:
 
 def _thread_status(known: KnownThread, agent: str) -> KnownStatus:
     reading = known.reading(agent)
-    return KnownStatus(known.thread, known.model, known.cycle, reading, fullness=known.fullness)
+    return KnownStatus(
+        known.thread, known.model, known.cycle, reading, known.title, fullness=known.fullness
+    )
 
 
 class _StoredTimeline(msgspec.Struct, frozen=True):

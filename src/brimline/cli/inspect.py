@@ -81,12 +81,13 @@ class ThreadShown(msgspec.Struct, frozen=True):
     """A thread in the output: its reading, and figures of its calls.
 
     `last_sent` is what the last call sent, also while `sent` is unknown after a compaction.
-    `compared` is what the client compares with its limit.
+    `title` is what a subagent is to do. `compared` is what the client compares with its limit.
     `calls_left` is a forecast; the true number is within `calls_left_range` 8 times out of 10.
     `minutes_left` is without pauses of the user. `next_turn` compares its turns with what is left.
     """
 
     thread: str
+    title: str | None
     model: str | None
     calls: int
     sent: int | None
@@ -247,6 +248,7 @@ def _thread(
     left = forecast(thread, reading)
     return ThreadShown(
         thread=thread.name,
+        title=thread.title,
         model=thread.model,
         calls=len(thread.calls),
         sent=reading.sent,
@@ -397,7 +399,9 @@ def _thread_text(
 
 
 def _headline(thread: Thread, reading: Reading) -> list[str]:
-    facts = [thread.name, thread.model or "unknown model", *describe_fullness(reading)]
+    title = [thread.title] if thread.title else []
+    model = thread.model or "unknown model"
+    facts = [thread.name, *title, model, *describe_fullness(reading)]
     facts.append(describe_calls_left(thread, reading))
     if minutes := minutes_left(thread, forecast(thread, reading)):
         facts.append(f"about {format_age(60 * minutes)} of work")

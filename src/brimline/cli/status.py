@@ -56,7 +56,7 @@ from brimline.terminal.text import (
 
 MIN_BAR_COLUMNS, MAX_BAR_COLUMNS = 8, 40
 MAX_SUBAGENTS = 4  # the latest of a session; `--rows all` shows the others
-MAX_NAME_COLUMNS = 12  # of a subagent
+MAX_NAME_COLUMNS = 12  # of a subagent without a title
 OTHER_ROWS = 4  # the head, what is hidden, the summary, and the shell's prompt
 
 TITLE = "title"
@@ -91,12 +91,13 @@ class StatusShown(msgspec.Struct, frozen=True):
     from when its session was last active. `answered_by` is who has these figures: the daemon, or
     the files alone. `cost` is what its session has cost in dollars; None if no price is known.
     `need` is what its session asks of a person now, `ends` what stops it, the nearest first; a
-    subagent has none.
+    subagent has none. `thread_title` is what a subagent is to do.
     """
 
     agent: str
     session_id: str
     thread: str
+    thread_title: str | None
     title: str | None
     project: str | None
     model: str | None
@@ -274,6 +275,7 @@ def _json(
         agent=session.agent,
         session_id=session.session,
         thread=row.thread,
+        thread_title=row.title,
         title=session.title,
         project=session.project,
         model=row.model,
@@ -318,10 +320,10 @@ def _line(
     how = _fullness(rules, session, row) or "dim"
     project = session.project
     place = shorten_home(project, context.places.home) if project else ""
-    name = f"└ {truncate(strip_control(row.thread), MAX_NAME_COLUMNS)}"
+    name = f"└ {row.title or truncate(row.thread, MAX_NAME_COLUMNS)}"
     return [
         Cell(strip_control(session.short_id) if own else "", "dim"),
-        _title(session, place) if own else Cell(name, "dim"),
+        _title(session, place) if own else Cell(strip_control(name), "dim"),
         Cell(session.agent if own else ""),
         Cell(strip_control(place) if own else ""),
         Cell(strip_control(short_model(row.model))),

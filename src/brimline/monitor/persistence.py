@@ -230,6 +230,7 @@ def _thread_row(state: SessionState, name: str, reading: Reading) -> ThreadRow:
         calls_left=left and left.calls,
         window_origin=reading.window.origin if reading.window else None,
         limit_origin=reading.limit.origin if reading.limit else None,
+        title=thread.title if thread else None,
     )
 
 

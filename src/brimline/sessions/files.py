@@ -186,10 +186,28 @@ def with_title(session: Session, transcript: Transcript, read_from: int = 0) -> 
     """Return a session with a title, if its client gave none and its transcript has a prompt.
 
     `read_from` is the offset from which the transcript was read: what stands before was searched.
+    In a subagent's transcript its thread gets one.
     """
-    if session.title is not None or transcript.thread != MAIN or read_from > PROMPT_SEARCH_BYTES:
+    if read_from > PROMPT_SEARCH_BYTES:
+        return session
+    if transcript.thread != MAIN:
+        return _with_subagent_title(session, transcript)
+    if session.title is not None:
         return session
     return msgspec.structs.replace(session, title=_first_prompt(transcript, read_from))
+
+
+def _with_subagent_title(session: Session, transcript: Transcript) -> Session:
+    """Return a session whose subagent has its client's title, else the first words of its task."""
+    thread = session.threads.get(transcript.thread)
+    if thread is None or thread.title is not None:
+        return session
+    title = transcript.title or get_agent(transcript.agent).subagent_title(transcript.path)
+    shown = shorten_title(title) if title else None
+    if shown is None and transcript.size:  # not one of several in a database
+        shown = _first_prompt(transcript, 0)
+    named = msgspec.structs.replace(thread, title=shown)
+    return msgspec.structs.replace(session, threads={**session.threads, thread.name: named})
 
 
 def _first_prompt(transcript: Transcript, start: int) -> str | None:
@@ -198,7 +216,7 @@ def _first_prompt(transcript: Transcript, start: int) -> str | None:
     from brimline.agents.content import UserText, read_content
     from brimline.handoff import iter_records
 
-    reader = get_agent(transcript.agent).content_reader()
+    reader = get_agent(transcript.agent).content_reader(transcript.thread != MAIN)
     records = _head(
         iter_records(transcript.path, transcript.session, start), PROMPT_SEARCH_BYTES - start
     )

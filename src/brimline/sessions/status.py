@@ -36,12 +36,16 @@ from brimline.sessions.session_cost import ListedCosts
 
 
 class ThreadStatus(msgspec.Struct, frozen=True):
-    """One thread of a session; `cycle` is None if only the end of the file was read."""
+    """One thread of a session; `cycle` is None if only the end of the file was read.
+
+    `title` is what a subagent is to do.
+    """
 
     thread: str
     model: str | None
     cycle: int | None
     reading: Reading
+    title: str | None = None
 
 
 class SessionStatus(msgspec.Struct, frozen=True):
@@ -222,4 +226,5 @@ def _thread_status(
     # Evidence of a longer window, and compactions, may be in the part that was not read.
     how = "transcript" if whole else "end of transcript"
     reading = read(session, thread, how, overrides, settings)
-    return ThreadStatus(thread.name, thread.model, thread.cycle if whole else None, reading)
+    cycle = thread.cycle if whole else None
+    return ThreadStatus(thread.name, thread.model, cycle, reading, thread.title)

@@ -67,7 +67,7 @@ class ThreadRow(msgspec.Struct, frozen=True):
     """A thread as it is now. The version with the higher (cycle, seq) is the later one.
 
     `pending` is an estimate of the tokens that came in since the last call, `calls_left` a forecast
-    of the calls until the limit.
+    of the calls until the limit. `title` is what a subagent is to do.
     """
 
     session: str
@@ -93,6 +93,7 @@ class ThreadRow(msgspec.Struct, frozen=True):
     calls_left: int | None = None
     window_origin: str | None = None
     limit_origin: str | None = None
+    title: str | None = None
 
 
 SPENDINGS = "/spendings"  # behind the name of a thread: what it spent beside its calls

@@ -52,6 +52,7 @@ class WatchedThread(msgspec.Struct, frozen=True):
     levels: tuple[float, ...] = ()
     fullness: Fullness | None = None
     pending_level: float | None = None
+    title: str | None = None
 
 
 class WatchedHandoff(msgspec.Struct, frozen=True):

@@ -113,6 +113,7 @@ def _thread(row: ThreadStatus, status: SessionStatus, rules: Rules) -> WatchedTh
         model=row.model,
         levels=tuple(rules.marks_of(*whose, window, limit)),
         fullness=rules.fullness_of(reading, *whose),
+        title=row.title,
     )
 
 

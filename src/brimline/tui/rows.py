@@ -167,9 +167,9 @@ class OverviewRows(msgspec.Struct, frozen=True):
         return state or (f"{view.unread} unread" if view.unread else "")
 
     def _subagent_texts(self, view: WatchedSession, thread: WatchedThread) -> dict[str, StyledText]:
-        name = truncate(strip_control(thread.thread), SUBAGENT_NAME_COLUMNS)
+        name = thread.title or truncate(thread.thread, SUBAGENT_NAME_COLUMNS)
         return self._thread_texts(view, thread) | {
-            "title": StyledText(f"└ {name}", "dim"),
+            "title": StyledText(strip_control(f"└ {name}"), "dim"),
             "model": StyledText(bars.model_text(thread.model), "dim"),
         }
 

@@ -124,7 +124,8 @@ class SessionPage(msgspec.Struct, frozen=True):
             else StyledText(f"{strip_control(row.thread)} ", "dim")
             for row in view.threads
         ]
-        return [[StyledText("threads (t): ", "dim"), *names]]
+        title = next((row.title for row in view.threads if row.thread == thread), None)
+        return [[StyledText("threads (t): ", "dim"), *names], *self._about_lines(title)]
 
     def _reading_lines(self, view: WatchedSession, thread: WatchedThread) -> list[Line]:
         shade = bars.thread_shade(thread)

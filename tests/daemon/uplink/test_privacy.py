@@ -100,13 +100,16 @@ def test_session_full_of_secrets_is_sent_without_them(tmp_path: Path) -> None:
 
 def test_project_is_sent_by_its_name_and_a_title_if_allowed(tmp_path: Path) -> None:
     writes: list[Write] = [
-        PutSession(SessionRow("s", "claude", 7.0, project=f"/home/{SECRET}/shop", title="Fix it"))
+        PutSession(SessionRow("s", "claude", 7.0, project=f"/home/{SECRET}/shop", title="Fix it")),
+        PutThread(ThreadRow("s", "a1", 0, 1, "hook", "measured", title="Look at the tests")),
     ]
     plain = sent_bytes(tmp_path / "x.db", writes)
     assert b'"project":"shop"' in plain
     assert SECRET.encode() not in plain
-    assert b"Fix it" not in plain
-    assert b"Fix it" in sent_bytes(tmp_path / "y.db", writes, titles=True)
+    titled = sent_bytes(tmp_path / "y.db", writes, titles=True)
+    for title in (b"Fix it", b"Look at the tests"):
+        assert title not in plain
+        assert title in titled
 
 
 def test_branch_is_sent_by_its_name_or_as_a_hash_with_the_projects_path(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def daemons(
 
 def figures(view: Any) -> Any:
     """Return the threads of a session's view without what stays on the machine."""
-    own = {"window_why", "window_origin", "limit_why", "limit_origin"}
+    own = {"window_why", "window_origin", "limit_why", "limit_origin", "title"}
     threads = view["threads"]
     return [{name: value for name, value in each.items() if name not in own} for each in threads]
 

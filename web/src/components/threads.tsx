@@ -35,7 +35,7 @@ export function ThreadsTable({ view }: { view: SessionView }) {
 function Line({ thread }: { thread: ThreadView }) {
   return (
     <tr data-thread={thread.thread}>
-      <td>{thread.thread}</td>
+      <td title={thread.thread}>{thread.title ?? thread.thread}</td>
       <td class="bar-cell">
         <Bar thread={thread} limitAt={limitPercent(thread)} small />
       </td>

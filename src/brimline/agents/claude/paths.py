@@ -17,7 +17,8 @@ from brimline.agents.transcripts.source import (
 )
 from brimline.context.events import MAIN
 from brimline.context.window import LONG_CONTEXT_SUFFIX, LONG_WINDOW, ClientSettings
-from brimline.files.regular_file import MAX_SETTINGS_BYTES
+from brimline.files.foreign_json import JsonDecoder
+from brimline.files.regular_file import MAX_SETTINGS_BYTES, read_regular_file
 
 SUBAGENT = "agent-"
 DEFAULTS = (".claude", ".config/claude")
@@ -77,6 +78,26 @@ def whose(path: str) -> tuple[str | None, str]:
     parent, _, last = folder.rpartition(os.sep)
     session = parent.rpartition(os.sep)[2] if last == "subagents" else read_session_id(path)
     return session, stem.removeprefix(SUBAGENT)
+
+
+class _SubagentFile(msgspec.Struct, frozen=True):
+    description: str | None = None
+
+
+_subagent_file = JsonDecoder(_SubagentFile)
+
+
+def subagent_title(path: str) -> str | None:
+    """Return the task of a subagent, in the words of the call that started it.
+
+    The client writes `agent-<id>.meta.json` next to the transcript (2.1.325).
+    """
+    try:
+        data = read_regular_file(f"{path.removesuffix('.jsonl')}.meta.json", MAX_SETTINGS_BYTES)
+    except OSError:
+        return None
+    file = _subagent_file.decode_or_none(data)
+    return file.description if file else None
 
 
 class _ModelSettings(msgspec.Struct, frozen=True, rename="camel"):

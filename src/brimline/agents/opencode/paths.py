@@ -105,7 +105,8 @@ def _transcript(
 ) -> Transcript:
     session = _root_session(info, infos)
     thread = MAIN if session == info.id else info.id
-    return Transcript("opencode", str(path), modified, 0, session, thread, info.directory)
+    title = None if thread == MAIN else info.title
+    return Transcript("opencode", str(path), modified, 0, session, thread, info.directory, title)
 
 
 def _root_session(info: SessionInfo, infos: Mapping[str, SessionInfo]) -> str:

@@ -56,7 +56,8 @@ class Transcript(msgspec.Struct, frozen=True):
     """One file (or one session of a database) that an agent keeps.
 
     `session` is None if only the content has it; `thread` is not `main` in a subagent's file.
-    `size` is in bytes if the file is the session's own, and 0 for a database.
+    `size` is in bytes if the file is the session's own, and 0 for a database. `title` is the
+    client's own of a subagent, if the list of transcripts has it.
     """
 
     agent: str
@@ -66,6 +67,7 @@ class Transcript(msgspec.Struct, frozen=True):
     session: str | None = None
     thread: str = MAIN
     project: str | None = None
+    title: str | None = None
 
 
 class Cursor(msgspec.Struct, frozen=True):

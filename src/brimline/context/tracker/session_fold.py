@@ -159,6 +159,7 @@ class _ThreadDraft:
         self._fell_from = thread.fell_from
         self._changes = thread.changes
         self._pending, self._earlier_reasoning = thread.pending, thread.earlier_reasoning
+        self._title = thread.title
 
     @property
     def _call_count(self) -> int:
@@ -185,6 +186,7 @@ class _ThreadDraft:
             self._changes,
             self._pending,
             self._earlier_reasoning,
+            self._title,
         )
 
     def call(self, call: Call, is_recorded: bool) -> None:

@@ -103,7 +103,8 @@ class Thread(msgspec.Struct, frozen=True):
     if that sent far less, without a record of a compaction. `spendings` are the tokens without an
     occupancy; those without an id are added up by model and service tier. `changes` are those of
     the prompt that are no new cycle. `pending` and `earlier_reasoning` are what the client adds to
-    what the current call held, by its own estimates (`events.Added`).
+    what the current call held, by its own estimates (`events.Added`). `title` is what a subagent is
+    to do.
     """
 
     name: str
@@ -125,6 +126,7 @@ class Thread(msgspec.Struct, frozen=True):
     changes: tuple[PromptChange, ...] = ()
     pending: int = 0
     earlier_reasoning: int = 0
+    title: str | None = None
 
     @property
     def call_count(self) -> int:

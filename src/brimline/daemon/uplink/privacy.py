@@ -49,10 +49,12 @@ def describe_session(row: SessionRow, settings: UplinkSettings) -> UplinkSession
     )
 
 
-def describe_threads(rows: Iterable[ThreadRow]) -> list[ThreadRow]:
+def describe_threads(rows: Iterable[ThreadRow], settings: UplinkSettings) -> list[ThreadRow]:
     """Return threads without the reasons of window and limit, which name settings files."""
-    hidden = dict.fromkeys(("window_why", "window_origin", "limit_why", "limit_origin"))
-    return [replace(row, **hidden) for row in rows]
+    hidden = ["window_why", "window_origin", "limit_why", "limit_origin"]
+    if not settings.titles:
+        hidden.append("title")
+    return [replace(row, **dict.fromkeys(hidden)) for row in rows]
 
 
 def describe_calls(

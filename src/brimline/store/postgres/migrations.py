@@ -449,9 +449,11 @@ _EIGHTH: Step = (
     """,
 )
 
+_NINTH: Step = (f"ALTER TABLE threads ADD COLUMN title {_TEXT}",)
+
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (
-    _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH,
+    _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH,
 )  # fmt: skip
 
 

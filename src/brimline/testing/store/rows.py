@@ -110,6 +110,7 @@ async def sessions_are_listed_last_seen_first(store: Store) -> None:
 async def thread_is_stored_with_all_fields(store: Store) -> None:
     """Every field of a thread is stored, also before its session is."""
     fields = (1.5, 2, 3, 200_000, "set", 170_000, "learned", 0.1, 120.5, 0.2, 8, 9, "m", 12, 3)
+    fields = (*fields, "client", "learned", TEXT)
     row = ThreadRow("s", "main", 2, 7, "hook", "measured", *fields)
     bare = ThreadRow("s", "agent-1", 0, 0, "hook", "unknown")
     other = ThreadRow("t", "main", 0, 0, "hook", "unknown")
