@@ -28,17 +28,17 @@ def fixture(scene: str) -> Path:
 
 def test_recorded_session_is_drafted() -> None:
     text = draft_handoff(iter_records(str(fixture("tool-loop"))), "claude")
-    assert "## First user message\n> Go.\n" in text
+    assert "## Current request\n> Go.\n" in text
     assert "> All done.\n" in text
-    assert "- ok: `echo one`\n- ok: `echo two`\n" in text
+    assert "- ran `echo one`, `echo two`" in text
     assert "- folder: /home/dev/project\n" in text
     assert "Errors" not in text
 
 
 def test_recorded_compaction_is_not_a_user_message() -> None:
     notes = digest_transcript(iter_records(str(fixture("auto-compact"))), "claude")
-    assert notes.first_prompt
-    assert "session is being continued" not in notes.first_prompt + notes.latest_prompt
+    assert notes.latest_message
+    assert "session is being continued" not in notes.latest_message + "".join(notes.messages)
 
 
 def test_failed_api_call_is_an_error_until_one_works() -> None:
@@ -61,7 +61,7 @@ def test_subagent_records_are_skipped() -> None:
         reply_record("Sub too.", isSidechain=True),
     ]
     notes = digest_transcript(lines, "claude")
-    assert (notes.first_prompt, notes.latest_prompt, notes.last_reply) == ("Main.", "", "")
+    assert (notes.latest_message, notes.last_reply) == ("Main.", "")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_subagent_records_are_skipped() -> None:
     ],
 )
 def test_client_text_is_not_a_user_message(record: bytes) -> None:
-    assert digest_transcript([record], "claude").first_prompt == ""
+    assert digest_transcript([record], "claude").latest_message == ""
 
 
 def test_user_message_is_found_in_every_form() -> None:
@@ -97,7 +97,7 @@ def test_user_message_is_found_in_every_form() -> None:
         (encoded({"type": "attachment", "attachment": queued}), "And tests."),
         (tool_result("1", rejected, failed=True), "not like that"),
     ):
-        assert digest_transcript([record], "claude").first_prompt == words
+        assert digest_transcript([record], "claude").latest_message == words
 
 
 def test_clear_starts_a_new_digest() -> None:
@@ -105,7 +105,8 @@ def test_clear_starts_a_new_digest() -> None:
     notes = digest_transcript(
         [user_record("Old."), *command_run("make", ""), clear, user_record("New.")], "claude"
     )
-    assert (notes.first_prompt, notes.latest_prompt, notes.command_runs) == ("New.", "", {})
+    assert (notes.latest_message, notes.command_runs) == ("New.", {})
+    assert not notes.messages
 
 
 def test_tasks_become_todos() -> None:
@@ -219,6 +220,8 @@ def test_unfinished_command_is_not_ok() -> None:
         *command_run("make serve", "Command running in background with ID: b1"),
     ]
     text = draft_handoff(lines, "claude")
+    assert "- ran `make all` (no result), `make serve`\n" in text
+    text = draft_handoff([*lines, user_record("Now the docs.")], "claude")
     assert "- no result: `make all`\n" in text
     assert "- unclear: `make serve`\n" in text
 
@@ -231,17 +234,21 @@ def test_malformed_line_does_not_affect_others() -> None:
         reply_record("Three."),
     ]
     notes = digest_transcript(lines, "claude")
-    assert (notes.first_prompt, notes.latest_prompt, notes.last_reply) == ("One.", "Two.", "Three.")
+    assert (notes.latest_message, notes.last_reply) == ("Two.", "Three.")
 
 
 def test_digest_of_a_long_session_is_bounded() -> None:
-    lines = [user_record("First.")]
+    lines = [user_record("First of all.")]
     for number in range(300):
         lines += command_run(f"git tag v{number}", "x" * 20_000)
         lines += [tool_use("w", "Write", file_path=f"/f{number}"), tool_result("w", "")]
         lines += [tool_use(f"t{number}", "Bash", command="never ends")]
+        lines += [
+            user_record(f"Message {number} and {number * 2}.") for number in (number, -number)
+        ]
     notes = digest_transcript(lines, "claude")
-    assert notes.first_prompt == "First."
+    assert next(iter(notes.messages)) == "First of all."
+    assert len(notes.messages) == 400
     assert len(notes.command_runs) == len(notes.changed_files) == 200
     assert list(notes.changed_files)[-1] == "/f299"
     assert all(len(run.output) <= 8_192 for run in notes.command_runs.values())

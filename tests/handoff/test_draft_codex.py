@@ -24,9 +24,9 @@ PATCH = """*** Begin Patch
 
 def test_recorded_rollout_is_drafted() -> None:
     text = draft_handoff(iter_records(str(ROLLOUT)), "codex")
-    assert "## First user message\n> Go.\n" in text
+    assert "## Current request\n> Go.\n" in text
     assert "> All done.\n" in text
-    assert "- ok: `echo two`\n- ok: `echo one`\n" in text
+    assert "- ran `echo one`, `echo two`" in text
     assert "- folder: /home/dev/project\n" in text
 
 
@@ -42,22 +42,22 @@ def test_client_text_is_not_a_user_message(text: str) -> None:
     assert (
         digest_transcript(
             [codex_message("user", text), codex_message("developer", "x")], "codex"
-        ).first_prompt
+        ).latest_message
         == ""
     )
 
 
 def test_request_is_found_behind_editor_context() -> None:
-    framed = "# Context from my IDE setup:\n\nx\n\n## My request for Codex:\nFix it.\n"
+    framed = "# Context from my IDE setup:\n\nx\n\n## My request for Codex:\nFix that bug.\n"
     notes = digest_transcript(
         [codex_message("user", framed), codex_message("user", "<div> is wrong")], "codex"
     )
-    assert (notes.first_prompt, notes.latest_prompt) == ("Fix it.", "<div> is wrong")
+    assert list(notes.messages) == ["Fix that bug.", "<div> is wrong"]
 
 
 def test_bare_items_of_2025_are_read() -> None:
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Go."}]}
-    assert digest_transcript([encoded(item)], "codex").first_prompt == "Go."
+    assert digest_transcript([encoded(item)], "codex").latest_message == "Go."
 
 
 def test_plan_becomes_todos() -> None:

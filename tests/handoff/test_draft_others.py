@@ -31,15 +31,15 @@ def transcript(agent: str) -> str:
 @pytest.mark.parametrize("agent", ["pi", "gemini"])
 def test_recorded_session_is_drafted(agent: str) -> None:
     text = draft_handoff(iter_records(transcript(agent)), agent)
-    assert "## First user message\n> Go.\n" in text
+    assert "## Current request\n> Go.\n" in text
     assert "> All done.\n" in text
-    assert "- ok: `echo two`\n- ok: `echo one`\n" in text
+    assert "- ran `echo one`, `echo two`" in text
 
 
 def test_recorded_database_is_drafted_by_session(database: str) -> None:
     text = draft_handoff(iter_records(database, SESSION), "opencode")
-    assert "## First user message\n> Go.\n" in text
-    assert "- ok: `echo two`\n- ok: `echo one`\n" in text
+    assert "## Current request\n> Go.\n" in text
+    assert "- ran `echo one`, `echo two`" in text
     assert "> All done.\n" in text
     assert "- folder: /home/dev/project\n" in text
     assert list(iter_records(database, "ses_x")) == []
@@ -51,7 +51,7 @@ def test_recorded_export_is_digested() -> None:
     notes = digest_transcript(
         iter_records(str(FIXTURES / "opencode/auto-compact/export.json")), "opencode"
     )
-    assert notes.first_prompt == "Go."
+    assert notes.latest_message == "Go."
     assert notes.last_reply
 
 
@@ -110,7 +110,7 @@ def test_gemini_document_is_digested_unless_it_is_truncated(tmp_path: Path) -> N
     messages = [{"type": "user", "content": "Go."}, {"type": "gemini", "content": "Done."}]
     path.write_text(json.dumps({"sessionId": "1", "messages": messages}))
     notes = digest_transcript(iter_records(str(path)), "gemini")
-    assert (notes.first_prompt, notes.last_reply) == ("Go.", "Done.")
+    assert (notes.latest_message, notes.last_reply) == ("Go.", "Done.")
     path.write_text(path.read_text()[:-20])
     assert list(iter_records(str(path))) == []
 
@@ -129,7 +129,7 @@ def test_older_storage_of_opencode_is_drafted(tmp_path: Path) -> None:
         (tmp_path / name).write_text("\ufeff" + json.dumps(content, indent=2))
     own = str(tmp_path / "session/project/ses_1.json")
     notes = digest_transcript(iter_records(own), "opencode")
-    assert (notes.first_prompt, notes.last_reply) == ("Go.", "Done.")
+    assert (notes.latest_message, notes.last_reply) == ("Go.", "Done.")
 
 
 def test_opencode_tools_are_digested() -> None:
@@ -149,7 +149,7 @@ def test_opencode_tools_are_digested() -> None:
         {"info": {"role": "assistant", "error": error}, "parts": []},
     ]
     notes = digest_transcript(map(encoded, records), "opencode")
-    assert notes.first_prompt == "Go."
+    assert notes.latest_message == "Go."
     assert notes.changed_files == {"/a": 5.0}
     assert [failure.output for failure in notes.failures.values()] == ["boom", "overloaded"]
     assert [todo.text for todo in notes.todos.values()] == ["Later"]

@@ -28,10 +28,14 @@ def test_unreadable_file_raises(tmp_path: Path) -> None:
 def test_huge_line_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(
-        user_record("First.") + b"\n" + b"x" * (MAX_LINE_BYTES + 1) + b"\n" + reply_record("Last.")
+        user_record("First of all.")
+        + b"\n"
+        + b"x" * (MAX_LINE_BYTES + 1)
+        + b"\n"
+        + reply_record("Last.")
     )
     text = draft_handoff(iter_records(str(path)), "claude")
-    assert "> First." in text
+    assert "> First of all." in text
     assert "> Last." in text
 
 
@@ -52,11 +56,11 @@ def test_huge_file_is_read_at_both_ends_only(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     middle = reply_record("m" * 65_536) + b"\n"
     with path.open("wb") as file:
-        file.write(user_record("First.") + b"\n")
+        file.write(user_record("First of all.") + b"\n")
         for _ in range((MAX_WHOLE_FILE_BYTES + 2 * HEAD_BYTES) // len(middle)):
             file.write(middle)
         file.write(reply_record("Last.") + b"\n" + user_record("Latest."))
     read = sum(map(len, iter_records(str(path))))
     assert read <= MAX_WHOLE_FILE_BYTES + HEAD_BYTES
     text = draft_handoff(iter_records(str(path)), "claude")
-    assert all(f"> {words}" in text for words in ("First.", "Latest.", "Last."))
+    assert all(words in text for words in ("- First of all.", "> Latest.", "> Last."))

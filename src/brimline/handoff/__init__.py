@@ -5,7 +5,7 @@ When one is saved, drafted or injected is decided in `monitor/`.
 
 from brimline.handoff.document import MAX_DOCUMENT_BYTES, Document, read_document
 from brimline.handoff.draft import (
-    MAX_DRAFT_TOKENS,
+    MAX_DRAFT_CHARS,
     draft_handoff,
     files_changed_since,
     read_changed_files,
@@ -21,7 +21,7 @@ from brimline.handoff.render import (
 
 __all__ = [
     "MAX_DOCUMENT_BYTES",
-    "MAX_DRAFT_TOKENS",
+    "MAX_DRAFT_CHARS",
     "MAX_FRESH_CALLS",
     "MAX_FRESH_FILES",
     "Document",

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 import msgspec
 
@@ -22,9 +23,12 @@ from brimline.agents.content import (
     UserText,
     read_content,
 )
+from brimline.agents.file_edits import FileEdit, file_edits
 from brimline.files.bounded_dict import BoundedDict
 from brimline.handoff.commands import ShellCommand
 from brimline.handoff.truncate import UTF8
+from brimline.handoff.user_messages import is_continuation, says_something
+from brimline.redaction import redact, truncate_words
 
 MAX_TEXT_BYTES = 16_384
 MAX_WORD_CHARS = 1_000  # a longer word is no credential, and may be cut
@@ -34,6 +38,34 @@ GAP = "\n[...]\n"  # replaces what was cut out of a text
 MAX_OUTPUT_BYTES = 8_192
 
 API = "the API"  # the name of the failure when a call of the model failed
+
+MAX_MESSAGES = 400  # of the user; of more, the first and the latest
+MAX_ACTIONS = 40  # of the last turn
+MAX_DECISIONS = 40
+MAX_DECISION_CHARS = 320
+
+# How an agent marks that it decided, and what it ruled out.
+_DECISION = re.compile(
+    r"\b(?:decision:|decided|chose|opted for|going with|rejected|ruled out|root cause|trade-?off"
+    r"|instead of|rather than|won't work|doesn't work|does not work|not an option|not viable"
+    r"|the (?:fix|problem|bug|issue|reason|cause) (?:is|was)\b)",
+    re.IGNORECASE,
+)
+_MARKUP = re.compile(r"^[\s>*#-]+|\*\*|^\d+\.\s+")
+
+# What test programs print of a failed test, and of a run without one.
+_FAILED_CHECK = re.compile(
+    r"^\s*--- FAIL|^FAIL\b|^FAILED\b|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b"
+    r"|test result: FAILED|^not ok \d|^\s*[✗✘×✕] ",
+    re.MULTILINE,
+)
+_FAILED_NAME = re.compile(
+    r"^\s*--- FAIL: |^FAILED |^not ok \d|^\s*[✗✘×✕●] |^test \S+ \.\.\. FAILED|^FAIL:? \S"
+    r"|^error(?:\[\w+\])?: |^E   "
+)
+_PASSED_CHECK = re.compile(
+    r"\b\d+ (?:passed|passing)\b|^ok\s+\S|^PASS\b|test result: ok|^OK \(", re.MULTILINE
+)
 
 # What is not output: colours, and what a client writes if there is none.
 _NOISE = re.compile(
@@ -50,6 +82,7 @@ class ToolUse(msgspec.Struct, frozen=True):
     tool: str
     command: ShellCommand | None = None
     files: tuple[str, ...] = ()
+    changes: "tuple[tuple[str, FileChanges], ...]" = ()  # by file
 
     @classmethod
     def of(cls, call: ToolCall) -> "ToolUse | None":
@@ -60,7 +93,9 @@ class ToolUse(msgspec.Struct, frozen=True):
             return None
         text = shorten(call.command.strip())
         files = tuple(map(shorten, call.files[:MAX_ENTRIES]))
-        return cls(call.tool, ShellCommand.parse(text) if text else None, files)
+        changes = ((shorten(edit.file), FileChanges.of(edit)) for edit in file_edits(call))
+        command = ShellCommand.parse(text) if text else None
+        return cls(call.tool, command, files, tuple(islice(changes, MAX_ENTRIES)))
 
     @property
     def key(self) -> str:
@@ -73,13 +108,47 @@ class ToolUse(msgspec.Struct, frozen=True):
 
 
 class CommandRun(msgspec.Struct, frozen=True):
-    """A command and its last result; `ok` is None if that is unknown."""
+    """A command and its last result; `ok` is None if that is unknown. `key` as in `failures`."""
 
+    key: str
     command: str
     is_check: bool = False
     ended: bool = False
     ok: bool | None = None
     output: str = ""
+
+
+class FileChanges(msgspec.Struct, frozen=True):
+    """How often the agent edited a file, how many lines that added and removed, and a last line.
+
+    `line` is one that its last edit added or else removed: a definition if there is one.
+    """
+
+    edits: int = 0
+    added: int = 0
+    removed: int = 0
+    line: str = ""
+
+    @classmethod
+    def of(cls, edit: FileEdit) -> "FileChanges":
+        return cls(1, len(edit.added), len(edit.removed), _telling_line(edit))
+
+    def plus(self, later: "FileChanges") -> "FileChanges":
+        return FileChanges(
+            self.edits + later.edits,
+            self.added + later.added,
+            self.removed + later.removed,
+            later.line or self.line,
+        )
+
+
+class Action(msgspec.Struct, frozen=True):
+    """A tool call of the last turn; `ok` is None if its outcome is unknown."""
+
+    verb: str
+    objects: str
+    has_ended: bool = False
+    ok: bool | None = None
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -93,13 +162,19 @@ class Failure(msgspec.Struct, frozen=True):
 class TranscriptDigest:
     """What the user asked, and what the agent did and replied; later pieces replace earlier ones.
 
-    Entries of `changed_files`, `command_runs` and `failures` are in order, the latest last.
+    Entries of `messages`, `changed_files`, `command_runs`, `failures` and `decisions` are in order,
+    the latest last. `messages` are the user's that say something, each once; `latest_message` may
+    be an acknowledgement, of `answered_reply`. `actions` are those since then, by call.
     """
 
     def __init__(self) -> None:
-        self.first_prompt = ""
-        self.latest_prompt = ""
+        self.messages: dict[str, None] = {}
+        self.latest_message = ""
+        self.answered_reply = ""
         self.last_reply = ""
+        self.decisions = BoundedDict[str, None](MAX_DECISIONS)
+        self.actions = BoundedDict[str, Action](MAX_ACTIONS)
+        self.changes = BoundedDict[str, FileChanges](MAX_ENTRIES)  # by file
         self.plan = ""
         self.folder = ""
         self.branch = ""
@@ -110,10 +185,16 @@ class TranscriptDigest:
         self._pending = BoundedDict[str, ToolUse](MAX_ENTRIES)  # by call id
         self._running = BoundedDict[str, ToolUse](MAX_ENTRIES)  # by job
 
+    @property
+    def is_empty(self) -> bool:
+        return not (
+            self.latest_message or self.last_reply or self.command_runs or self.changed_files
+        )
+
     def add(self, piece: Piece) -> None:
         match piece:
             case UserText(text):
-                self._add_prompt(shorten(text.strip()))
+                self.add_message(text)
             case ReplyText(text):
                 self._add_reply(shorten(text.strip()))
             case ToolCall():
@@ -135,16 +216,27 @@ class TranscriptDigest:
             case _:
                 pass
 
-    def _add_prompt(self, text: str) -> None:
-        if text and self.first_prompt:
-            self.latest_prompt = text
-        elif text:
-            self.first_prompt = text
+    def add_message(self, text: str) -> None:
+        """Add a message of the user, redacted; it begins a turn."""
+        text = redact(shorten(text.strip()))
+        if not text or is_continuation(text):
+            return
+        if text != self.latest_message:
+            self.latest_message, self.answered_reply = text, self.last_reply
+            self.actions.clear()
+        if says_something(text):
+            for part in [one for one in self.messages if text.startswith(one)]:
+                del self.messages[part]  # sent again, or with more words
+            self.messages[text] = None
+        if len(self.messages) > MAX_MESSAGES:
+            del self.messages[list(islice(self.messages, 2))[1]]
 
     def _add_reply(self, text: str) -> None:
         if text:
             self.failures.pop(API, None)
             self.last_reply = text
+            for line in filter(_is_decision, text.splitlines()):
+                self.decisions[_MARKUP.sub("", line)] = None
 
     def _change_todo(self, change: TodoChange) -> None:
         before = self.todos.get(change.key, Todo(""))
@@ -154,16 +246,23 @@ class TranscriptDigest:
         self.todos[change.key] = todo  # one that changed stays in its place
 
     def _start_tool(self, call: ToolCall) -> None:
+        if call.kind not in ("todo", "wait"):
+            objects = call.command or " ".join(call.files) or call.summary
+            self.actions[call.call_id] = Action(_VERBS.get(call.kind, call.tool), shorten(objects))
         use = self._running.get(call.job) if call.kind == "wait" else ToolUse.of(call)
         if use is None:
             return
         self.failures.pop(API, None)
         if use.command and not use.command.is_read_only:
-            run = CommandRun(use.command.text, bool(use.command.check))
+            run = CommandRun(use.key, use.command.text, bool(use.command.check))
             self.command_runs[use.key] = run
         self._pending[call.call_id] = use
 
     def _end_tool(self, result: ToolResult) -> None:
+        if action := self.actions.get(result.call_id):
+            # In its place: the order is that of the calls.
+            ended = Action(action.verb, action.objects, result.state != "running", result.ok)
+            self.actions.update({result.call_id: ended})
         use = self._pending.pop(result.call_id, None)
         if use is None:
             return
@@ -178,9 +277,11 @@ class TranscriptDigest:
         ok = result.ok
         if ok and use.command and not use.command.has_own_exit_code:
             ok = None
+        if ok is None and use.command and use.command.check:
+            ok = _check_outcome(result.output)
         if run := self.command_runs.get(use.key):
             output = UTF8.last(result.output, MAX_OUTPUT_BYTES)
-            ended = CommandRun(run.command, run.is_check, True, ok, output)
+            ended = CommandRun(run.key, run.command, run.is_check, True, ok, output)
             self.command_runs[use.key] = ended
         if ok is False:
             # A command that only reads fails when it finds nothing: that is no failure.
@@ -193,6 +294,8 @@ class TranscriptDigest:
             self._resolve_failures(use)
         for file in use.files:
             self.changed_files[file] = result.at
+        for file, changes in use.changes:
+            self.changes[file] = self.changes.get(file, FileChanges()).plus(changes)
 
     def _add_failure(self, key: str, failure: Failure) -> None:
         """Note a failure; one without output may just have found nothing."""
@@ -206,6 +309,42 @@ class TranscriptDigest:
             check = use.command.check
             for key in [key for key, one in self.failures.items() if one.check == check]:
                 del self.failures[key]
+                self.command_runs.pop(key, None)
+
+
+_VERBS = {"command": "ran", "edit": "edited", "read": "read", "subagent": "asked a subagent"}
+
+_DEFINITION = re.compile(r"\s*(?:(?:export|pub|async|public|private|static) )*(?:def|class|func|fn"
+                         r"|function|interface|type|struct|impl|enum|trait|#+) ")  # fmt: skip
+
+
+def _is_decision(line: str) -> bool:
+    """Return whether a line of a reply marks a decision or a cause; no heading, and no table."""
+    is_sentence = not line.startswith(("#", "|")) and not line.rstrip(" *").endswith(":")
+    return is_sentence and len(line) <= MAX_DECISION_CHARS and bool(_DECISION.search(line))
+
+
+def _telling_line(edit: FileEdit) -> str:
+    """Return a line that an edit adds, or else removes: a definition, else the first."""
+    for lines, sign in ((edit.added, "+"), (edit.removed, "-")):
+        texts = [line for line in lines if any(c.isalpha() for c in line)]
+        chosen = next(filter(_DEFINITION.match, texts), texts[0] if texts else "")
+        if chosen:
+            return f"{sign} {truncate_words(chosen.strip(), MAX_WORD_CHARS)}"
+    return ""
+
+
+def _check_outcome(output: str) -> bool | None:
+    """Return whether a test run passed by what it printed; None if that does not show it."""
+    end = output[-MAX_OUTPUT_BYTES:]
+    if _FAILED_CHECK.search(end):
+        return False
+    return True if _PASSED_CHECK.search(end) else None
+
+
+def find_failed_lines(output: str) -> list[str]:
+    """Return the lines of a test run's output that name what failed."""
+    return [line for line in output.split("\n") if _FAILED_NAME.search(line)]
 
 
 def digest_transcript(records: Iterable[bytes], agent: str) -> TranscriptDigest:

@@ -12,7 +12,8 @@ from brimline.handoff.truncate import UTF16
 
 TOKEN_CHARS = 32  # hexadecimal digits in a delimiter
 MAX_NAME_CHARS = 120
-MAX_PATH_CHARS = 500
+MAX_PATH_CHARS = 300
+MAX_FRAME_CHARS = 1_000  # at most around a document
 
 DRAFT_INTRO = (
     "This context was compacted before a handoff was written. What follows is a draft that "

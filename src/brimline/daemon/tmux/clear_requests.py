@@ -10,6 +10,7 @@ import msgspec
 from brimline.agents.observations import Pane
 from brimline.files.atomic_file import replace_file
 from brimline.files.regular_file import read_regular_file
+from brimline.handoff.user_messages import continuation_prompt
 
 # waiting: for the end of the turn. clearing: `/clear` is typed, or about to be.
 # prompting: the session is cleared, and the prompt is typed, or about to be.
@@ -36,11 +37,6 @@ class ClearRequest(msgspec.Struct, frozen=True):
     @property
     def prompt(self) -> str:
         return continuation_prompt(self.path)
-
-
-def continuation_prompt(path: str) -> str:
-    """Return the first prompt of a session that continues from a document."""
-    return f"Read {path} and continue from where you left off."
 
 
 def save_request(state: Path, request: ClearRequest) -> None:

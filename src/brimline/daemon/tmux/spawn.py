@@ -11,9 +11,9 @@ import msgspec
 
 from brimline.agents import all_agents, get_agent
 from brimline.agents.observations import Pane
-from brimline.daemon.tmux.clear_requests import continuation_prompt
 from brimline.daemon.tmux.pane import pane_from_environment, run_tmux
 from brimline.errors import CommandFailed
+from brimline.handoff.user_messages import continuation_prompt
 
 SESSION_PREFIX = "BRIMLINE_SESSION"  # of the variables that name the session of a process
 
