@@ -98,3 +98,33 @@ async def test_status_line_without_usage_does_not_prolong_a_compaction(tmp_path:
     agent.call(120_000)
     await agent.observe("status", usage=None)
     assert agent.reading() == (120_000, "measured", 1)
+
+
+async def test_prompt_that_triggers_a_compaction_is_in_the_draft(tmp_path: Path) -> None:
+    """Its hook comes before the client writes it into the transcript."""
+    agent = Agent(tmp_path)
+    agent.write_record(type="user", message={"content": "Fix the parser."})
+    agent.call(150_000)
+    await agent.observe("prompt", prompt="Never touch the README.")
+    await agent.observe("compacting")
+    context = (await agent.observe("compacted")).context or ""
+    assert "## Current request\n> Never touch the README.\n" in context
+    assert "- Fix the parser.\n" in context
+
+
+async def test_transcript_is_read_before_the_compaction_begins(tmp_path: Path) -> None:
+    """What it had when it grew by a step is in the draft, also if the file has lost it since."""
+    agent = Agent(tmp_path)
+    agent.write_record(type="user", message={"content": "Fix the parser."})
+    agent.write_record(type="attachment", attachment={"type": "x", "text": "x" * (1 << 20)})
+    agent.call(150_000)
+    await agent.observe("tool")
+    (reading_on,) = (task for task in asyncio.all_tasks() if "_read_on" in repr(task))
+    await reading_on
+    data = agent.path.read_bytes()
+    agent.path.write_bytes(data.replace(b"Fix the parser.", b"Fix the writer."))
+    agent.write_record(type="user", message={"content": "Then the docs."})
+    await agent.observe("compacting")
+    context = (await agent.observe("compacted")).context or ""
+    assert "- Fix the parser.\n" in context
+    assert "> Then the docs.\n" in context

@@ -16,6 +16,7 @@ from brimline.context.events import TRIGGERS, WindowReported
 from brimline.context.usage import Usage
 from brimline.files.foreign_json import ABSENT, JsonDecoder
 
+MAX_PROMPT_CHARS = 64 << 10  # of a prompt that is remembered
 MAX_TOKENS = 10**8  # more tokens than any window holds; an epoch time is far more
 
 Id: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
@@ -28,7 +29,7 @@ class HookInput(msgspec.Struct, frozen=True):
     """What a client writes on a hook's standard input.
 
     `agent_id` is set inside a subagent of Claude Code and Codex. `source` is why a session starts,
-    `trigger` who compacts. Of `prompt` and `tool_response` only the size is used.
+    `trigger` who compacts. Of `tool_response` only the size is used.
     """
 
     session_id: Id
@@ -51,6 +52,15 @@ class _TextBlock(msgspec.Struct, frozen=True):
 
 
 _content = JsonDecoder(str | tuple[_TextBlock, ...])
+
+
+def _prompt_of(hook_input: HookInput) -> str:
+    """Return what the user wrote; empty if a tag begins it, which the client wrote."""
+    with suppress(*MALFORMED):
+        decoded = _content.decode(hook_input.prompt)
+        text = decoded if isinstance(decoded, str) else "\n".join(block.text for block in decoded)
+        return "" if text.startswith("<") else text[:MAX_PROMPT_CHARS]
+    return ""
 
 
 def text_size(content: msgspec.Raw) -> int:
@@ -276,6 +286,7 @@ class HookAdapter:
             is_continuation=hook_input.stop_hook_active,
             is_late=late or hook_input.hook_event_name in self._unanswerable,
             hook_event=hook_input.hook_event_name,
+            prompt=_prompt_of(hook_input) if kind == "prompt" else "",
             added_bytes=text_size(hook_input.prompt) + text_size(hook_input.tool_response),
         )
 

@@ -52,6 +52,7 @@ class Observation(msgspec.Struct, frozen=True):
     subagent's. `pane` is where the agent runs, `host` the machine if it is another one, `env` the
     variables that its client reads, None if unknown. `hook_event` is the client's name of the hook
     that reported it, which the reply repeats. `manager_id` is an orchestrator's id of the session.
+    `prompt` is what the user wrote, and stays in memory.
     `added_bytes` is the size of the texts that it adds to the next call: a prompt, tools' results.
     `is_telemetry`: the client's OpenTelemetry reports the events, and not what its files contain;
     `user` and `team` are those of the telemetry. `quotas` and `prompt_cache` are what a status line
@@ -83,6 +84,7 @@ class Observation(msgspec.Struct, frozen=True):
     is_interactive: bool | None = None
     is_late: bool = False
     hook_event: str = ""
+    prompt: str = ""
     added_bytes: int = 0
     is_telemetry: bool = False
     user: str | None = None

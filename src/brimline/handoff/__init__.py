@@ -10,8 +10,10 @@ from brimline.handoff.draft import (
     files_changed_since,
     read_changed_files,
 )
+from brimline.handoff.growing_digest import GrowingDigest
 from brimline.handoff.records import iter_records
 from brimline.handoff.render import (
+    MAX_FRAME_CHARS,
     MAX_FRESH_CALLS,
     MAX_FRESH_FILES,
     Freshness,
@@ -22,10 +24,12 @@ from brimline.handoff.render import (
 __all__ = [
     "MAX_DOCUMENT_BYTES",
     "MAX_DRAFT_CHARS",
+    "MAX_FRAME_CHARS",
     "MAX_FRESH_CALLS",
     "MAX_FRESH_FILES",
     "Document",
     "Freshness",
+    "GrowingDigest",
     "compute_freshness",
     "draft_handoff",
     "files_changed_since",

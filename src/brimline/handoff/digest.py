@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from copy import copy
 from itertools import islice
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from brimline.agents import get_agent
 from brimline.agents.content import (
     MAX_ENTRIES,
+    ContentReader,
     ContextCleared,
     ErrorText,
     Location,
@@ -73,6 +75,7 @@ _NOISE = re.compile(
     r"|\(no output\)|\(Bash completed with no output\))$",
     re.MULTILINE,
 )
+_COMPACT = re.compile(r"\s*/(?:compact|compress)\b")  # the command, before what it is to keep
 _SPACE = re.compile(r"\s")
 
 
@@ -216,14 +219,22 @@ class TranscriptDigest:
             case _:
                 pass
 
+    def with_message(self, text: str) -> "TranscriptDigest":
+        """Return a digest with a message that the transcript may not have yet; this one stays."""
+        other = copy(self)
+        other.messages = dict(self.messages)
+        if redact(shorten(_COMPACT.sub("", text).strip())) not in self.messages:
+            other.add_message(text)
+        return other
+
     def add_message(self, text: str) -> None:
         """Add a message of the user, redacted; it begins a turn."""
-        text = redact(shorten(text.strip()))
+        text = redact(shorten(_COMPACT.sub("", text).strip()))
         if not text or is_continuation(text):
             return
         if text != self.latest_message:
             self.latest_message, self.answered_reply = text, self.last_reply
-            self.actions.clear()
+            self.actions = BoundedDict[str, Action](MAX_ACTIONS)
         if says_something(text):
             for part in [one for one in self.messages if text.startswith(one)]:
                 del self.messages[part]  # sent again, or with more words
@@ -349,8 +360,14 @@ def find_failed_lines(output: str) -> list[str]:
 
 def digest_transcript(records: Iterable[bytes], agent: str) -> TranscriptDigest:
     """Fold an agent's records into a digest. Raises UnknownAgent, and what `records` raises."""
-    digest = TranscriptDigest()
-    for piece in read_content(records, get_agent(agent).content_reader()):
+    return extend_digest(TranscriptDigest(), records, get_agent(agent).content_reader())
+
+
+def extend_digest(
+    digest: TranscriptDigest, records: Iterable[bytes], reader: ContentReader
+) -> TranscriptDigest:
+    """Add records to a digest and return it, or a new one if the user cleared the context."""
+    for piece in read_content(records, reader):
         if isinstance(piece, ContextCleared):
             digest = TranscriptDigest()
         digest.add(piece)

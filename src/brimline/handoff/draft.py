@@ -83,8 +83,8 @@ def draft_handoff(
     UnknownAgent, and what `records` raises.
     """
     digest = digest_transcript(records, agent)
-    if prompt and not digest.is_empty:
-        digest.add_message(prompt)
+    if prompt:
+        digest = digest.with_message(prompt)
     draft = render_draft(digest, agent, where=where, session=session, most_chars=most_chars)
     return f"{pins}\n\n{draft}" if pins and draft else draft
 

@@ -19,12 +19,11 @@ from brimline.context.need import HandoffState
 from brimline.errors import UnknownAgent, UnreadableTranscript
 from brimline.files.bounded_reads import ReadThreads
 from brimline.handoff import (
+    MAX_DRAFT_CHARS,
     Document,
+    GrowingDigest,
     compute_freshness,
-    draft_handoff,
     files_changed_since,
-    iter_records,
-    read_changed_files,
     render_handoff,
 )
 from brimline.monitor.session_state import SessionState
@@ -45,6 +44,12 @@ READY_WAIT_S = 0.1  # a hook waits this long for a draft; its client gives up af
 
 DRAFT_THREADS = 2  # each keeps the memory of its largest draft: six grew by 15 MB in four minutes
 DRAFT_WAIT_S = 60.0  # a draft that takes longer is given up: its transcript hangs
+
+# The transcripts of sessions that have reached this much of their limit are read as they grow, in
+# steps, so that the draft before a compaction has to read the end alone. 1 MiB takes 25 ms.
+GROWTH_PERCENT = 50.0
+GROWTH_BYTES = 1 << 20
+MAX_GROWING = 16  # a digest of a long session holds about a megabyte
 
 
 class HandoffStatus(msgspec.Struct, frozen=True):
@@ -101,14 +106,22 @@ class Preparation(NamedTuple):
 class HandoffRecovery:
     """Saves handoff documents, drafts missing ones, and re-injects them after a compaction."""
 
-    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], float],
+        draft_chars: int = MAX_DRAFT_CHARS,
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._draft_chars = draft_chars
         # Threads of their own, and few: the C library keeps memory for each thread that ever needed
         # much. With six of them a daemon grew by 15 MB in four minutes.
         self._threads = ReadThreads(DRAFT_THREADS, hung_after_s=DRAFT_WAIT_S)
         self._preparing: dict[str, Preparation] = {}
         self._changed: dict[str, tuple[str, int]] = {}
+        self._growing: dict[str, GrowingDigest] = {}
+        self._reading_on: dict[str, asyncio.Task[None]] = {}
 
     async def save(
         self,
@@ -126,7 +139,9 @@ class HandoffRecovery:
         self, state: SessionState, transcript: str, when: HandoffMoment
     ) -> HandoffRow | None:
         """Draft a document, and save it unless the agent wrote one; None if there is no content."""
-        text = await self._threads.run(partial(_draft_text, state, transcript), DRAFT_WAIT_S)
+        digest = self._digest_of(state, transcript)
+        read = partial(_draft_text, digest, state.last_prompt, self._draft_chars)
+        text = await self._threads.run(read, DRAFT_WAIT_S)
         if not text:
             return None
         return await self.save_draft(state.id, when, Document.of(text, transcript, when.at))
@@ -136,6 +151,37 @@ class HandoffRecovery:
         if any(not row.draft for row in await self._store.handoffs(session)):
             return _handoff_row(session, when, document, BRIMLINE, draft=True)
         return await self.save(session, when, document, BRIMLINE, draft=True)
+
+    def follow_growth(self, state: SessionState, transcript: str) -> None:
+        """Start to read the transcript on, if it has grown by a step and a compaction is near."""
+        main = state.last_readings.get(MAIN)
+        if main is None or (main.percent_of_limit or 0.0) < GROWTH_PERCENT:
+            return
+        size = state.files.read_bytes
+        known = self._growing.get(state.id)
+        if size - (known.offset if known else 0) < GROWTH_BYTES or state.id in self._reading_on:
+            return
+        if known is not None or len(self._growing) < MAX_GROWING:
+            digest = self._digest_of(state, transcript)
+            if digest is not None:
+                self._growing[state.id] = digest
+                self._reading_on[state.id] = asyncio.create_task(self._read_on(state.id, digest))
+
+    async def _read_on(self, session: str, digest: GrowingDigest) -> None:
+        try:
+            with suppress(TimeoutError, OSError, UnreadableTranscript):  # drafting it reports them
+                await self._threads.run(digest.read_on, DRAFT_WAIT_S)
+        finally:
+            del self._reading_on[session]
+
+    def _digest_of(self, state: SessionState, transcript: str) -> GrowingDigest | None:
+        """Return the digest of a session's transcript; None if its agent has no reader."""
+        known = self._growing.get(state.id)
+        if known is not None and known.path == transcript:
+            return known
+        with suppress(UnknownAgent):
+            return GrowingDigest(transcript, state.id, state.agent)
+        return None
 
     def draft_before_compaction(self, state: SessionState, transcript: str, at: float) -> None:
         """Start to prepare for a compaction that is about to begin.
@@ -159,6 +205,7 @@ class HandoffRecovery:
         """Drop what is known of a session; a draft under way is not waited for."""
         self._preparing.pop(session, None)
         self._changed.pop(session, None)
+        self._growing.pop(session, None)
 
     def _start_preparation(
         self, state: SessionState, transcript: str, at: float, cycle: int, calls: int
@@ -208,9 +255,18 @@ class HandoffRecovery:
         return Reply(context=text, handoff_id=row.id, session=state.id)
 
     async def _prepare(self, state: SessionState, transcript: str, when: HandoffMoment) -> None:
+        try:
+            await self._draft_or_count(state, transcript, when)
+        finally:
+            self._growing.pop(state.id, None)  # it begins again when the next compaction is near
+
+    async def _draft_or_count(
+        self, state: SessionState, transcript: str, when: HandoffMoment
+    ) -> None:
         row = _preferred_row(await self._store.handoffs(state.id))
         if row is not None and not row.draft:
-            read = partial(_count_changed_files, state, transcript, row.at)
+            digest = self._digest_of(state, transcript)
+            read = partial(_count_changed_files, digest, row.at)
             changed = await self._threads.run(read, DRAFT_WAIT_S)
             if changed is not None:
                 self._changed[state.id] = row.id, changed
@@ -253,17 +309,16 @@ def _calls_before(state: SessionState) -> int:
     return last.calls if last and last.cycle == state.cycle - 1 else state.calls
 
 
-def _draft_text(state: SessionState, transcript: str) -> str | None:
-    with suppress(OSError, UnreadableTranscript, UnknownAgent):
-        return draft_handoff(iter_records(transcript, state.id), state.agent, where=transcript)
+def _draft_text(digest: GrowingDigest | None, prompt: str, most_chars: int) -> str | None:
+    with suppress(OSError, UnreadableTranscript):
+        return digest and digest.draft(prompt, most_chars)
     return None
 
 
-def _count_changed_files(state: SessionState, transcript: str, since: float) -> int | None:
+def _count_changed_files(digest: GrowingDigest | None, since: float) -> int | None:
     """Return how many files the agent's tools changed since a time; None if unknown."""
-    with suppress(OSError, UnreadableTranscript, UnknownAgent):
-        changed = read_changed_files(iter_records(transcript, state.id), state.agent)
-        return len(files_changed_since(changed, since))
+    with suppress(OSError, UnreadableTranscript):
+        return digest and len(files_changed_since(digest.changed_files(), since))
     return None
 
 

@@ -194,9 +194,11 @@ class Monitor:
 
     async def _reply_to(self, observation: Observation, session: MonitoredSession) -> Reply:
         state = session.state
-        is_compacting = observation.kind == "compacting" and state.compacting
-        if is_compacting and (transcript := _transcript_path(observation, state)):
-            self._handoffs.draft_before_compaction(state, transcript, observation.at)
+        if transcript := _transcript_path(observation, state):
+            if observation.kind == "compacting" and state.compacting:
+                self._handoffs.draft_before_compaction(state, transcript, observation.at)
+            else:
+                self._handoffs.follow_growth(state, transcript)
         if (
             observation.is_late
             or observation.kind in WITHOUT_REPLY

@@ -58,6 +58,7 @@ class SessionState:
         self.pane: Pane | None = None
         self.ended_at: float | None = None
         self.has_just_ended = False  # by the last observation
+        self.last_prompt = ""  # of the main thread; the transcript may not have it yet
         self.host: str | None = None
         self.user: str | None = None
         self.team: str | None = None
@@ -115,6 +116,7 @@ class SessionState:
         is_silent = not from_hook and not observation.is_telemetry
         self.calls_without_hook = self.calls_without_hook + new_calls if is_silent else 0
         if observation.thread == MAIN:
+            self.last_prompt = observation.prompt or self.last_prompt
             self._apply_event(observation)
         self.cycle = max(self.cycle, self._main.cycle)
         self.client.drop_older_cycles(self.cycle)

@@ -135,6 +135,11 @@ class TranscriptFollower:
         return self._progress.seen is not None
 
     @property
+    def offset(self) -> int:
+        """How far the file was read."""
+        return self._progress.cursor.offset
+
+    @property
     def is_behind(self) -> bool:
         """Whether a read took too long and is still pending."""
         return self._pending is not None
@@ -280,6 +285,12 @@ class FollowedFiles:
     def is_behind(self) -> bool:
         """Whether a file took too long to read; its content comes with the next observation."""
         return any(follower.is_behind for follower in self._followers.values())
+
+    @property
+    def read_bytes(self) -> int:
+        """How far the session's own file was read; 0 of a database."""
+        own = self._followers.get((self.transcript or "", ""))
+        return own.offset if own else 0
 
     @property
     def has_files(self) -> bool:
