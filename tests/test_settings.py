@@ -299,6 +299,20 @@ def test_project_table_keeps_the_users_other_fields(tmp_path: Path) -> None:
     assert (settings.daemon.keep, settings.daemon.autostart) == ("7d", False)
 
 
+@pytest.mark.parametrize("chars", [0, 1_999, 9_001])
+def test_draft_that_no_reply_can_hold_is_refused(tmp_path: Path, chars: int) -> None:
+    there = Workspace(tmp_path)
+    there.user(f"[handoff]\ndraft_chars = {chars}\n")
+    with pytest.raises(InvalidSettings, match=r"handoff.draft_chars.*expected 2000 to 9000"):
+        there.load()
+
+
+def test_draft_may_be_smaller_in_one_project(tmp_path: Path) -> None:
+    there = Workspace(tmp_path)
+    there.project("[handoff]\ndraft_chars = 4000\n")
+    assert there.load().handoff.draft_chars == 4_000
+
+
 def test_database_in_the_environment_overrides_the_users_file(tmp_path: Path) -> None:
     there = Workspace(tmp_path)
     assert there.load().daemon.database is None

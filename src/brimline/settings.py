@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from brimline.context.inbox import MAX_CONTEXT_CHARS
 from brimline.context.window import Overrides
 from brimline.errors import InvalidSettings
 from brimline.files.loopback import is_loopback
@@ -20,6 +21,7 @@ DATABASE_SCHEMES = ("postgresql://", "postgres://")
 # What loops call the windows: a number for everything, or a table like `windows`.
 LOOP_WINDOWS = "context_window_tokens"
 MAX_BAR_COLUMNS, MAX_SEPARATOR_CHARS = 60, 20
+MIN_INJECTED_CHARS = 2_000  # less than half of it would be the draft
 
 Colour: TypeAlias = Literal["auto", "always", "never"]
 LevelsOf: TypeAlias = Literal["earlier", "window", "limit", "tokens"]
@@ -72,6 +74,16 @@ class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep: str = "90d"
     database: str | None = None
     context_usage_without_secret: bool = False
+
+
+class HandoffSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Drafts of handoffs.
+
+    `draft_chars` is how many characters an injected draft has at most, with the lines around it:
+    2000 to 9000.
+    """
+
+    draft_chars: int = MAX_CONTEXT_CHARS
 
 
 class StopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -186,6 +198,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     budget: float | None = None
     line: LineSettings = LineSettings()
     notify: Notify = Notify()
+    handoff: HandoffSettings = HandoffSettings()
     stop: StopSettings = StopSettings()
     daemon: DaemonSettings = DaemonSettings()
     uplink: UplinkSettings = UplinkSettings()
@@ -316,12 +329,20 @@ def _convert(values: dict[str, Any], place: str) -> Settings:
         raise InvalidSettings(place, "daemon.database", "expected postgresql://USER@HOST/DATABASE")
     for field, reason in (
         *line_problems(settings.line),
+        *handoff_problems(settings.handoff),
         *uplink_problems(settings.uplink),
         *telemetry_problems(settings.telemetry),
         *fleet_problems(settings.fleet),
     ):
         raise InvalidSettings(place, field, reason)
     return settings
+
+
+def handoff_problems(handoff: HandoffSettings) -> Iterator[SettingProblem]:
+    """Yield why a draft cannot have this size."""
+    if not MIN_INJECTED_CHARS <= handoff.draft_chars <= MAX_CONTEXT_CHARS:
+        expected = f"expected {MIN_INJECTED_CHARS} to {MAX_CONTEXT_CHARS}"
+        yield "handoff.draft_chars", f"{expected}: got {handoff.draft_chars}"
 
 
 def line_problems(line: LineSettings) -> Iterator[SettingProblem]:

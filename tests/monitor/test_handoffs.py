@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from brimline.agents.observations import ObservationKind
+from brimline.context.inbox import utf16_length
 from brimline.handoff.document import Document
 from brimline.monitor import handoffs
 
@@ -110,6 +111,18 @@ async def test_prompt_that_triggers_a_compaction_is_in_the_draft(tmp_path: Path)
     context = (await agent.observe("compacted")).context or ""
     assert "## Current request\n> Never touch the README.\n" in context
     assert "- Fix the parser.\n" in context
+
+
+async def test_draft_has_no_more_characters_than_the_user_set(tmp_path: Path) -> None:
+    agent = Agent(tmp_path, draft_chars=3_000)
+    for number in range(99):
+        text = f"Message number {number} of the user, with words."
+        agent.write_record(type="user", message={"content": text})
+    agent.call(150_000)
+    await agent.observe("compacting")
+    context = (await agent.observe("compacted")).context or ""
+    assert 2_000 < utf16_length(context) <= 3_000
+    assert "more left out]" in context
 
 
 async def test_transcript_is_read_before_the_compaction_begins(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from brimline.errors import (
     UnreadableTranscript,
 )
 from brimline.handoff import (
+    MAX_FRAME_CHARS,
     Freshness,
     compute_freshness,
     draft_handoff,
@@ -369,7 +370,8 @@ def _run_draft(context: CommandContext, options: argparse.Namespace) -> int:
         records = iter_records(files.transcripts[0].path, files.session)
     own = files.transcripts[0]
     pins = render_pins(PinFile(context.state).load_for(files.session, own.project))
-    text = _draft(records, own, files.session, pins)
+    room = context.settings.handoff.draft_chars - MAX_FRAME_CHARS
+    text = _draft(records, own, files.session, pins, room)
     if not text:
         raise InvalidRequest(f"nothing to draft from in {own.path} yet", None)
     if options.output is not None:
@@ -397,9 +399,18 @@ def _records_of_file(own: Transcript, file: BinaryIO | None) -> Iterator[bytes]:
             yield record.data
 
 
-def _draft(records: Iterator[bytes], own: Transcript, session: str, pins: str) -> str:
+def _draft(
+    records: Iterator[bytes], own: Transcript, session: str, pins: str, most_chars: int
+) -> str:
     try:
-        return draft_handoff(records, own.agent, where=own.path, session=session, pins=pins)
+        return draft_handoff(
+            records,
+            own.agent,
+            where=own.path,
+            session=session,
+            pins=pins,
+            most_chars=most_chars,
+        )
     except OSError as error:
         raise UnreadableTranscript(own.path, error.strerror or str(error)) from error
 

@@ -22,7 +22,7 @@ from brimline.context.policy.levels import Fullness, figure_of
 from brimline.context.policy.signals import Signal
 from brimline.context.tracker import Reading, context_threads
 from brimline.context.window import ClientSettings
-from brimline.handoff import Document
+from brimline.handoff import MAX_FRAME_CHARS, Document
 from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery, record_continuation
 from brimline.monitor.hook_reply import MOMENTS, HookReplies
 from brimline.monitor.machine_environment import MonitorEnvironment, Reachability
@@ -81,7 +81,7 @@ class Monitor:
         self._signals = SignalFinder(self._rules, self._environment, clock())
         self._reachability = Reachability(store, self._environment)
         self._kept_calls = kept_calls
-        self._handoffs = HandoffRecovery(store, clock)
+        self._handoffs = HandoffRecovery(store, clock, self._rules.draft_chars - MAX_FRAME_CHARS)
         self._replies = HookReplies(store, clock, self._rules, self._handoffs, self._environment)
 
     async def observe(self, observation: Observation) -> Reply:

@@ -14,6 +14,7 @@ import msgspec
 from brimline.agents import capabilities_of
 from brimline.context.events import MAIN
 from brimline.context.forecast import CallsLeft
+from brimline.context.inbox import MAX_CONTEXT_CHARS
 from brimline.context.policy.levels import (
     DEFAULT_LEVELS,
     Fullness,
@@ -200,7 +201,7 @@ class Rules(msgspec.Struct, frozen=True):
     `calls_levels` are those of calls left, which all sessions have beside the others.
 
     `early`: a level fires as soon as the next call will reach it. `budget` is what a session may
-    cost, in USD.
+    cost, in USD. `draft_chars` is how much an injected draft has at most.
     """
 
     levels: tuple[float, ...] = DEFAULT_LEVELS
@@ -214,6 +215,7 @@ class Rules(msgspec.Struct, frozen=True):
     early: bool = True
     calls_levels: tuple[float, ...] = ()
     budget: float | None = None
+    draft_chars: int = MAX_CONTEXT_CHARS
 
     @classmethod
     def of_settings(cls, settings: Settings) -> "Rules":
@@ -231,6 +233,7 @@ class Rules(msgspec.Struct, frozen=True):
             early=settings.levels_early,
             calls_levels=check_calls_levels(settings.levels_calls),
             budget=settings.budget,
+            draft_chars=settings.handoff.draft_chars,
         )
 
     def levels_of(self, session: str, agent: str, model: str | None) -> tuple[float, ...]:
