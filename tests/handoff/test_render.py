@@ -114,6 +114,20 @@ def test_middle_of_a_long_document_is_cut_with_size_and_path() -> None:
     assert len(text) == MAX_CONTEXT_CHARS
 
 
+def test_lines_of_a_long_document_are_not_cut() -> None:
+    lines = [f"- line {number} of the document, which is long" for number in range(900)]
+    text = injected("\n".join(lines), token="7f3a")
+    (gap,) = re.findall(r"\n----- 7f3a: about ([\d,]+) of ([\d,]+) characters .*\n", text)
+    inside = re.sub(r"\n----- 7f3a: about .*\n", "\n", text).split("\n")[5:-1]
+    assert set(inside) <= set(lines)
+    assert inside[0] == lines[0]
+    assert inside[-1] == lines[-1]
+    whole = len("\n".join(lines))
+    assert gap[1] == f"{whole:,}"
+    assert int(gap[0].replace(",", "")) == whole - len("\n".join(inside)) + 1
+    assert MAX_CONTEXT_CHARS - 200 < len(text) <= MAX_CONTEXT_CHARS
+
+
 def test_length_is_counted_in_utf16_and_no_character_is_split() -> None:
     text = injected("😀" * 20_000)
     assert units(text) <= MAX_CONTEXT_CHARS

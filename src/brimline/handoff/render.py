@@ -99,8 +99,25 @@ def _assemble(head: str, text: str, end: str, mark: str, origin: str, most: int)
     whole = UTF16.size(text)
     if whole > room:
         missing = whole - room + UTF16.size(_gap_line(mark, whole, whole, origin))
-        text = UTF16.elide(text, room, _gap_line(mark, missing, whole, origin))
+        gap = _gap_line(mark, missing, whole, origin)
+        cut = UTF16.elide(text, room, gap)
+        front, _, back = cut.partition(gap)
+        front, back = _whole_lines(front, back)
+        missing = whole - UTF16.size(front) - UTF16.size(back)
+        text = front + _gap_line(mark, missing, whole, origin) + back
+        if UTF16.size(text) > room:  # the number has become longer
+            text = cut
     return head + text + end
+
+
+def _whole_lines(front: str, back: str) -> tuple[str, str]:
+    """Leave out the lines that a gap would cut, unless one is most of its part."""
+    last, first = front.rfind("\n"), back.find("\n")
+    if last > len(front) // 2:
+        front = front[:last]
+    if 0 <= first < len(back) // 2:
+        back = back[first + 1 :]
+    return front, back
 
 
 def _gap_line(mark: str, missing: int, whole: int, origin: str) -> str:
