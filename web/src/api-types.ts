@@ -626,6 +626,8 @@ export interface components {
             thread: string;
             /** @default null */
             project: string | null;
+            /** @default null */
+            title: string | null;
         };
         FileSummary: [
             string | null,
@@ -683,8 +685,11 @@ export interface components {
             trend?: components["schemas"]["TrendChange"];
             handoff?: components["schemas"]["HandoffStatus"];
             unread?: number;
+            undeliverable?: string | null;
             calls_left?: number | null;
             calls_left_range?: number[] | null;
+            cost?: number | null;
+            budget?: number | null;
             last_handoff_path?: string | null;
             resume_command?: string | null;
             quotas?: components["schemas"]["Quotas"] | null;
