@@ -95,15 +95,16 @@ def test_docs_lead_from_the_installation_to_the_first_handoff(
     assert with_document[0].count(DOCUMENT) == 1
     assert any(levels_reported(body) for body in requests)
     shown = [newcomer.type(command) for command in commands_about_own_session()]
-    listed, inspected, explained, handed_over = shown
+    listed, inspected, explained, asked, handed_over = shown
     assert OWN_ID in listed
     assert inspected.startswith("Claude Code")
     assert "system and tools" in explained
+    assert asked.startswith(f"queued for {SESSION}")
     assert "the agent itself" in handed_over
 
 
 def commands_about_own_session() -> list[str]:
     """The commands of the page that show something, about the session of this test."""
-    shown = r"^\$ (brimline(?: inspect .*| explain .*| handoff --list .*)?)$"
+    shown = r"^\$ (brimline(?: inspect .*| explain .*| handoff --(?:ask|list) .*)?)$"
     commands = re.findall(shown, GETTING_STARTED, re.MULTILINE)
     return [command.replace(SAMPLE_ID, OWN_ID) for command in commands]
