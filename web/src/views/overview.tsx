@@ -40,9 +40,9 @@ function Pane() {
   if (id === null || isGone) return null;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <aside key={id} class="pane" aria-label="Selected session" tabIndex={0} data-testid="pane">
+    <section key={id} class="pane" aria-label="Selected session" tabIndex={0} data-testid="pane">
       <SessionView id={id} embedded />
-    </aside>
+    </section>
   );
 }
 
