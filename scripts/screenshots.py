@@ -46,7 +46,7 @@ class View(NamedTuple):
 
 
 VIEWS = (
-    View("overview", "#/", 640.0, "[data-testid=session]", 1280, 1170),
+    View("overview", "#/", 640.0, "[data-testid=session]", 1280, 860),
     View(
         "session",
         f"#/session/{SESSIONS['cart'].id}",
