@@ -7,8 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from brimline.context.inbox import MAX_CONTEXT_CHARS
+from brimline.context.inbox import BRIMLINE, MAX_CONTEXT_CHARS
 from brimline.handoff import Document, render_handoff
+from brimline.handoff.draft import MAX_DRAFT_CHARS
 
 AT = 1_767_323_045.0  # 2026-01-02 03:04:05 UTC
 
@@ -126,6 +127,13 @@ def test_lines_of_a_long_document_are_not_cut() -> None:
     assert gap[1] == f"{whole:,}"
     assert int(gap[0].replace(",", "")) == whole - len("\n".join(inside)) + 1
     assert MAX_CONTEXT_CHARS - 200 < len(text) <= MAX_CONTEXT_CHARS
+
+
+def test_draft_of_the_default_size_is_injected_whole() -> None:
+    text = "x" * MAX_DRAFT_CHARS
+    old = injected(text, "/😀" * 400, BRIMLINE, AT + 10**8, 10**6, 10**6, draft=True)
+    assert f"\n{text}\n" in old
+    assert units(old) <= MAX_CONTEXT_CHARS
 
 
 def test_length_is_counted_in_utf16_and_no_character_is_split() -> None:
