@@ -16,6 +16,7 @@ four or more letters stand in one paragraph or list item, anything else if it st
 """
 
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -42,10 +43,11 @@ from brimline.agents.content import (
 from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import MAIN, Compacted
 
-ROOT = Path(__file__).parent.parent
+SOURCE = Path(__file__).parent.parent / "src"
 LONG_MESSAGE_CHARS = 1_500
 MIN_WORDS = 3
 SHARE = 0.8
+RECALLED_WORDS = 5
 SMALL_SAMPLE = 20  # no goal for fewer facts of a kind
 
 GOALS = {"statements": 90, "files": 99, "numbers": 90, "to-dos": 90, "tests": 90, "paths": None}
@@ -180,19 +182,36 @@ def compactions_of(path: Path, agent: str) -> Iterator[Compaction]:
         yield waiting
 
 
-def draft_of(compaction: Compaction, agent: str, source: Path) -> str:
-    """The draft that the command of a source tree makes of what stood before a compaction."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "transcript.jsonl")
-        path.write_bytes(b"\n".join(compaction.records) + b"\n")
-        command = [sys.executable, "-m", "brimline", "handoff", "--draft", str(path)]
-        environment = {"PATH": os.environ["PATH"], "HOME": folder, "PYTHONPATH": str(source)}
-        environment |= {"LANG": "C.UTF-8"}
-        command += ["--agent", agent]
+class Home:
+    """A folder as the home of a user, with what stood before a compaction as a transcript."""
+
+    def __init__(self, folder: str, compaction: Compaction, agent: str) -> None:
+        self._folder = folder
+        self._agent = agent
+        self._path = str(Path(folder, "transcript.jsonl"))
+        Path(self._path).write_bytes(b"\n".join(compaction.records) + b"\n")
+
+    def draft(self, source: Path) -> str:
+        """The draft that the command of a source tree makes."""
+        return self._run(source, ["handoff", "--draft", self._path, "--agent", self._agent])
+
+    def recall(self, fact: Fact) -> bool:
+        """Whether `brimline recall` finds a fact by its longest words, or by its text."""
+        words = [f'"{fact.text}"']
+        if fact.kind in ("statements", "to-dos"):
+            longest = sorted(set(_WORD.findall(fact.text)), key=len, reverse=True)
+            words = longest[:RECALLED_WORDS] or words
+        found = self._run(SOURCE, ["recall", *words, "--session", self._path, "--json"])
+        return bool(found and json.loads(found)["hits"])
+
+    def _run(self, source: Path, arguments: list[str]) -> str:
+        environment = {"PATH": os.environ["PATH"], "HOME": self._folder, "LANG": "C.UTF-8"}
+        environment["PYTHONPATH"] = str(source)
+        command = [sys.executable, "-m", "brimline", *arguments]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        print(f"no draft: {done.stderr.strip()}", file=sys.stderr)
-    return done.stdout
+        if done.returncode:
+            print(f"{arguments[0]} failed: {done.stderr.strip()}", file=sys.stderr)
+        return done.stdout
 
 
 class Table:
@@ -205,11 +224,13 @@ class Table:
 
     def add(self, column: str, facts: Iterable[Fact], text: str | None) -> None:
         self.columns[column] = None
-        if text is None:
-            return
-        for fact in facts:
-            self.facts[column, fact.kind] += 1
-            self.named[column, fact.kind] += fact.is_in(text)
+        for fact in facts if text is not None else ():
+            self.count(column, fact, fact.is_in(text or ""))
+
+    def count(self, column: str, fact: Fact, is_named: bool) -> None:
+        self.columns[column] = None
+        self.facts[column, fact.kind] += 1
+        self.named[column, fact.kind] += is_named
 
     def rows(self) -> Iterator[str]:
         yield "".join([f"{'':<12}", *(f"{column:>22}" for column in self.columns), f"{'goal':>8}"])
@@ -224,16 +245,32 @@ class Table:
         return f"{f'{named} of {total}':>15}{share:>7}"
 
 
+def some_of(facts: Iterable[Fact], most: int) -> Iterator[Fact]:
+    """Yield the first facts of each kind, at most so many."""
+    counts = Counter[str]()
+    for fact in facts:
+        counts[fact.kind] += 1
+        if counts[fact.kind] <= most:
+            yield fact
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--old", type=Path, metavar="SRC", help="src of an older version")
+    parser.add_argument(
+        "--recall",
+        type=int,
+        default=0,
+        metavar="N",
+        help="also search N facts of each kind and compaction with `brimline recall`",
+    )
     parser.add_argument("--missing", metavar="KIND", help="print the facts that the draft lacks")
     options = parser.parse_args(arguments)
     trees = {"old": options.old} if options.old else {}
-    trees["draft"] = ROOT / "src"
+    trees["draft"] = SOURCE
     table, compactions = Table(), 0
     for path in sorted(file for folder in options.folders for file in folder.rglob("*.jsonl")):
         if (agent := agent_of(path)) is None:
@@ -241,7 +278,11 @@ def main(arguments: list[str]) -> int:
         for compaction in compactions_of(path, agent):
             compactions += 1
             facts, summary = compaction.facts, compaction.summary
-            drafts = {name: draft_of(compaction, agent, tree) for name, tree in trees.items()}
+            with tempfile.TemporaryDirectory() as folder:
+                home = Home(folder, compaction, agent)
+                drafts = {name: home.draft(tree) for name, tree in trees.items()}
+                for fact in some_of(facts, options.recall):
+                    table.count("recall", fact, home.recall(fact))
             table.add("summary", facts, summary)
             for name, draft in drafts.items():
                 both = None if summary is None else f"{summary}\n\n{draft}"
