@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from brimline.context.window import short_model
 
+from .conftest import Opener
 from .screen import Screen
 from .story import Story, call, full
 from .transcripts import write_past
@@ -95,6 +96,20 @@ def test_columns_are_as_high_as_the_api_says_and_days_without_use_are_empty(
     assert heights[0][1] == pytest.approx(heights[3][1] / 4, abs=1)
     assert [height for _, height in heights[1:3]] == [0, 0]
     expect(used.page.locator(".usage-ticks span")).to_have_text(["0", "1", "2", "3", "4"])
+
+
+def test_columns_of_a_month_are_seen_on_a_narrow_screen(story: Story, opened: Opener) -> None:
+    for days_ago in (0, 29):
+        event = {**call("c1", 100_000), "at": time.time() - days_ago * DAY_S}
+        story.report(f"s{days_ago}", event, project="/p/a")
+    screen = opened(390)
+    screen.open("#/history")
+    expect(screen.page.locator(".usage-column")).to_have_count(30)
+    for segment in screen.page.locator(".usage-column i").all():
+        box = segment.bounding_box()
+        assert box is not None
+        assert box["width"] > 3
+    assert screen.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_figures_of_a_column_are_shown_by_pointer_and_keys(used: Screen) -> None:
