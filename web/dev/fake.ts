@@ -3,14 +3,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Connect, Plugin } from "vite";
 import type { SessionView } from "../src/api-types.ts";
-import {
-  explanationOf,
-  formulasOf,
-  handoffsOf,
-  historyOf,
-  periodsOf,
-  timelineOf,
-} from "./past.ts";
+import { explanationOf, formulasOf, handoffsOf, historyOf, periodsOf, timelineOf } from "./past.ts";
 import { later, sample } from "./sample.ts";
 
 const SESSIONS = Number(process.env.BRIMLINE_DEV_SESSIONS ?? 14);

@@ -32,9 +32,7 @@ export function Ends({ view, timeline }: Props) {
         </div>
         <div title="from the first call to the last event">
           <dt class="end-kind">duration</dt>
-          <dd data-figure="duration">
-            {loaded(seconds === null ? UNKNOWN : duration(seconds))}
-          </dd>
+          <dd data-figure="duration">{loaded(seconds === null ? UNKNOWN : duration(seconds))}</dd>
         </div>
       </dl>
     </div>

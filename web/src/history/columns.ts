@@ -1,20 +1,13 @@
 /** The usage of a span as columns of parts, with its axes. Pure. */
 
 import type { HistoryPeriod, Split } from "../api-types";
-import { count, day as shortDay, dollars, monthName, tokens } from "../format";
+import { count, dollars, monthName, day as shortDay, tokens } from "../format";
 
 /** So many parts have a colour of their own; the others share one. */
 export const MAX_PARTS = 7;
 export const OTHERS_COLOUR = 0;
 
-export type FigureName =
-  | "cost"
-  | "sent"
-  | "calls"
-  | "compactions"
-  | "misses"
-  | "sessions"
-  | "peak";
+export type FigureName = "cost" | "sent" | "calls" | "compactions" | "misses" | "sessions" | "peak";
 
 export interface Figure {
   title: string;
