@@ -273,6 +273,15 @@ def test_log_in_a_message_does_not_displace_other_messages() -> None:
     assert "  What is it?\n" in text
 
 
+def test_middle_of_many_long_messages_is_counted_by_lines() -> None:
+    """Only a part of them is looked at: all of 3 MB took ten seconds."""
+    texts = [f"Message {n} begins.\n" + "so on\n" * 900 + f"It ends: {n}." for n in range(300)]
+    text = draft_handoff(map(user_record, texts), "claude")
+    assert "> Message 299 begins." in text
+    assert re.search(r"  \[\d{3} lines left out\]\n", text)
+    assert UTF16.size(text) <= MAX_DRAFT_CHARS
+
+
 def test_smaller_draft_keeps_the_request_and_the_files() -> None:
     text = draft_handoff([*SCENE, reply_record("So. " * 900)], "claude", most_chars=1_000)
     assert UTF16.size(text) <= 1_000

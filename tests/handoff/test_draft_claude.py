@@ -248,7 +248,7 @@ def test_digest_of_a_long_session_is_bounded() -> None:
         ]
     notes = digest_transcript(lines, "claude")
     assert next(iter(notes.messages)) == "First of all."
-    assert len(notes.messages) == 400
+    assert len(notes.messages) == 200
     assert len(notes.command_runs) == len(notes.changed_files) == 200
     assert list(notes.changed_files)[-1] == "/f299"
     assert all(len(run.output) <= 8_192 for run in notes.command_runs.values())

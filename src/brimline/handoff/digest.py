@@ -41,7 +41,7 @@ MAX_OUTPUT_BYTES = 8_192
 
 API = "the API"  # the name of the failure when a call of the model failed
 
-MAX_MESSAGES = 400  # of the user; of more, the first and the latest
+MAX_MESSAGES = 200  # of the user; of more, the first and the latest
 MAX_ACTIONS = 40  # of the last turn
 MAX_DECISIONS = 40
 MAX_DECISION_CHARS = 320

@@ -63,6 +63,8 @@ STEP, MESSAGE_STEP, PASTED_STEP = 5, 2.5, 6
 LATEST_BONUS = 6  # of the latest message over the oldest; those between get less
 CONSTRAINT_BONUS = 6
 CHARS_PER_POINT = 150  # a longer part has to be worth its room
+# Of all messages together so many parts are looked at: others have no room in a draft.
+MAX_MESSAGE_PARTS, MIN_MESSAGE_PARTS = 2_000, 8
 PROSE_SHARE = 0.78  # of letters and blanks in words that a person typed
 
 
@@ -152,9 +154,10 @@ def _request_items(digest: TranscriptDigest) -> Iterator[Item]:
 
 def _message_items(digest: TranscriptDigest) -> Iterator[Item]:
     messages = [text for text in digest.messages if text != digest.latest_message]
+    most_parts = max(MIN_MESSAGE_PARTS, MAX_MESSAGE_PARTS // max(1, len(messages)))
     for place, text in enumerate(messages):
         score = MESSAGE_SCORE + LATEST_BONUS * place / len(messages)
-        parts = _message_parts(text, score if place else FIRST_MESSAGE_SCORE)
+        parts = _message_parts(text, score if place else FIRST_MESSAGE_SCORE, most_parts)
         yield Item(tuple(parts), has_notes=True)
 
 
@@ -218,9 +221,12 @@ def _run_items(digest: TranscriptDigest) -> Iterator[Item]:
             yield _line_item(_render_run(run), score - 2 * place)
 
 
-def _message_parts(text: str, score: float) -> Iterator[Part]:
+def _message_parts(text: str, score: float, most_parts: int = MAX_MESSAGE_PARTS) -> Iterator[Part]:
     """Yield the parts of a message: more for a constraint, less for what was pasted."""
-    for part, distance in _parts(text):
+    for part, distance in _parts(text, most_parts):
+        if distance == most_parts:  # the middle, which has no room
+            yield Part(part, 0.0)
+            continue
         letters = sum(c.isalpha() or c.isspace() for c in part)
         is_pasted = distance > 0 and letters < PROSE_SHARE * len(part)
         bonus = CONSTRAINT_BONUS if has_constraint(part) and not is_pasted else 0.0
@@ -228,11 +234,19 @@ def _message_parts(text: str, score: float) -> Iterator[Part]:
         yield Part(part, score + bonus - step * distance - len(part) / CHARS_PER_POINT)
 
 
-def _parts(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the lines of a text in parts, and how far each is from an end."""
+def _parts(text: str, most_parts: int = MAX_MESSAGE_PARTS) -> Iterator[tuple[str, int]]:
+    """Yield the lines of a text in parts, and how far each is from an end.
+
+    Of more than `most_parts` those in the middle are one, at that distance.
+    """
     groups = list(split_lines(text))
+    half = most_parts // 2
+    has_middle = len(groups) > most_parts
+    if has_middle:
+        groups[half:-half] = ["\n".join(groups[half:-half])]
     for place, group in enumerate(groups):
-        yield group, min(place, len(groups) - place)
+        is_middle = has_middle and place == half
+        yield group, most_parts if is_middle else min(place, len(groups) - place)
 
 
 def _quotation(text: str, score: float) -> list[Item]:
