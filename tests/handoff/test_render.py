@@ -59,7 +59,7 @@ def test_example_in_docs_is_current() -> None:
     page = Path(__file__).parents[2] / "docs" / "concepts" / "handoff.md"
     text = "Next: the parser fails on empty input. See src/parse.py.\n"
     text_of_example = injected(text, "/home/dev/project/handoff.md", calls=26, files=2)
-    assert f"```text\n{text_of_example}\n```" in page.read_text("utf-8")
+    assert f"```text\n{text_of_example}\n\n[brimline] " in page.read_text("utf-8")
 
 
 def test_draft_says_that_no_handoff_was_written() -> None:
