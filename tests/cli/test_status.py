@@ -12,9 +12,9 @@ import pytest
 from .terminal import WINDOW_TOKENS, Json, User, cells, without_colour
 
 KEYS = [
-    "agent", "session_id", "thread", "thread_title", "title", "project", "model", "sent", "held",
-    "percent", "percent_raw", "percent_of_limit", "window", "limit", "client_shows", "fullness",
-    "state", "cycle", "source", "at", "age_seconds", "cost", "need",
+    "agent", "session_id", "thread", "thread_title", "title", "project", "is_fork", "model", "sent",
+    "held", "percent", "percent_raw", "percent_of_limit", "window", "limit", "client_shows",
+    "fullness", "state", "cycle", "source", "at", "age_seconds", "cost", "need",
     "ends", "answered_by",
 ]  # fmt: skip
 
@@ -246,6 +246,19 @@ def test_json_has_a_row_per_thread_in_table_order(busy: User) -> None:
     assert first["window"]["tokens"] == 200_000
     assert (last["sent"], last["percent"], last["state"]) == (None, None, "unknown")
     assert 100 < first["age_seconds"] < 1_000
+
+
+def test_fork_is_marked(user: User) -> None:
+    """Its file was begun after its first call, which another session made."""
+    copied = user.call("m1", 20_000, 900, sessionId="s1")
+    queued: Json = {"type": "queue-operation", "timestamp": user.record("user", 100)["timestamp"]}
+    user.session("s1", copied)
+    user.session("s2", queued, copied, user.call("m2", 30_000, 90, sessionId="s2"))
+    rows = user.run("status", "--json").json
+    assert {row["session_id"]: row["is_fork"] for row in rows} == {"s1": False, "s2": True}
+    lines = user.run("status", COLUMNS="160").lines
+    assert [line.split()[0] for line in lines if "fork: " in line] == ["s2"]
+    assert user.run("watch", "--once", COLUMNS="80").out.count("fork: ") == 1
 
 
 def test_subagent_is_shown_by_its_task(user: User) -> None:

@@ -52,6 +52,8 @@ async def test_copied_calls_are_stored_without_cost(tmp_path: Path, max_calls: i
         assert counted(rows) == ["msg_6"]
         assert total(rows) == rows[-1].cost
         assert len(counted(await fork.store.calls("s1"))) == 5
+        forks = {row.id: row.is_fork for row in await fork.store.sessions()}
+        assert forks == {"s1": False, "fork": True}
         fork.new_monitor()
         original.new_monitor()
         await fork.observe("prompt")

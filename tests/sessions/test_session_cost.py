@@ -88,6 +88,7 @@ def test_fork_of_an_older_session_has_the_cost_of_its_own_calls_in_a_list(
     for since in (2.0, None):
         survey = survey_sessions(machine.places, ["claude"], since, NO_OVERRIDES, machine.cache)
         costs = {status.session: status.cost for status in survey.sessions}
+        assert [each.session for each in survey.sessions if each.is_fork] == ["fork"]
         assert ("original" in costs) == (since is None)
         assert costs["fork"] == pytest.approx(costs["one"])
 

@@ -212,7 +212,12 @@ class StoreModel:
     def _put_session(self, row: SessionRow) -> bool:
         old = self._sessions.get(row.id)
         if old is not None:
-            row = _fill(old, row, seen_at=max(old.seen_at, row.seen_at))
+            row = _fill(
+                old,
+                row,
+                seen_at=max(old.seen_at, row.seen_at),
+                is_fork=old.is_fork or row.is_fork,
+            )
         self._sessions[row.id] = row
         return row != old and self._note_change(row.id)
 

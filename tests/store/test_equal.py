@@ -79,6 +79,7 @@ SESSIONS = st.builds(
     receive=maybe(TEXTS),
     client_report=maybe(TEXTS),
     env=maybe(TEXTS),
+    is_fork=st.booleans(),
 )
 THREADS = st.builds(
     ThreadRow,

@@ -251,6 +251,8 @@ export interface components {
             client_report: string | null;
             /** @default null */
             env: string | null;
+            /** @default false */
+            is_fork: boolean;
         };
         ThreadView: {
             session: string;
@@ -722,6 +724,7 @@ export interface components {
             receive?: string | null;
             client_report?: string | null;
             env?: string | null;
+            is_fork?: boolean;
         };
         ThreadViewChange: {
             session?: string;

@@ -70,6 +70,7 @@ export function view(
       receive: null,
       client_report: null,
       env: null,
+      is_fork: false,
       ...session,
     },
     threads,

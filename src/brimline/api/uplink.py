@@ -179,6 +179,7 @@ def session_writes(session: UplinkSession, batch: UplinkBatch, now: float) -> It
             became=session.became,
             became_at=session.became_at,
             manager_id=session.manager_id,
+            is_fork=session.is_fork,
             user=batch.user,
             team=batch.team,
             machine=batch.machine,

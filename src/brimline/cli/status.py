@@ -40,6 +40,7 @@ from brimline.sessions.status import (
     survey_sessions,
 )
 from brimline.settings import seconds
+from brimline.terminal.report_text import FORK_MARK
 from brimline.terminal.text import (
     Cell,
     Column,
@@ -100,6 +101,7 @@ class StatusShown(msgspec.Struct, frozen=True):
     thread_title: str | None
     title: str | None
     project: str | None
+    is_fork: bool
     model: str | None
     sent: int | None
     held: int | None
@@ -278,6 +280,7 @@ def _json(
         thread_title=row.title,
         title=session.title,
         project=session.project,
+        is_fork=session.is_fork,
         model=row.model,
         sent=reading.sent,
         held=reading.held,
@@ -341,9 +344,10 @@ def _line(
 
 def _title(session: SessionStatus, place: str) -> Cell:
     """The session's title, else its project: narrow tables have no other column for that."""
+    mark = FORK_MARK if session.is_fork else ""
     if session.title is None:
-        return Cell(strip_control(place), "dim")
-    return Cell(strip_control(session.title))
+        return Cell(strip_control(mark + place), "dim")
+    return Cell(strip_control(mark + session.title))
 
 
 def _cost(session: SessionStatus) -> str:

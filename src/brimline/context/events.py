@@ -38,7 +38,7 @@ class SessionSeen(Event, frozen=True):
 
     `records_compactions` is whether the source reports compactions; if not, a fall of the occupancy
     is the only sign. `effort` is how much the model is to think, in the client's words. `quotas`
-    are those of the account that it uses.
+    are those of the account that it uses. `is_fork`: it continues a copy of another session.
     """
 
     session: str | None = None
@@ -49,6 +49,7 @@ class SessionSeen(Event, frozen=True):
     records_compactions: bool | None = None
     effort: str | None = None
     quotas: Quotas | None = None
+    is_fork: bool | None = None
 
 
 class Call(Event, frozen=True):

@@ -77,6 +77,7 @@ class StoredRows:
         self._compactions: dict[tuple[str, int], CompactionRow] = {}
         self._spendings: dict[tuple[str, SpendingKey], Spent] = {}
         self._copied: set[str] = set()
+        self._is_fork = False
 
     async def find_copies(self, store: Store, state: SessionState) -> None:
         """Find the calls of threads that are new here which another session made.
@@ -90,13 +91,17 @@ class StoredRows:
             if name in self._calls or not thread.calls:
                 continue
             ids = [*thread.calls, *(each.id for each in thread.spendings if each.id is not None)]
-            self._copied |= await store.copied_calls(state.id, ids)
+            copied = await store.copied_calls(state.id, ids)
+            self._copied |= copied
+            self._is_fork |= name == MAIN and bool(copied)
 
     def pending_writes(
         self, observation: Observation, state: SessionState, readings: Mapping[str, Reading]
     ) -> list[Write]:
         """Return the writes for what the store does not have, or has otherwise."""
-        row = self._pending_session = _session_row(observation, state, self._host)
+        is_fork = self._is_fork or state.folded.is_fork
+        row = _session_row(observation, state, self._host, is_fork)
+        self._pending_session = row
         writes: list[Write] = [
             PutThread(_thread_row(state, name, reading))
             for name, reading in readings.items()
@@ -175,7 +180,9 @@ class StoredRows:
         return msgspec.structs.replace(row, cost=None, miss_cost=None, counted=False)
 
 
-def _session_row(observation: Observation, state: SessionState, host: str | None) -> SessionRow:
+def _session_row(
+    observation: Observation, state: SessionState, host: str | None, is_fork: bool
+) -> SessionRow:
     """Return the row of a session; one that ended was last seen then."""
     return SessionRow(
         id=state.id,
@@ -196,6 +203,7 @@ def _session_row(observation: Observation, state: SessionState, host: str | None
         team=state.team,
         client_report=state.client_report.encode(),
         env=encode_variables(state.env),
+        is_fork=is_fork,
     )
 
 

@@ -92,6 +92,13 @@ class ListedCosts:
             seen |= ids
         return total_cost(rows).cost
 
+    def has_copies(self, files: SessionFiles) -> bool:
+        """Return whether a session is known to have calls of another one."""
+        if files.session not in self._forks or files.agent in self._undecided:
+            return False
+        summaries = (self._index.summary(each) for each in files.transcripts)
+        return any(summary is not None and summary.shared for summary in summaries)
+
     def _is_fork(self, files: SessionFiles) -> bool:
         read = ((each, self._index.session(each)) for each in files.transcripts)
         parts = [(each, session) for each, session in read if session is not None]

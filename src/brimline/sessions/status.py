@@ -76,6 +76,7 @@ class SessionStatus(msgspec.Struct, frozen=True):
     undeliverable: str | None = None
     cost: float | None = None
     budget: float | None = None
+    is_fork: bool = False
     has_ended: bool = False
 
     @property
@@ -150,8 +151,9 @@ def survey_sessions(
         short_id = short_ids[files.session]
         glance = _session_status(files, short_id, index, places, settings, overrides)
         if glance:
-            cost = costs.cost_of(files)
-            sessions.append(msgspec.structs.replace(glance, cost=cost, budget=budget))
+            cost, is_fork = costs.cost_of(files), glance.is_fork or costs.has_copies(files)
+            found = {"cost": cost, "budget": budget, "is_fork": is_fork}
+            sessions.append(msgspec.structs.replace(glance, **found))
     return StatusSurvey(sessions, frozenset(short_ids), index.problems)
 
 
@@ -197,6 +199,7 @@ def _session_status(
         calls_left=left and left.calls,
         quotas=session.quotas,
         prompt_cache=compute_prompt_cache(main) if main else None,
+        is_fork=session.is_fork,
     )
 
 

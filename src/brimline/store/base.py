@@ -15,7 +15,10 @@ from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, 
 
 
 class PutSession(msgspec.Struct, frozen=True):
-    """Store a session; fields that are None stay as they were, `seen_at` never goes back."""
+    """Store a session; fields that are None stay as they were, `seen_at` never goes back.
+
+    `is_fork` goes from not set to set, never back.
+    """
 
     row: SessionRow
 

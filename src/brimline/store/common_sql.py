@@ -48,7 +48,7 @@ def _fields_without(kind: type[msgspec.Struct], *key: str) -> list[str]:
 
 _IF_NEW = 'excluded."{field}" IS NOT NULL'
 _IF_ONE_IS_NULL = '(excluded."{field}" IS NULL) <> (calls."{field}" IS NULL)'
-_SESSION = _fields_without(SessionRow, "id", "agent", "seen_at")
+_SESSION = _fields_without(SessionRow, "id", "agent", "seen_at", "is_fork")
 _THREAD = _fields_without(ThreadRow, "session", "thread")
 _CALL = _fields_without(CallRow, "session", "thread", "call")
 _COMPACTION = _fields_without(CompactionRow, "session", "thread", "cycle", "inferred", "overflow")
@@ -56,8 +56,10 @@ _COMPACTION = _fields_without(CompactionRow, "session", "thread", "cycle", "infe
 UPDATE_SESSION = f"""DO UPDATE SET agent = excluded.agent,
     seen_at = CASE WHEN excluded.seen_at > sessions.seen_at
         THEN excluded.seen_at ELSE sessions.seen_at END,
+    is_fork = sessions.is_fork OR excluded.is_fork,
     {_filled("sessions", _SESSION)}
 WHERE excluded.agent <> sessions.agent OR excluded.seen_at > sessions.seen_at
+    OR (excluded.is_fork AND NOT sessions.is_fork)
     OR {_differs("sessions", _SESSION, _IF_NEW)}"""
 
 UPDATE_THREAD = f"""DO UPDATE SET {_replaced(_THREAD)}

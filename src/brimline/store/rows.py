@@ -26,6 +26,7 @@ class SessionRow(msgspec.Struct, frozen=True):
     machine or of the telemetry. `receive` is what the machine accepts from the server.
     `client_report` is what its client reports of quotas and the prompt cache, as JSON. `env` are
     the client's variables that its limit depends on, as a JSON object; it stays on its machine.
+    `is_fork`: it continues a copy of another session.
     """
 
     id: str
@@ -49,6 +50,7 @@ class SessionRow(msgspec.Struct, frozen=True):
     receive: str | None = None
     client_report: str | None = None
     env: str | None = None
+    is_fork: bool = False
 
     @property
     def has_ended(self) -> bool:

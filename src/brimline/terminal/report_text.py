@@ -8,6 +8,7 @@ from brimline.context.usage import format_percent, format_tokens
 from brimline.terminal.text import format_age
 
 DAY_S = 86_400
+FORK_MARK = "fork: "  # before the title of a session that continues a copy of another
 
 
 def format_moment(at: float, now: float) -> str:

@@ -6,6 +6,7 @@ from brimline.context.need import ACTIVE_FOR_S
 from brimline.context.usage import format_occupancy, format_percent, format_tokens
 from brimline.context.window import short_model
 from brimline.sessions.files import MIN_SHORT_ID_CHARS
+from brimline.terminal.report_text import FORK_MARK
 from brimline.terminal.text import (
     Shade,
     draw_bar,
@@ -123,7 +124,8 @@ def headline_text(view: WatchedSession) -> str:
     """The title of a session, else its project's folder, else the start of its id."""
     session = view.session
     folder = PurePath(session.project or "").name or session.project
-    return strip_control(session.title or folder or session.id[:MIN_SHORT_ID_CHARS])
+    name = session.title or folder or session.id[:MIN_SHORT_ID_CHARS]
+    return strip_control(f"{FORK_MARK if session.is_fork else ''}{name}")
 
 
 def project_text(view: WatchedSession, home: Path) -> str:

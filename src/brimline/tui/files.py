@@ -74,6 +74,7 @@ def _view(status: SessionStatus, rules: Rules, now: float) -> WatchedSession:
         status.project,
         own.model,
         title=status.title,
+        is_fork=status.is_fork,
     )
     assessed = assess(status.need_facts(own.fullness), now)
     return WatchedSession(

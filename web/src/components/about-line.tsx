@@ -11,9 +11,10 @@ interface Props {
 }
 
 export function AboutLine({ session, branch = null }: Props) {
-  const { agent, host, model, project, team, title, user } = session;
+  const { agent, host, is_fork, model, project, team, title, user } = session;
   const place = title && folder(project); // else it is the headline
   const parts = [
+    is_fork && "fork",
     branch,
     agent,
     model === null ? "model unknown" : modelName(model),

@@ -200,6 +200,7 @@ class RolloutParser:
                 project=meta.cwd,
                 version=meta.cli_version,
                 records_compactions=True,
+                is_fork=True if meta.forked_from_id and meta.thread == MAIN else None,
             ),
         )
 

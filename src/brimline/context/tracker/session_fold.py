@@ -80,6 +80,8 @@ class _Draft:
             thread = self._drafts.get(name) or self._thread(name)
             thread.call(event, self._session.records_compactions)
             self._unmetered = 0
+            if event.is_copy and not self._session.is_fork:
+                self._session = msgspec.structs.replace(self._session, is_fork=True)
             return
         match event:
             case SessionSeen():
@@ -107,6 +109,7 @@ class _Draft:
             "records_compactions": event.records_compactions,
             "effort": event.effort,
             "quotas": event.quotas,
+            "is_fork": event.is_fork,
         }
         self._note_change("resume", self._session.version, event.version)
         self._note_change("effort switch", self._session.effort, event.effort)

@@ -272,7 +272,7 @@ class Session(msgspec.Struct, frozen=True):
     `windows` were reported by the client, as the longest replies `max_outputs` and the longest
     prompts `input_limits`; `observed_windows` follow from other records. `unmetered` counts the
     replies without usage since the last call. `quotas` are those of the account that it uses, as
-    its records have them.
+    its records have them. `is_fork`: its records say that it continues a copy of another session.
     """
 
     agent: str | None = None
@@ -290,6 +290,7 @@ class Session(msgspec.Struct, frozen=True):
     quotas: Quotas | None = None
     max_outputs: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     input_limits: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    is_fork: bool = False
 
     @property
     def sizes(self) -> tuple[dict[str, int], ...]:

@@ -46,6 +46,7 @@ def describe_session(row: SessionRow, settings: UplinkSettings) -> UplinkSession
         became=row.became,
         became_at=row.became_at,
         manager_id=row.manager_id,
+        is_fork=row.is_fork,
     )
 
 

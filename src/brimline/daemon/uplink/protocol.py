@@ -66,6 +66,7 @@ class UplinkSession(msgspec.Struct, frozen=True, omit_defaults=True):
     became: Name | None = None
     became_at: Time | None = None
     manager_id: Name | None = None
+    is_fork: bool = False
     threads: list[ThreadRow] = []
     calls: list[CallRow] = []
     compactions: list[CompactionRow] = []

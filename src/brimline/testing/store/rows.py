@@ -78,6 +78,15 @@ async def session_is_filled_in(store: Store) -> None:
 
 
 @check
+async def fork_stays_one(store: Store) -> None:
+    """A row of a session that does not say that it is a fork leaves the stored mark."""
+    forked = msgspec.structs.replace(session(), is_fork=True)
+    assert await store.write([PutSession(session()), PutSession(forked)]) == [True, True]
+    assert await store.write([PutSession(forked), PutSession(session())]) == [False, False]
+    assert await store.session("s") == forked
+
+
+@check
 async def seen_at_never_goes_back(store: Store) -> None:
     """`seen_at` does not go back; the other fields of a late report count."""
     await store.write([PutSession(session(seen_at=5.0))])
