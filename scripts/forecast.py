@@ -83,7 +83,7 @@ class Fit(NamedTuple):
 
     def forecast(self, moment: Moment) -> CallsLeft | None:
         calls = math.exp(dot(self.middle, moment.features))
-        low, high = max(1, math.floor(self.range_from * calls)), math.ceil(self.range_to * calls)
+        low, high = max(1, round(self.range_from * calls)), math.ceil(self.range_to * calls)
         left = CallsLeft(max(1, round(calls)), low, high)
         return left if left.calls <= MAX_FORECAST_CALLS else None
 

@@ -38,13 +38,13 @@ def sents(*growths: int) -> list[int]:
 @pytest.mark.parametrize(
     ("growths", "room", "left"),
     [
-        ((1_000,) * 100, 20_000, CallsLeft(21, 9, 38)),
-        ((1_000,) * 100, 2_000, CallsLeft(4, 1, 7)),
+        ((1_000,) * 100, 20_000, CallsLeft(21, 10, 38)),
+        ((1_000,) * 100, 2_000, CallsLeft(4, 2, 7)),
         ((1_000,) * 100, 300_000, CallsLeft(164, 75, 295)),
         ((1_000,) * 10, 20_000, CallsLeft(42, 19, 76)),
         ((1_000, 0) * 50, 20_000, CallsLeft(60, 27, 108)),
         ((1_000, -1_000) * 50, 20_000, CallsLeft(60, 27, 108)),
-        ((1_000,) * 99 + (40_000,), 20_000, CallsLeft(19, 8, 35)),
+        ((1_000,) * 99 + (40_000,), 20_000, CallsLeft(19, 9, 35)),
         ((1_000,) * 6, 1, CallsLeft(1, 1, 1)),
     ],
     ids=[
@@ -172,7 +172,7 @@ STEADY = tuple(range(70_000, 150_000, 10_000))
 @pytest.mark.parametrize(
     ("events", "text"),
     [
-        (calls_of(*STEADY), "about 10 calls left"),
+        (calls_of(*STEADY), "about 10 calls left (5-19)"),
         (calls_of(*STEADY, 170_000), "at its limit"),
         (calls_of(9_000, 170_000), "at its limit"),
         (calls_of(*STEADY[:MIN_GROWTHS]), "no forecast: too few calls"),
@@ -190,7 +190,7 @@ def test_forecast_or_why_there_is_none_is_described(events: Sequence[AnyEvent], 
     ("limit", "text"),
     [
         (None, "no forecast: the limit is unknown"),
-        (Limit(200_000, "off", "set so"), "about 19 calls left until the window is full"),
+        (Limit(200_000, "off", "set so"), "about 19 calls left (9-34) until the window is full"),
     ],
 )
 def test_forecast_without_a_limit_or_compaction_is_described(

@@ -555,7 +555,7 @@ async def test_level_text_has_the_calls_left_at_the_pace_of_the_cycle(tmp_path: 
     for sent in range(70_000, 110_000, 5_000):
         agent.call(sent)
     context = (await agent.observe("tool")).context or ""
-    assert "or 32 calls (14-59) at the present pace" in context
+    assert "or 32 calls (15-59) at the present pace" in context
     agent.boundary()
     for sent in range(90_000, 120_000, 10_000):
         agent.call(sent)

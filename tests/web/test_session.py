@@ -153,7 +153,7 @@ def test_header_shows_what_was_used_and_why_there_is_no_forecast(
         story.report("one", call(f"g{growth}", 50_000 + 5_000 * growth))
     compaction = screen.find("next").locator('[data-end="compaction"]')
     expect(compaction).to_contain_text(f"about {story.view('one')['calls_left']} calls, ")
-    story.report("one", *(call(f"h{at}", 71_000 + 1_000 * at) for at in range(80)))
+    story.report("one", *(call(f"h{at}", 71_000 + 1_000 * at) for at in range(64)))
     view = story.view("one")
     left, (low, high) = view["calls_left"], view["calls_left_range"]
     assert 0 < low < high <= 4 * low

@@ -73,7 +73,7 @@ def calls_left(sents: Sequence[int], compared: int, limit: int) -> CallsLeft | N
         return None
     room = (limit - compared) / pace.tokens
     calls = CALLS * room**ROOM_EXPONENT / pace.growths**GROWTHS_EXPONENT
-    low, high = math.floor(RANGE_FROM * calls), math.ceil(RANGE_TO * calls)
+    low, high = round(RANGE_FROM * calls), math.ceil(RANGE_TO * calls)
     left = CallsLeft(max(1, round(calls)), max(1, low), high)
     return left if left.calls <= MAX_FORECAST_CALLS else None
 
