@@ -9,6 +9,7 @@ import type {
   History,
   HistoryPeriod,
   Message,
+  Recall,
   SessionView,
   Timeline,
 } from "./api-types";
@@ -78,6 +79,10 @@ export const timeline = (id: string) => request<Timeline>(sessionPath(id, "timel
 export const formulas = (id: string) => request<Formulas>(sessionPath(id, "formulas"));
 export const explanation = (id: string) =>
   request<Explanation>(`${sessionPath(id, "explanation")}?series=1`);
+export const recall = (id: string, words: string, before: boolean) =>
+  request<Recall>(
+    `${sessionPath(id, "recall")}?q=${encodeURIComponent(words)}&before_compaction=${before ? 1 : 0}`,
+  );
 export const draftHandoff = (id: string) =>
   request<HandoffRow>(sessionPath(id, "handoff/draft"), { method: "POST" });
 export const messages = (id: string) => request<Message[]>(sessionPath(id, "messages"));

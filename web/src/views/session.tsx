@@ -7,6 +7,7 @@ import { CompactionsTable } from "../components/compactions";
 import { ExplanationPanel } from "../components/explanation";
 import { Handoffs } from "../components/handoffs";
 import { Messages } from "../components/messages";
+import { RecallSearch } from "../components/recall-search";
 import { Audit, SessionFacts } from "../components/session-facts";
 import { SessionHeader } from "../components/session-header";
 import { ThreadsTable } from "../components/threads";
@@ -66,6 +67,9 @@ function SessionPage({ view, detail, embedded }: SessionPart & { embedded: boole
       <div class="session-body">
         {!isFleet.value && <ExplanationPanel detail={detail} />}
         <TimelinePanel view={view} detail={detail} />
+        {!isFleet.value && detail.explanation.value?.problem == null && (
+          <RecallSearch id={view.session.id} />
+        )}
         <Messages view={view} timeline={timeline} changed={() => void detail.refresh()} />
         <Handoffs detail={detail} now={view.handoff} />
         {timeline && timeline.compactions.length > 0 && <CompactionsTable timeline={timeline} />}

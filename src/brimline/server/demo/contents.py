@@ -7,6 +7,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from brimline.api.recall import RecallRoutes
 from brimline.api.responses import json_response, read_flag
 from brimline.api.transcripts import TranscriptRoutes
 from brimline.context.events import AnyEvent, Call, Compacted
@@ -17,6 +18,7 @@ from brimline.sessions.ledger.call_growth import StepRecorder
 from brimline.sessions.ledger.context_parts import CATEGORIES, ContextPart
 from brimline.sessions.ledger.explain import Explanation, explain
 from brimline.sessions.ledger.session_ledger import NO_TRANSCRIPT, SessionLedger, settle
+from brimline.sessions.recall.search import Recall
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, HandoffRow, SessionRow
 
@@ -52,9 +54,9 @@ RECORDS = (
 
 
 class DemoTranscripts:
-    """The routes of TranscriptRoutes for sessions without transcripts."""
+    """The routes of TranscriptRoutes and RecallRoutes for sessions without transcripts."""
 
-    endpoints = TranscriptRoutes.endpoints
+    endpoints = (*TranscriptRoutes.endpoints, *RecallRoutes.endpoints)
 
     def __init__(
         self, store: Store, save_draft: Callable[[str, str, str], Awaitable[HandoffRow]]
@@ -69,6 +71,9 @@ class DemoTranscripts:
             )
         explained = explain([build_ledger(row.agent, calls)], read_flag(request, "series"))
         return json_response(Explanation(row.agent, row.id, CATEGORIES, explained.threads))
+
+    async def recall(self, request: Request, row: SessionRow) -> Response:
+        return json_response(Recall([], problems=["The demo has no transcripts."]))
 
     async def draft_handoff(self, request: Request, row: SessionRow) -> Response:
         path = f"~/.claude/projects/demo/{row.id}.jsonl"
