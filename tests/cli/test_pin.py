@@ -109,3 +109,13 @@ def test_escape_sequence_of_a_pin_reaches_the_terminal(user: User) -> None:
     for words in (("pins",), ("pins", "--json")):
         out = user.run(*words).out
         assert not [c for c in out if not c.isprintable() and c != "\n"]
+
+
+def test_draft_lacks_the_pins_of_its_project(user: User) -> None:
+    """Also of a client whose list of transcripts does not name the project."""
+    project = user.home / "project"
+    project.mkdir()
+    prompt = user.record("user", message={"role": "user", "content": "Fix the parser."})
+    user.session("s1", prompt, user.call("m1", 20_000))
+    user.on_terminal("pin", NEVER, "--project", str(project))
+    assert user.run("handoff", "--draft", "s1").out.startswith("[brimline] The user pinned")

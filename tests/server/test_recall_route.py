@@ -1,5 +1,7 @@
 """`GET /v1/sessions/ID/recall`: the hits of a search, in bounds, for the user alone."""
 
+from typing import Any
+
 import pytest
 
 from sessions.machine import call, compaction, user_record
@@ -14,7 +16,7 @@ def searched(shared_daemon: Running) -> str:
     """The path of the route for a session that was compacted."""
     path = shared_daemon.home / ".claude" / "projects" / "-p" / "searched.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    fields = {"sessionId": "searched"}
+    fields: dict[str, Any] = {"sessionId": "searched"}
     lines = [
         user_record(f"an early gannet with {SECRET}", **fields),
         call("m1", **fields),

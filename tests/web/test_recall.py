@@ -1,6 +1,7 @@
 """The search in a session's transcripts, on its page."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -22,7 +23,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     running = Running(tmp_path_factory.mktemp("searched"))
     path = running.home / ".claude" / "projects" / "-p" / "searched.jsonl"
     path.parent.mkdir(parents=True)
-    fields = {"sessionId": "searched"}
+    fields: dict[str, Any] = {"sessionId": "searched"}
     lines = [
         user_record(f"The gate is open.\n{EVIL}\nNever touch it.", **fields),
         call("m1", **fields),

@@ -16,7 +16,7 @@ from brimline.cli.arguments import add_json, check_session, check_utf8, chosen_a
 from brimline.cli.context import CommandContext, emit_json
 from brimline.cli.daemon_requests import SessionRef, request, resolve_session
 from brimline.cli.send import send_message
-from brimline.cli.session_choice import find_current_session, find_files
+from brimline.cli.session_choice import find_current_session, find_files, find_project
 from brimline.context.events import MAIN
 from brimline.context.inbox import HANDOFF_REQUEST
 from brimline.daemon.tmux.clear_requests import ClearRequest, load_requests
@@ -369,7 +369,7 @@ def _run_draft(context: CommandContext, options: argparse.Namespace) -> int:
         files = find_files(context, named, chosen_agents(options))
         records = iter_records(files.transcripts[0].path, files.session)
     own = files.transcripts[0]
-    pins = render_pins(PinFile(context.state).load_for(files.session, own.project))
+    pins = _pins_text(context, own, files.session)
     room = context.settings.handoff.draft_chars - MAX_FRAME_CHARS
     text = _draft(records, own, files.session, pins, room)
     if not text:
@@ -382,6 +382,14 @@ def _run_draft(context: CommandContext, options: argparse.Namespace) -> int:
     elif options.output is None:
         sys.stdout.write(_printable(text))
     return 0
+
+
+def _pins_text(context: CommandContext, own: Transcript, session: str) -> str:
+    """Return what the user pinned for a session, as it is injected."""
+    pins = PinFile(context.state)
+    if not pins.load():
+        return ""
+    return render_pins(pins.load_for(session, find_project(context, own)))
 
 
 def _printable(text: str) -> str:

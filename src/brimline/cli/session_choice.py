@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from brimline.agents import agent_names, all_agents
+from brimline.agents.transcripts.source import Transcript
 from brimline.cli.context import CommandContext
 from brimline.cli.daemon_sessions import DaemonSessions, KnownSession, SessionQuestion
 from brimline.daemon.process_tree import iter_environments
@@ -73,6 +74,15 @@ def find_session(
     question = SessionQuestion(context)
     sessions = list_files(context, [agent] if agent else agent_names())
     return _find(context, name, sessions, question.read([agent] if agent else None))
+
+
+def find_project(context: CommandContext, transcript: Transcript) -> str | None:
+    """Return the folder that a transcript's session works in; None if unknown."""
+    index = TranscriptIndex.load(context.cache)
+    index.update([transcript], tails=True)
+    index.save()
+    session = index.session(transcript)
+    return (session and session.project) or transcript.project
 
 
 def expand_id(context: CommandContext, name: str) -> str:
