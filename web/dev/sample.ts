@@ -59,6 +59,7 @@ export function threadRow(
   return {
     session,
     thread,
+    title: null,
     cycle: state === "unknown" ? 2 : 1,
     seq: 40,
     source: "status line",
@@ -131,6 +132,7 @@ export function sample(at: number, now: number): SessionView {
       receive: null,
       client_report: null,
       env: null,
+      is_fork: at % 9 === 4,
     },
     threads: [
       main,
@@ -148,6 +150,9 @@ export function sample(at: number, now: number): SessionView {
       calls_since: at % 9,
     },
     unread: at % 6 === 1 ? (at % 3) + 1 : 0,
+    undeliverable: null,
+    cost: at % 7 === 0 ? null : at * 0.37,
+    budget: null,
     calls_left: at % 3 === 0 ? 4 + (at % 20) : null,
     calls_left_range: percent === null ? null : [2, 25],
     last_handoff_path: null,
