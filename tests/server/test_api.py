@@ -402,7 +402,8 @@ def test_old_endpoint_cancels_queued_levels_at_a_reset_and_rearms_them(daemon: R
 def test_history_of_periods_has_their_parts_and_no_gap(daemon: Running) -> None:
     now = time.time()
     old = {**call_event(1), "session": "old", "project": "/p/old"}
-    old["event"] = {**old["event"], "at": now - 3 * 86_400}
+    event: Any = old["event"]
+    old["event"] = {**event, "at": now - 3 * 86_400}
     daemon.post("/v1/events", {"events": [old, {**call_event(2), "project": "/p/new"}]})
     days = daemon.get("/v1/history/periods?since=7d&per=day&by=project")
     assert [[part["key"] for part in day["parts"]] for day in days] == [

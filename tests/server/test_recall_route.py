@@ -16,7 +16,7 @@ def searched(shared_daemon: Running) -> str:
     """The path of the route for a session that was compacted."""
     path = shared_daemon.home / ".claude" / "projects" / "-p" / "searched.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    fields: dict[str, Any] = {"sessionId": "searched"}
+    fields: Any = {"sessionId": "searched"}
     lines = [
         user_record(f"an early gannet with {SECRET}", **fields),
         call("m1", **fields),
