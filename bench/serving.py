@@ -18,7 +18,7 @@ import msgspec
 from brimline.agents.hook_adapter import HookRequest, RequestKind
 from brimline.daemon.hook_requests.hook_socket import ACK
 from brimline.daemon.secret import read_secret
-from brimline.settings import socket_path
+from brimline.files.socket_path import socket_path
 from brimline.testing.hook_frames import encode_request, parse_reply
 
 DAEMONS = 5

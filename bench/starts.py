@@ -16,8 +16,8 @@ from pathlib import Path
 
 import psutil
 
+from brimline.files.socket_path import socket_path
 from brimline.hooks.client import client
-from brimline.settings import socket_path
 
 CLIENT = Path(client.__file__)
 COMPILED = CLIENT.with_name("brimline-hook")

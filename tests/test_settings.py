@@ -10,6 +10,7 @@ import pytest
 from brimline.context.window import Overrides
 from brimline.errors import InvalidSettings
 from brimline.files.regular_file import MAX_SETTINGS_BYTES
+from brimline.files.socket_path import socket_path
 from brimline.settings import (
     PROJECT_FILE,
     Settings,
@@ -17,7 +18,6 @@ from brimline.settings import (
     load,
     project_file,
     seconds,
-    socket_path,
     state_dir,
     user_file,
 )

@@ -77,11 +77,7 @@ class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HandoffSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Drafts of handoffs.
-
-    `draft_chars` is how many characters an injected draft has at most, with the lines around it:
-    2000 to 9000.
-    """
+    """The most characters of an injected draft, with the lines around it: 2000 to 9000."""
 
     draft_chars: int = MAX_CONTEXT_CHARS
 
@@ -173,10 +169,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     An agent gets a message at each of the `levels`, in percent of the window unless `levels_of` is
     set, and at the default ones also in time before the limit; `levels_by` has others for a model,
     an agent, `agent/model` or a session. It gets one too when the calls left fall to one of
-    `levels_calls`. `levels_early`: it gets the message with the result or the
-    prompt by which the next call will reach the level. `texts` are templates of the messages.
-    `parent` is the session that is notified of this project's sessions. `budget` is what a session
-    may cost, in dollars.
+    `levels_calls`. `levels_early`: it gets the message with the result or the prompt by which the
+    next call will reach the level. `texts` are templates of the messages. `parent` is the session
+    that is notified of this project's sessions. `budget` is what a session may cost, in dollars.
     """
 
     windows: dict[str, int] = msgspec.field(default_factory=dict[str, int])
@@ -264,24 +259,6 @@ def state_dir(env: Mapping[str, str], home: Path) -> Path:
     return Path(env.get("XDG_STATE_HOME") or home / ".local" / "state") / "brimline"
 
 
-MAX_SOCKET_PATH_BYTES = 100  # a path of this length works on every system
-
-
-def socket_path(state: Path, user: int, name: str = "hook") -> Path:
-    """Return the path of a socket; one that is too long for some systems is replaced."""
-    path = state / f"{name}.sock"
-    if len(bytes(path)) <= MAX_SOCKET_PATH_BYTES:
-        return path
-    import hashlib
-
-    place = hashlib.sha256(bytes(state)).hexdigest()[:12]
-    return short_socket_folder(user) / f"{place}-{name}.sock"
-
-
-def short_socket_folder(user: int) -> Path:
-    return Path("/tmp") / f"brimline-{user}"
-
-
 def _merge(merged: dict[str, Any], layer: Mapping[str, Any], place: str) -> None:
     """Check a layer by itself, so that an error names its place, and lay it over the others."""
     named = _with_windows(layer, place)
@@ -315,9 +292,8 @@ def _convert(values: dict[str, Any], place: str) -> Settings:
     for table in ("windows", "limits"):
         for key, tokens in getattr(settings, table).items():
             if tokens <= 0:
-                raise InvalidSettings(
-                    place, f"{table}.{key}", f"expected more than 0: got {tokens}"
-                )
+                reason = f"expected more than 0: got {tokens}"
+                raise InvalidSettings(place, f"{table}.{key}", reason)
     for field in ("default_window", "budget"):
         if (value := getattr(settings, field)) is not None and not value > 0:
             raise InvalidSettings(place, field, f"expected more than 0: got {value}")

@@ -20,8 +20,9 @@ from brimline.cli.daemon_sessions import (
 )
 from brimline.context.tracker import Compared, Reading
 from brimline.context.window import Limit, Window
+from brimline.files.socket_path import socket_path
 from brimline.sessions.status import SessionStatus, StatusSurvey, ThreadStatus
-from brimline.settings import socket_path, state_dir
+from brimline.settings import state_dir
 from brimline.store.rows import SessionRow
 
 from .terminal import User

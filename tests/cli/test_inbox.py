@@ -14,7 +14,7 @@ import pytest
 
 from brimline.context.inbox import HANDOFF_REQUEST
 from brimline.daemon.sockets import LOCK_NAME, hold_instance_lock
-from brimline.settings import socket_path
+from brimline.files.socket_path import socket_path
 from server.filled_session import write_filled_session
 from server.running import Running
 

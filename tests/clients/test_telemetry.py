@@ -20,7 +20,7 @@ import pytest
 
 from brimline.agents import managed_settings_for
 from brimline.agents.telemetry import TOKEN_MARK
-from brimline.settings import socket_path
+from brimline.files.socket_path import socket_path
 from brimline.testing.fake_model import Billed, Ramp, Scenario
 from fleet_server import FleetProcess, new_token
 from postgres_server import new_schema

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from brimline.settings import socket_path
+from brimline.files.socket_path import socket_path
 
 from .agent import Agent, compiled_client, python_client
 

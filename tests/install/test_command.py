@@ -17,8 +17,9 @@ from brimline.cli.context import CommandContext
 from brimline.daemon.secret import derive_token, load_or_create_secret
 from brimline.daemon.sockets import write_port
 from brimline.errors import InvalidSettings, UnknownAgent
+from brimline.files.socket_path import socket_path
 from brimline.install.launcher import read_launcher, write_launcher
-from brimline.settings import DaemonSettings, Settings, socket_path
+from brimline.settings import DaemonSettings, Settings
 
 DEFAULTS: dict[str, Any] = {
     "agents": [],

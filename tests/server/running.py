@@ -20,8 +20,8 @@ from urllib.parse import quote
 
 from brimline.agents.hook_adapter import HookRequest, RequestKind
 from brimline.daemon.hook_requests.hook_socket import ACK
+from brimline.files.socket_path import socket_path
 from brimline.hooks.client import client
-from brimline.settings import socket_path
 from brimline.testing.hook_frames import encode_request, parse_reply
 from preloaded import run_brimline
 from reserved_port import ReservedPort

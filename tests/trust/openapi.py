@@ -12,7 +12,7 @@ import requests
 import schemathesis
 from schemathesis import Case, GenerationMode
 
-from brimline.settings import socket_path
+from brimline.files.socket_path import socket_path
 from fleet_server import MAX_WAIT_S, FleetProcess, new_token
 from hypothesis_examples import run_examples
 from postgres_server import local_server

@@ -29,9 +29,9 @@ from brimline.context.usage import percent, percent_raw
 from brimline.context.window import Limit, LimitOrigin, Window, WindowOrigin, is_same_model
 from brimline.errors import BrimlineError, NotRunning
 from brimline.files.foreign_json import decode_items, decode_json
+from brimline.files.socket_path import socket_path
 from brimline.sessions.files import LoadedSession, shorten_ids
 from brimline.sessions.status import SessionStatus, StatusSurvey, ThreadStatus
-from brimline.settings import socket_path
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
 
 ANSWER_WAIT_S = 0.05  # what a daemon that does not answer may cost a command

@@ -9,8 +9,7 @@ from textwrap import fill
 from brimline.agents import source
 from brimline.agents.transcripts.lines import open_transcript
 from brimline.cli.context import CommandContext
-from brimline.cli.inspect import draw_chart
-from brimline.cli.session_text import describe_context
+from brimline.cli.session_text import describe_context, draw_chart
 from brimline.context.events import MAIN, Call, Compacted
 from brimline.context.tracker import Reading, Session, Thread, fold, read
 from brimline.context.usage import format_percent, format_tokens

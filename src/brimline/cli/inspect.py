@@ -17,7 +17,7 @@ from brimline.cli.daemon_sessions import (
     load_stored_session,
 )
 from brimline.cli.session_choice import find_session
-from brimline.cli.session_text import describe_fullness, describe_session
+from brimline.cli.session_text import describe_fullness, describe_session, draw_chart
 from brimline.cli.windows import describe_bound
 from brimline.context.cache_misses import compute_prompt_cache
 from brimline.context.client_report import PromptCache, Quotas
@@ -34,7 +34,6 @@ from brimline.sessions.report import CostTotal
 from brimline.sessions.session_cost import find_session_cost
 from brimline.sessions.target import is_file_target, load_target
 from brimline.sessions.turns import NextTurn, predict_next_turn
-from brimline.terminal.chart import chart
 from brimline.terminal.report_text import describe_cache, describe_quotas
 from brimline.terminal.text import (
     Cell,
@@ -414,24 +413,6 @@ def _headline(thread: Thread, reading: Reading) -> list[str]:
 
 def _fullness(rules: Rules, session: Session, thread: Thread, reading: Reading) -> Fullness | None:
     return rules.fullness_of(reading, session.id or "", session.agent or "", thread.model)
-
-
-def draw_chart(
-    context: CommandContext, rules: Rules, session: Session, thread: Thread, reading: Reading
-) -> list[str]:
-    """Draw what each call of a thread sent."""
-    window = reading.window.tokens if reading.window else None
-    limit = reading.limit.tokens if reading.limit else None
-    levels = rules.marks_of(session.id or "", session.agent or "", thread.model, window, limit)
-    return chart(
-        [call.usage.sent for call in thread.calls.values()],
-        [compaction.calls for compaction in thread.compactions],
-        window,
-        limit,
-        levels,
-        context.width,
-        context.colour,
-    )
 
 
 def _origins(reading: Reading) -> list[str]:

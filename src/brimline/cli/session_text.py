@@ -1,9 +1,11 @@
-"""The lines that say which session it is, and how full a context is."""
+"""Which session it is, how full a context is, and what each of its calls sent."""
 
 from brimline.agents import display_name
 from brimline.cli.context import CommandContext
-from brimline.context.tracker import Reading, Session
+from brimline.context.tracker import Reading, Session, Thread
 from brimline.context.usage import format_occupancy, format_percent, format_tokens
+from brimline.monitor.user_rules import Rules
+from brimline.terminal.chart import chart
 from brimline.terminal.text import colourize, join_facts, shorten_home, strip_control, truncate
 
 
@@ -36,3 +38,21 @@ def describe_context(reading: Reading) -> str:
         return f"Tokens: {format_tokens(reading.sent)}"
     tokens = f"{format_tokens(reading.sent)}/{format_tokens(reading.window.tokens)}"
     return f"Context: {format_occupancy(reading.percent_raw)} ({tokens})"
+
+
+def draw_chart(
+    context: CommandContext, rules: Rules, session: Session, thread: Thread, reading: Reading
+) -> list[str]:
+    """Draw what each call of a thread sent."""
+    window = reading.window.tokens if reading.window else None
+    limit = reading.limit.tokens if reading.limit else None
+    levels = rules.marks_of(session.id or "", session.agent or "", thread.model, window, limit)
+    return chart(
+        [call.usage.sent for call in thread.calls.values()],
+        [compaction.calls for compaction in thread.compactions],
+        window,
+        limit,
+        levels,
+        context.width,
+        context.colour,
+    )

@@ -11,7 +11,8 @@ from brimline.cli.arguments import add_flag, add_status_arguments, chosen_agents
 from brimline.cli.context import CommandContext, emit_json, print_store_problems
 from brimline.cli.daemon_requests import request
 from brimline.errors import NotRunning
-from brimline.settings import seconds, socket_path
+from brimline.files.socket_path import socket_path
+from brimline.settings import seconds
 from brimline.terminal.text import count_of
 from brimline.tui.api_types import WatchedSession, decode_views
 from brimline.tui.files import TranscriptFiles

@@ -12,7 +12,7 @@ from brimline.files.atomic_file import replace_file
 from brimline.files.file_lock import lock_file, locked_file
 from brimline.files.folder_safety import make_private_folder
 from brimline.files.regular_file import read_regular_file
-from brimline.settings import short_socket_folder
+from brimline.files.socket_path import short_socket_folder
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 8420

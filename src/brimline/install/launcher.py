@@ -16,8 +16,8 @@ import msgspec
 from brimline.agents.hook_command import LAUNCHER_NAME, Program, find_program
 from brimline.errors import InvalidSettings
 from brimline.files.atomic_file import write_draft
+from brimline.files.socket_path import socket_path
 from brimline.install.shared_file import lock_shared_file, read_if_exists, translate_errors
-from brimline.settings import socket_path
 
 LAUNCHER_MODE = 0o700
 CACHE_TAG = "CACHEDIR.TAG"  # in the topmost folder of a cache; uv has it in every environment, too

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from brimline.agents.observations import EMPTY_REPLY, Reply
+from brimline.agents.observations import EMPTY_REPLY, Observation, Reply
 from brimline.context.events import MAIN
 from brimline.context.inbox import BRIMLINE, MAX_CONTEXT_CHARS, is_pending
 from brimline.context.need import HandoffState
@@ -152,7 +152,14 @@ class HandoffRecovery:
             return _handoff_row(session, when, document, BRIMLINE, draft=True)
         return await self.save(session, when, document, BRIMLINE, draft=True)
 
-    def follow_growth(self, state: SessionState, transcript: str) -> None:
+    def follow(self, observation: Observation, state: SessionState, transcript: str) -> None:
+        """Prepare for a compaction that is about to begin, or read on for one that will."""
+        if observation.kind == "compacting" and state.compacting:
+            self._draft_before_compaction(state, transcript, observation.at)
+        else:
+            self._follow_growth(state, transcript)
+
+    def _follow_growth(self, state: SessionState, transcript: str) -> None:
         """Start to read the transcript on, if it has grown by a step and a compaction is near."""
         main = state.last_readings.get(MAIN)
         if main is None or (main.percent_of_limit or 0.0) < GROWTH_PERCENT:
@@ -183,7 +190,7 @@ class HandoffRecovery:
             return GrowingDigest(transcript, state.id, state.agent)
         return None
 
-    def draft_before_compaction(self, state: SessionState, transcript: str, at: float) -> None:
+    def _draft_before_compaction(self, state: SessionState, transcript: str, at: float) -> None:
         """Start to prepare for a compaction that is about to begin.
 
         Without a document of the agent it is drafted; else the files changed since are counted.

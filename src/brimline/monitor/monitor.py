@@ -195,10 +195,7 @@ class Monitor:
     async def _reply_to(self, observation: Observation, session: MonitoredSession) -> Reply:
         state = session.state
         if transcript := _transcript_path(observation, state):
-            if observation.kind == "compacting" and state.compacting:
-                self._handoffs.draft_before_compaction(state, transcript, observation.at)
-            else:
-                self._handoffs.follow_growth(state, transcript)
+            self._handoffs.follow(observation, state, transcript)
         if (
             observation.is_late
             or observation.kind in WITHOUT_REPLY

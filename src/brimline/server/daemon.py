@@ -51,6 +51,7 @@ from brimline.daemon.transcript_watcher import TranscriptWatcher
 from brimline.daemon.uplink.exchange import Uplink, create_uplink
 from brimline.errors import StoreFailed
 from brimline.files.folder_safety import make_private_folder
+from brimline.files.socket_path import socket_path
 from brimline.hooks.client.autostart import STOPPED_MARK
 from brimline.hooks.spool import take, take_dropped, take_late
 from brimline.monitor.handoffs import record_continuation
@@ -63,7 +64,7 @@ from brimline.server.http_server import (
     stop_on_signals,
 )
 from brimline.server.session_service import SessionService
-from brimline.settings import Settings, cache_dir, seconds, socket_path, state_dir
+from brimline.settings import Settings, cache_dir, seconds, state_dir
 from brimline.store.base import Store
 from brimline.store.postgres import open_postgres
 from brimline.store.problems import open_problems

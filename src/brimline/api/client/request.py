@@ -18,7 +18,7 @@ from brimline.daemon.peer_credentials import check_own_peer
 from brimline.daemon.sockets import LOCK_NAME, find_unresponsive
 from brimline.errors import InvalidRequest, MalformedJson, NotRunning
 from brimline.files.foreign_json import decode_json
-from brimline.settings import socket_path
+from brimline.files.socket_path import socket_path
 
 TIMEOUT_S = 5.0
 MAX_RESPONSE_BYTES = 256 << 20

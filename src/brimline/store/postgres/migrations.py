@@ -450,7 +450,6 @@ _EIGHTH: Step = (
 )
 
 _NINTH: Step = (f"ALTER TABLE threads ADD COLUMN title {_TEXT}",)
-
 _TENTH: Step = ("ALTER TABLE sessions ADD COLUMN is_fork BOOLEAN NOT NULL DEFAULT FALSE",)
 
 # Each step migrates to the next version; version 0 is an empty database.
