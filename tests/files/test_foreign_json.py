@@ -31,6 +31,7 @@ OWN = {
     "sdk/tracker.py": "what Tracker.state() returned",
     "context/policy/compaction.py": "what CompactionPolicy.state() returned",
     "api/session_cache.py": "a view that was encoded just before",
+    "handoff/pins.py": "the pins",
     "install/client_setting.py": "the records of compact-at",
     "install/manifest.py": "the manifest of setup",
     "monitor/restore.py": "the variables of a client that the monitor stored",
