@@ -21,9 +21,8 @@ from brimline.handoff.truncate import UTF8
 from brimline.handoff.user_messages import has_constraint
 from brimline.redaction import redact
 
-MAX_DRAFT_CHARS = (
-    MAX_CONTEXT_CHARS - MAX_FRAME_CHARS
-)  # with the lines around it, one reply of a hook
+# With the lines around it, a draft is one reply of a hook.
+MAX_DRAFT_CHARS = MAX_CONTEXT_CHARS - MAX_FRAME_CHARS
 MIN_DRAFT_CHARS = 1_000
 
 TITLE = (

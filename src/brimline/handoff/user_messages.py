@@ -5,42 +5,18 @@ import re
 # A message of fewer letters in a script without spaces says nothing: 继续, 好的, はい.
 MIN_UNSPACED_LETTERS = 5
 
-# Words that add nothing to an acknowledgement; of two letters all do.
-FILLERS = frozenset(
-    {
-        "all",
-        "and",
-        "any",
-        "are",
-        "can",
-        "did",
-        "for",
-        "fun",
-        "got",
-        "hey",
-        "huh",
-        "its",
-        "let",
-        "lol",
-    }
-    | {"not", "now", "one", "see", "the", "too", "try", "was", "way", "why", "wow", "yea", "yep"}
-    | {"yes", "yup", "you"}
-    | {"again", "agreed", "ahead", "alright", "awesome", "continue", "cool", "correct", "exactly"}
-    | {"fine", "good", "great", "hello", "indeed", "just", "keep", "likely", "looks", "love"}
-    | {"next", "nice", "okay", "perfect", "please", "proceed", "right", "sounds", "sure", "thank"}
-    | {"thanks", "that", "then", "this", "well", "what", "with", "yeah", "yepp", "your"}
-    | {"bitte", "danke", "genau", "gern", "gerne", "mach", "weiter"}  # German
-    | {
-        "claro",
-        "continúa",
-        "gracias",
-        "sigue",
-        "vale",
-        "obrigado",
-        "continua",
-    }  # Spanish, Portuguese
-    | {"accord", "continue", "continuez", "merci", "parfait"}  # French
-)
+# Words that add nothing to an acknowledgement, in English, German, Spanish, Portuguese and French.
+# Of two letters all do.
+_FILLERS = """
+all and any are can did for fun got hey huh its let lol not now one see the too try was way why wow
+yea yep yes yup you again agreed ahead alright awesome continue cool correct exactly fine good great
+hello indeed just keep likely looks love next nice okay perfect please proceed right sounds sure
+thank thanks that then this well what with yeah yepp your
+bitte danke genau gern gerne mach weiter
+claro continúa gracias sigue vale obrigado continua
+accord continuez merci parfait
+"""
+FILLERS = frozenset(_FILLERS.split())
 
 _CONTINUATION = re.compile(r"Read .+ and continue from where you left off\.")
 _WORD = re.compile(r"\w+")
