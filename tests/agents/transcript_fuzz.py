@@ -243,7 +243,9 @@ class Fuzzer:
             self.failures.append(f"status --json: {error!r}")
             return []
         healthy = (row for row in rows if _HEALTHY_ID.search(row["session_id"]))
-        return [row | {"age_seconds": None} for row in healthy]
+        # A damaged copy has the calls of its recording, as a fork has: one of the two has the cost.
+        shared = dict.fromkeys(("age_seconds", "cost", "is_fork"))
+        return [row | shared for row in healthy]
 
     def _measure(self, name: str, *command: str, files: int = 1, names: str = "") -> None:
         """Run a command; if it fails, its error has to name the file by `names`."""

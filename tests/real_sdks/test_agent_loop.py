@@ -18,7 +18,7 @@ from .bill import held
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "docs" / "guides" / "agent-loop.md"
+GUIDE = ROOT / "docs" / "guides" / "example-agent.md"
 MAX_LINES = 40
 TIMEOUT_S = 300
 

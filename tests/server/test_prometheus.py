@@ -50,7 +50,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     config = running.home / ".config" / "brimline" / "config.toml"
     config.parent.mkdir(parents=True)
     config.write_text(f'[uplink]\nurl = "http://127.0.0.1:{nothing.number}"\ntoken = "t"\n')
-    write_filled_session(running.home, "filled", calls=8, packed_after=3)
+    write_filled_session(running.home, "filled", calls=12, packed_after=3)
     running.start()
     running.hook(status_input(120_000), "statusline")
     running.post(f"/v1/sessions/{SESSION}/messages", {"text": "hi"})

@@ -100,7 +100,7 @@ def test_limit_is_marked_and_turns_the_bar_red(story: Story, screen: Screen) -> 
     assert at == pytest.approx(story.view("at")["limit_at"], abs=0.5)
     # Its program has never taken a message, so none is pending.
     assert story.view("at")["threads"][0]["levels"] == [50.0, 65.0]
-    assert (bar.locator(".bar-level").count(), bar.locator(".bar-pending").count()) == (3, 0)
+    assert (bar.locator(".bar-level").count(), bar.locator(".bar-pending").count()) == (2, 0)
     expect(screen.of("at", "unread")).to_have_count(0)
 
 
