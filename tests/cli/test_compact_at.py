@@ -91,6 +91,11 @@ def test_agent_without_a_session_needs_a_model(user: User) -> None:
     assert (row["key"], row["value"]) == ("model_auto_compact_token_limit", 155_040)
 
 
+def test_point_that_no_agent_got_is_a_failure(user: User) -> None:
+    assert user.run("compact-at", "60%").code == 1
+    assert user.run("compact-at").code == 0
+
+
 @pytest.mark.parametrize("point", ["0%", "101%", "half", "12", "-5k", "1e9k", "60 %"])
 def test_wrong_point_is_refused(point: str, user: User) -> None:
     done = user.run("compact-at", "--", point)

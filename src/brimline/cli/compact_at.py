@@ -122,7 +122,8 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
         print("\n\n".join("\n".join(_lines(context, one)) for one in shown))
     else:
         print(nothing)
-    return 1 if any(one.problem for one in shown) else 0
+    is_unset = options.point is not None and not (shown or options.remove or options.show)
+    return 1 if is_unset or any(one.problem for one in shown) else 0
 
 
 def _records(context: CommandContext, agents: Iterable[str]) -> list[SettingRecord]:
