@@ -208,6 +208,23 @@ def test_costs_are_summed_by_hour_and_follow_later_copies(shared_database: str) 
     run(shared_database, "costs", check)
 
 
+def test_call_that_arrives_hours_late_is_summed(shared_database: str) -> None:
+    """A session of several machines: one of them was without a network for hours."""
+
+    async def check(fleet: Fleet) -> None:
+        await fleet.write(PutSession(SESSION), PutCall(CALL))
+        assert await fleet.costs() == [GroupCosts("a", 1, 0.5, 0.0)]
+        late = [replace(CALL, call=f"{hours}", at=NOW - hours * HOUR) for hours in (50, 9, 5)]
+        await fleet.write(PutCall(late[0]), PutCall(late[1]))
+        await fleet.hours.update()
+        await fleet.write(PutCall(late[2]))
+        await fleet.hours.update()
+        since_week = await fleet.figures.costs("team", NOW - 168 * HOUR)
+        assert since_week == [GroupCosts("a", 4, 2.0, 0.0)]
+
+    run(shared_database, "late", check)
+
+
 def test_costs_are_of_a_calls_branch_and_sessions_of_their_last(shared_database: str) -> None:
     """Two projects have a branch `main`. A copy of a call may know the branch that it lacked."""
 

@@ -1,6 +1,7 @@
 """Applies writes as SQL, in an open transaction that has the lock of the organisation."""
 
 import datetime
+import math
 from collections.abc import Container, Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -54,7 +55,8 @@ class PostgresWrites:
         self._mark: int = locked["mark"]
         self._event_keys: int = locked["event_keys"]
         self._day: datetime.date = locked["day"]
-        self._changed: dict[str, None] = {}
+        # The changed sessions, and the time of the earliest call that was stored of each.
+        self._changed: dict[str, float | None] = {}
 
     async def apply(self, lists: Sequence[Sequence[Write]]) -> list[list[bool]]:
         """Apply lists in order, then give every changed session a new mark."""
@@ -144,7 +146,7 @@ class PostgresWrites:
         await self._run(messages, effects)
         for number, write in others:
             if isinstance(write, MoveMessage) and effects[number]:
-                self._changed[sql.storable(write.to)] = None
+                self._changed.setdefault(sql.storable(write.to))
         return effects
 
     async def _run(self, operations: Iterable[Operation], effects: list[bool]) -> None:
@@ -155,7 +157,7 @@ class PostgresWrites:
                 if number is not None:
                     effects[number] = True
                 if session is not None:
-                    self._changed[session] = None
+                    self._changed.setdefault(session)
 
     async def _put_calls(
         self, calls: Sequence[tuple[int, tuple[Any, ...]]], effects: list[bool]
@@ -163,10 +165,12 @@ class PostgresWrites:
         """Put numbered calls with one statement; a call that comes twice needs another one."""
         while calls:
             numbers: dict[tuple[str, str, str], int] = {}
+            times: dict[tuple[str, str, str], float | None] = {}
             rows: list[tuple[Any, ...]] = []
             again: list[tuple[int, tuple[Any, ...]]] = []
             for number, values in calls:
                 if numbers.setdefault(values[:3], number) == number:
+                    times[values[:3]] = values[sql.CALL_TIME]
                     rows.append(values)
                 else:
                     again.append((number, values))
@@ -175,7 +179,8 @@ class PostgresWrites:
             )
             for session, thread, call in stored:
                 effects[numbers[session, thread, call]] = True
-                self._changed[session] = None
+                at, earliest = times[session, thread, call], self._changed.get(session)
+                self._changed[session] = min((at, earliest), key=_no_time_last)
             calls = again
 
     async def _pass_gates(self, gates: Sequence[Write]) -> list[bool]:
@@ -193,7 +198,7 @@ class PostgresWrites:
         for statement in sql.CLAIM_SESSION:
             await self._execute(statement, session)
         await self._execute(sql.SET_MACHINE, session, sql.storable(claim.machine))
-        self._changed[session] = None
+        self._changed.setdefault(session)
         return True
 
     async def _forget(self, before: float) -> bool:
@@ -217,7 +222,8 @@ class PostgresWrites:
         if excess >= PRUNE_EVERY:
             await self._execute(sql.PRUNE_EVENT_KEYS, excess)
             self._event_keys -= excess
-        await self._execute(sql.MARK_CHANGED, self._mark, self._event_keys, list(self._changed))
+        changed, times = list(self._changed), list(self._changed.values())
+        await self._execute(sql.MARK_CHANGED, self._mark, self._event_keys, changed, times)
 
     async def _execute(self, statement: str, *values: object) -> None:
         await self._connection.execute(statement, self._organisation, *values)
@@ -254,6 +260,10 @@ def _has_gates_first(writes: Sequence[Write], claimed: Container[str]) -> bool:
         isinstance(write, ClaimSession) and sql.storable(write.session) in claimed
         for write in barriers
     )
+
+
+def _no_time_last(at: float | None) -> float:
+    return math.inf if at is None else at
 
 
 def _barrier(write: Write) -> type[Write] | None:

@@ -156,16 +156,18 @@ WHERE organisation = $1
     AND mark > coalesce((SELECT position FROM cursors WHERE organisation = $1 AND name = $2), 0)
 ORDER BY mark LIMIT $3"""
 
-# The calls of a session arrive in the order of their times, except few: its last two hours are
-# summed again, and those since an hour ago, because a machine's clock may have been ahead. An hour
+# The hours from that of the earliest new call on are summed again. So are a session's last two, and
+# those since an hour ago: a machine's clock may have been ahead, and the call corrected. An hour
 # has the team, the model and so on that the session has then: with a join of 240,000 hours to their
 # sessions, a query took twice as long. A call that is stored again may have another hour or branch
 # than before: what no call has any more is deleted. A branch is cut to what an index can hold.
 _SUM = f"""WITH changed AS MATERIALIZED (
-    SELECT session, (
+    SELECT session, least((
         SELECT least(coalesce(max(hour), 0), floor(extract(epoch FROM now()) / 3600)) - 1
         FROM branch_hours WHERE organisation = $1 AND session = given.session
-    ) AS start FROM unnest($2::text[]) AS given (session)
+    ), floor(calls_since / 3600)) AS start
+    FROM unnest($2::text[]) AS given (session)
+    JOIN changes USING (session) WHERE organisation = $1
 ), summed AS MATERIALIZED (
 SELECT s.id AS session, floor(c.at / 3600)::bigint AS hour,
     coalesce(left(c.branch, {MAX_BRANCH_CHARS}), '') AS branch, max(c.at) AS last_at,
@@ -192,6 +194,10 @@ SET last_at = excluded.last_at, calls = excluded.calls, cost = excluded.cost,
     agent = excluded.agent, host = excluded.host, project = excluded.project,
     model = excluded.model, version = excluded.version, "user" = excluded."user",
     team = excluded.team"""
+
+# A session that has changed again meanwhile is summed again.
+_SUMMED = """UPDATE changes SET calls_since = NULL WHERE organisation = $1
+    AND session = ANY($2::text[]) AND mark <= $3 AND calls_since IS NOT NULL"""
 
 _ADVANCE = """INSERT INTO cursors (organisation, name, position) VALUES ($1, $2, $3)
 ON CONFLICT (organisation, name) DO UPDATE SET position = excluded.position"""
@@ -322,5 +328,6 @@ class SessionHours:
                 sessions = [record["session"] for record in changed]
                 await connection.execute(_SUM, self._organisation, sessions)
                 last = changed[-1]["mark"]
+                await connection.execute(_SUMMED, self._organisation, sessions, last)
                 await connection.execute(_ADVANCE, self._organisation, CURSOR, last)
             return len(changed)

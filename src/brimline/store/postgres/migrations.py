@@ -451,10 +451,14 @@ _EIGHTH: Step = (
 
 _NINTH: Step = (f"ALTER TABLE threads ADD COLUMN title {_TEXT}",)
 _TENTH: Step = ("ALTER TABLE sessions ADD COLUMN is_fork BOOLEAN NOT NULL DEFAULT FALSE",)
+# The time of the earliest call that was stored since the session's hours were summed. Replicas of
+# the versions before leave it as it is.
+_ELEVENTH: Step = ("ALTER TABLE changes ADD COLUMN calls_since DOUBLE PRECISION",)
 
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (
     _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH,
+    _ELEVENTH,
 )  # fmt: skip
 
 

@@ -64,6 +64,8 @@ SIGNALS = PostgresTable("signals", SignalRow)
 MESSAGES = PostgresTable("messages", Message, "order")
 HANDOFFS = PostgresTable("handoffs", HandoffRow)
 
+CALL_TIME = CALLS.written.index("at")  # the place in the values of a call
+
 LOCK_ORGANISATION = """SELECT mark, event_keys, (now() AT TIME ZONE 'UTC')::date AS day
 FROM organisations WHERE name = $1 FOR UPDATE"""
 
@@ -140,10 +142,11 @@ MARK_CHANGED = """WITH counted AS (
     UPDATE organisations SET mark = $2::bigint + cardinality($4::text[]), event_keys = $3
     WHERE name = $1
 )
-INSERT INTO changes (organisation, session, mark)
-SELECT $1::text, session, $2 + number
-FROM unnest($4) WITH ORDINALITY AS changed (session, number)
-ON CONFLICT (organisation, session) DO UPDATE SET mark = excluded.mark"""
+INSERT INTO changes (organisation, session, mark, calls_since)
+SELECT $1::text, session, $2 + number, since
+FROM unnest($4, $5::float8[]) WITH ORDINALITY AS changed (session, since, number)
+ON CONFLICT (organisation, session) DO UPDATE SET mark = excluded.mark,
+    calls_since = least(changes.calls_since, excluded.calls_since)"""
 
 # Without a row the revision is 0.
 EXPECT_REVISION = f"""INSERT INTO revisions (organisation, session, revision)
