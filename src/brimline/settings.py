@@ -116,7 +116,7 @@ class UplinkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `token` is its token of scope ingest, or `token_file` a file with it. `user` is by default the
     name of the account, and not sent if empty. A project is sent as the last part of its path or,
     with `projects = "hash"`, as a hash of the path, as are its branches; the titles of a session
-    and its subagents only with `titles`.
+    and its subagents only with `titles`. Sessions that were seen within `history` are reported.
     `receive` is what the server may send to agents here: nothing, handoffs, or messages too.
     """
 
@@ -127,6 +127,7 @@ class UplinkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     user: str | None = None
     projects: ProjectNames = "name"
     titles: bool = False
+    history: str = "30d"
     receive: Receive = "off"
 
 
@@ -299,6 +300,7 @@ def _convert(values: dict[str, Any], place: str) -> Settings:
             raise InvalidSettings(place, field, f"expected more than 0: got {value}")
     seconds(settings.since, place=place)
     seconds(settings.daemon.keep, "daemon.keep", place)
+    seconds(settings.uplink.history, "uplink.history", place)
     database = settings.daemon.database
     if database is not None and not database.startswith(DATABASE_SCHEMES):
         # Without what came: it may have a password.

@@ -62,6 +62,10 @@ export interface components {
             refused: number;
             /** @default null */
             refusal: string | null;
+            /** @default {} */
+            refused_sessions: {
+                [key: string]: string;
+            };
         };
         Problem: {
             error: string;

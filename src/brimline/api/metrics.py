@@ -225,6 +225,11 @@ def _uplink_metrics(uplink: UplinkStatus | None) -> list[Metric]:
         _single(
             "uplink_refused_total", "Messages and documents that were refused.", status.refused
         ),
+        _single(
+            "uplink_refused_sessions",
+            "Sessions that the server does not store.",
+            len(status.refused_sessions),
+        ),
     ]
     return metrics if uplink else [metric._replace(samples=[]) for metric in metrics]
 

@@ -45,6 +45,7 @@ from brimline.store.base import (
     MarkMessage,
     PutCall,
     PutCompaction,
+    PutCursor,
     PutHandoff,
     PutSession,
     PutThread,
@@ -82,8 +83,9 @@ class UplinkRoutes:
 
         What is stored already has no effect, so that a batch may come again.
         """
-        now = self._clock()
-        refused = await self._store_sessions(batch, now)
+        now, stamps = self._clock(), f"machine {batch.machine}"
+        stamp = await self._store.cursor(stamps)
+        refused = await self._store_sessions(batch, PutCursor(stamps, batch.stamp), now)
         writes: list[Write] = [
             *(MarkMessage(id, "delivered", PENDING_STATES, now) for id in batch.delivered),
             *(MarkMessage(id, "cancelled", PENDING_STATES, now) for id in batch.refused),
@@ -97,26 +99,26 @@ class UplinkRoutes:
         )
         messages, cancelled = await self._take_messages(stored, batch, now)
         documents = _new_documents(handoffs, batch) if accepts_handoffs(batch.receive) else []
-        return UplinkReply(messages, documents, cancelled, refused, batch.machine)
+        return UplinkReply(messages, documents, cancelled, refused, batch.machine, stamp)
 
-    async def _store_sessions(self, batch: UplinkBatch, now: float) -> dict[str, str]:
-        """Store the sessions; return why some were refused."""
+    async def _store_sessions(
+        self, batch: UplinkBatch, stamp: PutCursor, now: float
+    ) -> dict[str, str]:
+        """Store the sessions, and that this batch was stored; return why some were refused."""
         refused = {each.id: INVALID_ID for each in batch.sessions if not _is_named(each)}
         sessions = [each for each in batch.sessions if each.id not in refused]
-        stored = [self._store_session(each, batch, now) for each in sessions]
-        if len(stored) == 1:  # nearly all batches: without a task for it
-            reasons = [await stored[0]]
-        else:  # together: the store writes what waits in one transaction
-            reasons = await asyncio.gather(*stored)
-        pairs = zip(sessions, reasons, strict=True)
+        if not sessions:
+            return refused
+        lists: list[list[Write]] = [list(session_writes(each, batch, now)) for each in sessions]
+        # Together: the store writes what waits in one transaction.
+        reasons = await asyncio.gather(*map(self._store_writes, [*lists, [stamp]]))
+        pairs = zip(sessions, reasons[:-1], strict=True)
         return refused | {session.id: reason for session, reason in pairs if reason is not None}
 
-    async def _store_session(
-        self, session: UplinkSession, batch: UplinkBatch, now: float
-    ) -> str | None:
-        """Store a session in one list of writes; return why it was refused."""
+    async def _store_writes(self, writes: list[Write]) -> str | None:
+        """Store a session, or a stamp; return why it was refused."""
         try:
-            await self._store.write(list(session_writes(session, batch, now)))
+            await self._store.write(writes)
         except StoreFailed as error:
             if is_transient(error):
                 raise

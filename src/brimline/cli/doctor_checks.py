@@ -379,6 +379,10 @@ def describe_uplink(uplink: dict[str, Any]) -> str:
     parts = [_describe_reports(uplink), describe_receive(uplink.get("receive", "all"))]
     if uplink.get("refused"):
         parts.append(f"{uplink['refused']:,} refused, the last: {uplink['refusal']}")
+    if sessions := uplink.get("refused_sessions"):
+        id, reason = next(reversed(sessions.items()))
+        refused = count_of(len(sessions), "session")
+        parts.append(f"the server refuses {refused}, the last: {id[:8]}: {reason}")
     return "; ".join(parts)
 
 
@@ -396,7 +400,8 @@ def check_uplink(settings: UplinkSettings, report: DaemonReport) -> Iterator[Che
     uplink = report.status.get("uplink")
     if uplink is not None:
         finding = f"{uplink['url']}: {describe_uplink(uplink)}"
-        yield Check("uplink", uplink["problem"] is None, finding, KEPT)
+        is_good = uplink["problem"] is None and not uplink.get("refused_sessions")
+        yield Check("uplink", is_good, finding, KEPT)
     elif settings.url is not None and report.runs:
         yield Check("uplink", False, "the daemon does not use uplink.url", RESTART)
     elif settings.url is not None:

@@ -219,7 +219,10 @@ class DaemonRun:
 
     def _works(self, *checks: Callable[[], bool]) -> dict[str, Work]:
         """What runs in the background while the daemon serves."""
-        since = time.time() - seconds(self._settings.since)
+        span_s = seconds(self._settings.since)
+        if self._uplink is not None:  # it reports what was done while no daemon ran, too
+            span_s = max(span_s, seconds(self._settings.uplink.history))
+        since = time.time() - span_s
         monitor = self._sessions.monitor
         works: dict[str, Work] = {
             "spool reader": partial(repeat, SPOOL_INTERVAL_S, self._process_spool),

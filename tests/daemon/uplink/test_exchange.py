@@ -9,10 +9,12 @@ from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from brimline.api.uplink import UplinkRoutes
+from brimline.cli.doctor_checks import describe_uplink
 from brimline.context.inbox import (
     DELIVERY_LEASE_S,
     PENDING_STATES,
@@ -20,10 +22,11 @@ from brimline.context.inbox import (
 )
 from brimline.daemon.uplink import exchange
 from brimline.daemon.uplink.exchange import MAX_PAUSE_S, POLL_INTERVAL_S
-from brimline.daemon.uplink.outbox import RECENT_S, TELEMETRY_HOLD_S
+from brimline.daemon.uplink.outbox import TELEMETRY_HOLD_S
 from brimline.daemon.uplink.protocol import DOCUMENT_LIFETIME_S, UplinkBatch, UplinkSession
 from brimline.daemon.uplink.sender import UplinkFailed
 from brimline.daemon.uplink.server_messages import MAX_BODY_CHARS
+from brimline.settings import UplinkSettings
 from brimline.store.base import (
     ClaimSession,
     MarkMessage,
@@ -205,19 +208,85 @@ def test_machine_that_dies_within_a_round_sends_it_again_without_effect(
     use_machine(path, use)
 
 
-def test_new_server_gets_the_recent_sessions(path: Path) -> None:
+def test_new_server_gets_the_sessions_of_its_history(path: Path) -> None:
     async def use(machine: Machine) -> None:
-        old = SessionRow("old", "claude", machine.now - RECENT_S - 1)
+        settings = UplinkSettings(history="2d")
+        machine.restart(settings=settings)
+        old = SessionRow("old", "claude", machine.now - 2 * 86_400 - 1)
         await machine.store.write([PutSession(old)])
         await machine.call(1)
         await machine.uplink.exchange()
-        machine.restart("https://other.example")
+        machine.restart("https://other.example", settings)
         await machine.uplink.exchange()
         assert [[each.id for each in batch.sessions] for batch in machine.sender.batches] == [
             ["s"],
             ["s"],
         ]
         assert machine.sender.sent_calls == ["c1", "c1"]
+
+    use_machine(path, use)
+
+
+def test_session_that_is_older_than_the_history_is_not_sent_after_a_restart(path: Path) -> None:
+    async def use(machine: Machine) -> None:
+        await machine.call(1)
+        await machine.uplink.exchange()
+        machine.restart()
+        old = SessionRow("old", "claude", machine.now - 31 * 86_400)
+        await machine.store.write([PutSession(old)])
+        await machine.uplink.exchange()
+        assert await machine.server.session("old") is None
+
+    use_machine(path, use)
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_server_that_was_restored_from_a_backup_gets_what_it_lost(
+    path: Path, caplog: pytest.LogCaptureFixture, is_restarted: bool
+) -> None:
+    """Nothing has changed on the machine since: the next poll shows that the server lost it."""
+
+    async def use(machine: Machine) -> None:
+        await machine.call(1, session="before")
+        await machine.uplink.exchange()
+        backup = MemoryStore()
+        restored = UplinkRoutes(backup, lambda: machine.now)
+        for batch in machine.sender.batches:
+            await restored.take(batch)
+        for number in (2, 3):
+            machine.now += 1
+            await machine.call(number)
+            await machine.uplink.exchange()
+        if is_restarted:
+            machine.restart()
+        machine.sender.routes = restored
+        machine.now += POLL_INTERVAL_S
+        await machine.uplink.exchange()
+        for session in ("before", "s"):
+            assert await backup.calls(session) == await machine.store.calls(session)
+        sent = len(machine.sender.batches)
+        await machine.uplink.exchange()
+        assert len(machine.sender.batches) == sent
+
+    with caplog.at_level(logging.WARNING):
+        use_machine(path, use)
+    assert caplog.text.count("has lost what it acknowledged") == 1
+
+
+def test_server_that_loses_its_last_commits_within_a_round_gets_them_again(path: Path) -> None:
+    """A failover to a replica without them; the machine had not finished its round."""
+
+    async def use(machine: Machine) -> None:
+        await machine.call(*range(1, exchange.MAX_ROWS), session="a")
+        await machine.call(*range(1, 100), session="b")
+        replica = MemoryStore()
+        machine.sender.failures = [None, UplinkFailed("the primary is gone")]
+        with pytest.raises(UplinkFailed):
+            await machine.uplink.exchange()
+        machine.sender.routes = UplinkRoutes(replica, lambda: machine.now)
+        await machine.uplink.exchange()
+        for session in ("a", "b"):
+            assert await replica.calls(session) == await machine.store.calls(session)
 
     use_machine(path, use)
 
@@ -259,6 +328,10 @@ def test_session_that_is_refused_does_not_stop_the_others(
         count = len(machine.sender.batches)
         await machine.uplink.exchange()
         assert len(machine.sender.batches) == count
+        status = machine.uplink.status()
+        assert list(status.refused_sessions) == ["x" * 300]
+        line = describe_uplink(msgspec.to_builtins(status))
+        assert "the server refuses 1 session, the last: xxxxxxxx: the id of a session" in line
 
     use_machine(path, use)
     assert "refuses session xxx" in caplog.text

@@ -24,7 +24,7 @@ def stored(name: str) -> MemoryStore:
     store = MemoryStore()
     batch = read_batch(name)
     reply = asyncio.run(UplinkRoutes(store, lambda: 2_000.0).take(batch))
-    assert reply == UplinkReply(machine=batch.machine)
+    assert reply == UplinkReply(machine=batch.machine, stamp=0)
     return store
 
 

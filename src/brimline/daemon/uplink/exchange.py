@@ -7,7 +7,7 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from getpass import getuser
 from pathlib import Path
 from typing import Protocol
@@ -21,6 +21,7 @@ from brimline.daemon.uplink.protocol import UplinkBatch, UplinkReply, UplinkStat
 from brimline.daemon.uplink.sender import UplinkFailed, UplinkSender, clean_line
 from brimline.daemon.uplink.server_messages import Receiver, find_held
 from brimline.files.atomic_file import replace_file
+from brimline.files.bounded_dict import BoundedDict
 from brimline.files.regular_file import read_regular_file
 from brimline.settings import StopSettings, UplinkSettings
 from brimline.store.base import Store
@@ -32,6 +33,7 @@ INTERVAL_S = 2.0  # between two looks for changes
 POLL_INTERVAL_S = 30.0  # between two posts without changes, which ask for messages
 FIRST_PAUSE_S, MAX_PAUSE_S = 1.0, 20.0  # after failures; each pause is twice the last
 MAX_ROWS = 2_000  # in a batch: about 0.5 MB, and 50 KB compressed
+MAX_REFUSED = 100  # sessions whose refusal is shown
 
 MACHINE_FILE = "machine"  # in the state folder
 MACHINE_ID_BYTES = 16
@@ -73,6 +75,7 @@ class Uplink:
         self._max_rows = MAX_ROWS
         host = urlsplit(url).hostname or "unknown"
         self._receiver = Receiver(store, about.receive, host, may_block_stop)
+        self._refused = BoundedDict[str, str](MAX_REFUSED)
         self._failure_reason: str | None = None
         self._last_success_at: float | None = None
         self._behind = 0
@@ -95,6 +98,7 @@ class Uplink:
             receive=self._about.receive,
             refused=self._receiver.refused,
             refusal=self._receiver.refusal,
+            refused_sessions=dict(self._refused),
         )
 
     async def run(self) -> None:
@@ -145,6 +149,7 @@ class Uplink:
         return last is None or not 0 <= self._clock() - last < POLL_INTERVAL_S
 
     async def _post(self, parts: Sequence[SessionPart]) -> None:
+        stamp = self._outbox.next_stamp(self._clock())
         batch = replace(
             self._about,
             sessions=[part.outgoing for part in parts],
@@ -153,15 +158,15 @@ class Uplink:
             documents=sorted(self._receiver.documents),
             refused=list(self._receiver.refused_ids),
             is_first=self._last_success_at is None,
+            stamp=stamp,
         )
         reply = await self._sender.send(batch)
         self._receiver.refused_ids.clear()
         await self._receiver.store_reply(reply, self._clock())
-        self._outbox.acknowledge(parts)
-        self._behind -= sum(part.is_last for part in parts)
-        for part in parts:
-            if (reason := reply.refused.get(part.session.id)) is not None:
-                self._skip(part, reason)
+        if reply.stamp is not None and reply.stamp < self._outbox.stamp:
+            await self._start_over(stamp if parts else reply.stamp)
+        else:
+            self._acknowledge(parts, stamp, reply.refused)
         self._max_rows = min(2 * self._max_rows, MAX_ROWS)
         self._batches += 1
         self._calls += sum(len(each.calls) for each in batch.sessions)
@@ -169,6 +174,22 @@ class Uplink:
         if self._failure_reason is not None:
             LOGGER.warning("%s: the fleet's server takes batches again", self._url)
             self._failure_reason = None
+
+    def _acknowledge(
+        self, parts: Sequence[SessionPart], stamp: int, refused: Mapping[str, str]
+    ) -> None:
+        self._outbox.acknowledge(parts, stamp)
+        self._behind -= sum(part.is_last for part in parts)
+        for part in parts:
+            self._refused.pop(part.session.id, None)
+            if (reason := refused.get(part.session.id)) is not None:
+                self._skip(part, reason)
+
+    async def _start_over(self, stamp: int) -> None:
+        text = "%s has lost what it acknowledged, as if restored from a backup; sending it again"
+        LOGGER.warning(text, self._url)
+        await self._outbox.start_over(stamp, self._clock())
+        await self._begin_round()
 
     async def _send_less(self, parts: Sequence[SessionPart], error: UplinkFailed) -> None:
         """Send smaller batches, until the one session that the server refuses is skipped."""
@@ -183,6 +204,7 @@ class Uplink:
     def _skip(self, part: SessionPart, reason: str) -> None:
         text = "the fleet's server refuses session %s until it changes again: %s"
         LOGGER.warning(text, clean_line(part.session.id), clean_line(reason))
+        self._refused[part.session.id] = clean_line(reason)
         self._outbox.skip(part)
 
     def note_failure(self, error: UplinkFailed) -> None:

@@ -5,6 +5,10 @@ change. It advances when a round has sent all sessions that changed before the r
 session that changes again gets a higher mark, so that no mark in between can stand for "all before
 it". What is acknowledged in a round that fails is remembered until the process ends; after that it
 is sent again, without effect at the server.
+
+Each batch has a stamp, a number that grows, and the server replies with the last one that it had.
+If that is one from before, the server has lost what it acknowledged, as after the restore of a
+backup: everything is sent again.
 """
 
 from collections import deque
@@ -25,11 +29,10 @@ from brimline.daemon.uplink.protocol import UplinkHandoff, UplinkSession, Uplink
 from brimline.daemon.uplink.server_messages import find_delivered, server_id
 from brimline.files.bounded_dict import BoundedDict
 from brimline.monitor.snapshot import TELEMETRY
-from brimline.settings import UplinkSettings
+from brimline.settings import UplinkSettings, seconds
 from brimline.store.base import PutCursor, Store
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, ThreadRow
 
-RECENT_S = 7 * 86_400.0  # a server that is new to this machine gets the sessions of this time
 # By then, a session of telemetry whose transcript is on this machine has its calls from there.
 TELEMETRY_HOLD_S = 60.0
 MAX_SESSIONS = 1_000  # whose acknowledged rows are remembered
@@ -75,11 +78,13 @@ class Outbox:
     """The changes that one server does not have.
 
     To send them: `begin_round`, then `next_batch` and `acknowledge` until it is empty, `end_round`.
+    `stamp` is that of the last batch that the server stored.
     """
 
     def __init__(self, store: MarkedStore, settings: UplinkSettings, url: str) -> None:
-        self._store, self._settings = store, settings
-        self._name = f"uplink {url}"
+        self._store, self._settings, self._url = store, settings, url
+        self._history_s = seconds(settings.history, "uplink.history")
+        self.stamp = self._start = 0
         self._base = self._last = 0
         self._marks: dict[str, int] = {}  # up to which sessions are acknowledged after the base
         self._sent = BoundedDict[str, frozenset[SentRow | str]](MAX_SESSIONS)
@@ -89,7 +94,9 @@ class Outbox:
     async def begin_round(self) -> int:
         """Begin with the sessions that changed; return how many there are."""
         self._rest = None
-        self._base = await self._store.cursor(self._name)
+        self._start = await self._store.cursor(f"uplink start {self._url}")
+        self._base = await self._store.cursor(self._cursor)
+        self.stamp = max(self.stamp, await self._store.cursor(f"{self._cursor} stamp"))
         changes = await self._store.changes(self._base)
         self._last = changes[-1][0] if changes else self._base
         self._waiting = deque(
@@ -108,8 +115,25 @@ class Outbox:
             room -= max(1, len(parts[-1].rows))
         return parts
 
-    def acknowledge(self, parts: Sequence[SessionPart]) -> None:
+    @property
+    def _cursor(self) -> str:
+        """The name of the cursor; a cursor never goes back, so that starting over takes another."""
+        return f"uplink {self._url} {self._start}" if self._start else f"uplink {self._url}"
+
+    def next_stamp(self, now: float) -> int:
+        return max(self.stamp + 1, int(1_000 * now))
+
+    async def start_over(self, stamp: int, now: float) -> None:
+        """Forget what the server has: it lost some of it, and `stamp` is its last."""
+        await self._store.write([PutCursor(f"uplink start {self._url}", self.next_stamp(now))])
+        self._marks.clear()
+        self._sent.clear()
+        self.stamp = stamp
+
+    def acknowledge(self, parts: Sequence[SessionPart], stamp: int) -> None:
         """Remember what the server has."""
+        if parts:
+            self.stamp = stamp
         for part in parts:
             id = part.session.id
             if part.is_last:
@@ -127,14 +151,15 @@ class Outbox:
     async def end_round(self) -> None:
         """Store that the server has all changes from before the round."""
         if self._last > self._base:
-            await self._store.write([PutCursor(self._name, self._last)])
+            stamp = PutCursor(f"{self._cursor} stamp", self.stamp)
+            await self._store.write([PutCursor(self._cursor, self._last), stamp])
         self._marks = {id: mark for id, mark in self._marks.items() if mark > self._last}
 
     async def _open_next(self, now: float) -> SessionPart | None:
         while self._waiting:
             mark, id = self._waiting.popleft()
             row = await self._store.session(id)
-            if row is None or not (self._base or row.seen_at >= now - RECENT_S):
+            if row is None or row.seen_at < now - self._history_s:
                 continue
             if not await self._may_be_replaced(row, now):
                 return await self._open(row, mark)

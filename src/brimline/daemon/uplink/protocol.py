@@ -80,7 +80,7 @@ class UplinkBatch(msgspec.Struct, frozen=True, omit_defaults=True):
     `delivered` are the server's messages that reached an agent, `held` those that wait on the
     machine, `refused` those that it does not accept, and `documents` the server's documents that it
     has or does not accept: none of them is sent again. `receive` is what it accepts; `is_first` if
-    the daemon has sent no batch before.
+    the daemon has sent no batch before. `stamp` grows from batch to batch.
     """
 
     machine: str
@@ -95,6 +95,7 @@ class UplinkBatch(msgspec.Struct, frozen=True, omit_defaults=True):
     refused: Annotated[list[str], MAX_ITEMS] = []
     receive: Name = "off"
     is_first: bool = False
+    stamp: int = 0
 
 
 class UplinkMessage(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -135,7 +136,9 @@ class UplinkReply(msgspec.Struct, frozen=True, omit_defaults=True):
     `cancelled` are messages that the machine holds and must not deliver any more. `refused` are
     sessions that the server could not store, with the reason: they need not be sent again.
     `machine` is that of the batch: the answer of anything but a fleet's server does not have it.
-    `dropped` is set by the machine: how many messages and documents were too large to decode.
+    `stamp` is the highest stamp of the machine's earlier batches with sessions that the server has;
+    servers of earlier versions do not know it. `dropped` is set by the machine: how many messages
+    and documents were too large to decode.
     """
 
     messages: list[UplinkMessage] = []
@@ -143,6 +146,7 @@ class UplinkReply(msgspec.Struct, frozen=True, omit_defaults=True):
     cancelled: list[str] = []
     refused: dict[str, str] = {}
     machine: str = ""
+    stamp: int | None = None
     dropped: int = 0
 
 
@@ -151,8 +155,8 @@ class UplinkStatus(msgspec.Struct, frozen=True):
 
     `lag_s` is how long the server has been behind, 0 if it has everything. `problem` is why the
     last batch was not taken. `receive` is what this machine accepts from the server; it has refused
-    `refused` messages and documents, the last of them because of `refusal`. The counts are since
-    the daemon's start.
+    `refused` messages and documents, the last of them because of `refusal`. `refused_sessions` are
+    those that the server does not store, with the reason. The counts are since the daemon's start.
     """
 
     url: str
@@ -168,3 +172,4 @@ class UplinkStatus(msgspec.Struct, frozen=True):
     receive: str = "off"
     refused: int = 0
     refusal: str | None = None
+    refused_sessions: dict[str, str] = {}
