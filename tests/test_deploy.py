@@ -102,7 +102,8 @@ def test_pods_have_no_rights_and_their_probes_ask_the_port_that_the_server_opens
     [port] = server["ports"]
     assert f"0.0.0.0:{port['containerPort']}" in server["args"]
     probes = [server[f"{name}Probe"]["httpGet"] for name in ("startup", "readiness", "liveness")]
-    assert probes == [{"path": "/healthz", "port": port["name"]}] * 3
+    assert [probe["path"] for probe in probes] == ["/healthz", "/readyz", "/healthz"]
+    assert {probe["port"] for probe in probes} == {port["name"]}
 
 
 def test_services_and_ingresses_lead_to_ports_that_exist() -> None:

@@ -142,11 +142,13 @@ def test_restart_of_postgresql_is_survived(
         assert (unknown.status, unknown.headers["retry-after"]) == (503, "1")
         assert unknown.json["error"] == "the server's database does not answer"
         assert replica.request("GET", "/healthz").status == 200
+        assert replica.request("GET", "/readyz").status == 503
     finally:
         server.start()
     deadline = time.monotonic() + MAX_WAIT_S
     while replica.request("POST", "/v1/events", token, call_event("after")).status != 200:
         assert time.monotonic() < deadline
+    assert replica.request("GET", "/readyz").status == 200
     (view,) = replica.request("GET", SESSIONS, token).json
     assert view["session"]["id"] == "s"
     replica.process.send_signal(signal.SIGTERM)

@@ -1,5 +1,6 @@
 """A replica of a fleet's server: any number of them share one PostgreSQL database."""
 
+import asyncio
 import os
 import socket
 import ssl
@@ -55,8 +56,9 @@ MAX_CONNECTIONS = 16_384
 FORGET_INTERVAL_S = 3_600.0
 SUM_INTERVAL_S = 20.0  # costs in the fleet view are at most this old
 
-HEALTH_PATH = "/healthz"
-PUBLIC_PATHS = (HEALTH_PATH, SIGN_IN_PATH, SIGN_OUT_PATH)
+HEALTH_PATH, READY_PATH = "/healthz", "/readyz"
+PUBLIC_PATHS = (HEALTH_PATH, READY_PATH, SIGN_IN_PATH, SIGN_OUT_PATH)
+READY_TIMEOUT_S = 4.0  # a probe of Kubernetes waits for 5 s
 
 
 class ListenAddress(msgspec.Struct, frozen=True):
@@ -125,6 +127,7 @@ class FleetApp:
         address: ListenAddress,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._database = database
         cookie = Cookie.of_server(address.port, address.is_secure)
         tokens = TokenLookup(database.tokens)
         self._authenticator = Authenticator(
@@ -134,7 +137,11 @@ class FleetApp:
         self._failures = StoreFailures()
         sign_in = SignIn(database.tokens, tokens, self._authenticator, cookie)
         self._public = Starlette(
-            routes=[Route(HEALTH_PATH, _answer_health), *sign_in.routes],
+            routes=[
+                Route(HEALTH_PATH, _answer_health),
+                Route(READY_PATH, self._answer_readiness),
+                *sign_in.routes,
+            ],
             exception_handlers=ERROR_HANDLERS | {StoreFailed: self._failures.respond},
         )
         self._public.add_middleware(BodyLimit, max_bytes=MAX_FORM_BYTES)
@@ -163,6 +170,15 @@ class FleetApp:
         if scope["path"] in STREAMS:
             send = self._while_valid(scope, send)
         await pass_on(app, scope, counted, send)
+
+    async def _answer_readiness(self, request: Request) -> Response:
+        """Answer whether requests can be served: raises StoreFailed without the database."""
+        try:
+            async with asyncio.timeout(READY_TIMEOUT_S):
+                await self._database.now()
+        except TimeoutError as error:
+            raise StoreFailed("PostgreSQL", f"no answer within {READY_TIMEOUT_S:g} s") from error
+        return json_response(Health("ok"))
 
     def _while_valid(self, scope: Scope, send: Send) -> Send:
         """Return `send` that ends a stream as soon as its token is revoked or has expired."""
