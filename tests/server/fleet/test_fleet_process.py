@@ -5,6 +5,7 @@ import signal
 import ssl
 import subprocess
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection
@@ -67,6 +68,31 @@ def test_second_replica_serves_the_same_sessions_and_ends_on_ctrl_c(
     finally:
         other.close()
     assert list(tmp_path.iterdir()) == []  # it needs no folder of its own
+
+
+def test_responses_and_streams_are_compressed(replica: FleetProcess, token: str) -> None:
+    """An event reaches the page at once, not when enough of them fill a block."""
+    assert replica.request("POST", "/v1/events", token, call_event("zipped")).status == 200
+    gzip = {"accept-encoding": "gzip"}
+    schema = replica.request("GET", "/openapi.json", token, headers=gzip)
+    plain = replica.request("GET", "/openapi.json", token)
+    assert zlib.decompress(schema.body, zlib.MAX_WBITS | 16) == plain.body
+    assert len(schema.body) < 0.3 * len(plain.body)
+    host = urlsplit(replica.url).netloc
+    with closing(HTTPConnection(host, timeout=MAX_WAIT_S)) as connection:
+        connection.request("GET", "/v1/stream", headers=gzip | {"authorization": f"Bearer {token}"})
+        stream, decoder, text = (
+            connection.getresponse(),
+            zlib.decompressobj(zlib.MAX_WBITS | 16),
+            b"",
+        )
+        assert stream.headers["content-encoding"] == "gzip"
+        while b'"id":"s"' not in text:
+            text += decoder.decompress(stream.read1())
+        assert replica.request("POST", "/v1/events", token, call_event("next")).status == 200
+        text = b""
+        while b"event: " not in text:
+            text += decoder.decompress(stream.read1())
 
 
 def send_batch(url: str, token: str) -> UplinkReply:

@@ -7,11 +7,12 @@ from functools import partial
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.api.app import create_api
-from brimline.api.event_stream import StreamRoutes
+from brimline.api.event_stream import MEDIA_TYPE, StreamRoutes
 from brimline.api.fleet import FleetRoutes, fill_levels
 from brimline.api.identity import AccessScope, find_identity
 from brimline.api.metrics import MetricsRoutes
@@ -29,6 +30,9 @@ from brimline.server.fleet.actions import ActionRoutes
 from brimline.server.session_service import SessionService
 from brimline.settings import Settings
 from brimline.store.postgres.database import PostgresDatabase
+
+# Streams too: their events repeat each other.
+NOT_COMPRESSED = tuple(each for each in DEFAULT_EXCLUDED_CONTENT_TYPES if each != MEDIA_TYPE)
 
 NO_DATABASE = "the server's database does not answer"
 
@@ -137,6 +141,9 @@ class Organisation:
             FleetRoutes(database.figures(name, partial(fill_levels, rules), rules.by), views),
         )
         self.app: Starlette = create_api(store, parts, check_scope, FLEET_SECURITY)
+        self.app.add_middleware(
+            GZipMiddleware, compresslevel=1, exclude_content_types=NOT_COMPRESSED
+        )
         self.app.add_exception_handler(StoreFailed, StoreFailures().respond)
         sessions.count_ingest(self.app, parts)
         sessions.output.start()
