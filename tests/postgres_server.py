@@ -28,7 +28,7 @@ class LocalServer:
     """A server of its own, in a temporary folder, which listens on a Unix socket."""
 
     def __init__(self, folder: Path, settings: Sequence[str] = SETTINGS) -> None:
-        self._folder, self._settings = folder, settings
+        self.folder, self._settings = folder, settings
         self.url = f"postgresql:///postgres?{urlencode({'host': folder, 'user': 'postgres'})}"
         if os.geteuid() == 0:
             os.chown(folder, SERVER_UID, SERVER_UID)
@@ -39,11 +39,11 @@ class LocalServer:
 
     def start(self) -> None:
         options = [option for setting in self._settings for option in ("-c", setting)]
-        data = str(self._folder / "data")
-        self._server = self._start("postgres", "-D", data, "-k", str(self._folder), *options)
+        data = str(self.folder / "data")
+        self._server = self._start("postgres", "-D", data, "-k", str(self.folder), *options)
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._answers():
-            assert self._server.poll() is None, (self._folder / "log").read_text()
+            assert self._server.poll() is None, (self.folder / "log").read_text()
             assert time.monotonic() < deadline
             time.sleep(0.05)
 
@@ -57,16 +57,16 @@ class LocalServer:
         self._server.wait(START_TIMEOUT_S)
 
     def _answers(self) -> bool:
-        return self._start("pg_isready", "-h", str(self._folder)).wait(START_TIMEOUT_S) == 0
+        return self._start("pg_isready", "-h", str(self.folder)).wait(START_TIMEOUT_S) == 0
 
     def _start(self, program: str, *options: str) -> "subprocess.Popen[bytes]":
         uid = SERVER_UID if os.geteuid() == 0 else None
-        with (self._folder / "log").open("ab") as log:
+        with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
                 [_programs() / program, *options],
                 stdout=log,
                 stderr=log,
-                cwd=self._folder,
+                cwd=self.folder,
                 user=uid,
                 group=uid,
                 extra_groups=None if uid is None else [],

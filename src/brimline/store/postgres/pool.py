@@ -3,7 +3,14 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+    suppress,
+)
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -25,6 +32,17 @@ SERVER_SETTINGS = {
     "jit": "off",  # it takes longer to compile the fleet view's queries than to run them
     "lock_timeout": "20s",
 }
+
+# PgBouncer refuses parameters of a connection by default. In its transaction mode, each transaction
+# may have another connection to PostgreSQL: settings and prepared statements are those of one.
+REFUSED_PARAMETER = "unsupported startup parameter"
+LOCAL_SETTINGS = "".join(
+    f"SET LOCAL {name} = '{value}';"
+    for name, value in SERVER_SETTINGS.items()
+    if name != "application_name"
+)
+
+NO_IDLE_TIMEOUT = "SET LOCAL idle_in_transaction_session_timeout = 0"
 
 CONNECTION_ERRORS = (
     asyncpg.PostgresError,
@@ -107,7 +125,8 @@ def _lock_key(task: str) -> int:
 class ConnectionPool:
     """Connections to a migrated database; their errors are raised as StoreFailed.
 
-    `place` names the database in messages.
+    `place` names the database in messages. `is_pooled` if PgBouncer is in front of it: then all is
+    done in transactions.
     """
 
     def __init__(
@@ -116,11 +135,12 @@ class ConnectionPool:
         pool: "asyncpg.Pool[asyncpg.Record]",
         max_connections: int = MAX_CONNECTIONS,
         election: Election | None = None,
+        is_pooled: bool = False,
     ) -> None:
-        self.place = place
+        self.place, self._is_pooled = place, is_pooled
         self._pool = pool
         self._slots = asyncio.Semaphore(max_connections)
-        self.election = election or Election(self.acquire)
+        self.election = election or Election(partial(self.acquire, holds=True))
 
     @property
     def is_open(self) -> bool:
@@ -132,7 +152,7 @@ class ConnectionPool:
         They can send requests even if all queries of this one hang.
         """
         most = MAX_ORGANISATION_CONNECTIONS
-        return ConnectionPool(self.place, self._pool, most, self.election)
+        return ConnectionPool(self.place, self._pool, most, self.election, self._is_pooled)
 
     @classmethod
     async def open(cls, url: str) -> "ConnectionPool":
@@ -142,34 +162,40 @@ class ConnectionPool:
         """
         place = _place(url)
         async with _translated_errors(place):
-            pool = await asyncpg.create_pool(
-                url,
-                min_size=1,
-                max_size=MAX_CONNECTIONS,
-                timeout=CONNECT_TIMEOUT_S,
-                command_timeout=STATEMENT_TIMEOUT_S,
-                server_settings=_server_settings(url),
-                reset=_keep_session,
-            )
+            try:
+                pool = await _connect(url, server_settings=_server_settings(url))
+                is_pooled = False
+            except asyncpg.ProtocolViolationError as error:
+                if REFUSED_PARAMETER not in str(error):
+                    raise
+                pool = await _connect(url, statement_cache_size=0)
+                is_pooled = True
             try:
                 async with pool.acquire() as connection:
                     await migrate(connection, place)
             except BaseException:
                 pool.terminate()
                 raise
-        return cls(place, pool)
+        return cls(place, pool, is_pooled=is_pooled)
 
     @asynccontextmanager
-    async def acquire(self) -> AsyncGenerator[Connection, None]:
+    async def acquire(self, holds: bool = False) -> AsyncGenerator[Connection, None]:
+        """Yield a connection; with `holds`, it stays the same between transactions."""
         async with (
             self._slots,
             _translated_errors(self.place),
             self._pool.acquire() as connection,
+            connection.transaction() if self._is_pooled else nullcontext(),
         ):
+            if self._is_pooled:
+                await connection.execute(LOCAL_SETTINGS + (NO_IDLE_TIMEOUT if holds else ""))
             yield connection
 
     async def fetch(self, text: str, *values: Any) -> Sequence[Any]:
         """Execute a statement on any connection and return its rows."""
+        if self._is_pooled:
+            async with self.acquire() as connection:
+                return await connection.fetch(text, *values)
         async with self._slots, _translated_errors(self.place):
             return await self._pool.fetch(text, *values)
 
@@ -179,6 +205,18 @@ class ConnectionPool:
             await self.election.close()
             async with _translated_errors(self.place):
                 await self._pool.close()
+
+
+async def _connect(url: str, **options: Any) -> "asyncpg.Pool[asyncpg.Record]":
+    return await asyncpg.create_pool(
+        url,
+        min_size=1,
+        max_size=MAX_CONNECTIONS,
+        timeout=CONNECT_TIMEOUT_S,
+        command_timeout=STATEMENT_TIMEOUT_S,
+        reset=_keep_session,
+        **options,
+    )
 
 
 async def _keep_session(connection: "asyncpg.Connection[asyncpg.Record]") -> None:

@@ -156,9 +156,9 @@ class PostgresStore(SqlQueries):
                 if locked["day"] != self._day:
                     await create_partition(connection, locked["day"])
                 effects = await PostgresWrites(connection, self._organisation, locked).apply(lists)
-            self._day = locked["day"]
             if any(isinstance(write, ForgetSessions) for writes in lists for write in writes):
                 await self._drop_partitions(connection)
+        self._day = locked["day"]
         return effects
 
     async def _lock_organisation(self, connection: Connection) -> Any:
