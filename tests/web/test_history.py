@@ -1,15 +1,18 @@
 """The history: figures of the transcripts, and learned limits."""
 
 import time
+from pathlib import Path
 
+import msgspec
 import pytest
 from playwright.sync_api import expect
 
 from brimline.context.window import short_model
+from brimline.install.client_setting import RECORDS_NAME, SettingRecord
 
 from .conftest import Opener
 from .screen import Screen
-from .story import Story, call, full
+from .story import MODEL, Story, call, full
 from .transcripts import write_past
 
 pytestmark = pytest.mark.slow
@@ -158,3 +161,34 @@ def test_client_that_compacts_elsewhere_is_named(story: Story, screen: Screen) -
     (limit,) = story.daemon.get("/v1/limits")
     assert limit["drift"] == "compacted at 146K three times since 2.1.330, expected 167K"
     expect(screen.find("drifts")).to_contain_text(limit["drift"])
+
+
+def write_compact_at(state: Path, limit: int) -> None:
+    """Write what `compact-at` recorded an hour and a half ago, before the sessions of the past."""
+    key = ("modelSettings", MODEL, "autoCompactWindow")
+    at = time.time() - 5_400
+    record = SettingRecord(agent="claude", path="/p", key=key, value=limit + 33_000, at=at,
+                           model=MODEL, limit=limit, window=200_000)  # fmt: skip
+    (state / RECORDS_NAME).write_bytes(msgspec.json.encode({"settings": [record]}))
+
+
+def test_setting_of_a_client_is_shown_with_what_happens(story: Story, screen: Screen) -> None:
+    """The same sentence as in `compact-at --show` and `doctor`."""
+    write_past(story.daemon, ONE, "/home/u/one")
+    story.daemon.until("/v1/sessions", lambda views: len(views) == 1)
+    shown = screen.find("compact-at")
+    for limit, verdict, text in (
+        (155_000, "works", "works: the last one compacted at 80% of the window"),
+        (100_000, "elsewhere", "the last one compacted at 80% of the window, not at the limit"),
+    ):
+        write_compact_at(story.daemon.state, limit)
+        screen.open("#/")
+        screen.open("#/history")
+        expect(shown).to_contain_text(text)
+        (setting,) = story.daemon.get("/v1/history")["compact_at"]["settings"]
+        assert (setting["verdict"], setting["text"]) == (verdict, text)
+        expect(shown.locator('[role="alert"]')).to_have_count(int(verdict != "works"))
+    (story.daemon.state / RECORDS_NAME).write_text("{")
+    screen.open("#/")
+    screen.open("#/history")
+    expect(shown.get_by_role("alert")).to_contain_text("cannot be decoded")

@@ -390,7 +390,22 @@ export function historyOf(views: SessionView[], now: number): History {
   );
   const models = [split("claude-opus-5-5", 0.7), split("gpt-5.3-codex", 0.3)];
   const agents = [split("claude", 0.7), split("codex", 0.3)];
-  return { days, limits, sessions, total: split("total", 1), projects, branches, models, agents };
+  const total = split("total", 1);
+  const compact_at = {
+    settings: [
+      {
+        agent: "claude",
+        model: "claude-opus-5-5",
+        limit: 120_000,
+        window: 200_000,
+        at: now - 3 * 86_400,
+        verdict: "works" as const,
+        text: "works: the last 3 compacted at 61, 60, 62% of the window",
+      },
+    ],
+    problem: null,
+  };
+  return { days, limits, compact_at, sessions, total, projects, branches, models, agents };
 }
 
 const CATEGORY_NAMES = [

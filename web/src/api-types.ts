@@ -547,6 +547,7 @@ export interface components {
         History: {
             days: components["schemas"]["Day"][];
             limits: components["schemas"]["LearnedLimit"][];
+            compact_at: components["schemas"]["SettingChecks"];
             sessions: components["schemas"]["PastSession"][];
             total: components["schemas"]["Split"];
             projects: components["schemas"]["Split"][];
@@ -587,6 +588,22 @@ export interface components {
             highest: number | null;
             /** @default null */
             drift: string | null;
+        };
+        SettingChecks: {
+            /** @default [] */
+            settings: components["schemas"]["CheckedSetting"][];
+            /** @default null */
+            problem: string | null;
+        };
+        CheckedSetting: {
+            agent: string;
+            model: string;
+            limit: number;
+            window: number;
+            at: number;
+            /** @enum {unknown} */
+            verdict: "elsewhere" | "ignored" | "not seen" | "works";
+            text: string;
         };
         PastSession: {
             session: string;
@@ -857,6 +874,8 @@ export type Day = components['schemas']['Day'];
 export type DayUsage = components['schemas']['DayUsage'];
 export type MissTotal = components['schemas']['MissTotal'];
 export type LearnedLimit = components['schemas']['LearnedLimit'];
+export type SettingChecks = components['schemas']['SettingChecks'];
+export type CheckedSetting = components['schemas']['CheckedSetting'];
 export type PastSession = components['schemas']['PastSession'];
 export type Split = components['schemas']['Split'];
 export type HistoryPeriod = components['schemas']['HistoryPeriod'];

@@ -29,6 +29,7 @@ from brimline.context.window import (
     is_same_model,
     window_of,
 )
+from brimline.install.setting_check import SettingChecks
 from brimline.monitor.restore import replay_rows
 from brimline.sessions.files import find_transcripts
 from brimline.sessions.index import TranscriptIndex
@@ -136,11 +137,13 @@ class LearnedLimit(msgspec.Struct, frozen=True):
 class History(msgspec.Struct, frozen=True):
     """Usage from transcripts and of sessions without one, and limits observed at compactions.
 
-    `projects`, `branches`, `models` and `agents` are sorted by cost, the highest first.
+    `compact_at` says whether clients heed the settings that `compact-at` wrote. `projects`,
+    `branches`, `models` and `agents` are sorted by cost, the highest first.
     """
 
     days: list[Day]
     limits: list[LearnedLimit]
+    compact_at: SettingChecks
     sessions: list[PastSession]
     total: Split
     projects: list[Split]
@@ -199,7 +202,7 @@ class HistoryRoutes:
     """The routes of the history.
 
     `read` reads the transcripts, `find_recorded` returns the sessions that have one, `settings`
-    reads those of a client; all run in a thread.
+    reads those of a client, `check_settings` checks what `compact-at` wrote; all run in a thread.
     """
 
     endpoints = (
@@ -222,11 +225,12 @@ class HistoryRoutes:
         find_recorded: Callable[[], set[str]],
         clock: Callable[[], float] = time.time,
         settings: SettingsReader = _no_settings,
+        check_settings: Callable[[], SettingChecks] = SettingChecks,
     ) -> None:
         self._store, self._read, self._clock = store, read, clock
         self._find_recorded = find_recorded
         self._stored = StoredSummaries(store)
-        self._settings = settings
+        self._settings, self._check_settings = settings, check_settings
         self._lock = asyncio.Lock()
         self._read_at = 0.0
         self._transcripts: list[TranscriptSummary] = []
@@ -244,7 +248,9 @@ class HistoryRoutes:
             [_split(line) for line in build_report(transcripts, by, chosen, "cost").lines]
             for by in SPLITS
         )
-        return json_response(History(days, limits, sessions, _split(by_day.total), *splits))
+        checks = await asyncio.to_thread(self._check_settings)
+        total = _split(by_day.total)
+        return json_response(History(days, limits, checks, sessions, total, *splits))
 
     async def periods(self, request: Request) -> Response:
         """Return every period from the first one that was used up to now, also empty ones."""

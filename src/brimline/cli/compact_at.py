@@ -28,7 +28,8 @@ from brimline.install.client_setting import (
     restore_setting,
     write_setting,
 )
-from brimline.sessions.compaction_check import CompactionCheck, check_compactions, read_sessions
+from brimline.install.setting_check import check_setting
+from brimline.sessions.compaction_check import CompactionCheck, read_sessions
 from brimline.settings import seconds
 from brimline.terminal.text import colourize, format_age, shorten_home, strip_control
 
@@ -158,13 +159,8 @@ def _of_record(record: SettingRecord) -> CompactAtShown:
 
 
 def _describe(context: CommandContext, record: SettingRecord) -> CompactAtShown:
-    return msgspec.structs.replace(_of_record(record), check=check_record(context, record))
-
-
-def check_record(context: CommandContext, record: SettingRecord) -> CompactionCheck:
-    """Return whether the client heeds a value, by its sessions since then."""
-    sessions = read_sessions(context.places, record.agent, record.at, context.cache)
-    return check_compactions(sessions, record.model, record.limit, record.window, record.at)
+    check = check_setting(record, context.places, context.cache)
+    return msgspec.structs.replace(_of_record(record), check=check)
 
 
 def _set(

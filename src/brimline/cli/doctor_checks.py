@@ -12,15 +12,13 @@ import msgspec
 from brimline._version import __version__
 from brimline.agents import capabilities_of, get_agent
 from brimline.agents.hook_command import Program
-from brimline.cli.compact_at import check_record
 from brimline.cli.context import CommandContext
 from brimline.cli.daemon_requests import describe_losses
 from brimline.cli.windows import describe_bound, find_limit_drifts
 from brimline.context.window import Limit
-from brimline.errors import InvalidSettings
-from brimline.install.client_setting import load_records
 from brimline.install.installed import InstalledHooks, LineState
 from brimline.install.launcher import is_current, is_gone, read_launcher
+from brimline.install.setting_check import check_settings
 from brimline.sessions.files import SessionFiles, load_session
 from brimline.sessions.status import SessionStatus, survey_sessions
 from brimline.settings import UplinkSettings, describe_receive, seconds, user_file
@@ -271,18 +269,15 @@ def limit_drifts(context: CommandContext) -> Iterator[Check]:
 
 def compaction_settings(context: CommandContext) -> Iterator[Check]:
     """Check that clients heed the settings that `compact-at` wrote."""
-    try:
-        records = load_records(context.state)
-    except InvalidSettings as error:
-        yield Check("compact-at", False, str(error))
-        return
-    for record in records:
-        found = check_record(context, record)
-        if found.verdict in ("ignored", "elsewhere"):
-            hint = f"`brimline compact-at --remove {record.agent}` restores the client's settings."
-            yield Check(f"{record.agent} compact-at", False, found.text, hint)
+    checks = check_settings(context.state, context.places, context.cache)
+    if checks.problem:
+        yield Check("compact-at", False, checks.problem)
+    for each in checks.settings:
+        if each.verdict in ("ignored", "elsewhere"):
+            hint = f"`brimline compact-at --remove {each.agent}` restores the client's settings."
+            yield Check(f"{each.agent} compact-at", False, each.text, hint)
         else:
-            yield Check(f"{record.agent} compact-at", True, found.text)
+            yield Check(f"{each.agent} compact-at", True, each.text)
 
 
 def transcript_format(context: CommandContext, agent: str) -> Iterator[Check]:

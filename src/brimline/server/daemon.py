@@ -54,6 +54,7 @@ from brimline.files.folder_safety import make_private_folder
 from brimline.files.socket_path import socket_path
 from brimline.hooks.client.autostart import STOPPED_MARK
 from brimline.hooks.spool import take, take_dropped, take_late
+from brimline.install.setting_check import check_settings
 from brimline.monitor.handoffs import record_continuation
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.user_rules import Rules
@@ -258,6 +259,7 @@ class DaemonRun:
                 partial(read_history, self._places, cache),
                 partial(find_recorded, self._places),
                 settings=lambda agent, project: read_settings((agent, project, None)),
+                check_settings=partial(check_settings, self._state, self._places, cache),
             ),
             sessions.stream,
             sessions.telemetry,

@@ -1,7 +1,8 @@
 /** The learned limits: where each model and client version was compacted. */
 
-import type { LearnedLimit } from "../api-types";
-import { count, modelName, tokens } from "../format";
+import type { CheckedSetting, LearnedLimit, SettingChecks } from "../api-types";
+import { ago, count, modelName, tokens } from "../format";
+import { now } from "../state/clock";
 import { type Column, Table } from "./table";
 
 const columns = (top: number): Column[] => [
@@ -18,12 +19,18 @@ const columns = (top: number): Column[] => [
 
 const WIDTH = 160;
 
-export function LimitsTable({ limits }: { limits: LearnedLimit[] }) {
+interface LimitsProps {
+  limits: LearnedLimit[];
+  checks: SettingChecks;
+}
+
+export function LimitsTable({ limits, checks }: LimitsProps) {
   const top = Math.max(1, ...limits.map((row) => row.highest ?? 0));
   return (
     <section class="panel" aria-labelledby="limits">
       <h2 id="limits">Where compactions happened</h2>
       <Drifts limits={limits.filter((row) => row.drift !== null)} />
+      <Settings checks={checks} />
       {limits.length === 0 && <p class="quiet">No compactions in this period.</p>}
       {limits.length > 0 && (
         <Table label="Learned limits" columns={columns(top)} testid="limits">
@@ -49,6 +56,34 @@ function Drifts({ limits }: { limits: LearnedLimit[] }) {
           {row.drift}
         </p>
       ))}
+    </div>
+  );
+}
+
+/** What `brimline compact-at` set, and whether the clients heed it. */
+function Settings({ checks }: { checks: SettingChecks }) {
+  return (
+    <div data-testid="compact-at">
+      {checks.problem && <p role="alert">{checks.problem}</p>}
+      {checks.settings.map((each) => (
+        <Setting key={[each.agent, each.model, each.at].join("\n")} setting={each} />
+      ))}
+    </div>
+  );
+}
+
+function Setting({ setting }: { setting: CheckedSetting }) {
+  const { agent, model, limit, window, at, verdict, text } = setting;
+  const isIgnored = verdict === "ignored" || verdict === "elsewhere";
+  return (
+    <div class={isIgnored ? "problems" : "quiet"} role={isIgnored ? "alert" : undefined}>
+      <p>
+        <strong>
+          {agent} {modelName(model)}
+        </strong>{" "}
+        compact-at {tokens(limit)}, {Math.round((100 * limit) / window)}% of {tokens(window)}, set{" "}
+        {ago(at, now.value)}: {text}
+      </p>
     </div>
   );
 }

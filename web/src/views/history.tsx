@@ -74,7 +74,7 @@ interface PanelsProps {
 }
 
 function HistoryPanels({ history, periods, choices }: PanelsProps) {
-  const { limits, sessions, total } = history;
+  const { limits, sessions, total, compact_at: checks } = history;
   if (periods.length + limits.length + sessions.length === 0) {
     return <p class="quiet">No sessions in this period.</p>;
   }
@@ -82,7 +82,7 @@ function HistoryPanels({ history, periods, choices }: PanelsProps) {
     <>
       <Totals total={total} />
       <Usage history={history} periods={periods} choices={choices} />
-      <LimitsTable limits={limits} />
+      <LimitsTable limits={limits} checks={checks} />
       <PastSessions sessions={sessions} />
     </>
   );
