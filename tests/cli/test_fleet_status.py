@@ -6,9 +6,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
 
-from brimline.cli.fleet import NO_ENTRIES
+from brimline.api.uplink import INVALID_ID
+from brimline.cli.fleet import NO_ENTRIES, NO_MACHINES
+from brimline.daemon.uplink.protocol import PATH, UplinkBatch, UplinkSession
 from fleet_server import FleetProcess, new_token
 from postgres_server import new_schema
 from web.fleet_story import ORGANISATION, write_fleet
@@ -29,7 +32,7 @@ def server(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     folder = tmp_path_factory.mktemp("fleet")
     with new_schema(postgres) as url:
         readable, other = folder / "read", folder / "ingest"
-        readable.write_text(asyncio.run(write_fleet(url, 30)))
+        readable.write_text(asyncio.run(write_fleet(url, 30, machines=0)))
         other.write_text(new_token(url, ORGANISATION, "ingest"))
         process = FleetProcess(url, folder)
         yield Server(process, readable, other)
@@ -80,6 +83,36 @@ def test_status_says_why_there_is_none(server: Server, user: User) -> None:
     (user.cwd / ".brimline.toml").write_text(f'[uplink]\nurl = "{url}"\n')
     assert "missing: pass it, or set uplink.url" in user.run("fleet", "status").err
     assert "not allowed with status" in user.run("fleet", "status", "codex").err
+
+
+def test_machines_lists_who_reports_and_what_is_refused(server: Server, user: User) -> None:
+    asked = ("fleet", "machines", "--url", server.process.url)
+    readable = (*asked, "--token-file", str(server.readable))
+    assert user.run(*readable).out == f"{NO_MACHINES}\n"
+    batches = [
+        UplinkBatch("a" * 32, "laptop", "1.0", "ada", "web", [UplinkSession("n1", "claude", 1.0)]),
+        UplinkBatch("b" * 32, "desk\x1b[31m", "1.1", receive="messages", behind=7),
+        UplinkBatch("c" * 32, "old", "0.9", sessions=[UplinkSession("", "claude", 1.0)]),
+    ]
+    for batch in batches:
+        body = msgspec.json.encode(batch)
+        reply = server.process.request("POST", PATH, server.other.read_text(), body)
+        assert reply.status == 200, reply
+    lines = user.run(*readable).lines
+    assert lines[0].split() == ["host", "user", "team", "last", "report", "brimline", "clients",
+                                "accepts", "behind", "refused"]  # fmt: skip
+    shown = {line.split()[0]: line for line in lines[1:]}
+    assert shown.keys() == {"laptop", "desk�[31m", "old"}
+    assert shown["laptop"].split()[1:3] == ["ada", "web"]
+    assert shown["desk�[31m"].split()[-2:] == ["messages", "7"]
+    assert shown["old"].endswith(f"1: {INVALID_ID}")
+    listed = user.run(*readable, "--json").json
+    assert {each["host"]: each["refused"] for each in listed}["old"] == 1
+    assert "no machine has been silent for 1d" in user.run(*readable, "--silent", "1d").out
+    assert "expected" in user.run(*readable, "--silent", "soon").err
+    metrics = server.process.request("GET", "/metrics", server.readable.read_text()).body.decode()
+    assert "brimline_machines 3" in metrics
+    assert "brimline_machines_silent 0" in metrics
 
 
 def test_audit_lists_who_sent_what_the_last_first(server: Server, user: User) -> None:

@@ -63,7 +63,7 @@ def get(database: str) -> Callable[[str, str], FleetView]:
             store = opened.store(organisation)
             views = Views(store, Monitor(store, lambda: NOW, RULES), RULES)
             figures = opened.figures(organisation, lambda kind: fill_levels(RULES, kind))
-            routes = FleetRoutes(figures, views, lambda: NOW)
+            routes = FleetRoutes(figures, views, opened.machines(organisation), lambda: NOW)
             scope: dict[str, Any] = {"type": "http", "query_string": query.encode(), "headers": []}
             answer = await routes.fleet(Request(scope))
             return msgspec.json.decode(bytes(answer.body), type=FleetView)

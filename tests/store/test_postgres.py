@@ -29,7 +29,8 @@ from brimline.store.base import (
 )
 from brimline.store.postgres.apply import MAX_EVENT_KEYS, PRUNE_EVERY
 from brimline.store.postgres.database import PostgresDatabase
-from brimline.store.postgres.migrations import MIGRATIONS, Step, migrate
+from brimline.store.postgres.migration_steps import MIGRATIONS, Step
+from brimline.store.postgres.migrations import migrate
 from brimline.store.postgres.store import PostgresStore
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from postgres_server import execute, local_server

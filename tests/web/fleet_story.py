@@ -15,6 +15,7 @@ from brimline.store.base import (
     PutThread,
     Write,
 )
+from brimline.store.fleet import MachineReport
 from brimline.store.postgres import open_database
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, ThreadRow
 from fleet_server import add_token
@@ -24,10 +25,11 @@ WINDOW, LIMIT = 200_000, 167_000
 TEAMS = ("platform", "payments", "mobile", "a-team-with-a-very-long-name-for-its-size", None)
 PROJECTS = ("checkout", "ledger", "ios-app", "infra", "0d4c1a7be2f9")
 BRANCHES = ("main", "feature/one-page-checkout-with-saved-cards", None)
+MACHINES = 7
 MODELS = ("claude-opus-4-5", "claude-sonnet-4-5", "gpt-5.5")
 
 
-async def write_fleet(url: str, sessions: int) -> str:
+async def write_fleet(url: str, sessions: int, machines: int = MACHINES) -> str:
     """Store sessions, the first of which are the fullest; return a token that may act."""
     database = await open_database(url)
     try:
@@ -38,9 +40,21 @@ async def write_fleet(url: str, sessions: int) -> str:
             for write in _session_writes(number, max(3.0, 97.0 - number), now, draw)
         ])  # fmt: skip
         await database.session_hours(ORGANISATION).update()
+        for number in range(machines):
+            await database.machines(ORGANISATION).report(_machine(number, now))
         return await add_token(database, ORGANISATION, "read", "act", name="Ada")
     finally:
         await database.close()
+
+
+def _machine(number: int, now: float) -> MachineReport:
+    """The third has been silent for two days, a session of the fifth is refused."""
+    is_silent, refused = number == 2, int(number == 4)
+    return MachineReport(
+        f"m{number}", f"laptop-{number}", f"user-{number}", TEAMS[number % len(TEAMS)], "1.4.0",
+        "all", 12 * refused, refused, "out of range" if refused else None,
+        now - (180_000 if is_silent else 5),
+    )  # fmt: skip
 
 
 def _session_writes(number: int, percent: float, now: float, draw: random.Random) -> list[Write]:
@@ -55,7 +69,7 @@ def _session_writes(number: int, percent: float, now: float, draw: random.Random
         version=("2.1.5", "2.0.9")[number % 2],
         user=f"user-{number % 23}",
         team=TEAMS[draw.choice((0, 0, 0, 1, 1, 2, 3, 4))],
-        machine=None if number == 1 else f"m{number % 7}",
+        machine=None if number == 1 else f"m{number % MACHINES}",
         receive="off" if number == 2 else "all",
     )
     thread = ThreadRow(

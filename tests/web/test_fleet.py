@@ -56,6 +56,23 @@ def screen(browser: Browser, fleet: tuple[str, str, str]) -> Iterator[Screen]:
     context.close()
 
 
+def test_machines_are_listed_the_silent_ones_first(screen: Screen) -> None:
+    """By default those that are silent for a day; all on request, with what is refused."""
+    screen.open("#/fleet")
+    page = screen.page
+    panel = page.get_by_test_id("machines")
+    expect(panel.locator("h2")).to_have_text("Machines 7, 1 silent")
+    rows = panel.locator("tbody tr")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("laptop-2")
+    panel.get_by_test_id("machines-shown").select_option("all")
+    expect(rows).to_have_count(7)
+    expect(panel.locator("tr[data-machine=m4]")).to_contain_text("claude 2.1.5, codex 2.0.9")
+    expect(panel.locator("tr[data-machine=m4] [data-alert] span")).to_have_attribute(
+        "title", "out of range"
+    )
+
+
 def test_ended_sessions_of_a_fleet_are_those_that_it_has_already(screen: Screen) -> None:
     """A server lists the sessions of the last 24 hours, and refuses to list all of them."""
     asked: list[str] = []

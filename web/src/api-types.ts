@@ -825,6 +825,22 @@ export interface components {
             cost: number | null;
             miss_cost: number | null;
         };
+        MachineView: {
+            id: string;
+            host: string | null;
+            user: string | null;
+            team: string | null;
+            version: string | null;
+            clients: {
+                [key: string]: string;
+            };
+            receive: string;
+            behind: number;
+            refused: number;
+            refusal: string | null;
+            first_at: number;
+            last_at: number;
+        };
     };
     responses: never;
     parameters: never;
@@ -893,5 +909,6 @@ export type Caller = components['schemas']['Caller'];
 export type AuditEntry = components['schemas']['AuditEntry'];
 export type FleetView = components['schemas']['FleetView'];
 export type FleetGroup = components['schemas']['FleetGroup'];
+export type MachineView = components['schemas']['MachineView'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

@@ -8,6 +8,7 @@ import type {
   HandoffRow,
   History,
   HistoryPeriod,
+  MachineView,
   Message,
   Recall,
   SessionView,
@@ -90,6 +91,7 @@ export const daemon = () => request<DaemonStatus>("/v1/daemon");
 export const identity = () => request<Caller>("/v1/identity");
 export const fleet = (by: string, since: string) =>
   request<FleetView>(`/v1/fleet?by=${by}&since=${since}`);
+export const machines = () => request<MachineView[]>("/v1/machines");
 export const history = (since: string) => request<History>(`/v1/history?since=${since}`);
 export const periods = (since: string, per: string, by: string) =>
   request<HistoryPeriod[]>(`/v1/history/periods?since=${since}&per=${per}&by=${by}`);

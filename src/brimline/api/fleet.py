@@ -13,10 +13,12 @@ from brimline.api.openapi import Endpoint
 from brimline.api.responses import RequestRefused, json_response, read_choice, read_since
 from brimline.api.views import SessionRows, SessionView, Views
 from brimline.monitor.user_rules import Rules
+from brimline.settings import seconds
 from brimline.store.fleet import (
     SECONDS_PER_HOUR,
     FillLevels,
     FleetGrouping,
+    FleetMachine,
     GroupCompactions,
     GroupCosts,
     GroupCounts,
@@ -25,11 +27,13 @@ from brimline.store.fleet import (
 
 if TYPE_CHECKING:
     from brimline.store.postgres.fleet import FleetFigures
+    from brimline.store.postgres.machines import MachineTable
 
 DEFAULT_SINCE = "1h"
 MAX_SPAN_S = 7 * 86_400
 MAX_LISTED = 100
 MAX_GROUPS = 500
+MAX_MACHINES = 10_000
 GROUPINGS: tuple[FleetGrouping, ...] = get_args(FleetGrouping)
 
 
@@ -84,19 +88,49 @@ class FleetView(msgspec.Struct, frozen=True):
     needs_handoff_count: int
 
 
+class MachineView(msgspec.Struct, frozen=True):
+    """A machine whose daemon reports to the server, by the random id of its installation.
+
+    `version` is Brimline's, `clients` has the versions of its agents. `receive` is what it accepts
+    from the server. `behind` sessions have changes that it has not sent; the server has not stored
+    `refused` sessions, the last one because of `refusal`.
+    """
+
+    id: str
+    host: str | None
+    user: str | None
+    team: str | None
+    version: str | None
+    clients: dict[str, str]
+    receive: str
+    behind: int
+    refused: int
+    refusal: str | None
+    first_at: float
+    last_at: float
+
+
 class FleetRoutes:
-    """The route of the fleet view, of one organisation."""
+    """The routes of the fleet view and of the machines, of one organisation."""
 
     endpoints = (
         Endpoint("GET", "/v1/fleet", "fleet",
                  "Get the figures of all active sessions by group, and who needs a handoff.",
                  FleetView, query=("by", "since")),
+        Endpoint("GET", "/v1/machines", "machines",
+                 "List the machines that report to this server, the longest silent first.",
+                 list[MachineView], query=("silent",)),
     )  # fmt: skip
 
     def __init__(
-        self, figures: "FleetFigures", views: Views, clock: Callable[[], float] = time.time
+        self,
+        figures: "FleetFigures",
+        views: Views,
+        machines: "MachineTable",
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._figures, self._views, self._clock = figures, views, clock
+        self._figures, self._views, self._machines = figures, views, machines
+        self._clock = clock
 
     async def fleet(self, request: Request) -> Response:
         by: FleetGrouping = read_choice(request, "by", GROUPINGS)
@@ -126,12 +160,25 @@ class FleetRoutes:
         )
         return json_response(view)
 
+    async def machines(self, request: Request) -> Response:
+        """List all machines, or with `silent` those without a report for this time."""
+        now = self._clock()
+        span = request.query_params.get("silent")
+        silent_since = None if span is None else now - seconds(span, place="query")
+        listed = await self._machines.list(MAX_MACHINES, silent_since)
+        return json_response([_build_machine(each) for each in listed])
+
     async def _views_of(self, sessions: Iterable[str]) -> Mapping[str, SessionView]:
         rows = await self._figures.rows(list(dict.fromkeys(sessions)))
         return {
             each[0].id: self._views.build(await self._views.with_problem(SessionRows(*each)))
             for each in rows
         }
+
+
+def _build_machine(machine: FleetMachine) -> MachineView:
+    report = msgspec.structs.asdict(machine.report)
+    return MachineView(**report, first_at=machine.first_at, clients=machine.clients)
 
 
 def _by_rank(views: Mapping[str, SessionView], ids: Iterable[str]) -> list[SessionView]:

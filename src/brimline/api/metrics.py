@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from heapq import nlargest
-from typing import Literal, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,6 +27,7 @@ from brimline.store.metered import BUCKETS_S, OTHER, DurationCounts, MeteredStor
 from brimline.store.rows import SessionRow, ThreadRow
 
 MAX_SESSIONS = 200  # with samples of their own, the fullest: every session is a new time series
+SILENT_S = 86_400.0  # a machine without a report for this long counts as silent
 MAX_AGENTS = 50  # with samples of their own, the most frequent: clients choose their names
 FILL_BOUNDS_PERCENT = (50, 80, 90, 100)
 
@@ -130,6 +131,14 @@ def ingest_paths(parts: Iterable[Routes]) -> list[str]:
     return [path for path in paths if "{" not in path]  # hooks are counted apart
 
 
+class MachineCounts(Protocol):
+    """Counts the machines of a fleet."""
+
+    async def count(self, silent_since: float) -> tuple[int, int]:
+        """Return how many there are, and how many have not reported since a time."""
+        ...
+
+
 class MetricsRoutes:
     endpoints = (
         Endpoint("GET", "/metrics", "metrics", "Get the metrics for Prometheus.", str,
@@ -144,9 +153,11 @@ class MetricsRoutes:
         output: TelemetryOutput,
         rules: Rules,
         clock: Callable[[], float] = time.time,
+        machines: MachineCounts | None = None,
     ) -> None:
         self._store, self._ingest, self._output = store, ingest, output
         self._status, self._rules, self._clock = status, rules, clock
+        self._machines = machines
 
     async def metrics(self, request: Request) -> Response:
         now = self._clock()
@@ -159,8 +170,18 @@ class MetricsRoutes:
             *self._counters(pending),
             *_ingest_metrics(self._ingest),
             *_output_metrics(self._output),
+            *await self._machine_metrics(now),
         ]
         return Response(render(metrics), media_type=CONTENT_TYPE)
+
+    async def _machine_metrics(self, now: float) -> list[Metric]:
+        """Return the metrics of a fleet's machines, of which a daemon has none."""
+        machines = self._machines
+        total, silent = await machines.count(now - SILENT_S) if machines else (0, 0)
+        return [
+            _single("machines", "Machines that report to this server.", total),
+            _single("machines_silent", "Those without a report for a day.", silent),
+        ]
 
     def _counters(self, pending_messages: int) -> list[Metric]:
         counts, status = self._store.counts, self._status()

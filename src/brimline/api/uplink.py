@@ -3,8 +3,8 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import get_args
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol, get_args
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -55,12 +55,20 @@ from brimline.store.base import (
     UseHandoff,
     Write,
 )
+from brimline.store.fleet import MachineReport
 from brimline.store.rows import HandoffRow, SessionRow, SignalRow
 
 KINDS = frozenset[str](get_args(SignalKind))
+MAX_COUNT = 1_000_000_000  # that a machine may claim: more does not fit into the database
 INVALID_ID = "the id of a session, agent or machine is empty or too long"
 
 _batches = JsonDecoder(UplinkBatch)
+
+
+class MachineReports(Protocol):
+    """Stores what machines say of themselves."""
+
+    async def report(self, report: MachineReport) -> None: ...
 
 
 class UplinkRoutes:
@@ -69,8 +77,14 @@ class UplinkRoutes:
                  "to them.", UplinkReply, UplinkBatch, scope="ingest"),
     )  # fmt: skip
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
-        self._store, self._clock = store, clock
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], float] = time.time,
+        machines: MachineReports | None = None,
+    ) -> None:
+        """`machines` stores who reports, if anybody lists them."""
+        self._store, self._clock, self._machines = store, clock, machines
 
     async def exchange(self, request: Request) -> Response:
         batch = _decode(await read_decompressed(request))
@@ -86,6 +100,8 @@ class UplinkRoutes:
         now, stamps = self._clock(), f"machine {batch.machine}"
         stamp = await self._store.cursor(stamps)
         refused = await self._store_sessions(batch, PutCursor(stamps, batch.stamp), now)
+        if self._machines is not None:
+            await self._machines.report(_machine_report(batch, refused, now))
         writes: list[Write] = [
             *(MarkMessage(id, "delivered", PENDING_STATES, now) for id in batch.delivered),
             *(MarkMessage(id, "cancelled", PENDING_STATES, now) for id in batch.refused),
@@ -198,6 +214,23 @@ def session_writes(session: UplinkSession, batch: UplinkBatch, now: float) -> It
         yield PutHandoff(HandoffRow(**asdict(row), session=id, path="", text=""))
         if row.used_at is not None:  # the document may be one that was sent from here
             yield UseHandoff(row.id, row.used_at)
+
+
+def _machine_report(batch: UplinkBatch, refused: Mapping[str, str], now: float) -> MachineReport:
+    """Return what a batch says of its machine; the sessions that it brought are not behind."""
+    behind = batch.behind - len(batch.sessions)
+    return MachineReport(
+        id=batch.machine,
+        host=batch.host,
+        user=batch.user,
+        team=batch.team,
+        version=batch.version,
+        receive=batch.receive,
+        behind=min(max(0, behind), MAX_COUNT),
+        refused=min(max(len(refused), batch.refused_sessions), MAX_COUNT),
+        refusal=next(iter(refused.values()), None),
+        last_at=now,
+    )
 
 
 def _is_named(session: UplinkSession) -> bool:

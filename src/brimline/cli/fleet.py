@@ -6,7 +6,7 @@ The server is asked with the token of a person, or of the machine's uplink.
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from textwrap import fill
 from typing import TypeVar, get_args
@@ -30,14 +30,16 @@ from brimline.terminal.text import (
     Column,
     count_of,
     escape_control,
+    format_age,
     format_dollars,
     strip_control,
 )
 
 USAGE = """brimline fleet snippet [CLIENT] [--url URL] [--json]
        brimline fleet status [--by GROUP] [--since SPAN] [--url URL] [--token-file FILE] [--json]
+       brimline fleet machines [--silent SPAN] [--url URL] [--token-file FILE] [--json]
        brimline fleet audit [--limit N] [--url URL] [--token-file FILE] [--json]"""
-ACTIONS = ("snippet", "status", "audit")
+ACTIONS = ("snippet", "status", "machines", "audit")
 EXAMPLE_URL = "https://fleet.example.com"
 ADDRESS = re.compile(r"https?://([\w.-]+|\[[0-9a-fA-F:]+\])(:\d{1,5})?(/[\w.~/-]*)?", re.ASCII)
 HOW = (
@@ -67,6 +69,19 @@ AUDIT_COLUMNS = (
     Column("sent", min_width=7),
     Column("to session", min_width=12),
     Column("message or SHA-256", min_width=12, drop_order=1),
+)
+
+NO_MACHINES = "no machine reports to this server"
+MACHINE_COLUMNS = (
+    Column("host", min_width=8),
+    Column("user", drop_order=7),
+    Column("team", drop_order=6),
+    Column("last report", right=True),
+    Column("brimline", drop_order=4),
+    Column("clients", min_width=10, drop_order=3),
+    Column("accepts", drop_order=5),
+    Column("behind", right=True, drop_order=1),
+    Column("refused", min_width=7, drop_order=2),
 )
 
 TIMEOUT_S = 30.0
@@ -109,6 +124,21 @@ class FleetStatus(msgspec.Struct, frozen=True):
     needs_handoff_count: int
 
 
+class ReportingMachine(msgspec.Struct, frozen=True):
+    """What is shown of a machine of `GET /v1/machines`."""
+
+    host: str | None
+    user: str | None
+    team: str | None
+    version: str | None
+    clients: dict[str, str]
+    receive: str
+    behind: int
+    refused: int
+    refusal: str | None
+    last_at: float
+
+
 class SentEntry(msgspec.Struct, frozen=True):
     """What is shown of an entry of `GET /v1/audit`."""
 
@@ -124,18 +154,21 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     help_text = (
         "snippet: print managed settings for OpenTelemetry, and where each file goes; "
         "status: show the fleet's figures by group; "
+        "machines: list who reports to the server, and when last; "
         "audit: list who sent what to which agent through the server"
     )
     to.add_argument("action", choices=ACTIONS, metavar="ACTION", help=help_text)
     help_text = f"with snippet: only this client: {', '.join(managed_clients())}"
     to.add_argument("client", nargs="?", type=parse_agent, metavar="CLIENT", help=help_text)
-    help_text = "the server's address (default: an example; with status and audit, uplink.url)"
+    help_text = "the server's address (default: uplink.url; with snippet, an example)"
     to.add_argument("--url", type=_parse_url, help=help_text)
-    help_text = "with status and audit: a file with a token of scope read (default: the uplink's)"
+    help_text = "a file with a token of scope read (default: the uplink's)"
     to.add_argument("--token-file", metavar="FILE", help=help_text)
     help_text = f"with status: group by {', '.join(GROUPINGS)} (default team)"
     to.add_argument("--by", choices=GROUPINGS, metavar="GROUP", help=help_text)
     to.add_argument("--since", metavar="SPAN", help="with status: at most 7d (default 1h)")
+    help_text = "with machines: only those without a report for this time, such as 1d"
+    to.add_argument("--silent", metavar="SPAN", help=help_text)
     help_text = f"with audit: the last N, at most {MAX_ENTRIES:,} (default {DEFAULT_ENTRIES})"
     to.add_argument("--limit", type=_parse_limit, metavar="N", help=help_text)
     add_json(to)
@@ -158,8 +191,7 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
     if options.action != "snippet":
         if options.client:
             raise InvalidSettings("argument", "CLIENT", f"not allowed with {options.action}")
-        show = _show_status if options.action == "status" else _show_audit
-        return show(context, options)
+        return _SHOW[options.action](context, options)
     clients = [options.client] if options.client else managed_clients()
     url = options.url or EXAMPLE_URL
     settings = {client: managed_settings_for(client, url) for client in clients}
@@ -249,6 +281,48 @@ def _audit_cells(entry: SentEntry) -> list[Cell]:
     texts = (entry.actor, entry.action, entry.session or "", entry.subject or "")
     time = datetime.fromtimestamp(entry.at, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
     return [Cell(time), *(Cell(strip_control(text)) for text in texts)]
+
+
+def _show_machines(context: CommandContext, options: argparse.Namespace) -> int:
+    """Print the machines, the longest silent first."""
+    query = "" if options.silent is None else f"?{urlencode({'silent': options.silent})}"
+    body = get_from_server(context, options, f"/v1/machines{query}")
+    if options.json:
+        print(escape_control(body.decode("utf-8", "replace")))
+        return 0
+    machines = decode_answer(body, list[ReportingMachine])
+    if machines:
+        rows = [_machine_cells(each, context.now) for each in machines]
+        _print_uncut(context, MACHINE_COLUMNS, rows)
+    elif options.silent is None:
+        print(NO_MACHINES)
+    else:
+        print(f"no machine has been silent for {strip_control(options.silent)}")
+    return 0
+
+
+def _machine_cells(machine: ReportingMachine, now: float) -> list[Cell]:
+    clients = ", ".join(f"{agent} {version}" for agent, version in sorted(machine.clients.items()))
+    refused = f"{machine.refused:,}" if machine.refused else ""
+    texts = [
+        machine.host or "unknown",
+        machine.user or "",
+        machine.team or "",
+        format_age(now - machine.last_at),
+        machine.version or "unknown",
+        clients,
+        machine.receive,
+        f"{machine.behind:,}" if machine.behind else "",
+        f"{refused}: {machine.refusal}" if refused and machine.refusal else refused,
+    ]
+    return [Cell(strip_control(text)) for text in texts]
+
+
+_SHOW: Mapping[str, Callable[[CommandContext, argparse.Namespace], int]] = {
+    "status": _show_status,
+    "machines": _show_machines,
+    "audit": _show_audit,
+}
 
 
 def get_from_server(context: CommandContext, options: argparse.Namespace, path: str) -> bytes:

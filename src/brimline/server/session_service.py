@@ -7,7 +7,13 @@ from starlette.applications import Starlette
 
 from brimline.api.broadcast import ChangeBroadcaster
 from brimline.api.event_stream import StreamRoutes
-from brimline.api.metrics import IngestCounts, IngestMeter, MetricsRoutes, ingest_paths
+from brimline.api.metrics import (
+    IngestCounts,
+    IngestMeter,
+    MachineCounts,
+    MetricsRoutes,
+    ingest_paths,
+)
 from brimline.api.responses import Routes
 from brimline.api.schemas import DaemonStatus
 from brimline.api.session_cache import SessionCache
@@ -50,8 +56,12 @@ class SessionService:
         self._rules = rules
         self._keep_s = seconds(settings.daemon.keep)
 
-    def metrics(self, status: Callable[[], DaemonStatus]) -> MetricsRoutes:
-        return MetricsRoutes(self.store, status, self._ingest, self.output, self._rules)
+    def metrics(
+        self, status: Callable[[], DaemonStatus], machines: MachineCounts | None = None
+    ) -> MetricsRoutes:
+        return MetricsRoutes(
+            self.store, status, self._ingest, self.output, self._rules, machines=machines
+        )
 
     def count_ingest(self, app: Starlette, parts: Sequence[Routes]) -> None:
         """Have an application's requests with events counted for the metrics."""

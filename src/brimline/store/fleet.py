@@ -14,6 +14,33 @@ SECONDS_PER_HOUR = 3_600
 DEFAULT_ORGANISATION = "default"
 
 
+class MachineReport(msgspec.Struct, frozen=True):
+    """What a machine says of itself with a batch, by the random id of its installation.
+
+    `version` is Brimline's, `receive` what the machine accepts from the server. `behind` sessions
+    have changes that it has not sent, and the server stores `refused` ones not; `refusal` is why.
+    """
+
+    id: str
+    host: str | None
+    user: str | None
+    team: str | None
+    version: str | None
+    receive: str
+    behind: int
+    refused: int
+    refusal: str | None
+    last_at: float
+
+
+class FleetMachine(msgspec.Struct, frozen=True):
+    """A machine's last report, when its first one came, and its clients' versions, by agent."""
+
+    report: MachineReport
+    first_at: float
+    clients: dict[str, str]
+
+
 class SessionKind(msgspec.Struct, frozen=True):
     """What decides the levels of sessions; `session` is set only for one with its own levels."""
 

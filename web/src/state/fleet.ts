@@ -3,10 +3,11 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import * as api from "../api";
-import type { FleetView } from "../api-types";
+import type { FleetView, MachineView } from "../api-types";
 import { sessionStore } from "../app";
 
 const REFRESH_MS = 10_000;
+const MACHINES_MS = 60_000;
 const NO_ANSWER = "The server does not answer: what is shown is older.";
 
 export type Grouping = FleetView["by"];
@@ -29,6 +30,8 @@ export type Span = keyof typeof SPANS;
 export const grouping = signal<Grouping>("team");
 export const span = signal<Span>("1h");
 export const fleet = signal<FleetView | null>(null);
+/** Every machine that reports, the longest silent first. */
+export const machines = signal<MachineView[] | null>(null);
 /** Why the last request failed; empty if it did not. */
 export const fleetError = signal("");
 
@@ -58,4 +61,27 @@ export function useFleet(by: Grouping, since: Span): void {
       document.removeEventListener("visibilitychange", load);
     };
   }, [by, since]);
+}
+
+/** Keep the machines loaded: they change slowly, and a large fleet has many. */
+export function useMachines(): void {
+  useEffect(() => {
+    let gone = false;
+    const load = async () => {
+      if (document.hidden) return;
+      try {
+        const loaded = await api.machines();
+        if (!gone) machines.value = loaded;
+      } catch (refused) {
+        // The fleet's own request, which is more frequent, reports why.
+        if (!(refused instanceof api.RequestFailed)) throw refused;
+      }
+    };
+    void load();
+    const timer = setInterval(() => void load(), MACHINES_MS);
+    return () => {
+      gone = true;
+      clearInterval(timer);
+    };
+  }, []);
 }

@@ -1,17 +1,28 @@
-/** The fleet: figures by group, who needs a handoff, and the fullest sessions. */
+/** The fleet: figures by group, who needs a handoff, the fullest sessions, and the machines. */
 
 import type { FleetView as Fleet } from "../api-types";
 import { FleetFigures, GroupTable } from "../components/fleet-groups";
 import { HandoffRequests } from "../components/handoff-requests";
 import { Select } from "../components/inputs";
+import { Machines } from "../components/machines";
 import { SessionRows } from "../components/session-rows";
 import { count, moment } from "../format";
 import { now } from "../state/clock";
-import { fleet, fleetError, GROUPINGS, grouping, SPANS, span, useFleet } from "../state/fleet";
+import {
+  fleet,
+  fleetError,
+  GROUPINGS,
+  grouping,
+  SPANS,
+  span,
+  useFleet,
+  useMachines,
+} from "../state/fleet";
 import { NoFleetSessions } from "./no-sessions";
 
 export function FleetView() {
   useFleet(grouping.value, span.value);
+  useMachines();
   const shown = fleet.value;
   return (
     <article class="fleet" data-testid="fleet" aria-label="Fleet">
@@ -61,6 +72,7 @@ function FleetPanels({ fleet }: { fleet: Fleet }) {
         </h2>
         <SessionRows ids={fleet.fullest.map((view) => view.session.id)} />
       </section>
+      <Machines />
     </>
   );
 }

@@ -159,6 +159,8 @@ class Uplink:
             refused=list(self._receiver.refused_ids),
             is_first=self._last_success_at is None,
             stamp=stamp,
+            behind=self._behind,
+            refused_sessions=len(self._refused),
         )
         reply = await self._sender.send(batch)
         self._receiver.refused_ids.clear()

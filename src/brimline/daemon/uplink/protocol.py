@@ -80,7 +80,9 @@ class UplinkBatch(msgspec.Struct, frozen=True, omit_defaults=True):
     `delivered` are the server's messages that reached an agent, `held` those that wait on the
     machine, `refused` those that it does not accept, and `documents` the server's documents that it
     has or does not accept: none of them is sent again. `receive` is what it accepts; `is_first` if
-    the daemon has sent no batch before. `stamp` grows from batch to batch.
+    the daemon has sent no batch before. `stamp` grows from batch to batch. `behind` sessions had
+    changes when this batch was made, its own among them; `refused_sessions` are those that the
+    server did not store.
     """
 
     machine: str
@@ -96,6 +98,8 @@ class UplinkBatch(msgspec.Struct, frozen=True, omit_defaults=True):
     receive: Name = "off"
     is_first: bool = False
     stamp: int = 0
+    behind: int = 0
+    refused_sessions: int = 0
 
 
 class UplinkMessage(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -128,17 +128,19 @@ class Organisation:
         )
         store, monitor, views = sessions.store, sessions.monitor, sessions.views
         self.sum_costs = database.session_hours(name).update
-        self.forget_old_sessions = sessions.forget_old_sessions
+        self._machines = machines = database.machines(name)
         # Routes are matched in this order, and nearly all requests are those of uplinks.
         parts: Sequence[Routes] = (
-            UplinkRoutes(store),
+            UplinkRoutes(store, machines=machines),
             ServerRoutes(lambda: status),
-            sessions.metrics(lambda: status),
+            sessions.metrics(lambda: status, machines),
             SessionReadRoutes(store, monitor, views, sessions.cache, None),
             ActionRoutes(store, monitor, database.audit),
             sessions.stream,
             sessions.telemetry,
-            FleetRoutes(database.figures(name, partial(fill_levels, rules), rules.by), views),
+            FleetRoutes(
+                database.figures(name, partial(fill_levels, rules), rules.by), views, machines
+            ),
         )
         self.app: Starlette = create_api(store, parts, check_scope, FLEET_SECURITY)
         self.app.add_middleware(
@@ -147,6 +149,10 @@ class Organisation:
         self.app.add_exception_handler(StoreFailed, StoreFailures().respond)
         sessions.count_ingest(self.app, parts)
         sessions.output.start()
+
+    async def forget_old(self, now: float) -> None:
+        await self._sessions.forget_old_sessions(now)
+        await self._machines.prune(now)
 
     async def close(self) -> None:
         await self._sessions.output.close()
@@ -172,13 +178,13 @@ class Organisations:
         return self._by_name[name]
 
     async def forget_old(self) -> None:
-        """Remove old sessions and audit entries, and what is left of ended sign-ins.
+        """Remove old sessions, machines and audit entries, and what is left of ended sign-ins.
 
         A replica whose clock is ahead of the database's would remove what others still need.
         """
         now = min(self._clock(), await self._database.now())
         for name in await self._database.organisations():
-            forget = partial(self.get(name).forget_old_sessions, now)
+            forget = partial(self.get(name).forget_old, now)
             await self._run("remove old sessions", name, forget)
         await self._database.tokens.prune(now)
         await self._database.audit.prune(now)

@@ -7,6 +7,7 @@ import msgspec
 from brimline.store.common_sql import list_columns
 from brimline.store.fleet import FillLevels, SessionKind
 from brimline.store.postgres.fleet import FleetFigures, SessionHours
+from brimline.store.postgres.machines import MachineTable
 from brimline.store.postgres.pool import ConnectionPool
 from brimline.store.postgres.statements import storable
 from brimline.store.postgres.store import PostgresStore
@@ -165,6 +166,10 @@ class PostgresDatabase:
     def session_hours(self, organisation: str) -> SessionHours:
         """Return the hourly costs of an organisation's sessions."""
         return SessionHours(self._pool_of(organisation), organisation)
+
+    def machines(self, organisation: str) -> MachineTable:
+        """Return the machines that report to an organisation."""
+        return MachineTable(self._pool_of(organisation), organisation)
 
     def _pool_of(self, organisation: str) -> ConnectionPool:
         if organisation not in self._pools:

@@ -1,0 +1,106 @@
+/** The machines that report to a fleet's server. */
+
+import { useSignal } from "@preact/signals";
+import type { MachineView } from "../api-types";
+import { ago, count, plural } from "../format";
+import { now } from "../state/clock";
+import { machines } from "../state/fleet";
+import { Select } from "./inputs";
+import { type Column, Table } from "./table";
+
+const COLUMNS: Column[] = [
+  { name: "machine" },
+  { name: "team" },
+  { name: "last report" },
+  { name: "Brimline" },
+  { name: "clients" },
+  { name: "accepts" },
+  { name: "behind", figure: true },
+  { name: "refused", figure: true },
+];
+
+const SHOWN = { silent: "silent for a day", all: "all" } as const;
+type Shown = keyof typeof SHOWN;
+
+const SILENT_S = 86_400;
+const PAGE = 50;
+
+export function Machines() {
+  const shown = useSignal<Shown>("silent");
+  const limit = useSignal(PAGE);
+  const listed = machines.value;
+  if (listed === null || listed.length === 0) return null;
+  const at = now.value;
+  const silent = listed.filter((machine) => at - machine.last_at > SILENT_S);
+  const rows = shown.value === "all" ? listed : silent;
+  return (
+    <section class="panel" aria-labelledby="machines" data-testid="machines">
+      <div class="panel-head">
+        <h2 id="machines">
+          Machines{" "}
+          <span class="amount">
+            {count(listed.length)}, {count(silent.length)} silent
+          </span>
+        </h2>
+        <Select
+          label="show"
+          value={shown.value}
+          of={SHOWN}
+          set={(to) => {
+            shown.value = to;
+          }}
+          testid="machines-shown"
+        />
+      </div>
+      {rows.length === 0 ? (
+        <p class="quiet">Every machine has reported within a day.</p>
+      ) : (
+        <Table label="Machines" columns={COLUMNS} testid="machine-rows">
+          {rows.slice(0, limit.value).map((machine) => (
+            <Row key={machine.id} machine={machine} at={at} />
+          ))}
+        </Table>
+      )}
+      {rows.length > limit.value && (
+        <button
+          type="button"
+          class="more"
+          onClick={() => {
+            limit.value += PAGE;
+          }}
+        >
+          Show more
+        </button>
+      )}
+    </section>
+  );
+}
+
+function Row({ machine, at }: { machine: MachineView; at: number }) {
+  return (
+    <tr data-machine={machine.id}>
+      <td class="group-name" title={machine.id}>
+        {machine.host ?? "unknown"}
+        {machine.user && <span class="why">{machine.user}</span>}
+      </td>
+      <td>{machine.team}</td>
+      <td class="when">{ago(machine.last_at, at)}</td>
+      <td>{machine.version}</td>
+      <td>{clientVersions(machine)}</td>
+      <td>{machine.receive}</td>
+      <td class="figure" title={`${plural(machine.behind, "session")} not sent yet`}>
+        {machine.behind > 0 && count(machine.behind)}
+      </td>
+      <td class="figure" data-alert={machine.refused > 0 ? "" : undefined}>
+        {machine.refused > 0 && (
+          <span title={machine.refusal ?? undefined}>{count(machine.refused)}</span>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+function clientVersions(machine: MachineView): string {
+  const pairs = Object.entries(machine.clients).sort();
+  return pairs.map(([agent, version]) => `${agent} ${version}`).join(", ");
+}
