@@ -250,7 +250,7 @@ async def send_all(path: Path, server: PostgresStore) -> None:
             batch = UplinkBatch("m1", sessions=[part.outgoing for part in parts])
             decoded = msgspec.json.decode(msgspec.json.encode(batch), type=UplinkBatch)
             assert (await routes.take(decoded)).refused == {}
-            outbox.acknowledge(parts)
+            outbox.acknowledge(parts, outbox.next_stamp(time.time()))
         await outbox.end_round()
     finally:
         await store.close()

@@ -24,6 +24,7 @@ from brimline.server.fleet.authentication import (
 from brimline.server.fleet.organisations import FLEET_ENDPOINTS, Organisations
 from brimline.settings import FleetSettings, Settings
 from brimline.store.base import PutHandoff, PutSession, QueueMessage
+from brimline.store.fleet import MachineReport
 from brimline.store.rows import HandoffRow, SessionRow
 from brimline.store.sqlite import MemoryStore
 from fleet_server import ALL_SCOPES, FleetReply, ask
@@ -77,6 +78,9 @@ def acme(fleet: Fleet) -> str:
     message = Message(MESSAGE, SESSION, f"text-{SECRET}", time.time())
     writes = [PutSession(row), PutHandoff(handoff), QueueMessage(message)]
     assert all(fleet.run(fleet.database.store("acme").write(writes)))
+    host = f"host-{SECRET}"
+    report = MachineReport("m1", host, None, None, None, "all", 0, 0, None, time.time())
+    fleet.run(fleet.database.machines("acme").report(report))
     sent = fleet.ask("POST", f"/v1/sessions/{SESSION}/messages", token, {"text": f"x {SECRET}"})
     assert sent.status == 201
     return token
