@@ -132,6 +132,14 @@ def test_json_has_every_field_with_the_right_value(inspected: User) -> None:
             "before": 167_000,
             "after": 40_000,
             "inferred": False,
+            "effect": {
+                "injected_chars": 0,
+                "facts": {
+                    kind: {"kept": 0, "total": 0} for kind in ("statements", "files", "numbers")
+                },
+                "is_summary_encrypted": False,
+                "calls_to_edit": None,
+            },
         }
     ]
     assert main["series"] == [
@@ -179,10 +187,12 @@ no forecast: too few calls  3 calls  cycle 1
 
 BELOW = """\
 compaction after call 2: 167,000 -> 40,000 (auto)
+  injected nothing  no edit since
 """
 
 AUDIT = """\
 compaction after call 2: 167,000 -> 40,000 (auto)
+  injected nothing  no edit since
 
 formula                    tokens  of window   off by
 latest                     40,000      20.0%        0

@@ -10,12 +10,12 @@ import pytest
 from brimline.agents.transcripts.source import Transcript
 from brimline.context.tracker import Reading, Thread, read
 from brimline.context.window import Limit
-from brimline.sessions.files import LoadedSession, SessionFiles, load_session
+from brimline.sessions.compaction_effects import content_of
+from brimline.sessions.files import SessionFiles, load_session
 from brimline.sessions.turns import (
     MAX_TURNS,
     NextTurn,
     predict_next_turn,
-    read_turn_starts,
     turn_growths,
 )
 
@@ -47,12 +47,15 @@ class Writer:
     def _add(self, record: dict[str, object]) -> None:
         self.lines.append(json.dumps({"sessionId": "s1", "version": "2.1.325", **record}))
 
-    def load(self) -> tuple[LoadedSession, Thread, Reading]:
+    def load(self) -> tuple[list[int], Thread, Reading]:
+        """Write the transcript; returns how many calls came before each turn."""
         self.path.write_text("".join(f"{line}\n" for line in self.lines))
         transcript = Transcript("claude", str(self.path), 0.0, self.path.stat().st_size, "s1")
         loaded = load_session(SessionFiles("claude", "s1", (transcript,)))
         thread = loaded.session.threads["main"]
-        return loaded, thread, read(loaded.session, thread, "transcript")
+        content = content_of(loaded)
+        assert content is not None
+        return content.turn_starts, thread, read(loaded.session, thread, "transcript")
 
 
 @pytest.fixture
@@ -66,9 +69,7 @@ def test_turn_begins_with_a_text_of_the_user_only(writer: Writer) -> None:
     writer.user("  ")
     writer.turn(15_000)
     writer.lines.append("{ broken")
-    loaded, thread, _ = writer.load()
-    assert loaded.main is not None
-    starts = read_turn_starts(loaded.main)
+    starts, thread, _ = writer.load()
     assert starts == [0, 2]
     assert turn_growths(thread, starts) == [2_000, 3_000]
 
@@ -77,9 +78,7 @@ def test_turn_without_a_call_and_the_fall_at_a_compaction_do_not_count(writer: W
     writer.turn(100_000)
     writer.user("wait")
     writer.turn(150_000, 40_000, 41_000)
-    loaded, thread, _ = writer.load()
-    assert loaded.main is not None
-    starts = read_turn_starts(loaded.main)
+    starts, thread, _ = writer.load()
     assert starts == [0, 1, 1]
     assert turn_growths(thread, starts) == [0, 51_000]
 
@@ -87,30 +86,35 @@ def test_turn_without_a_call_and_the_fall_at_a_compaction_do_not_count(writer: W
 def test_next_turn_is_judged_by_the_last_turns(writer: Writer) -> None:
     for number in range(MAX_TURNS + 5):
         writer.turn(10_000 + 6_000 * number)
-    loaded, thread, reading = writer.load()
+    starts, thread, reading = writer.load()
     assert reading.left == 167_000 - 154_000
-    turn = predict_next_turn(loaded, thread, reading)
+    turn = predict_next_turn(thread, reading, starts)
     assert turn == NextTurn(MAX_TURNS, MAX_TURNS, 6_000)
     unknown = msgspec.structs.replace(reading, limit=None)
-    assert predict_next_turn(loaded, thread, unknown) is None
+    assert predict_next_turn(thread, unknown, starts) is None
     near = msgspec.structs.replace(reading, limit=Limit(157_000, "set", ""))
-    assert predict_next_turn(loaded, thread, near) == NextTurn(MAX_TURNS, 0, 6_000)
+    assert predict_next_turn(thread, near, starts) == NextTurn(MAX_TURNS, 0, 6_000)
 
 
 def test_next_turn_is_unknown_without_turns(writer: Writer) -> None:
     writer.turn(10_000)
     writer.turn(20_000)
-    loaded, thread, reading = writer.load()
-    assert predict_next_turn(loaded, thread, reading) is None
-    stream = msgspec.structs.replace(loaded, main=None)
-    assert predict_next_turn(stream, thread, reading) is None
+    starts, thread, reading = writer.load()
+    assert predict_next_turn(thread, reading, starts) is None
     for sent in (30_000, 40_000):
         writer.turn(sent)
-    loaded, thread, reading = writer.load()
-    assert predict_next_turn(loaded, Thread("agent-1"), reading) is None
-    assert predict_next_turn(loaded, thread, reading) is not None
+    starts, thread, reading = writer.load()
+    assert predict_next_turn(thread, reading, starts) is not None
+
+
+def test_deleted_transcript_has_no_content(writer: Writer) -> None:
+    writer.turn(10_000)
+    writer.path.write_text("".join(f"{line}\n" for line in writer.lines))
+    transcript = Transcript("claude", str(writer.path), 0.0, writer.path.stat().st_size, "s1")
+    loaded = load_session(SessionFiles("claude", "s1", (transcript,)))
     writer.path.unlink()
-    assert predict_next_turn(loaded, thread, reading) is None
+    assert content_of(loaded) is None
+    assert content_of(msgspec.structs.replace(loaded, main=None)) is None
 
 
 @pytest.mark.parametrize(

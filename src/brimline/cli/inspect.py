@@ -3,12 +3,18 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import msgspec
 
 from brimline.agents import agent_names, get_agent, source
 from brimline.cli.arguments import add_agent, add_flag, add_json
+from brimline.cli.compactions import (
+    CompactionShown,
+    describe_compaction,
+    format_count,
+    iso,
+    show_compaction,
+)
 from brimline.cli.context import CommandContext, emit_json, print_problems
 from brimline.cli.daemon_sessions import (
     AnswerSource,
@@ -25,10 +31,11 @@ from brimline.context.events import MAIN
 from brimline.context.forecast import describe_calls_left, forecast, minutes_left
 from brimline.context.formulas import Formulas, audit, percent_error
 from brimline.context.policy.levels import Fullness
-from brimline.context.tracker import Compaction, Compared, Reading, Session, Thread, read
-from brimline.context.usage import format_percent, format_tokens, percent_raw
+from brimline.context.tracker import Compared, Reading, Session, Thread, read
+from brimline.context.usage import format_percent, percent_raw
 from brimline.context.window import NO_CLIENT_SETTINGS, Limit, Window
 from brimline.monitor.user_rules import Rules
+from brimline.sessions.compaction_effects import MainContent, content_of, measure_compactions
 from brimline.sessions.files import LoadedSession, load_session
 from brimline.sessions.report import CostTotal
 from brimline.sessions.session_cost import find_session_cost
@@ -64,16 +71,6 @@ class Point(msgspec.Struct, frozen=True):
     at: str | None
     sent: int
     output: int
-
-
-class CompactionShown(msgspec.Struct, frozen=True):
-    """A compaction in the output."""
-
-    at: str | None
-    trigger: str | None
-    before: int | None
-    after: int | None
-    inferred: bool
 
 
 class ThreadShown(msgspec.Struct, frozen=True):
@@ -186,6 +183,7 @@ def shown(
     rules = Rules.of_settings(context.settings)
     cost = find_session_cost(loaded, context.places, context.cache)
     first, last = _times(session, known)
+    content = content_of(loaded)
     return Inspected(
         agent=session.agent,
         session_id=session.id,
@@ -200,7 +198,8 @@ def shown(
         duration_seconds=None if first is None or last is None else last - first,
         age_seconds=None if last is None else max(0.0, context.now - last),
         threads=[
-            _thread(context, rules, loaded, t, series, known) for t in ordered_threads(session)
+            _thread(context, rules, session, t, series, known, content)
+            for t in ordered_threads(session)
         ],
         quotas=_quotas(context, session, known),
         prompt_cache=_prompt_cache(context, session, known),
@@ -236,12 +235,12 @@ def read_thread(
 def _thread(
     context: CommandContext,
     rules: Rules,
-    loaded: LoadedSession,
+    session: Session,
     thread: Thread,
     series: bool,
     known: KnownSession | None,
+    content: MainContent | None,
 ) -> ThreadShown:
-    session = loaded.session
     reading = read_thread(context, session, thread, known)
     last = thread.last
     left = forecast(thread, reading)
@@ -267,15 +266,18 @@ def _thread(
         calls_left=left and left.calls,
         calls_left_range=left and left.range,
         minutes_left=minutes_left(thread, left),
-        next_turn=predict_next_turn(loaded, thread, reading),
-        compactions=[_compaction(c) for c in thread.compactions],
+        next_turn=_next_turn(thread, reading, content),
+        compactions=[show_compaction(each) for each in measure_compactions(thread, content)],
         formulas=audit(thread),
         series=_series(thread) if series else msgspec.UNSET,
     )
 
 
-def _compaction(made: Compaction) -> CompactionShown:
-    return CompactionShown(iso(made.at), made.trigger, made.before, made.after, made.inferred)
+def _next_turn(thread: Thread, reading: Reading, content: MainContent | None) -> NextTurn | None:
+    """Return None of subagents, which have no turns, and of a stream, which has no prompts."""
+    if content is None or thread.name != MAIN:
+        return None
+    return predict_next_turn(thread, reading, content.turn_starts)
 
 
 def _series(thread: Thread) -> list[Point]:
@@ -283,12 +285,6 @@ def _series(thread: Thread) -> list[Point]:
         Point(call.id, iso(call.at), call.usage.sent, call.usage.output)
         for call in thread.calls.values()
     ]
-
-
-def iso(at: float | None) -> str | None:
-    if at is None:
-        return None
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _text(
@@ -306,9 +302,10 @@ def _text(
     if options.audit or folded.tally.unknown or folded.tally.malformed or not session.threads:
         lines += _counts(folded)
     lines += _report_lines(context, session, known)
+    content = content_of(folded)
     for thread in ordered_threads(session):
         reading = read_thread(context, session, thread, known)
-        lines += ["", *_thread_text(context, rules, folded, thread, reading, options)]
+        lines += ["", *_thread_text(context, rules, session, thread, reading, content, options)]
     return lines
 
 
@@ -373,23 +370,25 @@ def _counts(folded: LoadedSession) -> list[str]:
 def _thread_text(
     context: CommandContext,
     rules: Rules,
-    folded: LoadedSession,
+    session: Session,
     thread: Thread,
     reading: Reading,
+    content: MainContent | None,
     options: argparse.Namespace,
 ) -> list[str]:
     if not thread.calls and reading.sent is None:
-        tokens = format_tokens(thread.spent.held)
+        tokens = format_count(thread.spent.held)
         return [f"{strip_control(thread.name)}: no call; {tokens} tokens in all"]
-    shade = _fullness(rules, folded.session, thread, reading) or "none"
+    shade = _fullness(rules, session, thread, reading) or "none"
     headline = join_facts(_headline(thread, reading), context.width)
     lines = [colourize(line, shade, context.colour) for line in headline]
     if sum(call.usage.sent > 0 for call in thread.calls.values()) >= MIN_CHART_CALLS:
-        lines += draw_chart(context, rules, folded.session, thread, reading)
+        lines += draw_chart(context, rules, session, thread, reading)
     lines += _origins(reading)
-    if turn := predict_next_turn(folded, thread, reading):
+    if turn := _next_turn(thread, reading, content):
         lines.append(str(turn))
-    lines += _compactions(thread)
+    for compaction in measure_compactions(thread, content):
+        lines += describe_compaction(compaction, context.width)
     if options.audit:
         lines += ["", *_formulas(context, thread, reading)]
     if options.series:
@@ -427,18 +426,6 @@ def _origins(reading: Reading) -> list[str]:
     return lines
 
 
-def _compactions(thread: Thread) -> list[str]:
-    return [
-        f"compaction after call {one.calls}: {_tokens(one.before)} -> {_tokens(one.after)}"
-        f"{f' ({one.trigger})' if one.trigger else ''}{' (inferred)' if one.inferred else ''}"
-        for one in thread.compactions
-    ]
-
-
-def _tokens(count: int | None) -> str:
-    return "unknown" if count is None else f"{count:,}"
-
-
 def _formulas(context: CommandContext, thread: Thread, reading: Reading) -> list[str]:
     values = audit(thread).by_name
     truth = values["latest"]
@@ -446,7 +433,7 @@ def _formulas(context: CommandContext, thread: Thread, reading: Reading) -> list
     rows = [
         [
             Cell(name),
-            Cell(_tokens(value)),
+            Cell(format_count(value)),
             Cell(_percent(percent_raw(value, size))),
             Cell(_off(value, truth)),
         ]

@@ -4,13 +4,8 @@ from itertools import pairwise
 
 import msgspec
 
-from brimline.agents import get_agent
-from brimline.agents.content import ContentReader, UserText
-from brimline.agents.transcripts.source import MALFORMED, Transcript
-from brimline.context.events import MAIN, Call
 from brimline.context.tracker import Reading, Thread
 from brimline.context.usage import format_tokens
-from brimline.sessions.files import READ_ERRORS, LoadedSession
 
 MAX_TURNS = 20  # the last ones, by which the next is judged
 MIN_TURNS = 3
@@ -36,41 +31,12 @@ class NextTurn(msgspec.Struct, frozen=True):
         )
 
 
-def read_turn_starts(transcript: Transcript) -> list[int]:
-    """Return how many calls of the main thread came before each prompt; raises READ_ERRORS."""
-    agent = get_agent(transcript.agent)
-    content = agent.content_reader()
-    calls: set[str] = set()
-    starts: list[int] = []
-    for record in agent.source.records(transcript):
-        if record.is_earlier or record.thread != MAIN:
-            continue
-        new = {event.id for event in record.events if isinstance(event, Call)}
-        if record.data and not new and is_prompt(record.data, content):
-            starts.append(len(calls))
-        calls |= new
-    return starts
-
-
-def is_prompt(record: bytes, content: ContentReader) -> bool:
-    """Return whether a record has a text of the user; not if it is malformed."""
-    try:
-        pieces = list(content.read_record(record))
-    except MALFORMED:
-        return False
-    return any(isinstance(piece, UserText) and piece.text.strip() for piece in pieces)
-
-
-def predict_next_turn(loaded: LoadedSession, thread: Thread, reading: Reading) -> NextTurn | None:
+def predict_next_turn(thread: Thread, reading: Reading, starts: list[int]) -> NextTurn | None:
     """Compare the last turns with what is left; None if that or enough turns are unknown.
 
-    Subagents have no turns, nor has a stream, as it does not contain the prompts.
+    `starts` is how many calls of the thread came before each prompt.
     """
-    if thread.name != MAIN or loaded.main is None or reading.left is None:
-        return None
-    try:
-        starts = read_turn_starts(loaded.main)
-    except READ_ERRORS:  # it was deleted meanwhile
+    if reading.left is None:
         return None
     growths = turn_growths(thread, starts)[-MAX_TURNS:]
     if len(growths) < MIN_TURNS:
