@@ -14,6 +14,7 @@ from brimline.files.socket_path import socket_path
 from brimline.settings import (
     PROJECT_FILE,
     Settings,
+    agent_packages,
     cache_dir,
     load,
     project_file,
@@ -465,3 +466,23 @@ def test_trusted_proxies_are_addresses_and_networks(tmp_path: Path) -> None:
     fleet = there.load(env=env).fleet
     assert fleet.trusted_proxies == ("127.0.0.1", "fd00::/8")
     assert (fleet.proxy_organisation, fleet.proxy_user_header) == ("acme", "X-Other")
+
+
+def test_project_enables_an_agent_package(workspace: Workspace) -> None:
+    """Only the user's own file names packages, whose code runs with the user's rights."""
+    workspace.user('agents = ["aider-brimline"]')
+    assert workspace.load().agents == ("aider-brimline",)
+    assert agent_packages({}, workspace.home) == ("aider-brimline",)
+    assert workspace.load({"BRIMLINE_AGENTS": "other"}).agents == ("aider-brimline",)
+    path = workspace.project('agents = ["other"]')
+    with pytest.raises(InvalidSettings, match="only your own settings") as raised:
+        workspace.load()
+    assert (raised.value.place, raised.value.field) == (str(path), "agents")
+
+
+def test_broken_settings_enable_an_agent_package(workspace: Workspace) -> None:
+    """A file that `load` refuses enables none."""
+    workspace.user('agents = "aider-brimline"')
+    assert agent_packages({}, workspace.home) == ()
+    with pytest.raises(InvalidSettings):
+        workspace.load()

@@ -192,6 +192,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     texts: dict[Text, str] = msgspec.field(default_factory=dict[Text, str])
     parent: str | None = None
     budget: float | None = None
+    agents: tuple[str, ...] = ()
     line: LineSettings = LineSettings()
     notify: Notify = Notify()
     handoff: HandoffSettings = HandoffSettings()
@@ -224,13 +225,28 @@ def load(
 ) -> Settings:
     """Merge the settings of all layers; InvalidSettings names the place and the field."""
     merged: dict[str, Any] = {}
-    for path in (user_file(env, home), project_file(cwd)):
+    user = user_file(env, home)
+    for path in (user, project_file(cwd)):
         if path is not None and path.is_file():
-            _merge(merged, _toml(path), str(path))
+            layer = _toml(path)
+            if path != user and "agents" in layer:
+                reason = f"only your own settings can enable packages: {user}"
+                raise InvalidSettings(str(path), "agents", reason)
+            _merge(merged, layer, str(path))
     _merge(merged, _environment(env), "environment")
     given = {name: value for name, value in (arguments or {}).items() if value is not None}
     _merge(merged, given, "argument")
     return _convert(merged, "settings")
+
+
+def agent_packages(env: Mapping[str, str], home: Path) -> tuple[str, ...]:
+    """Return the packages that the user enabled; none if the file cannot be used: `load` raises."""
+    path = user_file(env, home)
+    try:
+        layer = _toml(path) if path.is_file() else {}
+        return _convert({"agents": layer.get("agents", ())}, str(path)).agents
+    except InvalidSettings:
+        return ()
 
 
 def user_file(env: Mapping[str, str], home: Path) -> Path:

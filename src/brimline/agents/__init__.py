@@ -1,7 +1,8 @@
 """Everything that is particular to one agent, in a folder each, and the registry of them.
 
 What all agents have in common belongs elsewhere: no other code names one. A part of an agent is
-imported when it is first used, so that a command pays only for what it reads.
+imported when it is first used, so that a command pays only for what it reads. Other packages add
+agents with the same parts (`packages.py`).
 """
 
 import os
@@ -25,13 +26,21 @@ if TYPE_CHECKING:
 
 
 class Agent:
-    """One agent; its parts are imported from its folder when they are first used."""
+    """One agent; its parts are imported from its package when they are first used."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, package: str | None = None) -> None:
         self.name = name
+        self.package = package or f"{__name__}.{name}"
 
     def _part(self, module: str) -> Any:
-        return import_module(f"{__name__}.{self.name}.{module}")
+        return import_module(f"{self.package}.{module}")
+
+    @property
+    def folder(self) -> str:
+        """The folder of its package."""
+        path = import_module(self.package).__file__
+        assert path is not None  # it has an `__init__.py`, with its capabilities
+        return os.path.dirname(path)
 
     def transcripts(self, places: "Places") -> Iterable["Transcript"]:
         """List its transcripts without importing their reader; skips unreadable folders."""
@@ -93,14 +102,15 @@ class Agent:
 
     def compaction_setting(
         self, places: "Places", project: str | None, known: "ResolveContext"
-    ) -> "CompactionSetting":
-        """Its own setting that moves the compaction of a model."""
-        return self._part("hooks").compaction_setting(places, project, known)
+    ) -> "CompactionSetting | None":
+        """Its own setting that moves the compaction of a model; None if it has none."""
+        find = getattr(self._part("hooks"), "compaction_setting", None)
+        return None if find is None else find(places, project, known)
 
     @cached_property
     def capabilities(self) -> "Capabilities":
         """What its client can do, and its environment variables."""
-        return import_module(f"{__name__}.{self.name}").CAPABILITIES
+        return import_module(self.package).CAPABILITIES
 
     def content_reader(self, is_subagent: bool = False) -> "ContentReader":
         """Return a new reader for the content of one thread of a transcript, or of a run.
@@ -112,9 +122,21 @@ class Agent:
         return (getattr(part, "SUBAGENT_CONTENT_READER", own) if is_subagent else own)()
 
 
-@cache
+_added: dict[str, Agent] = {}  # the agents of other packages that the user enabled
+
+
+def add_agent(agent: Agent) -> None:
+    """Add an agent of another package, for this process."""
+    _added[agent.name] = agent
+
+
 def agent_names() -> tuple[str, ...]:
-    """The names of all agents, which are the folders of this package with transcripts."""
+    """The names of all agents: the folders of this package with transcripts, then added agents."""
+    return (*_own_names(), *_added)
+
+
+@cache
+def _own_names() -> tuple[str, ...]:
     return _folders_with("paths.py")
 
 
@@ -124,16 +146,20 @@ def _folders_with(module: str) -> tuple[str, ...]:
     return tuple(name for name in names if os.path.exists(os.path.join(folder, name, module)))
 
 
-@cache
 def get_agent(name: str) -> Agent:
     """Return an agent by its name; raises UnknownAgent."""
-    if name not in agent_names():
+    return _added.get(name) or _own_agent(name)
+
+
+@cache
+def _own_agent(name: str) -> Agent:
+    if name not in _own_names():
         raise UnknownAgent(name, agent_names())
     return Agent(name)
 
 
 def all_agents() -> list[Agent]:
-    """Return every agent, in the order of their names."""
+    """Return every agent, those of other packages last."""
     return [get_agent(name) for name in agent_names()]
 
 

@@ -11,9 +11,9 @@ from typing import Any, NoReturn, cast
 from brimline._version import __version__
 from brimline.agents.transcripts.source import Places
 from brimline.cli.arguments import add_rows, add_status_arguments
-from brimline.cli.context import CommandContext, prepare_output, terminal_width
+from brimline.cli.context import CommandContext, prepare_output, print_problems, terminal_width
 from brimline.errors import BrimlineError, suggest
-from brimline.settings import load
+from brimline.settings import agent_packages, load
 from brimline.terminal.text import strip_control
 
 NO_WORKING_FOLDER = "brimline: the working directory no longer exists\nhint: cd to another one"
@@ -115,6 +115,27 @@ def run(arguments: list[str]) -> int:
     if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
         print(_describe_unknown(arguments[0]), file=sys.stderr)
         return 2
+    if packages := agent_packages(os.environ, Path.home()):
+        return _run_with_packages(arguments, packages)
+    return _run_command(arguments)
+
+
+def _run_with_packages(arguments: list[str], packages: Sequence[str]) -> int:
+    """Run a command that knows the agents of other packages, and print what fails in these."""
+    from brimline.agents.packages import add_packages, package_problems
+
+    add_packages(packages, Places.here())
+    at_start = package_problems()
+    is_silent = arguments[:1] in (["doctor"], ["completion"])  # doctor lists them itself
+    if not is_silent:
+        print_problems(at_start)
+    code = _run_command(arguments)
+    if not is_silent:
+        print_problems(each for each in package_problems() if each not in at_start)
+    return code
+
+
+def _run_command(arguments: list[str]) -> int:
     try:
         parser = create_parser(arguments)
         options, unknown = parser.parse_known_args(arguments)

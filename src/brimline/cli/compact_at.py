@@ -175,6 +175,9 @@ def _set(
         reason = f"no session of the last {RECENT} shows the model: name it with --model"
         return CompactAtShown(agent=agent, problem=reason)
     setting = get_agent(agent).compaction_setting(context.places, project, known)
+    if setting is None:
+        reason = f"Brimline knows no setting of {display_name(agent)} for its compaction"
+        return CompactAtShown(agent=agent, problem=reason)
     window = window_of(known)
     planned = window and plan_limit(setting, known, point.in_window(window.tokens))
     shown = CompactAtShown(agent=agent, model=known.model, window=window and window.tokens)

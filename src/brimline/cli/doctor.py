@@ -18,6 +18,7 @@ from brimline.cli.doctor_checks import (
     START,
     Check,
     DaemonReport,
+    agent_packages,
     check_uplink,
     compaction_settings,
     daemon,
@@ -87,6 +88,7 @@ def _checks(context: CommandContext) -> Iterator[Check]:
         yield version(agent, used[agent], has_hooks, warnings.get(agent))
         yield from transcript_format(context, agent)
     everywhere = [one for places in installed.values() for one in places]
+    yield from agent_packages()
     yield from launcher(setup.program, everywhere)
     yield from limits(context, agents)
     yield from limit_drifts(context)

@@ -60,6 +60,18 @@ class Check(msgspec.Struct, frozen=True):
     optional: bool = False
 
 
+def agent_packages() -> Iterator[Check]:
+    """Check the packages that the user enabled; call it when their agents were read."""
+    from brimline.agents.packages import enabled_packages  # few users have such packages: 10 ms
+
+    for package in enabled_packages():
+        added = ", ".join(package.agents) or "no agent"
+        version = f", version {package.version}" if package.version else ""
+        finding = "; ".join(package.problems) or f"adds {added}{version}"
+        hint = f"Update {package.name}, or remove it from `agents` in your settings."
+        yield Check(package.name, not package.problems, finding, hint)
+
+
 def not_set_up(name: str, finding: str, hint: str) -> Check:
     return Check(name, True, finding, hint, optional=True)
 

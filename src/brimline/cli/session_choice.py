@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from brimline.agents import agent_names, all_agents
+from brimline.agents import all_agents
 from brimline.agents.transcripts.source import Transcript
 from brimline.cli.context import CommandContext
 from brimline.cli.daemon_sessions import DaemonSessions, KnownSession, SessionQuestion
@@ -56,7 +56,7 @@ ReadDetails = Callable[[Sequence[SessionEntry]], Sequence[SessionEntry]]
 
 
 def find_files(
-    context: CommandContext, name: str | None, agents: Sequence[str] = agent_names()
+    context: CommandContext, name: str | None, agents: Sequence[str] | None = None
 ) -> SessionFiles:
     """Return the files of the session that is meant; raises UnknownSession, InvalidRequest."""
     files, _ = _find(context, name, list_files(context, agents), DaemonSessions())
@@ -72,7 +72,7 @@ def find_session(
     It is one of `agent`, unless that is None. Raises UnknownSession, InvalidRequest.
     """
     question = SessionQuestion(context)
-    sessions = list_files(context, [agent] if agent else agent_names())
+    sessions = list_files(context, [agent] if agent else None)
     return _find(context, name, sessions, question.read([agent] if agent else None))
 
 
@@ -96,9 +96,7 @@ def expand_id(context: CommandContext, name: str) -> str:
         return name
 
 
-def list_files(
-    context: CommandContext, agents: Sequence[str] = agent_names()
-) -> list[SessionFiles]:
+def list_files(context: CommandContext, agents: Sequence[str] | None = None) -> list[SessionFiles]:
     return group_by_session(find_transcripts(context.places, agents))
 
 

@@ -8,7 +8,7 @@ all the rest. A file of the same name that is not ours is never changed.
 import json
 from pathlib import Path
 
-from brimline import agents
+from brimline.agents import get_agent
 from brimline.agents.hook_command import HOOK_TIMEOUT_S, Program
 from brimline.agents.install_spec import InstallSpec
 from brimline.errors import InvalidSettings
@@ -47,7 +47,7 @@ def extension_source(spec: InstallSpec, program: Program, autostart: bool) -> by
         "maxReplyBytes": MAX_REPLY_BYTES,
         "maxValueBytes": MAX_VALUE_BYTES,
     }
-    agent_part = Path(agents.__file__).parent / spec.agent / "extension.js"
+    agent_part = Path(get_agent(spec.agent).folder, "extension.js")
     parts = [part.read_text("utf-8") for part in (SHARED_PART, agent_part)]
     code = "\n".join((FIRST_LINE, *parts))
     try:

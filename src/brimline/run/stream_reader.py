@@ -157,6 +157,7 @@ class StreamReader:
             self._search.add(line.decode("utf-8", "replace") + "\n")
 
 
-def detect_stream(head: bytes, agents: Sequence[str] = agent_names()) -> str | None:
-    """The agent whose stream begins like this."""
-    return next((one for one in agents if get_agent(one).recognise(head) == "stream"), None)
+def detect_stream(head: bytes, agents: Sequence[str] | None = None) -> str | None:
+    """The agent, of these or of all, whose stream begins like this."""
+    named = agent_names() if agents is None else agents
+    return next((one for one in named if get_agent(one).recognise(head) == "stream"), None)

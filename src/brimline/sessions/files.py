@@ -66,9 +66,10 @@ class LoadedSession(msgspec.Struct, frozen=True):
     main: Transcript | None = None
 
 
-def find_transcripts(places: Places, agents: Iterable[str] = agent_names()) -> list[Transcript]:
-    here = agents_present(places)
-    return [t for agent in agents if agent in here for t in get_agent(agent).transcripts(places)]
+def find_transcripts(places: Places, agents: Iterable[str] | None = None) -> list[Transcript]:
+    """Return the transcripts of these agents, or of all."""
+    named, here = agent_names() if agents is None else agents, agents_present(places)
+    return [t for agent in named if agent in here for t in get_agent(agent).transcripts(places)]
 
 
 def group_by_session(transcripts: Iterable[Transcript]) -> list[SessionFiles]:
@@ -119,7 +120,7 @@ def merge_transcripts(agent: str, parts: Iterable[tuple[Transcript, Session]]) -
     return msgspec.structs.replace(session, project=session.project or next(folders, None))
 
 
-def find_session(places: Places, name: str, agents: Iterable[str] = agent_names()) -> SessionFiles:
+def find_session(places: Places, name: str, agents: Iterable[str] | None = None) -> SessionFiles:
     """Return the session with this id, or the only one whose id starts with it.
 
     Raises UnknownSession if there is none, or more than one.

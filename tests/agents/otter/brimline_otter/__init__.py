@@ -1,4 +1,4 @@
-"""Otter, a made-up agent: all that a new agent needs is a folder like this one."""
+"""Otter, a made-up agent: what its client can do, and its environment variables."""
 
 from brimline.agents.capabilities import Capabilities
 

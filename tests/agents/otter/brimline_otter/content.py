@@ -1,20 +1,19 @@
-"""The content of Otter's transcripts."""
+"""The content of Otter's transcripts: what was said."""
 
 from collections.abc import Iterator
 
-from brimline.agents.content import Location, Piece, ReplyText, UserText
+from brimline.agents.content import ContentReader, Location, Piece, ReplyText, SummaryText, UserText
 
 from .transcript_source import decode_record
 
 
 class OtterContent:
-    """Reads one transcript or stream."""
-
+    usage_follows_reply = False
+    resends_reasoning = False
     silent_prefixes: tuple[bytes, ...] = ()
     outcome_marks: tuple[bytes, ...] = ()
 
     def read_record(self, record: bytes) -> Iterator[Piece]:
-        """Return the pieces of one line."""
         line = decode_record(record)
         if line.cwd is not None:
             yield Location(line.cwd)
@@ -22,8 +21,11 @@ class OtterContent:
             yield UserText(line.user, line.at)
         if line.reply:
             yield ReplyText(line.reply, line.at)
+        if line.compacted is not None:
+            yield SummaryText(line.compacted, line.at)
 
-    read_line = read_record
+    def read_line(self, line: bytes) -> Iterator[Piece]:
+        return self.read_record(line)
 
 
-CONTENT_READER = OtterContent
+CONTENT_READER: type[ContentReader] = OtterContent

@@ -1,4 +1,4 @@
-"""Where Otter keeps its transcripts: `~/.otter/SESSION.otter`."""
+"""Where Otter keeps its transcripts: `SESSION.otter` and `SESSION.SUBAGENT.otter` in `~/.otter`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +11,7 @@ from brimline.agents.transcripts.source import (
     files_below,
     transcript_from_entry,
 )
+from brimline.context.events import MAIN
 
 
 def root(places: Places) -> Path:
@@ -20,5 +21,5 @@ def root(places: Places) -> Path:
 def transcripts(places: Places) -> Iterator[Transcript]:
     for entry in files_below(str(root(places)), ".otter"):
         if transcript := transcript_from_entry("otter", entry):
-            session = entry.name.removesuffix(".otter")
-            yield msgspec.structs.replace(transcript, session=session)
+            session, _, thread = entry.name.removesuffix(".otter").partition(".")
+            yield msgspec.structs.replace(transcript, session=session, thread=thread or MAIN)

@@ -1,4 +1,4 @@
-"""Otter names its hooks as Claude Code does; they are in `hooks.json`."""
+"""Otter's hooks, which have the names and the JSON of Claude Code's; they are in `hooks.json`."""
 
 from brimline.agents.hook_adapter import HookAdapter
 from brimline.agents.install_spec import InstallSpec
@@ -11,5 +11,5 @@ INSTALL_SPEC = InstallSpec(
     agent="otter",
     user_file=lambda places: root(places) / "hooks.json",
     project_file=".otter/hooks.json",
-    events=("SessionStart", "PostToolUse", "Stop"),
+    events=("SessionStart", "PostToolUse", "Stop", "PreCompact"),
 )
