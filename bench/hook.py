@@ -56,7 +56,12 @@ class Scene:
         stdin = work / f"stdin-{size}"
         stdin.write_bytes(STDIN % (b"%d" % size, bytes(transcript)))
         env = {"HOME": str(work), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "COLUMNS": "120"}
-        return cls(stdin, {**env, "TERM": "xterm", "CLAUDE_CONFIG_DIR": str(tree)})
+        env |= {
+            "TERM": "xterm",
+            "CLAUDE_CONFIG_DIR": str(tree),
+            "CLAUDE_CODE_SESSION_ID": str(size),
+        }
+        return cls(stdin, env)
 
 
 @dataclass
@@ -117,10 +122,12 @@ class Bench:
         self.shell = Row("sh -c true", ["/bin/sh", "-c", "true"])
         self.python = Row("python3 -I -S -c pass", [*python, "-c", "pass"])
         self.asked = Row("brimline, compiled", launcher(work / "a", daemon.socket, compiled))
+        here = [self.asked.command[0], "{percent} {sent}/{window}", "here"]
+        self.here = Row("brimline-hook TEXT here", here)
         self.script_asked = Row("brimline, Python", launcher(work / "b", daemon.socket))
         self.alone = Row("brimline, compiled, no daemon", launcher(work / "c", none, compiled))
         self.script_alone = Row("brimline, Python, no daemon", launcher(work / "d", none))
-        self.ours = [self.asked, self.script_asked, self.alone, self.script_alone]
+        self.ours = [self.asked, self.here, self.script_asked, self.alone, self.script_alone]
         self.rows = [self.shell, self.python, *self.ours]
 
     def check(self, scene: Scene) -> None:
@@ -145,7 +152,7 @@ class Bench:
     def target(self, row: Row, scene: Scene) -> str:
         """What is asked of a row, and whether it holds."""
         took, shell, python = row.ms(scene), self.shell.ms(scene), self.python.ms(scene)
-        if row in (self.asked, self.alone):
+        if row in (self.asked, self.here, self.alone):
             return f"<= {MS_ABOVE_SHELL} ms above sh: {_holds(took <= shell + MS_ABOVE_SHELL)}"
         if row is self.script_alone:
             return f"<= {OF_PYTHON} x python3: {_holds(took <= OF_PYTHON * python)}"

@@ -49,6 +49,20 @@ def test_both_clients_send_the_same_request(folder: Path, compiled: Path) -> Non
     assert list(python.env.items()) == list(other.env.items())
 
 
+def test_question_does_not_wait_for_stdin_and_is_not_spooled(agent: Agent) -> None:
+    """Its stdin is a terminal or a pipe that stays open; without an answer nothing is printed."""
+    reader, writer = os.pipe()
+    with Daemon(agent.socket, answers(b"45.0%\n")) as daemon:
+        result, exchange = agent.answered(daemon, reader, "here")
+    assert (result.code, result.stdout, result.stderr) == (0, b"45.0%\n", b"")
+    assert (exchange.request.kind, exchange.request.body) == ("here", b"")
+    alone = agent.run(reader, "here")
+    assert (alone.code, alone.stdout, alone.stderr) == (0, b"", b"")
+    assert agent.take_spooled() == []
+    os.close(reader)
+    os.close(writer)
+
+
 def test_too_long_variable_is_left_out(agent: Agent) -> None:
     env = {"TERM": "", "TMUX": "x" * MAX_VALUE_BYTES, "TMUX_PANE": "x" * (MAX_VALUE_BYTES + 1)}
     with Daemon(agent.socket, answers(b"")) as daemon:

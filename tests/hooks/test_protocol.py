@@ -75,7 +75,9 @@ def test_garbage_raises_invalid_frame(data: bytes) -> None:
 def test_invalid_header_error_says_what_was_expected(header: bytes) -> None:
     with pytest.raises(InvalidFrame) as error:
         parse_request(header, b"")
-    assert error.value.reason.startswith("expected kind=hook, statusline or delivered, agent=, id=")
+    assert error.value.reason.startswith(
+        "expected kind=hook, statusline, delivered or here, agent=, id="
+    )
     assert error.value.reason.endswith(f": got {header!r}")
     assert isinstance(error.value, BrimlineError)
 

@@ -26,6 +26,7 @@ from brimline.testing.hook_frames import encode_request, parse_reply
 from preloaded import run_brimline
 from reserved_port import ReservedPort
 
+MAX_TRIES = 5
 MAX_WAIT_S = 60.0  # generous: a busy machine is slow, not wrong
 
 
@@ -148,13 +149,14 @@ class Running:
         passed_on: bool = True,
         env: dict[str, str] | None = None,
         agent: str = "claude",
+        pid: int = 1,
     ) -> str:
         """Send any body as a hook; without `passed_on` the hook dies before it acknowledges."""
         id = f"{time.time_ns()}-{os.getpid()}"
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(MAX_WAIT_S)
             connection.connect(str(self.socket))
-            connection.sendall(encode_request(HookRequest(kind, agent, id, 1, env or {}, body)))
+            connection.sendall(encode_request(HookRequest(kind, agent, id, pid, env or {}, body)))
             data = b""
             while (text := parse_reply(data)) is None:
                 got = connection.recv(65_536)
@@ -179,6 +181,13 @@ class Running:
         )
         assert (result.returncode, result.stderr) == (0, "")
         return result.stdout
+
+    def ask_here(self, template: str) -> str:
+        """Return what the real hook client prints of the session that this process belongs to."""
+        command = self.hook_command("here", template)
+        # Its deadline is for agents; on a busy machine the daemon may be later.
+        answers = (subprocess.check_output(command, env={}) for _ in range(MAX_TRIES))
+        return next(filter(None, answers), b"").decode()
 
     def command(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Run a brimline command that asks this daemon."""

@@ -3,7 +3,7 @@
 import pytest
 
 from brimline.agents.observations import Observation, ObservationKind
-from brimline.daemon.hook_requests.dispatcher import INIT_PID, MAX_SESSIONS, ClearDetection
+from brimline.daemon.hook_requests.contacts import INIT_PID, MAX_SESSIONS, SessionContacts
 
 HookRecord = tuple[int, str, ObservationKind]
 
@@ -14,9 +14,9 @@ def observation(
     return Observation("id", "claude", session, what, at, project=project)
 
 
-def detection_after(*records: HookRecord) -> ClearDetection:
+def detection_after(*records: HookRecord) -> SessionContacts:
     """Return the detection after these records."""
-    cleared = ClearDetection()
+    cleared = SessionContacts()
     for at, (pid, session, what) in enumerate(records):
         cleared.record(pid, observation(session, what, float(at)))
     return cleared

@@ -178,7 +178,7 @@ STARTS: Mapping[str, ObservationKind] = {"compact": "compacted", "clear": "clear
 UNANSWERABLE = frozenset({"PostCompact"})
 
 
-RequestKind: TypeAlias = Literal["hook", "statusline", "delivered"]
+RequestKind: TypeAlias = Literal["hook", "statusline", "delivered", "here"]
 
 
 class HookRequest(msgspec.Struct, frozen=True):

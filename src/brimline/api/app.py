@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from brimline.agents.hook_adapter import HookRequest
 from brimline.api.access import LINK_PATH, AccessControl
+from brimline.api.calling_session import HereRoutes
 from brimline.api.event_stream import StreamRoutes
 from brimline.api.history import HistoryRoutes
 from brimline.api.legacy_endpoints import LegacyRoutes
@@ -125,6 +126,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *TelemetryRoutes.endpoints,
     *LegacyRoutes.endpoints,
     *HookRoutes.endpoints,
+    *HereRoutes.endpoints,
 )
 
 

@@ -33,6 +33,11 @@ GROUPS = {
             "--all",
             "--agent codex",
         ),
+        "here": (
+            "show how full the context of the session is that it runs in",
+            "",
+            "--format '{percent} of {limit}'",
+        ),
         "next": ("show what stops a session first, and what to do now", "", "--exit-code"),
         "watch": ("watch all sessions live in the terminal", "", "--once"),
         "inspect": ("show one transcript or stream, call by call", "", "session.jsonl --series"),

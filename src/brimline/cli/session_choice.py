@@ -10,6 +10,7 @@ from brimline.agents import all_agents
 from brimline.agents.transcripts.source import Transcript
 from brimline.cli.context import CommandContext
 from brimline.cli.daemon_sessions import DaemonSessions, KnownSession, SessionQuestion
+from brimline.daemon.calling_session import session_variables
 from brimline.daemon.process_tree import iter_environments
 from brimline.errors import InvalidRequest, UnknownSession, suggest
 from brimline.sessions.files import SessionFiles, find_transcripts, group_by_session, shorten_ids
@@ -26,8 +27,6 @@ from brimline.terminal.text import (
 
 MAX_LISTED = 9
 LIST_INDENT = 3  # before a line: a number, or spaces
-
-SESSION_VARIABLE = "BRIMLINE_SESSION"
 
 MATCH_COLUMNS = (  # id, title, agent, project, age: without a head
     Column(""),
@@ -317,9 +316,8 @@ def find_enclosing_session(env: Mapping[str, str]) -> CurrentSession | None:
 
 def _agent_variables() -> tuple[Collection[str], dict[str, str | None]]:
     """Return the variables with an agent's session, and the agents of all that mark one."""
-    sessions: dict[str, str | None] = {SESSION_VARIABLE: None}
+    sessions = session_variables()
     markers: dict[str, str | None] = {}
     for agent in all_agents():
-        sessions.update(dict.fromkeys(agent.capabilities.session_id_variables, agent.name))
         markers.update(dict.fromkeys(agent.capabilities.marker_variables, agent.name))
     return sessions, sessions | markers

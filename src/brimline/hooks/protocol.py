@@ -12,6 +12,9 @@ A receipt comes only with a reply that must be delivered once, and only to a cli
 record of kind `delivered` to the spool, with the receipt as its body: the daemon may have died
 before it stored the delivery.
 
+A request of kind `here` asks for the status of the session that its process belongs to: its agent
+is the template of the answer, its body is empty.
+
 The header has `key=value` entries, each ended by a NUL: kind, agent, id (`<unix ns>-<pid>`), pid
 (of the process that ran the client, mostly the agent), then `env.NAME` for each variable that is
 set of those that the daemon needs. The body is what the client read from stdin, up to
@@ -42,11 +45,11 @@ _KINDS: dict[bytes, RequestKind] = {kind.encode(): kind for kind in get_args(Req
 
 _REQUEST_LINE = re.compile(rb"BRIMLINE 1 ([0-9]{1,9}) ([0-9]{1,9})\n")
 _HEADER = re.compile(
-    rb"kind=(hook|statusline|delivered)\0agent=([^\0]+)\0id=([0-9]{1,20}-[0-9]{1,10})\0pid=([0-9]{1,10})\0"
+    rb"kind=(hook|statusline|delivered|here)\0agent=([^\0]+)\0id=([0-9]{1,20}-[0-9]{1,10})\0pid=([0-9]{1,10})\0"
     rb"((?:[^\0]*\0)*)"
 )
 _EXPECTED_HEADER = (
-    "kind=hook, statusline or delivered, agent=, id=<unix ns>-<pid> and pid= in this order"
+    "kind=hook, statusline, delivered or here, agent=, id=<unix ns>-<pid> and pid= in this order"
 )
 _ENV = "env."
 

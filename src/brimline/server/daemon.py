@@ -17,6 +17,7 @@ from brimline._version import __version__
 from brimline.agents.transcripts.source import Places
 from brimline.api.access import AccessControl, PageLinks
 from brimline.api.app import DaemonRoutes, HookRoutes, create_app
+from brimline.api.calling_session import CallingSessions, HereRoutes
 from brimline.api.history import HistoryRoutes, find_recorded, read_history
 from brimline.api.legacy_endpoints import LEGACY_PATHS, LegacyRoutes
 from brimline.api.recall import RecallRoutes
@@ -172,6 +173,8 @@ class DaemonRun:
         views = self._sessions.views
         lines = StatusLines(monitor, views.handoff_status, views.cost, settings, self._user_line)
         self._dispatcher = HookDispatcher(monitor, lines, self._clearer, parent_sessions(places))
+        self._calling = CallingSessions(store, monitor, views, self._dispatcher.contacts)
+        self._dispatcher.answer_here = self._calling.answer
         self._hooks = HookSocket(self._socket_path("hook"), self._dispatcher)
         self._delivery = create_delivery(store, monitor, typist, places, state)
         self._uplink: Uplink | None = None
@@ -265,6 +268,7 @@ class DaemonRun:
             sessions.telemetry,
             LegacyRoutes(store, monitor),
             HookRoutes(self._dispatcher),
+            HereRoutes(self._calling),
         ]
         is_open = self._settings.daemon.context_usage_without_secret
         app = create_app(store, parts, access, LEGACY_PATHS if is_open else ())

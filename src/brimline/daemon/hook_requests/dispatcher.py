@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -16,7 +17,7 @@ from brimline.agents.observations import (
     Observation,
     Reply,
 )
-from brimline.context.events import MAIN
+from brimline.daemon.hook_requests.contacts import SessionContacts
 from brimline.daemon.hook_requests.status_line_reply import StatusLines
 from brimline.daemon.local_environment import CLIENT_ENV_VARS
 from brimline.daemon.parent_session import ParentSessions, find_spawner
@@ -24,7 +25,6 @@ from brimline.daemon.retry import is_transient
 from brimline.daemon.tmux.clear import SessionClearer
 from brimline.daemon.tmux.pane import pane_from_environment
 from brimline.errors import BrimlineError, StoreFailed
-from brimline.files.bounded_dict import BoundedDict
 from brimline.files.bounded_reads import SHARED_READS, ReadThreads
 from brimline.hooks.protocol import decode_receipt
 from brimline.monitor.monitor import Monitor
@@ -34,70 +34,6 @@ LOGGER = logging.getLogger("brimline.server")
 CLIENT_GAVE_UP_S = 3.0  # no client waits for an answer this long after its start
 SUBAGENT_FILE_WAIT_S = 0.1  # a hook waits this long for its subagent's file
 MAX_SPAWNERS = 4_096  # sessions whose spawner is remembered; others are looked up again
-
-INIT_PID = 1  # adopts processes whose parent is gone; it runs no agent, and 0 is no process
-MAX_SESSIONS = 4_096
-
-
-class LastContact(NamedTuple):
-    """The last hook of a session, and the process that sent it.
-
-    `pid` is None if the session was cleared, and at most its end came since.
-    """
-
-    pid: int | None
-    agent: str
-    project: str | None
-    at: float
-    ended: bool
-
-    def may_precede(self, pid: int, observation: Observation) -> bool:
-        """Whether the process may have had this session before; process ids are reused."""
-        contact = (self.pid, self.agent, self.project)
-        process = (pid, observation.agent, observation.project)
-        return contact == process and self.at <= observation.at
-
-
-class ClearDetection:
-    """Finds the session that was cleared when a process begins a new one, by their last contacts.
-
-    Clients give the new one another id. Some report the end of a session when it is cleared, others
-    when they exit.
-    """
-
-    def __init__(self) -> None:
-        self._contacts = BoundedDict[str, LastContact](MAX_SESSIONS)
-
-    def predecessor(self, pid: int, observation: Observation) -> str | None:
-        """Return the session that this clear ended; None unless it is certain."""
-        if observation.kind != "cleared" or pid <= INIT_PID:
-            return None
-        others = self._others(pid, observation)
-        if others and self._contacts[others[-1]].ended:
-            return others[-1]
-        live = [session for session in others if not self._contacts[session].ended]
-        return live[0] if len(live) == 1 else None
-
-    def record(self, pid: int, observation: Observation) -> None:
-        """Record a hook of a process, unless a later one is known."""
-        if observation.thread != MAIN or pid <= INIT_PID:
-            return
-        last, ended = self._contacts.get(observation.session), observation.kind == "ended"
-        if last is not None and (last.at >= observation.at or (ended and last.pid is None)):
-            return
-        if observation.kind == "cleared":
-            for session in self._others(pid, observation):
-                self._contacts[session] = self._contacts[session]._replace(pid=None)
-        self._contacts[observation.session] = LastContact(
-            pid, observation.agent, observation.project, observation.at, ended
-        )
-
-    def _others(self, pid: int, observation: Observation) -> list[str]:
-        return [
-            session
-            for session, contact in self._contacts.items()
-            if session != observation.session and contact.may_precede(pid, observation)
-        ]
 
 
 class Answer(NamedTuple):
@@ -115,10 +51,18 @@ class Answer(NamedTuple):
 NO_ANSWER = Answer(b"")
 
 
+AnswerHere: TypeAlias = Callable[[HookRequest], Awaitable[bytes]]
+
+
+async def _answer_nothing(request: HookRequest) -> bytes:
+    return b""
+
+
 class HookDispatcher:
     """Handles requests of hook clients; what cannot be decoded is counted, and gets no answer.
 
-    `last_contact` is when each agent last sent a request.
+    `last_contact` is when each agent last sent a request. `answer_here` answers requests of kind
+    `here`, which no agent sends.
     """
 
     def __init__(
@@ -137,7 +81,8 @@ class HookDispatcher:
         self._parents = parents
         self._spawners: dict[str, str | None] = {}
         self._max_spawners = max_spawners
-        self._cleared = ClearDetection()
+        self.contacts = SessionContacts()
+        self.answer_here: AnswerHere = _answer_nothing
         self.request_count = 0
         self.malformed = 0
         self.last_contact: dict[str, float] = {}
@@ -150,6 +95,8 @@ class HookDispatcher:
         """
         if request.kind == "delivered":
             return await self._handle_receipt(request)
+        if request.kind == "here":
+            return NO_ANSWER if late else Answer(await self.answer_here(request))
         self.request_count += 1
         late = late or self._monitor.now() - request.at > CLIENT_GAVE_UP_S
         try:
@@ -195,9 +142,9 @@ class HookDispatcher:
         self._record_contact(observation)
         if observation.session not in self._spawners:
             await self._find_spawner(observation, request)
-        if (before := self._cleared.predecessor(request.pid, observation)) is not None:
+        if (before := self.contacts.predecessor(request.pid, observation)) is not None:
             await self._monitor.record_clear(before, observation.session, observation.at)
-        self._cleared.record(request.pid, observation)
+        self.contacts.record(request.pid, observation, pane_from_environment(request.env))
         await self._parents.refresh(observation.project)
         placed_observation = self._with_context(observation, request)
         reply = await self._monitor.observe(placed_observation)

@@ -388,6 +388,10 @@ int main(int count, char **values) {
         return 0;
     arguments = values;
     snprintf(id, sizeof id, "%lld%09ld-%ld", (long long)now.tv_sec, now.tv_nsec, (long)getpid());
+    if (is_kind("here")) { /* a question: it has no input, and is not spooled */
+        is_body_read = 1;
+        unsaved = NOTHING;
+    }
     prepare();
     const int fd = connect_daemon(arguments[SOCKET]);
     is_daemon_off = fd < 0 && (errno == ENOENT || errno == ECONNREFUSED);

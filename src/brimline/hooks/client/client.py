@@ -7,7 +7,8 @@
 The first form is the fallback if there is no compiled client (client.c). KIND is `hook`,
 `statusline`, or `start`: the hook of a session's start, which starts the daemon if none runs.
 `hook-restart` and `statusline-restart` start it, too, once a minute at most: it may have died
-within the session.
+within the session. `here` asks for the status of the session that it runs in: it has no input, its
+AGENT is a template, and it is not spooled.
 
 The other forms are run beside the compiled client, too. The second is for extensions that got no
 answer: ID is the event id, and the daemon may have received it. Then, `start` and `hook-restart`
@@ -58,7 +59,7 @@ def main(arguments: list[str]) -> None:
     event = load_part("exchange")["exchange"](arguments, reduce_body)
     if event.receipt or event.kind == "delivered":
         load_part("offline")["save"](event, "delivered", event.receipt or event.body)
-    elif not event.answered:
+    elif not event.answered and event.kind != "here":
         handle_offline(event)
 
 

@@ -120,7 +120,8 @@ def exchange(arguments: list[str], reduce_body: "Callable[[bytes], bytes]") -> H
     event = HookEvent(arguments)
     open_closed_streams()
     connection = None if event.from_extension else connect(event)
-    event.body, event.is_late = read_stdin(event, reduce_body)
+    if event.kind != "here":  # a question has no input
+        event.body, event.is_late = read_stdin(event, reduce_body)
     if connection and not event.is_late:
         try:  # noqa: SIM105 - contextlib is not in C
             send_and_print(connection, event)
