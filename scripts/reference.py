@@ -19,6 +19,7 @@ from brimline.api.openapi import build_document
 from brimline.cli import inspect as inspected
 from brimline.cli import status as shown
 from brimline.cli.commands import ABOUT, actions_of, create_parser, examples_of, parsers_of
+from brimline.cli.compactions import CompactionShown
 from brimline.cli.doctor_checks import Check
 from brimline.cli.explain import ExplainedSession
 from brimline.cli.fleet import Snippet
@@ -55,7 +56,7 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
         inspected.Inspected,
         inspected.Skipped,
         inspected.ThreadShown,
-        inspected.CompactionShown,
+        CompactionShown,
         inspected.Point,
         Formulas,
         Components,
@@ -254,11 +255,19 @@ def type_of(schema: dict[str, Any]) -> str:
             return "any"
 
 
+# Plain values have no docstring of their own.
+CONSTANTS = {
+    "DEFAULT_CONTEXT_WINDOW": "The window that `ContextService` assumes of an unknown model.",
+    "MODEL_CONTEXT_WINDOWS": "The windows of `ContextService` that are not the catalogue's.",
+}
+
+
 def library() -> str:
     """The page of the public names."""
     rows = ["| name | what it is |\n|---|---|"]
     for name in brimline.__all__:
-        about = (getattr(brimline, name).__doc__ or "").strip().partition("\n")[0]
+        about = CONSTANTS.get(name) or getattr(brimline, name).__doc__ or ""
+        about = about.strip().partition("\n")[0]
         rows.append(f"| `{name}` | {about if name != '__version__' else 'The version.'} |")
     about = (
         "Everything that `import brimline` offers. It is [stable](stability.md), and so are the "

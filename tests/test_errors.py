@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import pickle
 
 import pytest
 
@@ -55,6 +56,14 @@ EVERY: list[BrimlineError] = [
     NewerStore("brimline.db", 17, 16),
     UnsafeFolder("state", "it belongs to another user", "Remove it."),
 ]
+
+
+@pytest.mark.parametrize("error", EVERY, ids=lambda error: type(error).__name__)
+def test_error_survives_pickling(error: BrimlineError) -> None:
+    """A process pool sends errors to its parent by pickle."""
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert (str(copy), vars(copy)) == (str(error), vars(error))
 
 
 @pytest.mark.parametrize("error", EVERY, ids=lambda error: type(error).__name__)

@@ -33,10 +33,20 @@ if TYPE_CHECKING:
         UnrecognisedObject,
     )
     from brimline.run import SessionResult
-    from brimline.sdk import ContextService, ContextStats, LevelReached, TokenUsage, Tracker
+    from brimline.sdk import (
+        DEFAULT_CONTEXT_WINDOW,
+        MODEL_CONTEXT_WINDOWS,
+        ContextService,
+        ContextStats,
+        LevelReached,
+        TokenUsage,
+        Tracker,
+    )
     from brimline.settings import Settings
 
 __all__ = [
+    "DEFAULT_CONTEXT_WINDOW",
+    "MODEL_CONTEXT_WINDOWS",
     "Baseline",
     "BaselineFailed",
     "BrimlineError",
@@ -103,7 +113,15 @@ _PACKAGES = {
     ),
     "context.formulas": ("Formulas", "audit"),
     "context.inbox": ("Message",),
-    "sdk": ("ContextService", "ContextStats", "LevelReached", "TokenUsage", "Tracker"),
+    "sdk": (
+        "DEFAULT_CONTEXT_WINDOW",
+        "MODEL_CONTEXT_WINDOWS",
+        "ContextService",
+        "ContextStats",
+        "LevelReached",
+        "TokenUsage",
+        "Tracker",
+    ),
     "context.policy": ("CompactionPolicy", "Decision"),
     "run": ("SessionResult",),
     "settings": ("Settings",),

@@ -39,6 +39,7 @@ attributes too.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 
 def suggest(word: str, known: Iterable[str]) -> str | None:
@@ -53,9 +54,17 @@ class BrimlineError(Exception):
 
     hint: str | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without it, pickle would call the class with the message alone: a process pool breaks.
+        return _restore_error, (type(self), self.args), self.__dict__
+
     def __str__(self) -> str:
         text = super().__str__()
         return f"{text}\nhint: {self.hint}" if self.hint else text
+
+
+def _restore_error(kind: type[BrimlineError], args: tuple[object, ...]) -> BrimlineError:
+    return kind.__new__(kind, *args)
 
 
 class InvalidUsage(BrimlineError):

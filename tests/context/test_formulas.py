@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.context.events import AnyEvent, Call, Compacted, Rewound
+from brimline.context.events import AnyEvent, Call, Cleared, Compacted, Rewound
 from brimline.context.formulas import (
     FORMULAS,
     Components,
@@ -109,6 +109,13 @@ def test_only_latest_falls_after_a_compaction() -> None:
     assert values["latest"] == 30_005
     assert values["max_cache_read_plus_sums"] == 151_915
     assert values["sum_cache_creation"] == 165_915
+
+
+def test_audit_counts_from_the_last_clear_on() -> None:
+    first, second = calls(Usage(5, 0, 150_000, 900), Usage(7, 0, 20_000, 100))
+    audited = audit(thread_of([first, Cleared(), second]))
+    assert audited.components == Components(0, 7, 100, 20_000, 1)
+    assert audited.by_name["result_sums"] == 20_007
 
 
 def test_latest_equals_the_reading_after_a_rewind() -> None:

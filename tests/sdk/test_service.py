@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import brimline
+from brimline import Tracker
 from brimline.context.window import ResolveContext, window_of
 from brimline.errors import InvalidUsage
 from brimline.sdk.service import (
@@ -307,3 +309,20 @@ def test_invalid_window_of_run_stats_is_refused(value: Any) -> None:
 def test_tokens_that_are_only_a_sum_give_no_occupancy() -> None:
     with pytest.raises(InvalidUsage, match=r"tokens\.input"):
         ContextService.from_run_stats({"tokens": 5_000})
+
+
+def test_empty_usage_is_zero_as_in_the_earlier_design() -> None:
+    service = ContextService()
+    service.update(input_tokens=5_000)
+    service.update_from_dict({})
+    assert service.get_percentage() == 0.0
+
+
+def test_withdrawn_model_keeps_its_own_window() -> None:
+    assert ContextService("gemini-3-pro").context_window_size == 1_048_576
+    assert Tracker(model="gemini-3-pro").reading.window is None
+
+
+def test_names_of_the_earlier_design_are_public() -> None:
+    assert brimline.DEFAULT_CONTEXT_WINDOW == DEFAULT_CONTEXT_WINDOW
+    assert brimline.MODEL_CONTEXT_WINDOWS["claude-sonnet"] == 200_000

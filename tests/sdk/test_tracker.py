@@ -228,6 +228,17 @@ def test_invalid_window_or_limit_is_refused_by_name(field: str, value: Any) -> N
         Tracker(**{field: value})
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [("model", 5, "a text"), ("agent", b"me", "a text"), ("report_to", "x", "DaemonSession")],
+)
+def test_invalid_argument_is_refused_with_what_was_expected(
+    field: str, value: Any, expected: str
+) -> None:
+    with pytest.raises(InvalidPolicy, match=f"{field} must be .*{expected}"):
+        Tracker(**{field: value})
+
+
 def test_listener_that_raises_does_not_silence_the_next() -> None:
     tracker = Tracker(window=100_000)
 
@@ -454,6 +465,50 @@ def test_state_of_a_later_version_is_refused() -> None:
     later = json.loads(Tracker().state()) | {"version": 3}
     with pytest.raises(InvalidState, match="version 3"):
         Tracker.from_state(json.dumps(later))
+
+
+def observed(calls: int) -> Tracker:
+    """A tracker that observed so many calls, without a model in every second answer."""
+    tracker = Tracker(window=100_000)
+    for number in range(calls):
+        model = MODEL if number % 2 else None
+        tracker.observe({**message(f"m{number}", 1_000 + number % 900), "model": model})
+    return tracker
+
+
+def test_state_does_not_grow_with_the_number_of_calls() -> None:
+    short, long = observed(1_500), observed(6_000)
+    assert len(long.state()) < 1.05 * len(short.state())
+    again = Tracker.from_state(long.state())
+    assert (again.reading, again.peak) == (long.reading, long.peak)
+    assert again.session.threads[MAIN].call_count == 6_000
+    assert again.session.threads[MAIN].total == long.session.threads[MAIN].total
+    again.observe({"input_tokens": 5, "output_tokens": 1})
+    assert again.session.threads[MAIN].call_count == 6_001
+
+
+def test_sums_of_dropped_calls_are_unknown_and_not_too_low(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    again = Tracker.from_state(observed(1_500).state())
+    with caplog.at_level("INFO", logger="brimline.observe"):
+        again.observe(message("last", 9_000))
+    (record,) = caplog.records
+    fields = vars(record)
+    assert (fields["sent"], fields["unique_calls"], fields["sum_input"]) == (9_000, None, None)
+    assert fields["formula_max_cache_read_plus_sums"] is None
+
+
+def test_cost_is_the_sum_of_all_calls_also_of_dropped_ones() -> None:
+    tracker = Tracker()
+    assert tracker.cost is None
+    for number in range(2_000):
+        tracker.observe(message(f"m{number}", 1_000, 100))
+    assert tracker.cost == pytest.approx(2_000 * (1_000 * 3 + 100 * 15) / 1_000_000)
+    again = Tracker.from_state(Tracker.from_state(tracker.state()).state())
+    assert again.cost == pytest.approx(tracker.cost)
+    again.observe(message("other", 5, 5, model="my-local-model"), thread="helper")
+    assert again.cost is None
 
 
 # Bad input.

@@ -1,5 +1,6 @@
 """A program that reports to the daemon; it does what the lines of its standard input say."""
 
+import asyncio
 import json
 import os
 import sys
@@ -53,6 +54,12 @@ class Program:
 
     def messages(self) -> object:
         return [message.text for message in self.session.messages()]
+
+    def awaited_messages(self) -> object:
+        async def wait() -> list[str]:
+            return [message.text for message in await self.session.messages()]
+
+        return asyncio.run(wait())
 
     def die_with_a_message(self) -> object:
         """Die while a message is processed."""

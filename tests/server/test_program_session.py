@@ -152,8 +152,12 @@ def test_level_and_message_reach_the_program_once(daemon: Running, start: Start)
     assert daemon.command("send", program.id, "Check the tests.").returncode == 0
     assert program.do("messages") == ["[message from user] Check the tests."]
     assert program.do("messages") == []
+    daemon.post(f"/v1/sessions/{program.id}/messages", {"text": "One more."})
+    (awaited,) = program.do("awaited_messages")
+    assert awaited.endswith("One more.")
+    assert program.do("awaited_messages") == []
     messages = daemon.get(f"/v1/sessions/{program.id}/messages")
-    assert [message["state"] for message in messages] == ["delivered", "delivered"]
+    assert [message["state"] for message in messages] == ["delivered"] * 3
 
 
 def test_message_is_not_delivered_to_a_program_that_dies_with_it(

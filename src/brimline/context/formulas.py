@@ -117,11 +117,26 @@ def percent_error(value: int | None, truth: int | None) -> float | None:
     return round(100 * (value - truth) / truth, 1)
 
 
-def audit(thread: Thread, start: int = 0) -> Formulas:
-    """Apply every formula to a thread's unique calls from a place on, the current call last."""
-    counted = thread.calls_from(start)
+SUMS = ("max_cache_read_plus_sums", "sum_cache_creation", "result_sums")  # of all calls
+
+
+def audit(thread: Thread) -> Formulas:
+    """Apply every formula to a thread's unique calls since its last clear, the current call last.
+
+    The formulas that need all of these calls are None if some of them were dropped from memory.
+    """
+    counted = thread.calls_from(thread.last_clear)
     last = thread.last
     others = [call.usage for call in counted if call is not last]
     calls = [*others, last.usage] if last and len(others) < len(counted) else others
-    values = {name: formula(calls) if calls else None for name, formula in FORMULAS.items()}
+    unknown = () if is_complete(thread) else SUMS
+    values = {
+        name: formula(calls) if calls and name not in unknown else None
+        for name, formula in FORMULAS.items()
+    }
     return Formulas(**values, components=sum_components(calls))
+
+
+def is_complete(thread: Thread) -> bool:
+    """Return whether all calls since the last clear are in memory."""
+    return thread.dropped.count <= thread.last_clear

@@ -5,7 +5,9 @@ Importing genai-prices would cost 0.3 s.
 
 import time
 from bisect import bisect_left
+from collections.abc import Iterable
 from functools import cache, lru_cache
+from math import fsum
 from typing import NamedTuple
 
 from brimline.context.events import Call, Spent
@@ -60,6 +62,13 @@ def cost_of(billed: Call | Spent) -> Cost | None:
     usage = billed.usage
     tier = 0 if billed.id is None else tier_of(billed.model, usage)
     return find_cost(billed.model, day_of(billed.at), tier, usage, billed.service_tier, billed.cost)
+
+
+def sum_costs(billed: Iterable[Call | Spent]) -> float | None:
+    """Return what calls and spendings cost together; None without any, or if one has no price."""
+    costs = [cost_of(each) for each in billed]
+    known = [cost.dollars for cost in costs if cost is not None]
+    return fsum(known) if known and len(known) == len(costs) else None
 
 
 def find_cost(

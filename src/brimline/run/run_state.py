@@ -2,14 +2,13 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from math import fsum
 
 import msgspec
 
 from brimline.agents import capabilities_of, get_agent, source
 from brimline.agents.transcripts.source import START, Cursor, Places, Transcript
 from brimline.context.events import MAIN, Call, Event, Spent
-from brimline.context.prices import cost_of
+from brimline.context.prices import sum_costs
 from brimline.context.tracker import Reading, Session, Thread, fold, read
 from brimline.context.usage import ZERO, Usage
 from brimline.context.window import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, Overrides
@@ -169,9 +168,7 @@ def is_since(event: Event, at: float | None) -> bool:
 
 def list_price(view: RunView) -> float | None:
     """The cost by list prices, else by the client; None without calls, or if one has no price."""
-    costs = [cost_of(each) for each in (*view.all_calls, *view.spendings)]
-    known = [cost.dollars for cost in costs if cost is not None]
-    return fsum(known) if known and len(known) == len(costs) else None
+    return sum_costs([*view.all_calls, *view.spendings])
 
 
 class RunTarget(msgspec.Struct, frozen=True):

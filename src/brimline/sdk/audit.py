@@ -6,7 +6,7 @@ as structlog and JSON formatters expect.
 
 import logging
 
-from brimline.context.formulas import audit
+from brimline.context.formulas import Components, audit, is_complete
 from brimline.context.tracker import Reading, Thread
 from brimline.context.usage import percent_raw
 from brimline.sdk.stream import LOGGER
@@ -15,11 +15,13 @@ from brimline.sdk.stream import LOGGER
 def log_fields(agent: str | None, thread: Thread, reading: Reading) -> dict[str, object]:
     """The raw components, the historic formulas and the reading of a thread, flat.
 
-    The formulas are of the calls since the last reset. Every log record has an attribute `thread`:
-    ours is `context_thread`.
+    The formulas are of the calls since the last reset; their sums are None if the tracker was
+    restored without all of these. Every log record has an attribute `thread`: ours is
+    `context_thread`.
     """
-    formulas = audit(thread, start=max(thread.clears, default=0))
-    raw = formulas.components
+    formulas = audit(thread)
+    counted = formulas.components if is_complete(thread) else None
+    components = {name: getattr(counted, name, None) for name in Components.__struct_fields__}
     last = thread.last
     window = reading.window.tokens if reading.window else None
     return {
@@ -27,11 +29,7 @@ def log_fields(agent: str | None, thread: Thread, reading: Reading) -> dict[str,
         "context_thread": thread.name,
         "call_id": last.id if last else None,
         "model": thread.model,
-        "max_cache_read": raw.max_cache_read,
-        "sum_input": raw.sum_input,
-        "sum_output": raw.sum_output,
-        "sum_cache_creation": raw.sum_cache_creation,
-        "unique_calls": raw.unique_calls,
+        **components,
         "formula_max_cache_read_plus_sums": formulas.max_cache_read_plus_sums,
         "formula_max_cache_read_plus_sums_percent": percent_raw(
             formulas.max_cache_read_plus_sums, window

@@ -12,7 +12,8 @@ from brimline.context.window import Overrides, ResolveContext, window_of
 from brimline.context.window.tables import LONG_CONTEXT_SUFFIX
 from brimline.errors import InvalidUsage
 
-# The windows and aliases of that design; all other models are in the catalogue.
+# The windows and aliases of that design, and models that providers have withdrawn since; all other
+# models are in the catalogue.
 MODEL_CONTEXT_WINDOWS: dict[str, int] = {
     "claude-sonnet-4-20250514": 200_000,
     "claude-opus-4-20250514": 200_000,
@@ -27,6 +28,8 @@ MODEL_CONTEXT_WINDOWS: dict[str, int] = {
     "sonnet": 200_000,
     "opus": 200_000,
     "haiku": 200_000,
+    "gemini-3-pro": 1_048_576,
+    "gemini-3-pro-preview": 1_048_576,
 }
 
 DEFAULT_CONTEXT_WINDOW = 200_000  # for unknown models
@@ -142,8 +145,11 @@ class ContextService:
         )
 
     def update_from_dict(self, usage: Mapping[str, object]) -> None:
-        """Set it from the `usage` of an Anthropic answer. Raises InvalidUsage like `update`."""
-        self._usage = _to_token_usage(usage_of(usage))
+        """Set it from the `usage` of an Anthropic answer; an empty one is 0.
+
+        Raises InvalidUsage like `update`.
+        """
+        self._usage = _to_token_usage(usage_of(usage) if usage else None)
 
     def get_percentage(self) -> float:
         """What was sent in percent of the window, bounded to 0-100."""

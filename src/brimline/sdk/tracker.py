@@ -1,9 +1,10 @@
 """The context of one agent, by the SDK objects that its author observes."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from threading import RLock
-from typing import Protocol, TypeAlias, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 import msgspec
 
@@ -26,11 +27,13 @@ from brimline.context.policy.levels import (
     highest_reached,
     measure_of,
 )
+from brimline.context.prices import sum_costs
 from brimline.context.tracker import (
     Reading,
     Session,
     Thread,
     decode_calls,
+    drop_old_calls,
     encode_calls,
     fold,
     read,
@@ -39,19 +42,13 @@ from brimline.context.usage import ZERO, Usage
 from brimline.context.window import Overrides, requested_id
 from brimline.errors import InvalidPolicy, InvalidState
 from brimline.sdk import audit
+from brimline.sdk.listeners import LevelReached, OnLevel, call_listeners
 from brimline.sdk.shapes import read_events
 from brimline.sdk.stream import LOGGER, StreamMemory, Tracked
 
 SOURCE = "SDK"
 STATE_VERSION = 2
-
-
-class LevelReached(msgspec.Struct, frozen=True):
-    """A level that a thread has reached, for the first time in its cycle."""
-
-    level: float
-    thread: str
-    reading: Reading
+STORED_CALLS = 1_000  # of each thread; a state has only the totals of older ones
 
 
 class EventReceiver(Protocol):
@@ -60,7 +57,6 @@ class EventReceiver(Protocol):
     def receive(self, events: Sequence[AnyEvent]) -> None: ...
 
 
-OnLevel: TypeAlias = Callable[[LevelReached], object]
 StreamT = TypeVar("StreamT")
 
 
@@ -80,6 +76,7 @@ class _TrackerState(msgspec.Struct, frozen=True, tag="brimline-tracker"):
     levels: tuple[float, ...]
     session: Session
     fired: dict[str, Fired]
+    dropped_cost: float | None = 0.0
 
 
 class _Thread1(msgspec.Struct, frozen=True):
@@ -151,7 +148,7 @@ class Tracker:
         levels: Sequence[float] = DEFAULT_LEVELS,
         report_to: EventReceiver | None = None,
     ) -> None:
-        self._model = model
+        self._model = _check_name("model", model)
         self._window = _check_tokens("window", window)
         self._limit = _check_tokens("limit", limit)
         self._overrides = Overrides(
@@ -159,14 +156,15 @@ class Tracker:
             limits={} if limit is None else {"*": limit},
         )
         self._levels = check_levels(levels)
-        self._session = Session(agent=agent)
+        self._session = Session(agent=_check_name("agent", agent))
         self._memory = StreamMemory()
         self._fired: dict[str, Fired] = {}
         self._without_window: set[str] = set()
         self._listeners: list[OnLevel] = []
         self._unread: dict[str, int] = {}
         self._lock = RLock()
-        self._report_to = report_to
+        self._report_to = _check_receiver(report_to)
+        self._dropped_cost: float | None = 0.0
 
     @property
     def reading(self) -> Reading:
@@ -184,8 +182,21 @@ class Tracker:
         return self._thread(MAIN).peak_sent
 
     @property
+    def cost(self) -> float | None:
+        """What all calls cost in USD, by list prices.
+
+        None before the first, and if the price of one is unknown.
+        """
+        threads = self._session.threads.values()
+        billed = [(*each.calls.in_order(), *each.billed_spendings) for each in threads]
+        return _add(self._dropped_cost, sum_costs(chain.from_iterable(billed)))
+
+    @property
     def session(self) -> Session:
-        """Everything that was folded so far: calls, compactions, windows that were reported."""
+        """Everything that was folded so far: calls, compactions, windows that were reported.
+
+        A tracker that was restored has the last 1,000 calls of each thread, and totals.
+        """
         return self._session
 
     def observe(self, seen: object, thread: str = MAIN) -> bool:
@@ -235,13 +246,19 @@ class Tracker:
         """Call a function when a thread reaches a level: once per level and cycle.
 
         If two levels are reached at once, only the higher counts. `observe` calls all listeners
-        after all updates, then raises the first error that one of them raised.
+        after all updates, then raises the first error that one of them raised. An `async def`
+        function runs as a task of the running event loop, which logs its errors; without a loop it
+        runs to its end first.
         """
         self._listeners.append(listener)
         return listener
 
     def state(self) -> bytes:
-        """Return the state as JSON, without listeners and open streams, for `from_state`."""
+        """Return the state as JSON, without listeners and open streams, for `from_state`.
+
+        It has the last 1,000 calls of each thread, and totals of those before.
+        """
+        session, dropped = _drop_old_calls(self._session)
         state = _TrackerState(
             STATE_VERSION,
             self._model,
@@ -249,8 +266,9 @@ class Tracker:
             self._window,
             self._limit,
             self._levels,
-            self._session,
+            session,
             self._fired,
+            self._dropped_cost if not dropped else _add(self._dropped_cost, sum_costs(dropped)),
         )
         return msgspec.json.encode(state, enc_hook=encode_calls)
 
@@ -269,6 +287,7 @@ class Tracker:
         tracker = cls(saved.model, saved.agent, saved.window, saved.limit, saved.levels, report_to)
         tracker._session, tracker._fired = fold(saved.session, spent), dict(saved.fired)
         tracker._memory = StreamMemory(tracker._call_count())
+        tracker._dropped_cost = saved.dropped_cost
         return tracker
 
     def _observe_item(self, stream: _ObservedStream, item: object) -> None:
@@ -332,15 +351,7 @@ class Tracker:
 
     def _call_listeners(self, names: Iterable[str]) -> None:
         reached = [level for name in names if (level := self._new_level(name)) is not None]
-        errors: list[Exception] = []
-        for level in reached:
-            for listener in list(self._listeners):
-                try:
-                    listener(level)
-                except Exception as error:  # noqa: BLE001  a listener may raise anything
-                    errors.append(error)
-        if errors:
-            raise errors[0]
+        call_listeners(tuple(self._listeners), reached)
 
     def _new_level(self, name: str) -> LevelReached | None:
         reading = self._read(name)
@@ -375,7 +386,21 @@ class Tracker:
         return [name for name, thread in self._session.threads.items() if thread.current_call]
 
     def _call_count(self) -> int:
-        return sum(len(thread.calls) for thread in self._session.threads.values())
+        return sum(thread.call_count for thread in self._session.threads.values())
+
+
+def _drop_old_calls(session: Session) -> tuple[Session, list[Call]]:
+    """Return the session as it is stored, and the calls of which that has only totals."""
+    threads = {name: drop_old_calls(each, STORED_CALLS) for name, each in session.threads.items()}
+    dropped: list[Call] = []
+    for name, each in session.threads.items():
+        count = threads[name].dropped.count - each.dropped.count
+        dropped += each.calls.in_order()[:count]
+    return msgspec.structs.replace(session, threads=threads), dropped
+
+
+def _add(known: float | None, more: float | None) -> float | None:
+    return None if known is None or more is None else known + more
 
 
 def _read_spent(state: bytes | str) -> list[Spent]:
@@ -383,6 +408,18 @@ def _read_spent(state: bytes | str) -> list[Spent]:
     threads = _state_1.decode(state).session.threads
     spent = {name: thread.spent for name, thread in threads.items()}
     return [Spent(usage=usage, thread=name) for name, usage in spent.items() if usage.held]
+
+
+def _check_name(field: str, name: str | None) -> str | None:
+    if name is not None and not isinstance(cast("object", name), str):
+        raise InvalidPolicy(field, name, "a text, or None")
+    return name
+
+
+def _check_receiver(receiver: EventReceiver | None) -> EventReceiver | None:
+    if receiver is not None and not callable(getattr(receiver, "receive", None)):
+        raise InvalidPolicy("report_to", receiver, "a `DaemonSession(...)`, or None")
+    return receiver
 
 
 def _check_tokens(field: str, tokens: int | None) -> int | None:

@@ -10,9 +10,10 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from weakref import finalize
 
 import msgspec
@@ -186,20 +187,40 @@ class DaemonSession:
                 event = msgspec.structs.replace(event, session=None, agent=None)
             self._outbox.add(self._origin.row(event))
 
-    def messages(self) -> Iterator[Message]:
-        """Take the messages for this session that are pending.
+    def messages(self) -> "PendingMessages":
+        """Take the messages for this session that are pending: `for ... in`, or `await` for a list.
 
         A message counts as delivered when the loop asks for the next one or ends; if it does not,
-        the message comes again after 30 seconds. Waits for the daemon for a moment; without one
-        there are no messages.
+        the message comes again after 30 seconds. Awaited messages are delivered together. Waits for
+        the daemon for a moment; without one there are no messages.
         """
-        if not self._outbox.flush(MESSAGES_WAIT_S):
-            return
-        for message in msgspec.convert(self._ask("take") or [], list[Message]):
+        return PendingMessages(self._deliver_each(), self._deliver_all)
+
+    def _deliver_each(self) -> Iterator[Message]:
+        for message in self._take():
             if message.id not in self._delivered:
                 yield message
-                self._delivered[message.id] = None
-            self._ask("delivered", {"ids": [message.id]})
+            self._mark_delivered([message])
+
+    async def _deliver_all(self) -> list[Message]:
+        import asyncio  # takes 30 ms, and most programs iterate
+
+        # In two steps: if the task is cancelled while it waits, the messages come again.
+        taken = await asyncio.to_thread(self._take)
+        messages = [message for message in taken if message.id not in self._delivered]
+        await asyncio.to_thread(self._mark_delivered, taken)
+        return messages
+
+    def _take(self) -> list[Message]:
+        if not self._outbox.flush(MESSAGES_WAIT_S):
+            return []
+        return msgspec.convert(self._ask("take") or [], list[Message])
+
+    def _mark_delivered(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            self._delivered[message.id] = None
+        if messages:
+            self._ask("delivered", {"ids": [message.id for message in messages]})
 
     def close(self) -> None:
         """Report that the session has ended, and wait a moment until everything is sent."""
@@ -213,6 +234,21 @@ class DaemonSession:
             return request(self._outbox.state, "POST", path, body, MESSAGES_WAIT_S)
         except (NotRunning, InvalidRequest):
             return None
+
+
+class PendingMessages(Iterator[Message]):
+    """The pending messages of a session: iterated one by one, or awaited as a list."""
+
+    def __init__(
+        self, each: Iterator[Message], deliver_all: Callable[[], Awaitable[list[Message]]]
+    ) -> None:
+        self._each, self._deliver_all = each, deliver_all
+
+    def __next__(self) -> Message:
+        return next(self._each)
+
+    def __await__(self) -> Generator[Any, Any, list[Message]]:
+        return self._deliver_all().__await__()
 
 
 _outboxes: dict[Path, EventOutbox] = {}

@@ -14,15 +14,15 @@ class CallSums(msgspec.Struct, frozen=True):
     """The number of calls, the most sent by model in the order of first use, and all usage."""
 
     count: int = 0
-    most_sent: dict[str | None, int] = msgspec.field(default_factory=dict[str | None, int])
+    most_sent: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     usage: Usage = ZERO
 
     def plus(self, calls: Sequence[Call]) -> "CallSums":
         most_sent = dict(self.most_sent)
         for call in calls:
-            sent = call.usage.sent
-            if sent > most_sent.get(call.model, -1):
-                most_sent[call.model] = sent
+            sent, model = call.usage.sent, call.model or ""
+            if sent > most_sent.get(model, -1):
+                most_sent[model] = sent
         usage = add_usages([self.usage, *(call.usage for call in calls)])
         return CallSums(self.count + len(calls), most_sent, usage)
 

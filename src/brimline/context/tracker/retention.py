@@ -109,15 +109,14 @@ def _add_dropped(
     )
 
 
-def _automatic(
-    dropped: DroppedCalls, compactions: list[Compaction]
-) -> dict[str | None, tuple[int, ...]]:
+def _automatic(dropped: DroppedCalls, compactions: list[Compaction]) -> dict[str, tuple[int, ...]]:
     """Return `before` of the last automatic compactions by model: limits are learned from these."""
     automatic = dict(dropped.automatic)
     for each in compactions:
         if held := held_at_trigger(each):
-            recent = (*automatic.get(each.model, ()), held)
-            automatic[each.model] = recent[-LEARNED_COMPACTIONS:]
+            model = each.model or ""
+            recent = (*automatic.get(model, ()), held)
+            automatic[model] = recent[-LEARNED_COMPACTIONS:]
     return automatic
 
 

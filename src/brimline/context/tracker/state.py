@@ -59,20 +59,20 @@ def held_at_trigger(compaction: Compaction) -> int | None:
 class DroppedCalls(msgspec.Struct, frozen=True):
     """The totals of the oldest calls of a thread, which were dropped from memory.
 
-    `most_sent` is by model, in the order of first use. `cycle_ends` counts the compactions and
-    clears that were dropped with them, `cycle_start` is the number of calls before the last of
-    these. `automatic` has, by model, `before` of the last automatic compactions among them.
-    `sents` is what each `stride`th call since `cycle_start` sent.
+    `most_sent` is by model ("" if unknown), in the order of first use. `cycle_ends` counts the
+    compactions and clears that were dropped with them, `cycle_start` is the number of calls before
+    the last of these. `automatic` has, by model, `before` of the last automatic compactions among
+    them. `sents` is what each `stride`th call since `cycle_start` sent.
     """
 
     count: int = 0
     usage: Usage = ZERO
     first_at: float | None = None
-    most_sent: dict[str | None, int] = msgspec.field(default_factory=dict[str | None, int])
+    most_sent: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     cycle_ends: int = 0
     cycle_start: int = 0
-    automatic: dict[str | None, tuple[int, ...]] = msgspec.field(
-        default_factory=dict[str | None, tuple[int, ...]]
+    automatic: dict[str, tuple[int, ...]] = msgspec.field(
+        default_factory=dict[str, tuple[int, ...]]
     )
     sents: tuple[int, ...] = ()
     stride: int = 1
@@ -149,6 +149,11 @@ class Thread(msgspec.Struct, frozen=True):
     def cycle_ends(self) -> tuple[int, ...]:
         """The number of calls before each compaction and clear."""
         return (*(each.calls for each in self.compactions), *self.clears)
+
+    @property
+    def last_clear(self) -> int:
+        """The number of calls before the last clear that is in memory; 0 if there is none."""
+        return max(self.clears, default=0)
 
     @property
     def cycle_start(self) -> int:
@@ -228,14 +233,17 @@ class Thread(msgspec.Struct, frozen=True):
     def models(self) -> tuple[str, ...]:
         """The models in the order of their first use."""
         used = dict.fromkeys((*self.dropped.most_sent, *self.calls.sums.most_sent))
-        return tuple(model for model in used if model is not None)
+        return tuple(model for model in used if model)
 
     @property
     def compacted_at(self) -> tuple[int, ...]:
         """What the context held at the present model's last automatic compactions."""
         model = self.last.model if self.last else None
         held = (held_at_trigger(each) for each in self.compactions if each.model == model)
-        known = (*self.dropped.automatic.get(model, ()), *(tokens for tokens in held if tokens))
+        known = (
+            *self.dropped.automatic.get(model or "", ()),
+            *(tokens for tokens in held if tokens),
+        )
         return known[-LEARNED_COMPACTIONS:]
 
     @property
@@ -262,8 +270,8 @@ class Thread(msgspec.Struct, frozen=True):
         return self.most_sent_by(self.last.model if self.last else None)
 
     def most_sent_by(self, model: str | None) -> int:
-        in_memory = self.calls.sums.most_sent
-        return max(self.dropped.most_sent.get(model, 0), in_memory.get(model, 0))
+        in_memory, name = self.calls.sums.most_sent, model or ""
+        return max(self.dropped.most_sent.get(name, 0), in_memory.get(name, 0))
 
 
 class Session(msgspec.Struct, frozen=True):
