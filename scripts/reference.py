@@ -36,6 +36,13 @@ from brimline.context.window import Limit, Window
 from brimline.run.ralph import HatStats, LoopStats
 from brimline.run.result import IterationResult
 from brimline.server.fleet.actions import AuditEntry
+from brimline.sessions.compaction_effects import CompactionEffect
+from brimline.sessions.compaction_facts import CompactionFacts, FactCount
+from brimline.sessions.compaction_report import (
+    CompactionAverages,
+    CompactionLine,
+    CompactionReport,
+)
 from brimline.sessions.ledger.explain import (
     ExplainedCall,
     ExplainedCategory,
@@ -82,6 +89,14 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "brimline pin --json, pins --json": (PinShown,),
     "brimline status --json": (shown.StatusShown,),
     "brimline report --json": (PrintedReport, ReportLine, ModelTotal, SessionFacts, Usage),
+    "brimline report --compactions --json": (
+        CompactionReport,
+        CompactionLine,
+        CompactionAverages,
+        CompactionEffect,
+        CompactionFacts,
+        FactCount,
+    ),
     "brimline run --render json": (IterationResult, Reading),
     "brimline run --summary --json": (LoopStats, HatStats),
     "brimline baseline --json": (Baseline, Category),

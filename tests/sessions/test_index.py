@@ -27,7 +27,7 @@ from brimline.sessions.index import (
     ReadResult,
     TranscriptIndex,
     delay_interrupt,
-    read_all,
+    map_in_processes,
     read_transcript,
     usable_cores,
 )
@@ -399,10 +399,10 @@ def jobs(machine: Machine, count: int) -> list[ReadJob]:
 @pytest.mark.parametrize("workers", [2, 3, 4])
 def test_results_are_in_job_order_for_any_number_of_workers(machine: Machine, workers: int) -> None:
     every = jobs(machine, 20)
-    alone = list(read_all(every, 1))
+    alone = list(map_in_processes(read_transcript, every, 1))
     assert [result.path for result in alone] == [job.transcript.path for job in every]
     assert [result.reason is None for result in alone].count(False) == 1
-    assert list(read_all(every, workers)) == alone
+    assert list(map_in_processes(read_transcript, every, workers)) == alone
 
 
 def test_number_of_workers_is_bounded() -> None:
@@ -416,12 +416,11 @@ def die(job: ReadJob) -> ReadResult:
 
 
 def test_killed_worker_is_an_error_and_leaves_no_process(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    machine: Machine, capfd: pytest.CaptureFixture[str]
 ) -> None:
     every, before = jobs(machine, 5), psutil.Process().children()
-    monkeypatch.setattr(index, "read_transcript", die)
     with pytest.raises(WorkerFailed, match="try again"):
-        list(read_all(every, 2))
+        list(map_in_processes(die, every, 2))
     assert capfd.readouterr() == ("", "")
     assert psutil.Process().children() == before
 

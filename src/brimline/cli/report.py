@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from typing import get_args
@@ -10,11 +11,13 @@ from msgspec.structs import asdict
 
 from brimline.agents import agent_names, display_name
 from brimline.cli.arguments import add_agent, chosen_agents
-from brimline.cli.context import CommandContext, as_json, print_problems
+from brimline.cli.compactions import CSV_FIELDS, csv_record, format_report
+from brimline.cli.context import CommandContext, as_json, emit_json, print_problems
 from brimline.cli.daemon_sessions import AnswerSource, DaemonQuestion
 from brimline.cli.read_progress import draw_progress
 from brimline.cli.report_table import ReportTable
 from brimline.context.prices import day_of
+from brimline.sessions.compaction_report import CompactionReport, report_compactions
 from brimline.sessions.files import find_transcripts
 from brimline.sessions.index import TranscriptIndex
 from brimline.sessions.report import (
@@ -32,7 +35,8 @@ from brimline.settings import seconds
 from brimline.terminal.text import strip_control
 
 USAGE = """brimline report [--by KEY] [--since DAY] [--until DAY] [--project TEXT] [--branch NAME]
-    [--agent A] [--sort BY] [--models | --misses] [--json | --csv]"""
+    [--agent A] [--sort BY] [--models | --misses | --compactions]
+    [--json | --csv]"""
 FIELDS = (
     *("key", "agents", "sessions", "calls", "peak_sent", "end_sent", "compactions"),
     *("input", "cache_read", "cache_write", "output", "cost"),
@@ -70,6 +74,11 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     shown.add_argument("--misses", action="store_true", help=help_text)
     help_text = "show the models of each line below it: calls, tokens and cost"
     shown.add_argument("--models", action="store_true", help=help_text)
+    help_text = (
+        "show each compaction instead: tokens before and after, which facts are kept, and the "
+        "averages of each version of a client"
+    )
+    shown.add_argument("--compactions", action="store_true", help=help_text)
     form = to.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON instead of a table")
     form.add_argument("--csv", action="store_true", help="print CSV instead of a table")
@@ -91,6 +100,13 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
     index.save()
     print_problems(index.problems)
     recorded = summaries(index, transcripts)
+    if options.compactions:
+        _print_compactions(
+            context,
+            options,
+            report_compactions(index, recorded, selection, progress=draw_progress()),
+        )
+        return 0
     # Sessions of telemetry and of programs have no transcript: only the store has them.
     stored = question.read_items(TranscriptSummary)
     known = {item.session for item in recorded}
@@ -103,6 +119,17 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
     )
     sys.stdout.write(_rendered(context, options, printed, bool(transcripts)))
     return 0
+
+
+def _print_compactions(
+    context: CommandContext, options: argparse.Namespace, report: CompactionReport
+) -> None:
+    if options.json:
+        emit_json(report)
+    elif options.csv:
+        sys.stdout.write(_write_csv(CSV_FIELDS, map(csv_record, report.compactions)))
+    else:
+        print("\n".join(format_report(context, report)))
 
 
 def _day(context: CommandContext, field: str, text: str | None) -> str | None:
@@ -133,11 +160,6 @@ def _rendered(
 
 
 def _csv(report: Report, is_about_misses: bool, has_models: bool) -> str:
-    import csv
-    import io
-
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     fields, records_of = FIELDS, _line_records
     if is_about_misses:
         fields, records_of = MISS_FIELDS, _miss_records
@@ -145,10 +167,23 @@ def _csv(report: Report, is_about_misses: bool, has_models: bool) -> str:
         fields, records_of = MODEL_FIELDS, _model_records
     elif report.by == "session":
         fields += SessionFacts.__struct_fields__
-    writer.writerow((report.by, *fields[1:]))
-    for line in report.lines:
-        for record in records_of(line):
-            writer.writerow([_csv_value(record[name]) for name in fields])
+    records = (record for line in report.lines for record in records_of(line))
+    return _write_csv(fields, records, head=(report.by, *fields[1:]))
+
+
+def _write_csv(
+    fields: Sequence[str],
+    records: Iterable[Mapping[str, object]],
+    head: Sequence[str] | None = None,
+) -> str:
+    import csv
+    import io
+
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(head or fields)
+    for record in records:
+        writer.writerow([_csv_value(record[name]) for name in fields])
     return out.getvalue()
 
 

@@ -57,6 +57,7 @@ class MeasuredCompaction(msgspec.Struct, frozen=True):
     after: int | None
     model: str | None
     version: str | None
+    branch: str | None
     inferred: bool
     effect: CompactionEffect | None
 
@@ -208,6 +209,7 @@ def measure_compactions(thread: Thread, content: MainContent | None) -> list[Mea
             each.after,
             each.model,
             each.version,
+            each.branch,
             each.inferred,
             effects.get(each.calls) if not each.inferred else None,
         )

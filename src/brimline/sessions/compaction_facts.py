@@ -40,6 +40,21 @@ class CompactionFacts(msgspec.Struct, frozen=True):
     numbers: FactCount
 
 
+def add_facts(facts: Iterable[CompactionFacts]) -> CompactionFacts:
+    """Return the sums by kind."""
+    every = list(facts)
+
+    def add(counts: Iterable[FactCount]) -> FactCount:
+        summed = list(counts)
+        return FactCount(sum(each.kept for each in summed), sum(each.total for each in summed))
+
+    return CompactionFacts(
+        add(each.statements for each in every),
+        add(each.files for each in every),
+        add(each.numbers for each in every),
+    )
+
+
 class FactRegister:
     """Collects the facts of a session, each with the number of the record that has it last."""
 

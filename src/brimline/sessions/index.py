@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -36,6 +37,8 @@ MAX_WORKERS = 4
 CHUNK_JOBS = 8  # jobs that a worker gets at a time: one by one they took a quarter longer
 
 Progress = Callable[[int, int], None]
+JobT = TypeVar("JobT")
+ResultT = TypeVar("ResultT")
 
 
 class ReadJob(msgspec.Struct, frozen=True):
@@ -210,7 +213,7 @@ class TranscriptIndex:
         total = sum(job.unread_bytes for job in jobs)
         workers = usable_cores() if total > ONE_PROCESS_MAX_BYTES else 1
         done = 0
-        with closing(read_all(jobs, workers)) as results:
+        with closing(map_in_processes(read_transcript, jobs, workers)) as results:
             for job, result in zip(jobs, results, strict=True):
                 self._add_result(result)
                 done += job.unread_bytes
@@ -275,10 +278,15 @@ def usable_cores() -> int:
     return min(MAX_WORKERS, usable)
 
 
-def read_all(jobs: Sequence[ReadJob], workers: int) -> Generator[ReadResult, None, None]:
+def map_in_processes(
+    function: Callable[[JobT], ResultT],
+    jobs: Sequence[JobT],
+    workers: int,
+    chunk_jobs: int = CHUNK_JOBS,
+) -> Generator[ResultT, None, None]:
     """Yield the result of each job, in their order; raises WorkerFailed if a worker dies."""
     if workers == 1:
-        yield from map(read_transcript, jobs)
+        yield from map(function, jobs)
         return
     # Imported here: it takes 20 ms, and most commands have little to read.
     import multiprocessing
@@ -287,7 +295,7 @@ def read_all(jobs: Sequence[ReadJob], workers: int) -> Generator[ReadResult, Non
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context(method), _reset_signals)
     try:
-        yield from pool.map(read_transcript, jobs, chunksize=CHUNK_JOBS)
+        yield from pool.map(function, jobs, chunksize=chunk_jobs)
     except BrokenProcessPool as error:
         raise WorkerFailed from error
     finally:

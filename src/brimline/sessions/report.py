@@ -148,9 +148,12 @@ class ReportFilter(msgspec.Struct, frozen=True):
         return self.project is None or self.project in project
 
     def has_row(self, row: UsageRow | MissRow) -> bool:
-        is_late = self.first_day is None or row.day >= self.first_day
-        is_early = self.last_day is None or row.day <= self.last_day
-        return is_late and is_early and self.branch in (None, row.branch)
+        return self.has_day_and_branch(row.day, row.branch)
+
+    def has_day_and_branch(self, day: str, branch: str | None) -> bool:
+        is_late = self.first_day is None or day >= self.first_day
+        is_early = self.last_day is None or day <= self.last_day
+        return is_late and is_early and self.branch in (None, branch)
 
 
 def summaries(index: TranscriptIndex, transcripts: Iterable[Transcript]) -> list[TranscriptSummary]:
