@@ -135,7 +135,7 @@ async def _fill(url: str, sessions: int, calls: int) -> None:
 async def _sum_costs(url: str) -> None:
     """Let the server's hourly sums of costs be current."""
     database = await open_database(url)
-    await database.session_hours(ORGANISATION).update()
+    await database.session_sums(ORGANISATION).update()
     await database.close()
     await asyncio.to_thread(execute, url, "ANALYZE branch_hours")
 

@@ -150,6 +150,7 @@ class FleetSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     A request from one of `trusted_proxies`, addresses or networks, is that of the user whom
     `proxy_user_header` names. These users belong to `proxy_organisation` and have `proxy_scopes`.
     The limits of requests and bytes a minute hold for each token or user, on each replica.
+    `keep_sums` is how long the sums of days are kept, which outlive their sessions.
     """
 
     proxy_user_header: str | None = None
@@ -158,6 +159,7 @@ class FleetSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     proxy_scopes: tuple[Literal["read", "act"], ...] = ("read", "act")
     requests_per_minute: int = 12_000
     bytes_per_minute: int = 256 << 20
+    keep_sums: str = "400d"
 
 
 _UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -317,6 +319,7 @@ def _convert(values: dict[str, Any], place: str) -> Settings:
     seconds(settings.since, place=place)
     seconds(settings.daemon.keep, "daemon.keep", place)
     seconds(settings.uplink.history, "uplink.history", place)
+    seconds(settings.fleet.keep_sums, "fleet.keep_sums", place)
     database = settings.daemon.database
     if database is not None and not database.startswith(DATABASE_SCHEMES):
         # Without what came: it may have a password.

@@ -85,6 +85,28 @@ def test_status_says_why_there_is_none(server: Server, user: User) -> None:
     assert "not allowed with status" in user.run("fleet", "status", "codex").err
 
 
+def test_usage_shows_what_groups_used(server: Server, user: User) -> None:
+    """Of a span or of days, in all or by period; as CSV with all groups."""
+    asked = ("fleet", "usage", "--url", server.process.url, "--token-file", str(server.readable))
+    total = user.run(*asked, "--since", "7d", "--by", "agent").lines
+    assert total[0].endswith(", in UTC")
+    assert [line.split()[:3] for line in total[2:]] == [
+        ["claude", "15", "15"], ["codex", "15", "15"], ["all", "30", "30"],
+    ]  # fmt: skip
+    assert [line.split()[-2:] for line in total[2:]] == [
+        ["$6.00", "$1.05"], ["$6.00", "$1.05"], ["$12.00", "$2.10"],
+    ]  # fmt: skip
+    by_week = user.run(*asked, "--since", "7d", "--by", "agent", "--per", "week").lines
+    assert "-W" in by_week[2].split()[0]
+    table = user.run(*asked, "--since", "7d", "--by", "agent", "--csv").lines
+    assert table[0].startswith("month,agent,sessions,calls,input,")
+    assert len(table) >= 3
+    answer = user.run(*asked, "--from", "2020-01-01", "--to", "2020-01-31", "--json").json
+    assert (answer["total"]["calls"], len(answer["periods"])) == (0, 1)
+    assert "expected a day such as" in user.run(*asked, "--from", "monday").err
+    assert "the first one first" in user.run(*asked, "--from", "2999-01-01").err
+
+
 def test_machines_lists_who_reports_and_what_is_refused(server: Server, user: User) -> None:
     asked = ("fleet", "machines", "--url", server.process.url)
     readable = (*asked, "--token-file", str(server.readable))

@@ -46,7 +46,7 @@ async def fill(url: str) -> None:
                 PutCall(CallRow(name, "main", "c", 0, 0, 1, 1, 1, 1, at=NOW - 60, cost=0.5)),
             ])  # fmt: skip
         await store.write([PutCompaction(CompactionRow("a1", "main", 0, at=NOW - 10))])
-        await opened.session_hours(organisation).update()
+        await opened.session_sums(organisation).update()
     handoff = HandoffRow("h", "b1", NOW, "/h.md", "00", "text", "agent", 1, 9)
     await opened.store("one").write([PutHandoff(handoff)])
     await opened.close()

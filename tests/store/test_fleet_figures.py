@@ -39,7 +39,7 @@ class Fleet:
     def __init__(self, database: PostgresDatabase, name: str, rules: Rules) -> None:
         self.store, self._other = database.store(name), database.store(f"not {name}")
         self.figures = database.figures(name, lambda kind: fill_levels(rules, kind), rules.by)
-        self.hours = database.session_hours(name)
+        self.hours = database.session_sums(name)
 
     async def write(self, *writes: Write) -> None:
         await self.store.write(writes)

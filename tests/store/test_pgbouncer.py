@@ -89,8 +89,8 @@ async def test_two_replicas_write_and_sum_at_once(pooled_url: str) -> None:
     await asyncio.gather(*(stores[n % 2].write([PutCall(each)]) for n, each in enumerate(calls)))
     stored = [await stores[1].calls(row.id) for row in rows]
     assert sum(map(len, stored)) == len(calls)
-    await asyncio.gather(*(each.session_hours("pooled").update() for each in replicas))
-    await replicas[0].session_hours("pooled").update()
+    await asyncio.gather(*(each.session_sums("pooled").update() for each in replicas))
+    await replicas[0].session_sums("pooled").update()
     assert await _costs(replicas[1]) == [GroupCosts("claude", 200, 100.0, 0.0)]
     await stores[0].write([ForgetSessions(NOW + 1)])
     assert await stores[1].sessions() == []

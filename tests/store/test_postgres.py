@@ -243,7 +243,7 @@ async def test_replica_of_the_version_before_goes_on_if_an_upgrade_only_adds(dat
         await PostgresStore.open(database)
 
 
-def test_hours_before_branches_were_known_are_kept_with_their_cursor(database: str) -> None:
+def test_hours_before_branches_were_known_are_kept(database: str) -> None:
     """Replicas of the version before sum on in their own table, those of this one in theirs."""
 
     async def run() -> None:
@@ -261,7 +261,7 @@ def test_hours_before_branches_were_known_are_kept_with_their_cursor(database: s
     hours = "SELECT session, hour, branch, last_at, calls, cost, miss_cost, agent FROM branch_hours"
     assert execute(database, hours) == [["s", 480_000, "", 1.728e9, 3, 1.5, None, "claude"]]
     cursors = "SELECT name, position FROM cursors ORDER BY name"
-    assert execute(database, cursors) == [["branch_hours", 7], ["session_hours", 7]]
+    assert execute(database, cursors) == [["session_hours", 7]]  # all are summed again, by day too
 
 
 def test_calls_that_a_version_before_stores_are_in_the_cost_of_their_session(

@@ -39,7 +39,7 @@ async def write_fleet(url: str, sessions: int, machines: int = MACHINES) -> str:
             for number in range(sessions)
             for write in _session_writes(number, max(3.0, 97.0 - number), now, draw)
         ])  # fmt: skip
-        await database.session_hours(ORGANISATION).update()
+        await database.session_sums(ORGANISATION).update()
         for number in range(machines):
             await database.machines(ORGANISATION).report(_machine(number, now))
         return await add_token(database, ORGANISATION, "read", "act", name="Ada")

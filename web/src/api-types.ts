@@ -835,6 +835,35 @@ export interface components {
             first_at: number;
             last_at: number;
         };
+        FleetUsage: {
+            /** @enum {unknown} */
+            by: "agent" | "branch" | "host" | "model" | "project" | "team" | "user" | "version";
+            /** @enum {unknown} */
+            per: "day" | "month" | "week";
+            first: string;
+            last: string;
+            total: components["schemas"]["FleetUsageSum"];
+            groups: components["schemas"]["FleetUsageSum"][];
+            more_groups: number;
+            periods: components["schemas"]["FleetPeriod"][];
+        };
+        FleetUsageSum: {
+            key: string | null;
+            sessions: number;
+            calls: number;
+            sent: number;
+            input: number;
+            cache_read: number;
+            cache_write: number;
+            output: number;
+            cost: number | null;
+            miss_cost: number | null;
+        };
+        FleetPeriod: {
+            key: string;
+            total: components["schemas"]["FleetUsageSum"];
+            groups: components["schemas"]["FleetUsageSum"][];
+        };
     };
     responses: never;
     parameters: never;
@@ -903,5 +932,8 @@ export type AuditEntry = components['schemas']['AuditEntry'];
 export type FleetView = components['schemas']['FleetView'];
 export type FleetGroup = components['schemas']['FleetGroup'];
 export type MachineView = components['schemas']['MachineView'];
+export type FleetUsage = components['schemas']['FleetUsage'];
+export type FleetUsageSum = components['schemas']['FleetUsageSum'];
+export type FleetPeriod = components['schemas']['FleetPeriod'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

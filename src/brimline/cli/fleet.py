@@ -9,22 +9,19 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from textwrap import fill
-from typing import TypeVar, get_args
-from urllib.parse import urlencode, urlsplit
+from typing import get_args
+from urllib.parse import urlencode
 
 import msgspec
 
 from brimline.agents import managed_clients, managed_settings_for
 from brimline.agents.telemetry import TOKEN_MARK, ManagedSettings, ManagedSettingsFile
-from brimline.cli.arguments import add_json, parse_agent
+from brimline.cli.arguments import parse_agent
 from brimline.cli.context import CommandContext, emit_json, print_table
-from brimline.context.usage import format_percent
-from brimline.daemon.secret import read_token_file
-from brimline.daemon.uplink.protocol import ServerProblem
-from brimline.errors import InvalidRequest, InvalidSettings, MalformedJson
-from brimline.files.foreign_json import JsonDecoder, decode_json
-from brimline.files.loopback import is_loopback
-from brimline.store.fleet import FleetGrouping
+from brimline.cli.fleet_server import decode_answer, get_from_server
+from brimline.context.usage import format_percent, format_tokens
+from brimline.errors import InvalidSettings
+from brimline.store.fleet import FleetGrouping, UsagePeriod
 from brimline.terminal.text import (
     Cell,
     Column,
@@ -37,9 +34,11 @@ from brimline.terminal.text import (
 
 USAGE = """brimline fleet snippet [CLIENT] [--url URL] [--json]
        brimline fleet status [--by GROUP] [--since SPAN] [--url URL] [--token-file FILE] [--json]
+       brimline fleet usage [--per PERIOD] [--by GROUP] [--since SPAN | --from DAY [--to DAY]]
+           [--csv | --json] [--url URL] [--token-file FILE]
        brimline fleet machines [--silent SPAN] [--url URL] [--token-file FILE] [--json]
        brimline fleet audit [--limit N] [--url URL] [--token-file FILE] [--json]"""
-ACTIONS = ("snippet", "status", "machines", "audit")
+ACTIONS = ("snippet", "status", "usage", "machines", "audit")
 EXAMPLE_URL = "https://fleet.example.com"
 ADDRESS = re.compile(r"https?://([\w.-]+|\[[0-9a-fA-F:]+\])(:\d{1,5})?(/[\w.~/-]*)?", re.ASCII)
 HOW = (
@@ -49,6 +48,7 @@ HOW = (
 )
 
 GROUPINGS: tuple[str, ...] = get_args(FleetGrouping)
+PERIODS: tuple[str, ...] = get_args(UsagePeriod)
 STATUS_COLUMNS = (
     Column("sessions", right=True),
     Column("first level", right=True, drop_order=5),
@@ -58,6 +58,15 @@ STATUS_COLUMNS = (
     Column("lost work", right=True, drop_order=1),
     Column("cost", right=True, drop_order=4),
     Column("misses", right=True, drop_order=6),
+)
+
+USAGE_COLUMNS = (
+    Column("sessions", right=True, drop_order=2),
+    Column("calls", right=True, drop_order=3),
+    Column("sent", right=True),
+    Column("output", right=True, drop_order=4),
+    Column("cost", right=True),
+    Column("misses", right=True, drop_order=1),
 )
 
 DEFAULT_ENTRIES = 20
@@ -83,13 +92,6 @@ MACHINE_COLUMNS = (
     Column("behind", right=True, drop_order=1),
     Column("refused", min_width=7, drop_order=2),
 )
-
-TIMEOUT_S = 30.0
-READ_TOKEN = "`brimline token create --scope read` makes a token that may see the fleet."
-NOT_A_SERVER = "the answer is not that of a fleet's server"
-CHECK_URL = "Check --url."
-
-AnswerT = TypeVar("AnswerT")
 
 
 class Snippet(msgspec.Struct, frozen=True):
@@ -124,6 +126,36 @@ class FleetStatus(msgspec.Struct, frozen=True):
     needs_handoff_count: int
 
 
+class GroupUsage(msgspec.Struct, frozen=True):
+    """What is shown of the usage of a group."""
+
+    key: str | None
+    sessions: int
+    calls: int
+    sent: int
+    output: int
+    cost: float | None
+    miss_cost: float | None
+
+
+class PeriodUsage(msgspec.Struct, frozen=True):
+    key: str
+    groups: list[GroupUsage]
+
+
+class UsageShown(msgspec.Struct, frozen=True):
+    """What is shown of `GET /v1/fleet/usage`."""
+
+    by: str
+    per: str
+    first: str
+    last: str
+    total: GroupUsage
+    groups: list[GroupUsage]
+    more_groups: int
+    periods: list[PeriodUsage]
+
+
 class ReportingMachine(msgspec.Struct, frozen=True):
     """What is shown of a machine of `GET /v1/machines`."""
 
@@ -154,6 +186,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     help_text = (
         "snippet: print managed settings for OpenTelemetry, and where each file goes; "
         "status: show the fleet's figures by group; "
+        "usage: show what was used by day, week or month, and by group; "
         "machines: list who reports to the server, and when last; "
         "audit: list who sent what to which agent through the server"
     )
@@ -164,14 +197,23 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("--url", type=_parse_url, help=help_text)
     help_text = "a file with a token of scope read (default: the uplink's)"
     to.add_argument("--token-file", metavar="FILE", help=help_text)
-    help_text = f"with status: group by {', '.join(GROUPINGS)} (default team)"
+    help_text = f"with status and usage: group by {', '.join(GROUPINGS)} (default team)"
     to.add_argument("--by", choices=GROUPINGS, metavar="GROUP", help=help_text)
-    to.add_argument("--since", metavar="SPAN", help="with status: at most 7d (default 1h)")
+    help_text = "with status: at most 7d (default 1h); with usage: such as 90d (default 30d)"
+    to.add_argument("--since", metavar="SPAN", help=help_text)
+    help_text = f"with usage: a line for each {', '.join(PERIODS)} and group (default: all days)"
+    to.add_argument("--per", choices=PERIODS, metavar="PERIOD", help=help_text)
+    help_text = "with usage: the first day in UTC, such as 2026-11-01"
+    to.add_argument("--from", dest="first", metavar="DAY", help=help_text)
+    help_text = "with usage: the last day (default today)"
+    to.add_argument("--to", dest="last", metavar="DAY", help=help_text)
     help_text = "with machines: only those without a report for this time, such as 1d"
     to.add_argument("--silent", metavar="SPAN", help=help_text)
     help_text = f"with audit: the last N, at most {MAX_ENTRIES:,} (default {DEFAULT_ENTRIES})"
     to.add_argument("--limit", type=_parse_limit, metavar="N", help=help_text)
-    add_json(to)
+    form = to.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--csv", action="store_true", help="with usage: print CSV")
 
 
 def _parse_url(text: str) -> str:
@@ -283,6 +325,48 @@ def _audit_cells(entry: SentEntry) -> list[Cell]:
     return [Cell(time), *(Cell(strip_control(text)) for text in texts)]
 
 
+def _show_usage(context: CommandContext, options: argparse.Namespace) -> int:
+    """Print what each group used, the most expensive first; with --per in each period."""
+    chosen = {"by": options.by or "team", "per": options.per or "month", "since": options.since,
+              "from": options.first, "to": options.last}  # fmt: skip
+    query = urlencode({name: value for name, value in chosen.items() if value is not None})
+    name = "usage.csv" if options.csv else "usage"
+    body = get_from_server(context, options, f"/v1/fleet/{name}?{query}")
+    text = body.decode("utf-8", "replace")
+    if options.csv:
+        print("\n".join(map(strip_control, text.splitlines())))
+        return 0
+    if options.json:
+        print(escape_control(text))
+        return 0
+    usage = decode_answer(body, UsageShown)
+    print(f"{usage.first} to {usage.last}, in UTC")
+    rows = [_usage_cells("", each, usage.by) for each in usage.groups]
+    if options.per is not None:
+        parts = [(each.key, part) for each in usage.periods for part in each.groups]
+        rows = [_usage_cells(period, each, usage.by) for period, each in parts]
+    rows.append(_usage_cells("", msgspec.structs.replace(usage.total, key="all"), usage.by))
+    first = 0 if options.per is not None else 1
+    columns = [Column(usage.per), Column("group", min_width=8), *USAGE_COLUMNS]
+    _print_uncut(context, columns[first:], [row[first:] for row in rows])
+    if usage.more_groups:
+        print(f"{count_of(usage.more_groups, 'group')} of less cost not shown; --csv has all.")
+    return 0
+
+
+def _usage_cells(period: str, group: GroupUsage, by: str) -> list[Cell]:
+    return [
+        Cell(period),
+        Cell(f"no {by}" if group.key is None else strip_control(group.key)),
+        Cell(f"{group.sessions:,}"),
+        Cell(f"{group.calls:,}"),
+        Cell(format_tokens(group.sent)),
+        Cell(format_tokens(group.output)),
+        Cell(format_dollars(group.cost)),
+        Cell(format_dollars(group.miss_cost)),
+    ]
+
+
 def _show_machines(context: CommandContext, options: argparse.Namespace) -> int:
     """Print the machines, the longest silent first."""
     query = "" if options.silent is None else f"?{urlencode({'silent': options.silent})}"
@@ -320,62 +404,7 @@ def _machine_cells(machine: ReportingMachine, now: float) -> list[Cell]:
 
 _SHOW: Mapping[str, Callable[[CommandContext, argparse.Namespace], int]] = {
     "status": _show_status,
+    "usage": _show_usage,
     "machines": _show_machines,
     "audit": _show_audit,
 }
-
-
-def get_from_server(context: CommandContext, options: argparse.Namespace, path: str) -> bytes:
-    """Return the body of the server's answer; raises InvalidSettings or InvalidRequest."""
-    # Imported here: they take long, and `fleet snippet` and `--help` do not need them.
-    import asyncio
-
-    from brimline.daemon.http_client import MAX_REPLY_BYTES, HttpFailed, request_once
-
-    address = _server(context, options) + path
-    headers = {"Authorization": f"Bearer {_token(context, options)}"}
-    try:
-        reply = asyncio.run(request_once("GET", address, headers, timeout_s=TIMEOUT_S))
-    except HttpFailed as error:
-        raise InvalidRequest(f"the server does not answer: {error}", CHECK_URL) from error
-    if len(reply.body) >= MAX_REPLY_BYTES:  # it was cut off
-        raise InvalidRequest(NOT_A_SERVER, CHECK_URL)
-    if reply.is_success:
-        return reply.body
-    problem = JsonDecoder(ServerProblem).decode_or_none(reply.body)
-    if problem is None:
-        raise InvalidRequest(f"the server answered {reply.status}", CHECK_URL)
-    is_denied = reply.status in (401, 403)
-    raise InvalidRequest(problem.error, problem.hint or (READ_TOKEN if is_denied else None))
-
-
-def decode_answer(body: bytes, kind: type[AnswerT]) -> AnswerT:
-    """Decode an answer; raises InvalidRequest if another program than the server sent it."""
-    try:
-        return decode_json(body, kind)
-    except MalformedJson as error:
-        raise InvalidRequest(NOT_A_SERVER, CHECK_URL) from error
-
-
-def _server(context: CommandContext, options: argparse.Namespace) -> str:
-    address = options.url or context.settings.uplink.url
-    if address is None:
-        raise InvalidSettings("argument", "--url", "missing: pass it, or set uplink.url")
-    parts = urlsplit(address)
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        reason = "expected https: others could read the token on its way"
-        raise InvalidSettings("argument", "--url", reason)
-    return address.rstrip("/")
-
-
-def _token(context: CommandContext, options: argparse.Namespace) -> str:
-    settings = context.settings.uplink
-    path = options.token_file or (settings.token_file if settings.token is None else None)
-    if path is None:
-        if settings.token is None:
-            raise InvalidSettings("argument", "--token-file", f"missing: {READ_TOKEN}")
-        return settings.token
-    try:
-        return read_token_file(path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSettings("argument", "--token-file", f"cannot be read: {error}") from error

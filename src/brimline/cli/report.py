@@ -32,7 +32,7 @@ from brimline.sessions.report import (
     summaries,
 )
 from brimline.settings import seconds
-from brimline.terminal.text import strip_control
+from brimline.terminal.text import spreadsheet_value
 
 USAGE = """brimline report [--by KEY] [--since DAY] [--until DAY] [--project TEXT] [--branch NAME]
     [--agent A] [--sort BY] [--models | --misses | --compactions]
@@ -183,16 +183,8 @@ def _write_csv(
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(head or fields)
     for record in records:
-        writer.writerow([_csv_value(record[name]) for name in fields])
+        writer.writerow([spreadsheet_value(record[name]) for name in fields])
     return out.getvalue()
-
-
-def _csv_value(value: object) -> object:
-    """Return a value for a CSV cell, which a terminal or a spreadsheet shows as it is."""
-    if not isinstance(value, str):
-        return "" if value is None else value
-    # A spreadsheet would compute a text that begins like a formula.
-    return strip_control(f"'{value}" if value.startswith(("=", "+", "-", "@")) else value)
 
 
 def _name_fields(line: ReportLine) -> dict[str, object]:

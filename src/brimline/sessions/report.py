@@ -259,7 +259,7 @@ def _session_facts(short_id: str, items: Sequence[TranscriptSummary]) -> Session
 def _key(by: GroupBy, item: TranscriptSummary, row: UsageRow | MissRow, project: str) -> str:
     match by:
         case "day" | "week" | "month":
-            return _period_of(by, row.day)
+            return period_of(by, row.day)
         case "session":
             return item.session
         case "project":
@@ -281,10 +281,11 @@ def periods_between(period: Period, first: str, last: str) -> list[str]:
     """Return every period from one day to another."""
     start, end = date.fromisoformat(first), date.fromisoformat(last)
     days = ((start + timedelta(at)).isoformat() for at in range((end - start).days + 1))
-    return list(dict.fromkeys(_period_of(period, day) for day in days))
+    return list(dict.fromkeys(period_of(period, day) for day in days))
 
 
-def _period_of(period: Period, day: str) -> str:
+def period_of(period: Period, day: str) -> str:
+    """Return the day itself, its ISO week or its month."""
     if day == UNKNOWN_DAY or period == "day":
         return day
     return week_of(day) if period == "week" else day.rpartition("-")[0]

@@ -1,5 +1,6 @@
 """The figures of a fleet: what is counted of each group of sessions."""
 
+from datetime import date
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -9,6 +10,8 @@ from brimline.context.policy.levels import LevelMeasure
 FleetGrouping: TypeAlias = Literal[
     "team", "host", "user", "project", "branch", "model", "version", "agent"
 ]
+
+UsagePeriod: TypeAlias = Literal["day", "week", "month"]
 
 SECONDS_PER_HOUR = 3_600
 DEFAULT_ORGANISATION = "default"
@@ -99,5 +102,26 @@ class GroupCosts(msgspec.Struct, frozen=True):
 
     key: str | None
     calls: int = 0
+    cost: float | None = None
+    miss_cost: float | None = None
+
+
+class UsageSum(msgspec.Struct, frozen=True):
+    """What a group used in a period, which begins with a day in UTC.
+
+    Without `in_period` it is the sum of all periods, without `of_group` that of all groups; then
+    `period` or `key` is None. `cost` and `miss_cost` are in USD, None if no price is known.
+    """
+
+    period: date | None
+    key: str | None
+    in_period: bool
+    of_group: bool
+    sessions: int = 0
+    calls: int = 0
+    input: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
     cost: float | None = None
     miss_cost: float | None = None

@@ -216,3 +216,11 @@ def join_facts(facts: Sequence[str], width: int) -> list[str]:
 def shorten_home(path: str, home: Path) -> str:
     inside = path == str(home) or path.startswith(f"{home}{os.sep}")
     return "~" + path[len(str(home)) :] if inside else path
+
+
+def spreadsheet_value(value: object) -> object:
+    """Return a value for a CSV cell, which a terminal or a spreadsheet shows as it is."""
+    if not isinstance(value, str):
+        return "" if value is None else value
+    # A spreadsheet would compute a text that begins like a formula.
+    return strip_control(f"'{value}" if value.startswith(("=", "+", "-", "@")) else value)

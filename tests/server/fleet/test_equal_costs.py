@@ -259,7 +259,7 @@ async def send_all(path: Path, server: PostgresStore) -> None:
 def test_sums_of_the_fleet_are_those_of_the_report(machine: BilledMachine, fleet: Fleet) -> None:
     name = f"costs-{machine.daemon.port}"
     fleet.run(send_all(machine.daemon.state / "brimline.db", fleet.database.store(name)))
-    fleet.run(fleet.database.session_hours(name).update())
+    fleet.run(fleet.database.session_sums(name).update())
     figures = fleet.database.figures(name, lambda kind: FillLevels(kind, "window", None, None))
     sums = {each.key: each for each in fleet.run(figures.costs("agent", 0.0))}
     lines = {line["key"]: line for line in machine.report("agent")["lines"]}

@@ -81,6 +81,7 @@ def acme(fleet: Fleet) -> str:
     host = f"host-{SECRET}"
     report = MachineReport("m1", host, None, None, None, "all", 0, 0, None, time.time())
     fleet.run(fleet.database.machines("acme").report(report))
+    fleet.run(fleet.database.session_sums("acme").update())
     sent = fleet.ask("POST", f"/v1/sessions/{SESSION}/messages", token, {"text": f"x {SECRET}"})
     assert sent.status == 201
     return token
@@ -88,7 +89,7 @@ def acme(fleet: Fleet) -> str:
 
 def path_of(endpoint: Endpoint) -> str:
     path = endpoint.path.replace("{id}", SESSION).replace("{message}", MESSAGE)
-    return f"{path}?by=project" if path == "/v1/fleet" else path
+    return f"{path}?by=project" if path.startswith("/v1/fleet") else path
 
 
 def named(endpoint: Endpoint) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from functools import partial
 
 import msgspec
@@ -14,6 +15,7 @@ from starlette.responses import Response
 from brimline.api.app import create_api
 from brimline.api.event_stream import MEDIA_TYPE, StreamRoutes
 from brimline.api.fleet import FleetRoutes, fill_levels
+from brimline.api.fleet_usage import FleetUsageRoutes
 from brimline.api.identity import AccessScope, find_identity
 from brimline.api.metrics import MetricsRoutes
 from brimline.api.openapi import FLEET_SECURITY, Endpoint
@@ -28,7 +30,7 @@ from brimline.errors import StoreFailed
 from brimline.monitor.user_rules import Rules
 from brimline.server.fleet.actions import ActionRoutes
 from brimline.server.session_service import SessionService
-from brimline.settings import Settings
+from brimline.settings import Settings, seconds
 from brimline.store.postgres.database import PostgresDatabase
 
 # Streams too: their events repeat each other.
@@ -108,11 +110,12 @@ FLEET_ENDPOINTS: tuple[Endpoint, ...] = (
     *StreamRoutes.endpoints,
     *TelemetryRoutes.endpoints,
     *FleetRoutes.endpoints,
+    *FleetUsageRoutes.endpoints,
 )
 
 
 class Organisation:
-    """The sessions and the application of one organisation; `sum_costs` is for the fleet view."""
+    """The sessions and the application of one organisation."""
 
     def __init__(
         self,
@@ -127,8 +130,10 @@ class Organisation:
             database.store(name), rules, settings, is_stopping, organisation=name
         )
         store, monitor, views = sessions.store, sessions.monitor, sessions.views
-        self.sum_costs = database.session_hours(name).update
+        self._sums = database.session_sums(name)
+        self._keep_sums_s = seconds(settings.fleet.keep_sums)
         self._machines = machines = database.machines(name)
+        figures = database.figures(name, partial(fill_levels, rules), rules.by)
         # Routes are matched in this order, and nearly all requests are those of uplinks.
         parts: Sequence[Routes] = (
             UplinkRoutes(store, machines=machines),
@@ -138,9 +143,8 @@ class Organisation:
             ActionRoutes(store, monitor, database.audit),
             sessions.stream,
             sessions.telemetry,
-            FleetRoutes(
-                database.figures(name, partial(fill_levels, rules), rules.by), views, machines
-            ),
+            FleetRoutes(figures, views, machines),
+            FleetUsageRoutes(figures),
         )
         self.app: Starlette = create_api(store, parts, check_scope, FLEET_SECURITY)
         self.app.add_middleware(
@@ -153,6 +157,11 @@ class Organisation:
     async def forget_old(self, now: float) -> None:
         await self._sessions.forget_old_sessions(now)
         await self._machines.prune(now)
+        await self._sums.prune(datetime.fromtimestamp(now - self._keep_sums_s, UTC).date())
+
+    async def sum_costs(self) -> None:
+        """Sum what changed sessions used and cost, for the fleet view and its months."""
+        await self._sums.update()
 
     async def close(self) -> None:
         await self._sessions.output.close()

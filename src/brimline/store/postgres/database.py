@@ -6,9 +6,10 @@ import msgspec
 
 from brimline.store.common_sql import list_columns
 from brimline.store.fleet import FillLevels, SessionKind
-from brimline.store.postgres.fleet import FleetFigures, SessionHours
+from brimline.store.postgres.fleet import FleetFigures
 from brimline.store.postgres.machines import MachineTable
 from brimline.store.postgres.pool import ConnectionPool
+from brimline.store.postgres.session_sums import SessionSums
 from brimline.store.postgres.statements import storable
 from brimline.store.postgres.store import PostgresStore
 
@@ -163,9 +164,9 @@ class PostgresDatabase:
         """Return the figures of an organisation's sessions, by the levels of their kinds."""
         return FleetFigures(self._pool_of(organisation), organisation, levels_of, named)
 
-    def session_hours(self, organisation: str) -> SessionHours:
-        """Return the hourly costs of an organisation's sessions."""
-        return SessionHours(self._pool_of(organisation), organisation)
+    def session_sums(self, organisation: str) -> SessionSums:
+        """Return the sums of an organisation's sessions by hour and day."""
+        return SessionSums(self._pool_of(organisation), organisation)
 
     def machines(self, organisation: str) -> MachineTable:
         """Return the machines that report to an organisation."""

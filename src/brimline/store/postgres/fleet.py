@@ -2,11 +2,12 @@
 
 A session belongs to one group. It is active if it was seen since the start of the span and has
 neither ended nor been cleared; its fill is that of its main thread. docs/guides/fleet/view.md
-defines each figure. What sessions cost is summed by hour and branch beforehand.
+defines each figure. What sessions cost is summed beforehand (`session_sums`).
 """
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from datetime import date
 from typing import Any, TypeAlias, TypeVar
 
 from brimline.context.inbox import Message
@@ -22,6 +23,8 @@ from brimline.store.fleet import (
     GroupCosts,
     GroupCounts,
     SessionKind,
+    UsagePeriod,
+    UsageSum,
 )
 from brimline.store.postgres.pool import ConnectionPool
 from brimline.store.postgres.statements import storable
@@ -126,6 +129,17 @@ GROUP BY 1"""
 COSTS = """SELECT {key} AS key, sum(s.calls)::bigint, sum(s.cost), sum(s.miss_cost)
 FROM branch_hours AS s WHERE s.organisation = $1 AND s.hour >= $2 GROUP BY 1"""
 
+# The sums of each group in each period, of each period, of each group, and of all. A sum over
+# groups or periods has NULL as its key or period, and says so: a group's key may be NULL too.
+USAGE = """SELECT period, key, grouping(period) = 0, grouping(key) = 0, count(DISTINCT session),
+    sum(calls)::bigint, sum(input)::bigint, sum(cache_read)::bigint, sum(cache_write)::bigint,
+    sum(output)::bigint, sum(cost), sum(miss_cost)
+FROM (
+    SELECT date_trunc($4, s.day::timestamp)::date AS period, {key} AS key, s.session, s.calls,
+        s.input, s.cache_read, s.cache_write, s.output, s.cost, s.miss_cost
+    FROM session_days AS s WHERE s.organisation = $1 AND s.day >= $2 AND s.day <= $3
+) AS days GROUP BY GROUPING SETS ((period, key), (period), (key), ()) HAVING count(*) > 0"""
+
 _OF_SESSIONS = "organisation = $1 AND session = ANY($2::text[])"
 SESSION_ROWS = Query(SessionRow, "sessions", "organisation = $1 AND id = ANY($2::text[])")
 MAIN_THREADS = Query(ThreadRow, "threads", f"{_OF_SESSIONS} AND thread = 'main'")
@@ -144,63 +158,6 @@ FleetRows: TypeAlias = tuple[
     SessionRow, list[ThreadRow], list[Message], list[HandoffRow], float | None
 ]
 KeyedRowT = TypeVar("KeyedRowT", ThreadRow, Message, HandoffRow)
-
-SUM_LOCK = 0x6272696D  # with the organisation's hash: one replica sums at a time
-MAX_SESSIONS = 500  # in one transaction
-MAX_BRANCH_CHARS = 200  # of the key's 2,704 bytes; file systems allow 255 bytes
-CURSOR = "branch_hours"  # up to which mark of changes is summed
-
-_LOCK = "SELECT pg_try_advisory_xact_lock($2::int, hashtext($1))"
-_CHANGED = """SELECT session, mark FROM changes
-WHERE organisation = $1
-    AND mark > coalesce((SELECT position FROM cursors WHERE organisation = $1 AND name = $2), 0)
-ORDER BY mark LIMIT $3"""
-
-# The hours from that of the earliest new call on are summed again. So are a session's last two, and
-# those since an hour ago: a machine's clock may have been ahead, and the call corrected. An hour
-# has the team, the model and so on that the session has then: with a join of 240,000 hours to their
-# sessions, a query took twice as long. A call that is stored again may have another hour or branch
-# than before: what no call has any more is deleted. A branch is cut to what an index can hold.
-_SUM = f"""WITH changed AS MATERIALIZED (
-    SELECT session, least((
-        SELECT least(coalesce(max(hour), 0), floor(extract(epoch FROM now()) / 3600)) - 1
-        FROM branch_hours WHERE organisation = $1 AND session = given.session
-    ), floor(calls_since / 3600)) AS start
-    FROM unnest($2::text[]) AS given (session)
-    JOIN changes USING (session) WHERE organisation = $1
-), summed AS MATERIALIZED (
-SELECT s.id AS session, floor(c.at / 3600)::bigint AS hour,
-    coalesce(left(c.branch, {MAX_BRANCH_CHARS}), '') AS branch, max(c.at) AS last_at,
-    count(*) FILTER (WHERE c.counted) AS calls, sum(c.cost) AS cost,
-    CASE WHEN count(c.cost) > 0 THEN coalesce(sum(c.miss_cost), 0) END AS miss_cost,
-    s.agent, s.host, s.project, s.model, s.version, s."user", s.team
-FROM changed
-JOIN sessions AS s ON s.organisation = $1 AND s.id = changed.session
-JOIN call_days AS d ON d.organisation = $1 AND d.session = changed.session
-JOIN calls AS c ON c.organisation = $1 AND c.session = changed.session AND c.day = d.day
-    AND c.at >= changed.start * 3600.0
-GROUP BY s.organisation, s.id, 2, 3
-), gone AS (
-    DELETE FROM branch_hours AS h USING changed
-    WHERE h.organisation = $1 AND h.session = changed.session AND h.hour >= changed.start
-        AND (h.session, h.hour, h.branch) NOT IN (SELECT session, hour, branch FROM summed)
-)
-INSERT INTO branch_hours (organisation, session, hour, branch, last_at, calls, cost, miss_cost,
-    agent, host, project, model, version, "user", team)
-SELECT $1, summed.* FROM summed
-ON CONFLICT (organisation, hour, session, branch) DO UPDATE
-SET last_at = excluded.last_at, calls = excluded.calls, cost = excluded.cost,
-    miss_cost = excluded.miss_cost,
-    agent = excluded.agent, host = excluded.host, project = excluded.project,
-    model = excluded.model, version = excluded.version, "user" = excluded."user",
-    team = excluded.team"""
-
-# A session that has changed again meanwhile is summed again.
-_SUMMED = """UPDATE changes SET calls_since = NULL WHERE organisation = $1
-    AND session = ANY($2::text[]) AND mark <= $3 AND calls_since IS NOT NULL"""
-
-_ADVANCE = """INSERT INTO cursors (organisation, name, position) VALUES ($1, $2, $3)
-ON CONFLICT (organisation, name) DO UPDATE SET position = excluded.position"""
 
 
 class FleetFigures:
@@ -242,9 +199,16 @@ class FleetFigures:
         return [GroupCompactions(*record) for record in records]
 
     async def costs(self, by: FleetGrouping, since: float) -> list[GroupCosts]:
-        """Return what the calls since a full hour cost, as far as `SessionHours` has summed."""
+        """Return what the calls since a full hour cost, as far as it is summed."""
         records = await self._fetch(COSTS.format(key=KEYS[by]), int(since // SECONDS_PER_HOUR))
         return [GroupCosts(*record) for record in records]
+
+    async def usage(
+        self, by: FleetGrouping, per: UsagePeriod, first: date, last: date
+    ) -> list[UsageSum]:
+        """Return the sums of days, from the first to the last, by group, by period, and of all."""
+        records = await self._fetch(USAGE.format(key=KEYS[by]), first, last, per)
+        return [UsageSum(*record) for record in records]
 
     async def rows(self, sessions: Sequence[str]) -> list[FleetRows]:
         """Return the rows of sessions, in the same order; those that are gone are skipped."""
@@ -305,29 +269,3 @@ def _by_session(rows: Iterable[KeyedRowT]) -> dict[str, list[KeyedRowT]]:
     for row in rows:
         groups.setdefault(row.session, []).append(row)
     return groups
-
-
-class SessionHours:
-    """The hours of one organisation's sessions; any number of replicas may keep them current."""
-
-    def __init__(self, pool: ConnectionPool, organisation: str) -> None:
-        self._pool, self._organisation = pool, organisation
-
-    async def update(self) -> None:
-        """Sum the sessions that changed since the last time; if another replica does so, return."""
-        while await self._update_some() == MAX_SESSIONS:
-            pass
-
-    async def _update_some(self) -> int:
-        """Sum some of the changed sessions in one transaction; return how many."""
-        async with self._pool.acquire() as connection, connection.transaction():
-            if not await connection.fetchval(_LOCK, self._organisation, SUM_LOCK):
-                return 0
-            changed = await connection.fetch(_CHANGED, self._organisation, CURSOR, MAX_SESSIONS)
-            if changed:
-                sessions = [record["session"] for record in changed]
-                await connection.execute(_SUM, self._organisation, sessions)
-                last = changed[-1]["mark"]
-                await connection.execute(_SUMMED, self._organisation, sessions, last)
-                await connection.execute(_ADVANCE, self._organisation, CURSOR, last)
-            return len(changed)

@@ -466,8 +466,43 @@ _TWELFTH: Step = (
     """,
 )
 
+# What sessions used by day, which stays longer than their calls. With no cursor, and as if the
+# first call of each were new, every session is summed again.
+_THIRTEENTH: Step = (
+    f"""
+    CREATE TABLE session_days (
+        organisation {_TEXT} NOT NULL,
+        session {_TEXT} NOT NULL,
+        day DATE NOT NULL,
+        branch {_TEXT} NOT NULL,
+        calls BIGINT NOT NULL,
+        input BIGINT NOT NULL,
+        cache_read BIGINT NOT NULL,
+        cache_write BIGINT NOT NULL,
+        output BIGINT NOT NULL,
+        cost DOUBLE PRECISION,
+        miss_cost DOUBLE PRECISION,
+        agent {_TEXT} NOT NULL,
+        host {_TEXT},
+        project {_TEXT},
+        model {_TEXT},
+        version {_TEXT},
+        "user" {_TEXT},
+        team {_TEXT},
+        PRIMARY KEY (organisation, day, session, branch)
+    )
+    """,
+    "CREATE INDEX session_days_of_session ON session_days (organisation, session, day)",
+    *(
+        f"ALTER TABLE branch_hours ADD COLUMN {column} BIGINT NOT NULL DEFAULT 0"
+        for column in ("input", "cache_read", "cache_write", "output")
+    ),
+    "UPDATE changes SET calls_since = 0",
+    "DELETE FROM cursors WHERE name = 'branch_hours'",
+)
+
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (
     _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH,
-    _ELEVENTH, _TWELFTH,
+    _ELEVENTH, _TWELFTH, _THIRTEENTH,
 )  # fmt: skip
