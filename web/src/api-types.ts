@@ -193,6 +193,39 @@ export interface components {
                 number
             ][];
         };
+        SessionCompactions: {
+            compactions: components["schemas"]["MeasuredCompaction"][];
+            /** @default null */
+            problem: string | null;
+        };
+        MeasuredCompaction: {
+            cycle: number;
+            calls: number;
+            at: number | null;
+            trigger: string | null;
+            before: number | null;
+            after: number | null;
+            model: string | null;
+            version: string | null;
+            branch: string | null;
+            inferred: boolean;
+            effect: components["schemas"]["CompactionEffect"] | null;
+        };
+        CompactionEffect: {
+            injected_chars: number;
+            facts: components["schemas"]["CompactionFacts"];
+            is_summary_encrypted: boolean;
+            calls_to_edit: number | null;
+        };
+        CompactionFacts: {
+            statements: components["schemas"]["FactCount"];
+            files: components["schemas"]["FactCount"];
+            numbers: components["schemas"]["FactCount"];
+        };
+        FactCount: {
+            kept: number;
+            total: number;
+        };
         SessionView: {
             session: components["schemas"]["SessionRow"];
             threads: components["schemas"]["ThreadView"][];
@@ -888,6 +921,11 @@ export type ExplainedCall = components['schemas']['ExplainedCall'];
 export type Recall = components['schemas']['Recall'];
 export type RecallHit = components['schemas']['RecallHit'];
 export type HitLine = components['schemas']['HitLine'];
+export type SessionCompactions = components['schemas']['SessionCompactions'];
+export type MeasuredCompaction = components['schemas']['MeasuredCompaction'];
+export type CompactionEffect = components['schemas']['CompactionEffect'];
+export type CompactionFacts = components['schemas']['CompactionFacts'];
+export type FactCount = components['schemas']['FactCount'];
 export type SessionView = components['schemas']['SessionView'];
 export type SessionRow = components['schemas']['SessionRow'];
 export type ThreadView = components['schemas']['ThreadView'];

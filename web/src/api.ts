@@ -11,6 +11,7 @@ import type {
   MachineView,
   Message,
   Recall,
+  SessionCompactions,
   SessionView,
   Timeline,
 } from "./api-types";
@@ -84,6 +85,8 @@ export const recall = (id: string, words: string, before: boolean) =>
   request<Recall>(
     `${sessionPath(id, "recall")}?q=${encodeURIComponent(words)}&before_compaction=${before ? 1 : 0}`,
   );
+export const compactions = (id: string) =>
+  request<SessionCompactions>(sessionPath(id, "compactions"));
 export const draftHandoff = (id: string) =>
   request<HandoffRow>(sessionPath(id, "handoff/draft"), { method: "POST" });
 export const messages = (id: string) => request<Message[]>(sessionPath(id, "messages"));

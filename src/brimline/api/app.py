@@ -15,6 +15,7 @@ from starlette.routing import Route
 from brimline.agents.hook_adapter import HookRequest
 from brimline.api.access import LINK_PATH, AccessControl
 from brimline.api.calling_session import HereRoutes
+from brimline.api.compactions import CompactionRoutes
 from brimline.api.event_stream import StreamRoutes
 from brimline.api.history import HistoryRoutes
 from brimline.api.legacy_endpoints import LegacyRoutes
@@ -120,6 +121,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *MetricsRoutes.endpoints,
     *TranscriptRoutes.endpoints,
     *RecallRoutes.endpoints,
+    *CompactionRoutes.endpoints,
     *SessionRoutes.endpoints,
     *HistoryRoutes.endpoints,
     *StreamRoutes.endpoints,

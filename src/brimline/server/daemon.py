@@ -18,6 +18,7 @@ from brimline.agents.transcripts.source import Places
 from brimline.api.access import AccessControl, PageLinks
 from brimline.api.app import DaemonRoutes, HookRoutes, create_app
 from brimline.api.calling_session import CallingSessions, HereRoutes
+from brimline.api.compactions import CompactionRoutes
 from brimline.api.history import HistoryRoutes, find_recorded, read_history
 from brimline.api.legacy_endpoints import LEGACY_PATHS, LegacyRoutes
 from brimline.api.recall import RecallRoutes
@@ -254,6 +255,7 @@ class DaemonRun:
             sessions.metrics(self._status),
             TranscriptRoutes(monitor, self._places),
             RecallRoutes(store, self._places, cache),
+            CompactionRoutes(self._places),
             SessionRoutes(
                 store, monitor, sessions.views, sessions.cache, self._clearer, self._delivery.wake
             ),

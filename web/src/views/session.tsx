@@ -72,7 +72,9 @@ function SessionPage({ view, detail, embedded }: SessionPart & { embedded: boole
         )}
         <Messages view={view} timeline={timeline} changed={() => void detail.refresh()} />
         <Handoffs detail={detail} now={view.handoff} />
-        {timeline && timeline.compactions.length > 0 && <CompactionsTable timeline={timeline} />}
+        {timeline && timeline.compactions.length > 0 && (
+          <CompactionsTable timeline={timeline} detail={detail} />
+        )}
         {view.threads.length > 1 && <ThreadsTable view={view} />}
         <SessionFacts view={view} />
         <Audit view={view} />

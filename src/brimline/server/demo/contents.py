@@ -7,6 +7,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from brimline.api.compactions import CompactionRoutes, SessionCompactions
 from brimline.api.recall import RecallRoutes
 from brimline.api.responses import json_response, read_flag
 from brimline.api.transcripts import TranscriptRoutes
@@ -54,9 +55,13 @@ RECORDS = (
 
 
 class DemoTranscripts:
-    """The routes of TranscriptRoutes and RecallRoutes for sessions without transcripts."""
+    """The routes of whatever reads transcripts, for sessions without them."""
 
-    endpoints = (*TranscriptRoutes.endpoints, *RecallRoutes.endpoints)
+    endpoints = (
+        *TranscriptRoutes.endpoints,
+        *RecallRoutes.endpoints,
+        *CompactionRoutes.endpoints,
+    )
 
     def __init__(
         self, store: Store, save_draft: Callable[[str, str, str], Awaitable[HandoffRow]]
@@ -74,6 +79,9 @@ class DemoTranscripts:
 
     async def recall(self, request: Request, row: SessionRow) -> Response:
         return json_response(Recall([], problems=["The demo has no transcripts."]))
+
+    async def compactions(self, request: Request, row: SessionRow) -> Response:
+        return json_response(SessionCompactions([], NO_TRANSCRIPT))
 
     async def draft_handoff(self, request: Request, row: SessionRow) -> Response:
         path = f"~/.claude/projects/demo/{row.id}.jsonl"
