@@ -40,7 +40,14 @@ MAX_FOLDERS, MAX_MODULES = 21, 5  # below `brimline/`, with `data/`: more do not
 
 OPEN = "_version"  # every module may import it
 
-AGENTS = {"claude", "codex", "gemini", "opencode", "pi"}  # agent folders; none imports another
+AGENTS = {
+    "claude",
+    "codex",
+    "gemini",
+    "opencode",
+    "pi",
+    "qwen",
+}  # agent folders; none imports another
 
 Module = tuple[str, ...]
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from brimline.testing.fake_model import Billed, Ramp, Refused, Reply, Scenario
 
-from . import claude, codex, gemini, opencode, pi
+from . import claude, codex, gemini, opencode, pi, qwen
 from .run import ClientRun
 
 THOUGHT = "The first command worked, so the other two can go out together. " * 5
@@ -292,12 +293,53 @@ OPENCODE: dict[str, Scene] = {
     "continue-errors": _opencode_twice,
 }
 
+# Qwen Code
+
+# It compresses at 98,072 of this window.
+QWEN_WINDOW = {"model": {"generationConfig": {"contextWindowSize": 131_072}}}
+QWEN_FULL = Ramp(start=10_000, step=25_000, after_compaction=2_000)
+
+
+def _qwen(scenario: Scenario, settings: Mapping[str, Any] | None = None) -> Scene:
+    return lambda folder: (qwen.run_qwen(scenario, folder, "Go.", settings=settings),)
+
+
+def _qwen_twice(folder: Path) -> tuple[ClientRun, ...]:
+    more = Scenario(main=(qwen.shell("echo more"), DONE), ramp=Ramp(start=12_000, step=500))
+    return (
+        qwen.run_qwen(loop(qwen.shell), folder, "Go."),
+        qwen.run_qwen(more, folder, "Go on.", "--continue"),
+    )
+
+
+QWEN: dict[str, Scene] = {
+    "tool-loop": _qwen(loop(qwen.shell)),
+    "subagent": _qwen(
+        _subagent_scenario(
+            qwen.agent("Look around."), qwen.shell("echo one"), qwen.shell("echo two"), DONE
+        )
+    ),
+    "auto-compact": _qwen(
+        msgspec.structs.replace(steps(qwen.shell, 5, QWEN_FULL), summary=SNAPSHOT), QWEN_WINDOW
+    ),
+    # The summary has no snapshot, so that the client asks again for one.
+    "compact-twice": _qwen(steps(qwen.shell, 5, QWEN_FULL), QWEN_WINDOW),
+    "continue": _qwen_twice,
+    "errors": _qwen(failing(qwen.shell, *ERRORS)),
+    "too-long": _qwen(
+        msgspec.structs.replace(
+            failing(qwen.shell, Reply(error="prompt_too_long")), summary=SNAPSHOT
+        )
+    ),
+}
+
 SCENES: dict[str, dict[str, Scene]] = {
     "claude": CLAUDE,
     "codex": CODEX,
     "pi": PI,
     "gemini": GEMINI,
     "opencode": OPENCODE,
+    "qwen": QWEN,
 }
 
 

@@ -102,7 +102,7 @@ def test_occupancy_at_the_end(recording: Recorder, client: str, scene: str) -> N
     assert (holding.usage.sent, holding.usage.held) == (last.sent, last.held)
 
 
-@pytest.mark.parametrize(("client", "scene"), scene_params("codex", "pi", "opencode"))
+@pytest.mark.parametrize(("client", "scene"), scene_params("codex", "pi", "opencode", "qwen"))
 def test_totals_of_the_transcript(recording: Recorder, client: str, scene: str) -> None:
     """If the client records the usage of compactions, the total is the bill."""
     recorded = recording(client, scene)
@@ -182,6 +182,16 @@ def test_gemini_stream(recording: Recorder, client: str, scene: str) -> None:
     for run in recording(client, scene).runs:
         streamed = stream_session([run], "gemini").threads[MAIN].total
         assert total_counts([streamed]) == total_counts(map(billed_usage, run.billed))
+
+
+@pytest.mark.parametrize(("client", "scene"), scene_params("qwen"))
+def test_qwen_stream(recording: Recorder, client: str, scene: str) -> None:
+    """The stream has the calls of the main thread alone, without the provider's ids."""
+    for run in recording(client, scene).runs:
+        (streamed,) = stream_session([run], client).threads.values()
+        assert [token_counts(call.usage) for call in streamed.calls.values()] == [
+            token_counts(billed_usage(call)) for call in run.of("main")
+        ]
 
 
 @pytest.mark.parametrize(("client", "scene"), scene_params("opencode"))

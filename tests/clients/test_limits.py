@@ -13,7 +13,7 @@ from brimline.context.tracker.reading import DELAYED
 from brimline.testing.fake_model import Ramp
 from preloaded import run_brimline
 
-from . import claude, gemini
+from . import claude, gemini, qwen
 from .run import ClientRun
 from .scenes import SNAPSHOT, steps
 
@@ -58,3 +58,31 @@ def test_first_turn_of_gemini_cli_disproves_no_limit(tmp_path: Path) -> None:
     assert second.of("compaction")
     limit = inspect(second)["limit"]
     assert (limit["origin"], limit["tokens"]) == ("known", 524_288)
+
+
+@pytest.mark.parametrize(
+    ("window", "share", "tokens"),
+    [(131_072, None, 98_072), (131_072, 0.5, 65_536), (262_144, None, 222_822)],
+)
+def test_qwen_code_compresses_at_the_smaller_of_a_share_and_a_reserve(
+    window: int, share: float | None, tokens: int, tmp_path: Path
+) -> None:
+    """Before the first call that would begin with the limit or more, and not before."""
+    settings = {"model": {"generationConfig": {"contextWindowSize": window}}}
+    settings |= {} if share is None else {"context": {"autoCompactThreshold": share}}
+    begin = tokens - 20_000 - 1_100  # its own prompt has about 20,000 tokens
+    ramp = Ramp(start=begin, step=300, after_compaction=2_000)
+    scene = msgspec.structs.replace(steps(qwen.shell, 9, ramp), summary=SNAPSHOT)
+    run = qwen.run_qwen(scene, tmp_path, "Go.", settings=settings)
+    order = [each.thread for each in run.billed]
+    place = order.index("compaction")
+    held = [each.usage.input + each.usage.cache_read + each.usage.output for each in run.billed]
+    assert place >= 2
+    # A tool's result is about 40 tokens by the client's estimate.
+    assert held[place - 2] < tokens - 40
+    assert tokens - 60 <= held[place - 1] < tokens + 500
+    chat = next(path for path in run.transcripts if path.suffix == ".jsonl")
+    words = ("inspect", str(chat), "--json")
+    done = run_brimline(words, env={"HOME": str(run.home)}, timeout=60)
+    limit = json.loads(done.stdout)["threads"][0]["limit"]
+    assert (limit["tokens"], limit["warning"]) == (tokens, None)

@@ -64,6 +64,15 @@ EXPECTED: dict[str, dict[str, list[str]]] = {
         "auto-compact": [M, M, M, M, C, M, M],
         "continue-errors": [M, M, M, M, M],
     },
+    "qwen": {
+        "tool-loop": [M, M, M],
+        "subagent": [M, M, S, S, S, M],
+        "auto-compact": [M, M, M, M, C, M, M],
+        "compact-twice": [M, M, M, M, C, C, M, M],
+        "continue": [M, M, M, M, M],
+        "errors": [M, M, M],
+        "too-long": [M, C, M, M],
+    },
 }
 REFUSED: dict[tuple[str, str], list[int]] = {
     ("claude", "too-long"): [400],
@@ -74,8 +83,10 @@ REFUSED: dict[tuple[str, str], list[int]] = {
     ("pi", "too-long"): [400],
     ("gemini", "errors"): [500],
     ("opencode", "continue-errors"): [529],
+    ("qwen", "errors"): [529, 500],
+    ("qwen", "too-long"): [400],
 }
-IN_PARALLEL = {("claude", "subagent-background"), ("codex", "subagent")}
+IN_PARALLEL = {("claude", "subagent-background"), ("codex", "subagent"), ("qwen", "subagent")}
 FAILING = {("codex", "too-long")}
 
 

@@ -15,11 +15,12 @@ from brimline.agents.transcripts.source import Places
 from brimline.install.install import SetupOptions
 from brimline.install.launcher import write_launcher
 from brimline.install.plan import apply, plan
-from brimline.testing.fake_model import Reply, Scenario
+from brimline.testing.fake_model import Ramp, Reply, Scenario
 
-from . import claude, codex, gemini
+from . import claude, codex, gemini, qwen
 from .install import require
 from .run import ClientRun, Place, run_client
+from .scenes import SNAPSHOT
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
@@ -211,5 +212,30 @@ def test_gemini_runs_the_hooks(tmp_path: Path) -> None:
     )
     assert run.exit_code == 0, run.stderr
     assert installed.events() == set(get_agent("gemini").install_spec.events)
+    installed.change(remove=True)
+    assert installed.file.read_text() == text
+
+
+def test_qwen_runs_the_hooks(tmp_path: Path) -> None:
+    """Also in a file with comments, which is as before when the hooks are removed."""
+    window = {"model": {"generationConfig": {"contextWindowSize": 131_072}}}
+    text = "// mine\n" + json.dumps(qwen.SETTINGS | window, indent=2) + " // and mine\n"
+    installed = SetUp(tmp_path, "qwen", text)
+    steps = (qwen.shell("echo hi"), qwen.agent("Look around."), qwen.shell("echo more"))
+    qwen.run_qwen(
+        Scenario(
+            main=(*steps, Reply(text="Done.")),
+            subagent=(qwen.shell("echo sub"), Reply(text="Done.")),
+            ramp=Ramp(start=50_000, step=20_000, after_compaction=500),
+            summary=SNAPSHOT,
+        ),
+        tmp_path,
+        "Go.",
+    )
+    # 0.24.4 runs SessionEnd in interactive sessions alone.
+    others = {"SessionEnd", "StopFailure"}
+    assert installed.events() == {*get_agent("qwen").install_spec.events} - others
+    subagents = {each["hook_event_name"] for each in installed.recorded() if "agent_id" in each}
+    assert subagents == {"PostToolBatch", "SubagentStop"}
     installed.change(remove=True)
     assert installed.file.read_text() == text

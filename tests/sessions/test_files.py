@@ -154,11 +154,17 @@ def test_agent_is_detected_by_the_first_lines_or_an_error_says_how_to_name_it() 
 
 
 def test_unknown_stream_is_reported_with_what_it_resembles() -> None:
-    """Qwen Code's stream has Claude Code's shape; its input_tokens include the cache."""
-    line = b'{"type":"system","subtype":"init","session_id":"s","qwen_code_version":"0.24.4"}\n'
-    with pytest.raises(UnrecognisedFormat, match="It resembles Claude Code's stream, but its") as e:
+    """Other clients write streams of Claude Code's shape, without its version."""
+    line = b'{"type":"system","subtype":"init","session_id":"s"}\n'
+    with pytest.raises(UnrecognisedFormat, match="It resembles Claude Code's stream, but no") as e:
         detect_agent(line, "x")
     assert str(e.value).startswith("x: unknown agent: ")
+
+
+def test_stream_that_names_its_client_is_of_no_other_agent() -> None:
+    """Qwen Code's stream has Claude Code's shape; its input_tokens include the cache."""
+    line = b'{"type":"system","subtype":"init","session_id":"s","qwen_code_version":"0.24.4"}\n'
+    assert detect_agent(line, "x") == ("qwen", "stream")
 
 
 def test_short_ids_are_as_long_as_needed_to_differ() -> None:

@@ -3,6 +3,7 @@
 First the JSON that clients give their hooks and status lines: the parts that we read.
 """
 
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Literal, Protocol, TypeAlias
@@ -10,9 +11,9 @@ from typing import Annotated, Literal, Protocol, TypeAlias
 import msgspec
 
 from brimline.agents.observations import Observation, ObservationKind, Reply
-from brimline.agents.transcripts.source import MALFORMED
+from brimline.agents.transcripts.source import MALFORMED, Transcript
 from brimline.context.client_report import Dollars, PromptCache, Quotas
-from brimline.context.events import TRIGGERS, WindowReported
+from brimline.context.events import MAIN, TRIGGERS, WindowReported
 from brimline.context.usage import Usage
 from brimline.files.foreign_json import ABSENT, JsonDecoder
 
@@ -174,6 +175,14 @@ EVENTS: Mapping[str, ObservationKind] = {
     "SessionEnd": "ended",
 }
 
+# Events of a subagent, which has its own thread. SubagentStop also ends every compaction of Claude
+# Code (2.1.325).
+SUBAGENT_EVENTS: Mapping[str, ObservationKind] = {
+    "PostToolUse": "tool",
+    "PostToolBatch": "tool",
+    "SubagentStop": "ended",
+}
+
 STARTS: Mapping[str, ObservationKind] = {"compact": "compacted", "clear": "cleared"}
 UNANSWERABLE = frozenset({"PostCompact"})
 
@@ -263,6 +272,20 @@ class HookAdapter:
             kind = self._events.get(hook_input.hook_event_name)
         return None if kind is None else self.observation(kind, request, hook_input, at, late)
 
+    def observe_subagent(
+        self, request: HookRequest, hook_input: HookInput, path: str, at: float, late: bool
+    ) -> Observation | None:
+        """Return what a hook of a subagent reports, whose transcript is at `path`.
+
+        None if it has none: the subagent of Claude Code that summarises.
+        """
+        kind = SUBAGENT_EVENTS.get(hook_input.hook_event_name)
+        file = None if kind is None else _subagent_file(request.agent, hook_input, path)
+        if kind is None or file is None:
+            return None
+        observation = self.observation(kind, request, hook_input, at, late)
+        return msgspec.structs.replace(observation, thread=file.thread, file=file, model=None)
+
     def observation(
         self,
         kind: ObservationKind,
@@ -289,6 +312,16 @@ class HookAdapter:
             prompt=_prompt_of(hook_input) if kind == "prompt" else "",
             added_bytes=text_size(hook_input.prompt) + text_size(hook_input.tool_response),
         )
+
+
+def _subagent_file(agent: str, hook_input: HookInput, path: str) -> Transcript | None:
+    path = hook_input.agent_transcript_path or path
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    session, thread = hook_input.session_id, hook_input.agent_id or MAIN
+    return Transcript(agent, path, status.st_mtime, status.st_size, session, thread)
 
 
 class ExtensionInput(HookInput, frozen=True):

@@ -5,7 +5,6 @@ a shell, exists since 2.1.139. So does PostToolBatch, which replaces PostToolUse
 the same request, and the agent waits for one process per step, however many tools it used.
 """
 
-import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -32,8 +31,8 @@ from brimline.agents.hook_adapter import (
 )
 from brimline.agents.hook_command import HOOK_TIMEOUT_S, Hook, HookCommand
 from brimline.agents.install_spec import DisableSetting, InstallSpec
-from brimline.agents.observations import Observation, ObservationKind, Reply
-from brimline.agents.transcripts.source import MALFORMED, Places, Transcript
+from brimline.agents.observations import Observation, Reply
+from brimline.agents.transcripts.source import MALFORMED, Places
 from brimline.context.client_report import PromptCache, Quotas
 from brimline.context.window import LONG_CONTEXT_SUFFIX, ResolveContext
 from brimline.errors import MalformedJson, UnexpectedJson
@@ -41,13 +40,6 @@ from brimline.files.foreign_json import ABSENT, JsonDecoder, decode_lenient
 from brimline.files.jsonc import Dialect
 
 AUTO_COMPACT_WINDOWS = (100_000, 1_000_000)  # that Claude Code takes
-
-# Events of a subagent, which has its own thread. SubagentStop also ends every compaction (2.1.325).
-SUBAGENT_EVENTS: dict[str, ObservationKind] = {
-    "PostToolUse": "tool",
-    "PostToolBatch": "tool",
-    "SubagentStop": "ended",
-}
 
 STOP_CONTEXT_SINCE = (2, 1, 325)  # the first known version that takes context from a Stop hook
 
@@ -84,17 +76,11 @@ class ClaudeHooks(HookAdapter):
                 manager_id=request.env.get(MANAGER_VARIABLE),
                 added_bytes=_added_bytes(hook_input),
             )
-        kind = SUBAGENT_EVENTS.get(hook_input.hook_event_name)
-        file = _subagent_transcript(hook_input, hook_input.agent_id)
-        if kind is None or file is None:
-            return None
-        observation = self.observation(kind, request, hook_input, at, late)
-        return msgspec.structs.replace(
-            observation,
-            thread=file.thread,
-            file=file,
-            model=None,
-            added_bytes=_added_bytes(hook_input),
+        own = (hook_input.transcript_path or "").removesuffix(".jsonl")
+        path = f"{own}/subagents/agent-{hook_input.agent_id}.jsonl"
+        observation = self.observe_subagent(request, hook_input, path, at, late)
+        return observation and msgspec.structs.replace(
+            observation, added_bytes=_added_bytes(hook_input)
         )
 
     def encode_reply(self, hook_event: str, reply: Reply) -> bytes:
@@ -130,17 +116,6 @@ def _is_interactive(request: HookRequest) -> bool | None:
     """
     entrypoint = request.env.get(ENTRYPOINT_VARIABLE)
     return None if entrypoint is None else entrypoint == "cli"
-
-
-def _subagent_transcript(hook_input: HookInput, agent: str) -> Transcript | None:
-    """Return a subagent's transcript; the subagent that summarises has none."""
-    own = (hook_input.transcript_path or "").removesuffix(".jsonl")
-    path = hook_input.agent_transcript_path or f"{own}/subagents/agent-{agent}.jsonl"
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return Transcript("claude", path, status.st_mtime, status.st_size, hook_input.session_id, agent)
 
 
 def observe_status_line(

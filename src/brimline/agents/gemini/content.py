@@ -10,7 +10,6 @@ from brimline.agents.content import (
     AddedText,
     ErrorMessage,
     ErrorText,
-    Images,
     KeptContent,
     Piece,
     Reasoning,
@@ -21,11 +20,18 @@ from brimline.agents.content import (
     ToolCall,
     ToolNames,
     ToolResult,
-    UserText,
     text_of,
 )
 from brimline.agents.gemini.records import GeminiMessage
 from brimline.agents.gemini.transcript import digest_summary, find_summary, usage_of
+from brimline.agents.genai_content import (
+    ContentPart,
+    Function,
+    is_ok,
+    parts_of,
+    read_prompt,
+    read_results,
+)
 from brimline.agents.transcripts.source import parse_time
 from brimline.files.foreign_json import ABSENT, JsonDecoder
 
@@ -39,7 +45,6 @@ TOOLS = ToolNames(
     ),
     subagents=frozenset({"codebase_investigator", "delegate_to_agent", "invoke_agent"}),
 )
-EXIT_CODE_TAIL_CHARS = 16_384  # the exit code is looked for in this much of an output's end
 
 _CLIENT_TEXT = re.compile(
     r"\s*<[a-z_]+>\n|\s*This is the Gemini CLI\.|System: |Here is the user's editor context"
@@ -48,47 +53,7 @@ _HOOK_TEXT = re.compile(r"\s*<hook_context>")
 _MEMORY_FILE = re.compile(
     r"--- Context from: (.+?) ---\n.*?--- End of Context from: \1 ---\n?", re.DOTALL
 )
-# Files that the user attached to a prompt with `@path` stand between these texts.
-_ATTACHED = "--- Content from referenced files ---"
-_ATTACHED_FILE = re.compile(r"\s*Content from @(.+):\s*")
-_ATTACHED_END = "--- End of content ---"
-_EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,10})", re.MULTILINE)
 _SERVER = re.compile(r"\((.+) MCP Server\)$")  # in the displayed name of a tool
-
-
-class _Output(msgspec.Struct, frozen=True):
-    output: str | None = None
-    error: str | None = None
-
-
-class _Function(msgspec.Struct, frozen=True):
-    """A call of a tool, or its response."""
-
-    id: str = ""
-    name: str = ""
-    args: msgspec.Raw = ABSENT
-    response: msgspec.Raw = ABSENT
-
-    @property
-    def text(self) -> str:
-        answer = _output.decode_or_none(self.response) or _Output()
-        return answer.output or answer.error or ""
-
-
-class _Data(msgspec.Struct, frozen=True):
-    mime: str = msgspec.field(default="", name="mimeType")
-
-
-class _ContentPart(msgspec.Struct, frozen=True, rename="camel"):
-    text: str | None = None
-    function_call: _Function | None = None
-    function_response: _Function | None = None
-    inline_data: _Data = _Data()
-    file_data: _Data = _Data()
-
-    @property
-    def is_image(self) -> bool:
-        return (self.inline_data.mime or self.file_data.mime).startswith("image/")
 
 
 class _CompletedCall(msgspec.Struct, frozen=True, rename="camel"):
@@ -96,13 +61,13 @@ class _CompletedCall(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     args: msgspec.Raw = ABSENT
     status: str | None = None
-    result: list[_ContentPart] | None = None
+    result: list[ContentPart] | None = None
     display_name: str = ""
 
     @property
     def call(self) -> Iterator[ToolCall | TodoList]:
         server = _SERVER.search(self.display_name)
-        function = _Function(self.id, self.name, self.args)
+        function = Function(self.id, self.name, self.args)
         return _read_call(function, server[1] if server else "")
 
 
@@ -142,10 +107,6 @@ class _GeminiLine(msgspec.Struct, frozen=True):
 
 
 _record = JsonDecoder(_ChatRecord)
-_content: "JsonDecoder[str | list[_ContentPart | str] | _ContentPart | None]" = JsonDecoder(
-    str | list[_ContentPart | str] | _ContentPart | None
-)
-_output = JsonDecoder(_Output)
 _line = JsonDecoder(_GeminiLine)
 
 
@@ -179,7 +140,7 @@ class GeminiContent:
         at = parse_time(message.timestamp)
         match message.type:
             case "user":
-                for piece in _read_prompt(message.content, at):
+                for piece in read_prompt(message.content, at, _read_added):
                     if not (isinstance(piece, ToolResult) and self._copies[piece.call_id]):
                         yield piece
             case "gemini":
@@ -204,7 +165,7 @@ class GeminiContent:
             parts = tool.result or ()
             output = "\n".join(p.function_response.text for p in parts if p.function_response)
             images = sum(part.is_image for part in parts)
-            ok = _is_ok(tool.status, output)
+            ok = is_ok(tool.status, output)
             yield ToolResult(tool.id, ok, output, at=at, images=images)
             self._copies[tool.id] = 1
 
@@ -224,7 +185,7 @@ class GeminiContent:
         """Yield the results that the conversation has more often than the last call's prompt."""
         copies = Counter[str]()
         for message in messages:
-            for result in _read_results(_parts_of(message.content), None):
+            for result in read_results(parts_of(message.content), None):
                 copies[result.call_id] += 1
                 if copies[result.call_id] > max(1, self._copies[result.call_id]):
                     yield result
@@ -247,32 +208,6 @@ class GeminiContent:
             yield RunOutcome(failed=entry.status != "success")
 
 
-def _read_prompt(content: msgspec.Raw, at: float | None) -> Iterator[Piece]:
-    """Yield what the user wrote, what was added to it, and the results of tools."""
-    parts = _parts_of(content)
-    results = _read_results(parts, at)
-    yield from results
-    images = sum(part.is_image for part in parts)
-    if images and not results:
-        yield Images(images, at)
-    typed: list[str] = []
-    file = ""
-    for text in (part.text for part in parts if part.text):
-        if text.strip() == _ATTACHED:
-            file = "attached files"
-        elif file and (named := _ATTACHED_FILE.fullmatch(text)):
-            file = named[1]
-        if file:
-            yield AddedText("user", file, text, at)
-            file = "" if text.strip() == _ATTACHED_END else file
-        elif added := [*_read_added(text, at)]:
-            yield from added
-        else:
-            typed.append(text)
-    if typed:
-        yield UserText("\n".join(typed), at)
-
-
 def _read_added(text: str, at: float | None) -> Iterator[AddedText]:
     """Yield the parts of a text that the client or a hook wrote."""
     if _HOOK_TEXT.match(text):
@@ -283,53 +218,26 @@ def _read_added(text: str, at: float | None) -> Iterator[AddedText]:
         yield AddedText("client", "Gemini CLI", _MEMORY_FILE.sub("", text), at)
 
 
-def _read_results(parts: Sequence[_ContentPart], at: float | None) -> list[ToolResult]:
-    """Return the results of tools; the images after one belong to it."""
-    results: list[ToolResult] = []
-    for part in parts:
-        if response := part.function_response:
-            text = response.text
-            results.append(ToolResult(response.id, _is_ok(None, text), text, at=at))
-        elif part.is_image and results:
-            images = results[-1].images + 1
-            results[-1] = msgspec.structs.replace(results[-1], images=images)
-    return results
-
-
 def _read_kept(messages: Sequence[_ChatMessage], summary: int | None = None) -> Iterator[Piece]:
     """Yield the pieces of messages that are written anew."""
     for place, message in enumerate(messages):
         if place == summary:
             yield SummaryText(text_of(message.content))
         elif message.type == "user":
-            yield from _read_prompt(message.content, None)
+            yield from read_prompt(message.content, None, _read_added)
         elif message.type == "gemini":
-            for part in _parts_of(message.content):
+            for part in parts_of(message.content):
                 if part.text:
                     yield ReplyText(part.text)
                 if part.function_call is not None:
                     yield from _read_call(part.function_call)
 
 
-def _read_call(function: _Function, server: str = "") -> Iterator[ToolCall | TodoList]:
+def _read_call(function: Function, server: str = "") -> Iterator[ToolCall | TodoList]:
     """Yield a call; tools of MCP servers are named `mcp_server_tool` (0.61.0)."""
     if not server and function.name.startswith("mcp_"):
         server = function.name.removeprefix("mcp_").partition("_")[0]
     return TOOLS.read_call(function.name, function.id, function.args, None, server)
-
-
-def _parts_of(content: msgspec.Raw) -> Sequence[_ContentPart]:
-    """Decode a content: a text, a part, or a list of both."""
-    decoded = _content.decode(content) if content else None
-    parts = decoded if isinstance(decoded, list) else [decoded]
-    return [_ContentPart(part) if isinstance(part, str) else part for part in parts if part]
-
-
-def _is_ok(status: str | None, output: str) -> bool | None:
-    """By the exit code: the shell tool has status success whatever the command's exit code was."""
-    if code := _EXIT_CODE.search(output[-EXIT_CODE_TAIL_CHARS:]):
-        return int(code[1]) == 0
-    return None if status is None else status == "success"
 
 
 CONTENT_READER = GeminiContent

@@ -398,7 +398,10 @@ def _configured_limit(known: ResolveContext, window: Window | None) -> Limit | N
             f"a reserve of {settings.reserve:,}, {why}",
         )
     if settings.fraction is not None:
-        return Limit(round(settings.fraction * window.tokens), "configured", why)
+        tokens = round(settings.fraction * window.tokens)
+        row = _limit_row(known)
+        tokens = row.keep_reserve(tokens, window.tokens) if row else tokens
+        return Limit(tokens, "configured", why)
     return None
 
 

@@ -97,7 +97,8 @@ class ClientWindow(msgspec.Struct, frozen=True):
 class ClientLimit(msgspec.Struct, frozen=True):
     """Where a client compacts: fraction x base - margin - min(longest reply, output_cap).
 
-    The base is the window, or the cap on the prompt if `of` is `input`.
+    The base is the window, or the cap on the prompt if `of` is `input`. The client keeps at least
+    `reserve` free, if the base is larger than that.
     `granted` is the part of the raw window that the client reports as the window.
     """
 
@@ -110,6 +111,7 @@ class ClientLimit(msgspec.Struct, frozen=True):
     granted: float = 1.0
     margin: int = 0
     output_cap: int = 0
+    reserve: int = 0
     enforced: bool = True
     of: Literal["window", "input"] = "window"
     provider: str | None = None
@@ -119,7 +121,12 @@ class ClientLimit(msgspec.Struct, frozen=True):
     def tokens(self, window: int, max_output: int | None) -> int:
         """The limit in a window of this size; a longest reply that is unknown counts as the cap."""
         reply = self.output_cap if max_output is None else min(max_output, self.output_cap)
-        return round(self.fraction * window / self.granted) - self.margin - reply
+        limit = round(self.fraction * window / self.granted) - self.margin - reply
+        return self.keep_reserve(limit, window)
+
+    def keep_reserve(self, limit: int, window: int) -> int:
+        """The limit, or what the reserve leaves of the window if that is less."""
+        return min(limit, window - self.reserve) if 0 < self.reserve < window else limit
 
 
 # The parts of what a client compares with its limit.

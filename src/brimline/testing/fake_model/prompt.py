@@ -100,6 +100,8 @@ CLAUDE_SESSION = "x-claude-code-session-id"
 OPENCODE_SESSION = "x-session-id"
 OPENCODE_PARENT = "x-parent-session-id"
 GEMINI_SUBAGENT_TOOL = "complete_task"
+QWEN_SUBAGENT = "You are a general-purpose subagent working for a parent agent."
+QWEN_SUMMARY = "You are the component that summarizes a conversation when its context window is"
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,8 @@ MARKS = (
     Mark(
         "compaction", "Copilot CLI", newest="Please create a detailed summary of the conversation"
     ),
+    Mark("compaction", "Qwen Code", newest=QWEN_SUMMARY),
+    Mark("compaction", "Qwen Code", system=QWEN_SUMMARY),  # again, if the first had no snapshot
     Mark("title", "opencode", system="You are a title generator"),
 )
 
@@ -153,6 +157,8 @@ def recognise(prompt: Prompt) -> RequestSender:
     sender = _by_headers(prompt.headers)
     if GEMINI_SUBAGENT_TOOL in prompt.tools:
         sender = RequestSender("subagent", "gemini")
+    if QWEN_SUBAGENT in prompt.system:
+        sender = RequestSender("subagent", "qwen")
     chore = "compaction" if prompt.summarise else _chore(prompt)
     return sender if chore is None else replace(sender, thread=chore)
 
