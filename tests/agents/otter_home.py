@@ -12,6 +12,8 @@ from typing import Any
 import brimline
 
 PROJECT = Path(__file__).parent / "otter"
+RECORDED = PROJECT / "tests" / "recorded" / ".otter"
+RECORDED_AT = 1_767_323_090.0  # 40 seconds after the last call
 PACKAGE = "otter-brimline"
 TIMEOUT_S = 60
 
@@ -67,24 +69,14 @@ class OtterHome:
             "XDG_STATE_HOME": str(root / "state"),
             "XDG_RUNTIME_DIR": str(root),
         }
-        self.now = time.time()
-        self.write(otter="s1", cwd=str(self.home), window=10_000, at=self.now - 90)
-        self.write(user="Count the fish", at=self.now - 85)
-        self.write(call="c1", reply="In which pond?", sent=3_000, output=10, at=self.now - 84)
-        self.write(user="In these:" + " a pond" * 3_500, at=self.now - 80)
-        self.write(call="c2", reply="Ten.", sent=9_500, output=10, at=self.now - 70)
-        self.write(compacted="There are ten fish.", at=self.now - 60)
-        self.write(user="Count them again", at=self.now - 55)
-        self.write(call="c3", reply="Where?", sent=3_020, output=10, at=self.now - 50)
-        self.write(user="Here:" + " a lake" * 3_200, at=self.now - 45)
-        self.write(call="c4", reply="There are nine.", sent=8_990, output=10, at=self.now - 40)
-        scout = {"otter": "s1", "cwd": str(self.home), "window": 10_000, "at": self.now - 75}
-        call = {"call": "d1", "reply": "A pike.", "sent": 900, "output": 5, "at": self.now - 74}
-        self.scout = self.transcript.with_name("s1.scout.otter")
-        self.scout.write_text("".join(map(_line, (scout, {"user": "Look for pike"}, call))))
+        for path in RECORDED.iterdir():
+            lines = (json.loads(line) for line in path.read_text().splitlines())
+            moved = [line | {"at": line["at"] + time.time() - RECORDED_AT} for line in lines]
+            (self.transcript.parent / path.name).write_text("".join(map(_line, moved)))
 
     def write(self, **record: Any) -> None:
         """Append a record to the transcript."""
+        record["at"] = time.time()
         with self.transcript.open("a") as file:
             file.write(_line(record))
 

@@ -145,7 +145,7 @@ def test_added_agent_does_not_get_its_handoff(otter: OtterHome) -> None:
     (otter.home / "plan.md").write_text("Count the trout.\n")
     otter.run("handoff", "plan.md", "--session", "s1")
     otter.hook("PreCompact", trigger="auto")
-    otter.write(compacted="Fish.", at=otter.now)
+    otter.write(compacted="Fish.")
     assert "Count the trout." in otter.hook("SessionStart", source="compact")
 
 
