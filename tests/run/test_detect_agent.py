@@ -2,7 +2,7 @@
 
 import pytest
 
-from brimline.cli.run import detect_agent
+from brimline.run.agent_command import detect_agent
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 import msgspec
 
+from brimline.agents.prompt_argument import PromptArgument
+
 NEVER = r"(?!)"  # a pattern that matches nothing
 
 
@@ -48,6 +50,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     start_command: tuple[str, ...] = ()  # the interactive client, before its first prompt
     resume_command: tuple[str, ...] = ()  # the interactive client, before a session's id
     npm_packages: tuple[str, ...] = ()
+    prompt_argument: PromptArgument | None = None  # None: `run` cannot give it another prompt
     composer: ComposerPatterns | None = None
     # Whether a hook confirms /clear at once; None: Brimline cannot clear this client.
     clear_confirmed_by_hook: bool | None = None

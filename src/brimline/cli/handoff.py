@@ -46,6 +46,7 @@ from brimline.handoff import (
     read_document,
 )
 from brimline.handoff.pins import PinFile, render_pins
+from brimline.run.window_chain import WINDOW_VARIABLE
 from brimline.sessions.target import files_of_target, is_file_target
 from brimline.terminal.text import Cell, Column, count_of, format_age, format_table, strip_control
 
@@ -178,11 +179,12 @@ def _hand_over(context: CommandContext, session: SessionRef, options: argparse.N
     if options.json:
         emit_json(handoff)
     else:
-        print("\n".join(_saved_lines(session, handoff, options.clear)))
+        is_rotated = within and WINDOW_VARIABLE in env
+        print("\n".join(_saved_lines(session, handoff, options.clear, is_rotated)))
     return 1 if handoff.get("undeliverable") else 0
 
 
-def _saved_lines(session: SessionRef, handoff: Any, clear: bool) -> list[str]:
+def _saved_lines(session: SessionRef, handoff: Any, clear: bool, is_rotated: bool) -> list[str]:
     short = strip_control(session.id[:8])
     if clear:
         return [
@@ -190,6 +192,8 @@ def _saved_lines(session: SessionRef, handoff: Any, clear: bool) -> list[str]:
             f"{strip_control(handoff['path'])}. End your turn now.",
         ]
     saved = f"Saved {len(handoff['text']):,} characters for session {short}"
+    if is_rotated:
+        return [f"{saved}. A new session continues from them.", "End your turn now."]
     if not session.known:
         return [saved, TO_COME]
     if undeliverable := handoff.get("undeliverable"):  # an older daemon does not know

@@ -1,28 +1,31 @@
 """`brimline run`: a headless agent under our eyes."""
 
 import argparse
-import os
-import re
-from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from brimline.agents import agent_names, all_agents, get_agent
+from brimline.agents import agent_names, get_agent
 from brimline.cli.arguments import add_flag, parse_agent
 from brimline.cli.context import CommandContext, emit_json
 from brimline.cli.run_output import RunOutput, make_output, print_json
+from brimline.cli.run_windows import make_chain, window_table
 from brimline.context.policy import check_levels
 from brimline.context.usage import format_tokens, percent_raw, whole_percent
 from brimline.context.window import Overrides
 from brimline.errors import CommandFailed, InvalidPolicy, InvalidSettings
 from brimline.monitor.user_rules import Rules
 from brimline.run import ralph
+from brimline.run.agent_command import detect_agent
 from brimline.run.iteration import RunPlan, iterate
 from brimline.run.ralph import HatStats, LoopStats, loop_stats
 from brimline.run.result import summary_line
+from brimline.run.rotation import RotationRule
 from brimline.run.run_state import RunTarget
+from brimline.run.window_chain import WindowChain
+from brimline.run.window_result import RotatedResult
 from brimline.terminal.text import Cell, Column, format_table, strip_control
 
 USAGE = """brimline run [OPTIONS] -- COMMAND [ARGUMENT ...]
@@ -30,17 +33,6 @@ USAGE = """brimline run [OPTIONS] -- COMMAND [ARGUMENT ...]
 
 # Exit codes of a shell for a command that is missing, or that cannot be run.
 NOT_FOUND, NOT_STARTED = 127, 126
-
-# Commands that run the command behind them.
-WRAPPERS = frozenset(
-    (
-        *("npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "node", "deno", "exec", "dlx", "x"),
-        *("env", "nice", "nohup", "time", "timeout", "setsid", "stdbuf", "sudo", "caffeinate"),
-    )
-)
-_SUFFIX = re.compile(r"\.(?:[cm]?js|exe|cmd|sh)$")
-_VERSION = re.compile(r"(?<=.)@[^/@]*$")
-_SKIPPED_WORD = re.compile(r"-.*|\d+(?:\.\d+)?[smhd]?|[A-Za-z_]\w*=.*", re.DOTALL)
 
 LOOP_COLUMNS = (
     Column("hat", min_width=6),
@@ -71,6 +63,11 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("--on-warn", metavar="CMD", help="run CMD with sh at each --warn level")
     help_text = "stop the child at P percent (SIGINT, then TERM, KILL)"
     to.add_argument("--stop-at", metavar="P", help=help_text)
+    help_text = "continue in a new session, from a handoff, at P percent of the limit"
+    to.add_argument("--rotate-at", type=float, metavar="P", help=help_text)
+    help_text = "with --rotate-at: continue at most N times (default: no limit)"
+    to.add_argument("--max-rotations", type=int, metavar="N", help=help_text)
+    add_flag(to, "--restart", "with --rotate-at: do not continue a run that was interrupted")
     help_text = "read event_loop.context_window_tokens from a Ralph YAML file"
     to.add_argument("--config", metavar="FILE", help=help_text)
     help_text = "run nothing; show last and peak usage by hat from an --events file"
@@ -94,8 +91,10 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
     if events:
         ralph.ensure_writable(events)
     on = make_output(context, render, planned)
+    chain = make_chain(context, planned, on, options.restart)
     try:
-        rows = _run(planned, events, on, render == "json")
+        with chain.hold_record() if chain else nullcontext():
+            rows = _run(planned, events, on, render == "json", chain, context)
     except CommandFailed as error:
         on.print_line("\n".join(strip_control(line) for line in f"brimline: {error}".splitlines()))
         return NOT_FOUND if isinstance(error.__cause__, FileNotFoundError) else NOT_STARTED
@@ -127,29 +126,17 @@ def plan(context: CommandContext, options: argparse.Namespace) -> RunPlan:
         levels=_levels("warn", options.warn),
         stop_at=_level("stop-at", options.stop_at),
         on_level=options.on_warn,
+        rotation=_rotation(options),
     )
 
 
-def detect_agent(command: Sequence[str]) -> str | None:
-    """The agent that a command runs, by the name of its program or behind `npx`, `env` etc.
-
-    None if it is another program; shells and scripts are not looked into.
-    """
-    for word in command:
-        name = _VERSION.sub("", word)
-        if agent := _agent_of_package(name):
-            return agent
-        name = _SUFFIX.sub("", os.path.basename(name))
-        if name in agent_names():
-            return name
-        if name not in WRAPPERS and not _SKIPPED_WORD.fullmatch(word):
-            return None
+def _rotation(options: argparse.Namespace) -> RotationRule | None:
+    if options.rotate_at is not None:
+        return RotationRule(options.rotate_at, options.max_rotations)
+    if options.max_rotations is not None or options.restart:
+        field = "restart" if options.restart else "max-rotations"
+        raise InvalidSettings("argument", field, "not allowed without --rotate-at")
     return None
-
-
-def _agent_of_package(package: str) -> str | None:
-    agents = all_agents()
-    return next((one.name for one in agents if package in one.capabilities.npm_packages), None)
 
 
 def _overrides(context: CommandContext, config: str | None) -> Overrides:
@@ -176,11 +163,18 @@ def _level(name: str, text: str | None) -> float | None:
 
 
 def _run(
-    planned: RunPlan, events: Path | None, on: RunOutput, as_json: bool
+    planned: RunPlan,
+    events: Path | None,
+    on: RunOutput,
+    as_json: bool,
+    chain: WindowChain | None,
+    context: CommandContext,
 ) -> list[ralph.EventRow]:
     rows: list[ralph.EventRow] = []
-    for one in iterate(planned, on):
+    for one in iterate(planned, on, chain):
         rows.append(ralph.make_row(one))
+        if isinstance(one, RotatedResult) and len(one.windows) > 1:
+            on.print_line("\n".join(window_table(one.windows, context.width, on.colour)))
         on.print_line(summary_line(one))
         if events:
             _append(events, rows[-1], on)

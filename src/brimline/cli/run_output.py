@@ -252,6 +252,9 @@ class RunOutput:
         hint = "set it under [windows] in Brimline's settings"
         self.print_line(f"brimline: the window is unknown, so no level was checked; {hint}")
 
+    def report_rotation(self, text: str) -> None:
+        self.print_line(f"brimline: {strip_control(text)}")
+
     def hide_bar(self) -> None:
         if self._bar is not None:
             self._bar.erase()

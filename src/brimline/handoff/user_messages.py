@@ -18,6 +18,8 @@ accord continuez merci parfait
 """
 FILLERS = frozenset(_FILLERS.split())
 
+# How the prompt of a new session begins that has the whole document.
+CONTINUED_TEXT = "You continue the work of an earlier session, whose context was nearly full."
 _CONTINUATION = re.compile(r"Read .+ and continue from where you left off\.")
 _WORD = re.compile(r"\w+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
@@ -40,8 +42,8 @@ def continuation_prompt(path: str) -> str:
 
 
 def is_continuation(text: str) -> bool:
-    """Return whether a message is that prompt, which Brimline typed."""
-    return _CONTINUATION.fullmatch(text) is not None
+    """Return whether a message is a prompt with which Brimline continued a session."""
+    return text.startswith(CONTINUED_TEXT) or _CONTINUATION.fullmatch(text) is not None
 
 
 def says_something(text: str) -> bool:

@@ -213,6 +213,17 @@ class RunState:
     def call_count(self) -> int:
         return len(self._best_view.calls)
 
+    @property
+    def first_sent(self) -> int | None:
+        """What the main thread's first call sent."""
+        calls = self._best_view.calls
+        return calls[0].usage.sent if calls else None
+
+    @property
+    def compaction_count(self) -> int:
+        """How often the client compacted the main thread."""
+        return sum(not each.inferred for each in self._best_view.main.compactions)
+
     def read_transcript(self) -> None:
         """Read on in the transcript, if the stream alone is not enough."""
         if not self._stream_suffices or not self.stream.is_stream:

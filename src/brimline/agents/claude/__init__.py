@@ -4,6 +4,7 @@ Recorded with 2.1.139 to the version in tests/clients/versions.toml.
 """
 
 from brimline.agents.capabilities import Capabilities, ComposerPatterns
+from brimline.agents.prompt_argument import PromptArgument
 
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"  # where the session began; a hook's `cwd` may be elsewhere
 
@@ -21,6 +22,30 @@ SESSION_VARIABLES = (
     "CLAUDE_PID",
     PROJECT_VARIABLE,
 )
+
+# Options of the headless client, by what follows them.
+_VALUE_OPTIONS = """
+--agent --agents --append-system-prompt --append-system-prompt-file --autocompact --debug-file
+--effort --environment --fallback-model --input-format --json-schema --max-budget-usd
+--max-turns --model -n --name --output-format --permission-mode --permission-prompts
+--permission-prompt-tool --plugin-dir --plugin-url --remote-control-session-name-prefix
+--session-id --setting-sources --settings --system-prompt --system-prompt-file
+--system-prompt-snapshot
+"""
+_OPTIONAL_VALUES = """
+-d --debug --from-pr --prompt-suggestions --remote-control -r --resume -w --worktree
+"""
+_LIST_OPTIONS = """
+--add-dir --allowedTools --allowed-tools --betas --disallowedTools --disallowed-tools --file
+--mcp-config --tools
+"""
+_RESUME_OPTIONS = """
+-c --continue --fork-session --from-pr -r --resume --session-id
+"""
+# With these the prompt is not on the command line, or the run is not in this process.
+_FOREIGN_WORDS = """
+--input-format --input-format=stream-json --bg --background --cloud --teleport
+"""
 
 CAPABILITIES = Capabilities(
     display_name="Claude Code",
@@ -61,6 +86,14 @@ CAPABILITIES = Capabilities(
     start_command=("claude",),
     resume_command=("claude", "--resume"),
     npm_packages=("@anthropic-ai/claude-code",),
+    prompt_argument=PromptArgument(
+        headless_options=("-p", "--print"),
+        value_options=frozenset(_VALUE_OPTIONS.split()),
+        optional_values=frozenset(_OPTIONAL_VALUES.split()),
+        list_options=frozenset(_LIST_OPTIONS.split()),
+        resume_options=frozenset(_RESUME_OPTIONS.split()),
+        foreign_words=tuple(_FOREIGN_WORDS.split()),
+    ),
     composer=ComposerPatterns(
         above=r".*\n─{10,}.*",
         first="❯[\N{NO-BREAK SPACE} ]",

@@ -1,6 +1,14 @@
 """Codex: what it can do, and its environment variables."""
 
 from brimline.agents.capabilities import Capabilities, ComposerPatterns
+from brimline.agents.prompt_argument import PromptArgument
+
+# Options of the headless client, by what follows them.
+_VALUE_OPTIONS = """
+-a --ask-for-approval --add-dir -c --config -C --cd --color --cyber-access-program --disable
+--enable --local-provider -m --model -o --output-last-message --output-schema -p --profile -s
+--sandbox --thread-source
+"""
 
 CAPABILITIES = Capabilities(
     display_name="Codex",
@@ -18,6 +26,14 @@ CAPABILITIES = Capabilities(
     start_command=("codex",),
     resume_command=("codex", "resume"),
     npm_packages=("@openai/codex",),
+    prompt_argument=PromptArgument(
+        subcommands=("exec", "e"),
+        value_options=frozenset(_VALUE_OPTIONS.split()),
+        list_options=frozenset(("-i", "--image")),
+        resume_options=frozenset(("--all", "--last")),
+        resume_words=("resume", "fork"),
+        foreign_words=("review",),
+    ),
     composer=ComposerPatterns(
         first=r"›.",
         rest=r"(  .*)?",

@@ -1,0 +1,93 @@
+"""When a context window ends and the next session begins: a fold over levels and calls, no I/O."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from brimline.context.tracker import Reading
+from brimline.errors import InvalidPolicy
+
+ASK_CALLS = 10  # an agent that did not hand over within so many calls is stopped
+LAST_PERCENT = 92.0  # of the limit: beyond it the client may compact with the next call
+FINISH_CALLS = 3  # calls in which the agent may end its turn after it handed over
+MAX_IDLE_WINDOWS = 3  # so many windows in a row without an edit or a reply are continued
+
+# below: under the level. asked: the agent was asked for a handoff. handed over: there is one, and
+# the turn is to end. stopped: the child is stopped, and continued from what there is.
+WindowPhase: TypeAlias = Literal["below", "asked", "handed over", "stopped"]
+
+
+class RotationRule(msgspec.Struct, frozen=True):
+    """At which percent of the limit a session is continued in a new one, and how often at most."""
+
+    rotate_at: float
+    max_rotations: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rotate_at < LAST_PERCENT:
+            expected = f"a number above 0 and below {LAST_PERCENT:g} percent of the limit"
+            raise InvalidPolicy("rotate-at", f"{self.rotate_at:g}", expected)
+        if self.max_rotations is not None and self.max_rotations < 1:
+            raise InvalidPolicy("max-rotations", self.max_rotations, "1 or more")
+
+
+class WindowState(msgspec.Struct, frozen=True):
+    """The phase of a context window, and how many calls it had made when that began."""
+
+    phase: WindowPhase = "below"
+    since_calls: int = 0
+
+    def after(
+        self, percent: float | None, calls: int, rotate_at: float, has_document: bool
+    ) -> "WindowState":
+        """Return the state after what is known now; an unknown percentage changes nothing."""
+        is_full = percent is not None and percent >= LAST_PERCENT
+        waited = calls - self.since_calls
+        match self.phase:
+            case "below" if percent is not None and percent >= rotate_at:
+                return WindowState("asked", calls)
+            case "asked" if has_document:
+                return WindowState("handed over", calls)
+            case "asked" if is_full or waited >= ASK_CALLS:
+                return WindowState("stopped", calls)
+            case "handed over" if is_full or waited >= FINISH_CALLS:
+                return WindowState("stopped", calls)
+            case _:
+                return self
+
+    def without_answer(self, calls: int) -> "WindowState":
+        """Return the state if nothing can deliver the request for a handoff."""
+        return WindowState("stopped", calls)
+
+    @property
+    def continues(self) -> bool:
+        """Whether a child that ended now is continued.
+
+        One that was asked and ended its turn without a handoff has finished its work.
+        """
+        return self.phase in ("handed over", "stopped")
+
+
+class RotationCount(msgspec.Struct, frozen=True):
+    """How often a run was rotated, and how many windows in a row had no edit and no reply."""
+
+    rotations: int = 0
+    idle: int = 0
+
+    def after(self, has_progress: bool) -> "RotationCount":
+        return RotationCount(self.rotations + 1, 0 if has_progress else self.idle + 1)
+
+    def refusal(self, rule: RotationRule) -> str | None:
+        """Return why the next window is not to be rotated; None if it may."""
+        if rule.max_rotations is not None and self.rotations >= rule.max_rotations:
+            return f"no rotation is left (--max-rotations {rule.max_rotations})"
+        if self.idle >= MAX_IDLE_WINDOWS:
+            return f"{self.idle} windows in a row reached the level without an edit or a reply"
+        return None
+
+
+def rotation_percent(reading: Reading | None) -> float | None:
+    """Return how near the compaction is: of the limit, or of the window if no limit is known."""
+    if reading is None:
+        return None
+    return reading.percent_raw if reading.limit is None else reading.percent_of_limit
