@@ -249,6 +249,27 @@ def test_need_or_rank_changes_without_an_event() -> None:
     assert next_change(NOW, CACHE, NOW + 100) == NOW + 119
 
 
+@pytest.mark.parametrize(
+    ("known", "cause"),
+    [
+        ({}, "."),
+        ({"kept_percent": 92.0}, ": what stays takes 92.0% of the limit."),
+        (
+            {"kept_percent": 92.0, "kept_part": ("memory files", 61_000)},
+            ": what stays takes 92.0% of the limit, 61K of it memory files.",
+        ),
+        (
+            {"kept_percent": 12.0, "kept_part": ("memory files", 61_000)},
+            ": what stays takes 12.0% of the limit, and a few calls fill the rest.",
+        ),
+    ],
+)
+def test_loop_of_compactions_is_named_with_its_cause(known: dict[str, Any], cause: str) -> None:
+    """Before everything else: the agent does not get on, and each compaction costs."""
+    found = need(loop=3, is_compacting=True, fullness="limit", **known)
+    assert found == Need("loop", f"Compacted 3 times in a row{cause}")
+
+
 PERCENTS = st.none() | st.floats(0, 150)
 FACTS = st.builds(
     NeedFacts,
@@ -264,6 +285,9 @@ FACTS = st.builds(
     unread=st.integers(0, 2),
     undeliverable=st.none() | st.just("Brimline has no hooks for other."),
     prompt_cache=st.none() | st.just(CACHE),
+    loop=st.none() | st.integers(2, 9),
+    kept_percent=PERCENTS,
+    kept_part=st.none() | st.just(("memory files", 61_000)),
     cost=st.none() | st.floats(0, 9),
     budget=st.none() | st.floats(0.01, 9),
 )

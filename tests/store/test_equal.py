@@ -96,6 +96,8 @@ THREADS = st.builds(
     window_origin=maybe(TEXTS),
     limit_origin=maybe(TEXTS),
     title=maybe(TEXTS),
+    loop=maybe(SMALL),
+    kept=maybe(COUNTS),
 )
 COMPACTIONS = st.builds(
     CompactionRow,

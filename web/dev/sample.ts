@@ -60,6 +60,8 @@ export function threadRow(
     session,
     thread,
     title: null,
+    loop: null,
+    kept: null,
     cycle: state === "unknown" ? 2 : 1,
     seq: 40,
     source: "status line",

@@ -334,6 +334,10 @@ export interface components {
             limit_origin: string | null;
             /** @default null */
             title: string | null;
+            /** @default null */
+            loop: number | null;
+            /** @default null */
+            kept: number | null;
             levels: number[];
             fullness: ("high" | "limit" | "low" | "medium") | null;
             pending_level: number | null;
@@ -417,7 +421,7 @@ export interface components {
         };
         Need: {
             /** @enum {unknown} */
-            kind: "cache" | "compacting" | "level" | "limit" | "message" | "quota";
+            kind: "cache" | "compacting" | "level" | "limit" | "loop" | "message" | "quota";
             text: string;
         };
         End: {
@@ -805,6 +809,8 @@ export interface components {
             window_origin?: string | null;
             limit_origin?: string | null;
             title?: string | null;
+            loop?: number | null;
+            kept?: number | null;
             levels?: number[];
             fullness?: ("high" | "limit" | "low" | "medium") | null;
             pending_level?: number | null;

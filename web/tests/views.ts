@@ -20,6 +20,8 @@ export function threadRow(part: Partial<ThreadView> = {}): ThreadView {
     window_origin: null,
     limit_origin: null,
     title: null,
+    loop: null,
+    kept: null,
     limit: null,
     limit_why: null,
     percent: 25,

@@ -171,7 +171,7 @@ class FleetRoutes:
     async def _views_of(self, sessions: Iterable[str]) -> Mapping[str, SessionView]:
         rows = await self._figures.rows(list(dict.fromkeys(sessions)))
         return {
-            each[0].id: self._views.build(await self._views.with_problem(SessionRows(*each)))
+            each[0].id: self._views.build(await self._views.with_causes(SessionRows(*each)))
             for each in rows
         }
 

@@ -2,10 +2,10 @@
 
 import re
 import shlex
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from math import fsum
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -14,7 +14,7 @@ from brimline.context.cache_misses import CacheMiss, MissFinder, with_reported_c
 from brimline.context.client_report import PromptCache, Quotas, ReportedMiss, decode_report
 from brimline.context.events import MAIN, Call, is_compaction_thread
 from brimline.context.inbox import Message, with_expiry
-from brimline.context.need import End, Need, NeedFacts, assess, next_change
+from brimline.context.need import End, KeptPart, Need, NeedFacts, assess, next_change
 from brimline.context.policy.levels import Fullness
 from brimline.context.tracker import UNENFORCED
 from brimline.context.usage import percent_raw
@@ -30,6 +30,8 @@ PLAIN_ID = re.compile(r"\w[\w.-]*")
 MAX_SINGLE_READS = 500  # for more sessions, four reads of whole tables are faster
 
 RowT = TypeVar("RowT", ThreadRow, Message, HandoffRow)
+# Returns the largest part of what a session kept at the last compaction, by its main thread.
+KeptReader: TypeAlias = Callable[[SessionRow, ThreadRow], Awaitable[KeptPart | None]]
 
 
 class ThreadView(ThreadRow, frozen=True, kw_only=True):
@@ -85,7 +87,8 @@ class SessionView(msgspec.Struct, frozen=True):
 class SessionRows(NamedTuple):
     """All from which a session's view is built.
 
-    `undeliverable` is why nothing will deliver its messages.
+    `undeliverable` is why nothing will deliver its messages. `kept_part` is known if it is in a
+    loop of compactions.
     """
 
     session: SessionRow
@@ -94,6 +97,7 @@ class SessionRows(NamedTuple):
     handoffs: Sequence[HandoffRow]
     cost: float | None = None
     undeliverable: str | None = None
+    kept_part: KeptPart | None = None
 
     @property
     def called_at(self) -> float | None:
@@ -157,12 +161,21 @@ class HandoffView(msgspec.Struct, frozen=True):
 
 
 class Views:
-    """Builds the views; on a fleet's server, `has_remote_readers` in other time zones."""
+    """Builds the views; on a fleet's server, `has_remote_readers` in other time zones.
+
+    `read_kept` reads the transcripts of sessions that are in a loop of compactions.
+    """
 
     def __init__(
-        self, store: Store, monitor: Monitor, rules: Rules, has_remote_readers: bool = False
+        self,
+        store: Store,
+        monitor: Monitor,
+        rules: Rules,
+        has_remote_readers: bool = False,
+        read_kept: KeptReader | None = None,
     ) -> None:
         self._store, self._monitor, self._rules = store, monitor, rules
+        self._read_kept = read_kept
         self._has_remote_readers = has_remote_readers
 
     async def read_rows(self, sessions: Sequence[str]) -> AsyncIterator[SessionRows]:
@@ -181,17 +194,20 @@ class Views:
         for id in sessions:
             if id in by_id:
                 rows = threads.get(id, []), waiting.get(id, []), handoffs.get(id, [])
-                yield await self.with_problem(SessionRows(by_id[id], *rows, costs.get(id)))
+                yield await self.with_causes(SessionRows(by_id[id], *rows, costs.get(id)))
 
     async def _complete(self, session: SessionRow) -> SessionRows:
         threads = await self._store.threads(session.id)
         waiting = await self._store.pending_messages(session.id)
         handoffs = await self._store.last_handoffs(session.id)
         rows = SessionRows(session, threads, waiting, handoffs, await self.cost(session.id))
-        return await self.with_problem(rows)
+        return await self.with_causes(rows)
 
-    async def with_problem(self, rows: SessionRows) -> SessionRows:
-        """Return the rows with the delivery problem of the messages that wait."""
+    async def with_causes(self, rows: SessionRows) -> SessionRows:
+        """Return the rows with what keeps messages from delivery, and what keeps a loop going."""
+        main = next((each for each in rows.threads if each.thread == MAIN), None)
+        if main is not None and main.loop and self._read_kept is not None:
+            rows = rows._replace(kept_part=await self._read_kept(rows.session, main))
         if all(each.level is not None for each in rows.waiting):
             return rows
         problem = await self._monitor.delivery_problem(rows.session.id)
@@ -217,7 +233,7 @@ class Views:
         return status_of_handoff(handoffs[0] if handoffs else None, self.known_calls(session))
 
     def build(self, rows: SessionRows) -> SessionView:
-        row, threads, waiting, handoffs, cost, undeliverable = rows
+        row, threads, waiting, handoffs, cost, undeliverable, kept_part = rows
         now = self._monitor.now()
         pending = [each for each in waiting if with_expiry(each, now).state != "expired"]
         thread_views = self._thread_views(row, threads, pending)
@@ -251,6 +267,9 @@ class Views:
             cost=cost,
             budget=self._rules.budget,
             has_remote_readers=self._has_remote_readers,
+            loop=main.loop if main else None,
+            kept_percent=percent_raw(main.kept, main.limit) if main else None,
+            kept_part=kept_part,
         )
         assessed = assess(facts, now)
         return SessionView(

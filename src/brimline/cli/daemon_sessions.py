@@ -266,6 +266,7 @@ def _merge_session(files: SessionStatus, known: KnownSession) -> SessionStatus:
         project=own.project or files.project,
         title=own.title or files.title,
         cost=files.cost if own.cost is None else own.cost,
+        kept_part=files.kept_part,
         modified=max(own.modified, files.modified),
         main=ahead.get(own.main.thread, own.main),
         subagents=tuple(
@@ -282,7 +283,14 @@ def _thread_ahead(row: ThreadStatus, known: KnownSession) -> ThreadStatus:
 def _thread_status(known: KnownThread, agent: str) -> KnownStatus:
     reading = known.reading(agent)
     return KnownStatus(
-        known.thread, known.model, known.cycle, reading, known.title, fullness=known.fullness
+        known.thread,
+        known.model,
+        known.cycle,
+        reading,
+        known.title,
+        loop=known.loop,
+        kept=known.kept,
+        fullness=known.fullness,
     )
 
 

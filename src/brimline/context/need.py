@@ -15,15 +15,17 @@ from brimline.context.policy.levels import Fullness, is_near_limit
 from brimline.context.prices import compute_cost, day_of, tier_of
 from brimline.context.usage import Usage, format_percent, format_tokens
 
-NeedKind: TypeAlias = Literal["compacting", "limit", "level", "quota", "cache", "message"]
+NeedKind: TypeAlias = Literal["loop", "compacting", "limit", "level", "quota", "cache", "message"]
 EndKind: TypeAlias = Literal["compaction", "quota", "budget", "cache"]
 HandoffState: TypeAlias = Literal["none", "fresh", "old", "draft"]
 KINDS: tuple[NeedKind, ...] = get_args(NeedKind)
 Rank: TypeAlias = tuple[int, int, float]
+KeptPart: TypeAlias = tuple[str, int]  # the name of a category, and its tokens
 
 ACTIVE_FOR_S = 3_600.0  # without a call for longer, a session is idle
 NEEDS_FOR_S = 24 * 3_600.0
 NEARLY_USED_PERCENT = 90.0  # of a quota or a budget
+MOST_OF_LIMIT_PERCENT = 50.0  # that stays after a compaction: then it is the cause of a loop
 COLD_SOON_S = {"5m": 120.0, "1h": 600.0}  # before the cache's end, by its lifetime
 LARGE_TOKENS = 50_000  # to write again: a smaller context is not worth a sentence
 MINUTE_S = 60.0
@@ -37,7 +39,9 @@ class NeedFacts(msgspec.Struct, frozen=True, kw_only=True):
     `name` is what commands call it. `called_at` is the time of its last call, None if it has ended.
     `is_limit_enforced` is False if its client does not compact by itself. `handoff` is None if
     nothing can ask its agent for one. `has_remote_readers`: people in other time zones may read the
-    sentence. `undeliverable` is why nothing will deliver the messages that wait.
+    sentence. `undeliverable` is why nothing will deliver the messages that wait. `loop` are its
+    compactions in a row with only a few calls between them; `kept_percent` is what stays after one,
+    in percent of the limit, and `kept_part` the largest part of that.
     `cost` and `budget` are in USD: what it has cost, and what it may cost.
     """
 
@@ -59,6 +63,9 @@ class NeedFacts(msgspec.Struct, frozen=True, kw_only=True):
     cost: float | None = None
     budget: float | None = None
     has_remote_readers: bool = False
+    loop: int | None = None
+    kept_percent: float | None = None
+    kept_part: KeptPart | None = None
 
     @property
     def nearness(self) -> float:
@@ -148,6 +155,8 @@ def _changes(called_at: float | None, cache: PromptCache | None, now: float) -> 
 
 
 def _needs(facts: NeedFacts, now: float) -> Iterator[Need]:
+    if facts.loop:
+        yield Need("loop", _in_loop(facts, facts.loop))
     if facts.is_compacting:
         yield Need("compacting", f"It is compacting; {_describe_handoff(facts)}.")
     if facts.fullness == "limit" or facts.calls_left == 0:
@@ -158,6 +167,19 @@ def _needs(facts: NeedFacts, now: float) -> Iterator[Need]:
     yield from _cache_needs(facts, now)
     if facts.unread:
         yield Need("message", _waiting(facts))
+
+
+def _in_loop(facts: NeedFacts, compactions: int) -> str:
+    what = f"Compacted {compactions} times in a row"
+    if facts.kept_percent is None:
+        return f"{what}."
+    stays = f"{what}: what stays takes {format_percent(facts.kept_percent)} of the limit"
+    if facts.kept_percent < MOST_OF_LIMIT_PERCENT:
+        return f"{stays}, and a few calls fill the rest."
+    if facts.kept_part is None:
+        return f"{stays}."
+    name, tokens = facts.kept_part
+    return f"{stays}, {format_tokens(tokens)} of it {name}."
 
 
 def _waiting(facts: NeedFacts) -> str:

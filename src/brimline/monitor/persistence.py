@@ -11,7 +11,7 @@ from brimline.agents.observations import EnvironmentVariables, Observation
 from brimline.context.cache_misses import MissFinder, prompt_changes
 from brimline.context.events import MAIN, Call, Spent, is_compaction_thread
 from brimline.context.prices import cost_of
-from brimline.context.tracker import Reading, SpendingKey, Thread, spending_key
+from brimline.context.tracker import Reading, SpendingKey, Thread, find_loop, spending_key
 from brimline.monitor.session_state import SessionState, calls_left_of
 from brimline.store.base import PutCall, PutCompaction, PutSession, PutThread, Store, Write
 from brimline.store.rows import SPENDINGS, TOTAL_OF, CallRow, CompactionRow, SessionRow, ThreadRow
@@ -214,6 +214,7 @@ def encode_variables(env: EnvironmentVariables | None) -> str | None:
 def _thread_row(state: SessionState, name: str, reading: Reading) -> ThreadRow:
     thread = state.folded.threads.get(name)
     left = calls_left_of(state, name, reading)
+    loop = find_loop(thread) if thread else None
     return ThreadRow(
         session=state.id,
         thread=name,
@@ -239,6 +240,8 @@ def _thread_row(state: SessionState, name: str, reading: Reading) -> ThreadRow:
         window_origin=reading.window.origin if reading.window else None,
         limit_origin=reading.limit.origin if reading.limit else None,
         title=thread.title if thread else None,
+        loop=loop and loop.compactions,
+        kept=loop and loop.kept,
     )
 
 

@@ -20,6 +20,7 @@ from brimline.api.app import DaemonRoutes, HookRoutes, create_app
 from brimline.api.calling_session import CallingSessions, HereRoutes
 from brimline.api.compactions import CompactionRoutes
 from brimline.api.history import HistoryRoutes, find_recorded, read_history
+from brimline.api.kept_part import KeptPartReader
 from brimline.api.legacy_endpoints import LEGACY_PATHS, LegacyRoutes
 from brimline.api.recall import RecallRoutes
 from brimline.api.responses import Routes
@@ -168,7 +169,14 @@ class DaemonRun:
         environment = LocalEnvironment(
             places, state, policy.report_signal, self._clearer.holds_messages
         )
-        self._sessions = SessionService(opened, rules, settings, self.http.is_stopping, environment)
+        self._sessions = SessionService(
+            opened,
+            rules,
+            settings,
+            self.http.is_stopping,
+            environment,
+            read_kept=KeptPartReader(places).read,
+        )
         monitor, store = self._sessions.monitor, self._sessions.store
         self._user_line = UserStatusLine(state)
         views = self._sessions.views

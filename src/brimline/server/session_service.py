@@ -18,7 +18,7 @@ from brimline.api.responses import Routes
 from brimline.api.schemas import DaemonStatus
 from brimline.api.session_cache import SessionCache
 from brimline.api.telemetry.endpoint import TelemetryRoutes
-from brimline.api.views import Views
+from brimline.api.views import KeptReader, Views
 from brimline.daemon.telemetry_export.exporter import TelemetryOutput
 from brimline.monitor.machine_environment import MonitorEnvironment
 from brimline.monitor.monitor import Monitor
@@ -42,11 +42,12 @@ class SessionService:
         is_stopping: Callable[[], bool],
         environment: MonitorEnvironment | None = None,
         organisation: str | None = None,
+        read_kept: KeptReader | None = None,
     ) -> None:
         is_shared = organisation is not None
         self.store = MeteredStore(opened)
         self.monitor = Monitor(self.store, time.time, rules, environment, shared=is_shared)
-        self.views = Views(self.store, self.monitor, rules, has_remote_readers=is_shared)
+        self.views = Views(self.store, self.monitor, rules, is_shared, read_kept)
         # A fleet has too many: 100,000 sessions took 250 MB when a page was opened.
         self.cache = SessionCache(self.store, self.views, recent_only=is_shared)
         self.output = TelemetryOutput(settings.telemetry, opened, organisation)

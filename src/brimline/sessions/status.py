@@ -10,7 +10,7 @@ from brimline.agents.transcripts.source import Places
 from brimline.context.cache_misses import compute_prompt_cache
 from brimline.context.client_report import PromptCache, Quotas
 from brimline.context.forecast import forecast
-from brimline.context.need import HandoffState, NeedFacts
+from brimline.context.need import HandoffState, KeptPart, NeedFacts
 from brimline.context.policy.levels import Fullness
 from brimline.context.tracker import (
     UNENFORCED,
@@ -18,11 +18,13 @@ from brimline.context.tracker import (
     Session,
     Thread,
     context_threads,
+    find_loop,
     held_at_trigger,
     main_thread,
     read,
     resolve_context,
 )
+from brimline.context.usage import percent_raw
 from brimline.context.window import ClientSettings, Overrides, SeenCompaction, expect_limit
 from brimline.sessions.files import (
     SessionFiles,
@@ -38,7 +40,7 @@ from brimline.sessions.session_cost import ListedCosts
 class ThreadStatus(msgspec.Struct, frozen=True):
     """One thread of a session; `cycle` is None if only the end of the file was read.
 
-    `title` is what a subagent is to do.
+    `title` is what a subagent is to do. `loop` and `kept` are those of its row in the store.
     """
 
     thread: str
@@ -46,6 +48,14 @@ class ThreadStatus(msgspec.Struct, frozen=True):
     cycle: int | None
     reading: Reading
     title: str | None = None
+    loop: int | None = None
+    kept: int | None = None
+
+    @property
+    def kept_percent(self) -> float | None:
+        """What stayed after the last compaction of a loop, in percent of the limit."""
+        limit = self.reading.limit
+        return percent_raw(self.kept, limit.tokens if limit else None)
 
 
 class SessionStatus(msgspec.Struct, frozen=True):
@@ -76,6 +86,7 @@ class SessionStatus(msgspec.Struct, frozen=True):
     undeliverable: str | None = None
     cost: float | None = None
     budget: float | None = None
+    kept_part: KeptPart | None = None
     is_fork: bool = False
     has_ended: bool = False
 
@@ -113,6 +124,9 @@ class SessionStatus(msgspec.Struct, frozen=True):
             cost=self.cost,
             budget=self.budget,
             model=self.main.model,
+            loop=self.main.loop,
+            kept_percent=self.main.kept_percent,
+            kept_part=self.kept_part,
         )
 
 
@@ -199,6 +213,7 @@ def _session_status(
         calls_left=left and left.calls,
         quotas=session.quotas,
         prompt_cache=compute_prompt_cache(main) if main else None,
+        kept_part=_kept_part(files, places) if own.loop else None,
         is_fork=session.is_fork,
     )
 
@@ -219,6 +234,13 @@ def _seen_compactions(
             yield SeenCompaction(agent, each.model, version, at, tokens, expected)
 
 
+def _kept_part(files: SessionFiles, places: Places) -> KeptPart | None:
+    # Imported here: few sessions are in a loop.
+    from brimline.sessions.ledger.kept_part import read_kept_part
+
+    return read_kept_part(files, places)
+
+
 def _newest_first(row: ThreadStatus) -> float:
     return -(row.reading.at or 0.0)
 
@@ -230,4 +252,13 @@ def _thread_status(
     how = "transcript" if whole else "end of transcript"
     reading = read(session, thread, how, overrides, settings)
     cycle = thread.cycle if whole else None
-    return ThreadStatus(thread.name, thread.model, cycle, reading, thread.title)
+    loop = find_loop(thread)
+    return ThreadStatus(
+        thread.name,
+        thread.model,
+        cycle,
+        reading,
+        thread.title,
+        loop=loop and loop.compactions,
+        kept=loop and loop.kept,
+    )

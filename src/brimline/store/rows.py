@@ -69,7 +69,8 @@ class ThreadRow(msgspec.Struct, frozen=True):
     """A thread as it is now. The version with the higher (cycle, seq) is the later one.
 
     `pending` is an estimate of the tokens that came in since the last call, `calls_left` a forecast
-    of the calls until the limit. `title` is what a subagent is to do.
+    of the calls until the limit. `title` is what a subagent is to do. `loop` is the number of
+    compactions in a row with only a few calls between them, and `kept` what stayed after the last.
     """
 
     session: str
@@ -96,6 +97,8 @@ class ThreadRow(msgspec.Struct, frozen=True):
     window_origin: str | None = None
     limit_origin: str | None = None
     title: str | None = None
+    loop: int | None = None
+    kept: int | None = None
 
 
 SPENDINGS = "/spendings"  # behind the name of a thread: what it spent beside its calls

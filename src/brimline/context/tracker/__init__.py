@@ -1,6 +1,7 @@
 """The state of a session, folded from its events, and the readings of its threads."""
 
 from brimline.context.tracker.call_history import CallHistory, decode_calls, encode_calls
+from brimline.context.tracker.compaction_loop import CompactionLoop, find_loop
 from brimline.context.tracker.reading import (
     UNENFORCED,
     Compared,
@@ -38,6 +39,7 @@ __all__ = [
     "CallHistory",
     "ChangeKind",
     "Compaction",
+    "CompactionLoop",
     "Compared",
     "PromptChange",
     "Reading",
@@ -52,6 +54,7 @@ __all__ = [
     "drop_old_calls",
     "drop_stored_calls",
     "encode_calls",
+    "find_loop",
     "fold",
     "held_at_trigger",
     "main_thread",

@@ -501,8 +501,10 @@ _THIRTEENTH: Step = (
     "DELETE FROM cursors WHERE name = 'branch_hours'",
 )
 
+_FOURTEENTH: Step = ("ALTER TABLE threads ADD COLUMN loop BIGINT, ADD COLUMN kept BIGINT",)
+
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (
     _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH,
-    _ELEVENTH, _TWELFTH, _THIRTEENTH,
+    _ELEVENTH, _TWELFTH, _THIRTEENTH, _FOURTEENTH,
 )  # fmt: skip

@@ -342,11 +342,16 @@ _EIGHTEENTH: Step = ("ALTER TABLE threads ADD COLUMN title TEXT",)
 
 _NINETEENTH: Step = ("ALTER TABLE sessions ADD COLUMN is_fork BOOLEAN NOT NULL DEFAULT FALSE",)
 
+_TWENTIETH: Step = (
+    "ALTER TABLE threads ADD COLUMN loop INTEGER",
+    "ALTER TABLE threads ADD COLUMN kept INTEGER",
+)
+
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (
     _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH,
     _ELEVENTH, _TWELFTH, _THIRTEENTH, _FOURTEENTH, _FIFTEENTH, _SIXTEENTH, _SEVENTEENTH,
-    _EIGHTEENTH, _NINETEENTH,
+    _EIGHTEENTH, _NINETEENTH, _TWENTIETH,
 )  # fmt: skip
 
 
