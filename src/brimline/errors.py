@@ -31,6 +31,7 @@
     ├── CollectorBusy         telemetry that a collector may take later (server.export.collector)
     ├── UplinkFailed          a batch that the fleet's server did not take (uplink.sender)
     ├── TransportFailed       a notice that could not be sent (notify.transports)
+    ├── RpcError              a request of an MCP client that gets an error response (cli.mcp)
     ├── ClientTimeout         a client that did not answer in time (baselines.process)
     └── Unanswered            a client that rejected a request, or ended (baselines.request)
 

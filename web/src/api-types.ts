@@ -819,6 +819,12 @@ export interface components {
             keep: number;
             add: number[];
         };
+        Caller: {
+            organisation: string;
+            actor: string;
+            scopes: ("act" | "ingest" | "read")[];
+            can_sign_out: boolean;
+        };
         AuditEntry: {
             at: number;
             actor: string;
@@ -972,6 +978,7 @@ export type SessionChange = components['schemas']['SessionChange'];
 export type SessionRowChange = components['schemas']['SessionRowChange'];
 export type ThreadViewChange = components['schemas']['ThreadViewChange'];
 export type TrendChange = components['schemas']['TrendChange'];
+export type Caller = components['schemas']['Caller'];
 export type AuditEntry = components['schemas']['AuditEntry'];
 export type FleetView = components['schemas']['FleetView'];
 export type FleetGroup = components['schemas']['FleetGroup'];

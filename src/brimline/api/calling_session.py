@@ -14,7 +14,12 @@ from brimline.api.views import SessionView, Views
 from brimline.context.events import MAIN
 from brimline.context.need import ACTIVE_FOR_S
 from brimline.context.short_status import ShortStatus
-from brimline.daemon.calling_session import Caller, FoundBy, complete_caller, find_by_process
+from brimline.daemon.calling_session import (
+    CallingProcess,
+    FoundBy,
+    complete_caller,
+    find_by_process,
+)
 from brimline.daemon.hook_requests.contacts import SessionContacts
 from brimline.daemon.tmux.pane import pane_from_environment
 from brimline.errors import BrimlineError
@@ -39,7 +44,7 @@ class CallingSessions:
         self._store, self._monitor, self._views = store, monitor, views
         self._contacts = contacts
 
-    async def find(self, caller: Caller) -> Here:
+    async def find(self, caller: CallingProcess) -> Here:
         """Return the sessions of the first of process, environment, pane and folder that has any.
 
         A session that is named and unknown hides those of the pane and the folder.
@@ -68,7 +73,7 @@ class CallingSessions:
         except BrimlineError as error:
             return str(error).partition("\n")[0].encode() + b"\n"
 
-    async def _active_in(self, caller: Caller) -> list[SessionRow]:
+    async def _active_in(self, caller: CallingProcess) -> list[SessionRow]:
         since = self._monitor.now() - ACTIVE_FOR_S
         return [
             row
@@ -97,14 +102,14 @@ class CallingSessions:
 class HereRoutes:
     endpoints = (
         Endpoint("POST", "/v1/here", "here", "Find the session that a process belongs to.", Here,
-                 Caller, unix_only=True),
+                 CallingProcess, unix_only=True),
     )  # fmt: skip
 
     def __init__(self, calling: CallingSessions) -> None:
         self._calling = calling
 
     async def here(self, request: Request) -> Response:
-        return json_response(await self._calling.find(await read_body(request, Caller)))
+        return json_response(await self._calling.find(await read_body(request, CallingProcess)))
 
 
 def short_status(view: SessionView) -> ShortStatus:

@@ -95,6 +95,7 @@ GROUPS = {
             "--background",
             "--status",
         ),
+        "mcp": ("serve an agent the tools `context` and `handoff`, over stdio", "", "--list"),
         "completion": ("print the completion script of a shell", "zsh > _brimline", "bash"),
     },
     "Fleet": {

@@ -16,7 +16,12 @@ from brimline.cli.arguments import add_json, check_session, check_utf8, chosen_a
 from brimline.cli.context import CommandContext, emit_json
 from brimline.cli.daemon_requests import SessionRef, request, resolve_session
 from brimline.cli.send import send_message
-from brimline.cli.session_choice import find_current_session, find_files, find_project
+from brimline.cli.session_choice import (
+    OWN_AUTHOR,
+    find_current_session,
+    find_files,
+    find_project,
+)
 from brimline.context.events import MAIN
 from brimline.context.inbox import HANDOFF_REQUEST
 from brimline.daemon.tmux.clear_requests import ClearRequest, load_requests
@@ -214,7 +219,7 @@ def _author_here(env: Mapping[str, str], session: str) -> str:
     here = find_current_session(env)
     if here is None:
         return "the user"
-    return "the agent itself" if here.session in (None, session) else "another agent"
+    return OWN_AUTHOR if here.session in (None, session) else "another agent"
 
 
 def _check_document(path: str) -> None:

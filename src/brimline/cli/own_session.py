@@ -13,7 +13,7 @@ from brimline.cli.context import CommandContext
 from brimline.cli.session_choice import find_current_session, find_session
 from brimline.context.need import ACTIVE_FOR_S, assess
 from brimline.context.short_status import ShortStatus
-from brimline.daemon.calling_session import Caller
+from brimline.daemon.calling_session import CallingProcess
 from brimline.daemon.tmux.pane import pane_from_environment
 from brimline.errors import InvalidRequest, NotRunning
 
@@ -55,7 +55,7 @@ def find_own_statuses(
     """Return the sessions that a process may belong to."""
     here = find_current_session(context.places.env)
     named, agent = here and here.session, (here and here.agent) or agent
-    caller = Caller(
+    caller = CallingProcess(
         pid=pid or os.getpid(),
         named=named,
         agent=agent,
@@ -73,14 +73,14 @@ def find_status(context: CommandContext, name: str) -> ShortStatus:
     else:
         assert files is not None
         id, agent = files.session, files.agent
-    statuses = _from_daemon(context, Caller(pid=0, named=id)) if known else []
+    statuses = _from_daemon(context, CallingProcess(pid=0, named=id)) if known else []
     statuses = statuses or _from_files(context, id, agent)
     if not statuses:  # its files have no call yet
         return ShortStatus(agent=agent, session=id)
     return statuses[0]
 
 
-def _from_daemon(context: CommandContext, caller: Caller) -> list[ShortStatus]:
+def _from_daemon(context: CommandContext, caller: CallingProcess) -> list[ShortStatus]:
     """Return the sessions that the daemon finds; none without a daemon."""
     try:
         body = msgspec.to_builtins(caller)

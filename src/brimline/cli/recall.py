@@ -15,7 +15,7 @@ from brimline.files.project_folder import find_project_root, is_within
 from brimline.sessions.files import SessionFiles, shorten_ids
 from brimline.sessions.index import TranscriptIndex
 from brimline.sessions.recall.index_file import drop_orphans
-from brimline.sessions.recall.query import parse_query
+from brimline.sessions.recall.query import parse_query, parse_text
 from brimline.sessions.recall.search import (
     DEFAULT_HITS,
     FOLDER_NAME,
@@ -78,6 +78,13 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
     else:
         print("\n".join(_lines(context, result, options.before_compaction)))
     return 0 if result.hits else 1
+
+
+def recall_text(context: CommandContext, words: str, session: str, most: int) -> str:
+    """Return the best hits in a session and those that it continues, as text."""
+    folder = context.cache / FOLDER_NAME
+    result = search(_find_scopes(context, session, folder), parse_text(words), folder, most=most)
+    return "\n".join(_lines(context, result, before_compaction=False))
 
 
 def _find_scopes(context: CommandContext, name: str | None, folder: Path) -> list[SearchScope]:

@@ -28,6 +28,8 @@ from brimline.terminal.text import (
 MAX_LISTED = 9
 LIST_INDENT = 3  # before a line: a number, or spaces
 
+OWN_AUTHOR = "the agent itself"  # of a handoff that a session's own agent wrote
+
 MATCH_COLUMNS = (  # id, title, agent, project, age: without a head
     Column(""),
     Column("", min_width=12),

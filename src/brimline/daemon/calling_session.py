@@ -15,7 +15,7 @@ SESSION_VARIABLE = "BRIMLINE_SESSION"
 FoundBy: TypeAlias = Literal["process", "environment", "pane", "folder"]
 
 
-class Caller(msgspec.Struct, frozen=True, kw_only=True):
+class CallingProcess(msgspec.Struct, frozen=True, kw_only=True):
     """A process that asks for its session; `named` is the session that its environment names.
 
     `agent` is the agent that runs it, None if unknown, `folder` the one in which it works.
@@ -36,7 +36,7 @@ def session_variables() -> dict[str, str | None]:
     return found
 
 
-def find_by_process(caller: Caller, contacts: SessionContacts) -> list[str]:
+def find_by_process(caller: CallingProcess, contacts: SessionContacts) -> list[str]:
     """Return the sessions that the nearest client above a process runs.
 
     Its environment decides between several. It also wins if it names a session without hooks, of
@@ -57,7 +57,7 @@ def find_by_process(caller: Caller, contacts: SessionContacts) -> list[str]:
     return sessions if any(named in each.values() for each in outer) else [named]
 
 
-def complete_caller(pid: int, env: Mapping[str, str]) -> Caller:
+def complete_caller(pid: int, env: Mapping[str, str]) -> CallingProcess:
     """Return what is known of a process by its id and some of its variables.
 
     Blocks while it reads other processes.
@@ -68,4 +68,6 @@ def complete_caller(pid: int, env: Mapping[str, str]) -> Caller:
     nearest = min(
         named, key=lambda name: sum(each.get(name) == own[name] for each in above), default=None
     )
-    return Caller(pid=pid, named=named[nearest] if nearest else None, folder=find_folder(pid))
+    return CallingProcess(
+        pid=pid, named=named[nearest] if nearest else None, folder=find_folder(pid)
+    )

@@ -69,6 +69,7 @@ CAPABILITIES = Capabilities(
     ),
     session_id_variables=("CLAUDE_CODE_SESSION_ID",),
     spawn_variables=("CLAUDE_CODE_SESSION_ID",),
+    mcp_client_names=("claude-code",),
     marker_variables=("CLAUDECODE",),
     hook_variables=(
         PROJECT_VARIABLE,

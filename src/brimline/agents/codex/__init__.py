@@ -19,6 +19,7 @@ CAPABILITIES = Capabilities(
     location_variables=("CODEX_HOME",),
     limit_setting="`model_auto_compact_token_limit` in Codex's config.toml",
     settings_variables=("CODEX_HOME",),
+    mcp_client_names=("codex-mcp-client",),
     session_id_variables=("CODEX_SESSION_ID", "CODEX_THREAD_ID"),
     spawn_variables=("CODEX_SESSION_ID", "CODEX_THREAD_ID"),  # older versions have only the last
     inside_prefixes=("CODEX_",),

@@ -11,6 +11,7 @@ CAPABILITIES = Capabilities(
     limit_setting="`model.compressionThreshold` in Gemini CLI's settings.json",
     settings_variables=("GEMINI_CLI_HOME",),
     spawn_variables=("GEMINI_SESSION_ID",),  # for hooks; the commands of its tools get no id
+    mcp_client_names=("gemini-cli-mcp-client",),
     marker_variables=("GEMINI_CLI",),
     inside_prefixes=("GEMINI_CLI",),
     user_prefixes=("GEMINI_CLI_HOME",),

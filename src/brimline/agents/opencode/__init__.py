@@ -11,6 +11,7 @@ CAPABILITIES = Capabilities(
     settings_variables=("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_DISABLE_AUTOCOMPACT"),
     session_id_variables=("OPENCODE_SESSION_ID",),
     spawn_variables=("OPENCODE_SESSION_ID",),
+    mcp_client_names=("opencode",),
     marker_variables=("OPENCODE",),
     inside_prefixes=("OPENCODE",),
     user_prefixes=("OPENCODE_CONFIG", "OPENCODE_DISABLE_"),
