@@ -103,6 +103,8 @@ def run(command: str, place: Path) -> str:
     return process.stdout
 
 
+# Its package is installed, and its commands are run, by `tests/agents/test_added_agent.py`.
+ADD_AGENT_GUIDE = "docs/guides/add-an-agent.md"
 # Its commands are those of several machines: `tests/test_fleet_guide.py` runs them.
 FLEET_GUIDE = "docs/guides/fleet/README.md"
 # `scripts/examples.py` runs its commands.
@@ -111,7 +113,9 @@ README = "README.md"
 SAMPLE_PAGES = ("docs/getting-started.md", "docs/guides/explain.md")
 
 
-@pytest.mark.parametrize("text", cases("console", (FLEET_GUIDE, README, *SAMPLE_PAGES)))
+@pytest.mark.parametrize(
+    "text", cases("console", (ADD_AGENT_GUIDE, FLEET_GUIDE, README, *SAMPLE_PAGES))
+)
 def test_command_prints_what_the_docs_show(text: str, place: Path) -> None:
     check_commands(text, place)
 
@@ -136,7 +140,7 @@ def check_commands(text: str, place: Path) -> None:
 FRAMEWORKS_GUIDE = "docs/guides/integrations.md"
 
 
-@pytest.mark.parametrize("text", cases("python", (FRAMEWORKS_GUIDE,)))
+@pytest.mark.parametrize("text", cases("python", (FRAMEWORKS_GUIDE, ADD_AGENT_GUIDE)))
 def test_python_example_runs(text: str, place: Path, model: FakeModel) -> None:
     subprocess.run(
         [sys.executable, "-c", text],
@@ -151,7 +155,7 @@ def test_python_example_runs(text: str, place: Path, model: FakeModel) -> None:
 STABLE_PACKAGES = ("brimline.integrations", "brimline.testing")
 
 
-@pytest.mark.parametrize("text", cases("python"))
+@pytest.mark.parametrize("text", cases("python", (ADD_AGENT_GUIDE,)))
 def test_python_example_imports_only_stable_names(text: str) -> None:
     """What docs/reference/stability.md promises is all that an example needs."""
     for node in ast.walk(ast.parse(text)):
@@ -163,7 +167,7 @@ def test_python_example_imports_only_stable_names(text: str) -> None:
             assert module == "brimline" or module.startswith(STABLE_PACKAGES)
 
 
-@pytest.mark.parametrize("text", cases("toml"))
+@pytest.mark.parametrize("text", cases("toml", (ADD_AGENT_GUIDE,)))
 def test_settings_example_is_valid(text: str, place: Path) -> None:
     (place / "work" / ".brimline.toml").write_text(text)
     assert "brimline:" not in run("brimline windows", place)

@@ -37,6 +37,9 @@ class ScratchEnvironment:
         ours = [Path(brimline.__file__).parent.parent, *map(Path, sys.path)]
         paths = [str(path) for path in ours if path.name in ("src", "site-packages")]
         (self._packages / "brimline.pth").write_text("\n".join(paths) + "\n")
+        command = root / "bin" / "brimline"
+        command.write_text(f'#!/bin/sh\nexec {self.python} -m brimline "$@"\n')
+        command.chmod(0o755)
 
     def install(self, wheel: Path) -> None:
         """Add a package without compiled parts."""
@@ -70,7 +73,10 @@ class OtterHome:
             "XDG_RUNTIME_DIR": str(root),
         }
         for path in RECORDED.iterdir():
-            lines = (json.loads(line) for line in path.read_text().splitlines())
+            lines = (
+                json.loads(line.replace("/home/dev", str(self.home)))
+                for line in path.read_text().splitlines()
+            )
             moved = [line | {"at": line["at"] + time.time() - RECORDED_AT} for line in lines]
             (self.transcript.parent / path.name).write_text("".join(map(_line, moved)))
 
@@ -99,6 +105,21 @@ class OtterHome:
             timeout=TIMEOUT_S,
             check=False,
         )
+
+    def shell(self, command: str) -> str:
+        """Return what a command line prints."""
+        env = self.env | {"PATH": f"{self.python.parent}:{self.env['PATH']}", "LANG": "C.UTF-8"}
+        result = subprocess.run(
+            ["sh", "-c", command],
+            env=env,
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        return result.stdout + result.stderr
 
     def run(self, *words: str) -> str:
         """Return the output of a command that succeeds and prints no error."""

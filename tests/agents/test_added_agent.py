@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 import brimline
+from doc_examples import BLOCK, commands_of, pattern_of
 
 from .otter_home import PACKAGE, PROJECT, OtterHome, ScratchEnvironment, build_wheel
 
 CLAUDE = Path(__file__).parent.parent / "fixtures" / "claude" / "tool-loop" / "home"
+GUIDE = Path(__file__).parent.parent.parent / "docs" / "guides" / "add-an-agent.md"
 HOOK_CLIENT = Path(brimline.__file__).parent / "hooks" / "client" / "client.py"
 # A package in which everything can be imported, and fails when it is used.
 FAILING = {
@@ -126,6 +128,22 @@ def test_compact_at_fails_for_an_agent_without_a_setting(otter: OtterHome) -> No
     named = otter.try_command("compact-at", "60%", "otter", "--model", "otter-1")
     assert "no setting of Otter" in named.stdout
     assert "Traceback" not in otter.try_command("compact-at", "60%").stderr
+
+
+def test_guide_shows_other_code_or_output(otter: OtterHome) -> None:
+    """The guide has every file of the package, and its commands print what it shows."""
+    shown: dict[str, str] = {}
+    for block in BLOCK.finditer(GUIDE.read_text("utf-8")):
+        name, _, code = block[2].partition("\n")
+        if name.startswith("# "):
+            shown[name[2:]] = code
+        elif block[1] == "console":
+            for command, output in commands_of(block[2]):
+                printed = otter.shell(command)
+                assert pattern_of(output).fullmatch(printed), f"{command} printed:\n{printed}"
+    files = [*PROJECT.glob("*.toml"), *PROJECT.glob("*/*.py")]
+    assert shown == {str(path.relative_to(PROJECT)): path.read_text() for path in files}
+    assert sum(code.count("\n") for name, code in shown.items() if "test" not in name) < 200
 
 
 @pytest.mark.usefixtures("daemon")
