@@ -28,6 +28,7 @@ RECORDED = {
     "codex": Recorded(
         ("info", "usage", "thread_token_usage"), "output_tokens", '{"type":"new-kind"}'
     ),
+    "copilot": Recorded(("usage",), "outputTokens", '{"type":"new-kind"}'),
     "gemini": Recorded(("tokens",), "output", '{"id":"new","type":"new-kind"}'),
     "opencode": Recorded(("tokens",), "output", '{"role":"new-kind"}'),
     "pi": Recorded(("usage",), "output", '{"type":"new-kind","id":"new"}'),

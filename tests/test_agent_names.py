@@ -29,7 +29,9 @@ ALLOWED_NAMES = {
 # Files that name variables of agents beside `agents/`: what runs inside a hook imports nothing.
 HOOK_CLIENT = "hooks/client/"
 
-VARIABLE = re.compile(r"\b(?:CLAUDECODE|(?:CLAUDE|CODEX|GEMINI|OPENCODE|PI|QWEN)_[A-Z0-9_]{3,})\b")
+VARIABLE = re.compile(
+    r"\b(?:CLAUDECODE|(?:CLAUDE|CODEX|COPILOT|GEMINI|OPENCODE|PI|QWEN)_[A-Z0-9_]{3,})\b"
+)
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:

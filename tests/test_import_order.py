@@ -40,14 +40,8 @@ MAX_FOLDERS, MAX_MODULES = 21, 5  # below `brimline/`, with `data/`: more do not
 
 OPEN = "_version"  # every module may import it
 
-AGENTS = {
-    "claude",
-    "codex",
-    "gemini",
-    "opencode",
-    "pi",
-    "qwen",
-}  # agent folders; none imports another
+# Agent folders; none imports another.
+AGENTS = {"claude", "codex", "copilot", "gemini", "opencode", "pi", "qwen"}
 
 Module = tuple[str, ...]
 

@@ -52,7 +52,13 @@ def shown(agent: str, stream: bytes) -> list[tuple[str, str, str]]:
     return rows
 
 
-TOOLS = {"claude": "Bash", "pi": "bash", "gemini": "run_shell_command", "opencode": "bash"}
+TOOLS = {
+    "claude": "Bash",
+    "copilot": "bash",
+    "gemini": "run_shell_command",
+    "opencode": "bash",
+    "pi": "bash",
+}
 
 
 @pytest.mark.parametrize("agent", list(TOOLS))
@@ -244,7 +250,7 @@ def record_pieces(agent: str, scenario: str) -> list[Piece]:
     return list(read_content(path.read_bytes().splitlines(), get_agent(agent).content_reader()))
 
 
-@pytest.mark.parametrize("agent", ["claude", "codex", "pi", "gemini"])
+@pytest.mark.parametrize("agent", ["claude", "codex", "copilot", "pi", "gemini"])
 def test_transcript_yields_replies_calls_and_results(agent: str) -> None:
     """A transcript holds the replies and commands of its stream, and their results."""
     pieces = record_pieces(agent, "tool-loop")

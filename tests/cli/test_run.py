@@ -57,7 +57,7 @@ def test_every_byte_passes_through_unchanged(user: User, data: bytes, name: str)
     assert (completed.returncode, completed.stderr.startswith(b"Duration: ")) == (0, True)
 
 
-@pytest.mark.parametrize("agent", ["claude", "codex", "pi", "gemini", "opencode"])
+@pytest.mark.parametrize("agent", ["claude", "codex", "copilot", "pi", "gemini", "opencode"])
 def test_streams_of_real_clients_pass_through_unchanged(user: User, agent: str) -> None:
     path = FIXTURES / agent / "tool-loop" / "stream-1.jsonl"
     assert run_bytes(user, "--agent", agent, "--", "cat", str(path)).stdout == path.read_bytes()

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from brimline.testing.fake_model import Reply, ToolCall
+from collections.abc import Mapping
+from pathlib import Path
+
+from brimline.testing.fake_model import Reply, Scenario, ToolCall
+
+from .install import cache_folder, require
+from .run import ClientRun, Place, run_client
 
 MODEL = "claude-sonnet-4.5"
 ENVIRONMENT = {
@@ -13,6 +19,27 @@ ENVIRONMENT = {
     "COPILOT_PROVIDER_API_KEY": "sk-dummy",
     "COPILOT_MODEL": MODEL,
 }
+# It unpacks 230 MB at its first start: once for all homes.
+UNPACKED = {"XDG_CACHE_HOME": str(cache_folder() / "copilot-unpacked")}
+
+
+def run_copilot(
+    scenario: Scenario,
+    folder: Path,
+    prompt: str,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+) -> ClientRun:
+    """Run one headless turn."""
+    command = [require("copilot"), "-p", prompt, "--output-format", "json", "--allow-all-tools"]
+    return run_client(
+        "copilot",
+        [*command, *arguments],
+        Place(folder),
+        scenario,
+        environment=ENVIRONMENT | UNPACKED | dict(environment or {}),
+        transcripts=".copilot/session-state/*/events.jsonl",
+    )
 
 
 def bash(command: str) -> Reply:

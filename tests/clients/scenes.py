@@ -11,7 +11,7 @@ import msgspec
 
 from brimline.testing.fake_model import Billed, Ramp, Refused, Reply, Scenario
 
-from . import claude, codex, gemini, opencode, pi, qwen
+from . import claude, codex, copilot, gemini, opencode, pi, qwen
 from .run import ClientRun
 
 THOUGHT = "The first command worked, so the other two can go out together. " * 5
@@ -333,6 +333,40 @@ QWEN: dict[str, Scene] = {
     ),
 }
 
+# Copilot CLI
+
+COPILOT_AGENT = _subagent_scenario(copilot.task("Look around."), copilot.bash("echo sub"), DONE)
+COPILOT_FULL = Ramp(start=20_000, step=26_000, after_compaction=2_000)
+RESPONSES = {
+    "COPILOT_PROVIDER_TYPE": "openai",
+    "COPILOT_PROVIDER_WIRE_API": "responses",
+    "COPILOT_PROVIDER_BASE_URL": "{base_url}/v1",
+    "COPILOT_MODEL": "gpt-5.3-codex",
+}
+CHAT = RESPONSES | {"COPILOT_PROVIDER_WIRE_API": "completions"}
+
+
+def _copilot(scenario: Scenario, environment: Mapping[str, str] | None = None) -> Scene:
+    return lambda folder: (copilot.run_copilot(scenario, folder, "Go.", environment=environment),)
+
+
+def _copilot_twice(folder: Path) -> tuple[ClientRun, ...]:
+    more = Scenario(main=(copilot.bash("echo more"), DONE), ramp=Ramp(start=12_000, step=500))
+    return (
+        copilot.run_copilot(failing(copilot.bash, *ERRORS), folder, "Go."),
+        copilot.run_copilot(more, folder, "Go on.", "--continue"),
+    )
+
+
+COPILOT: dict[str, Scene] = {
+    "tool-loop": _copilot(loop(copilot.bash)),
+    "responses": _copilot(loop(copilot.bash), RESPONSES),
+    "chat": _copilot(loop(copilot.bash), CHAT),
+    "subagent": _copilot(COPILOT_AGENT),
+    "auto-compact": _copilot(steps(copilot.bash, 8, COPILOT_FULL)),
+    "continue-errors": _copilot_twice,
+}
+
 SCENES: dict[str, dict[str, Scene]] = {
     "claude": CLAUDE,
     "codex": CODEX,
@@ -340,6 +374,7 @@ SCENES: dict[str, dict[str, Scene]] = {
     "gemini": GEMINI,
     "opencode": OPENCODE,
     "qwen": QWEN,
+    "copilot": COPILOT,
 }
 
 

@@ -102,7 +102,9 @@ def test_occupancy_at_the_end(recording: Recorder, client: str, scene: str) -> N
     assert (holding.usage.sent, holding.usage.held) == (last.sent, last.held)
 
 
-@pytest.mark.parametrize(("client", "scene"), scene_params("codex", "pi", "opencode", "qwen"))
+@pytest.mark.parametrize(
+    ("client", "scene"), scene_params("codex", "pi", "opencode", "qwen", "copilot")
+)
 def test_totals_of_the_transcript(recording: Recorder, client: str, scene: str) -> None:
     """If the client records the usage of compactions, the total is the bill."""
     recorded = recording(client, scene)

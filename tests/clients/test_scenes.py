@@ -73,6 +73,14 @@ EXPECTED: dict[str, dict[str, list[str]]] = {
         "errors": [M, M, M],
         "too-long": [M, C, M, M],
     },
+    "copilot": {
+        "tool-loop": [M, M, M],
+        "responses": [M, M, M],
+        "chat": [M, M, M],
+        "subagent": [M, S, S, M],
+        "auto-compact": [M, M, M, M, M, M, C, M, M, M],
+        "continue-errors": [M, M, M, M, M],
+    },
 }
 REFUSED: dict[tuple[str, str], list[int]] = {
     ("claude", "too-long"): [400],
@@ -85,6 +93,7 @@ REFUSED: dict[tuple[str, str], list[int]] = {
     ("opencode", "continue-errors"): [529],
     ("qwen", "errors"): [529, 500],
     ("qwen", "too-long"): [400],
+    ("copilot", "continue-errors"): [529, 500],
 }
 IN_PARALLEL = {("claude", "subagent-background"), ("codex", "subagent"), ("qwen", "subagent")}
 FAILING = {("codex", "too-long")}

@@ -15,7 +15,13 @@ from brimline.sessions.status import StatusSurvey, survey_sessions
 
 from .fixture import load_fixture
 
-SUBAGENTS = ("claude/subagent-sync", "codex/subagent", "gemini/subagent", "opencode/subagent")
+SUBAGENTS = (
+    "claude/subagent-sync",
+    "codex/subagent",
+    "copilot/subagent",
+    "gemini/subagent",
+    "opencode/subagent",
+)
 LOOPS = tuple(f"{agent}/tool-loop" for agent in agent_names())
 
 

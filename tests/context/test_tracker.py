@@ -754,7 +754,7 @@ def test_reported_window_of_0_is_ignored(calls: tuple[Call, ...], tokens: int) -
     assert reading.window is None or reading.window.tokens > 0
 
 
-@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "pi", "opencode"])
+@pytest.mark.parametrize("agent", ["claude", "codex", "copilot", "gemini", "pi", "opencode"])
 @pytest.mark.parametrize("size", [1, 12_000, 16_384, 20_000, 33_000])
 def test_any_small_window_gives_valid_figures(agent: str, size: int) -> None:
     session = session_of(SessionSeen(agent=agent), call("a", 500))

@@ -111,9 +111,27 @@ def opencode_scene(text: str) -> list[bytes]:
     ]
 
 
+def copilot_scene(text: str) -> list[bytes]:
+    """The same of Copilot CLI."""
+    edit = {"toolCallId": "1", "name": "create", "arguments": {"path": f"/tmp/{text}"}}
+    shell = {"toolCallId": "2", "name": "bash", "arguments": {"command": f"make test\n{text}"}}
+    failed: dict[str, object] = {"toolCallId": "2", "success": False, "error": {"message": text}}
+    events: list[tuple[str, dict[str, object]]] = [
+        ("user.message", {"content": f"First: {text}"}),
+        ("user.message", {"content": f"Then: {text}"}),
+        ("assistant.message", {"toolRequests": [edit, shell]}),
+        ("tool.execution_complete", {"toolCallId": "1", "success": True}),
+        ("tool.execution_complete", failed),
+        ("assistant.message", {"content": f"Last: {text}"}),
+        ("session.error", {"message": f"overloaded\n{text}"}),
+    ]
+    return [encoded({"type": kind, "data": data}) for kind, data in events]
+
+
 SCENES: dict[str, Scene] = {
     "claude": claude_scene,
     "codex": codex_scene,
+    "copilot": copilot_scene,
     "pi": pi_scene,
     "gemini": gemini_scene,
     "opencode": opencode_scene,
@@ -136,7 +154,7 @@ def test_no_draft_shows_a_credential(agent: str) -> None:
     assert not [canary.kind for canary in samples if leaked(canary.secret, drafts[canary.kind])]
 
 
-@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "pi"])
+@pytest.mark.parametrize("agent", ["claude", "codex", "copilot", "gemini", "pi"])
 def test_drafts_of_recorded_sessions_hide_nothing(agent: str) -> None:
     """Recorded sessions contain no credentials."""
     paths = sorted((FIXTURES / agent).rglob("home/**/*.jsonl"))

@@ -69,7 +69,7 @@ async def test_end_of_a_subagent_does_not_revive_an_ended_session(tmp_path: Path
     assert row.ended_at is not None
 
 
-@pytest.mark.parametrize("of", ["codex", "gemini", "opencode"])
+@pytest.mark.parametrize("of", ["codex", "copilot", "gemini", "opencode"])
 async def test_level_of_a_subagent_without_hooks_is_signalled_but_not_queued(
     tmp_path: Path, of: str
 ) -> None:

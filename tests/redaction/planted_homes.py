@@ -18,6 +18,7 @@ OUTPUTS = ("one", "two", "Output: one", "Output: two", "Output:\none", "Output:\
 # The tool that shows a file, and the name of its argument; Codex reads files by commands.
 READERS = {
     "claude": ("Read", "file_path"),
+    "copilot": ("view", "path"),
     "gemini": ("read_file", "file_path"),
     "opencode": ("read", "filePath"),
     "pi": ("read", "path"),

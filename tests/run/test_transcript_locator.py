@@ -34,7 +34,7 @@ def found_session(
     return by.session.id if by.session else None
 
 
-@pytest.mark.parametrize("agent", ["claude", "codex", "pi", "gemini", "opencode"])
+@pytest.mark.parametrize("agent", ["claude", "codex", "copilot", "pi", "gemini", "opencode"])
 def test_transcript_in_folder_is_found(agent: str, tmp_path: Path) -> None:
     home = home_of(agent, "tool-loop", tmp_path)
     assert found_session(follower(home, agent)) is not None
@@ -111,7 +111,7 @@ def test_last_read_includes_subagents(agent: str, scene: str, tmp_path: Path) ->
 
 
 def test_no_transcript_is_no_error(tmp_path: Path) -> None:
-    for agent in ("claude", "codex", "pi", "gemini", "opencode"):
+    for agent in ("claude", "codex", "copilot", "pi", "gemini", "opencode"):
         assert found_session(follower(tmp_path / "none", agent)) is None
 
 

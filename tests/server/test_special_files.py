@@ -12,7 +12,7 @@ from .running import Running
 
 pytestmark = pytest.mark.slow
 
-AGENTS = ("claude", "codex", "gemini", "pi", "opencode")
+AGENTS = ("claude", "codex", "copilot", "gemini", "pi", "opencode")
 PROJECT_FILES = (
     ".brimline.toml",
     ".claude/settings.json",

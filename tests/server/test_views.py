@@ -84,6 +84,7 @@ def test_every_agent_resumes_a_session_in_its_project() -> None:
     assert commands == {
         "claude": "cd '/a b' && claude --resume 0c-1",
         "codex": "cd '/a b' && codex resume 0c-1",
+        "copilot": "cd '/a b' && copilot --resume 0c-1",
         "gemini": "cd '/a b' && gemini --resume 0c-1",
         "opencode": "cd '/a b' && opencode --session 0c-1",
         "pi": "cd '/a b' && pi --session 0c-1",

@@ -149,6 +149,7 @@ def older_storage(home: Path) -> Path:
 FORMS: dict[str, Callable[[Path], Path]] = {
     "claude": lambda home: lines_of("claude", "auto-compact", home),
     "codex": lambda home: lines_of("codex", "auto-compact", home),
+    "copilot": lambda home: lines_of("copilot", "auto-compact", home),
     "gemini": lambda home: lines_of("gemini", "tool-loop", home),
     "gemini document": older_chat,
     "pi": lambda home: lines_of("pi", "auto-compact", home),
@@ -193,7 +194,7 @@ BROKEN: dict[str, Damage] = {
 
 
 @pytest.mark.parametrize("damage", BROKEN)
-@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "pi"])
+@pytest.mark.parametrize("agent", ["claude", "codex", "copilot", "gemini", "pi"])
 def test_commands_disagree_about_a_broken_first_line(
     agent: str, damage: str, tmp_path: Path
 ) -> None:
@@ -222,7 +223,7 @@ def test_commands_disagree_about_a_damaged_export(damage: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "pi"])
+@pytest.mark.parametrize("agent", ["claude", "codex", "copilot", "gemini", "pi"])
 def test_growing_file_is_read_on_at_another_place(agent: str, damage: str, tmp_path: Path) -> None:
     """Each read begins where the one before ended, also within the first line."""
     path = FORMS[agent](tmp_path / "home")

@@ -11,6 +11,10 @@ from brimline.files.foreign_json import JsonDecoder
 PATCH_MARK = "*** Begin Patch"
 _PATCH_FILE = re.compile(r"\*\*\* (?:Add|Update|Delete) File: (.+)")
 
+_PATCHED_FILE = re.compile(
+    r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE
+)
+
 
 class FileEdit(msgspec.Struct, frozen=True):
     """The lines that a call adds to a file and removes from it."""
@@ -29,16 +33,20 @@ class _TextChange(msgspec.Struct, frozen=True):
     new_camel: str = msgspec.field(default="", name="newString")
     old_text: str = msgspec.field(default="", name="oldText")
     new_text: str = msgspec.field(default="", name="newText")
+    old_str: str = ""
+    new_str: str = ""
     content: str = ""
     new_source: str = ""
+    file_text: str = ""
 
     @property
     def old(self) -> str:
-        return self.old_string or self.old_camel or self.old_text
+        return self.old_string or self.old_camel or self.old_text or self.old_str
 
     @property
     def new(self) -> str:
-        return self.new_string or self.new_camel or self.new_text or self.content or self.new_source
+        changed = self.new_string or self.new_camel or self.new_text or self.new_str
+        return changed or self.content or self.new_source or self.file_text
 
 
 class _EditArguments(_TextChange, frozen=True):
@@ -59,6 +67,12 @@ def file_edits(call: ToolCall) -> Iterator[FileEdit]:
     elif call.kind == "edit" and (decoded := _arguments.decode_or_none(arguments)):
         for change in (decoded, *decoded.edits):
             yield _compare(call.files[0], change.old.splitlines(), change.new.splitlines())
+
+
+def patched_files(patch: str) -> tuple[str, ...]:
+    """The files that a patch names; in a script or an argument its line breaks are escaped."""
+    names = _PATCHED_FILE.findall(patch.replace("\\n", "\n"))
+    return tuple(dict.fromkeys((changed or moved).strip() for changed, moved in names))
 
 
 def _patch_edits(text: str) -> Iterator[FileEdit]:

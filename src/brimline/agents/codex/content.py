@@ -33,6 +33,7 @@ from brimline.agents.content import (
     server_of,
     text_of,
 )
+from brimline.agents.file_edits import patched_files
 from brimline.agents.transcripts.source import parse_time
 from brimline.files.foreign_json import ABSENT, JsonDecoder
 
@@ -56,9 +57,6 @@ _CLIENT_TEXT = re.compile(
 _DEVELOPER_TEXT = re.compile(r"\s*<([\w -]+)>")
 # The developer's texts that list tools; all others are instructions.
 _TOOL_LISTS = frozenset({"apps_instructions", "plugins_instructions", "skills_instructions"})
-_PATCHED_FILE = re.compile(
-    r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE
-)
 _SCRIPT_COMMAND = re.compile(r'\bcmd"?\s*:\s*("(?:[^"\\]|\\.)*")')
 _EXIT_CODE = re.compile(r"(?:exited with code|Exit code:|\"?exit_code\"?:)\s*(-?\d{1,10})")
 _JOB = re.compile(r"running with (?:session|cell) ID (\w+)")
@@ -356,14 +354,14 @@ def _tool_call(item: _Item, at: float | None) -> Iterator[Piece]:
         kind = "command"
         commands = _SCRIPT_COMMAND.findall(item.input)
         command = "; ".join(_string.decode_or_none(text) or "" for text in commands)
-        files = _patched_files(item.input)
+        files = patched_files(item.input)
     elif tool == "apply_patch":
-        files = _patched_files(arguments)
+        files = patched_files(arguments)
         kind = "edit" if files else "other"
     else:
         tool = tool or "shell"
         command = _command(item)
-        kind, files = "command" if command else "other", _patched_files(command)
+        kind, files = "command" if command else "other", patched_files(command)
         kind = "subagent" if tool in SUBAGENTS else kind
     yield ToolCall(tool, call_id, kind, command, files, job, arguments, at)
 
@@ -372,12 +370,6 @@ def _command(item: _Item) -> str:
     if item.action is not None:
         return decode_arguments(msgspec.json.encode(item.action).decode()).command_line
     return decode_arguments(item.argument_text).command_line if item.name in COMMANDS else ""
-
-
-def _patched_files(patch: str) -> tuple[str, ...]:
-    """The files that a patch names; in a script or an argument its line breaks are escaped."""
-    names = _PATCHED_FILE.findall(patch.replace("\\n", "\n"))
-    return tuple(dict.fromkeys((changed or moved).strip() for changed, moved in names))
 
 
 def _tool_result(call_id: str, text: str, at: float | None) -> ToolResult:

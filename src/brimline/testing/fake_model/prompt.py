@@ -100,6 +100,7 @@ CLAUDE_SESSION = "x-claude-code-session-id"
 OPENCODE_SESSION = "x-session-id"
 OPENCODE_PARENT = "x-parent-session-id"
 GEMINI_SUBAGENT_TOOL = "complete_task"
+COPILOT_INTERACTION = "x-interaction-type"
 QWEN_SUBAGENT = "You are a general-purpose subagent working for a parent agent."
 QWEN_SUMMARY = "You are the component that summarizes a conversation when its context window is"
 
@@ -174,6 +175,8 @@ def _by_headers(headers: Mapping[str, str]) -> RequestSender:
         return RequestSender("subagent", headers.get(OPENCODE_SESSION), headers[OPENCODE_PARENT])
     if CLAUDE_AGENT in headers:
         return RequestSender("subagent", headers[CLAUDE_AGENT], headers.get(CLAUDE_SESSION))
+    if headers.get(COPILOT_INTERACTION) == "conversation-subagent":
+        return RequestSender("subagent", "copilot")
     return RequestSender("main", None, headers.get(CLAUDE_SESSION, headers.get(OPENCODE_SESSION)))
 
 
