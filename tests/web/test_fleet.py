@@ -73,6 +73,28 @@ def test_machines_are_listed_the_silent_ones_first(screen: Screen) -> None:
     )
 
 
+def test_history_of_a_fleet_shows_what_groups_used(screen: Screen) -> None:
+    """By group and period, of a span or of days; the CSV file has the same choices."""
+    screen.open("#/history")
+    page = screen.page
+    page.get_by_test_id("by").select_option("agent")
+    groups = page.get_by_test_id("usage-groups").locator("tbody tr")
+    expect(groups).to_have_count(2)
+    expect(page.locator("[data-key=claude]")).to_contain_text("$24.00")
+    expect(page.get_by_test_id("totals")).to_contain_text("$48.00")
+    page.get_by_test_id("since").select_option("days")
+    page.get_by_test_id("day-from").fill("2020-01-01")
+    page.get_by_test_id("day-to").fill("2020-01-31")
+    expect(page.get_by_test_id("fleet-usage")).to_contain_text("Nothing was used")
+    page.get_by_test_id("since").select_option("90d")
+    page.get_by_test_id("per").select_option("month")
+    with page.expect_download() as download:
+        page.get_by_text("CSV").click()
+    lines = Path(download.value.path()).read_text("utf-8").splitlines()
+    assert lines[0].startswith("month,agent,sessions,")
+    assert sum(int(line.split(",")[3]) for line in lines[1:]) == 120
+
+
 def test_ended_sessions_of_a_fleet_are_those_that_it_has_already(screen: Screen) -> None:
     """A server lists the sessions of the last 24 hours, and refuses to list all of them."""
     asked: list[str] = []

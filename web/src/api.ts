@@ -4,6 +4,7 @@ import type {
   Caller,
   DaemonStatus,
   Explanation,
+  FleetUsage,
   FleetView,
   HandoffRow,
   History,
@@ -94,6 +95,13 @@ export const daemon = () => request<DaemonStatus>("/v1/daemon");
 export const identity = () => request<Caller>("/v1/identity");
 export const fleet = (by: string, since: string) =>
   request<FleetView>(`/v1/fleet?by=${by}&since=${since}`);
+/** The query of a fleet's usage, also of its CSV file; empty values are left out. */
+export function usageQuery(chosen: Record<string, string>): string {
+  const pairs = Object.entries(chosen).filter(([, value]) => value !== "");
+  return `?${new URLSearchParams(pairs)}`;
+}
+
+export const fleetUsage = (query: string) => request<FleetUsage>(`/v1/fleet/usage${query}`);
 export const machines = () => request<MachineView[]>("/v1/machines");
 export const history = (since: string) => request<History>(`/v1/history?since=${since}`);
 export const periods = (since: string, per: string, by: string) =>

@@ -3,7 +3,7 @@
 import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import * as api from "../api";
-import type { History, HistoryPeriod } from "../api-types";
+import type { FleetUsage, History, HistoryPeriod } from "../api-types";
 
 const REFRESH_MS = 60_000;
 
@@ -59,4 +59,9 @@ export function useHistory(since: string): Loaded<History> {
 /** The periods of a span, each with its parts. */
 export function usePeriods(since: string, per: Period, by: Part): Loaded<HistoryPeriod[]> {
   return useLoaded(() => api.periods(since, per, by), [since, per, by].join());
+}
+
+/** What a fleet used, by the query of its choices. */
+export function useFleetUsage(query: string): Loaded<FleetUsage> {
+  return useLoaded(() => api.fleetUsage(query), query);
 }

@@ -10,6 +10,7 @@ import { ago, count } from "../format";
 import { now } from "../state/clock";
 import { FLEET_HASH, type Route, route } from "../state/route";
 import { FleetView } from "./fleet";
+import { FleetUsageView } from "./fleet-usage";
 import { Help } from "./help";
 import { HistoryView } from "./history";
 import { Overview } from "./overview";
@@ -40,7 +41,13 @@ export function Page() {
 function Content({ route }: { route: Route }) {
   if (route.view === "session") return <SessionView key={route.id} id={route.id} />;
   if (route.view === "fleet") return <FleetView />;
-  return route.view === "history" ? <HistoryView /> : <Overview />;
+  return route.view === "history" ? <AnyHistory /> : <Overview />;
+}
+
+/** The history of the machine or of the fleet, once it is known which of them answers. */
+function AnyHistory() {
+  if (eventSource.daemon.value === null) return <p class="quiet">Loading ...</p>;
+  return isFleet.value ? <FleetUsageView /> : <HistoryView />;
 }
 
 function Top({ view }: { view: Route["view"] }) {
@@ -63,11 +70,9 @@ function Top({ view }: { view: Route["view"] }) {
         <a href={overviewAddress.value} aria-current={here("overview")}>
           Sessions
         </a>
-        {!isFleet.value && (
-          <a href="#/history" aria-current={here("history")}>
-            History
-          </a>
-        )}
+        <a href="#/history" aria-current={here("history")}>
+          History
+        </a>
       </nav>
       <ConnectionState />
       <button
