@@ -22,6 +22,7 @@ from brimline.errors import (
     NewerStore,
     NotRunning,
     StoreFailed,
+    SummedUsage,
     UnexpectedJson,
     UnknownAgent,
     UnknownSession,
@@ -37,6 +38,7 @@ EVERY: list[BrimlineError] = [
     AlreadyRunning("127.0.0.1:8420", "Address already in use"),
     NotRunning("the socket"),
     InvalidUsage("output", -1),
+    SummedUsage("requests", 3, "Pass the last answer."),
     MalformedJson("nested too deeply"),
     UnexpectedJson("Expected `int`, got `str`"),
     InvalidSettings("user file", "since", "expected a span"),
@@ -184,7 +186,8 @@ def test_unknown_object_is_named_by_its_type_with_what_is_supported() -> None:
     assert (error.kind, len(error.supported)) == ("builtins.int", 2)
     assert str(error) == (
         "cannot observe builtins.int: no usage in a known shape\n"
-        "hint: Supported: an Anthropic message; an OpenAI response."
+        "hint: Pass the answer of the provider's own client, as frameworks keep it in `raw` or "
+        "`inner_content`, or its usage. Supported: an Anthropic message; an OpenAI response."
     )
 
 

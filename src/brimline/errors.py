@@ -2,6 +2,7 @@
 
     BrimlineError
     ├── InvalidUsage          a token count that is negative, missing or not an integer
+    │   └── SummedUsage           the usage of several calls, which is no occupancy
     ├── MalformedJson         JSON of another program that cannot be decoded
     │   └── UnexpectedJson        valid JSON of another shape
     ├── InvalidSettings       a settings file, variable or argument that cannot be used
@@ -81,6 +82,15 @@ class InvalidUsage(BrimlineError):
         self.field, self.value, self.expected, self.hint = field, value, expected, hint
         came = "it is missing" if value is None else f"got {value!r}"
         super().__init__(f"usage field {field!r} must be {expected}: {came}")
+
+
+class SummedUsage(InvalidUsage):
+    """The usage of several calls, as of a whole run: it is no occupancy."""
+
+    def __init__(self, field: str, value: int | None = None, hint: str | None = None) -> None:
+        super().__init__(field, value, "the usage of one call", hint)
+        got = field if value is None else f"{field} is {value}"
+        self.args = (f"a sum of several requests is no occupancy: {got}",)
 
 
 class MalformedJson(BrimlineError):
@@ -165,7 +175,10 @@ class UnrecognisedObject(BrimlineError):
 
     def __init__(self, kind: str, supported: Iterable[str]) -> None:
         self.kind, self.supported = kind, tuple(supported)
-        self.hint = f"Supported: {'; '.join(self.supported)}."
+        self.hint = (
+            "Pass the answer of the provider's own client, as frameworks keep it in `raw` or "
+            f"`inner_content`, or its usage. Supported: {'; '.join(self.supported)}."
+        )
         super().__init__(f"cannot observe {kind}: no usage in a known shape")
 
 

@@ -490,19 +490,46 @@ def _alone(sent: int) -> tuple[Session, Thread]:
     return session, session.threads[MAIN]
 
 
-def test_fall_at_an_edited_call_is_no_compaction() -> None:
-    thread = thread_of(call("a", 150_000), Edited(call="b", kind="cleared"), call("b", 20_000))
-    assert (thread.compactions, thread.cycle, thread.edits) == ((), 0, 1)
+CLEARED = Edited(call="b", kind="cleared")
+SUMMARISED = Edited(call="b", kind="compaction")
 
 
-def test_later_edit_undoes_an_inferred_compaction() -> None:
-    edit = Edited(call="b", kind="cleared")
-    thread = thread_of(call("a", 150_000), call("b", 20_000), edit, edit)
-    assert (thread.compactions, thread.cycle, thread.edits) == ((), 0, 1)
+@pytest.mark.parametrize("edit", [CLEARED, SUMMARISED], ids=["cleared", "compaction"])
+@pytest.mark.parametrize("is_first", [True, False], ids=["edit first", "call first"])
+def test_edit_of_the_api_with_a_large_fall_begins_a_cycle(edit: Edited, is_first: bool) -> None:
+    """Otherwise levels that fired would never fire again."""
+    news = [edit, call("b", 20_000)] if is_first else [call("b", 20_000), edit]
+    thread = thread_of(call("a", 150_000), *news, edit)
+    (compaction,) = thread.compactions
+    assert (compaction.before, compaction.after, compaction.calls) == (150_010, 20_000, 1)
+    assert (compaction.inferred, thread.cycle, thread.edits) == (False, 1, 1)
     assert thread.current_call is not None
     assert thread.current_call.id == "b"
-    compacted = [call("x", 150_000), Compacted(), call("a", 150_000)]
-    assert len(thread_of(*compacted, call("b", 20_000), edit).compactions) == 1
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["edit first", "call first"])
+def test_compaction_of_the_api_begins_a_cycle_without_a_large_fall(is_first: bool) -> None:
+    news = [SUMMARISED, call("b", 90_000)] if is_first else [call("b", 90_000), SUMMARISED]
+    thread = thread_of(call("a", 95_000), *news, call("c", 91_000))
+    assert [(each.before, each.after, each.calls) for each in thread.compactions] == [
+        (95_010, 90_000, 1)
+    ]
+    assert thread.sents_of_cycle == [90_000, 91_000]
+
+
+def test_edit_without_a_large_fall_begins_no_cycle() -> None:
+    thread = thread_of(call("a", 95_000), CLEARED, call("b", 90_000))
+    assert (thread.compactions, thread.cycle, thread.edits) == ((), 0, 1)
+
+
+def test_edit_of_an_old_call_that_is_reported_again_is_ignored() -> None:
+    events = (call("a", 95_000), call("b", 90_000), SUMMARISED, call("c", 91_000))
+    later = Edited(call="c", kind="cleared")
+    assert thread_of(*events, later, SUMMARISED).cycle == 1
+
+
+def test_compaction_of_the_api_before_the_first_call_begins_no_cycle() -> None:
+    assert thread_of(SUMMARISED, call("b", 20_000)).cycle == 0
 
 
 def test_edit_explains_the_fall_at_its_own_call_only() -> None:
@@ -645,12 +672,11 @@ def test_changes_of_the_prompt_are_kept_with_their_places() -> None:
     edited = Edited(call="d", kind="clear_tool_uses")
     events = (
         *(call("a", 5_000), call("b", 50_000), Rewound(to="a"), Rewound(to="a")),
-        *(call("c"), Trimmed(), edited, call("d"), Edited(call="c", kind="compact")),
+        *(call("c"), Trimmed(), edited, call("d"), Edited(call="c", kind="cleared")),
         *(Rewound(to=None), call("e")),
     )
     assert thread_of(*events).changes == (
         PromptChange(2, "rewind", "a"),
-        PromptChange(3, "context edit"),
         PromptChange(3, "context edit"),
         PromptChange(3, "context edit"),
         PromptChange(4, "rewind", None),

@@ -1,4 +1,4 @@
-"""What the Anthropic API itself does to a context: the fall is no compaction of the client's."""
+"""What the Anthropic API itself does to a context: it begins a new cycle, once."""
 
 from __future__ import annotations
 
@@ -51,10 +51,11 @@ def _messages(sdk: Any, beta: bool) -> Any:
     return sdk.beta.messages if beta else sdk.messages
 
 
-def unbroken(beside: Beside, edits: int) -> None:
-    """No compaction was taken for the client's, and each edit of the API's was seen."""
+def check_cycle(beside: Beside) -> None:
+    """The edit began one cycle, and was not inferred from the fall."""
     thread = beside.tracker.session.threads["main"]
-    assert (thread.compactions, thread.cycle, thread.edits) == ((), 0, edits)
+    assert [each.inferred for each in thread.compactions] == [False]
+    assert (thread.cycle, thread.edits) == (1, 1)
 
 
 @WAYS
@@ -72,7 +73,7 @@ def test_cleared_tool_results(way: Way, beta: bool) -> None:
             way(beside, _messages(sdk, beta))
             beside.check()
     assert beside.reading().sent in range(26_000, 26_100)
-    unbroken(beside, edits=1)
+    check_cycle(beside)
 
 
 @WAYS
@@ -86,7 +87,7 @@ def test_compaction_on_the_way(way: Way, beta: bool) -> None:
             way(beside, _messages(sdk, beta))
             beside.check()
         assert beside.reading().sent in range(9_000, 9_200)
-        unbroken(beside, edits=1)
+        check_cycle(beside)
         _cost_is_beside(beside)
 
 
@@ -101,7 +102,7 @@ def test_compaction_that_pauses(way: Way) -> None:
             way(beside, sdk.beta.messages)
             assert (beside.reading().sent is not None) is known
         assert beside.reading().sent in range(9_000, 9_200)
-        unbroken(beside, edits=1)
+        check_cycle(beside)
         _cost_is_beside(beside)
 
 
@@ -116,7 +117,7 @@ def test_compaction_on_demand(way: Way) -> None:
         _cost_is_beside(beside)
         way(beside, sdk.beta.messages)
         assert beside.reading().sent == beside.billed()[-1].usage.input
-        unbroken(beside, edits=1)
+        check_cycle(beside)
 
 
 @pytest.mark.parametrize("beta", [True, False])

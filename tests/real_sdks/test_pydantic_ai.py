@@ -145,13 +145,14 @@ def test_compaction_on_the_way(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["anthropic", "responses"])
-def test_compaction_on_the_way_is_no_clients(name: str) -> None:
-    """A response with a compaction in it explains the fall."""
+def test_compaction_on_the_way_begins_a_cycle(name: str) -> None:
+    """A response with a compaction in it is a compaction of the API."""
     with FakeModel(SHRINKING) as fake:
         beside = Beside(fake)
         asyncio.run(ask(AGENTS[name], beside, 3))
         thread = beside.tracker.session.threads["main"]
-        assert (thread.compactions, thread.cycle, thread.edits) == ((), 0, 1)
+        assert [each.inferred for each in thread.compactions] == [False]
+        assert (thread.cycle, thread.edits) == (1, 1)
 
 
 def test_loop_on_the_server() -> None:

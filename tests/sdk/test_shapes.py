@@ -279,14 +279,14 @@ def test_pydantic_ai_prompt_is_read_beside_the_summed_usage() -> None:
     assert only({**answer, "metadata": {"own": 1}}).usage.sent == 203_000
 
 
-def test_pydantic_ai_compaction_explains_the_fall() -> None:
+def test_pydantic_ai_compaction_begins_a_cycle() -> None:
     usage = {"input_tokens": 20_000, "output_tokens": 1}
     tracker = Tracker()
     tracker.observe({"kind": "response", "parts": [], "provider_response_id": "a",
                      "usage": {"input_tokens": 150_000, "output_tokens": 1}})  # fmt: skip
     tracker.observe({"kind": "response", "parts": [{"part_kind": "compaction"}],
                      "provider_response_id": "b", "usage": usage})  # fmt: skip
-    assert (tracker.reading.sent, tracker.reading.cycle) == (20_000, 0)
+    assert (tracker.reading.sent, tracker.reading.cycle) == (20_000, 1)
 
 
 def test_pydantic_ai_streaming_response_is_not_final() -> None:

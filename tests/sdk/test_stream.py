@@ -1,7 +1,10 @@
 """Streams pass through unchanged, synchronous or not, and are observed on the way."""
 
 import asyncio
+import io
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -286,3 +289,146 @@ def test_item_with_invalid_counts_passes_and_changes_no_reading() -> None:
     bad = {"type": "message_start", "message": message("m1", -5)}
     assert list(tracker.track([bad])) == [bad]
     assert tracker.reading.sent is None
+
+
+# What is tracked besides a stream of an SDK.
+
+
+@pytest.mark.parametrize("form", [dict[str, Any], SimpleNamespace], ids=["dict", "object"])
+def test_answer_that_is_no_stream_is_observed(form: Callable[..., Any]) -> None:
+    tracker, answer = Tracker(), form(**message("m1", 5_000))
+    assert tracker.track(answer, thread="helper") is answer
+    assert tracker.threads["helper"].sent == 5_000
+
+
+def test_unreadable_answer_is_returned_and_makes_the_context_unknown(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tracker = Tracker()
+    tracker.observe(message("m1", 5_000))
+    bad = message("m2", -5)
+    assert tracker.track(bad) is bad
+    assert (tracker.reading.state, tracker.reading.sent) == ("unknown", None)
+    assert "usage field 'input_tokens'" in caplog.text
+
+
+class EventStream:
+    """A stream of `botocore`, which is iterated and closed."""
+
+    def __init__(self, events: list[Any]) -> None:
+        self._events = events
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._events)
+
+
+CONVERSED = [
+    {"messageStart": {"role": "assistant"}},
+    {"metadata": {"usage": {"inputTokens": 900, "outputTokens": 9, "totalTokens": 909}}},
+]
+
+
+def test_stream_in_an_answer_of_converse_stream_is_tracked() -> None:
+    tracker = Tracker()
+    given: dict[str, Any] = {"stream": EventStream(CONVERSED), "ResponseMetadata": {}}
+    answer = tracker.track(given)
+    assert answer["ResponseMetadata"] == {}
+    assert list(answer["stream"]) == CONVERSED
+    assert tracker.reading.held == 909
+
+
+def invoked(*chunks: Any) -> dict[str, Any]:
+    """An answer of `invoke_model_with_response_stream`."""
+    return {
+        "body": EventStream([{"chunk": {"bytes": json.dumps(each).encode()}} for each in chunks])
+    }
+
+
+METRICS = {"inputTokenCount": 900, "outputTokenCount": 9, "cacheReadInputTokenCount": 100}
+
+
+@pytest.mark.parametrize(
+    ("chunks", "sent", "held"),
+    [
+        ([start("m1", 60_000), delta(500), {"type": "message_stop",
+          "amazon-bedrock-invocationMetrics": METRICS}], 60_000, 60_500),
+        ([{"generation": "Hi."}, {"amazon-bedrock-invocationMetrics": METRICS}], 1_000, 1_009),
+    ],
+    ids=["Anthropic", "others"],
+)  # fmt: skip
+def test_body_of_invoke_model_is_tracked(chunks: list[Any], sent: int, held: int) -> None:
+    tracker = Tracker()
+    list(tracker.track(invoked(*chunks))["body"])
+    assert (tracker.reading.sent, tracker.reading.held) == (sent, held)
+
+
+def test_chunk_of_invoke_model_that_is_no_json_passes() -> None:
+    tracker = Tracker()
+    list(tracker.track({"body": EventStream([{"chunk": {"bytes": b"{"}}])})["body"])
+    assert tracker.reading.state == "unknown"
+
+
+def test_whole_body_in_bytes_is_left_alone() -> None:
+    answer = {"body": io.BytesIO(b"{}")}
+    assert Tracker().track(answer) is answer
+
+
+def ai(id: str, sent: int) -> Any:
+    """A message of LangChain."""
+    usage = {"input_tokens": sent, "output_tokens": 5, "total_tokens": sent + 5}
+    fields = {"usage_metadata": usage, "response_metadata": {"model_name": "gpt-6"}}
+    return SimpleNamespace(type="ai", id=id, **fields)
+
+
+HUMAN = SimpleNamespace(type="human", id="h", response_metadata={})
+
+
+GRAPHS: dict[str, list[Any]] = {
+    "updates": [
+        {"agent": {"messages": [ai("a1", 900)]}},
+        {"tools": {"messages": []}},
+        {"agent": {"messages": ai("a2", 1_200)}},
+        {"end": None},
+    ],
+    "values": [
+        {"messages": [ai("old", 5), HUMAN]},
+        {"messages": [ai("old", 5), HUMAN, ai("a1", 900)]},
+        {"messages": [ai("old", 5), HUMAN, ai("a1", 900), ai("a2", 1_200)]},
+    ],
+    "messages": [(ai("a1", 900), {"langgraph_node": "agent"}), (ai("a2", 1_200), {})],
+    "modes and subgraphs": [
+        ("updates", {"agent": {"messages": [ai("a1", 900)]}}),
+        (("sub:1",), "values", {"messages": [HUMAN, ai("a2", 1_200)]}),
+    ],
+}
+
+
+@pytest.mark.parametrize("items", GRAPHS.values(), ids=GRAPHS)
+def test_stream_of_a_graph_is_measured(items: list[Any]) -> None:
+    """Messages before the last one of the user are of earlier runs."""
+    tracker = Tracker()
+    assert list(tracker.track(iter(items))) == items
+    calls = tracker.session.threads["main"].calls.values()
+    assert [(call.id, call.usage.sent) for call in calls] == [("a1", 900), ("a2", 1_200)]
+
+
+def test_unreadable_last_usage_makes_the_reading_unknown_and_warns(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tracker = Tracker()
+    tracker.observe(message("m1", 5_000))
+    bad = {"type": "message_delta", "delta": {}, "usage": {"output_tokens": "many"}}
+    for _ in range(2):
+        list(tracker.track(iter([start("m2", 60_000), bad])))
+        assert (tracker.reading.state, tracker.reading.sent) == ("unknown", None)
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "usage field 'output_tokens' must be an integer" in record.message
+    assert tracker.unread_streams == {"builtins.list_iterator": 2}
+
+
+def test_readable_usage_behind_an_unreadable_one_counts() -> None:
+    tracker = Tracker()
+    bad = {"type": "message_delta", "delta": {}, "usage": {"output_tokens": "many"}}
+    list(tracker.track(iter([start("m2", 60_000), bad, delta(500)])))
+    assert (tracker.reading.state, tracker.reading.held) == ("measured", 60_500)

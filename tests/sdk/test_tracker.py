@@ -355,22 +355,25 @@ def test_unexplained_fall_is_a_compaction() -> None:
 EDITS = {"applied_edits": [{"type": "clear_tool_uses_20250919", "cleared_input_tokens": 130_000}]}
 
 
-def test_fall_by_an_edit_of_the_api_is_no_compaction() -> None:
-    tracker = Tracker()
+def test_large_fall_by_an_edit_of_the_api_rearms_levels() -> None:
+    tracker = Tracker(window=200_000)
+    reported = levels(tracker)
     tracker.observe(message("m1", 150_000))
     tracker.observe(message("m2", 20_000, context_management=EDITS))
-    main = tracker.session.threads[MAIN]
-    assert (main.compactions, main.edits, tracker.reading.cycle) == ((), 1, 0)
-    assert tracker.reading.sent == 20_000
+    (compaction,) = tracker.session.threads[MAIN].compactions
+    assert (compaction.inferred, tracker.reading.cycle, tracker.reading.sent) == (False, 1, 20_000)
+    for _ in range(2):
+        tracker.observe(message("m3", 150_000, context_management=EDITS))
+    assert (reported, tracker.reading.cycle) == ([65.0, 65.0], 1)
 
 
-def test_late_edit_in_a_stream_undoes_an_inferred_compaction() -> None:
+def test_late_edit_in_a_stream_explains_its_fall() -> None:
     tracker = Tracker()
     tracker.observe(message("m1", 150_000))
     tracker.observe(start("m2", 20_000))
     tracker.observe(delta(5, context_management=EDITS))
-    main = tracker.session.threads[MAIN]
-    assert (main.compactions, main.edits, tracker.reading.cycle) == ((), 1, 0)
+    (compaction,) = tracker.session.threads[MAIN].compactions
+    assert (compaction.inferred, tracker.reading.cycle) == (False, 1)
     assert (tracker.reading.sent, tracker.reading.state) == (20_000, "measured")
 
 
@@ -379,7 +382,8 @@ def test_edit_explains_only_the_fall_at_its_own_call() -> None:
     tracker.observe(message("m1", 150_000))
     tracker.observe(message("m2", 100_000, context_management=EDITS))
     tracker.observe(message("m3", 20_000))
-    assert tracker.reading.cycle == 1
+    inferred = [each.inferred for each in tracker.session.threads[MAIN].compactions]
+    assert inferred == [False, True]
 
 
 def test_compaction_by_the_api_is_billed_separately() -> None:
@@ -390,7 +394,7 @@ def test_compaction_by_the_api_is_billed_separately() -> None:
     tracker = Tracker()
     tracker.observe(message("m1", 179_000))
     tracker.observe(message("m2", 23_000, 1_000, usage={"iterations": passes}))
-    assert (tracker.reading.held, tracker.reading.cycle) == (24_000, 0)
+    assert (tracker.reading.held, tracker.reading.cycle) == (24_000, 1)
     assert tracker.threads["compaction"].sent == 180_000
 
 
@@ -402,8 +406,9 @@ def test_context_is_unknown_after_a_pausing_compaction_of_the_api() -> None:
     tracker = Tracker()
     tracker.observe(message("m1", 150_000, 20, usage={"iterations": passes}))
     assert (tracker.reading.state, tracker.reading.sent, tracker.peak) == ("unknown", None, 150_000)
+    tracker.observe(message("m1", 150_000, 20, usage={"iterations": passes}))
     tracker.observe(message("m2", 12_000))
-    assert (tracker.reading.sent, tracker.reading.cycle) == (12_000, 0)
+    assert (tracker.reading.sent, tracker.reading.cycle) == (12_000, 1)
 
 
 def test_compacted_response_of_openai_is_a_compaction() -> None:
@@ -411,10 +416,11 @@ def test_compacted_response_of_openai_is_a_compaction() -> None:
     tracker.observe(response("r1", 150_000))
     edited = {**response("r2", 20_000), "output": [{"type": "compaction", "id": "c"}]}
     tracker.observe(edited)
-    assert (tracker.reading.cycle, tracker.reading.sent) == (0, 20_000)
-    tracker.observe({"object": "response.compaction", "id": "r3",
-                     "usage": {"input_tokens": 900, "output_tokens": 90}})  # fmt: skip
-    assert tracker.reading.state == "unknown"
+    assert (tracker.reading.cycle, tracker.reading.sent) == (1, 20_000)
+    for _ in range(2):
+        tracker.observe({"object": "response.compaction", "id": "r3",
+                         "usage": {"input_tokens": 900, "output_tokens": 90}})  # fmt: skip
+    assert (tracker.reading.state, tracker.reading.cycle) == ("unknown", 2)
     assert tracker.threads["compaction"].sent == 900
 
 

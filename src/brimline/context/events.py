@@ -11,6 +11,7 @@ from brimline.context.usage import Tokens, Usage
 MAIN = "main"  # the session's own thread; others are subagents
 
 _COMPACTION = "compaction"
+API_COMPACTION = "compaction"  # the kind of an `Edited` that summarised the prompt
 _SUMMARY_PREFIX = "acompact-"  # Claude Code's name of a thread that only writes a summary
 
 Trigger: TypeAlias = Literal["auto", "manual"]
@@ -152,8 +153,8 @@ class Trimmed(Event, frozen=True):
 class Edited(Event, frozen=True):
     """The provider's API itself cut or summarised the prompt of a call; may come before the call.
 
-    The fall that follows is no compaction by the client. `tokens` is how much was removed, if the
-    API reports it.
+    A compaction begins a new cycle before the call; a cut only if much less was sent. `tokens` is
+    how much was removed, if the API reports it.
     """
 
     call: str

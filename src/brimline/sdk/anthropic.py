@@ -5,7 +5,15 @@ from typing import cast
 
 import msgspec
 
-from brimline.context.events import AnyEvent, Call, Cleared, Edited, Trimmed, compaction_thread
+from brimline.context.events import (
+    API_COMPACTION,
+    AnyEvent,
+    Call,
+    Cleared,
+    Edited,
+    Trimmed,
+    compaction_thread,
+)
 from brimline.context.providers.anthropic import (
     ApiCompaction,
     StreamedMessage,
@@ -101,12 +109,17 @@ def _with_edits(
     compaction = find_api_compaction(get_path(message, "usage"))
     edits = [] if name is None else list(_edits(message, name, compaction, thread))
     is_unknown = compaction is not None and not compaction.has_call_after
-    return [*edits, *calls, *([Trimmed(thread=thread)] if is_unknown else ())]
+    return [*calls, *edits, *([Trimmed(thread=thread)] if is_unknown else ())]
 
 
 def _edits(
     message: object, name: str, compaction: ApiCompaction | None, thread: str
 ) -> Iterator[AnyEvent]:
+    if compaction is not None:
+        id = f"{name}/compaction"
+        call = name if compaction.has_call_after else id
+        yield Edited(call=call, kind=API_COMPACTION, thread=thread)
+        yield Call(id=id, usage=compaction.usage, thread=compaction_thread(thread))
     for edit in get_items(message, "context_management.applied_edits"):
         tokens = get_path(edit, "cleared_input_tokens")
         yield Edited(
@@ -114,11 +127,6 @@ def _edits(
             kind=get_text(edit, "type") or "edit",
             tokens=tokens if isinstance(tokens, int) else None,
             thread=thread,
-        )
-    if compaction is not None:
-        yield Edited(call=name, kind="compaction", thread=thread)
-        yield Call(
-            id=f"{name}/compaction", usage=compaction.usage, thread=compaction_thread(thread)
         )
 
 

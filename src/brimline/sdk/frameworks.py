@@ -1,4 +1,4 @@
-"""Frameworks above the providers: Pydantic AI, LangChain, OpenAI Agents, OpenTelemetry's spans.
+"""Frameworks above the providers: Pydantic AI, LangChain, LangGraph, OpenAI Agents, spans.
 
 The answers of a model are read, not the sums of a run.
 """
@@ -6,7 +6,7 @@ The answers of a model are read, not the sums of a run.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from brimline.context.events import AnyEvent, Call, Edited
+from brimline.context.events import API_COMPACTION, AnyEvent, Call, Edited
 from brimline.context.providers.opentelemetry import (
     ASKED_MODEL,
     MODEL,
@@ -16,9 +16,9 @@ from brimline.context.providers.opentelemetry import (
 )
 from brimline.context.providers.rows import CountRow, UsageShape, get_path, get_text
 from brimline.context.usage import Usage
-from brimline.errors import InvalidUsage
 from brimline.sdk.openai import RESPONSES, SHARED_ID, read_openai
 from brimline.sdk.stream import StreamMemory
+from brimline.sdk.summed_usage import check_one_call
 
 REQUEST = UsageShape(
     "subset",
@@ -60,7 +60,7 @@ def read_pydantic_ai(seen: object, memory: StreamMemory, thread: str) -> Sequenc
     )
     parts = cast("Iterable[object]", get_path(seen, "parts"))
     if any(get_path(part, "part_kind") == "compaction" for part in parts):
-        return [Edited(call=call.id, kind="compaction", thread=thread), call]
+        return [call, Edited(call=call.id, kind=API_COMPACTION, thread=thread)]
     return [call]
 
 
@@ -126,6 +126,43 @@ def read_langchain(seen: object, memory: StreamMemory, thread: str) -> Sequence[
     ]
 
 
+def read_langgraph(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
+    """The calls of what a graph of LangGraph streams, or None.
+
+    That is a message with its metadata, an update of each node, or the whole state, and with
+    several stream modes or subgraphs a tuple that ends with one of these.
+    """
+    if isinstance(seen, tuple):
+        item = cast("tuple[object, ...]", seen)
+        is_message = len(item) == 2 and isinstance(item[1], Mapping)
+        if is_message and (events := read_langchain(item[0], memory, thread)) is not None:
+            return events
+        return read_langgraph(item[-1], memory, thread) if item else None
+    if not isinstance(seen, Mapping):
+        return None
+    state = cast("Mapping[str, object]", seen)
+    updates = [state] if "messages" in state else list(state.values())
+    read = [
+        events
+        for update in updates
+        for message in _new_messages(update)
+        if (events := read_langchain(message, memory, thread)) is not None
+    ]
+    return [event for events in read for event in events] if read else None
+
+
+def _new_messages(update: object) -> Sequence[object]:
+    """The messages behind the last one of the user: those before it are of earlier runs."""
+    if not isinstance(update, Mapping):
+        return []
+    messages = get_path(cast("Mapping[str, object]", update), "messages")
+    if not isinstance(messages, Sequence):
+        return [] if messages is None else [messages]
+    listed = list(cast("Sequence[object]", messages))
+    starts = [place for place, each in enumerate(listed) if get_path(each, "type") == "human"]
+    return listed[starts[-1] :] if starts else listed
+
+
 def read_span(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
     """The call of a span's attributes, or None."""
     if not isinstance(seen, Mapping):
@@ -142,10 +179,6 @@ def read_span(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEv
     return [call]
 
 
-SUMMED = (
-    "Pass the last answer: `result.raw_responses[-1]` of the OpenAI Agents SDK, "
-    "`result.response` of Pydantic AI."
-)
 # Events of a run that only repeat what raw events said.
 REPEATING_EVENTS = frozenset({"agent_updated_stream_event", "run_item_stream_event"})
 
@@ -169,16 +202,8 @@ def _agents_response(seen: object, memory: StreamMemory, thread: str) -> Sequenc
         return None
     if not get_path(reported, "requests"):  # the provider reported no usage
         return []
-    check_single_request(reported)
+    check_one_call(reported)
     name = get_text(seen, "response_id")
     if name is None or name == SHARED_ID:
         name = memory.new_call_id()
     return [Call(id=name, usage=RESPONSES.usage(reported), thread=thread)]
-
-
-def check_single_request(seen: object) -> None:
-    """Refuse the usage of a run: a sum of requests is no occupancy. Raises InvalidUsage."""
-    requests = get_path(seen, "requests")
-    if isinstance(requests, int) and requests > 1:
-        expected = "1, because a sum of several requests is no occupancy"
-        raise InvalidUsage("requests", requests, expected, SUMMED)

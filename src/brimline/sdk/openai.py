@@ -2,7 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from brimline.context.events import AnyEvent, Call, Edited, Trimmed, compaction_thread
+from brimline.context.events import (
+    API_COMPACTION,
+    AnyEvent,
+    Call,
+    Edited,
+    Trimmed,
+    compaction_thread,
+)
 from brimline.context.providers.rows import CountRow, UsageShape, get_items, get_path, get_text
 from brimline.context.usage import Usage
 from brimline.sdk.stream import StreamMemory
@@ -22,7 +29,8 @@ CHAT = UsageShape(
     "subset",
     (
         CountRow("input", ("prompt_tokens",), required=True),
-        CountRow("cache_read", ("prompt_tokens_details.cached_tokens",)),
+        # The second name is CrewAI's.
+        CountRow("cache_read", ("prompt_tokens_details.cached_tokens", "cached_prompt_tokens")),
         CountRow("cache_write", ("prompt_tokens_details.cache_write_tokens",)),
         CountRow("output", ("completion_tokens",), required=True),
         CountRow("reasoning", ("completion_tokens_details.reasoning_tokens",)),
@@ -51,7 +59,7 @@ def read_openai(seen: object, memory: StreamMemory, thread: str) -> Sequence[Any
         case "response":
             return list(_response(seen, memory, thread))
         case "response.compaction":
-            return list(_compacted(seen, thread))
+            return list(_compacted(seen, memory, thread))
         case "chat.completion" | "chat.completion.chunk":
             return list(_chat(seen, memory, thread))
         case _:
@@ -79,18 +87,18 @@ def _response(answer: object, memory: StreamMemory, thread: str) -> Iterator[Any
     if name == SHARED_ID:
         name = memory.new_call_id()
     usage, model = RESPONSES.usage(reported), get_text(answer, "model")
-    if any(get_path(item, "type") == "compaction" for item in get_items(answer, "output")):
-        yield Edited(call=name, kind="compaction", thread=thread)
     final = get_path(answer, "status") not in UNFINISHED
     yield Call(id=name, usage=usage, model=model, thread=thread, final=final)
+    if any(get_path(item, "type") == "compaction" for item in get_items(answer, "output")):
+        yield Edited(call=name, kind=API_COMPACTION, thread=thread)
 
 
-def _compacted(answer: object, thread: str) -> Iterator[AnyEvent]:
+def _compacted(answer: object, memory: StreamMemory, thread: str) -> Iterator[AnyEvent]:
     """`responses.compact`: it is billed, and the occupancy is unknown until the next call."""
-    name, reported = get_text(answer, "id"), get_path(answer, "usage")
-    if name is not None and reported is not None:
+    name, reported = get_text(answer, "id") or memory.new_call_id(), get_path(answer, "usage")
+    if reported is not None:
         yield Call(id=name, usage=RESPONSES.usage(reported), thread=compaction_thread(thread))
-        yield Edited(call=name, kind="compaction", thread=thread)
+    yield Edited(call=name, kind=API_COMPACTION, thread=thread)
     yield Trimmed(thread=thread)
 
 

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from brimline.context.events import AnyEvent, Call
 from brimline.context.providers.gemini import generate_usage
 from brimline.context.providers.rows import CountRow, UsageShape, get_items, get_path, get_text
 from brimline.context.usage import Usage
+from brimline.sdk.anthropic import read_anthropic
 from brimline.sdk.stream import StreamMemory
 
 INTERACTION = UsageShape(
@@ -86,6 +89,48 @@ CONVERSE = UsageShape(
     ),
 )
 
+# Some frameworks give other providers' usage these names, with the cache in the prompt.
+INCLUSIVE_CONVERSE = UsageShape("subset", CONVERSE.rows)
+
+
+def converse_usage(reported: object) -> Usage:
+    """The usage of Converse; its total shows whether the prompt includes the cache."""
+    usage = CONVERSE.usage(reported)
+    cached = usage.cache_read + usage.cache_write
+    is_included = get_path(reported, "totalTokens") == usage.input + usage.output
+    return INCLUSIVE_CONVERSE.usage(reported) if is_included and cached <= usage.input else usage
+
+
+# The figures of `InvokeModel` are in the last chunk of its stream, whatever the model.
+INVOCATION = UsageShape(
+    "disjoint",
+    (
+        CountRow("input", ("inputTokenCount",), required=True),
+        CountRow("cache_read", ("cacheReadInputTokenCount",)),
+        CountRow("cache_write", ("cacheWriteInputTokenCount",)),
+        CountRow("output", ("outputTokenCount",), required=True),
+    ),
+)
+
+
+def read_invocation(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
+    """The events of a chunk of `invoke_model_with_response_stream`, or None."""
+    data = get_path(seen, "chunk.bytes")
+    if not isinstance(data, bytes):
+        return None
+    try:
+        chunk = msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return None
+    events = read_anthropic(chunk, memory, thread)
+    if events is not None:
+        return events
+    metrics = get_path(chunk, "amazon-bedrock-invocationMetrics")
+    if metrics is None:
+        return []
+    return [Call(id=memory.new_call_id(), usage=INVOCATION.usage(metrics), thread=thread)]
+
+
 SILENT_EVENTS = (
     "messageStart",
     "contentBlockStart",
@@ -104,7 +149,7 @@ def read_bedrock(seen: object, memory: StreamMemory, thread: str) -> Sequence[An
         is_event = any(get_path(seen, name) is not None for name in SILENT_EVENTS)
         return [] if is_event else None
     name = get_text(seen, "ResponseMetadata.RequestId") or memory.new_call_id()
-    return [Call(id=name, usage=CONVERSE.usage(reported), thread=thread)]
+    return [Call(id=name, usage=converse_usage(reported), thread=thread)]
 
 
 CHAT_V2 = UsageShape(

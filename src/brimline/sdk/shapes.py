@@ -12,28 +12,30 @@ import msgspec
 from brimline.context.events import AnyEvent, Call
 from brimline.context.providers.anthropic import usage_of
 from brimline.context.providers.gemini import GENERATE
-from brimline.context.providers.rows import CountRow, UsageShape, get_path
+from brimline.context.providers.rows import CountRow, UsageShape, get_path, get_text
 from brimline.context.usage import Usage
 from brimline.errors import InvalidUsage, UnrecognisedObject
 from brimline.sdk.anthropic import read_anthropic, read_claude_agent
 from brimline.sdk.frameworks import (
     REQUEST,
     USAGE_METADATA,
-    check_single_request,
     read_langchain,
+    read_langgraph,
     read_openai_agents,
     read_pydantic_ai,
     read_span,
 )
 from brimline.sdk.openai import RESPONSES, chat_usage, read_openai
 from brimline.sdk.other_providers import (
-    CONVERSE,
+    converse_usage,
     read_bedrock,
     read_cohere,
     read_gemini,
+    read_invocation,
     read_ollama,
 )
 from brimline.sdk.stream import StreamMemory
+from brimline.sdk.summed_usage import check_one_call, check_type
 
 # Vercel's AI SDK, for all providers; the newest name first.
 GENERATED = UsageShape(
@@ -44,6 +46,18 @@ GENERATED = UsageShape(
         CountRow("cache_write", ("inputTokenDetails.cacheWriteTokens",)),
         CountRow("output", ("outputTokens",), required=True),
         CountRow("reasoning", ("outputTokenDetails.reasoningTokens", "reasoningTokens")),
+    ),
+)
+
+# CrewAI's usage of a call, by its own clients.
+CREWAI = UsageShape(
+    "subset",
+    (
+        CountRow("input", ("input_tokens",), required=True),
+        CountRow("cache_read", ("cached_prompt_tokens",)),
+        CountRow("cache_write", ("cache_creation_tokens",)),
+        CountRow("output", ("output_tokens",), required=True),
+        CountRow("reasoning", ("reasoning_tokens",)),
     ),
 )
 
@@ -87,7 +101,7 @@ KNOWN = (
         ("input_token_details", "output_token_details", "total_tokens"),
     ),
     Marks(
-        CONVERSE.usage,
+        converse_usage,
         ("inputTokens", "outputTokens"),
         ("cacheReadInputTokens", "cacheWriteInputTokens", "totalTokens"),
     ),
@@ -102,6 +116,11 @@ KNOWN = (
             "totalTokens",
         ),
     ),
+    Marks(
+        CREWAI.usage,
+        ("input_tokens", "output_tokens"),
+        ("cached_prompt_tokens", "cache_creation_tokens", "reasoning_tokens", "total_tokens"),
+    ),
     Marks(chat_usage, ("prompt_tokens", "completion_tokens")),
     Marks(GENERATE.usage, ("prompt_token_count",)),
     Marks(GENERATE.usage, ("promptTokenCount",)),
@@ -109,11 +128,11 @@ KNOWN = (
 
 
 def read_usage(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
-    """The call of a usage, or None."""
+    """The call of a usage, or None. Raises SummedUsage for the usage of several calls."""
+    check_one_call(seen)
     candidates = [marks for marks in KNOWN if all(_has(seen, name) for name in marks.counts)]
     if not candidates:
         return None
-    check_single_request(seen)
     usage = _recognise(seen, candidates).read(seen)
     return [] if usage is None else [Call(id=memory.new_call_id(), usage=usage, thread=thread)]
 
@@ -135,6 +154,10 @@ def _has(seen: object, name: str) -> bool:
     return name in seen if isinstance(seen, Mapping) else hasattr(seen, name)
 
 
+# Where frameworks keep the provider's answer, or its usage: `raw` is LlamaIndex's name,
+# `inner_content` Semantic Kernel's.
+INNER = ("raw", "inner_content", "usage")
+
 # What can be observed, in the order in which it is tried: the most certain first.
 READERS = (
     ("a Claude Agent SDK message or a line of Claude Code's stream", read_claude_agent),
@@ -142,9 +165,11 @@ READERS = (
     ("an OpenAI Agents SDK response or stream event", read_openai_agents),
     ("an OpenAI response, completion, chunk or stream event", read_openai),
     ("a LangChain message or chunk", read_langchain),
+    ("an item of a LangGraph stream", read_langgraph),
     ("a Gemini answer, chunk or interaction, or an event of Google ADK", read_gemini),
     ("a Pydantic AI response or node", read_pydantic_ai),
     ("a Bedrock Converse answer or stream event", read_bedrock),
+    ("a chunk of Bedrock's InvokeModel", read_invocation),
     ("a Cohere answer or stream event", read_cohere),
     ("an Ollama answer or chunk", read_ollama),
     ("the attributes of an OpenTelemetry span with `gen_ai.usage`", read_span),
@@ -163,11 +188,40 @@ def read_events(seen: object, memory: StreamMemory, thread: str) -> Sequence[Any
 
     Raises UnrecognisedObject or InvalidUsage; `memory` is then unchanged.
     """
-    for _, read in READERS:
-        events = read(seen, memory, thread)
+    events = _read(seen, memory, thread)
+    if events is None:
+        events = _read_inner(seen, memory, thread)
+    if events is None:
+        raise UnrecognisedObject(_describe(seen), [name for name, _ in READERS])
+    return [event for event in events if not _is_empty_call(event)]
+
+
+def _read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
+    check_type(seen)
+    results = (read(seen, memory, thread) for _, read in READERS)
+    return next((events for events in results if events is not None), None)
+
+
+def _read_inner(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
+    """The events of a provider's answer or usage in an object of a framework, or None.
+
+    The usage of a batch, of an evaluation and so on, which is a sum, has the kind of its `object`.
+    """
+    for name in INNER:
+        inner = get_path(seen, name)
+        is_other = name == "usage" and get_path(seen, "object") is not None
+        if inner is None or is_other or callable(inner):
+            continue
+        events = _read(inner, memory, thread)
         if events is not None:
-            return [event for event in events if not _is_empty_call(event)]
-    raise UnrecognisedObject(_describe(seen), [name for name, _ in READERS])
+            id = get_text(seen, "id", "response_id")
+            return events if name != "usage" or id is None else [_with_id(e, id) for e in events]
+    return None
+
+
+def _with_id(event: AnyEvent, id: str) -> AnyEvent:
+    """A call of a bare usage gets the id of the object, so that it counts once."""
+    return msgspec.structs.replace(event, id=id) if isinstance(event, Call) else event
 
 
 def _is_empty_call(event: AnyEvent) -> bool:

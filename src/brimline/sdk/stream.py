@@ -1,7 +1,7 @@
 """An SDK's stream, wrapped so that its items are observed, and the memory of those in progress."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from itertools import count
 from typing import Any, cast
 
@@ -138,6 +138,37 @@ class Tracked:
             return await method(*args, **options)
 
         return read_to_the_end
+
+
+STREAM_METHODS = (
+    "__next__",
+    "__anext__",
+    "__aiter__",
+    "__enter__",
+    "__aenter__",
+    "__await__",
+)
+
+
+def is_stream(value: object) -> bool:
+    """Whether a value may be a stream; a model of Pydantic, as answers are, iterates its fields."""
+    return any(hasattr(type(value), name) for name in STREAM_METHODS)
+
+
+def stream_key(answer: object) -> str | None:
+    """The key under which a dict of `boto3` has its stream, or None.
+
+    A body that has `read` is a whole answer in bytes.
+    """
+    if not isinstance(answer, Mapping):
+        return None
+    fields = cast("Mapping[str, object]", answer)
+    for key in ("stream", "body"):
+        value = fields.get(key)
+        is_iterable = hasattr(value, "__iter__") or hasattr(value, "__aiter__")
+        if is_iterable and not isinstance(value, (str, bytes, list, dict)):
+            return None if hasattr(value, "read") else key
+    return None
 
 
 def _text_of(event: object) -> str | None:

@@ -40,11 +40,17 @@ from brimline.context.tracker import (
 )
 from brimline.context.usage import ZERO, Usage
 from brimline.context.window import Overrides, requested_id
-from brimline.errors import InvalidPolicy, InvalidState
+from brimline.errors import (
+    InvalidPolicy,
+    InvalidState,
+    InvalidUsage,
+    UnrecognisedObject,
+)
 from brimline.sdk import audit
 from brimline.sdk.listeners import LevelReached, OnLevel, call_listeners
+from brimline.sdk.observed_stream import ObservedStream
 from brimline.sdk.shapes import read_events
-from brimline.sdk.stream import LOGGER, StreamMemory, Tracked
+from brimline.sdk.stream import LOGGER, StreamMemory, Tracked, is_stream, stream_key
 
 SOURCE = "SDK"
 STATE_VERSION = 2
@@ -95,36 +101,6 @@ class _TrackerState1(msgspec.Struct, frozen=True, tag="brimline-tracker"):
 
 _state = msgspec.json.Decoder(_TrackerState, dec_hook=decode_calls)
 _state_1 = msgspec.json.Decoder(_TrackerState1)
-
-
-class _ObservedStream:
-    """One tracked stream: its own memory, and the call whose reply it is."""
-
-    def __init__(self, kind: type, thread: str, memory: StreamMemory) -> None:
-        self.kind = f"{kind.__module__}.{kind.__qualname__}"
-        self._thread = thread
-        self._memory = memory
-        self._call: Call | None = None
-        self._is_empty = True
-
-    def read(self, item: object) -> Sequence[AnyEvent]:
-        self._is_empty = False
-        events = read_events(item, self._memory, self._thread)
-        self._call = next((e for e in reversed(events) if isinstance(e, Call)), self._call)
-        return events
-
-    def end(self) -> Sequence[AnyEvent]:
-        """End the call if the stream was left early: no more of its reply will come."""
-        if self._call is None or self._call.final:
-            return ()
-        self._call = msgspec.structs.replace(self._call, final=True)
-        return (self._call,)
-
-    def is_unread(self) -> bool:
-        """Whether it had items, but no usage; True once."""
-        unread = self._call is None and not self._is_empty
-        self._is_empty = True
-        return unread
 
 
 class Tracker:
@@ -212,15 +188,21 @@ class Tracker:
         """Wrap a stream to observe its items: iterate, enter or await it as before.
 
         Several streams may be read at once. A stream in which no usage was found is counted in
-        `unread_streams`, and its type is logged once as a warning.
+        `unread_streams`, and its type is logged once as a warning. Of a dict of `boto3` the stream
+        in it is wrapped. An answer that is no stream is observed and returned as it is.
         """
-        observed = _ObservedStream(type(stream), thread, self._memory.open_stream())
+        if (key := stream_key(stream)) is not None:
+            answer = cast("Mapping[str, object]", stream)
+            return cast("StreamT", {**answer, key: self.track(answer[key], thread)})
+        if not is_stream(stream) and self._observe_answer(stream, thread):
+            return stream
+        observed = ObservedStream(type(stream), thread, self._memory.open_stream())
         observe, end = partial(self._observe_item, observed), partial(self._end_stream, observed)
         return cast("StreamT", Tracked(stream, observe, end))
 
     @property
     def unread_streams(self) -> Mapping[str, int]:
-        """How many tracked streams had no usage that could be read, by their type."""
+        """How many tracked streams had no usage, or an unreadable one at last, by their type."""
         return dict(self._unread)
 
     def reset(self, thread: str | None = None) -> None:
@@ -290,18 +272,30 @@ class Tracker:
         tracker._dropped_cost = saved.dropped_cost
         return tracker
 
-    def _observe_item(self, stream: _ObservedStream, item: object) -> None:
+    def _observe_item(self, stream: ObservedStream, item: object) -> None:
         with self._lock:
             self._apply(stream.read(item))
 
-    def _end_stream(self, stream: _ObservedStream) -> None:
+    def _observe_answer(self, answer: object, thread: str) -> bool:
+        """Observe a whole answer as if it was a stream of one item; False if it is none."""
+        observed = ObservedStream(type(answer), thread, self._memory)
+        try:
+            self._observe_item(observed, answer)
+        except UnrecognisedObject:
+            return isinstance(answer, Mapping)  # `boto3` wants a dict back
+        except InvalidUsage:
+            self._end_stream(observed)
+        return True
+
+    def _end_stream(self, stream: ObservedStream) -> None:
         with self._lock:
             self._apply(stream.end())
-            if not stream.is_unread():
+            problem = stream.problem()
+            if problem is None:
                 return
             count = self._unread[stream.kind] = self._unread.get(stream.kind, 0) + 1
         if count == 1:
-            LOGGER.warning("no usage found in a stream of type %s: not measured", stream.kind)
+            LOGGER.warning("%s: not measured", problem)
 
     def _apply(self, events: Sequence[AnyEvent]) -> bool:
         events = [self._with_model(event) for event in self._with_restarts(events)]

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from brimline.context.events import (
+    API_COMPACTION,
     Added,
     AnyEvent,
     Call,
@@ -155,7 +156,8 @@ class _ThreadDraft:
         self._spendings = thread.spendings
         self._ended = thread.ended
         self._at = thread.at
-        self._edits, self._edited = thread.edits, thread.edited
+        self._edits = thread.edits
+        self._edited: str | None = thread.edited
         self._clears = thread.clears
         self._dropped = thread.dropped
         self._sustained = dict(thread.sustained)
@@ -243,8 +245,8 @@ class _ThreadDraft:
             case Trimmed():
                 self._current = None  # less is held than the last call reports, how much is unknown
                 self.note_change("context edit")
-            case Edited(call=call):
-                self._edit(call)
+            case Edited():
+                self._edit(event)
             case Rewound(to=call) if call is None or call in self._calls:
                 if call != self._current:
                     self.note_change("rewind", call)
@@ -367,19 +369,35 @@ class _ThreadDraft:
         )
         self._start_cycle()
 
-    def _edit(self, call: str) -> None:
-        """The API itself cut the prompt of a call: a fall there is not a compaction."""
-        if call == self._edited:
-            return
-        self._edits, self._edited = self._edits + 1, call
-        before = self._call_count - (call in self._calls)
+    def _edit(self, event: Edited) -> None:
+        """The API itself cut or summarised the prompt of a call.
+
+        A compaction begins a new cycle, and so does a fall that would be one.
+        """
+        call, is_known = event.call, event.call in self._calls
+        if call == self._edited or (is_known and self._calls.last != self._calls[call]):
+            return  # it is reported again
+        self._edits += 1
+        self._edited = call
+        before = self._call_count - is_known
         self._changes = (*self._changes, PromptChange(before, "context edit"))
         self._fell_from = None
         last = self._compactions[-1] if self._compactions else None
-        fell_here = last is not None and last.inferred and last.calls == self._call_count - 1
-        if fell_here and self._current == call:
-            self._compactions.pop()
-            self._cycle -= 1
+        if last is not None and last.inferred and last.calls == before and self._current == call:
+            self._compactions[-1] = msgspec.structs.replace(last, inferred=False)
+        elif event.kind == API_COMPACTION and before:
+            self._add_api_compaction(event, is_known)
+
+    def _add_api_compaction(self, event: Edited, is_known: bool) -> None:
+        """Add the API's compaction before its call, which is the last one if it is known."""
+        call = self._calls.last if is_known else None
+        previous = self._calls.call_at(len(self._calls) - 1 - is_known)
+        held = previous.usage.held if previous else None
+        after = call.usage.sent if call else None
+        current = self._current if is_known else None
+        calls = self._call_count - is_known
+        self._add_compaction(event.at, None, held, after, calls=calls)
+        self._current = current
 
     def _add_reported_compaction(self, call: Call) -> bool:
         """Add a compaction before the first call that reports one; return whether it is that."""
@@ -392,12 +410,13 @@ class _ThreadDraft:
     def _infer_compaction(self, call: Call, is_recorded: bool) -> None:
         fell_from, self._fell_from = self._fell_from, None
         current = self._calls.get(self._current) if self._current is not None else None
-        if current is None or current.model != call.model or call.id == self._edited:
+        if current is None or current.model != call.model:
             return
-        before, after = current.usage.sent, call.usage.sent
-        if not is_recorded:
+        before, after, is_edited = current.usage.sent, call.usage.sent, call.id == self._edited
+        if not is_recorded or is_edited:
             if after < FALL_TO * before and before - after > FALL_BY:
-                self._add_compaction(call.at, None, current.usage.held, after, inferred=True)
+                held = current.usage.held
+                self._add_compaction(call.at, None, held, after, inferred=not is_edited)
         elif fell_from is not None and _is_large_fall(fell_from, after):
             calls = self._call_count - 1  # it was before the call that fell
             self._add_compaction(current.at, None, fell_from, before, inferred=True, calls=calls)
