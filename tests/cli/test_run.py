@@ -288,6 +288,19 @@ def test_render_pretty_leaves_other_json_unchanged(user: User) -> None:
         assert completed.out == '{"type":"answer","n":1}\n\n{"a":2}\n'
 
 
+def test_render_pretty_says_once_that_an_agent_is_unknown(user: User) -> None:
+    """By its name and by its output; a script whose output is an agent's stream is known."""
+    words = ("run", "--render", "pretty", "--iterations", "2", "--")
+    command = agent(user, '{"type":"answer"}\n', name="anything")
+    reason = "its output was passed through (--agent names the agent)"
+    first, *lines = user.run(*words, command).err.splitlines()[1:]
+    assert first == f"brimline: unknown agent {command}: {reason}"
+    assert not any("unknown agent" in line for line in lines)
+    stream = FIXTURES / "claude/tool-loop/stream-1.jsonl"
+    assert "unknown agent" not in user.run(*words, "cat", str(stream)).err
+    assert "unknown agent" not in user.run("run", "--render", "plain", "--", "true").err
+
+
 # Loops.
 
 

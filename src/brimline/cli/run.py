@@ -34,6 +34,8 @@ USAGE = """brimline run [OPTIONS] -- COMMAND [ARGUMENT ...]
 # Exit codes of a shell for a command that is missing, or that cannot be run.
 NOT_FOUND, NOT_STARTED = 127, 126
 
+PASSED_THROUGH = "its output was passed through (--agent names the agent)"
+
 LOOP_COLUMNS = (
     Column("hat", min_width=6),
     Column("iterations", right=True, drop_order=1),
@@ -94,7 +96,7 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
     chain = make_chain(context, planned, on, options.restart)
     try:
         with chain.hold_record() if chain else nullcontext():
-            rows = _run(planned, events, on, render == "json", chain, context)
+            rows = _run(planned, events, on, render, chain, context)
     except CommandFailed as error:
         on.print_line("\n".join(strip_control(line) for line in f"brimline: {error}".splitlines()))
         return NOT_FOUND if isinstance(error.__cause__, FileNotFoundError) else NOT_STARTED
@@ -166,19 +168,22 @@ def _run(
     planned: RunPlan,
     events: Path | None,
     on: RunOutput,
-    as_json: bool,
+    render: str | None,
     chain: WindowChain | None,
     context: CommandContext,
 ) -> list[ralph.EventRow]:
     rows: list[ralph.EventRow] = []
     for one in iterate(planned, on, chain):
+        if render == "pretty" and one.agent is None and not rows:
+            name = strip_control(planned.target.command[0])
+            on.print_line(f"brimline: unknown agent {name}: {PASSED_THROUGH}")
         rows.append(ralph.make_row(one))
         if isinstance(one, RotatedResult) and len(one.windows) > 1:
             on.print_line("\n".join(window_table(one.windows, context.width, on.colour)))
         on.print_line(summary_line(one))
         if events:
             _append(events, rows[-1], on)
-        if as_json:
+        if render == "json":
             print_json(one)
     return rows
 
