@@ -169,7 +169,9 @@ def test_python_example_imports_only_stable_names(text: str) -> None:
 
 @pytest.mark.parametrize("text", cases("toml", (ADD_AGENT_GUIDE,)))
 def test_settings_example_is_valid(text: str, place: Path) -> None:
-    (place / "work" / ".brimline.toml").write_text(text)
+    user_file = place / "home" / ".config" / "brimline" / "config.toml"
+    user_file.parent.mkdir(parents=True)
+    user_file.write_text(text)
     assert "brimline:" not in run("brimline windows", place)
 
 

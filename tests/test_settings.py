@@ -486,3 +486,14 @@ def test_broken_settings_enable_an_agent_package(workspace: Workspace) -> None:
     assert agent_packages({}, workspace.home) == ()
     with pytest.raises(InvalidSettings):
         workspace.load()
+
+
+def test_project_lets_prompts_pin(workspace: Workspace) -> None:
+    """Another person may have written a project's file."""
+    assert not workspace.load().pins.from_prompts
+    workspace.user("[pins]\nfrom_prompts = true")
+    assert workspace.load().pins.from_prompts
+    path = workspace.project("[pins]\nfrom_prompts = true")
+    with pytest.raises(InvalidSettings, match="only your own settings can pin") as raised:
+        workspace.load()
+    assert (raised.value.place, raised.value.field) == (str(path), "pins")

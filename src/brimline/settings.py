@@ -17,6 +17,8 @@ from brimline.terminal import colours
 
 PREFIX = "BRIMLINE_"
 PROJECT_FILE = ".brimline.toml"
+# What a project's file must not set, as another person may have written it, and what it does.
+USER_TABLES = {"agents": "enable packages", "pins": "pin from prompts"}
 DATABASE_SCHEMES = ("postgresql://", "postgres://")
 # What loops call the windows: a number for everything, or a table like `windows`.
 LOOP_WINDOWS = "context_window_tokens"
@@ -80,6 +82,15 @@ class HandoffSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The most characters of an injected draft, with the lines around it: 2000 to 9000."""
 
     draft_chars: int = MAX_CONTEXT_CHARS
+
+
+class PinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether a line `PIN: ...` of a prompt is pinned for its session.
+
+    Only the user's own settings can have it: a project's file would let a repository decide.
+    """
+
+    from_prompts: bool = False
 
 
 class StopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -198,6 +209,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     line: LineSettings = LineSettings()
     notify: Notify = Notify()
     handoff: HandoffSettings = HandoffSettings()
+    pins: PinSettings = PinSettings()
     stop: StopSettings = StopSettings()
     daemon: DaemonSettings = DaemonSettings()
     uplink: UplinkSettings = UplinkSettings()
@@ -231,9 +243,10 @@ def load(
     for path in (user, project_file(cwd)):
         if path is not None and path.is_file():
             layer = _toml(path)
-            if path != user and "agents" in layer:
-                reason = f"only your own settings can enable packages: {user}"
-                raise InvalidSettings(str(path), "agents", reason)
+            for table, purpose in USER_TABLES.items():
+                if path != user and table in layer:
+                    reason = f"only your own settings can {purpose}: {user}"
+                    raise InvalidSettings(str(path), table, reason)
             _merge(merged, layer, str(path))
     _merge(merged, _environment(env), "environment")
     given = {name: value for name, value in (arguments or {}).items() if value is not None}

@@ -23,7 +23,9 @@ FACT = "The harbour gate is number 4711."
 RECALL_HINT = "recall WORDS --before-compaction"
 
 
-def run_over_compaction(agent: MonitoredClient, before: Reply, after: Reply) -> ClientRun:
+def run_over_compaction(
+    agent: MonitoredClient, before: Reply, after: Reply, *arguments: str
+) -> ClientRun:
     """A turn with a tool call before the client compacts, and another one after it."""
     if isinstance(agent, Claude):
         ramp = Ramp(start=70_000, step=10_000, after_compaction=32_000)
@@ -31,7 +33,7 @@ def run_over_compaction(agent: MonitoredClient, before: Reply, after: Reply) -> 
     else:
         ramp, steps, environment = agent.ramp(0.7, 0.06, 0.05), 6, {}
     main = (before, *agent.loop(steps)[:-1], after, Reply(text="Done."))
-    return agent.run(Scenario(main=main, ramp=ramp), **environment)
+    return agent.run(Scenario(main=main, ramp=ramp), *arguments, **environment)
 
 
 @retry_slow_hooks

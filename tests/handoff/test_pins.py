@@ -17,6 +17,7 @@ from brimline.handoff.pins import (
     Author,
     Pin,
     PinFile,
+    find_pin_lines,
     make_pin,
     render_pins,
 )
@@ -158,3 +159,18 @@ def test_block_is_longer_than_its_bound(texts: list[str]) -> None:
     assert all(line.isprintable() and line.startswith("- ") for line in lines)
     left_out = len(made) - len(lines)
     assert left_out <= 0 or f"- and {left_out + 1} more" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "lines"),
+    [
+        ("PIN: Never touch the README.", ["Never touch the README."]),
+        ("Do it.\n\nPIN:  a b \r\nPIN: c", ["a b", "c"]),
+        ("PIN:\nPIN: \n PIN: indented\n> PIN: quoted\npin: small", []),
+        ("```\nPIN: a log\n```\nPIN: mine\n~~~\nPIN: open", ["mine"]),
+        ("My PIN: 1234", []),
+        ("\n".join(f"PIN: {n}" for n in range(9)), list("01234")),
+    ],
+)
+def test_line_of_a_prompt_is_read_wrongly(prompt: str, lines: list[str]) -> None:
+    assert find_pin_lines(prompt) == lines

@@ -7,8 +7,10 @@ import pytest
 
 from brimline.agents.observations import EMPTY_REPLY
 from brimline.context.inbox import MAX_CONTEXT_CHARS, utf16_length
+from brimline.errors import InvalidRequest
 from brimline.handoff import Document
 from brimline.handoff.pins import INTRO, Author, Pin, PinFile, make_pin
+from brimline.handoff.user_messages import CONTINUED_TEXT
 
 from .agent import Agent, RecordingEnvironment
 
@@ -26,6 +28,15 @@ class PinnedEnvironment(RecordingEnvironment):
 
     async def pins_of(self, session: str, project: str | None) -> Sequence[Pin] | None:
         return None if self.is_slow else self.pins.load_for(session, project)
+
+    async def add_pins(self, session: str, texts: Sequence[str], at: float) -> Sequence[str]:
+        problems: list[str] = []
+        for text in texts:
+            try:
+                self.pins.add(make_pin(text, at, "user", session=session))
+            except InvalidRequest as error:
+                problems.append(error.error)
+        return problems
 
     async def continue_pins(self, session: str, other: str) -> None:
         self.pins.continue_session(session, other)
@@ -152,3 +163,55 @@ async def test_subagent_gets_the_pins(agent: Agent) -> None:
     add_pin(agent)
     reply = await agent.monitor.observe(agent.observation("tool", thread="a1"))
     assert reply.context is None
+
+
+@pytest.fixture
+def pinning(tmp_path: Path) -> Agent:
+    """An agent whose user lets lines of a prompt be pinned."""
+    agent = Agent(tmp_path, pins_from_prompts=True)
+    agent.environment = PinnedEnvironment(tmp_path / "state")
+    agent.new_monitor()
+    return agent
+
+
+def pinned(agent: Agent) -> list[str]:
+    return [pin.text for pin in environment_of(agent).pins.load_for(agent.session, "/project")]
+
+
+async def test_line_of_a_prompt_is_not_pinned(pinning: Agent) -> None:
+    """It is the user's, for this session alone; the next context has it."""
+    await start(pinning)
+    reply = await pinning.observe("prompt", prompt=f"Go on.\nPIN: {NEVER}\nAnd the tests.")
+    assert reply == EMPTY_REPLY
+    (pin,) = environment_of(pinning).pins.load()
+    assert (pin.text, pin.by, pin.session, pin.project) == (NEVER, "user", "s1", None)
+    assert NEVER in (await compact(pinning) or "")
+
+
+async def test_line_is_pinned_without_the_setting(agent: Agent) -> None:
+    await start(agent)
+    await agent.observe("prompt", prompt=f"PIN: {NEVER}")
+    assert pinned(agent) == []
+
+
+async def test_text_that_brimline_typed_is_pinned(pinning: Agent) -> None:
+    """A message of another agent, as it is typed into a pane: also with words around it."""
+    await start(pinning)
+    await pinning.monitor.send("s1", f"Look.\nPIN: {NEVER}", sender="s2")
+    await pinning.observe("tool")
+    typed = f"Message: [message from s2] Look.\n  PIN: {NEVER}\nPIN: {NEVER}"
+    await pinning.observe("prompt", prompt=typed.replace("  PIN", "PIN"))
+    await pinning.observe("prompt", prompt=f"Read /tmp/x\nPIN: {NEVER}\n/x and continue from"
+                          " where you left off.")  # fmt: skip
+    await pinning.observe("prompt", prompt=f"{CONTINUED_TEXT}\n\nPIN: {NEVER}")
+    await pinning.observe("prompt", prompt=f"PIN: {NEVER}", thread="agent-1")
+    await pinning.observe("tool", prompt=f"PIN: {NEVER}")
+    assert pinned(pinning) == []
+
+
+async def test_pin_that_does_not_fit_is_dropped_silently(pinning: Agent) -> None:
+    await start(pinning)
+    reply = await pinning.observe("prompt", prompt=f"PIN: {'x' * 301}\nPIN: {NEVER}")
+    assert "was not pinned" in (reply.context or "")
+    assert "at most 300 characters" in (reply.context or "")
+    assert pinned(pinning) == [NEVER]

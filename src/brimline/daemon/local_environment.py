@@ -15,7 +15,7 @@ from brimline.context.window import NO_CLIENT_SETTINGS, ClientSettings
 from brimline.daemon.tmux.pane import find_pane
 from brimline.errors import InvalidRequest, InvalidSettings
 from brimline.files.bounded_reads import READ_WAIT_S, SHARED_READS, CachedReads
-from brimline.handoff.pins import Pin, PinFile
+from brimline.handoff.pins import Pin, PinFile, make_pin
 from brimline.hooks.client import exchange
 from brimline.install.manifest import MANIFEST_NAME, load_manifest
 from brimline.monitor.machine_environment import MonitorEnvironment
@@ -91,6 +91,21 @@ class LocalEnvironment(MonitorEnvironment):
         except InvalidRequest as error:
             LOGGER.warning("no pins are injected: %s", error)
             return ()
+
+    async def add_pins(self, session: str, texts: Sequence[str], at: float) -> Sequence[str]:
+        problems: list[str] = []
+        for text in texts:
+            add = partial(self._add_pin, session, text, at)
+            try:
+                await SHARED_READS.run(add, READ_WAIT_S)
+            except TimeoutError:
+                pass  # it goes on in its thread
+            except InvalidRequest as error:
+                problems.append(error.error)
+        return problems
+
+    def _add_pin(self, session: str, text: str, at: float) -> None:
+        self._pins.add(make_pin(text, at, "user", session=session))
 
     async def continue_pins(self, session: str, other: str) -> None:
         move = partial(self._pins.continue_session, session, other)

@@ -19,6 +19,7 @@ from brimline.files.file_lock import locked_file
 from brimline.files.private_folder import create_private_folder
 from brimline.files.project_folder import is_within
 from brimline.files.regular_file import read_regular_file
+from brimline.handoff.user_messages import has_continuation
 
 FILE_NAME, LOCK_NAME = "pins.json", "pins.lock"
 VERSION = 1
@@ -28,6 +29,10 @@ MAX_BLOCK_CHARS = 1_000  # of all that is injected at a time
 MAX_FILE_BYTES = 1 << 20
 LOCK_WAIT_S = 5.0
 MIN_ID_CHARS = 4
+
+PIN_MARK = "PIN:"  # begins a line of a prompt that is to be pinned
+MAX_PIN_LINES = 5  # of one prompt
+FENCES = ("```", "~~~")
 
 INTRO = "[brimline] The user pinned what follows; it holds until the user removes it:"
 LEFT_OUT = "- and {count} more, which do not fit: `brimline pins` lists them"
@@ -78,6 +83,20 @@ def clean_pin(text: str) -> str:
         reason = f"expected a pin of at most {MAX_PIN_CHARS} characters: got {len(words):,}"
         raise InvalidRequest(reason, TOO_LONG_HINT)
     return words
+
+
+def find_pin_lines(prompt: str) -> list[str]:
+    """Return what the lines `PIN: ...` of a prompt say; a fenced block is quoted, and has none."""
+    if has_continuation(prompt):  # Brimline typed it
+        return []
+    lines: list[str] = []
+    is_fenced = False
+    for line in prompt.splitlines():
+        if line.lstrip().startswith(FENCES):
+            is_fenced = not is_fenced
+        elif line.startswith(PIN_MARK) and not is_fenced:
+            lines.append(line[len(PIN_MARK) :].strip())
+    return [line for line in lines if line][:MAX_PIN_LINES]
 
 
 class PinFile:

@@ -20,7 +20,8 @@ FILLERS = frozenset(_FILLERS.split())
 
 # How the prompt of a new session begins that has the whole document.
 CONTINUED_TEXT = "You continue the work of an earlier session, whose context was nearly full."
-_CONTINUATION = re.compile(r"Read .+ and continue from where you left off\.")
+CONTINUATION_END = "and continue from where you left off."
+_CONTINUATION = re.compile(rf"Read .+ {re.escape(CONTINUATION_END)}")
 _WORD = re.compile(r"\w+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 # A name, a path, an option, code.
@@ -38,12 +39,17 @@ _NUMBER = re.compile(r"\d")
 
 def continuation_prompt(path: str) -> str:
     """Return the first prompt of a session that continues from a document."""
-    return f"Read {path} and continue from where you left off."
+    return f"Read {path} {CONTINUATION_END}"
 
 
 def is_continuation(text: str) -> bool:
     """Return whether a message is a prompt with which Brimline continued a session."""
     return text.startswith(CONTINUED_TEXT) or _CONTINUATION.fullmatch(text) is not None
+
+
+def has_continuation(text: str) -> bool:
+    """Return whether a text has such a prompt in it, as when the user typed on behind it."""
+    return CONTINUED_TEXT in text or CONTINUATION_END in text
 
 
 def says_something(text: str) -> bool:

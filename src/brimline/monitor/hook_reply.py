@@ -19,7 +19,7 @@ from brimline.context.inbox import (
     utf16_length,
 )
 from brimline.context.policy.signals import Signal
-from brimline.handoff.pins import render_pins
+from brimline.handoff.pins import find_pin_lines, render_pins
 from brimline.monitor.handoffs import HandoffRecovery
 from brimline.monitor.machine_environment import MonitorEnvironment
 from brimline.monitor.session_state import SessionState
@@ -31,6 +31,8 @@ from brimline.store.base import MarkMessage, QueueMessage, Store
 SENT_AGAIN = "(Sent again: the first copy may not have reached you.)"
 
 RECALL_HINT = "[brimline] `{command}` finds what was said, run and read before the compaction."
+
+NOT_PINNED = "[brimline] A line `PIN:` of this prompt was not pinned, tell the user: {reason}."
 
 MOMENTS: dict[str, Moment] = {"prompt": "turn", "stopped": "stop", "tool": "tool"}
 
@@ -116,6 +118,25 @@ class HookReplies:
         pins = await self._environment.pins_of(session.state.id, session.state.project)
         session.pins_pending = bool(pins) if pins is not None else True
         return render_pins(pins or ())
+
+    async def with_pinned_lines(self, reply: Reply, observation: Observation) -> Reply:
+        """Pin what a prompt says is to be pinned; the reply then says what could not be.
+
+        A prompt that has the text of a message was typed by Brimline: another agent may have
+        written it.
+        """
+        is_prompt = observation.kind == "prompt" and observation.thread == MAIN
+        if not (is_prompt and self._rules.pins_from_prompts):
+            return reply
+        lines, prompt = find_pin_lines(observation.prompt), " ".join(observation.prompt.split())
+        messages = await self._store.messages(observation.session) if lines else []
+        if not lines or any(" ".join(each.text.split()) in prompt for each in messages):
+            return reply
+        at = self._clock()
+        problems = await self._environment.add_pins(observation.session, lines, at)
+        notes = [NOT_PINNED.format(reason=reason) for reason in problems]
+        context = SEPARATOR.join(part for part in (reply.context, *notes) if part)
+        return msgspec.structs.replace(reply, context=context or None)
 
     async def hand_out(
         self,

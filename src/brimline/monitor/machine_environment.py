@@ -43,6 +43,10 @@ class MonitorEnvironment:
         """Return what the user pinned for a session; None if it cannot be read in time."""
         return ()
 
+    async def add_pins(self, session: str, texts: Sequence[str], at: float) -> Sequence[str]:
+        """Pin what the user wrote for a session; return why some could not be."""
+        return ()
+
     async def continue_pins(self, session: str, other: str) -> None:
         """Have what the user pinned in a session that was cleared count for the other."""
 

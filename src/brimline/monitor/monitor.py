@@ -202,7 +202,8 @@ class Monitor:
             or self._environment.is_muted(observation.session)
         ):
             return EMPTY_REPLY
-        return await self._replies.reply_to(observation, session)
+        reply = await self._replies.reply_to(observation, session)
+        return await self._replies.with_pinned_lines(reply, observation)
 
     def now(self) -> float:
         return self._clock()

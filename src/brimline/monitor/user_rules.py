@@ -201,7 +201,8 @@ class Rules(msgspec.Struct, frozen=True):
     `calls_levels` are those of calls left, which all sessions have beside the others.
 
     `early`: a level fires as soon as the next call will reach it. `budget` is what a session may
-    cost, in USD. `draft_chars` is how much an injected draft has at most.
+    cost, in USD. `draft_chars` is how much an injected draft has at most. `pins_from_prompts`: a
+    line `PIN: ...` of a prompt is pinned.
     """
 
     levels: tuple[float, ...] = DEFAULT_LEVELS
@@ -216,6 +217,7 @@ class Rules(msgspec.Struct, frozen=True):
     calls_levels: tuple[float, ...] = ()
     budget: float | None = None
     draft_chars: int = MAX_CONTEXT_CHARS
+    pins_from_prompts: bool = False
 
     @classmethod
     def of_settings(cls, settings: Settings) -> "Rules":
@@ -234,6 +236,7 @@ class Rules(msgspec.Struct, frozen=True):
             calls_levels=check_calls_levels(settings.levels_calls),
             budget=settings.budget,
             draft_chars=settings.handoff.draft_chars,
+            pins_from_prompts=settings.pins.from_prompts,
         )
 
     def levels_of(self, session: str, agent: str, model: str | None) -> tuple[float, ...]:

@@ -33,6 +33,8 @@ class MonitoredClient(ABC):
     """Whether a run takes 5 s and more: then most of its scenes are long ones."""
     endpoint: ClassVar[str] = "/v1/messages"
     """The path of the requests of its conversation."""
+    prompt: str = "Go."
+    """What the user writes in each turn; Claude Code and Codex alone are given another one."""
     window: ClassVar[int] = 200_000
     session_word: ClassVar[str]
     """The session id as its shell writes it."""
@@ -74,10 +76,14 @@ class MonitoredClient(ABC):
 
     def set_stop(self, settings: str) -> None:
         """Restart the daemon with settings of the table `stop`."""
+        self.configure(f"[stop]\n{settings}\n")
+
+    def configure(self, settings: str) -> None:
+        """Restart the daemon with a file of settings."""
         self.daemon.stop()
         file = self.daemon.home / ".config/brimline/config.toml"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"[stop]\n{settings}\n")
+        file.write_text(settings)
         self.daemon.start()
 
     def files(self) -> dict[str, str]:

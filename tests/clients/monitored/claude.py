@@ -38,7 +38,7 @@ class Claude(MonitoredClient):
         return claude.run_claude(
             scenario,
             self.folder,
-            "Go.",
+            self.prompt,
             *which,
             *arguments,
             model=self.model,

@@ -46,7 +46,7 @@ class Codex(MonitoredClient):
         return run_codex(
             scenario,
             self.folder,
-            "Go.",
+            self.prompt,
             *arguments,
             resume=again,
             fork=self.forked,
