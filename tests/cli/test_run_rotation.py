@@ -112,7 +112,7 @@ def test_session_continues_from_a_draft_without_a_daemon(user: User) -> None:
     assert completed.code == 0, completed.err
     first, second = starts(user)
     assert first["prompt"] == TASK
-    assert second["prompt"].startswith(CONTINUED_TEXT)
+    assert second["prompt"].startswith(f"{TASK} (2)\n\n{CONTINUED_TEXT}")
     assert "# Draft handoff" in second["prompt"]
     assert "Part 1.3 is done." in second["prompt"]
     assert second["prompt"].count(f"> {TASK}") == 1

@@ -143,6 +143,20 @@ def test_run_goes_through_windows_without_a_compaction(client: Client) -> None:
         assert TASK in body
         assert document(number - 1) not in body
     assert run.stderr.count("asked for a handoff") == WINDOWS - 1
+    check_chain(client, [window["session_id"] for window in result["windows"]])
+
+
+def check_chain(client: Client, ids: list[str]) -> None:
+    """Check that each session continues as the next, with its title, and is one line of status."""
+    rows = {view["session"]["id"]: view["session"] for view in client.daemon.get("/v1/sessions")}
+    assert [rows[id]["became"] for id in ids] == [*ids[1:], None]
+    titles = [rows[id]["title"] for id in ids]
+    assert [title.startswith(f"{TASK} ({n})") for n, title in enumerate(titles[1:], 2)] == [
+        True
+    ] * 2
+    shown = client.daemon.answered("status", HOME=str(client.place.home)).stdout
+    assert shown.count(TASK) == 1
+    assert f"{TASK} ({WINDOWS})" in shown
 
 
 def is_first(body: str) -> bool:

@@ -122,6 +122,12 @@ class NewClear(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pane: Pane | None = None
 
 
+class Continuation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The session that continues another: it gets its pins and its pending messages."""
+
+    session: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_CHARS)]
+
+
 class NewEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One event of a session; an `id` that was seen before has no effect."""
 

@@ -25,6 +25,7 @@ from brimline.api.responses import (
 )
 from brimline.api.schemas import (
     Cancelled,
+    Continuation,
     DeliveredMessages,
     NewClear,
     NewEvent,
@@ -86,6 +87,9 @@ class SessionRoutes:
                  SavedHandoff, NewHandoff, 201, unix_only=True),
         Endpoint("POST", f"{SESSION_PATH}/clear", "clear",
                  "Clear a session and continue it from a document.", ClearRequest, NewClear, 201,
+                 needs_session=True, unix_only=True),
+        Endpoint("POST", f"{SESSION_PATH}/continued", "continue_session",
+                 "Record that a session continues as another.", Continuation, Continuation, 201,
                  needs_session=True, unix_only=True),
         Endpoint("GET", SESSION_PATH, "session", "Get one session.", SessionView,
                  needs_session=True),
@@ -211,6 +215,14 @@ class SessionRoutes:
         document = await self._read_document(new.path)
         clear_request = await self._clearer.request_clear(row.id, row.agent, pane, document)
         return json_response(clear_request, 201)
+
+    async def continue_session(self, request: Request, row: SessionRow) -> Response:
+        """Record that a session continues as another, which may be unknown yet."""
+        new = await read_body(request, Continuation)
+        if new.session == row.id:
+            raise RequestRefused(422, f"{row.id} cannot continue itself", None)
+        await self._monitor.record_clear(row.id, new.session, self._clock())
+        return json_response(new, 201)
 
     async def _read_document(self, path: str) -> Document:
         """Read a document in a thread; raises InvalidHandoff, or RequestRefused."""

@@ -248,6 +248,7 @@ def _session_status(known: KnownSession) -> SessionStatus:
         cost=known.cost,
         budget=known.budget,
         has_ended=row.has_ended,
+        continued_as=row.continued_as,
         is_fork=row.is_fork,
     )
 

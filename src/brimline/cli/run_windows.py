@@ -58,6 +58,11 @@ class RunHandoffs:
         with suppress(NotRunning, InvalidRequest):
             request(self._context, "DELETE", path, timeout_s=TIMEOUT_S)
 
+    def continue_session(self, session: RunSession, other: RunSession) -> None:
+        path = session_path(session.id, "/continued")
+        with suppress(NotRunning, InvalidRequest):
+            request(self._context, "POST", path, {"session": other.id}, TIMEOUT_S)
+
     def find_document(self, session: RunSession, since: float) -> str | None:
         path = session_path(session.id, "/handoff")
         with suppress(NotRunning, InvalidRequest):

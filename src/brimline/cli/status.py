@@ -151,7 +151,7 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
     if options.json:
         emit_json([_json(context, rules, g, r) for g in sessions for r in g.status.threads])
     elif sessions:
-        _print_sessions(context, rules, sessions, options.rows)
+        _print_sessions(context, rules, fold_chains(sessions), options.rows)
     elif has_older:
         print(NOTHING_ACTIVE.format(since=context.settings.since))
     else:
@@ -179,6 +179,42 @@ def list_sessions(
     listed = (_listed(rules, each, context.now) for each in merge_survey(survey, known))
     ordered = sorted(listed, key=lambda each: (each.assessed.rank, each.status.session))
     return ordered, bool(survey.ids)
+
+
+def fold_chains(sessions: Sequence[ListedSession]) -> list[ListedSession]:
+    """Leave out sessions that continue as another in the list, which then stands for the chain.
+
+    It has the title of the first, with the number of sessions, and what they cost together.
+    """
+    listed = {(each.status.agent, each.status.session): each.status for each in sessions}
+    before = {
+        (each.agent, each.continued_as): each
+        for each in listed.values()
+        if each.continued_as is not None and (each.agent, each.continued_as) in listed
+    }
+    hidden = {(each.agent, each.session) for each in before.values()}
+    folded: list[ListedSession] = []
+    for each in sessions:
+        chain = [each.status]
+        while (earlier := before.get((chain[-1].agent, chain[-1].session))) not in (None, *chain):
+            chain.append(earlier)
+        if (each.status.agent, each.status.session) not in hidden:
+            folded.append(each._replace(status=_chain_status(chain)))
+    return folded
+
+
+def _chain_status(chain: Sequence[SessionStatus]) -> SessionStatus:
+    """Return the status of a chain, whose newest session is the first of the list."""
+    newest, oldest = chain[0], chain[-1]
+    if newest is oldest:
+        return newest
+    costs = [each.cost for each in chain]
+    known = [cost for cost in costs if cost is not None]
+    return msgspec.structs.replace(
+        newest,
+        title=f"{oldest.title} ({len(chain)})" if oldest.title else newest.title,
+        cost=sum(known) if len(known) == len(costs) else None,
+    )
 
 
 def _nothing(context: CommandContext, options: argparse.Namespace) -> int:

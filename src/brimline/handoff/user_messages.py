@@ -18,7 +18,8 @@ accord continuez merci parfait
 """
 FILLERS = frozenset(_FILLERS.split())
 
-# How the prompt of a new session begins that has the whole document.
+# In the beginning of the first prompt of a session that got the whole document with it.
+MAX_TITLE_CHARS = 400  # its first line is the title
 CONTINUED_TEXT = "You continue the work of an earlier session, whose context was nearly full."
 CONTINUATION_END = "and continue from where you left off."
 _CONTINUATION = re.compile(rf"Read .+ {re.escape(CONTINUATION_END)}")
@@ -44,7 +45,7 @@ def continuation_prompt(path: str) -> str:
 
 def is_continuation(text: str) -> bool:
     """Return whether a message is a prompt with which Brimline continued a session."""
-    return text.startswith(CONTINUED_TEXT) or _CONTINUATION.fullmatch(text) is not None
+    return CONTINUED_TEXT in text[:MAX_TITLE_CHARS] or _CONTINUATION.fullmatch(text) is not None
 
 
 def has_continuation(text: str) -> bool:

@@ -11,6 +11,7 @@ from brimline.handoff.user_messages import CONTINUED_TEXT
 POLL_S = 0.5  # how often we ask whether the document is there
 MAX_PROMPT_BYTES = 100_000  # Linux takes 128 KiB for a word of a command
 MAX_TASK_BYTES = 20_000
+TITLE_CHARS = 60
 MAX_EARLIER_BYTES = 8_000  # of the handoff before, behind a draft
 GAP = "\n[...]\n"
 
@@ -54,6 +55,10 @@ class HandoffService(Protocol):
         """Return a draft from the session's transcript; None without one."""
         ...
 
+    def continue_session(self, session: RunSession, other: RunSession) -> None:
+        """Record that a session continues as another, which gets its pins and messages."""
+        ...
+
     def has_progress(self, session: RunSession) -> bool:
         """Whether the agent edited a file or replied, by its transcript; True if unknown."""
         ...
@@ -83,9 +88,14 @@ class HandoffRequest:
             self._service.withdraw(self._session, self.delivery.id)
 
 
-def continuation_text(document: str, task: str | None) -> str:
-    """Return the prompt of a session that continues from a document; `task` is the first prompt."""
-    parts = [f"{CONTINUED_TEXT} Continue from its handoff, and do not repeat what is done."]
+def continuation_text(document: str, task: str | None, window: int) -> str:
+    """Return the prompt of a session that continues from a document; `task` is the first prompt.
+
+    Clients take its first line as the session's title.
+    """
+    title = " ".join((task or "").split())[:TITLE_CHARS].strip()
+    parts = [f"{title} ({window})"] if title else []
+    parts += [f"{CONTINUED_TEXT} Continue from its handoff, and do not repeat what is done."]
     if task:
         shown = UTF8.elide(task, MAX_TASK_BYTES, GAP)
         parts.append(f"The task as it was given at first:\n\n{shown}")

@@ -211,12 +211,17 @@ class WindowChain:
         """Return the plan with the command of this window."""
         if self._record.document is None:
             return self._plan
-        text = continuation_text(self._record.document, self._place.prompt)
+        text = continuation_text(
+            self._record.document, self._place.prompt, len(self._record.windows) + 1
+        )
         command = self._place.with_prompt(text)
         target = msgspec.structs.replace(self._plan.target, command=command)
         return msgspec.structs.replace(self._plan, target=target)
 
     def _set_session(self, session: RunSession) -> None:
+        before = next((w.session_id for w in self._record.windows[-1:]), None)
+        if before is not None and before != session.id:
+            self._service.continue_session(RunSession(session.agent, before), session)
         pid = self._child_pid()
         self._record = msgspec.structs.replace(self._record, session=session, pid=pid)
         self._records.write(self._record)

@@ -65,7 +65,7 @@ class SessionStatus(msgspec.Struct, frozen=True):
     `compactions` are the automatic ones of the main thread, on its present model. `calls_left`
     and `prompt_cache` are those of the main thread, `quotas` those of its account. `cost` is in
     USD; None if it is unknown, also because only the ends of files were read. The daemon alone
-    knows its handoff and its messages, and whether it has ended.
+    knows its handoff and its messages, whether it has ended, and as which session it continues.
     """
 
     agent: str
@@ -89,6 +89,7 @@ class SessionStatus(msgspec.Struct, frozen=True):
     kept_part: KeptPart | None = None
     is_fork: bool = False
     has_ended: bool = False
+    continued_as: str | None = None
 
     @property
     def threads(self) -> tuple[ThreadStatus, ...]:
