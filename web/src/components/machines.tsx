@@ -10,13 +10,12 @@ import { type Column, Table } from "./table";
 
 const COLUMNS: Column[] = [
   { name: "machine" },
-  { name: "team" },
   { name: "last report" },
+  { name: "behind", figure: true },
+  { name: "refused", figure: true },
   { name: "Brimline" },
   { name: "clients" },
   { name: "accepts" },
-  { name: "behind", figure: true },
-  { name: "refused", figure: true },
 ];
 
 const SHOWN = { silent: "silent for a day", all: "all" } as const;
@@ -77,17 +76,14 @@ export function Machines() {
 }
 
 function Row({ machine, at }: { machine: MachineView; at: number }) {
+  const who = [machine.user, machine.team].filter(Boolean).join(" · ");
   return (
     <tr data-machine={machine.id}>
       <td class="group-name" title={machine.id}>
         {machine.host ?? "unknown"}
-        {machine.user && <span class="why">{machine.user}</span>}
+        {who && <span class="why">{who}</span>}
       </td>
-      <td>{machine.team}</td>
       <td class="when">{ago(machine.last_at, at)}</td>
-      <td>{machine.version}</td>
-      <td>{clientVersions(machine)}</td>
-      <td>{machine.receive}</td>
       <td class="figure" title={`${plural(machine.behind, "session")} not sent yet`}>
         {machine.behind > 0 && count(machine.behind)}
       </td>
@@ -96,6 +92,9 @@ function Row({ machine, at }: { machine: MachineView; at: number }) {
           <span title={machine.refusal ?? undefined}>{count(machine.refused)}</span>
         )}
       </td>
+      <td>{machine.version}</td>
+      <td>{clientVersions(machine)}</td>
+      <td>{machine.receive}</td>
     </tr>
   );
 }

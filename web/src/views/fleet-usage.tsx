@@ -69,7 +69,7 @@ export function FleetUsageView() {
         )}
         <Select label="by" value={per.value} of={PERIODS} set={choose(per)} testid="per" />
         <Select label="split by" value={by.value} of={GROUPINGS} set={choose(by)} testid="by" />
-        <a class="more" href={`/v1/fleet/usage.csv${query}`} download="usage.csv">
+        <a href={`/v1/fleet/usage.csv${query}`} download="usage.csv">
           CSV
         </a>
         {error.value && <p role="alert">{error.value}</p>}
@@ -191,6 +191,8 @@ function Figures({ of }: { of: FleetUsageSum }) {
   );
 }
 
+const GROUP_COLUMNS = COLUMNS.filter(({ name }) => name !== "calls" && name !== "output");
+
 interface GroupsProps {
   usage: FleetUsage;
   colours: Map<string, number>;
@@ -204,14 +206,17 @@ function Groups({ usage, colours, nameOf }: GroupsProps) {
   const rows = all.value ? usage.groups : usage.groups.slice(0, PAGE);
   return (
     <div class="splits">
-      <Table label={`By ${name}`} columns={[{ name }, ...COLUMNS]} testid="usage-groups">
+      <Table label={`By ${name}`} columns={[{ name }, ...GROUP_COLUMNS]} testid="usage-groups">
         {rows.map((row) => (
           <tr key={row.key} data-key={row.key ?? ""}>
             <td class="name-cell" title={row.key ?? undefined}>
               <Swatch colour={colours.get(row.key ?? "") ?? OTHERS_COLOUR} />{" "}
               {nameOf(row.key ?? "")}
             </td>
-            <Figures of={row} />
+            <td class="figure">{count(row.sessions)}</td>
+            <td class="figure">{tokens(row.sent)}</td>
+            <td class="figure">{dollars(row.cost)}</td>
+            <td class="figure">{row.miss_cost ? dollars(row.miss_cost) : ""}</td>
           </tr>
         ))}
       </Table>
