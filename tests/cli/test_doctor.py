@@ -47,6 +47,7 @@ SETUP: dict[str, Any] = {
     "agents": [],
     "dry_run": False,
     "remove": False,
+    "mcp": False,
     "scope": "user",
     "transport": None,
     "status_line": None,

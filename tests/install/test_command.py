@@ -25,6 +25,7 @@ DEFAULTS: dict[str, Any] = {
     "agents": [],
     "dry_run": False,
     "remove": False,
+    "mcp": False,
     "scope": "user",
     "transport": None,
     "status_line": None,

@@ -10,9 +10,11 @@ import msgspec
 
 from brimline.files.jsonc import Json
 
-# What the hook client is run for; `start` is a session's start, and also starts the daemon. The
-# last two start it if it died within the session.
-Kind: TypeAlias = Literal["hook", "statusline", "start", "hook-restart", "statusline-restart"]
+# What the launcher is run for; `start` is a session's start, and also starts the daemon. The next
+# two start it if it died within the session. `mcp` runs no hook client, but the MCP server.
+Kind: TypeAlias = Literal[
+    "hook", "statusline", "start", "hook-restart", "statusline-restart", "mcp"
+]
 
 HOOK_NAME = "brimline"  # the name of our hooks in clients that name them
 

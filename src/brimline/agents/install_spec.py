@@ -16,7 +16,7 @@ from brimline.agents.hook_command import (
     Program,
 )
 from brimline.agents.transcripts.source import Places
-from brimline.files.jsonc import Dialect
+from brimline.files.jsonc import Dialect, Json, JsonPath
 
 Scope: TypeAlias = Literal["user", "project"]
 
@@ -58,6 +58,27 @@ class DisableSetting(msgspec.Struct, frozen=True):
     names_path: tuple[str, ...] = ()
 
 
+class McpPlace(msgspec.Struct, frozen=True):
+    """A client's list of MCP servers, and the place of ours in it; `dialect` is None for TOML."""
+
+    file: Path
+    key: JsonPath
+    dialect: Dialect | None = Dialect()
+
+
+def stdio_server(command: HookCommand) -> dict[str, Json]:
+    """Return an MCP server as most clients configure it."""
+    program, *words = command.words
+    return {"command": program, "args": list(words)}
+
+
+class McpSpec(msgspec.Struct, frozen=True):
+    """Where a client has its MCP servers, the user's or a project's, and how one is written."""
+
+    place: Callable[[Places, Scope, Path], McpPlace]
+    server: Callable[[HookCommand], dict[str, Json]] = stdio_server
+
+
 class InstallSpec(msgspec.Struct, frozen=True):
     """Where an agent's hooks are configured, and which hooks setup installs there.
 
@@ -66,7 +87,8 @@ class InstallSpec(msgspec.Struct, frozen=True):
     `is_extension` the whole file is ours: the client has extensions and no settings for hooks. For
     `http_events` the client can post to an address. After `refresh_interval_s` the client draws its
     status line again by itself. `min_version` is the first version that accepts what we write.
-    `next_step` is what the user must do after the installation.
+    `next_step` is what the user must do after the installation. `mcp` is None if the client has no
+    MCP servers.
     """
 
     agent: str
@@ -83,6 +105,7 @@ class InstallSpec(msgspec.Struct, frozen=True):
     refresh_interval_s: int = 0
     min_version: tuple[int, ...] = ()
     next_step: str | None = None
+    mcp: McpSpec | None = None
 
     def file(self, places: Places, scope: Scope, cwd: Path) -> Path:
         if scope == "user":

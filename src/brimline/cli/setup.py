@@ -29,6 +29,7 @@ from brimline.install.client_setting import load_records, restore_setting
 from brimline.install.install import SetupOptions
 from brimline.install.installed import find_installed, remove_unused_launcher
 from brimline.install.launcher import find_cache, local_program, write_launcher
+from brimline.install.mcp_entry import add_entry, remove_entry, wanted_entry
 from brimline.install.plan import Change, plan, plan_setup_file
 from brimline.install.setup_file import check_session_id, parent_file
 from brimline.settings import PROJECT_FILE, describe_receive, load, user_file
@@ -62,6 +63,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("--status-line", choices=("prepend", "append", "replace"), help=help_text)
     help_text = "let hooks start the daemon if none runs (default: from the settings, else yes)"
     to.add_argument("--autostart", action=argparse.BooleanOptionalAction, help=help_text)
+    add_flag(to, "--mcp", "add the MCP server, too; with --remove: remove it alone")
     add_flag(to, "--service", "run the daemon as a systemd or launchd service")
     help_text = "session to notify about all sessions, or this project's (--scope project)"
     to.add_argument("--parent", nargs="?", const="", metavar="SESSION", help=help_text)
@@ -126,22 +128,51 @@ def _changes(
 ) -> Iterator[SetupShown]:
     setup = setup_options(context, options)
     write = describe_change if options.dry_run else apply_change
+    if options.mcp and options.remove:
+        yield from _removed_servers(context, setup, agents, options.dry_run)
+        return
     if options.parent is not None:
         yield write(_parent(context, options, setup))
     if options.service:
         yield change_service(context, setup.state, options.remove, options.dry_run)
+    if options.remove:  # first: it is in a file that has hooks, too
+        yield from _removed_servers(context, setup, agents, options.dry_run)
     if options.dry_run or not agents:
         yield from map(write, plan(agents, context.places, setup))
+        yield from _added_servers(context, options, setup, agents)
         return
     if not options.remove and write_launcher(setup.program):
         yield _launcher_row(setup)
     yield from map(write, plan(agents, context.places, setup))
+    yield from _added_servers(context, options, setup, agents)
     if options.remove:
         yield from _restored_settings(context, agents)
         with suppress(InvalidSettings):  # a launcher that is left does no harm
             remove_unused_launcher(context.places, setup)
     else:
         write_launcher(setup.program)  # another process may have removed it as unused
+
+
+def _added_servers(
+    context: CommandContext, options: argparse.Namespace, setup: SetupOptions, agents: list[str]
+) -> Iterator[SetupShown]:
+    """Add the MCP server to the clients that take one, if it is asked for."""
+    for agent in agents if options.mcp and not options.remove else ():
+        if entry := wanted_entry(agent, context.places, setup, context.now):
+            change = add_entry(entry, setup.state, options.dry_run)
+            yield describe_change(change, written=change.pending and not options.dry_run)
+        else:
+            note = f"{display_name(agent)} has no MCP servers that setup knows"
+            yield SetupShown(agent, None, note, False, None, None, (), "")
+
+
+def _removed_servers(
+    context: CommandContext, setup: SetupOptions, agents: list[str], dry_run: bool
+) -> Iterator[SetupShown]:
+    for agent in agents:
+        entry = wanted_entry(agent, context.places, setup, context.now)
+        if entry and (change := remove_entry(entry, setup.state, dry_run)):
+            yield describe_change(change, written=change.pending and not dry_run)
 
 
 def _restored_settings(context: CommandContext, agents: Iterable[str]) -> Iterator[SetupShown]:

@@ -7,7 +7,7 @@ and restored only while it is still ours.
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -30,56 +30,130 @@ from brimline.install.shared_file import (
     read_if_exists,
     remove_empty_folders,
 )
-from brimline.install.toml_key import read_toml_key, remove_toml_key, set_toml_key
+from brimline.install.toml_key import (
+    add_toml_table,
+    read_toml_key,
+    read_toml_table,
+    remove_toml_key,
+    remove_toml_table,
+    set_toml_key,
+)
 
 RECORDS_NAME = "compact-at.json"
 
 
-class SettingRecord(msgspec.Struct, frozen=True, kw_only=True):
+class WrittenValue(msgspec.Struct, frozen=True, kw_only=True):
     """A value that we wrote, and what there was before.
 
     `source` is the text of the value before, None if there was none; then what is at the first
     `added` steps of the key is ours, `inserted` as a whole. `folder` is the topmost folder that we
-    created for the file, and `is_new_file` says that there was none. `limit` is the limit that the
-    value makes of `model`, whose window is `window`, since `at`.
+    created for the file, and `is_new_file` says that there was none. In TOML, whose `dialect` is
+    None, a key of one step is one outside of tables; a longer one is a table, which must be new.
     """
 
     agent: str
     path: str
     key: tuple[str | int, ...]
-    value: int | float
+    value: Any  # JSON: msgspec takes no recursive types
     at: float
-    model: str
-    limit: int
-    window: int
     source: str | None = None
     added: int = 0
-    inserted: Any = None  # JSON: msgspec takes no recursive types
+    inserted: Any = None
     is_new_file: bool = False
     folder: str | None = None
     dialect: Dialect | None = None
 
 
-class _Records(msgspec.Struct, frozen=True):
-    settings: tuple[SettingRecord, ...] = ()
+class SettingRecord(WrittenValue, frozen=True, kw_only=True):
+    """A value that moves a client's compaction.
+
+    `limit` is the limit that it makes of `model`, whose window is `window`, since `at`.
+    """
+
+    value: int | float
+    model: str
+    limit: int
+    window: int
 
 
-_decoder = msgspec.json.Decoder(_Records)
+ValueT = TypeVar("ValueT", bound=WrittenValue)
+
+
+class _Records(msgspec.Struct, Generic[ValueT], frozen=True):
+    settings: tuple[ValueT, ...] = ()
+
+
+class RecordFile(Generic[ValueT]):
+    """A file in the state folder with what we wrote into clients' settings."""
+
+    def __init__(self, path: Path, kind: type[ValueT]) -> None:
+        self.path = path
+        self._decoder = msgspec.json.Decoder(_Records[kind])
+
+    def load(self) -> tuple[ValueT, ...]:
+        """Return all records; raises InvalidSettings."""
+        return self._decode(read_if_exists(self.path))
+
+    def find(self, like: WrittenValue) -> ValueT | None:
+        """Return the record of a key in a file."""
+        records = self.load()
+        return next((one for one in records if (one.path, one.key) == (like.path, like.key)), None)
+
+    def save(self, record: ValueT, remove: bool = False) -> None:
+        """Replace or remove the record of a key; the file goes with the last one."""
+
+        def edit(before: bytes | None) -> bytes | None:
+            records, key = self._decode(before), (record.path, record.key)
+            others = tuple(one for one in records if (one.path, one.key) != key)
+            kept = others if remove else (*others, record)
+            return (
+                msgspec.json.format(msgspec.json.encode(_Records(kept)), indent=2) if kept else None
+            )
+
+        if remove and not os.path.lexists(self.path):
+            return
+        with lock_shared_file(self.path, private=True) as file:
+            file.update(edit)
+
+    def _decode(self, data: bytes | None) -> tuple[ValueT, ...]:
+        if data is None:
+            return ()
+        try:
+            return self._decoder.decode(data).settings
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            reason = f"cannot be decoded: {error}. Move it away to continue without it"
+            raise InvalidSettings(str(self.path), "file", reason) from error
+
+
+def setting_records(state: Path) -> RecordFile[SettingRecord]:
+    return RecordFile(state / RECORDS_NAME, SettingRecord)
 
 
 def load_records(state: Path) -> tuple[SettingRecord, ...]:
     """Return what we wrote into clients' settings; raises InvalidSettings."""
-    return _decode(state / RECORDS_NAME, read_if_exists(state / RECORDS_NAME))
+    return setting_records(state).load()
 
 
 def write_setting(state: Path, wanted: SettingRecord, setting: CompactionSetting) -> SettingRecord:
+    """Write a value and its record; raises InvalidSettings, and then the file is as before."""
+    return write_value(setting_records(state), wanted, setting.siblings)
+
+
+def restore_setting(state: Path, record: SettingRecord) -> bool:
+    """Restore what was there before; False if another value is there, which is left."""
+    return restore_value(setting_records(state), record)
+
+
+def write_value(
+    records: RecordFile[ValueT], wanted: ValueT, siblings: Mapping[str, Json] | None = None
+) -> ValueT:
     """Write a value and its record; raises InvalidSettings, and then the file is as before.
 
     The record comes first: if we are killed between the two, removal finds nothing of ours.
     """
     path = Path(wanted.path)
     missing, record = first_missing_folder(path), wanted
-    earlier = _find(load_records(state), wanted)
+    earlier = records.find(wanted)
 
     def edit(before: bytes | None) -> bytes:
         nonlocal record
@@ -87,9 +161,10 @@ def write_setting(state: Path, wanted: SettingRecord, setting: CompactionSetting
             record = _take_over(wanted, earlier)  # the user's own value is the one before our first
         else:
             record = _describe(path, before, wanted, missing)
-        inserted = _nest(record, setting.siblings)
-        record = msgspec.structs.replace(record, inserted=inserted)
-        _save(state, record)
+        record = msgspec.structs.replace(
+            record, inserted=_insertion(record, before, siblings or {})
+        )
+        records.save(record)
         return _set(path, before, record)
 
     try:
@@ -97,14 +172,14 @@ def write_setting(state: Path, wanted: SettingRecord, setting: CompactionSetting
             file.update(edit)
     except InvalidSettings:
         if earlier is None:
-            _save(state, wanted, remove=True)
+            records.save(wanted, remove=True)
         if missing is not None:
             remove_empty_folders(path, missing)
         raise
     return record
 
 
-def restore_setting(state: Path, record: SettingRecord) -> bool:
+def restore_value(records: RecordFile[ValueT], record: ValueT) -> bool:
     """Restore what was there before; False if another value is there, which is left."""
     path, is_ours = Path(record.path), True
 
@@ -116,13 +191,31 @@ def restore_setting(state: Path, record: SettingRecord) -> bool:
     if path.parent.is_dir():
         with lock_shared_file(path) as file:
             file.update(edit)
-    _save(state, record, remove=True)
+    records.save(record, remove=True)
     if record.folder is not None:
         remove_empty_folders(path, Path(record.folder))
     return is_ours
 
 
-def _take_over(wanted: SettingRecord, earlier: SettingRecord) -> SettingRecord:
+def plan_value(wanted: WrittenValue, before: bytes | None) -> bytes:
+    """Return a file's content with a value; nothing is written. Raises InvalidSettings."""
+    record = _describe(Path(wanted.path), before, wanted, None)
+    record = msgspec.structs.replace(record, inserted=_insertion(record, before, {}))
+    return _set(Path(wanted.path), before, record)
+
+
+def plan_restored(record: WrittenValue, before: bytes | None) -> bytes | None:
+    """Return a file's content without our value; nothing is written. Raises InvalidSettings."""
+    is_ours = before is not None and has_value(record, before)
+    return _restore(Path(record.path), before or b"", record) if is_ours else before
+
+
+def has_value(record: WrittenValue, content: bytes | None) -> bool:
+    """Return whether a file with this content has the value; raises InvalidSettings."""
+    return _has_value(Path(record.path), content, record)
+
+
+def _take_over(wanted: ValueT, earlier: ValueT) -> ValueT:
     return msgspec.structs.replace(
         wanted,
         source=earlier.source,
@@ -132,12 +225,16 @@ def _take_over(wanted: SettingRecord, earlier: SettingRecord) -> SettingRecord:
     )
 
 
-def _describe(
-    path: Path, before: bytes | None, wanted: SettingRecord, missing: Path | None
-) -> SettingRecord:
+def _describe(path: Path, before: bytes | None, wanted: ValueT, missing: Path | None) -> ValueT:
     """Return the record with what is there before the value is written."""
     source, added = None, 1
-    if wanted.dialect is None:
+    if _is_table(wanted):
+        if read_toml_table(path, before or b"", wanted.key) is not None:
+            name = ".".join(map(str, wanted.key))
+            raise InvalidSettings(
+                str(path), name, "it exists and is not Brimline's. Remove it first"
+            )
+    elif wanted.dialect is None:
         source = read_toml_key(path, before or b"", str(wanted.key[0]))
     else:
         document, key = parse_settings(path, wanted.dialect, before), wanted.key
@@ -151,7 +248,18 @@ def _describe(
     )
 
 
-def _nest(record: SettingRecord, siblings: Mapping[str, Json]) -> Json:
+def _is_table(record: WrittenValue) -> bool:
+    return record.dialect is None and len(record.key) > 1
+
+
+def _insertion(record: WrittenValue, before: bytes | None, siblings: Mapping[str, Json]) -> Json:
+    """Return what is inserted: JSON at the first `added` steps of the key, or a table's text."""
+    if _is_table(record):
+        return add_toml_table(before or b"", record.key, record.value)
+    return _nest(record, siblings)
+
+
+def _nest(record: WrittenValue, siblings: Mapping[str, Json]) -> Json:
     """Return what is inserted at the first `added` steps of the key."""
     value: Json = record.value
     for depth in range(len(record.key) - 1, record.added - 1, -1):
@@ -162,7 +270,9 @@ def _nest(record: SettingRecord, siblings: Mapping[str, Json]) -> Json:
     return value
 
 
-def _set(path: Path, before: bytes | None, record: SettingRecord) -> bytes:
+def _set(path: Path, before: bytes | None, record: WrittenValue) -> bytes:
+    if _is_table(record):
+        return (before or b"") + str(record.inserted).encode()
     if record.dialect is None:
         return set_toml_key(path, before or b"", str(record.key[0]), record.value)
     document = parse_settings(path, record.dialect, before)
@@ -171,10 +281,12 @@ def _set(path: Path, before: bytes | None, record: SettingRecord) -> bytes:
     return _encode(insert(document, record.key[: record.added], record.inserted))
 
 
-def _restore(path: Path, before: bytes, record: SettingRecord) -> bytes | None:
+def _restore(path: Path, before: bytes, record: WrittenValue) -> bytes | None:
     if record.dialect is None:
-        name = str(record.key[0])
-        after = remove_toml_key(path, before, name, record.source)
+        if _is_table(record):
+            after = remove_toml_table(path, before, record.key, str(record.inserted))
+        else:
+            after = remove_toml_key(path, before, str(record.key[0]), record.source)
         return None if record.is_new_file and not after.strip() else after
     document = parse_settings(path, record.dialect, before)
     if record.source is not None:
@@ -187,7 +299,9 @@ def _restore(path: Path, before: bytes, record: SettingRecord) -> bytes | None:
     return _encode(after)
 
 
-def _has_value(path: Path, content: bytes | None, record: SettingRecord) -> bool:
+def _has_value(path: Path, content: bytes | None, record: WrittenValue) -> bool:
+    if _is_table(record):
+        return read_toml_table(path, content or b"", record.key) == record.value
     if record.dialect is None:
         return read_toml_key(path, content or b"", str(record.key[0])) == str(record.value)
     value = parse_settings(path, record.dialect, content).find(record.key)
@@ -203,35 +317,3 @@ def _require_object(document: Document, key: JsonPath) -> None:
 
 def _encode(document: Document) -> bytes:
     return document.text.encode("utf-8")
-
-
-def _find(records: tuple[SettingRecord, ...], like: SettingRecord) -> SettingRecord | None:
-    return next((one for one in records if (one.path, one.key) == (like.path, like.key)), None)
-
-
-def _save(state: Path, record: SettingRecord, remove: bool = False) -> None:
-    """Replace or remove the record of a key; the file of records goes with the last one."""
-    path = state / RECORDS_NAME
-
-    def edit(before: bytes | None) -> bytes | None:
-        records = _decode(path, before)
-        others = tuple(one for one in records if (one.path, one.key) != (record.path, record.key))
-        kept = others if remove else (*others, record)
-        if not kept:
-            return None
-        return msgspec.json.format(msgspec.json.encode(_Records(kept)), indent=2)
-
-    if remove and not os.path.lexists(path):
-        return
-    with lock_shared_file(path, private=True) as file:
-        file.update(edit)
-
-
-def _decode(path: Path, data: bytes | None) -> tuple[SettingRecord, ...]:
-    if data is None:
-        return ()
-    try:
-        return _decoder.decode(data).settings
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        reason = f"cannot be decoded: {error}. Move it away to continue without it"
-        raise InvalidSettings(str(path), "file", reason) from error

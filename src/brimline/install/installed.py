@@ -28,6 +28,7 @@ from brimline.install.install import (
     read_settings,
 )
 from brimline.install.manifest import load_manifest
+from brimline.install.mcp_entry import mcp_records
 from brimline.install.shared_file import lock_shared_file, read_if_exists, translate_errors
 
 LineState: TypeAlias = Literal["current", "old", "gone"]
@@ -142,6 +143,8 @@ def _line_state(file: SettingsFile, document: Document, autostart: bool) -> Line
 def _is_used(places: Places, options: SetupOptions) -> bool:
     entries = load_manifest(options.state).items()
     if any(entry.agent in agent_names() and os.path.exists(path) for path, entry in entries):
+        return True
+    if mcp_records(options.state).load():
         return True
     scopes: tuple[Scope, ...] = ("user", "project")
     return any(

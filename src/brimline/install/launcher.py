@@ -31,6 +31,8 @@ TEMPLATE = """\
 # Written by `brimline setup`. Runs Brimline's hook client; exits silently if it is gone.
 #     brimline-hook AGENT KIND [ID]
 {variables}
+[ "${{2-}}" = mcp ] && [ -x "$python" ] &&
+  BRIMLINE_STATE_DIR="${{spool%/*}}" exec "$python" -P -m brimline mcp
 exec 2>/dev/null
 [ $# -eq 2 ] && [ -x "$compiled" ] &&
   exec "$compiled" "$python" "$script" "$2" "$1" "$socket" "$spool"

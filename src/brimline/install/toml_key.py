@@ -1,7 +1,11 @@
-"""A key at the top of a TOML file of the user's: read, set and removed; all else stays."""
+"""A key at the top of a TOML file of the user's, or a table of ours; all else stays.
 
+Keys are read, set and removed, tables added at the end and removed.
+"""
+
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from brimline.errors import InvalidSettings
 
@@ -36,6 +40,39 @@ def remove_toml_key(path: Path, data: bytes, key: str, source: str | None = None
         document[key] = value(source)
     elif key in document:
         document.remove(key)
+    return document.as_string().encode()
+
+
+def read_toml_table(path: Path, data: bytes, key: Sequence[str | int]) -> Any:
+    """Return the value at a key of several steps; None if there is none. Raises InvalidSettings."""
+    value: Any = parse_toml(path, data).unwrap()
+    for step in key:
+        value = value.get(step) if isinstance(value, dict) else None  # pyright: ignore
+    return value  # pyright: ignore
+
+
+def add_toml_table(before: bytes, key: Sequence[str | int], value: Mapping[str, Any]) -> str:
+    """Return the text that adds a table at the end of a file: a table can follow anything."""
+    from tomlkit import item
+
+    newline = "\r\n" if b"\r\n" in before else "\n"
+    lines = [f"[{'.'.join(map(str, key))}]"]
+    for name, part in value.items():
+        lines.append(f"{name} = {item(part).as_string()}")  # pyright: ignore[reportUnknownMemberType]
+    is_line_open = bool(before) and not before.endswith(b"\n")
+    head = [""] * (bool(before.strip()) + is_line_open)
+    return newline.join([*head, *lines, ""])
+
+
+def remove_toml_table(path: Path, data: bytes, key: Sequence[str | int], text: str) -> bytes:
+    """Remove a table that was added as this text; a file that was written again is parsed."""
+    if data.count(text.encode()) == 1:
+        return data.replace(text.encode(), b"")
+    document = parse_toml(path, data)
+    above: Any = document
+    for step in key[:-1]:
+        above = above[step]
+    del above[key[-1]]
     return document.as_string().encode()
 
 

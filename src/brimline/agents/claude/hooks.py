@@ -17,7 +17,7 @@ from brimline.agents.claude import (
     MANAGER_VARIABLE,
     PROJECT_VARIABLE,
 )
-from brimline.agents.claude.paths import LOCAL_SETTINGS, roots
+from brimline.agents.claude.paths import LOCAL_SETTINGS, STATE_FILE, roots
 from brimline.agents.compaction_setting import CompactionSetting
 from brimline.agents.hook_adapter import (
     EVENTS,
@@ -29,8 +29,15 @@ from brimline.agents.hook_adapter import (
     StatusLineReport,
     text_size,
 )
-from brimline.agents.hook_command import HOOK_TIMEOUT_S, Hook, HookCommand
-from brimline.agents.install_spec import DisableSetting, InstallSpec
+from brimline.agents.hook_command import HOOK_NAME, HOOK_TIMEOUT_S, Hook, HookCommand
+from brimline.agents.install_spec import (
+    DisableSetting,
+    InstallSpec,
+    McpPlace,
+    McpSpec,
+    Scope,
+    stdio_server,
+)
 from brimline.agents.observations import Observation, Reply
 from brimline.agents.transcripts.source import MALFORMED, Places
 from brimline.context.client_report import PromptCache, Quotas
@@ -287,6 +294,13 @@ def _shell_free_hook(command: HookCommand) -> Hook:
     return Hook(type="command", command=program, args=words, timeout=HOOK_TIMEOUT_S)
 
 
+def _mcp_place(places: Places, scope: Scope, cwd: Path) -> McpPlace:
+    """The list in .claude.json: a project's own list there is this user's alone."""
+    above = roots(places)[0] if "CLAUDE_CONFIG_DIR" in places.env else places.home
+    project = () if scope == "user" else ("projects", str(cwd))
+    return McpPlace(above / STATE_FILE, (*project, "mcpServers", HOOK_NAME))
+
+
 INSTALL_SPEC = InstallSpec(
     agent="claude",
     user_file=lambda places: roots(places)[0] / "settings.json",
@@ -301,6 +315,7 @@ INSTALL_SPEC = InstallSpec(
     refresh_interval_s=REFRESH_INTERVAL_S,
     min_version=(2, 1, 139),
     next_step="Open sessions may need a restart.",
+    mcp=McpSpec(_mcp_place, lambda command: {"type": "stdio", **stdio_server(command)}),
 )
 
 

@@ -12,17 +12,25 @@ from pathlib import Path
 from brimline.agents.codex.paths import home
 from brimline.agents.compaction_setting import CompactionSetting
 from brimline.agents.hook_adapter import HookAdapter
-from brimline.agents.install_spec import InstallSpec
+from brimline.agents.hook_command import HOOK_NAME
+from brimline.agents.install_spec import InstallSpec, McpPlace, McpSpec, Scope
 from brimline.agents.transcripts.source import Places
 from brimline.context.window import ResolveContext
 
 HOOKS = HookAdapter()
+
+
+def _mcp_place(places: Places, scope: Scope, cwd: Path) -> McpPlace:
+    folder = home(places) if scope == "user" else cwd / ".codex"
+    return McpPlace(folder / "config.toml", ("mcp_servers", HOOK_NAME), dialect=None)
+
 
 INSTALL_SPEC = InstallSpec(
     agent="codex",
     user_file=lambda places: home(places) / "hooks.json",
     project_file=".codex/hooks.json",
     next_step="Codex runs hooks once you trust them: start codex, type /hooks, and trust them.",
+    mcp=McpSpec(_mcp_place),
 )
 
 

@@ -18,7 +18,7 @@ from brimline.agents.compaction_setting import CompactionSetting
 from brimline.agents.gemini.paths import root
 from brimline.agents.hook_adapter import HookAdapter, HookInput, HookRequest, text_size
 from brimline.agents.hook_command import HOOK_NAME, HOOK_TIMEOUT_S, Hook, HookCommand
-from brimline.agents.install_spec import DisableSetting, InstallSpec
+from brimline.agents.install_spec import DisableSetting, InstallSpec, McpPlace, McpSpec, Scope
 from brimline.agents.observations import Observation
 from brimline.agents.transcripts.source import MALFORMED, Places
 from brimline.context.providers.gemini import generate_usage
@@ -152,6 +152,11 @@ def _named_hook(command: HookCommand) -> Hook:
     return Hook(type="command", name=HOOK_NAME, command=command.shell, timeout=timeout)
 
 
+def _mcp_place(places: Places, scope: Scope, cwd: Path) -> McpPlace:
+    file = (root(places) if scope == "user" else cwd / ".gemini") / "settings.json"
+    return McpPlace(file, ("mcpServers", HOOK_NAME), Dialect(comments=True))
+
+
 INSTALL_SPEC = InstallSpec(
     agent="gemini",
     user_file=lambda places: root(places) / "settings.json",
@@ -163,6 +168,7 @@ INSTALL_SPEC = InstallSpec(
         ("hooksConfig", "enabled"), off=False, names_path=("hooksConfig", "disabled")
     ),
     next_step="Open sessions need a restart.",
+    mcp=McpSpec(_mcp_place),
 )
 
 

@@ -14,7 +14,8 @@ import msgspec
 
 from brimline.agents.compaction_setting import CompactionSetting
 from brimline.agents.hook_adapter import ExtensionHooks, HookRequest
-from brimline.agents.install_spec import InstallSpec
+from brimline.agents.hook_command import HOOK_NAME
+from brimline.agents.install_spec import InstallSpec, McpPlace, McpSpec, Scope
 from brimline.agents.observations import Observation
 from brimline.agents.opencode.paths import CONFIG_NAMES, user_config
 from brimline.agents.transcripts.source import Places, Transcript
@@ -41,12 +42,27 @@ def _user_file(places: Places) -> Path:
     return user_config(places) / "plugins" / "brimline.js"
 
 
+CONFIG_DIALECT = Dialect(comments=True, trailing_commas=True)
+
+
+def _config_file(folder: Path) -> Path:
+    """The configuration of a folder, or where there would be one."""
+    names = (name for name in CONFIG_NAMES if (folder / name).is_file())
+    return folder / next(names, CONFIG_NAMES[0])
+
+
+def _mcp_place(places: Places, scope: Scope, cwd: Path) -> McpPlace:
+    file = _config_file(user_config(places) if scope == "user" else cwd)
+    return McpPlace(file, ("mcp", HOOK_NAME), CONFIG_DIALECT)
+
+
 INSTALL_SPEC = InstallSpec(
     agent="opencode",
     user_file=_user_file,
     project_file=".opencode/plugins/brimline.js",
     is_extension=True,
     next_step="Open sessions need a restart.",
+    mcp=McpSpec(_mcp_place, lambda command: {"type": "local", "command": list(command.words)}),
 )
 
 
@@ -54,17 +70,14 @@ def compaction_setting(
     places: Places, project: str | None, known: ResolveContext
 ) -> CompactionSetting:
     """What it keeps free of a model's longest prompt, or else the window of the model itself."""
-    folder = Path(project) if project else user_config(places)
-    names = (name for name in CONFIG_NAMES if (folder / name).is_file())
-    file = folder / next(names, CONFIG_NAMES[0])
-    dialect = Dialect(comments=True, trailing_commas=True)
+    file = _config_file(Path(project) if project else user_config(places))
     if find_input_limit(known) is not None:
         return CompactionSetting(
             field="input_reserve",
             key=("compaction", "reserved"),
             file=file,
             is_shared=project is not None,
-            dialect=dialect,
+            dialect=CONFIG_DIALECT,
             note="opencode keeps as many tokens free of the longest prompt of every such model",
         )
     provider, model = known.provider or "", known.model or ""
@@ -74,7 +87,7 @@ def compaction_setting(
         model=f"{provider}/{model}",
         file=file,
         is_shared=project is not None,
-        dialect=dialect,
+        dialect=CONFIG_DIALECT,
         # It refuses a limit without both.
         siblings={"output": find_max_output(known)},
         note=f"opencode then takes {model} for a model with a smaller window",
