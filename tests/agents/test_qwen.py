@@ -124,9 +124,20 @@ def test_responses_without_a_reply_are_spent_and_hold_nothing() -> None:
     assert thread.total.sent == 100 + 7 + 200 + 90 + 30
 
 
-def test_subagents_call_is_left_to_its_own_chat() -> None:
-    events = feed(response("r1", 100, subagent_id="a"), response("r2", 100), reply("u2", 100))
-    assert ids(events) == [("Call", "r2")]
+def test_subagents_call_is_left_to_its_own_chat(tmp_path: Path) -> None:
+    """The subagent that updates the memory has none: its calls were billed, and are in no other."""
+    chat = str(tmp_path / "chats/s1.jsonl")
+    own = Path(subagent_path(chat, "a"))
+    own.parent.mkdir(parents=True)
+    own.touch()
+    events = feed(
+        response("r1", 100, subagent_id="a"),
+        response("m1", 7, subagent_id="managed-auto-memory-extractor-1"),
+        response("r2", 100),
+        reply("u2", 100),
+        parser=QwenChatParser(path=chat),
+    )
+    assert ids(events) == [("Spent", "m1"), ("Call", "r2")]
 
 
 def test_state_between_two_reads_finds_the_response() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from brimline import __version__
+from brimline.agents import agent_names
 from brimline.cli.commands import create_parser
 
 from .terminal import PATIENCE_S, User, environment
@@ -214,7 +215,7 @@ def test_unknown_agent_exits_2_and_lists_the_known_ones(user: User, command: lis
     assert completed == (
         2,
         "",
-        "brimline: unknown agent 'vim'\nhint: Known agents: claude, codex, gemini, opencode, pi.\n",
+        f"brimline: unknown agent 'vim'\nhint: Known agents: {', '.join(agent_names())}.\n",
     )
 
 

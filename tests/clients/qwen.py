@@ -21,6 +21,7 @@ ENVIRONMENT = {
 SETTINGS: dict[str, Any] = {
     "privacy": {"usageStatisticsEnabled": False},
     "general": {"enableAutoUpdate": False},
+    "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False},
 }
 SETTINGS_PATH = ".qwen/settings.json"  # below the home folder
 
@@ -65,7 +66,7 @@ def shell(command: str) -> Reply:
     return Reply(text=f"I run {command}.", tools=(ToolCall("run_shell_command", arguments),))
 
 
-def agent(prompt: str) -> Reply:
+def delegate(prompt: str) -> Reply:
     """A reply that starts a subagent."""
     arguments = {"description": "Look", "prompt": prompt, "subagent_type": "general-purpose"}
     return Reply(text="I ask an agent.", tools=(ToolCall("agent", arguments),))

@@ -316,7 +316,7 @@ QWEN: dict[str, Scene] = {
     "tool-loop": _qwen(loop(qwen.shell)),
     "subagent": _qwen(
         _subagent_scenario(
-            qwen.agent("Look around."), qwen.shell("echo one"), qwen.shell("echo two"), DONE
+            qwen.delegate("Look around."), qwen.shell("echo one"), qwen.shell("echo two"), DONE
         )
     ),
     "auto-compact": _qwen(

@@ -9,7 +9,17 @@ import pytest
 
 from brimline.testing.fake_model import Ramp, Reply, Scenario
 
-from .monitored import AGENTS, WITHOUT_DELAY, Claude, Codex, Gemini, MonitoredClient, Opencode, Pi
+from .monitored import (
+    AGENTS,
+    WITHOUT_DELAY,
+    Claude,
+    Codex,
+    Gemini,
+    MonitoredClient,
+    Opencode,
+    Pi,
+    Qwen,
+)
 from .monitored.assertions import (
     HANDOFF_START,
     check_handoff_returns,
@@ -88,7 +98,7 @@ def test_readings_equal_the_bill(agent: MonitoredClient) -> None:
 
 
 @retry_slow_hooks
-@only_with(Codex, Pi, Opencode, is_short=True)
+@only_with(Codex, Pi, Opencode, Qwen, is_short=True)
 def test_handoff_returns_after_a_compaction(agent: MonitoredClient) -> None:
     """The agent hands a document over in its shell; the first request after the compaction that
     hooks can change contains it once, and the levels fire again in the new cycle."""
@@ -96,7 +106,7 @@ def test_handoff_returns_after_a_compaction(agent: MonitoredClient) -> None:
 
 
 @retry_slow_hooks
-@only_with(Codex, Pi, Opencode)
+@only_with(Codex, Pi, Opencode, Qwen)
 def test_handoff_stays_in_the_next_turn_and_in_a_fork(agent: MonitoredClient) -> None:
     """It is there once; for the fork no compaction is reported, and no draft is added."""
     run = agent.compact()
@@ -169,7 +179,7 @@ def test_daemon_killed_between_turns_reports_levels_once(agent: MonitoredClient)
 
 
 @retry_slow_hooks
-@only_with(Claude, Codex, Gemini, Pi)
+@only_with(Claude, Codex, Gemini, Pi, Qwen)
 def test_message_keeps_a_headless_turn_from_ending_only_if_set(agent: MonitoredClient) -> None:
     """If set, it is delivered once when the turn would end, and the agent continues with it."""
     words = f'{brimline("send")} {agent.session_word} "Look at the tests." --block-stop'

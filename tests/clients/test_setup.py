@@ -221,7 +221,7 @@ def test_qwen_runs_the_hooks(tmp_path: Path) -> None:
     window = {"model": {"generationConfig": {"contextWindowSize": 131_072}}}
     text = "// mine\n" + json.dumps(qwen.SETTINGS | window, indent=2) + " // and mine\n"
     installed = SetUp(tmp_path, "qwen", text)
-    steps = (qwen.shell("echo hi"), qwen.agent("Look around."), qwen.shell("echo more"))
+    steps = (qwen.shell("echo hi"), qwen.delegate("Look around."), qwen.shell("echo more"))
     qwen.run_qwen(
         Scenario(
             main=(*steps, Reply(text="Done.")),

@@ -31,7 +31,6 @@ def batch(*outputs: str) -> list[dict[str, Any]]:
     ("event", "more", "what"),
     [
         ("SessionStart", {"source": "startup"}, "started"),
-        ("SessionStart", {"source": "compact"}, "compacted"),
         ("SessionStart", {"source": "clear"}, "cleared"),
         ("UserPromptSubmit", {"prompt": "Go."}, "prompt"),
         ("PostToolBatch", {"tool_calls": []}, "tool"),
@@ -52,6 +51,11 @@ def test_each_event_has_its_observation_kind(
 def test_empty_prompt_is_no_turn() -> None:
     """0.24.4 runs UserPromptSubmit before each call that follows tools, with an empty prompt."""
     assert observe("UserPromptSubmit", prompt="") is None
+
+
+def test_start_after_a_compression_waits_for_the_next_tool() -> None:
+    """Its answer would be in the same request as that tool's, but not in the chat."""
+    assert observe("SessionStart", source="compact") is None
 
 
 def test_size_of_a_batch_is_that_of_its_results() -> None:

@@ -8,14 +8,16 @@ from .codex import Codex
 from .gemini import Gemini
 from .opencode import Opencode
 from .pi import Pi
+from .qwen import Qwen
 
-AGENTS: tuple[type[MonitoredClient], ...] = (Claude, Codex, Gemini, Opencode, Pi)
+AGENTS: tuple[type[MonitoredClient], ...] = (Claude, Codex, Gemini, Opencode, Pi, Qwen)
 # The usage of a call is known before its tools run.
 WITHOUT_DELAY: tuple[type[MonitoredClient], ...] = (
     Codex,
     Gemini,
     Opencode,
     Pi,
+    Qwen,
 )
 
 __all__ = [
@@ -27,4 +29,5 @@ __all__ = [
     "MonitoredClient",
     "Opencode",
     "Pi",
+    "Qwen",
 ]

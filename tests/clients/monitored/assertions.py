@@ -32,15 +32,18 @@ def sent_tokens(one: Billed) -> int:
 
 def check_readings(agent: MonitoredClient, *runs: ClientRun) -> None:
     """Check that the daemon has every call of a session with the tokens that were billed."""
+    billed = [one for run in runs for one in run.of("main")]
     calls = [
         (call["input"] + call["cache_read"] + call["cache_write"], call["output"])
         for call in agent.timeline(runs[-1])["calls"]
     ]
-    billed = [one for run in runs for one in run.of("main")]
-    assert calls == [(sent_tokens(one), one.usage.output) for one in billed]
+    # The client may record the last call after its last hook: then the next turn brings it.
+    late = 0 if agent.ends_in_headless_runs else 1
+    assert len(calls) >= len(billed) - late
+    assert calls == [(sent_tokens(one), one.usage.output) for one in billed[: len(calls)]]
     (view,) = agent.daemon.get("/v1/sessions")
     assert view["threads"][0]["window"] == agent.window
-    assert view["session"]["ended_at"] is not None
+    assert (view["session"]["ended_at"] is not None) == agent.ends_in_headless_runs
 
 
 def check_handoff_returns(agent: MonitoredClient, run: ClientRun) -> None:

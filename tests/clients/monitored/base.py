@@ -40,6 +40,8 @@ class MonitoredClient(ABC):
     """The session id as its shell writes it."""
     session_key: ClassVar[str] = "session_id"
     """The key of the session id in the first line of its stream."""
+    ends_in_headless_runs: ClassVar[bool] = True
+    """Whether a hook reports the end of a headless run."""
     subagent_script: ClassVar[tuple[tuple[Reply, ...], tuple[Reply, ...]]] = ((), ())
     """The replies that start a subagent, and those of the subagent; empty if it has none."""
     compaction_ramp: ClassVar[tuple[float, float, float]] = (0.35, 0.145, 0.53)

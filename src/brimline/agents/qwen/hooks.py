@@ -13,7 +13,7 @@ import msgspec
 from brimline.agents.compaction_setting import CompactionSetting
 from brimline.agents.genai_content import Function
 from brimline.agents.hook_adapter import EVENTS, HookAdapter, HookInput, HookRequest, text_size
-from brimline.agents.install_spec import DisableSetting, InstallSpec
+from brimline.agents.install_spec import START_EVENT, DisableSetting, InstallSpec
 from brimline.agents.observations import Observation
 from brimline.agents.qwen.paths import root, subagent_path
 from brimline.agents.transcripts.source import MALFORMED, Places
@@ -47,11 +47,16 @@ _batch = JsonDecoder(tuple[_BatchedCall, ...])
 
 
 class QwenHooks(HookAdapter):
-    """Prompts that nobody wrote are not observed."""
+    """Prompts that nobody wrote are not observed, nor is the start after a compression.
+
+    The client adds an answer to the latter from the second request on, and does not record it, so
+    that a resumed session has lost it. The next tool's answer is in that request too, and recorded.
+    """
 
     def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
         hook_input = _hook_input.decode(request.body)
-        if bytes(hook_input.prompt) == EMPTY_PROMPT:
+        is_compacted = hook_input.hook_event_name == START_EVENT and hook_input.source == "compact"
+        if is_compacted or bytes(hook_input.prompt) == EMPTY_PROMPT:
             return None
         if hook_input.agent_id is None:
             observation = self.observe_main(request, hook_input, at, late)

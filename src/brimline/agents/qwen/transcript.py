@@ -2,13 +2,16 @@
 
 Each call is reported twice in the main chat: first as a response with the provider's id, then, if
 it is one of the conversation, as a reply. A response without a reply wrote a summary, or did a
-chore: it was billed, but holds nothing. A subagent's calls are in its own chat.
+chore: it was billed, but holds nothing. A subagent's calls are in its own chat, if it has one: that
+which updates the memory has none.
 """
 
+import os
 from collections.abc import Sequence
 
 import msgspec
 
+from brimline.agents.qwen.paths import subagent_path
 from brimline.agents.qwen.records import (
     CHAT_KINDS,
     SYSTEM_KINDS,
@@ -68,10 +71,16 @@ class QwenCarry(msgspec.Struct):
 
 
 class QwenChatParser:
-    """Qwen Code's chats; `thread` is that of the file, `model` that of a subagent's replies."""
+    """Qwen Code's chats.
 
-    def __init__(self, carry: bytes = b"", thread: str = MAIN, model: str | None = None) -> None:
+    `thread` and `path` are those of the file, `model` is that of a subagent's replies.
+    """
+
+    def __init__(
+        self, carry: bytes = b"", thread: str = MAIN, path: str = "", model: str | None = None
+    ) -> None:
         self._carry = msgspec.msgpack.decode(carry, type=QwenCarry) if carry else QwenCarry()
+        self._path = path
         self._model = model
         self.thread = thread
 
@@ -112,7 +121,7 @@ class QwenChatParser:
         match line.subtype:
             case "ui_telemetry":
                 event = _telemetry.decode(line.system_payload).event
-                if event.event == API_RESPONSE and event.subagent_id is None:
+                if event.event == API_RESPONSE and not self._has_chat(event.subagent_id):
                     self._respond(line, event)
                 return ()
             case "chat_compression":
@@ -130,6 +139,9 @@ class QwenChatParser:
                 return (SessionSeen(title=title),)
             case _:
                 return () if line.subtype in SYSTEM_KINDS else None
+
+    def _has_chat(self, subagent: str | None) -> bool:
+        return subagent is not None and os.path.exists(subagent_path(self._path, subagent))
 
     def _respond(self, line: QwenRecord, event: ApiResponse) -> None:
         id, at = event.response_id or line.uuid, parse_time(line.timestamp)

@@ -103,7 +103,7 @@ class Qwen:
 def _parser(transcript: Transcript, carry: bytes = b"") -> QwenChatParser:
     is_main = transcript.thread == MAIN
     model = None if is_main else paths.read_subagent_file(transcript.path).model
-    return QwenChatParser(carry, transcript.thread, model)
+    return QwenChatParser(carry, transcript.thread, transcript.path, model)
 
 
 SOURCE = Qwen()
