@@ -18,10 +18,12 @@ from brimline.agents import managed_clients, managed_settings_for
 from brimline.agents.telemetry import TOKEN_MARK, ManagedSettings, ManagedSettingsFile
 from brimline.cli.arguments import parse_agent
 from brimline.cli.context import CommandContext, emit_json, print_table
+from brimline.cli.fleet_database import DATABASE_HELP
+from brimline.cli.fleet_forget import forget
 from brimline.cli.fleet_server import decode_answer, get_from_server
 from brimline.context.usage import format_percent, format_tokens
 from brimline.errors import InvalidSettings
-from brimline.store.fleet import FleetGrouping, UsagePeriod
+from brimline.store.fleet import DEFAULT_ORGANISATION, FleetGrouping, UsagePeriod
 from brimline.terminal.text import (
     Cell,
     Column,
@@ -37,8 +39,10 @@ USAGE = """brimline fleet snippet [CLIENT] [--url URL] [--json]
        brimline fleet usage [--per PERIOD] [--by GROUP] [--since SPAN | --from DAY [--to DAY]]
            [--csv | --json] [--url URL] [--token-file FILE]
        brimline fleet machines [--silent SPAN] [--url URL] [--token-file FILE] [--json]
+       brimline fleet forget (--user NAME | --machine ID) [--dry-run] [--organisation NAME]
+           [--database URL] [--json]
        brimline fleet audit [--limit N] [--url URL] [--token-file FILE] [--json]"""
-ACTIONS = ("snippet", "status", "usage", "machines", "audit")
+ACTIONS = ("snippet", "status", "usage", "machines", "audit", "forget")
 EXAMPLE_URL = "https://fleet.example.com"
 ADDRESS = re.compile(r"https?://([\w.-]+|\[[0-9a-fA-F:]+\])(:\d{1,5})?(/[\w.~/-]*)?", re.ASCII)
 HOW = (
@@ -188,7 +192,8 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
         "status: show the fleet's figures by group; "
         "usage: show what was used by day, week or month, and by group; "
         "machines: list who reports to the server, and when last; "
-        "audit: list who sent what to which agent through the server"
+        "audit: list who sent what to which agent through the server; "
+        "forget: remove what a person or a machine has reported"
     )
     to.add_argument("action", choices=ACTIONS, metavar="ACTION", help=help_text)
     help_text = f"with snippet: only this client: {', '.join(managed_clients())}"
@@ -211,6 +216,13 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("--silent", metavar="SPAN", help=help_text)
     help_text = f"with audit: the last N, at most {MAX_ENTRIES:,} (default {DEFAULT_ENTRIES})"
     to.add_argument("--limit", type=_parse_limit, metavar="N", help=help_text)
+    to.add_argument("--user", metavar="NAME", help="with forget: whose sessions")
+    to.add_argument("--machine", metavar="ID", help="with forget: the id of an installation")
+    help_text = "with forget: only say how much it is"
+    to.add_argument("--dry-run", action="store_true", help=help_text)
+    help_text = f"with forget: the organisation (default {DEFAULT_ORGANISATION!r})"
+    to.add_argument("--organisation", metavar="NAME", default=DEFAULT_ORGANISATION, help=help_text)
+    to.add_argument("--database", metavar="URL", help=f"with forget: {DATABASE_HELP}")
     form = to.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--csv", action="store_true", help="with usage: print CSV")
@@ -407,4 +419,5 @@ _SHOW: Mapping[str, Callable[[CommandContext, argparse.Namespace], int]] = {
     "usage": _show_usage,
     "machines": _show_machines,
     "audit": _show_audit,
+    "forget": forget,
 }

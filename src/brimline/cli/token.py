@@ -1,26 +1,24 @@
 """`brimline token`: the tokens that machines, telemetry and people show to a fleet's server."""
 
 import argparse
-import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from brimline.cli.arguments import add_json
 from brimline.cli.context import CommandContext, emit_json, print_table
+from brimline.cli.fleet_database import DATABASE_HELP, use_database
 from brimline.errors import InvalidRequest, InvalidSettings
 from brimline.settings import seconds
 from brimline.store.fleet import DEFAULT_ORGANISATION
-from brimline.store.postgres import open_database, translated_import_error
+from brimline.store.postgres import translated_import_error
 from brimline.terminal.text import Cell, Column, format_age, strip_control
 
 if TYPE_CHECKING:
     from brimline.store.postgres.database import PostgresDatabase, TokenRow
-
-ResultT = TypeVar("ResultT")
 
 USAGE = """brimline token create --name NAME --scope SCOPE ... [--expires SPAN] [OPTIONS]
        brimline token list [OPTIONS]
@@ -72,8 +70,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("--expires", metavar="SPAN", default=DEFAULT_LIFETIME, help=help_text)
     help_text = f"the organisation of the tokens (default {DEFAULT_ORGANISATION!r})"
     to.add_argument("--organisation", metavar="NAME", default=DEFAULT_ORGANISATION, help=help_text)
-    help_text = "the fleet's PostgreSQL database (default BRIMLINE_DATABASE)"
-    to.add_argument("--database", metavar="URL", help=help_text)
+    to.add_argument("--database", metavar="URL", help=DATABASE_HELP)
     add_json(to)
 
 
@@ -101,7 +98,7 @@ def _create(context: CommandContext, options: argparse.Namespace) -> int:
     lifetime_s = None if options.expires == NEVER else seconds(options.expires, "--expires")
     expires_at = None if lifetime_s is None else now + lifetime_s
     text, row = create_token(options.organisation, name, options.scope, now, expires_at)
-    _use_database(context, lambda database: database.tokens.insert(row))
+    use_database(context, lambda database: database.tokens.insert(row))
     if options.json:
         emit_json(_shown(row, text))
         return 0
@@ -114,7 +111,7 @@ def _create(context: CommandContext, options: argparse.Namespace) -> int:
 
 def _list(context: CommandContext, options: argparse.Namespace) -> int:
     """List tokens, without those of browsers that are signed in."""
-    rows = _use_database(context, lambda database: database.tokens.list(options.organisation))
+    rows = use_database(context, lambda database: database.tokens.list(options.organisation))
     rows = [row for row in rows if row.parent is None]
     if options.json:
         emit_json([_shown(row) for row in rows])
@@ -129,7 +126,7 @@ def _revoke(context: CommandContext, options: argparse.Namespace) -> int:
     def revoke(database: "PostgresDatabase") -> Awaitable[bool]:
         return database.tokens.revoke(options.organisation, options.id, time.time())
 
-    if not _use_database(context, revoke):
+    if not use_database(context, revoke):
         raise InvalidRequest(
             f"no valid token {options.id!r} of {options.organisation}",
             "`brimline token list` lists ids.",
@@ -139,25 +136,6 @@ def _revoke(context: CommandContext, options: argparse.Namespace) -> int:
     else:
         print(f"revoked {strip_control(options.id)}: servers refuse it within seconds")
     return 0
-
-
-def _use_database(
-    context: CommandContext, use: "Callable[[PostgresDatabase], Awaitable[ResultT]]"
-) -> ResultT:
-    """Open the database of the settings for one request."""
-    url = context.settings.daemon.database
-    if url is None:
-        reason = "missing: pass the URL of the fleet's PostgreSQL, or set BRIMLINE_DATABASE"
-        raise InvalidSettings("argument", "--database", reason)
-
-    async def request(url: str) -> ResultT:
-        database = await open_database(url)
-        try:
-            return await use(database)
-        finally:
-            await database.close()
-
-    return asyncio.run(request(url))
 
 
 def _shown(row: "TokenRow", text: str | None = None) -> TokenShown:

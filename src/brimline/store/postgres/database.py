@@ -6,6 +6,7 @@ import msgspec
 
 from brimline.store.common_sql import list_columns
 from brimline.store.fleet import FillLevels, SessionKind
+from brimline.store.postgres.erasure import Erasure
 from brimline.store.postgres.fleet import FleetFigures
 from brimline.store.postgres.machines import MachineTable
 from brimline.store.postgres.pool import ConnectionPool
@@ -171,6 +172,10 @@ class PostgresDatabase:
     def machines(self, organisation: str) -> MachineTable:
         """Return the machines that report to an organisation."""
         return MachineTable(self._pool_of(organisation), organisation)
+
+    def erasure(self, organisation: str) -> Erasure:
+        """Return what removes the rows of people and machines of an organisation."""
+        return Erasure(self._pool_of(organisation), organisation)
 
     def _pool_of(self, organisation: str) -> ConnectionPool:
         if organisation not in self._pools:
