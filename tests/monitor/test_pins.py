@@ -74,6 +74,14 @@ async def compact(agent: Agent) -> str | None:
     return (await agent.observe("compacted")).context
 
 
+async def injected_after_compaction(agent: Agent) -> str:
+    """What is injected with the draft, which a busy machine brings with a later hook."""
+    context = await compact(agent)
+    while context is None:
+        context = (await agent.observe("tool")).context
+    return context
+
+
 async def test_new_session_works_without_the_pins(agent: Agent) -> None:
     """They come with the first prompt, and once."""
     add_pin(agent)
@@ -185,7 +193,7 @@ async def test_line_of_a_prompt_is_not_pinned(pinning: Agent) -> None:
     assert reply == EMPTY_REPLY
     (pin,) = environment_of(pinning).pins.load()
     assert (pin.text, pin.by, pin.session, pin.project) == (NEVER, "user", "s1", None)
-    assert NEVER in (await compact(pinning) or "")
+    assert NEVER in await injected_after_compaction(pinning)
 
 
 async def test_line_is_pinned_without_the_setting(agent: Agent) -> None:
@@ -215,3 +223,23 @@ async def test_pin_that_does_not_fit_is_dropped_silently(pinning: Agent) -> None
     assert "was not pinned" in (reply.context or "")
     assert "at most 300 characters" in (reply.context or "")
     assert pinned(pinning) == [NEVER]
+
+
+@pytest.mark.parametrize("draft_chars", [9_000, 4_000])
+async def test_pins_cut_the_middle_out_of_the_draft(tmp_path: Path, draft_chars: int) -> None:
+    """The draft is shorter instead: its least valuable parts are left out, and no line is cut."""
+    agent = Agent(tmp_path, draft_chars=draft_chars)
+    agent.environment = PinnedEnvironment(tmp_path / "state")
+    agent.new_monitor()
+    for number in range(3):
+        add_pin(agent, text=f"{number} {'x' * 240}")
+    for number in range(200):
+        text = f"Message number {number} of the user, with enough words for a line."
+        agent.write_record(type="user", message={"content": text})
+    agent.call(150_000)
+    context = await injected_after_compaction(agent)
+    assert context.startswith(INTRO)
+    assert draft_chars - 700 < utf16_length(context) <= draft_chars
+    assert "characters are left out here" not in context
+    assert "> Message number 199 of the user, with enough words for a line." in context
+    assert "more left out]" in context

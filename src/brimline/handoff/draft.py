@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
 from brimline.agents.content import Todo
-from brimline.context.inbox import MAX_CONTEXT_CHARS
+from brimline.context.inbox import MAX_CONTEXT_CHARS, SEPARATOR
 from brimline.handoff.digest import (
     Action,
     CommandRun,
@@ -15,6 +15,7 @@ from brimline.handoff.digest import (
     find_failed_lines,
     strip_noise,
 )
+from brimline.handoff.pins import room_beside
 from brimline.handoff.render import MAX_FRAME_CHARS
 from brimline.handoff.sections import Item, Part, Section, fit_sections, split_lines
 from brimline.handoff.truncate import UTF8
@@ -79,15 +80,16 @@ def draft_handoff(
 ) -> str:
     """Return a document from an agent's records, of at most `most_chars`, counted in UTF-16.
 
-    It is empty if the records have no content. `where` is the transcript's path; `pins` come first,
-    and do not count; `prompt` is a message of the user that the records may not have yet. Raises
-    UnknownAgent, and what `records` raises.
+    It is empty if the records have no content. `where` is the transcript's path; `pins` come first
+    and take their room, but leave MIN_DRAFT_CHARS; `prompt` is a message of the user that the
+    records may not have yet. Raises UnknownAgent, and what `records` raises.
     """
     digest = digest_transcript(records, agent)
     if prompt:
         digest = digest.with_message(prompt)
-    draft = render_draft(digest, agent, where=where, session=session, most_chars=most_chars)
-    return f"{pins}\n\n{draft}" if pins and draft else draft
+    room = room_beside(pins, most_chars)
+    draft = render_draft(digest, agent, where=where, session=session, most_chars=room)
+    return SEPARATOR.join([pins, draft]) if pins and draft else draft
 
 
 def render_draft(

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.context.inbox import utf16_length
+from brimline.context.inbox import SEPARATOR, utf16_length
 from brimline.errors import InvalidRequest
 from brimline.files.atomic_file import replace_file
 from brimline.files.file_lock import locked_file
@@ -246,6 +246,11 @@ def render_pins(pins: Sequence[Pin]) -> str:
     if len(lines) < len(pins):
         lines.append(LEFT_OUT.format(count=len(pins) - len(lines)))
     return "\n".join([INTRO, *lines])
+
+
+def room_beside(pins: str, most_chars: int) -> int:
+    """Return how many of `most_chars` a block of pins leaves to what follows it."""
+    return most_chars - utf16_length(pins + SEPARATOR) if pins else most_chars
 
 
 def _fitting_lines(pins: Iterable[Pin]) -> list[str]:

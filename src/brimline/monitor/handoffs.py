@@ -26,6 +26,8 @@ from brimline.handoff import (
     files_changed_since,
     render_handoff,
 )
+from brimline.handoff.pins import render_pins, room_beside
+from brimline.monitor.machine_environment import MonitorEnvironment
 from brimline.monitor.session_state import SessionState
 from brimline.store.base import (
     MarkMessage,
@@ -111,9 +113,11 @@ class HandoffRecovery:
         store: Store,
         clock: Callable[[], float],
         draft_chars: int = MAX_DRAFT_CHARS,
+        environment: MonitorEnvironment | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
+        self._environment = environment or MonitorEnvironment()
         self._draft_chars = draft_chars
         # Threads of their own, and few: the C library keeps memory for each thread that ever needed
         # much. With six of them a daemon grew by 15 MB in four minutes.
@@ -138,9 +142,14 @@ class HandoffRecovery:
     async def draft(
         self, state: SessionState, transcript: str, when: HandoffMoment
     ) -> HandoffRow | None:
-        """Draft a document, and save it unless the agent wrote one; None if there is no content."""
+        """Draft a document, and save it unless the agent wrote one; None if there is no content.
+
+        It leaves room for the pins, which are injected with it.
+        """
+        pins = await self._environment.pins_of(state.id, state.project)
         digest = self._digest_of(state, transcript)
-        read = partial(_draft_text, digest, state.last_prompt, self._draft_chars)
+        room = room_beside(render_pins(pins or ()), self._draft_chars)
+        read = partial(_draft_text, digest, state.last_prompt, room)
         text = await self._threads.run(read, DRAFT_WAIT_S)
         if not text:
             return None

@@ -59,6 +59,11 @@ class HookReplies:
         self.delivered: set[str] = set()
 
     async def reply_to(self, observation: Observation, session: MonitoredSession) -> Reply:
+        """Return what a hook's agent gets, and pin what its prompt says is to be pinned."""
+        reply = await self._find_reply(observation, session)
+        return await self._with_pinned_lines(reply, observation)
+
+    async def _find_reply(self, observation: Observation, session: MonitoredSession) -> Reply:
         if observation.kind == "cleared":
             session.pins_pending = True
         if observation.kind == "compacted" and observation.thread == MAIN:
@@ -119,7 +124,7 @@ class HookReplies:
         session.pins_pending = bool(pins) if pins is not None else True
         return render_pins(pins or ())
 
-    async def with_pinned_lines(self, reply: Reply, observation: Observation) -> Reply:
+    async def _with_pinned_lines(self, reply: Reply, observation: Observation) -> Reply:
         """Pin what a prompt says is to be pinned; the reply then says what could not be.
 
         A prompt that has the text of a message was typed by Brimline: another agent may have

@@ -81,7 +81,8 @@ class Monitor:
         self._signals = SignalFinder(self._rules, self._environment, clock())
         self._reachability = Reachability(store, self._environment)
         self._kept_calls = kept_calls
-        self._handoffs = HandoffRecovery(store, clock, self._rules.draft_chars - MAX_FRAME_CHARS)
+        draft_chars = self._rules.draft_chars - MAX_FRAME_CHARS
+        self._handoffs = HandoffRecovery(store, clock, draft_chars, self._environment)
         self._replies = HookReplies(store, clock, self._rules, self._handoffs, self._environment)
 
     async def observe(self, observation: Observation) -> Reply:
@@ -202,8 +203,7 @@ class Monitor:
             or self._environment.is_muted(observation.session)
         ):
             return EMPTY_REPLY
-        reply = await self._replies.reply_to(observation, session)
-        return await self._replies.with_pinned_lines(reply, observation)
+        return await self._replies.reply_to(observation, session)
 
     def now(self) -> float:
         return self._clock()
