@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from brimline.agents import agent_names, display_name
+
 from .terminal import PATIENCE_S, User, cells, without_colour
 
 DAY_S = 86_400
@@ -520,7 +522,8 @@ def test_full_disk_leaves_no_partial_cache(month: User) -> None:
 def test_user_without_transcripts_is_told_so(user: User) -> None:
     completed = user.run("report")
     assert (completed.code, completed.err) == (0, "")
-    assert completed.out == "No transcripts found (Claude Code, Codex, Gemini CLI, opencode, Pi).\n"
+    names = ", ".join(map(display_name, agent_names()))
+    assert completed.out == f"No transcripts found ({names}).\n"
 
 
 @pytest.fixture

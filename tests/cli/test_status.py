@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from brimline.agents import agent_names, display_name
+
 from .terminal import WINDOW_TOKENS, Json, User, cells, without_colour
 
 KEYS = [
@@ -399,9 +401,8 @@ def test_four_latest_subagents_are_shown_unless_all_rows_are_wanted(user: User) 
 
 
 def test_machine_without_transcripts_gets_a_line_and_bare_command_the_demo(user: User) -> None:
-    message = (
-        "No transcripts found on this machine (Claude Code, Codex, Gemini CLI, opencode, Pi).\n"
-    )
+    names = ", ".join(map(display_name, agent_names()))
+    message = f"No transcripts found on this machine ({names}).\n"
     assert user.run("status") == (0, message, "")
     completed = user.run()
     assert (completed.code, completed.err) == (0, "")

@@ -56,17 +56,18 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
     if options.json:
         emit_json(checks)
     else:
+        width = max(len(check.name) for check in checks)
         for check in checks:
-            print("\n".join(_lines(context, check)))
+            print("\n".join(_lines(context, check, width)))
     return 0 if all(check.well for check in checks) else 1
 
 
-def _lines(context: CommandContext, check: Check) -> Iterator[str]:
+def _lines(context: CommandContext, check: Check, width: int) -> Iterator[str]:
     mark = "--" if check.optional else "ok" if check.well else "!!"
     shown = colourize(mark, MARKS[mark], context.colour)
-    yield f"{shown}  {check.name:<14} {strip_control(check.finding)}"
+    yield f"{shown}  {check.name:<{width}} {strip_control(check.finding)}"
     if check.hint and mark != "ok":
-        yield f"    {'':<14} {check.hint}"
+        yield f"    {'':<{width}} {check.hint}"
 
 
 def _checks(context: CommandContext) -> Iterator[Check]:

@@ -128,7 +128,8 @@ class ReportTable:
     def _detail_columns(self) -> list[Column]:
         agents = Column("agents", drop_order=10, min_width=6)
         if not self._is_by_session:
-            return [agents, Column("sessions", right=True, drop_order=9)]
+            sessions = Column("sessions", right=True, drop_order=9)
+            return [sessions] if self._report.by == "agent" else [agents, sessions]
         project = Column("project", min_width=8, keep_end=True, drop_order=3)
         start, lasted = Column("start", drop_order=2), Column("lasted", right=True, drop_order=5)
         return [project, start, lasted, agents]
@@ -136,7 +137,8 @@ class ReportTable:
     def _detail_cells(self, line: ReportLine) -> list[Cell]:
         agents, session = Cell(" ".join(line.agents)), line.session
         if not self._is_by_session:
-            return [agents, Cell(f"{line.sessions:,}")]
+            sessions = Cell(f"{line.sessions:,}")
+            return [sessions] if self._report.by == "agent" else [agents, sessions]
         if session is None:
             return [BLANK, BLANK, BLANK, agents]
         first, last = session.first, session.last

@@ -60,11 +60,11 @@ MAX_SUBAGENTS = 4  # the latest of a session; `--rows all` shows the others
 MAX_NAME_COLUMNS = 12  # of a subagent without a title
 OTHER_ROWS = 4  # the head, what is hidden, the summary, and the shell's prompt
 
-TITLE = "title"
+TITLE, AGENT = "title", "agent"
 COLUMNS = (
     Column("id"),
     Column(TITLE, min_width=10),
-    Column("agent", drop_order=4),
+    Column(AGENT, drop_order=4),
     Column("project", min_width=10, keep_end=True, drop_order=3),
     Column("model", min_width=8, drop_order=6),
     Column("", drop_order=5),
@@ -78,7 +78,8 @@ COLUMNS = (
     Column("source", drop_order=11),
 )
 MAX_TITLE_COLUMNS = 30  # that other columns leave to the title, in a terminal of 80
-UNLESS_EQUAL = ("agent", "cycle", "source")  # columns that are shown if their values differ
+MIN_TITLE_COLUMNS = 20  # the same, if the sessions are of several agents
+UNLESS_EQUAL = (AGENT, "cycle", "source")  # columns that are shown if their values differ
 NOTHING_FOUND = "No transcripts found on this machine ({agents})."
 NOTHING_ACTIVE = (
     "No session was active in the last {since}; use --all or --since 7d for older ones."
@@ -288,14 +289,17 @@ def _format_differing(context: CommandContext, cells: Sequence[Sequence[Cell]]) 
         if len({row[place].text for row in cells} - {""}) > (column.title in UNLESS_EQUAL)
     ]
     rows = [[row[place] for place in places] for row in cells]
-    columns = [_fit_title(COLUMNS[place], context.width) for place in places]
+    most = MAX_TITLE_COLUMNS
+    if any(COLUMNS[place].title == AGENT for place in places):  # a title leaves room for it
+        most = min(most, max(MIN_TITLE_COLUMNS, context.width // 4))
+    columns = [_fit_title(COLUMNS[place], context.width, most) for place in places]
     return format_table(columns, rows, context.width, context.colour)
 
 
-def _fit_title(column: Column, width: int) -> Column:
+def _fit_title(column: Column, width: int, most: int) -> Column:
     if column.title != TITLE or column.min_width is None:
         return column
-    min_width = max(column.min_width, min(MAX_TITLE_COLUMNS, width // 2 - column.min_width))
+    min_width = max(column.min_width, min(most, width // 2 - column.min_width))
     return msgspec.structs.replace(column, min_width=min_width)
 
 
