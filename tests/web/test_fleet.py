@@ -73,6 +73,27 @@ def test_machines_are_listed_the_silent_ones_first(screen: Screen) -> None:
     )
 
 
+def test_group_opens_its_sessions(screen: Screen) -> None:
+    """A team and a user can be chosen in the list, too; the address keeps the choice."""
+    screen.open("#/fleet")
+    page = screen.page
+    page.get_by_test_id("fleet-groups").get_by_role("link", name="mobile").click()
+    expect(page.get_by_test_id("filter-team")).to_have_value("mobile")
+    shown = page.get_by_test_id("shown")
+    expect(shown).not_to_have_text("120 sessions")
+    amount = int(shown.inner_text().split()[0])
+    assert 0 < amount < 40
+    page.get_by_test_id("filter-user").select_option(index=1)
+    expect(shown).not_to_have_text(f"{amount} sessions")
+    assert "team=mobile&user=" in page.url
+    screen.open("#/fleet")
+    page.get_by_test_id("fleet-by").select_option("version")
+    page.get_by_test_id("fleet-groups").get_by_role("link", name="claude 2.1.5").click()
+    expect(page.get_by_test_id("filter-agent")).to_have_value("claude")
+    expect(page.get_by_test_id("filter-version")).to_have_value("2.1.5")
+    expect(shown).to_have_text("60 sessions")
+
+
 def test_history_of_a_fleet_shows_what_groups_used(screen: Screen) -> None:
     """By group and period, of a span or of days; the CSV file has the same choices."""
     screen.open("#/history")

@@ -8,6 +8,10 @@ test("filter, search and sort survive the address", () => {
     agent: "codex",
     project: "/home/u/a b",
     host: "one",
+    team: "web",
+    user: "ada",
+    model: "opus",
+    version: "2",
     past: true,
   };
   for (const sort of ["need", "latest"] as const) {

@@ -1,14 +1,31 @@
 /** Search, filters and order of the overview. */
 
 import { useComputed } from "@preact/signals";
-import { filter, hasSeveralHosts, isFleet, order, sessionStore, sort } from "../app";
+import { filter, isFleet, order, sessionStore, sort } from "../app";
 import { plural } from "../format";
-import { distinctValues, type Filter, SORTS } from "../state/session-list";
+import {
+  distinctValues,
+  FILTER_FIELDS,
+  type Filter,
+  type FilterField,
+  SORTS,
+} from "../state/session-list";
 import { Checkbox, Select } from "./inputs";
 
 export const SEARCH_ID = "search";
 
-const FIELDS = { agent: "all agents", project: "all projects", host: "all hosts" } as const;
+const ALL: Record<FilterField, string> = {
+  agent: "all agents",
+  project: "all projects",
+  team: "all teams",
+  user: "all users",
+  host: "all hosts",
+  model: "all models",
+  version: "all versions",
+};
+/** Those that have an input even if all sessions are the same, or if they differ. */
+const ALWAYS: readonly FilterField[] = ["agent", "project"];
+const IF_SEVERAL: readonly FilterField[] = ["team", "user", "host"];
 
 export function Filters() {
   const set = (part: Partial<Filter>) => {
@@ -29,11 +46,9 @@ export function Filters() {
         data-testid="search"
         onInput={(event) => set({ search: event.currentTarget.value })}
       />
-      {(Object.keys(FIELDS) as (keyof typeof FIELDS)[])
-        .filter((field) => field !== "host" || hasSeveralHosts.value || filter.value.host)
-        .map((field) => (
-          <Field key={field} field={field} set={set} />
-        ))}
+      {FILTER_FIELDS.map((field) => (
+        <Field key={field} field={field} set={set} />
+      ))}
       <Select
         label="order"
         value={sort.value}
@@ -58,23 +73,27 @@ export function Filters() {
 }
 
 interface FieldProps {
-  field: keyof typeof FIELDS;
+  field: FilterField;
   set: (part: Partial<Filter>) => void;
 }
 
-/** A filter by one field; redrawn only when its values change. */
+/** A filter by one field, if there is a choice or one is made; redrawn when its values change. */
 function Field({ field, set }: FieldProps) {
   const values = useComputed(() => {
     sessionStore.version.value;
     return JSON.stringify(distinctValues(sessionStore.views(), field));
   });
   const named = JSON.parse(values.value) as string[];
+  const chosen = filter.value[field];
+  const hasChoice = ALWAYS.includes(field) || (IF_SEVERAL.includes(field) && named.length > 1);
+  if (!hasChoice && !chosen) return null;
+  if (chosen && !named.includes(chosen)) named.push(chosen);
   const of = Object.fromEntries(named.map((value) => [value, value]));
   return (
     <Select
       label={field}
-      value={filter.value[field]}
-      of={{ "": FIELDS[field], ...of }}
+      value={chosen}
+      of={{ "": ALL[field], ...of }}
       set={(to) => set({ [field]: to })}
       testid={`filter-${field}`}
       quiet

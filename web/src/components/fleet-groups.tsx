@@ -3,7 +3,9 @@
 import { useSignal } from "@preact/signals";
 import type { FleetGroup, FleetView } from "../api-types";
 import { count, dollars, percent, plural } from "../format";
-import { GROUPINGS } from "../state/fleet";
+import { GROUPINGS, type Grouping } from "../state/fleet";
+import { overviewHash } from "../state/list-address";
+import { NO_FILTER } from "../state/session-list";
 import { type KeyFigure, KeyFigures } from "./key-figures";
 import { type Column, Table } from "./table";
 
@@ -46,7 +48,7 @@ export function GroupTable({ fleet }: { fleet: FleetView }) {
       </h2>
       <Table label={`By ${name}`} columns={[{ name }, ...COLUMNS]} testid="fleet-groups">
         {shown.map((group) => (
-          <GroupRow key={group.key} group={group} none={`no ${name}`} />
+          <GroupRow key={group.key} group={group} by={fleet.by} />
         ))}
       </Table>
       {shown.length < fleet.groups.length && (
@@ -67,11 +69,13 @@ export function GroupTable({ fleet }: { fleet: FleetView }) {
   );
 }
 
-function GroupRow({ group, none }: { group: FleetGroup; none: string }) {
+function GroupRow({ group, by }: { group: FleetGroup; by: Grouping }) {
+  const address = sessionsOf(by, group.key);
   return (
     <tr data-key={group.key ?? ""}>
       <td class="group-name" title={group.key ?? undefined}>
-        {group.key === null ? <span class="quiet">{none}</span> : group.key}
+        {group.key === null && <span class="quiet">no {GROUPINGS[by]}</span>}
+        {address === null ? group.key : <a href={address}>{group.key}</a>}
       </td>
       <td class="figure" title={`${count(group.seen)} seen in this span`}>
         {count(group.sessions)}
@@ -91,6 +95,20 @@ function GroupRow({ group, none }: { group: FleetGroup; none: string }) {
       <td class="figure">{dollars(group.miss_cost)}</td>
     </tr>
   );
+}
+
+/** The address of a group's sessions; null if their list has no such filter. */
+function sessionsOf(by: Grouping, key: string | null): string | null {
+  if (key === null || by === "branch") return null;
+  const filter = { ...NO_FILTER };
+  if (by === "version") {
+    const [agent = "", ...version] = key.split(" ");
+    filter.agent = agent;
+    filter.version = version.join(" ");
+  } else {
+    filter[by] = key;
+  }
+  return overviewHash({ filter, sort: "need" });
 }
 
 type FillField = "over_first" | "over_last" | "at_limit";

@@ -1,6 +1,6 @@
 /** Filter and order of the overview as a part of its address. Pure. */
 
-import { type Filter, NO_FILTER, SORTS, type Sort } from "./session-list";
+import { FILTER_FIELDS, type Filter, NO_FILTER, SORTS, type Sort } from "./session-list";
 
 export interface ListOptions {
   filter: Filter;
@@ -8,7 +8,7 @@ export interface ListOptions {
 }
 
 const DEFAULT_SORT: Sort = "need";
-const FIELDS = ["search", "agent", "project", "host"] as const;
+const FIELDS = ["search", ...FILTER_FIELDS] as const;
 
 /** The hash of the overview; only what differs from the default is in it. */
 export function overviewHash({ filter, sort }: ListOptions): string {

@@ -15,16 +15,35 @@ export const SORTS: Record<Sort, string> = {
   agent: "agent",
 };
 
-export interface Filter {
-  agent: string;
-  project: string;
-  host: string;
+/** The facts of a session by which a list can be filtered, in the order of their inputs. */
+export const FILTER_FIELDS = [
+  "agent",
+  "project",
+  "team",
+  "user",
+  "host",
+  "model",
+  "version",
+] as const;
+export type FilterField = (typeof FILTER_FIELDS)[number];
+
+export interface Filter extends Record<FilterField, string> {
   search: string;
   /** Also sessions that ended, or had no events for a day. */
   past: boolean;
 }
 
-export const NO_FILTER: Filter = { agent: "", project: "", host: "", search: "", past: false };
+export const NO_FILTER: Filter = {
+  agent: "",
+  project: "",
+  team: "",
+  user: "",
+  host: "",
+  model: "",
+  version: "",
+  search: "",
+  past: false,
+};
 
 /** The sessions that match a filter, in order. */
 export function selectSessions(
@@ -50,15 +69,14 @@ export function groupStarts(views: SessionView[]): string[] {
 
 function matches(view: SessionView, filter: Filter, words: string[]): boolean {
   const { session } = view;
-  if (filter.agent && session.agent !== filter.agent) return false;
-  if (filter.project && session.project !== filter.project) return false;
-  if (filter.host && session.host !== filter.host) return false;
+  const fits = FILTER_FIELDS.every((field) => !filter[field] || session[field] === filter[field]);
+  if (!fits) return false;
   return words.length === 0 || hasWords(view, words);
 }
 
 function hasWords(view: SessionView, words: string[]): boolean {
-  const { agent, project, host, model, title, id } = view.session;
-  const text = [agent, project, host, model, title, id].join("\n").toLowerCase();
+  const { agent, project, host, model, title, id, user, team } = view.session;
+  const text = [agent, project, host, model, title, id, user, team].join("\n").toLowerCase();
   return words.every((word) => text.includes(word));
 }
 
@@ -97,10 +115,7 @@ function compareText(a: string, b: string): number {
 }
 
 /** The distinct values of a field, sorted. */
-export function distinctValues(
-  views: Iterable<SessionView>,
-  field: "agent" | "project" | "host",
-): string[] {
+export function distinctValues(views: Iterable<SessionView>, field: FilterField): string[] {
   const values = new Set<string>();
   for (const view of views) {
     const value = view.session[field];
