@@ -497,3 +497,25 @@ def test_project_lets_prompts_pin(workspace: Workspace) -> None:
     with pytest.raises(InvalidSettings, match="only your own settings can pin") as raised:
         workspace.load()
     assert (raised.value.place, raised.value.field) == (str(path), "pins")
+
+
+@pytest.mark.parametrize("line", ["rotate_at = 80", 'rotate_at_by = { "/" = 80 }'])
+def test_file_of_a_repository_cannot_have_sessions_cleared(tmp_path: Path, line: str) -> None:
+    """A clone could otherwise clear sessions; the user's own file may."""
+    home, project = tmp_path / "home", tmp_path / "project"
+    own = home / ".config/brimline/config.toml"
+    for file in (own, project / ".brimline.toml"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    own.write_text(f"[handoff]\n{line}\n")
+    (project / ".brimline.toml").write_text("[handoff]\ndraft_chars = 5000\n")
+    loaded = load({}, home, project).handoff
+    assert (loaded.rotate_at or loaded.rotate_at_by["/"], loaded.draft_chars) == (80, 5000)
+    (project / ".brimline.toml").write_text(f"[handoff]\n{line}\n")
+    with pytest.raises(InvalidSettings, match="only your own settings can have sessions cleared"):
+        load({}, home, project)
+
+
+@pytest.mark.parametrize("level", [92, 150, -1])
+def test_rotation_beyond_the_limit_is_refused(tmp_path: Path, level: int) -> None:
+    with pytest.raises(InvalidSettings, match="expected a percent of the limit, 0"):
+        load({}, tmp_path, tmp_path, {"handoff": {"rotate_at": level}})

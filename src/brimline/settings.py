@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from brimline.context.inbox import MAX_CONTEXT_CHARS
+from brimline.context.policy.levels import LAST_ROTATION_PERCENT
 from brimline.context.window import Overrides
 from brimline.errors import InvalidSettings
 from brimline.files.loopback import is_loopback
@@ -18,7 +19,12 @@ from brimline.terminal import colours
 PREFIX = "BRIMLINE_"
 PROJECT_FILE = ".brimline.toml"
 # What a project's file must not set, as another person may have written it, and what it does.
-USER_TABLES = {"agents": "enable packages", "pins": "pin from prompts"}
+USER_FIELDS = {
+    "agents": "enable packages",
+    "pins": "pin from prompts",
+    "handoff.rotate_at": "have sessions cleared",
+    "handoff.rotate_at_by": "have sessions cleared",
+}
 DATABASE_SCHEMES = ("postgresql://", "postgres://")
 # What loops call the windows: a number for everything, or a table like `windows`.
 LOOP_WINDOWS = "context_window_tokens"
@@ -79,9 +85,15 @@ class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HandoffSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The most characters of an injected draft, with the lines around it: 2000 to 9000."""
+    """How long injected drafts are, and when sessions in tmux are handed over and cleared.
+
+    `draft_chars` is the most characters of a draft, with the lines around it: 2000 to 9000.
+    `rotate_at` is a percent of the limit, below 92; `rotate_at_by` has others by folder, 0 is off.
+    """
 
     draft_chars: int = MAX_CONTEXT_CHARS
+    rotate_at: float | None = None
+    rotate_at_by: dict[str, float] = msgspec.field(default_factory=dict[str, float])
 
 
 class PinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -243,15 +255,22 @@ def load(
     for path in (user, project_file(cwd)):
         if path is not None and path.is_file():
             layer = _toml(path)
-            for table, purpose in USER_TABLES.items():
-                if path != user and table in layer:
+            for field, purpose in USER_FIELDS.items():
+                if path != user and _has_field(layer, field):
                     reason = f"only your own settings can {purpose}: {user}"
-                    raise InvalidSettings(str(path), table, reason)
+                    raise InvalidSettings(str(path), field, reason)
             _merge(merged, layer, str(path))
     _merge(merged, _environment(env), "environment")
     given = {name: value for name, value in (arguments or {}).items() if value is not None}
     _merge(merged, given, "argument")
     return _convert(merged, "settings")
+
+
+def _has_field(layer: Mapping[str, Any], field: str) -> bool:
+    table, _, name = field.partition(".")
+    return table in layer and (
+        not name or (isinstance(layer[table], dict) and name in layer[table])
+    )
 
 
 def agent_packages(env: Mapping[str, str], home: Path) -> tuple[str, ...]:
@@ -349,10 +368,15 @@ def _convert(values: dict[str, Any], place: str) -> Settings:
 
 
 def handoff_problems(handoff: HandoffSettings) -> Iterator[SettingProblem]:
-    """Yield why a draft cannot have this size."""
+    """Yield why a draft cannot have this size, or a session be rotated at this level."""
     if not MIN_INJECTED_CHARS <= handoff.draft_chars <= MAX_CONTEXT_CHARS:
         expected = f"expected {MIN_INJECTED_CHARS} to {MAX_CONTEXT_CHARS}"
         yield "handoff.draft_chars", f"{expected}: got {handoff.draft_chars}"
+    levels = {f"rotate_at_by.{folder}": level for folder, level in handoff.rotate_at_by.items()}
+    for field, level in {"rotate_at": handoff.rotate_at, **levels}.items():
+        if level is not None and not 0 <= level < LAST_ROTATION_PERCENT:
+            expected = f"expected a percent of the limit, 0 (off) to {LAST_ROTATION_PERCENT - 1:g}"
+            yield f"handoff.{field}", f"{expected}: got {level:g}"
 
 
 def line_problems(line: LineSettings) -> Iterator[SettingProblem]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from _pytest.mark import ParameterSet
 
@@ -332,6 +333,70 @@ def test_handoff_with_clear_of_codex_is_seen_in_its_pane(
     assert intent.after not in (None, intent.session)
     client.until(lambda: requests_with(client, CONTINUE_TEXT), "no request contains the prompt")
     assert "The first task." not in requests_with(client, CONTINUE_TEXT)[-1]
+
+
+def set_rotation(daemon: Running, level: float) -> None:
+    """Restart the daemon with `rotate_at` in the user's settings."""
+    daemon.stop()
+    file = daemon.home / ".config/brimline/config.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"[handoff]\nrotate_at = {level}\n")
+    daemon.start()
+
+
+def filled(reply: Reply, added: int) -> Reply:
+    return msgspec.structs.replace(reply, added=added)
+
+
+def test_session_at_its_level_is_handed_over_cleared_and_continued(
+    daemon: Running, set_up: Callable[[Scenario], Interactive]
+) -> None:
+    """The agent is asked once, in the words that clear the session when its turn ends."""
+    set_rotation(daemon, 75)
+    asked = msgspec.structs.replace(bash(hand_over()), when="the session is cleared, and continues")
+    full = tuple(filled(bash(f"echo {n}; sleep 0.5"), 110_000) for n in range(3))
+    end = filled(Reply(text="I end my turn."), 110_000)
+    main = (filled(asked, 110_000), *full, end)
+    client = set_up(Scenario(main=main, otherwise=Reply(text="On.")))
+    client.say("The first task.")
+    client.until(lambda: requests_with(client, CONTINUE_TEXT), "no request contains the prompt")
+    (first, *_) = requests_with(client, CONTINUE_TEXT)
+    assert f"{client.place.project / 'notes.md'} {CONTINUE_TEXT}" in first
+    assert "The first task." not in first
+    client.until(lambda: load_requests(daemon.state)[0].step == "done")
+    asks = [body for body in client.requests() if "the session is cleared, and continues" in body]
+    assert asks[-1].count("the session is cleared, and continues") == 1
+
+
+def test_session_without_a_document_continues_from_a_draft(
+    daemon: Running, set_up: Callable[[Scenario], Interactive]
+) -> None:
+    """An agent that goes on until 92 percent of the limit is cleared when its turn ends."""
+    set_rotation(daemon, 75)
+    full = tuple(filled(bash(f"echo part {n}; sleep 0.5"), 140_000) for n in range(3))
+    end = filled(Reply(text="I end my turn."), 140_000)
+    client = set_up(Scenario(main=(*full, end), otherwise=Reply(text="On.")))
+    client.say("The first task.")
+    client.until(lambda: requests_with(client, CONTINUE_TEXT), "no request contains the prompt")
+    (intent,) = load_requests(daemon.state)
+    draft = Path(intent.path).read_text()
+    assert "The first task." in draft
+    assert draft.startswith("# Draft handoff")
+
+
+@pytest.mark.long
+def test_person_who_types_is_not_interrupted_by_a_rotation(
+    daemon: Running, set_up: Callable[[Scenario], Interactive]
+) -> None:
+    set_rotation(daemon, 75)
+    full = tuple(filled(bash(f"echo part {n}; sleep 1"), 140_000) for n in range(3))
+    client = set_up(Scenario(main=(*full, filled(Reply(text="I end."), 140_000))))
+    client.say("The first task.")
+    client.until(lambda: load_requests(daemon.state), "there is no intent")
+    client.type("half a thou")
+    client.until(lambda: load_requests(daemon.state)[0].step == "failed", "it did not fail")
+    assert client.composer("claude").text == "half a thou"
+    assert "The first task." in client.text
 
 
 @pytest.mark.long

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.context.policy.levels import LAST_ROTATION_PERCENT
 from brimline.errors import InvalidPolicy
 from brimline.run.rotation import (
     ASK_CALLS,
     FINISH_CALLS,
-    LAST_PERCENT,
     MAX_IDLE_WINDOWS,
     RotationCount,
     RotationRule,
@@ -38,7 +38,7 @@ def test_agent_without_a_handoff_is_stopped_after_ten_calls() -> None:
 
 
 def test_agent_without_a_handoff_is_stopped_before_the_limit() -> None:
-    assert phases((80.0, 5, False), (LAST_PERCENT, 6, False)) == ["asked", "stopped"]
+    assert phases((80.0, 5, False), (LAST_ROTATION_PERCENT, 6, False)) == ["asked", "stopped"]
 
 
 def test_agent_that_goes_on_after_its_handoff_is_stopped() -> None:

@@ -4,11 +4,11 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.context.policy.levels import LAST_ROTATION_PERCENT
 from brimline.context.tracker import Reading
 from brimline.errors import InvalidPolicy
 
 ASK_CALLS = 10  # an agent that did not hand over within so many calls is stopped
-LAST_PERCENT = 92.0  # of the limit: beyond it the client may compact with the next call
 FINISH_CALLS = 3  # calls in which the agent may end its turn after it handed over
 MAX_IDLE_WINDOWS = 3  # so many windows in a row without an edit or a reply are continued
 
@@ -24,8 +24,8 @@ class RotationRule(msgspec.Struct, frozen=True):
     max_rotations: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.rotate_at < LAST_PERCENT:
-            expected = f"a number above 0 and below {LAST_PERCENT:g} percent of the limit"
+        if not 0 < self.rotate_at < LAST_ROTATION_PERCENT:
+            expected = f"a number above 0 and below {LAST_ROTATION_PERCENT:g} percent of the limit"
             raise InvalidPolicy("rotate-at", f"{self.rotate_at:g}", expected)
         if self.max_rotations is not None and self.max_rotations < 1:
             raise InvalidPolicy("max-rotations", self.max_rotations, "1 or more")
@@ -41,7 +41,7 @@ class WindowState(msgspec.Struct, frozen=True):
         self, percent: float | None, calls: int, rotate_at: float, has_document: bool
     ) -> "WindowState":
         """Return the state after what is known now; an unknown percentage changes nothing."""
-        is_full = percent is not None and percent >= LAST_PERCENT
+        is_full = percent is not None and percent >= LAST_ROTATION_PERCENT
         waited = calls - self.since_calls
         match self.phase:
             case "below" if percent is not None and percent >= rotate_at:

@@ -49,6 +49,7 @@ from brimline.daemon.sockets import (
 from brimline.daemon.tmux.clear import SessionClearer
 from brimline.daemon.tmux.clear_requests import ClearRequest
 from brimline.daemon.tmux.message_delivery import create_delivery
+from brimline.daemon.tmux.rotator import SessionRotator
 from brimline.daemon.tmux.typist import Typist
 from brimline.daemon.transcript_watcher import TranscriptWatcher
 from brimline.daemon.uplink.exchange import Uplink, create_uplink
@@ -182,6 +183,16 @@ class DaemonRun:
         views = self._sessions.views
         lines = StatusLines(monitor, views.handoff_status, views.cost, settings, self._user_line)
         self._dispatcher = HookDispatcher(monitor, lines, self._clearer, parent_sessions(places))
+        self._rotator = SessionRotator(
+            settings.handoff,
+            places.home,
+            state,
+            store,
+            monitor,
+            self._clearer,
+            lambda request: self._notices.send(clear_failure_notice(request)),
+        )
+        self._dispatcher.after_hook = self._rotator.observe
         self._calling = CallingSessions(store, monitor, views, self._dispatcher.contacts)
         self._dispatcher.answer_here = self._calling.answer
         self._hooks = HookSocket(self._socket_path("hook"), self._dispatcher)
@@ -204,6 +215,7 @@ class DaemonRun:
             stack.push_async_callback(self._user_line.close)
             stack.push_async_callback(self._notices.close)
             stack.push_async_callback(self._clearer.close)
+            stack.push_async_callback(self._rotator.close)
             # Spooled hooks come before new ones, and may belong to a clear that was under way.
             await self._clearer.load()
             with suppress(StoreFailed, OSError):  # logged when the spool reader tries again

@@ -12,6 +12,9 @@ from typing import Literal, Protocol, TypeAlias
 
 from brimline.errors import InvalidPolicy
 
+# A rotation is done below this percent of the limit: beyond it the next call may compact.
+LAST_ROTATION_PERCENT = 92.0
+
 DEFAULT_LEVELS: tuple[float, ...] = (50.0, 65.0)  # warning and critical
 
 # What levels measure: percent of the window or of the limit, or tokens held. `earlier`: a level is

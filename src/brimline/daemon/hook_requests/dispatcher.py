@@ -58,11 +58,15 @@ async def _answer_nothing(request: HookRequest) -> bytes:
     return b""
 
 
+async def _do_nothing(observation: Observation) -> None:
+    pass
+
+
 class HookDispatcher:
     """Handles requests of hook clients; what cannot be decoded is counted, and gets no answer.
 
     `last_contact` is when each agent last sent a request. `answer_here` answers requests of kind
-    `here`, which no agent sends.
+    `here`, which no agent sends. `after_hook` gets each observation that was processed.
     """
 
     def __init__(
@@ -83,6 +87,7 @@ class HookDispatcher:
         self._max_spawners = max_spawners
         self.contacts = SessionContacts()
         self.answer_here: AnswerHere = _answer_nothing
+        self.after_hook: Callable[[Observation], Awaitable[None]] = _do_nothing
         self.request_count = 0
         self.malformed = 0
         self.last_contact: dict[str, float] = {}
@@ -152,6 +157,7 @@ class HookDispatcher:
             await self._monitor.requeue_unanswered(placed_observation)
         if self._clearing.has_requests:
             await self._clearing.observe(placed_observation)
+        await self.after_hook(placed_observation)
         if reply in (EMPTY_REPLY, DUPLICATE):
             return NO_ANSWER
         wants_ack = bool(reply.message_ids) or reply.handoff_id is not None or reply.has_pins
