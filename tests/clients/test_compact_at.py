@@ -12,7 +12,7 @@ import pytest
 from brimline.testing.fake_model import Ramp, Reply, Scenario
 from preloaded import run_brimline
 
-from . import claude, codex, gemini, opencode, pi
+from . import claude, codex, gemini, opencode, pi, qwen
 from .run import ClientRun
 from .scenes import DONE, SNAPSHOT, steps
 
@@ -48,6 +48,10 @@ def run_pi(folder: Path, scenario: Scenario) -> ClientRun:
     return pi.run_pi(scenario, folder, "Go.")
 
 
+def run_qwen(folder: Path, scenario: Scenario) -> ClientRun:
+    return qwen.run_qwen(msgspec.structs.replace(scenario, summary=SNAPSHOT), folder, "Go.")
+
+
 def long_bash(command: str) -> Reply:
     """Pi compacts only if the conversation is long enough."""
     return pi.bash(f"{command}; seq 1 200")
@@ -57,6 +61,7 @@ CASES = [
     pytest.param("claude", run_claude, claude.bash, "60%", 120_000, id="claude"),
     pytest.param("codex", run_codex, codex.shell, "150k", 150_000, id="codex"),
     pytest.param("pi", run_pi, long_bash, "50%", 100_000, id="pi"),
+    pytest.param("qwen", run_qwen, qwen.shell, "50%", 500_000, id="qwen"),
 ]
 
 

@@ -28,6 +28,7 @@ SCENES = {
     "pi": ("tool-loop", "rpc", "auto-compact", "continue"),
     "gemini": ("tool-loop", "subagent"),
     "opencode": ("tool-loop", "subagent"),
+    "qwen": ("tool-loop", "subagent", "auto-compact", "continue"),
 }
 SHORT_SCENES = {"tool-loop", "too-long"}
 PARAMS = [
@@ -37,7 +38,13 @@ PARAMS = [
 ]
 FAILING = {("codex", "too-long")}
 # The windows of the scenes' models, unless a scene sets another.
-WINDOWS = {"claude": 1_000_000, "codex": 258_400, "pi": 200_000, "opencode": 200_000}
+WINDOWS = {
+    "claude": 1_000_000,
+    "codex": 258_400,
+    "pi": 200_000,
+    "opencode": 200_000,
+    "qwen": 1_000_000,
+}
 
 RECORDER = """#!{python}
 import os, pathlib, subprocess, sys

@@ -26,7 +26,7 @@ from fleet_server import FleetProcess, new_token
 from postgres_server import new_schema
 from server.running import MAX_WAIT_S, Running
 
-from . import claude, codex, copilot, gemini, telemetry_sink
+from . import claude, codex, copilot, gemini, qwen, telemetry_sink
 from .install import require
 from .run import ClientRun, Place, run_client
 from .scenes import loop, steps
@@ -132,6 +132,23 @@ def run_copilot(start: Started, scene: Scenario | None = None) -> ClientRun:
         start.place,
         scene or loop(copilot.bash),
         environment={**copilot.ENVIRONMENT, **variables, **start.environment},
+        transcripts="*",
+    )
+
+
+def run_qwen(start: Started) -> ClientRun:
+    """With the settings of the guide: there is no snippet for it."""
+    telemetry = {"enabled": True, "target": "local", "otlpProtocol": "http"}
+    qwen.write_settings(start.place, {"telemetry": {**telemetry, "otlpEndpoint": ENDPOINT}})
+    start.set_up_hooks("qwen")
+    command = [*start.sink, require("qwen"), "--yolo", "--auth-type", "openai", "-p", "Go."]
+    headers = {"OTEL_EXPORTER_OTLP_HEADERS": f"Authorization=Bearer {TOKEN_MARK}"}
+    return run_client(
+        "qwen",
+        command,
+        start.place,
+        loop(qwen.shell),
+        environment={**qwen.ENVIRONMENT, **headers, **start.environment},
         transcripts="*",
     )
 
@@ -244,6 +261,7 @@ def is_reported(view: Any) -> bool:
         (run_claude, PROTOBUF),
         (run_codex, PROTOBUF),
         (run_copilot, PROTOBUF),
+        (run_qwen, JSON),
     ],
 )
 def test_every_call_of_the_telemetry_counts_once(
@@ -320,4 +338,5 @@ WINDOWS_AND_LIMITS = {
     "codex": (258_400, 244_800),
     "gemini": (1_048_576, 524_288),
     "copilot": (168_000, 134_400),
+    "qwen": (1_000_000, 850_000),
 }

@@ -265,9 +265,10 @@ class RunState:
 
     @property
     def _best_view(self) -> RunView:
-        """The stream if it has calls with their model, else the transcript if it has calls."""
+        """The stream if it suffices and its calls have a model, else a transcript with calls."""
         stream, transcript = self._stream_view, self._transcript_view
-        if stream.main.model is None and transcript is not None and transcript.calls:
+        is_incomplete = stream.main.model is None or not self._stream_suffices
+        if is_incomplete and transcript is not None and transcript.calls:
             return transcript
         return stream
 
