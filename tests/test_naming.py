@@ -25,6 +25,8 @@ NO_UNIT = {
     "DEMO_SPEED",  # a factor
     "LIMIT_FACTOR",
     "MAX_DIFFERENCE",  # a ratio
+    "MAX_FACTOR",
+    "MAX_RATIO",
     "TOKENS_PER_BYTE",
 }
 SECONDS = ("_S", "_MS")

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.context.policy import Basis, CompactionPolicy, Decision
+from brimline.context.token_estimate import estimate
 from brimline.context.tracker import Reading, ReadingState
-from brimline.context.usage import IMAGE_TOKENS, Usage, estimate
+from brimline.context.usage import IMAGE_TOKENS, Usage
 from brimline.context.window import Window
 from brimline.errors import InvalidPolicy, InvalidState
 
@@ -142,7 +143,7 @@ def test_pending_messages_may_be_objects_of_an_sdk() -> None:
     picture = {"image_url": {"url": f"data:image/png;base64,{'A' * 90_000}"}, "detail": 1}
     message = SimpleNamespace(role="user", content=["word " * 700, picture])
     tokens = CompactionPolicy().decide(reading(), pending=[message]).tokens
-    assert tokens == estimate("user") + estimate("word " * 700) + IMAGE_TOKENS
+    assert tokens == estimate("user") + estimate("word " * 700) + IMAGE_TOKENS + estimate("1")
 
 
 @pytest.mark.parametrize("beginning", ["data: the figures follow. ", "Write ;base64, before it. "])
@@ -329,12 +330,67 @@ def test_three_useless_compactions_stop_the_policy_until_one_helps(tokens: int) 
     assert policy.should_compact(holding(tokens))
 
 
-def test_result_too_large_for_the_window_is_not_compacted_repeatedly() -> None:
-    policy = CompactionPolicy(in_a_row=2)
-    for _ in range(2):
-        assert policy.should_compact(holding(10_000), added=250_000)
-        policy.compacted()
-    assert not policy.should_compact(holding(10_000), added=250_000)
+def test_result_too_large_for_the_window_is_not_compacted_for() -> None:
+    decision = CompactionPolicy().decide(holding(10_000), added=250_000)
+    assert (decision.compact, decision.too_large) == (False, True)
+    assert "250,000 more do not fit into a window of 200,000: make them smaller" in decision.why
+
+
+def test_result_that_does_not_fit_beside_what_a_compaction_left_is_too_large() -> None:
+    policy = CompactionPolicy()
+    assert policy.decide(holding(150_000), added=150_000).compact
+    policy.compacted()
+    assert policy.decide(reading(), added=150_000).too_large is False
+    decision = policy.decide(holding(60_000), added=150_000)
+    assert (decision.compact, decision.too_large) == (False, True)
+    assert "beside the 60,000 that a compaction left" in decision.why
+    again = CompactionPolicy.from_state(policy.state())
+    assert again.decide(holding(61_000), added=150_000) == decision
+    assert not policy.decide(holding(60_000), added=100_000).too_large
+
+
+def test_counter_counts_the_texts_instead_of_the_estimate() -> None:
+    policy = CompactionPolicy(counter=len)
+    decision = policy.decide(holding(10_000), added=[{"content": "x" * 700}, {"content": 1}])
+    assert decision.tokens == 10_701
+    again = CompactionPolicy.from_state(policy.state(), counter=len)
+    assert again.decide(holding(10_000), added="x" * 700).tokens == 10_700
+
+
+TEXT = "word " * 1_000
+
+
+def estimated(policy: CompactionPolicy, held: int = 20_000) -> float:
+    """What the policy takes the text for, as a multiple of the estimate."""
+    tokens = policy.decide(holding(held), added=TEXT).tokens
+    assert tokens is not None
+    return (tokens - held) / estimate(TEXT)
+
+
+def test_estimate_is_corrected_by_what_was_billed() -> None:
+    policy = CompactionPolicy()
+    assert estimated(policy) == 1.0
+    billed = 20_000 + round(1.5 * estimate(TEXT))
+    assert estimated(policy, billed) == pytest.approx(1.5, abs=0.01)
+    again = CompactionPolicy.from_state(policy.state())
+    assert estimated(again, billed) == pytest.approx(1.5, abs=0.01)
+    lower = estimated(policy, billed + estimate(TEXT))
+    assert 1.3 < lower < 1.45
+
+
+@pytest.mark.parametrize("share", [0.5, 3.0], ids=["less", "more than the text was sent"])
+def test_estimate_is_not_corrected_downwards_or_by_other_content(share: float) -> None:
+    policy = CompactionPolicy()
+    assert estimated(policy) == 1.0
+    assert estimated(policy, 20_000 + round(share * estimate(TEXT))) == 1.0
+
+
+def test_estimate_of_all_that_is_sent_is_corrected_after_a_compaction() -> None:
+    policy = CompactionPolicy()
+    policy.compacted()
+    policy.decide(reading(), pending=TEXT)
+    sent = round(1.4 * estimate(TEXT))
+    assert estimated(policy, sent) == pytest.approx(1.4, abs=0.01)
 
 
 def test_only_a_reading_proves_that_a_compaction_helped() -> None:
@@ -378,6 +434,7 @@ BAD: list[tuple[str, Any]] = [
     ("reply", 0.5),
     ("reply", "8k"),
     ("reply", False),
+    ("counter", 5),
 ]
 
 
@@ -416,7 +473,8 @@ def test_allowed_prompt_always_fits_the_window(
     added: str | int | None,
 ) -> None:
     policy = CompactionPolicy(at, basis)
-    if not policy.should_compact(reading(usage, window), pending, added):
+    decision = policy.decide(reading(usage, window), pending, added)
+    if not decision.compact and not decision.too_large:
         assert usage.held + (_count(added) or 0) <= window
         assert (_count(pending) or 0) <= window
 
@@ -430,10 +488,8 @@ def test_more_to_send_never_avoids_a_compaction(
     at: float, basis: Basis, usage: Usage, first: int, second: int, field: str
 ) -> None:
     estimates: list[dict[str, Any]] = [{field: min(first, second)}, {field: max(first, second)}]
-    less, more = (
-        CompactionPolicy(at, basis).should_compact(reading(usage), **t) for t in estimates
-    )
-    assert more or not less
+    less, more = (CompactionPolicy(at, basis).decide(reading(usage), **t) for t in estimates)
+    assert more.compact or more.too_large or not less.compact
 
 
 @given(ATS, BASES, USAGES | st.none(), TOLD)

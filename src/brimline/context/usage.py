@@ -1,8 +1,7 @@
 """Usage, and the figures derived from it."""
 
-from collections.abc import Mapping, Sequence
-from math import ceil
-from typing import Annotated, TypeAlias, cast
+from collections.abc import Sequence
+from typing import Annotated, TypeAlias
 
 import msgspec
 
@@ -14,8 +13,6 @@ MAX_TOKENS = 1 << 60  # the sum of a few counts still fits into the integers of 
 Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MAX_TOKENS)]
 
 IMAGE_TOKENS = 1_600  # what an image of full size takes, more or less, whatever its file size
-# A low estimate for prose and code, so that token counts are rather too high.
-BYTES_PER_TOKEN = 3.5
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
@@ -136,28 +133,6 @@ def from_subset(
         raise InvalidUsage("cached", cached + cache_write, f"at most the prompt, {prompt}")
     uncached = prompt - cached - cache_write
     return Usage(uncached, cached, cache_write, output, reasoning, cache_write_1h)
-
-
-def estimate(text: str) -> int:
-    """Estimate the tokens of a text, rather too high, so that triggers are early, not late."""
-    return ceil(len(text.encode("utf-8", "replace")) / BYTES_PER_TOKEN)
-
-
-def estimate_messages(content: object) -> int:
-    """Estimate the tokens of messages, as dicts or objects of an SDK, by all texts in them."""
-    match content:
-        case str():
-            is_media = content.startswith("data:") and ";base64," in content[:100]
-            return IMAGE_TOKENS if is_media else estimate(content)
-        case Mapping():
-            fields = cast("Mapping[str, object]", content)
-            if fields.get("type") == "base64":
-                return IMAGE_TOKENS
-            return sum(estimate_messages(value) for value in fields.values())
-        case list() | tuple():
-            return sum(estimate_messages(item) for item in cast("Sequence[object]", content))
-        case _:
-            return estimate_messages(vars(content)) if hasattr(content, "__dict__") else 0
 
 
 def percent_raw(part: int | None, whole: int | None) -> float | None:

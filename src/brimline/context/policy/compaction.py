@@ -9,8 +9,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from brimline.context.policy.estimate_correction import EstimateCorrection
+from brimline.context.token_estimate import Counter, estimate_messages
 from brimline.context.tracker import Reading
-from brimline.context.usage import estimate, estimate_messages
 from brimline.errors import InvalidPolicy, InvalidState
 
 LOGGER = logging.getLogger("brimline.policy")
@@ -69,12 +70,17 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Whether to compact, and the reason; `tokens` is what was compared with `threshold`."""
+    """Whether to compact, and the reason; `tokens` is what was compared with `threshold`.
+
+    `too_large`: what comes does not fit into the window even after a compaction, so that it must be
+    made smaller first.
+    """
 
     compact: bool
     why: str
     tokens: int | None
     threshold: int | None
+    too_large: bool = False
 
 
 class _PolicyState(msgspec.Struct, frozen=True, tag="brimline-compaction-policy"):
@@ -84,13 +90,19 @@ class _PolicyState(msgspec.Struct, frozen=True, tag="brimline-compaction-policy"
     in_a_row: int
     since_s: float | None
     saved_at: float
+    factor: float = 1.0
+    left: int | None = None
 
 
 class _Load(NamedTuple):
-    """What the next call sends, and the same by the policy's basis; None if unknown."""
+    """What the next call sends, and the same by the policy's basis; None if unknown.
+
+    `on_top` is what it sends beyond what is held.
+    """
 
     sends: int | None
     tokens: int | None
+    on_top: int = 0
 
 
 class CompactionPolicy:
@@ -100,6 +112,9 @@ class CompactionPolicy:
     thrown away. With either basis, it compacts before a call that would leave no room for its reply
     in the window. `cooldown` seconds pass between two compactions, except in that case; after
     `in_a_row` of them with no reading below the threshold it refuses: another would not help.
+
+    `counter` returns the tokens of a text, for those who have a tokenizer. Without one, tokens are
+    estimated, and the estimates are corrected by what the provider billed.
     """
 
     def __init__(
@@ -111,8 +126,14 @@ class CompactionPolicy:
         clock: Callable[[], float] = time.monotonic,
         *,
         reply: int | None = None,
+        counter: Counter | None = None,
     ) -> None:
         self.rule = Rule(at, basis, cooldown, in_a_row, reply)
+        if counter is not None and not callable(counter):
+            raise InvalidPolicy("counter", counter, "a function of a text, or None")
+        self._counter = counter
+        self._correction = EstimateCorrection()
+        self._left: int | None = None  # what the first call after the last compaction sent
         self._clock = clock
         self._in_a_row = 0
         self._last: float | None = None
@@ -133,11 +154,15 @@ class CompactionPolicy:
         each as a text, as a list of messages or in tokens; the larger of last usage and estimate
         counts.
         """
-        load = _load(reading, self.rule.basis, _tokens("pending", pending), _tokens("added", added))
+        self._learn(reading)
+        counts = self._count(reading, "pending", pending), self._count(reading, "added", added)
+        load = _load(reading, self.rule.basis, *counts)
         window = reading.window.tokens if reading.window else None
         threshold = self.rule.threshold(window)
         if reading.state == "compacting":
             return Decision(False, "a compaction is under way", load.tokens, threshold)
+        if window is not None and self._is_too_large(load.on_top, window):
+            return self._too_large(load.on_top, window)
         if window is not None and load.sends is not None and load.sends > self.rule.most(window):
             return self._at_the_window(load.sends, window)
         if load.tokens is None:
@@ -153,6 +178,25 @@ class CompactionPolicy:
         """Note that the caller has compacted."""
         self._in_a_row += 1
         self._last = self._clock()
+        self._left = None
+
+    def _learn(self, reading: Reading) -> None:
+        self._correction.learn(reading)
+        if self._in_a_row and self._left is None:
+            self._left = reading.sent
+
+    def _count(self, reading: Reading, field: str, content: Content | None) -> int | None:
+        """The tokens of content: given, counted, or estimated."""
+        if content is None or (type(content) is int and content >= 0):
+            return content
+        if not isinstance(content, (str, list, tuple)):
+            expected = "a text, a list of messages, or an integer of 0 or more tokens"
+            raise InvalidPolicy(field, content, expected)
+        if self._counter is not None:
+            return estimate_messages(content, self._counter)
+        tokens = estimate_messages(content)
+        self._correction.note(reading, tokens, is_all=field == "pending")
+        return math.ceil(tokens * self._correction.factor)
 
     def _warn_of_unknown_window(self, tokens: int) -> None:
         """Log it once: the policy would never compact, without a sign of it."""
@@ -163,11 +207,18 @@ class CompactionPolicy:
     def state(self) -> bytes:
         """Return the rule and what was noted as JSON, for `from_state`."""
         since = None if self._last is None else self._clock() - self._last
-        return msgspec.json.encode(_PolicyState(self.rule, self._in_a_row, since, time.time()))
+        factor, left = self._correction.factor, self._left
+        return msgspec.json.encode(
+            _PolicyState(self.rule, self._in_a_row, since, time.time(), factor, left)
+        )
 
     @classmethod
     def from_state(
-        cls, state: bytes | str, clock: Callable[[], float] = time.monotonic
+        cls,
+        state: bytes | str,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        counter: Counter | None = None,
     ) -> "CompactionPolicy":
         """Return a policy that continues from a state; raises InvalidState."""
         try:
@@ -175,11 +226,29 @@ class CompactionPolicy:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidState("policy", str(error)) from error
         rule = saved.rule
-        policy = cls(rule.at, rule.basis, rule.cooldown, rule.in_a_row, clock, reply=rule.reply)
-        policy._in_a_row = saved.in_a_row
+        policy = cls(
+            rule.at,
+            rule.basis,
+            rule.cooldown,
+            rule.in_a_row,
+            clock,
+            reply=rule.reply,
+            counter=counter,
+        )
+        policy._in_a_row, policy._left = saved.in_a_row, saved.left
+        policy._correction = EstimateCorrection(saved.factor)
         if saved.since_s is not None:
             policy._last = clock() - saved.since_s - max(0.0, time.time() - saved.saved_at)
         return policy
+
+    def _is_too_large(self, on_top: int, window: int) -> bool:
+        return on_top > 0 and on_top + (self._left or 0) > self.rule.most(window)
+
+    def _too_large(self, on_top: int, window: int) -> Decision:
+        most = self.rule.most(window)
+        beside = f" beside the {self._left:,} that a compaction left" if self._left else ""
+        why = f"{on_top:,} more do not fit into a window of {window:,}{beside}: make them smaller"
+        return Decision(False, why, on_top, most, too_large=True)
 
     def _at_the_window(self, sends: int, window: int) -> Decision:
         most = self.rule.most(window)
@@ -222,18 +291,7 @@ def _load(reading: Reading, basis: Basis, pending: int | None, added: int | None
     beyond = None if pending is None else pending - reading.held
     on_top = max(tokens for tokens in (0, added, beyond) if tokens is not None)
     known = reading.held if basis == "held" else reading.effective
-    return _Load(reading.held + on_top, None if known is None else known + on_top)
-
-
-def _tokens(field: str, value: Content | None) -> int | None:
-    if isinstance(value, str):
-        return estimate(value)
-    if isinstance(value, (list, tuple)):
-        return estimate_messages(value)
-    if value is None or (type(value) is int and value >= 0):
-        return value
-    expected = "a text, a list of messages, or an integer of 0 or more tokens"
-    raise InvalidPolicy(field, value, expected)
+    return _Load(reading.held + on_top, None if known is None else known + on_top, on_top)
 
 
 def _is_integer(value: object, least: int) -> bool:
