@@ -31,7 +31,7 @@ def run_copilot(
     environment: Mapping[str, str] | None = None,
 ) -> ClientRun:
     """Run one headless turn."""
-    command = [require("copilot"), "-p", prompt, "--output-format", "json", "--allow-all-tools"]
+    command = [require("copilot"), "-p", prompt, "--output-format", "json", "--yolo"]
     return run_client(
         "copilot",
         [*command, *arguments],

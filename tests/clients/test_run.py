@@ -14,7 +14,7 @@ from brimline.context.usage import ZERO, Usage, context_line
 from brimline.run.ralph import EventRow, read_rows
 from brimline.testing.fake_model import Billed, Ramp, Scenario
 
-from . import claude, codex, gemini
+from . import claude, codex, copilot, gemini
 from .install import cache_folder, require
 from .recorded_sessions import billed_usage
 from .run import ClientRun, Place, run_client
@@ -26,6 +26,7 @@ SCENES = {
     "claude": ("tool-loop", "partial", "subagent-background", "auto-compact", "resume"),
     "codex": ("tool-loop", "subagent", "auto-compact", "resume", "too-long"),
     "pi": ("tool-loop", "rpc", "auto-compact", "continue"),
+    "copilot": ("tool-loop", "subagent", "auto-compact", "continue-errors"),
     "gemini": ("tool-loop", "subagent"),
     "opencode": ("tool-loop", "subagent"),
     "qwen": ("tool-loop", "subagent", "auto-compact", "continue"),
@@ -41,6 +42,7 @@ FAILING = {("codex", "too-long")}
 WINDOWS = {
     "claude": 1_000_000,
     "codex": 258_400,
+    "copilot": 168_000,
     "pi": 200_000,
     "opencode": 200_000,
     "qwen": 1_000_000,
@@ -133,17 +135,19 @@ PLAIN = {
         ["exec", "--skip-git-repo-check", *(w for s in codex.SETTINGS for w in ("-c", s)), "Go."],
         codex.shell,
     ),
+    "copilot": (["-p", "Go.", "--yolo"], copilot.bash),
     "gemini": (["-p", "Go.", "--yolo"], gemini.shell),
 }
 ENVIRONMENTS = {
     "claude": claude.ENVIRONMENT,
     "codex": {"FAKE_KEY": "sk-dummy"},
+    "copilot": copilot.ENVIRONMENT | copilot.UNPACKED,
     "gemini": gemini.ENVIRONMENT,
 }
 
 
 @pytest.mark.parametrize(
-    "client", ["claude", "codex", pytest.param("gemini", marks=pytest.mark.long)]
+    "client", ["claude", "codex", "copilot", pytest.param("gemini", marks=pytest.mark.long)]
 )
 def test_run_without_a_stream_reads_the_transcript(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str

@@ -17,7 +17,7 @@ from brimline.install.launcher import write_launcher
 from brimline.install.plan import apply, plan
 from brimline.testing.fake_model import Ramp, Reply, Scenario
 
-from . import claude, codex, gemini, qwen
+from . import claude, codex, copilot, gemini, qwen
 from .install import require
 from .run import ClientRun, Place, run_client
 from .scenes import SNAPSHOT
@@ -196,6 +196,28 @@ def test_codex_runs_the_hooks(tmp_path: Path) -> None:
     }
     installed.change(remove=True)
     assert installed.file.read_text() == '{"description": "mine", "hooks": {}}'
+
+
+def test_copilot_runs_the_hooks(tmp_path: Path) -> None:
+    """In a file next to others; a subagent's hooks have its id. Without ours it is as before."""
+    text = '{"version": 1, "hooks": {}}'
+    installed = SetUp(tmp_path, "copilot", text)
+    steps = (copilot.task("Look around."), *(copilot.bash(f"echo {n}") for n in range(3)))
+    copilot.run_copilot(
+        Scenario(
+            main=(*steps, Reply(text="Done.")),
+            subagent=(copilot.bash("echo sub"), Reply(text="Done.")),
+            ramp=Ramp(start=60_000, step=40_000, after_compaction=500),
+        ),
+        tmp_path,
+        "Go.",
+    )
+    assert installed.events() == {*get_agent("copilot").install_spec.events}
+    subagents = {each["hook_event_name"] for each in installed.recorded() if "agent_id" in each}
+    assert subagents >= {"UserPromptSubmit", "PostToolUse", "Stop"}
+    assert all("parent_agent_id" in each for each in installed.recorded() if "agent_id" in each)
+    installed.change(remove=True)
+    assert installed.file.read_text() == text
 
 
 def test_gemini_runs_the_hooks(tmp_path: Path) -> None:

@@ -39,10 +39,16 @@ def test_transcript_follows_from_the_session() -> None:
     """Only some hooks name it."""
     moved = observe("PostToolUse", {"COPILOT_HOME": "/moved"}, transcript_path=None)
     own = observe("PostToolUse", transcript_path=None)
+    hook = observe("PostToolUse", {"COPILOT_HOOK_DIR": "/h/.copilot/hooks"}, transcript_path=None)
+    shared = observe("PostToolUse", {"COPILOT_HOOK_DIR": "/p/.github/hooks"}, transcript_path=None)
     named = observe("Stop", transcript_path="/named/events.jsonl")
     assert moved is not None
     assert own is not None
     assert named is not None
+    assert hook is not None
+    assert shared is not None
+    assert hook.transcript == f"/h/.copilot/session-state/{SESSION}/events.jsonl"
+    assert shared.transcript == own.transcript
     assert moved.transcript == f"/moved/session-state/{SESSION}/events.jsonl"
     assert own.transcript == str(Path.home() / f".copilot/session-state/{SESSION}/events.jsonl")
     assert named.transcript == "/named/events.jsonl"

@@ -216,7 +216,7 @@ async def test_message_to_a_cleared_session_is_judged_by_the_one_that_continues_
         ("claude", TRANSCRIPT, True, "Open sessions may need a restart."),
         ("pi", TRANSCRIPT, False, "`brimline setup pi` installs them."),
         ("codex", TELEMETRY, False, "Run `brimline setup codex` and Brimline's daemon on the"),
-        ("copilot", TELEMETRY, True, "Brimline has no hooks for copilot."),
+        ("my-agent", TELEMETRY, True, "Brimline has no hooks for my-agent."),
         ("my-agent", PROGRAM, False, "/v1/sessions/s1/messages/take."),
         ("my-agent", PROGRAM, True, "/v1/sessions/s1/handoff."),
     ],

@@ -69,6 +69,21 @@ async def test_end_of_a_subagent_does_not_revive_an_ended_session(tmp_path: Path
     assert row.ended_at is not None
 
 
+async def test_call_before_the_end_does_not_revive_a_session(tmp_path: Path) -> None:
+    """Copilot CLI writes its last call after the hook of the end; a later call revives it."""
+    agent = Agent(tmp_path)
+    agent.time = 1_794_736_800.0  # as in the transcript
+    agent.call(20_000)
+    await agent.observe("ended")
+    ended: list[bool] = []
+    for agent.hour in (10, 11):
+        agent.call(30_000)
+        await agent.observe("wrote")
+        row = await agent.store.session("s1")
+        ended.append(row is not None and row.has_ended)
+    assert ended == [True, False]
+
+
 @pytest.mark.parametrize("of", ["codex", "copilot", "gemini", "opencode"])
 async def test_level_of_a_subagent_without_hooks_is_signalled_but_not_queued(
     tmp_path: Path, of: str

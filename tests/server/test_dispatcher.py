@@ -108,6 +108,23 @@ def test_request_whose_client_gave_up_is_late(kind: RequestKind) -> None:
     assert (dispatcher.last_contact, dispatcher.malformed) == ({}, 0)
 
 
+def test_hook_that_another_client_runs_is_no_session_of_its_agent() -> None:
+    """Copilot CLI runs the hooks of a trusted project's `.claude/settings.json`."""
+    agents: list[str] = []
+
+    async def observe(observation: Observation) -> Reply:
+        agents.append(observation.agent)
+        return EMPTY_REPLY
+
+    dispatcher = make_dispatcher(observe)
+    for agent in ("claude", "copilot"):
+        for env in ({"COPILOT_PROJECT_DIR": "/p"}, dict[str, str]()):
+            request = HookRequest("hook", agent, "1-1", 0, env, BODIES["hook"])
+            assert asyncio.run(dispatcher.handle(request)) is NO_ANSWER
+    assert agents == ["claude", "copilot", "copilot"]
+    assert dispatcher.malformed == 0
+
+
 def test_remembered_spawners_are_limited() -> None:
     async def observe(observation: Observation) -> Reply:
         return EMPTY_REPLY

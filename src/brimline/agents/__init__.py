@@ -6,7 +6,7 @@ agents with the same parts (`packages.py`).
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -203,6 +203,12 @@ def capabilities_of(agent: str | None) -> "Capabilities":
     from brimline.agents.capabilities import Capabilities
 
     return Capabilities(display_name=agent or "unknown agent")
+
+
+def is_hook_of_another_client(agent: str, env: Mapping[str, str]) -> bool:
+    """Return whether a client runs a hook that is installed for another agent."""
+    others = (other.capabilities.hook_marker for other in all_agents() if other.name != agent)
+    return any(marker in env for marker in others if marker)
 
 
 def agents_present(places: "Places") -> list[str]:

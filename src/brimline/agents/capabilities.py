@@ -44,6 +44,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     spawn_variables: tuple[str, ...] = ()
     marker_variables: tuple[str, ...] = ()  # set for commands that the agent runs
     hook_variables: tuple[str, ...] = ()  # set for hooks, and read from their requests
+    hook_marker: str = ""  # of these, the one that is set also for hooks of another client's files
     inside_prefixes: tuple[str, ...] = ()  # a client started by the agent must not inherit these
     user_prefixes: tuple[str, ...] = ()  # except these, which are the user's settings
 

@@ -184,12 +184,17 @@ class SessionState:
         )
 
     def _update_liveness(self, observation: Observation, called: bool) -> None:
-        """Update `ended_at`: a hook or a call revives a session, a subagent's end does not."""
+        """Update `ended_at`: a hook or a call revives a session, a subagent's end does not.
+
+        Copilot CLI writes the last call to its file after the hook of the end (1.0.102).
+        """
+        at = self._main.at
+        was_before_end = self.ended_at is not None and at is not None and at <= self.ended_at
         has_ended = (observation.kind == "ended" and observation.thread == MAIN) or self._main.ended
         self.has_just_ended = has_ended and self.ended_at is None
         if has_ended:
             self.ended_at = observation.at
-        elif called or observation.kind not in (*WITHOUT_REPLY, "ended"):
+        elif (called and not was_before_end) or observation.kind not in (*WITHOUT_REPLY, "ended"):
             self.ended_at = None
 
     def _update_description(self, observation: Observation) -> None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from .base import MonitoredClient
 from .claude import Claude
 from .codex import Codex
+from .copilot import Copilot
 from .gemini import Gemini
 from .opencode import Opencode
 from .pi import Pi
 from .qwen import Qwen
 
-AGENTS: tuple[type[MonitoredClient], ...] = (Claude, Codex, Gemini, Opencode, Pi, Qwen)
+AGENTS: tuple[type[MonitoredClient], ...] = (Claude, Codex, Copilot, Gemini, Opencode, Pi, Qwen)
 # The usage of a call is known before its tools run.
 WITHOUT_DELAY: tuple[type[MonitoredClient], ...] = (
     Codex,
+    Copilot,
     Gemini,
     Opencode,
     Pi,
@@ -25,6 +27,7 @@ __all__ = [
     "WITHOUT_DELAY",
     "Claude",
     "Codex",
+    "Copilot",
     "Gemini",
     "MonitoredClient",
     "Opencode",

@@ -35,6 +35,9 @@ class MonitoredClient(ABC):
     """The path of the requests of its conversation."""
     prompt: str = "Go."
     """What the user writes in each turn; Claude Code and Codex alone are given another one."""
+    shares_home: ClassVar[bool] = False
+    """Whether the daemon has its home, and so watches its files: it writes the last call to them
+    after its last hook."""
     window: ClassVar[int] = 200_000
     session_word: ClassVar[str]
     """The session id as its shell writes it."""
@@ -68,6 +71,8 @@ class MonitoredClient(ABC):
         self.settings = self.write_settings()
         self.original_files = self.files()
         self.daemon = Running(place / "daemon")
+        if self.shares_home:
+            self.daemon.home = Place(self.folder).home
         self.daemon.start()
         self.set_up()
 

@@ -1,7 +1,7 @@
 """Copilot CLI's hooks: events and input as Claude Code's, with answers of its own.
 
 Files of hooks below its folder need no trust. In a folder that the user trusts, Copilot also runs
-the hooks of a project's `.claude/settings.json` (1.0.102): `hook_variables` tell these apart.
+the hooks of a project's `.claude/settings.json` (1.0.102): a variable of its hooks shows these.
 
 Of a subagent's hooks the session is the subagent's own id. A compaction is followed by no hook:
 what has to be said after it is said with the next prompt or tool result.
@@ -50,8 +50,7 @@ class CopilotHooks(HookAdapter):
         observation = self.observe_main(request, hook_input, at, late)
         if observation is None:
             return None
-        places = Places(Path.home(), request.env)
-        path = observation.transcript or str(events_file(places, observation.session))
+        path = observation.transcript or str(events_file(_root(request), observation.session))
         added = observation.added_bytes + text_size(hook_input.tool_result.text_result_for_llm)
         return msgspec.structs.replace(observation, transcript=path, added_bytes=added)
 
@@ -63,6 +62,14 @@ class CopilotHooks(HookAdapter):
         else:
             return b""
         return msgspec.json.encode(output) + b"\n"
+
+
+def _root(request: HookRequest) -> Path:
+    """The client's folder: that of the hook's own file, or by the variables."""
+    folder = Path(request.env.get("COPILOT_HOOK_DIR", ""))
+    if "COPILOT_HOME" not in request.env and folder.parts[-2:] == (".copilot", "hooks"):
+        return folder.parent
+    return root(Places(Path.home(), request.env))
 
 
 HOOKS = CopilotHooks()

@@ -25,9 +25,9 @@ def folders(places: Places) -> list[Path]:
     return [root(places) / "session-state"]
 
 
-def events_file(places: Places, session: str) -> Path:
+def events_file(root: Path, session: str) -> Path:
     """The file of a session, whether it exists or not."""
-    return root(places) / "session-state" / session / EVENTS_NAME
+    return root / "session-state" / session / EVENTS_NAME
 
 
 def transcripts(places: Places) -> Iterator[Transcript]:

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from brimline.agents import get_agent
+from brimline.agents import get_agent, is_hook_of_another_client
 from brimline.agents.hook_adapter import HookRequest
 from brimline.agents.observations import (
     DUPLICATE,
@@ -178,6 +178,8 @@ class HookDispatcher:
 
     async def _decode_hook(self, request: HookRequest, late: bool) -> Observation | None:
         """Decode a hook; TimeoutError if it needs a look at a file that hangs."""
+        if is_hook_of_another_client(request.agent, request.env):
+            return None
         hooks = get_agent(request.agent).hooks
         decode = partial(hooks.observe, request, request.at, late)
         if hooks.may_read_files(request):
