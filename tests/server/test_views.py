@@ -88,6 +88,7 @@ def test_every_agent_resumes_a_session_in_its_project() -> None:
         "gemini": "cd '/a b' && gemini --resume 0c-1",
         "opencode": "cd '/a b' && opencode --session 0c-1",
         "pi": "cd '/a b' && pi --session 0c-1",
+        "qwen": "cd '/a b' && qwen --resume 0c-1",
     }
     for project in (None, "name-only"):
         assert resume_command("claude", "0c-1", project) == "claude --resume 0c-1"
