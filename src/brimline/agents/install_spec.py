@@ -87,8 +87,8 @@ class InstallSpec(msgspec.Struct, frozen=True):
     `is_extension` the whole file is ours: the client has extensions and no settings for hooks. For
     `http_events` the client can post to an address. After `refresh_interval_s` the client draws its
     status line again by itself. `min_version` is the first version that accepts what we write.
-    `next_step` is what the user must do after the installation. `mcp` is None if the client has no
-    MCP servers.
+    `next_step` is what the user must do after the installation. `plugin` is a setting that is true
+    if our plugin brings the hooks. `mcp` is None if the client has no MCP servers.
     """
 
     agent: str
@@ -105,6 +105,7 @@ class InstallSpec(msgspec.Struct, frozen=True):
     refresh_interval_s: int = 0
     min_version: tuple[int, ...] = ()
     next_step: str | None = None
+    plugin: JsonPath | None = None
     mcp: McpSpec | None = None
 
     def file(self, places: Places, scope: Scope, cwd: Path) -> Path:

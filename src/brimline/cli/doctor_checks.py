@@ -112,6 +112,10 @@ def hooks(
     if broken:
         return Check(name, False, broken, "Fix the file, then run `brimline setup`.")
     active = [one for one in installed if one.events]
+    plugin = next((one.plugin for one in installed if one.plugin), None)
+    if plugin and not active:
+        check = Check(name, True, f"by the plugin {plugin}")
+        return _with_last_event(context, agent, check, report)
     if not active:
         return not_set_up(name, "none installed", f"`brimline setup {agent}` installs them.")
     for one in active:
@@ -119,6 +123,7 @@ def hooks(
             return wrong
     finding = f"{count_of(len(active[0].events), 'hook')} installed"
     finding += ", sent over HTTP" if active[0].addresses else ""
+    finding += f"; those of the plugin {plugin} stay silent" if plugin else ""
     return _with_last_event(context, agent, Check(name, True, finding), report)
 
 

@@ -194,7 +194,9 @@ def _wanted_autostart(file: SettingsFile, document: Document) -> bool:
 
 
 def _wanted_hooks(file: SettingsFile, document: Document, autostart: bool) -> list[WantedHook]:
-    """Return every hook as the options say, else as it is installed."""
+    """Return every hook as the options say, else as it is installed; none beside our plugin."""
+    if has_plugin(file):
+        return []
     options, transport = file.options, file.options.transport
     if transport is None:
         hooks = installed_hooks(document).values()
@@ -310,6 +312,14 @@ def find_disabling_setting(file: SettingsFile) -> DisablingSetting | None:
             is_off = value.scalar is switch.off
             disabling = DisablingSetting(".".join(switch.path), path) if is_off else None
     return disabling
+
+
+def has_plugin(file: SettingsFile) -> bool:
+    """Return whether our plugin brings the hooks: the file nearest to the project decides."""
+    if file.spec.plugin is None:
+        return False
+    values = (document.find(file.spec.plugin) for _, document in _documents(file))
+    return [value.scalar for value in values if value is not None][-1:] == [True]
 
 
 def _documents(file: SettingsFile) -> Iterator[tuple[Path, Document]]:

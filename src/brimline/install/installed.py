@@ -25,6 +25,7 @@ from brimline.install.install import (
     SetupOptions,
     find_disabling_setting,
     has_entries,
+    has_plugin,
     read_settings,
 )
 from brimline.install.manifest import load_manifest
@@ -41,7 +42,8 @@ class InstalledHooks(msgspec.Struct, frozen=True):
     write now, of an earlier version for example. `names_installation`: such commands fail when
     Brimline is moved or removed. `addresses` are those that HTTP hooks post to. `autostart`: hooks
     start the daemon. `status_line` is None if setup installed none. `disabled_by` may be a setting
-    of another file.
+    of another file. `plugin` is our plugin, if it is enabled: it brings the hooks, unless there
+    are others.
     """
 
     agent: str
@@ -56,6 +58,7 @@ class InstalledHooks(msgspec.Struct, frozen=True):
     disabled_by: DisablingSetting | None = None
     reason: str | None = None
     scope: Scope = "user"
+    plugin: str | None = None
 
 
 def find_installed(
@@ -110,6 +113,7 @@ def _find_in_settings(file: SettingsFile, scope: Scope) -> InstalledHooks:
     document = read_settings(file.path, spec.dialect)
     hooks = installed_hooks(document)
     autostart = starts_daemon(hooks.get(START_EVENT))
+    plugin = str(spec.plugin[-1]) if spec.plugin and has_plugin(file) else None
     wanted = {
         each.event: each.hook.to_json() for each in spec.wanted_hooks(program, None, autostart)
     }
@@ -126,10 +130,13 @@ def _find_in_settings(file: SettingsFile, scope: Scope) -> InstalledHooks:
         ),
         names_installation=any(map(names_installation, hooks.values())),
         addresses=tuple(sorted({address for address in addresses.values() if address})),
-        autostart=autostart and hooks[START_EVENT] == wanted[START_EVENT],
+        autostart=(
+            autostart and hooks[START_EVENT] == wanted[START_EVENT] if hooks else plugin is not None
+        ),
         status_line=_line_state(file, document, autostart),
         disabled_by=find_disabling_setting(file),
         scope=scope,
+        plugin=plugin,
     )
 
 

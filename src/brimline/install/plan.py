@@ -24,6 +24,7 @@ from brimline.install.install import (
     SetupOptions,
     find_disabling_setting,
     has_entries,
+    has_plugin,
 )
 from brimline.install.manifest import save_entry
 from brimline.install.setup_file import SetupFile
@@ -151,8 +152,7 @@ def _plan_agent(spec: InstallSpec, places: Places, options: SetupOptions) -> Ite
         what = "Brimline's extension is removed" if options.remove else "Brimline's extension"
     else:
         file = SettingsFile(spec, path, places, options)
-        hooks = f"{len(spec.events)} hooks{' and the status line' if spec.has_status_line else ''}"
-        what = "Brimline's entries are removed" if options.remove else hooks
+        what = "Brimline's entries are removed" if options.remove else _describe_entries(file)
 
     def notes(outcome: FileChange, is_changed: bool) -> Iterator[str]:
         if options.remove:
@@ -168,6 +168,13 @@ def _plan_agent(spec: InstallSpec, places: Places, options: SetupOptions) -> Ite
 
     yield _plan_file(file, spec.agent, what, notes)
     yield from _plan_old_file(spec, places, options, path)
+
+
+def _describe_entries(file: SettingsFile) -> str:
+    if has_plugin(file):
+        return "the status line; the plugin brings the hooks"
+    line = " and the status line" if file.spec.has_status_line else ""
+    return f"{len(file.spec.events)} hooks{line}"
 
 
 def _plan_old_file(

@@ -286,6 +286,8 @@ INSTALLED_EVENTS = (
 # takes seconds, 1 or more.
 REFRESH_INTERVAL_S = 10
 
+PLUGIN_NAME = "brimline@brimline"  # of the marketplace in plugin/
+
 COMMAND_ONLY_EVENTS = ("SessionStart",)  # 2.1.325 does not run an HTTP hook for it
 
 
@@ -315,6 +317,7 @@ INSTALL_SPEC = InstallSpec(
     refresh_interval_s=REFRESH_INTERVAL_S,
     min_version=(2, 1, 139),
     next_step="Open sessions may need a restart.",
+    plugin=("enabledPlugins", PLUGIN_NAME),
     mcp=McpSpec(_mcp_place, lambda command: {"type": "stdio", **stdio_server(command)}),
 )
 
