@@ -34,6 +34,7 @@ def test_check_is_recognised(text: str) -> None:
         "gh api repos/golangci/golangci-lint/releases",
         'gh pr create --body "$(cat <<\'EOF\'\nRan `make test`, "all" green.\nEOF\n)"',
         "cat pytest.ini",
+        "gh pr checks 7",
         "rg pytest",
         "npm install",
         "echo make test",
@@ -66,6 +67,9 @@ def test_check_of_everything_is_recognised(text: str, check: str, wide: bool) ->
 @pytest.mark.parametrize(
     "text",
     [
+        'ls docs 2>/dev/null; echo "---"; printf x',
+        "gh pr view 7 --json url",
+        "git ls-remote --tags origin",
         "ls -la && cat x | head -3",
         'rg -n "a|b && rm" src; sed -n 1,3p x 2>/dev/null',
         "LC_ALL=C git -P log --oneline",
@@ -80,6 +84,9 @@ def test_reading_command_is_read_only(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "echo x > notes.md",
+        "gh pr comment 7 --body view",
+        "gh",
         "cat a > b",
         "sed -i.bak s/a/b/ x",
         "find . -name x -delete",

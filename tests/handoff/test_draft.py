@@ -80,7 +80,7 @@ Text that looks like a credential is replaced by `***`.
 > I will guard the loop first.
 
 ## Unresolved errors
-- `pytest -q`:
+- `pytest -q`
     E IndexError
     2 failed in 0.1s
 
@@ -145,6 +145,28 @@ def test_message_that_is_sent_again_with_more_words_is_shown_once() -> None:
     sent = ["Add a test", "Add a test for lists", "Add a test for lists", "Go on with the docs"]
     text = draft_handoff([user_record(message) for message in sent], "claude")
     assert text.count("Add a test") == 1
+
+
+def test_message_that_a_later_one_quotes_is_shown_once() -> None:
+    review = "All test cases use the force flag, which bypasses the prompt for a confirmation."
+    sent = [review, f"eval this feedback:\n{review}", "Go on with the docs"]
+    assert draft_handoff([user_record(text) for text in sent], "claude").count(review) == 1
+
+
+def test_short_messages_come_before_pasted_logs() -> None:
+    """All of them are a person's words; of many logs the beginnings and ends are left."""
+    logs = [f"this is log {n}:\n" + "12:00:08 [42] hook=stop id=28c304f6\n" * 60 for n in range(20)]
+    asked = [f"how would we {word} the ownership of a line?" for word in ("track", "store", "show")]
+    records = [user_record(text) for text in (logs[0], *asked, *logs[1:], "Go on.")]
+    text = draft_handoff(records, "claude")
+    assert all(f"- {question}\n" in text for question in asked)
+
+
+def test_directives_to_the_client_are_left_out() -> None:
+    reply = 'Pushed it.\n::git-stage{cwd="/app"}\n::git-push{cwd="/app" branch="main"}'
+    text = draft_handoff([user_record("Push it."), reply_record(reply)], "claude")
+    assert "> Pushed it.\n\n" in text
+    assert "::git" not in text
 
 
 def test_actions_since_the_current_request_are_in_order() -> None:

@@ -27,17 +27,19 @@ TASKS = frozenset(
 # Programs that only read, unless they have one of WRITING_OPTIONS.
 READERS = frozenset(
     {"awk", "basename", "bat", "cat", "cd", "column", "cut", "date", "df", "diff", "dirname", "du"}
-    | {"eza", "fd", "file", "find", "grep", "head", "id", "jq", "less", "ls", "nl", "ps", "pwd"}
-    | {"readlink", "realpath", "rg", "sed", "sleep", "sort", "stat", "tail", "test", "tr"}
-    | {"tree", "true", "type", "uname", "uniq", "wc", "which", "whoami", "xxd"}
+    | {"echo", "eza", "fd", "file", "find", "grep", "head", "id", "jq", "less", "ls", "nl"}
+    | {"printf", "ps", "pwd", "readlink", "realpath", "rg", "sed", "sleep", "sort", "stat", "tail"}
+    | {"test", "tr", "tree", "true", "type", "uname", "uniq", "wc", "which", "whoami", "xxd"}
 )
 
 # Prefixes of arguments with which a reader changes files.
 WRITING_OPTIONS = {"find": ("-delete", "-exec", "-ok"), "sed": ("-i", "--in-place")}
 
 GIT_READS = frozenset(
-    {"blame", "check-ignore", "diff", "grep", "log", "ls-files", "rev-parse", "show", "status"}
+    {"blame", "check-ignore", "diff", "grep", "log", "ls-files", "ls-remote", "rev-parse", "show"}
+    | {"status"}
 )
+GH_READS = frozenset({"checks", "diff", "list", "status", "view"})  # of `gh pr view`
 
 # Programs that run the program behind them.
 WRAPPERS = frozenset({"command", "env", "exec", "nice", "nohup", "sudo", "time"})
@@ -151,5 +153,7 @@ def _is_reader(words: list[str]) -> bool:
     program, *rest = words
     if program == "git":
         return next((word for word in rest if not word.startswith("-")), "") in GIT_READS
+    if program == "gh":
+        return rest[1:2] != [] and rest[1] in GH_READS
     changes = WRITING_OPTIONS.get(program, ())
     return program in READERS and not any(word.startswith(changes) for word in rest)

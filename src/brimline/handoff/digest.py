@@ -41,6 +41,7 @@ MAX_OUTPUT_BYTES = 8_192
 
 API = "the API"  # the name of the failure when a call of the model failed
 
+MIN_QUOTED_CHARS = 80  # an earlier message of this length is left out if a later one quotes it
 MAX_MESSAGES = 200  # of the user; of more, the first and the latest
 MAX_ACTIONS = 40  # of the last turn
 MAX_DECISIONS = 40
@@ -50,9 +51,11 @@ MAX_DECISION_CHARS = 320
 _DECISION = re.compile(
     r"\b(?:decision:|decided|chose|opted for|going with|rejected|ruled out|root cause|trade-?off"
     r"|instead of|rather than|won't work|doesn't work|does not work|not an option|not viable"
-    r"|the (?:fix|problem|bug|issue|reason|cause) (?:is|was)\b)",
+    r"|the (?:problem|bug|issue|reason|cause) (?:is|was)\b|the fix (?:is|was) (?:to|that)\b)",
     re.IGNORECASE,
 )
+# What an agent tells its client to show: `::git-push{branch="main"}`.
+_DIRECTIVE = re.compile(r"^::[a-z-]+\{.*\}\s*$\n?", re.MULTILINE)
 _MARKUP = re.compile(r"^[\s>*#-]+|\*\*|^\d+\.\s+")
 
 # What test programs print of a failed test, and of a run without one.
@@ -146,10 +149,14 @@ class FileChanges(msgspec.Struct, frozen=True):
 
 
 class Action(msgspec.Struct, frozen=True):
-    """A tool call of the last turn; `ok` is None if its outcome is unknown."""
+    """A tool call of the last turn; `ok` is None if its outcome is unknown.
+
+    `files` are what it edited or read, `objects` is the command, or what else it was about.
+    """
 
     verb: str
     objects: str
+    files: tuple[str, ...] = ()
     has_ended: bool = False
     ok: bool | None = None
 
@@ -199,7 +206,7 @@ class TranscriptDigest:
             case UserText(text):
                 self.add_message(text)
             case ReplyText(text):
-                self._add_reply(shorten(text.strip()))
+                self._add_reply(shorten(_DIRECTIVE.sub("", text).strip()))
             case ToolCall():
                 self._start_tool(piece)
             case ToolResult():
@@ -236,8 +243,8 @@ class TranscriptDigest:
             self.latest_message, self.answered_reply = text, self.last_reply
             self.actions = BoundedDict[str, Action](MAX_ACTIONS)
         if says_something(text):
-            for part in [one for one in self.messages if text.startswith(one)]:
-                del self.messages[part]  # sent again, or with more words
+            for part in [one for one in self.messages if _repeats(text, one)]:
+                del self.messages[part]
             self.messages[text] = None
         if len(self.messages) > MAX_MESSAGES:
             del self.messages[list(islice(self.messages, 2))[1]]
@@ -258,8 +265,10 @@ class TranscriptDigest:
 
     def _start_tool(self, call: ToolCall) -> None:
         if call.kind not in ("todo", "wait"):
-            objects = call.command or " ".join(call.files) or call.summary
-            self.actions[call.call_id] = Action(_VERBS.get(call.kind, call.tool), shorten(objects))
+            files = () if call.command else tuple(map(shorten, call.files[:MAX_ENTRIES]))
+            objects = "" if files else shorten(call.summary)
+            verb = _VERBS.get(call.kind, call.tool)
+            self.actions[call.call_id] = Action(verb, objects, files)
         use = self._running.get(call.job) if call.kind == "wait" else ToolUse.of(call)
         if use is None:
             return
@@ -272,7 +281,8 @@ class TranscriptDigest:
     def _end_tool(self, result: ToolResult) -> None:
         if action := self.actions.get(result.call_id):
             # In its place: the order is that of the calls.
-            ended = Action(action.verb, action.objects, result.state != "running", result.ok)
+            has_ended = result.state != "running"
+            ended = msgspec.structs.replace(action, has_ended=has_ended, ok=result.ok)
             self.actions.update({result.call_id: ended})
         use = self._pending.pop(result.call_id, None)
         if use is None:
@@ -321,6 +331,11 @@ class TranscriptDigest:
             for key in [key for key, one in self.failures.items() if one.check == check]:
                 del self.failures[key]
                 self.command_runs.pop(key, None)
+
+
+def _repeats(text: str, earlier: str) -> bool:
+    """Return whether a message was sent again, or with more words."""
+    return text.startswith(earlier) or (len(earlier) >= MIN_QUOTED_CHARS and earlier in text)
 
 
 _VERBS = {"command": "ran", "edit": "edited", "read": "read", "subagent": "asked a subagent"}

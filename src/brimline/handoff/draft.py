@@ -62,6 +62,10 @@ PLAN_SCORE = 80
 STEP, MESSAGE_STEP, PASTED_STEP = 5, 2.5, 6
 LATEST_BONUS = 6  # of the latest message over the oldest; those between get less
 CONSTRAINT_BONUS = 6
+# A short message is a person's own words and takes little room; a long one is mostly pasted, with
+# numbers that are no constraints.
+SHORT_MESSAGE_BONUS = 6  # of a message of one part
+LONG_MESSAGE_PARTS, LONG_MESSAGE_CONSTRAINT_BONUS = 20, 3
 CHARS_PER_POINT = 150  # a longer part has to be worth its room
 # Of all messages together so many parts are looked at: others have no room in a draft.
 MAX_MESSAGE_PARTS, MIN_MESSAGE_PARTS = 2_000, 8
@@ -186,7 +190,7 @@ def _failure_items(digest: TranscriptDigest) -> Iterator[Item]:
     for place, failure in enumerate([*checks, *others]):
         score = (FAILED_CHECK_SCORE if failure.check else FAILURE_SCORE) - place
         names, last_lines = _failure_lines(failure)
-        parts = [Part(f"`{_redacted_line(failure.label)}`:", score)]
+        parts = [Part(f"`{_redacted_line(failure.label)}`", score)]
         parts += [Part(line, score - n / 4) for n, line in enumerate(names)]
         parts += [Part(line, score - STEP) for line in last_lines]
         yield Item(tuple(parts), rest="    ")
@@ -224,13 +228,18 @@ def _run_items(digest: TranscriptDigest) -> Iterator[Item]:
 
 def _message_parts(text: str, score: float, most_parts: int = MAX_MESSAGE_PARTS) -> Iterator[Part]:
     """Yield the parts of a message: more for a constraint, less for what was pasted."""
-    for part, distance in _parts(text, most_parts):
+    parts = list(_parts(text, most_parts))
+    is_long = len(parts) > LONG_MESSAGE_PARTS
+    if len(parts) == 1:
+        score += SHORT_MESSAGE_BONUS
+    for part, distance in parts:
         if distance == most_parts:  # the middle, which has no room
             yield Part(part, 0.0)
             continue
         letters = sum(c.isalpha() or c.isspace() for c in part)
         is_pasted = distance > 0 and letters < PROSE_SHARE * len(part)
-        bonus = CONSTRAINT_BONUS if has_constraint(part) and not is_pasted else 0.0
+        bonus = LONG_MESSAGE_CONSTRAINT_BONUS if is_long and distance else CONSTRAINT_BONUS
+        bonus = bonus if has_constraint(part) and not is_pasted else 0
         step = PASTED_STEP if is_pasted else MESSAGE_STEP
         yield Part(part, score + bonus - step * distance - len(part) / CHARS_PER_POINT)
 
@@ -273,12 +282,13 @@ def _render_todo(todo: Todo) -> str:
 def _render_actions(verb: str, group: list[Action], folder: str) -> str:
     texts: dict[str, None] = {}
     for action in group:
-        shown = _redacted_line(_relative_path(action.objects, folder), MAX_REMARK_BYTES)
+        objects = ", ".join(_relative_path(file, folder) for file in action.files)
+        shown = _redacted_line(objects or action.objects, MAX_REMARK_BYTES)
         quoted = f"`{shown}`" if verb == "ran" else shown
         outcome = "" if action.has_ended else " (no result)"
         texts[quoted + (" (failed)" if action.ok is False else outcome)] = None
-    more = f"{len(texts) - MAX_OBJECTS} more, " if len(texts) > MAX_OBJECTS else ""
-    return f"{verb} {more}{', '.join([*texts][-MAX_OBJECTS:])}"
+    more = f"; {len(texts) - MAX_OBJECTS} more before" if len(texts) > MAX_OBJECTS else ""
+    return f"{verb} {', '.join([*texts][-MAX_OBJECTS:])}{more}"
 
 
 def _render_changes(changes: FileChanges) -> str:
