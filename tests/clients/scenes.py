@@ -174,6 +174,11 @@ CODEX: dict[str, Scene] = {
     "cache-writes": _cache_writes,
     "subagent": _codex(CODEX_AGENT),
     "auto-compact": _codex(steps(codex.shell, 5, CODEX_FULL), CODEX_LIMIT),
+    "token-budget": _codex(
+        Scenario(main=(*(codex.shell(f"seq {n} 9000") for n in range(5)), DONE)),
+        "model_auto_compact_token_limit=22000",
+        "features.token_budget=true",
+    ),
     "resume": _codex_twice(Ramp(start=62_000)),
     "resume-compact": _codex_twice(Ramp(start=62_000, after_compaction=2_000), CODEX_LIMIT),
     "errors": _codex(failing(codex.shell, *ERRORS)),

@@ -81,6 +81,9 @@ def test_reasoning_is_right_or_unknown(recording: Recorder, client: str, scene: 
         assert call.usage.reasoning in (None, reasoning)
 
 
+WITHOUT_A_CALL = {("codex", "token-budget"): 2}  # compactions that drop the conversation
+
+
 @pytest.mark.parametrize(("client", "scene"), scene_params())
 def test_compactions_of_the_transcript(recording: Recorder, client: str, scene: str) -> None:
     """A compaction is recorded once by the client, however many calls it took."""
@@ -88,7 +91,7 @@ def test_compactions_of_the_transcript(recording: Recorder, client: str, scene: 
     billed = [kind for kind, _ in groupby(recorded.threads()) if kind == "compaction"]
     main = main_threads(transcript_sessions(recorded))
     compactions = [compaction for thread in main for compaction in thread.compactions]
-    assert len(compactions) == len(billed)
+    assert len(compactions) == len(billed) + WITHOUT_A_CALL.get((client, scene), 0)
     assert not any(compaction.inferred for compaction in compactions)
 
 

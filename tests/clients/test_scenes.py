@@ -35,6 +35,7 @@ EXPECTED: dict[str, dict[str, list[str]]] = {
         "cache-writes": [M, M, M],
         "subagent": [M, M, S, S, M],
         "auto-compact": [M, M, M, M, C, M, M],
+        "token-budget": [M, M, M, M, M, M],
         "resume": [M, M, M],
         "resume-compact": [M, M, C, M],
         "errors": [M, M, M],

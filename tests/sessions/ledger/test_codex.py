@@ -22,6 +22,7 @@ from brimline.agents.transcripts.source import Transcript
 from brimline.sessions.ledger.context_parts import CATEGORIES, ContextPart, PartReader
 from brimline.sessions.ledger.session_ledger import ThreadLedger, read_ledger
 
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 AT = "2026-01-02T03:04:05.000Z"
 EPOCH = 1_767_323_045.0  # AT in seconds
 SUMMARY = (
@@ -242,6 +243,20 @@ def test_compaction_keeps_messages_and_a_summary() -> None:
 )
 def test_summary_may_be_encrypted_or_not_recorded(record: bytes, text: str | None) -> None:
     assert pieces_of(record)[-1] == SummaryText(text, EPOCH)
+
+
+def test_compaction_without_a_call_has_no_summary() -> None:
+    """By `features.token_budget`: the conversation is dropped."""
+    history = [kept("developer", "Be brief.")]
+    record = line("compacted", message="", replacement_history=history, compaction_response_id=None)
+    assert [type(piece) for piece in pieces_of(record)] == [KeptContent]
+    recorded = FIXTURES / "codex/token-budget/home"
+    (path,) = recorded.rglob("rollout-*.jsonl")
+    read = read_ledger(Transcript("codex", str(path), 0.0, path.stat().st_size))
+    (main,) = read.threads
+    assert "compaction summary" not in tokens_of(main)
+    found = [(each.trigger, each.before) for each in read.session.threads["main"].compactions]
+    assert found == [("auto", 21_661), ("auto", 21_646)]  # the fixture's results are cut
 
 
 def test_first_call_after_a_compaction_is_explained(tmp_path: Path) -> None:

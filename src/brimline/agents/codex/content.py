@@ -114,11 +114,14 @@ class _Item(msgspec.Struct, frozen=True):
 
 
 class _Compacted(msgspec.Struct, frozen=True):
-    """The summary of a local compaction, and the items that replace the conversation."""
+    """The summary of a local compaction, and the items that replace the conversation.
+
+    `compaction_response_id` is null if no call was made for it; older versions do not write it.
+    """
 
     message: str = ""
     replacement_history: list[_Item] | None = None
-    compaction_response_id: str | None = None
+    compaction_response_id: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class _Plan(msgspec.Struct, frozen=True):
@@ -265,16 +268,22 @@ def _read_item(item: _Item, at: float | None) -> Iterator[Piece]:
 
 
 def _replacement(compacted: _Compacted, at: float | None) -> Iterator[Piece]:
-    """Yield what a compaction left; a summary of the provider's is encrypted, or not recorded."""
+    """Yield what a compaction left; a summary of the provider's is encrypted, or not recorded.
+
+    By `features.token_budget` (0.169) it drops the conversation without a call, and has no summary.
+    """
     pieces = [
         piece for item in compacted.replacement_history or () for piece in _read_item(item, at)
     ]
     yield KeptContent(
         tuple(piece for piece in pieces if not isinstance(piece, SummaryText)),
-        summary_call=compacted.compaction_response_id,
+        summary_call=compacted.compaction_response_id or None,
     )
     summaries = [piece for piece in pieces if isinstance(piece, SummaryText)]
-    yield from summaries or [SummaryText(compacted.message or None, at)]
+    if compacted.message or compacted.compaction_response_id is not None:
+        yield from summaries or [SummaryText(compacted.message or None, at)]
+    else:
+        yield from summaries
 
 
 def _message(item: _Item, at: float | None) -> Iterator[Piece]:
