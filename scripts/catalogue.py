@@ -63,6 +63,12 @@ REPLIES: dict[str, int] = {
 # The names of makers in the registry of opencode, and in the calls of clients.
 CLIENT_NAMES = {"x-ai": "xai"}
 
+DROPPED_WINDOWS: dict[str, tuple[str, int]] = {
+    "deepseek-chat": ("models.dev in opencode 1.18.18, 2026-11", 1_000_000),
+    "deepseek-reasoner": ("models.dev in opencode 1.18.18, 2026-11", 1_000_000),
+}
+"""Windows that models.dev no longer lists, and for which genai-prices has an older model's."""
+
 INPUT_CAPS: dict[str, int] = {"gpt-5": 272_000}
 """The cap on the prompt if it is below the window, by exact id."""
 
@@ -234,8 +240,10 @@ def build() -> Catalogue:
                 if "/" in name or (not starts and name.startswith(earlier_prefixes)):
                     continue
                 window = model.context_window if is_alias(name, model.id) else None
+                dropped = None if starts else DROPPED_WINDOWS.get(name)
+                from_origin, window = dropped or (None, window)
                 cap, longest = INPUT_CAPS.get(name), reply(name, window)
-                row = Model(window, cap, longest, None, priced, maker)
+                row = Model(window, cap, longest, from_origin, priced, maker)
                 (prefix if starts else exact).setdefault(name, row)
         add_registry(maker, exact, prefix)
     return Catalogue(origin, dict(sorted(exact.items())), dict(sorted(prefix.items())))

@@ -466,7 +466,7 @@ def test_hook_problem_is_reported_with_a_hint(
 def test_last_session_with_a_too_old_client_is_reported() -> None:
     report = status_with(session(9, version="2.1.325"), session(5, version="2.1.97"))
     check = version("claude", report.version_of("claude"))
-    assert (check.well, check.finding) == (False, "2.1.97; tested up to 2.1.325")
+    assert (check.well, check.finding) == (False, "2.1.97; tested up to 2.1.326")
     assert check.hint == "Update it to 2.1.139 or newer to use Brimline's hooks."
     check = version("claude", "2.1.97", has_hooks=False)
     assert (check.well, check.optional) == (True, True)
@@ -477,9 +477,9 @@ def test_last_session_with_a_too_old_client_is_reported() -> None:
 
 def test_doctor_names_the_newest_version_that_was_tested() -> None:
     check = version("claude", "3.0.1")
-    assert (check.well, check.finding) == (True, "3.0.1; tested up to 2.1.325")
+    assert (check.well, check.finding) == (True, "3.0.1; tested up to 2.1.326")
     unknown = status_with(session(5, version=None)).version_of("claude")
-    assert version("claude", unknown).finding == "unknown; tested up to 2.1.325"
+    assert version("claude", unknown).finding == "unknown; tested up to 2.1.326"
 
 
 def test_doctor_warns_once_about_a_newer_client(user: User) -> None:
@@ -488,12 +488,12 @@ def test_doctor_warns_once_about_a_newer_client(user: User) -> None:
     _, checks = user.doctor()
     check = checks["codex version"]
     assert (check["well"], check["optional"], check["told"]) == (
-        True, True, "0.200.0; tested up to 0.166.0"
+        True, True, "0.200.0; tested up to 0.169.0"
     )  # fmt: skip
-    assert check["hint"].startswith("Codex 0.200.0 is newer than 0.166.0, the newest version ")
+    assert check["hint"].startswith("Codex 0.200.0 is newer than 0.169.0, the newest version ")
     _, checks = user.doctor()
     check = checks["codex version"]
-    assert (check["optional"], check["told"]) == (False, "0.200.0; tested up to 0.166.0")
+    assert (check["optional"], check["told"]) == (False, "0.200.0; tested up to 0.169.0")
 
 
 @pytest.mark.parametrize("agent", RECORDED)

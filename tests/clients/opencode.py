@@ -19,7 +19,7 @@ NO_MODELS = {"OPENCODE_MODELS_PATH": str(Path(__file__).with_name("no_models.jso
 DATABASE = ".local/share/opencode/opencode.db"
 LOGIN = ".local/share/opencode/auth.json"
 EXPORT = "opencode export"
-PLUGIN_LOCK = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "1.18.18"}}}}
+PLUGIN_LOCK = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "1.18.34"}}}}
 COST = {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75}
 
 CHATGPT_PLAN = {

@@ -105,7 +105,7 @@ def test_every_window_states_its_origin() -> None:
         "client": "result.modelUsage and status line (claude 2.1.325, 2026-11)",
         "catalogue": catalogue().made_from,
         "registry": "its model registry (pi 0.87.1, 2026-11)",
-        "newer": "models.dev in opencode 1.18.18, 2026-11",
+        "newer": "models.dev in opencode 1.18.34, 2026-11",
         "default": "the default window of Brimline's settings",
         "client settings": "set in models.json",
     }
@@ -463,7 +463,7 @@ def test_model_that_sent_more_than_the_catalogue_knows_has_the_clients_window() 
         ("opencode", "github-copilot", "claude-opus-4.8", 200_000),
         ("opencode", "anthropic", "claude-sonnet-4-5", 1_000_000),
         ("opencode", "helicone", "gpt-5-chat-latest", 128_000),
-        ("opencode", "amazon-bedrock", "openai.gpt-5.4", 272_000),
+        ("opencode", "amazon-bedrock", "openai.gpt-5.4", 1_000_000),
         ("opencode", "opencode", "big-pickle", 200_000),
         ("opencode", "github-copilot", "claude-opus-4.8-fast", 200_000),
         ("pi", "openai", "gpt-5-chat-latest", 128_000),
@@ -491,7 +491,7 @@ def test_provider_that_the_client_dropped_is_known_by_models_dev() -> None:
     resolved = window_of(context)
     assert resolved is not None
     assert (resolved.tokens, resolved.origin) == (200_000, "catalogue")
-    assert resolved.why == "models.dev in opencode 1.18.18, 2026-11"
+    assert resolved.why == "models.dev in opencode 1.18.34, 2026-11"
     assert window(msgspec.structs.replace(context, provider="another")) is None
 
 

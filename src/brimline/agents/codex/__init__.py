@@ -14,7 +14,7 @@ CAPABILITIES = Capabilities(
     display_name="Codex",
     model_families=("codex", "gpt-", "o1", "o3", "o4"),
     runs_other_models=True,
-    tested_version="0.166.0",
+    tested_version="0.169.0",
     home_folders=(".codex",),
     location_variables=("CODEX_HOME",),
     limit_setting="`model_auto_compact_token_limit` in Codex's config.toml",
@@ -38,7 +38,8 @@ CAPABILITIES = Capabilities(
     composer=ComposerPatterns(
         first=r"›.",
         rest=r"(  .*)?",
-        below=r"\n(.*\n)?.+\s*\Z",  # a blank row, then one or two rows to the end of the screen
+        # A blank row, then one or two rows to the end; since 0.169.0 a long path wraps.
+        below=r"\n((.*\n)?.+|(  .*\S\n){2}  .*\S)\s*\Z",
         cursor_visible=True,
         busy_above=r"^\S \w.*esc to interrupt\)",
     ),

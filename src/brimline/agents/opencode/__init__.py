@@ -4,7 +4,7 @@ from brimline.agents.capabilities import Capabilities, ComposerPatterns
 
 CAPABILITIES = Capabilities(
     display_name="opencode",
-    tested_version="1.18.18",
+    tested_version="1.18.34",
     home_folders=(".local/share/opencode",),
     location_variables=("XDG_DATA_HOME", "OPENCODE_DB"),
     limit_setting="`limit.input` of the model in opencode.json",
@@ -23,7 +23,7 @@ CAPABILITIES = Capabilities(
         first=r" *┃  ",
         rest=r" *┃.*",
         below=r" *┃\n *┃  \S.* · \S.*\n *╹▀{10,}",  # a blank row, agent and model, the edge
-        placeholder=r"Ask anything\.\.\..*",
+        placeholder=r"Ask anything(\.\.\.|…).*",
         busy_below=r"esc interrupt",
     ),
     answers_subagent_hooks=False,
