@@ -119,7 +119,7 @@ export interface components {
         };
         Waste: {
             /** @enum {unknown} */
-            kind: "MCP tools never called" | "large memory file" | "large result" | "read again unchanged" | "same command, same output" | "stale read";
+            kind: "MCP tools never called" | "client's countdown" | "large memory file" | "large result" | "read again unchanged" | "same command, same output" | "stale read";
             what: string;
             tokens: number;
             cost: number | null;

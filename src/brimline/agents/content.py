@@ -53,7 +53,7 @@ class AddedText(msgspec.Struct, frozen=True):
 
     `by` is who added it: the client, a hook, a memory file, a subagent, a list of tools or skills,
     or the user (a file). `name` is the hook's or file's name, `server` the MCP server whose tools
-    it lists.
+    it lists. `tokens_left` is what a client's own countdown tells the model.
     """
 
     by: AddedBy
@@ -61,6 +61,7 @@ class AddedText(msgspec.Struct, frozen=True):
     text: str
     at: float | None = None
     server: str = ""
+    tokens_left: int | None = None
 
 
 class SystemPrompt(msgspec.Struct, frozen=True):

@@ -126,3 +126,28 @@ def test_cost_is_unknown_without_a_price() -> None:
     steps = [step(), step(model="unknown")]
     (found,) = find_waste([entry(read, 1_000), entry(read, 1_000)], steps)
     assert found.cost is None
+
+
+def countdown(left: int) -> ContextPart:
+    return ContextPart("injected context", "countdown of the client", 48, 1, tokens_left=left)
+
+
+@pytest.mark.parametrize(
+    ("left", "verdict"),
+    [
+        ([], "what is left is unknown"),
+        ([120_000, 150_000], "in fact 120K are left"),
+        ([12_000_000, 14_900_000], "that is right"),
+    ],
+)
+def test_countdown_of_the_client_is_compared_with_what_is_left(
+    left: list[int], verdict: str
+) -> None:
+    """However small it is: a model may believe it."""
+    entries = [entry(countdown(15_000_000), 20), entry(countdown(14_946_570), 21)]
+    (waste,) = find_waste(entries, [step()], left=left)
+    assert (waste.kind, waste.tokens, waste.times) == ("client's countdown", 41, 2)
+    assert waste.advice == (
+        'The client tells the model "14,946,570 tokens left", 2 times so far, '
+        f"41 tokens: {verdict}."
+    )

@@ -65,6 +65,9 @@ CLIENT_TEXTS = (
 )
 CLEAR = "/clear"
 
+COUNTDOWN = "total_tokens_reminder"
+_TOKENS_LEFT = re.compile(r"([0-9]{1,12}) tokens left")
+
 # Who adds the text of an attachment; the client itself adds the others.
 ATTACHED_BY: dict[str, AddedBy] = {
     "agent_listing_delta": "tools",
@@ -157,6 +160,9 @@ class _ClaudeAttachment(msgspec.Struct, frozen=True, rename="camel"):
         if self.type == "instructions":  # since 2.1.325
             for file in _memory_files.decode_or_none(self.files) or []:
                 yield AddedText("memory", file.path, file.content, at)
+            return
+        if self.type == COUNTDOWN:
+            yield from _countdown("".join(strings_in(self.text)), at)
             return
         by = ATTACHED_BY.get(self.type, "client")
         name = self.hook_name or self.path or self.filename or self.type
@@ -388,6 +394,17 @@ def _user_text(text: str, at: float | None) -> Iterator[Piece]:
         yield UserText(typed, at)
         if added:
             yield AddedText("client", "reminder", added, at)
+
+
+def _countdown(text: str, at: float | None) -> Iterator[AddedText]:
+    """Yield what the client tells the model is left: `<total_tokens>N tokens left</total_tokens>`.
+
+    By an internal setting it is the truth, a constant, or a budget that starts again with each
+    prompt (2.1.325).
+    """
+    match = _TOKENS_LEFT.search(text)
+    left = int(match[1]) if match else None
+    yield AddedText("client", "countdown of the client", text, at, tokens_left=left)
 
 
 def _element(text: str, name: str) -> str:

@@ -61,7 +61,8 @@ class ContextPart(msgspec.Struct, frozen=True, gc=False):
     `what` says what it is: a file, a command, a tool, a hook, the first words of a text. Its texts
     are those of the transcript: what is shown of them passes a `Mask`.
     `size` is its length in UTF-8 bytes, `record` the number of its record in the transcript.
-    `content` is equal for results with the same text. If it is not `is_recorded`, the transcript
+    `content` is equal for results with the same text. `tokens_left` is what the client's countdown
+    tells the model. If it is not `is_recorded`, the transcript
     has no text of it: it takes what the other parts of its call cannot account for.
     """
 
@@ -78,6 +79,7 @@ class ContextPart(msgspec.Struct, frozen=True, gc=False):
     arguments: int = 0
     content: int = 0
     is_recorded: bool = True
+    tokens_left: int | None = None
 
     def name(self, mask: Mask = redact) -> str:
         """Return its name for people; that of a file is not cut."""
@@ -173,7 +175,15 @@ class PartReader:
 def _added_part(added: AddedText, record: int) -> ContextPart:
     category, size = _CATEGORY_OF_ADDED[added.by], size_of(added.text)
     file = added.name if added.by in ("memory", "user") else ""
-    return ContextPart(category, added.name, size, record, server=added.server, file=file)
+    return ContextPart(
+        category,
+        added.name,
+        size,
+        record,
+        server=added.server,
+        file=file,
+        tokens_left=added.tokens_left,
+    )
 
 
 UNKNOWN_CALL = ContextPart("tool calls", "unknown tool", 0, tool="unknown tool")

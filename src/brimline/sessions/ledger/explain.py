@@ -10,7 +10,7 @@ from brimline.agents import capabilities_of
 from brimline.context.cache_misses import CacheMiss, find_misses, with_reported_causes
 from brimline.context.client_report import ReportedMiss
 from brimline.context.events import MAIN
-from brimline.context.tracker import Session, Thread
+from brimline.context.tracker import Session, Thread, read
 from brimline.redaction import redact
 from brimline.sessions.ledger.context_parts import CATEGORIES, Mask, first_words
 from brimline.sessions.ledger.part_tokens import Balance, Entry
@@ -152,12 +152,21 @@ def _explain_thread(
         categories=_categories(ledger.entries, unrecorded, mask),
         unexplained=ledger.unexplained,
         tool_results=_tool_tokens(ledger.entries, mask),
-        waste=find_waste(ledger.entries, ledger.steps, mask),
+        waste=find_waste(ledger.entries, ledger.steps, mask, _tokens_left(session, thread)),
         misses=with_reported_causes(find_misses(thread), reported),
         pending=ledger.pending,
         cycles=_cycles(ledger, thread),
         series=_series(ledger, mask) if series else msgspec.UNSET,
     )
+
+
+def _tokens_left(session: Session, thread: Thread) -> list[int]:
+    """Return the tokens until the compaction and until the window is full, as far as known."""
+    reading = read(session, thread, "transcript")
+    if reading.held is None:
+        return []
+    of_window = reading.window and max(0, reading.window.tokens - reading.held)
+    return [each for each in (reading.left, of_window) if each is not None]
 
 
 def _categories(

@@ -21,6 +21,7 @@ WasteKind: TypeAlias = Literal[
     "MCP tools never called",
     "large memory file",
     "large result",
+    "client's countdown",
 ]
 
 ADVICE: dict[WasteKind, str] = {
@@ -36,6 +37,9 @@ ADVICE: dict[WasteKind, str] = {
     "large result": (
         "{what}: {tokens} tokens. Ask for a part of it: a range of lines, a filter, a limit."
     ),
+    "client's countdown": (
+        'The client tells the model "{what}", {times} times so far, {tokens} tokens: {verdict}.'
+    ),
 }
 # What to do about all findings of a kind.
 REMEDIES: dict[WasteKind, str] = {
@@ -45,11 +49,13 @@ REMEDIES: dict[WasteKind, str] = {
     "MCP tools never called": "Disable the MCP servers that this project does not use.",
     "large memory file": "Move what is rarely needed from memory files to other files.",
     "large result": "Ask for parts of large results: a range of lines, a filter, a limit.",
+    "client's countdown": "Have the agent run `brimline here`, which counts what is really left.",
 }
 
 MIN_WASTE_TOKENS = 200  # less is not worth a line
 MIN_LARGE_TOKENS = 5_000
 MAX_LARGE_RESULTS = 5
+COUNTDOWN_SHARE = 0.1  # of what is left, by which a countdown may be off and still be right
 
 
 class Waste(msgspec.Struct, frozen=True):
@@ -85,8 +91,16 @@ def total_waste(findings: Iterable[Waste]) -> WasteTotal | None:
     return WasteTotal(counts.total(), by_kind, REMEDIES[next(iter(by_kind))])
 
 
-def find_waste(entries: Sequence[Entry], steps: Sequence[Step], mask: Mask = redact) -> list[Waste]:
-    """Return what is wasted in a context now, the largest first; no entry counts twice."""
+def find_waste(
+    entries: Sequence[Entry],
+    steps: Sequence[Step],
+    mask: Mask = redact,
+    left: Sequence[int] = (),
+) -> list[Waste]:
+    """Return what is wasted in a context now, the largest first; no entry counts twice.
+
+    `left` are the tokens until the compaction, and until the window is full; none if unknown.
+    """
     costs = _CarryingCosts(steps)
     found: list[Waste] = []
     counted: set[int] = set()
@@ -112,12 +126,34 @@ def find_waste(entries: Sequence[Entry], steps: Sequence[Step], mask: Mask = red
     for entry in entries:
         if entry.part.category == "memory files" and entry.tokens >= MIN_LARGE_TOKENS:
             add("large memory file", entry.part.name(mask), [entry])
+    countdown = [entry for entry in entries if entry.part.tokens_left is not None]
+    if countdown:  # named however small it is: the model may believe it
+        found.append(_describe_countdown(countdown, costs, left))
     results = (entry for entry in entries if entry.part.category == "tool results")
     large = sorted(results, key=lambda entry: entry.tokens, reverse=True)[:MAX_LARGE_RESULTS]
     for entry in large:
         if entry.tokens >= MIN_LARGE_TOKENS:
             add("large result", entry.part.name(mask), [entry])
     return sorted(found, key=lambda waste: waste.tokens, reverse=True)
+
+
+def _describe_countdown(
+    countdown: Sequence[Entry], costs: "_CarryingCosts", left: Sequence[int]
+) -> Waste:
+    kind: WasteKind = "client's countdown"
+    said = countdown[-1].part.tokens_left or 0
+    tokens = sum(entry.tokens for entry in countdown)
+    if not left:
+        verdict = "what is left is unknown"
+    elif any(abs(said - each) <= COUNTDOWN_SHARE * each for each in left):
+        verdict = "that is right"
+    else:
+        verdict = f"in fact {format_tokens(left[0])} are left"
+    what, times = f"{said:,} tokens left", len(countdown)
+    advice = ADVICE[kind].format(
+        what=what, tokens=format_tokens(tokens), times=times, verdict=verdict
+    )
+    return Waste(kind, what, tokens, costs.of(countdown), times, advice)
 
 
 def _repeats(entries: Sequence[Entry]) -> Iterator[tuple[WasteKind, list[Entry]]]:
