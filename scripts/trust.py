@@ -77,6 +77,12 @@ def fuzz(folder: Path, minutes: float = MAX_MINUTES) -> RowResult:
     return RowResult(figures, {"failures": 0, "slowest s": 2, "peak MB": 300}, result.failures)
 
 
+def rotation(folder: Path) -> RowResult:
+    from trust.rotations import rotate_clients
+
+    return rotate_clients(folder, windows=10)
+
+
 def clients(folder: Path) -> RowResult:
     from trust.long_scenes import run_scenes
 
@@ -114,6 +120,10 @@ ROWS = {
         settings, "setup and its removal with generated settings: the bytes are the same again"
     ),
     "fuzz": Row(fuzz, "damaged files of every agent", is_timed=True),
+    "rotation": Row(
+        rotation,
+        "`run --rotate-at 75`: Claude Code and Codex go through ten context windows each",
+    ),
     "clients": Row(
         clients,
         "the scenes of real clients and SDKs that `make test` leaves out; the daemon is killed at "

@@ -12,6 +12,7 @@ from brimline.agents.claude.records import STREAM_KINDS
 from brimline.agents.claude.transcript_source import SOURCE
 from brimline.agents.transcripts.lines import JsonLines
 from brimline.agents.transcripts.source import Tally
+from brimline.context.client_report import Quota, Quotas
 from brimline.context.events import (
     MAIN,
     AnyEvent,
@@ -421,3 +422,27 @@ def test_garbage_is_counted_and_the_rest_read(pieces: list[bytes]) -> None:
     calls = [e for e in JsonLines(io.BytesIO(data), SOURCE.stream()) if isinstance(e, Call)]
     assert calls[-1].id == "last"
     fold(Session(), JsonLines(io.BytesIO(data), SOURCE.stream()))
+
+
+@pytest.mark.parametrize(
+    ("info", "expected"),
+    [
+        (
+            {"status": "allowed", "resetsAt": 1_795_056_735, "rateLimitType": "five_hour",
+             "unifiedWindows": {"five_hour": {"utilization": 0.62, "resetsAt": 1_795_056_735},
+                                "seven_day": {"utilization": 0.4, "resetsAt": 1_795_100_000}}},
+            Quotas(five_hour=Quota(62.0, 1_795_056_735), seven_day=Quota(40.0, 1_795_100_000)),
+        ),
+        (
+            {"status": "rejected", "resetsAt": 1_795_056_735, "rateLimitType": "five_hour"},
+            Quotas(five_hour=Quota(100.0, 1_795_056_735)),
+        ),
+        ({"status": "allowed", "rateLimitType": "five_hour"}, None),
+        ({"status": "allowed", "unifiedWindows": {"five_hour": {"utilization": "much"}}}, None),
+        (None, None),
+    ],
+)  # fmt: skip
+def test_quotas_are_those_of_the_rate_limit_event(info: Json | None, expected: Quotas) -> None:
+    """As recorded with 2.1.325, and by older versions without the list of all quotas."""
+    reported = line("rate_limit_event", rate_limit_info=info)
+    assert session(init(), reported, assistant("m1", 20_000)).quotas == expected

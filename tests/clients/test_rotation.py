@@ -3,130 +3,31 @@
 from __future__ import annotations
 
 import json
-import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from brimline.handoff.user_messages import CONTINUED_TEXT
-from brimline.testing.fake_model import Reply, Scenario
-from server.running import Running
+from brimline.testing.fake_model import Reply
 
-from . import claude, codex
-from .install import require
-from .monitored.script import brimline
-from .run import ClientRun, Place, run_client
+from .rotated_client import TASK, RotatedClient, document, is_first, replies_of
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
-TASK = "Build the parser."
-DELAY_S = 0.4  # a model's calls take longer; the transcript of Codex is read once per second
 WINDOWS = 3
-
-
-class Client:
-    """A real client with our hooks, its daemon, and `brimline run` around it."""
-
-    def __init__(self, agent: str, root: Path) -> None:
-        self.agent, self.place = agent, Place(root / "client")
-        self.place.make()
-        for folder in (".claude", ".codex"):
-            (self.place.home / folder).mkdir()
-        self.daemon = Running(root / "daemon")
-        self.daemon.start()
-        done = self.daemon.command("setup", agent, HOME=str(self.place.home))
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    @property
-    def window(self) -> int:
-        return {"claude": 200_000, "codex": 258_400}[self.agent]
-
-    @property
-    def full_share(self) -> float:
-        """The share of the window that brings a session to about 80 % of its limit."""
-        return {"claude": 0.55, "codex": 0.72}[self.agent]
-
-    def shell(self, command: str, share: float) -> Reply:
-        """A reply that runs a command, and whose call fills this share of the window."""
-        reply = {"claude": claude.bash, "codex": codex.shell}[self.agent](command)
-        return _filling(reply, int(share * self.window))
-
-    def run(self, main: tuple[Reply, ...], *options: str, **environment: str) -> ClientRun:
-        words = [sys.executable, "-m", "brimline", "run", *options, "--", *self._command()]
-        return run_client(
-            self.agent,
-            words,
-            self.place,
-            Scenario(main=main),
-            environment=self._environment()
-            | {"BRIMLINE_STATE_DIR": str(self.daemon.state), "BRIMLINE_AUTOSTART": "0"}
-            | environment,
-            transcripts=claude.TRANSCRIPTS,
-        )
-
-    def _command(self) -> list[str]:
-        if self.agent == "claude":
-            words = ["-p", TASK, *claude.STREAM, "--model", "claude-sonnet-4-5"]
-            return [str(require("claude")), *words, "--allowedTools", "Bash,Read"]
-        settings = [word for setting in codex.SETTINGS for word in ("-c", setting)]
-        words = ["exec", "--skip-git-repo-check", "--json", "--dangerously-bypass-hook-trust"]
-        return [str(require("codex")), *words, *settings, TASK]
-
-    def _environment(self) -> dict[str, str]:
-        return claude.ENVIRONMENT if self.agent == "claude" else {"FAKE_KEY": "sk-dummy"}
-
-    def requests(self, run: ClientRun) -> list[str]:
-        """The requests of the main thread, in order, as text."""
-        path = "/v1/messages" if self.agent == "claude" else "/v1/responses"
-        lines = [json.loads(line) for line in run.requests.read_text().splitlines()]
-        bodies = [line["body"] for line in lines if line["path"].partition("?")[0] == path]
-        return [
-            json.dumps(body)
-            for body, bill in zip(bodies, run.billed, strict=True)
-            if bill.thread == "main"
-        ]
-
-
-def _filling(reply: Reply, tokens: int) -> Reply:
-    return msgspec.structs.replace(reply, added=tokens, delay=DELAY_S)
-
-
-def hand_over_reply(client: Client, number: int, share: float) -> Reply:
-    """A reply with which the agent does as it is asked, once it is."""
-    command = f"echo {document(number)!r} > notes.md && {brimline('handoff', 'notes.md')}"
-    return client.shell(command, share)
-
-
-def document(number: int) -> str:
-    return f"The parser is done up to part {number}."
-
-
-def window_replies(client: Client, number: int, is_last: bool) -> tuple[Reply, ...]:
-    """The replies of a window: work, at 80 % a handoff, and the end of the turn."""
-    work = tuple(client.shell(f"echo {number} {step}", 0.1) for step in range(2))
-    if is_last:
-        return (*work, _filling(Reply(text="All done."), 1_000))
-    share = client.full_share
-    full = tuple(client.shell(f"echo {number} full {step}", share) for step in range(3))
-    end = _filling(Reply(text="Handed over."), int(share * client.window))
-    return (*work, *full, hand_over_reply(client, number, share), end)
+PARK_S = 25  # a busy machine may take some of it to start the client
 
 
 @pytest.fixture(params=["claude", "codex"])
-def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
-    one = Client(request.param, tmp_path)
+def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RotatedClient]:
+    one = RotatedClient(request.param, tmp_path)
     yield one
     one.daemon.close()
 
 
-def replies_of(client: Client, windows: int) -> tuple[Reply, ...]:
-    parts = [window_replies(client, n, n == windows) for n in range(1, windows + 1)]
-    return tuple(reply for part in parts for reply in part)
-
-
-def test_run_goes_through_windows_without_a_compaction(client: Client) -> None:
+def test_run_goes_through_windows_without_a_compaction(client: RotatedClient) -> None:
     """Each session starts from the document of the one before; the client never compacts."""
     run = client.run(replies_of(client, WINDOWS), "--rotate-at", "75", "--json")
     assert run.exit_code == 0, run.stderr
@@ -146,7 +47,29 @@ def test_run_goes_through_windows_without_a_compaction(client: Client) -> None:
     check_chain(client, [window["session_id"] for window in result["windows"]])
 
 
-def check_chain(client: Client, ids: list[str]) -> None:
+def test_parked_run_continues_when_the_quota_is_reset(tmp_path: Path) -> None:
+    """Claude Code reports with its refusal that the five hours are used up, and when that ends."""
+    client = RotatedClient("claude", tmp_path)
+    resets_at = int(time.time()) + PARK_S
+    limits = {"status": "rejected", "reset": str(resets_at), "representative-claim": "five_hour"}
+    limits |= {"5h-status": "rejected", "5h-utilization": "1.0", "5h-reset": str(resets_at)}
+    headers = {f"anthropic-ratelimit-unified-{name}": text for name, text in limits.items()}
+    login = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-dummy"}
+    main = (client.shell("echo part one", 0.1), Reply(error="rate_limited"), Reply(text="Done."))
+    try:
+        run = client.run(main, "--park", "--json", headers=headers, **login)
+    finally:
+        client.daemon.close()
+    assert run.exit_code == 0, run.stderr
+    assert time.time() >= resets_at
+    assert "the five hours are used up: waiting until" in run.stderr
+    windows = json.loads(run.stdout)["windows"]
+    assert [window["handoff"] for window in windows] == ["draft", None]
+    (start,) = [line for line in run.requests.read_text().splitlines() if CONTINUED_TEXT in line]
+    assert "echo part one" in start
+
+
+def check_chain(client: RotatedClient, ids: list[str]) -> None:
     """Check that each session continues as the next, with its title, and is one line of status."""
     rows = {view["session"]["id"]: view["session"] for view in client.daemon.get("/v1/sessions")}
     assert [rows[id]["became"] for id in ids] == [*ids[1:], None]
@@ -157,8 +80,3 @@ def check_chain(client: Client, ids: list[str]) -> None:
     shown = client.daemon.answered("status", HOME=str(client.place.home)).stdout
     assert shown.count(TASK) == 1
     assert f"{TASK} ({WINDOWS})" in shown
-
-
-def is_first(body: str) -> bool:
-    """Whether a request is the first of its session: nothing was run yet."""
-    return "tool_result" not in body and "function_call_output" not in body

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.context.client_report import Quota, Quotas
 from brimline.context.policy.levels import LAST_ROTATION_PERCENT
 from brimline.errors import InvalidPolicy
 from brimline.run.rotation import (
@@ -13,6 +14,7 @@ from brimline.run.rotation import (
     RotationCount,
     RotationRule,
     WindowState,
+    reset_time,
 )
 
 Seen = tuple[float | None, int, bool]
@@ -77,6 +79,23 @@ def test_no_more_rotations_than_allowed() -> None:
     rule = RotationRule(75.0, max_rotations=2)
     assert RotationCount(rotations=1).refusal(rule) is None
     assert "--max-rotations 2" in (RotationCount(rotations=2).refusal(rule) or "")
+
+
+@pytest.mark.parametrize(
+    ("five_hour", "seven_day", "expected"),
+    [
+        (None, None, None),
+        (Quota(99.9, 2_000.0), None, None),
+        (Quota(100, 2_000.0), None, 2_000.0),
+        (Quota(100, 2_000.0), Quota(80, 9_000.0), 2_000.0),
+        (Quota(100, 2_000.0), Quota(100, 9_000.0), None),
+        (Quota(100, 900.0), None, None),
+    ],
+)
+def test_only_five_hours_that_are_used_up_are_waited_for(
+    five_hour: Quota | None, seven_day: Quota | None, expected: float | None
+) -> None:
+    assert reset_time(Quotas(1.0, five_hour, seven_day), now=1_000.0) == expected
 
 
 @pytest.mark.parametrize(("percent", "most"), [(0.0, None), (92.0, None), (-5.0, 3), (75.0, 0)])

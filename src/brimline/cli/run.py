@@ -69,7 +69,10 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("--rotate-at", type=float, metavar="P", help=help_text)
     help_text = "with --rotate-at: continue at most N times (default: no limit)"
     to.add_argument("--max-rotations", type=int, metavar="N", help=help_text)
-    add_flag(to, "--restart", "with --rotate-at: do not continue a run that was interrupted")
+    help_text = "when five hours of a plan are used up, wait until they are reset, and continue"
+    add_flag(to, "--park", help_text)
+    help_text = "with --rotate-at or --park: do not continue a run that was interrupted"
+    add_flag(to, "--restart", help_text)
     help_text = "read event_loop.context_window_tokens from a Ralph YAML file"
     to.add_argument("--config", metavar="FILE", help=help_text)
     help_text = "run nothing; show last and peak usage by hat from an --events file"
@@ -133,11 +136,12 @@ def plan(context: CommandContext, options: argparse.Namespace) -> RunPlan:
 
 
 def _rotation(options: argparse.Namespace) -> RotationRule | None:
-    if options.rotate_at is not None:
-        return RotationRule(options.rotate_at, options.max_rotations)
-    if options.max_rotations is not None or options.restart:
-        field = "restart" if options.restart else "max-rotations"
-        raise InvalidSettings("argument", field, "not allowed without --rotate-at")
+    if options.max_rotations is not None and options.rotate_at is None:
+        raise InvalidSettings("argument", "max-rotations", "not allowed without --rotate-at")
+    if options.rotate_at is not None or options.park:
+        return RotationRule(options.rotate_at, options.max_rotations, options.park)
+    if options.restart:
+        raise InvalidSettings("argument", "restart", "not allowed without --rotate-at or --park")
     return None
 
 

@@ -165,6 +165,11 @@ class SignalForwarder:
         if child is not None and self.end_signal is not None:
             child.send(self.end_signal)
 
+    def wait(self, seconds: float) -> None:
+        """Wait for a signal, at most for some seconds."""
+        if select.select([self.wake], [], [], seconds)[0]:
+            self.drain()
+
     def drain(self) -> None:
         """Empty the pipe of `wake`."""
         with contextlib.suppress(BlockingIOError):

@@ -4,12 +4,14 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.context.client_report import Quotas
 from brimline.context.policy.levels import LAST_ROTATION_PERCENT
 from brimline.context.tracker import Reading
 from brimline.errors import InvalidPolicy
 
 ASK_CALLS = 10  # an agent that did not hand over within so many calls is stopped
 FINISH_CALLS = 3  # calls in which the agent may end its turn after it handed over
+USED_UP = 100  # percent of a quota
 MAX_IDLE_WINDOWS = 3  # so many windows in a row without an edit or a reply are continued
 
 # below: under the level. asked: the agent was asked for a handoff. handed over: there is one, and
@@ -18,13 +20,18 @@ WindowPhase: TypeAlias = Literal["below", "asked", "handed over", "stopped"]
 
 
 class RotationRule(msgspec.Struct, frozen=True):
-    """At which percent of the limit a session is continued in a new one, and how often at most."""
+    """At which percent of the limit a session is continued in a new one, and how often at most.
 
-    rotate_at: float
+    Without `rotate_at` it is not. `parks`: after a quota of five hours was used up, the run waits
+    until it is reset, and continues.
+    """
+
+    rotate_at: float | None = None
     max_rotations: int | None = None
+    parks: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.rotate_at < LAST_ROTATION_PERCENT:
+        if self.rotate_at is not None and not 0 < self.rotate_at < LAST_ROTATION_PERCENT:
             expected = f"a number above 0 and below {LAST_ROTATION_PERCENT:g} percent of the limit"
             raise InvalidPolicy("rotate-at", f"{self.rotate_at:g}", expected)
         if self.max_rotations is not None and self.max_rotations < 1:
@@ -38,13 +45,13 @@ class WindowState(msgspec.Struct, frozen=True):
     since_calls: int = 0
 
     def after(
-        self, percent: float | None, calls: int, rotate_at: float, has_document: bool
+        self, percent: float | None, calls: int, rotate_at: float | None, has_document: bool
     ) -> "WindowState":
         """Return the state after what is known now; an unknown percentage changes nothing."""
         is_full = percent is not None and percent >= LAST_ROTATION_PERCENT
         waited = calls - self.since_calls
         match self.phase:
-            case "below" if percent is not None and percent >= rotate_at:
+            case "below" if _is_reached(rotate_at, percent):
                 return WindowState("asked", calls)
             case "asked" if has_document:
                 return WindowState("handed over", calls)
@@ -68,6 +75,10 @@ class WindowState(msgspec.Struct, frozen=True):
         return self.phase in ("handed over", "stopped")
 
 
+def _is_reached(level: float | None, percent: float | None) -> bool:
+    return level is not None and percent is not None and percent >= level
+
+
 class RotationCount(msgspec.Struct, frozen=True):
     """How often a run was rotated, and how many windows in a row had no edit and no reply."""
 
@@ -84,6 +95,19 @@ class RotationCount(msgspec.Struct, frozen=True):
         if self.idle >= MAX_IDLE_WINDOWS:
             return f"{self.idle} windows in a row reached the level without an edit or a reply"
         return None
+
+
+def reset_time(quotas: Quotas | None, now: float) -> float | None:
+    """Return when the five hours are reset that are used up; None if they are not, or others too.
+
+    A quota of seven days is not waited for.
+    """
+    current = quotas and quotas.current(now)
+    if not current or current.five_hour is None or current.five_hour.used_percentage < USED_UP:
+        return None
+    if current.seven_day is not None and current.seven_day.used_percentage >= USED_UP:
+        return None
+    return current.five_hour.resets_at
 
 
 def rotation_percent(reading: Reading | None) -> float | None:

@@ -7,6 +7,7 @@ import msgspec
 
 from brimline.agents import capabilities_of, get_agent, source
 from brimline.agents.transcripts.source import START, Cursor, Places, Transcript
+from brimline.context.client_report import Quotas
 from brimline.context.events import MAIN, Call, Event, Spent
 from brimline.context.prices import sum_costs
 from brimline.context.tracker import Reading, Session, Thread, fold, read
@@ -218,6 +219,12 @@ class RunState:
         """What the main thread's first call sent."""
         calls = self._best_view.calls
         return calls[0].usage.sent if calls else None
+
+    @property
+    def quotas(self) -> Quotas | None:
+        """The account's quotas, as the client reported them last."""
+        transcript = self._transcript_view
+        return self.stream.session.quotas or (transcript.session.quotas if transcript else None)
 
     @property
     def compaction_count(self) -> int:

@@ -24,12 +24,21 @@ from brimline.run.handoff_request import (
 )
 from brimline.run.iteration import Iteration, RunDisplay, RunPlan
 from brimline.run.result import IterationResult
-from brimline.run.rotation import RotationRule, WindowState, rotation_percent
+from brimline.run.rotation import RotationRule, WindowState, reset_time, rotation_percent
 from brimline.run.run_record import RunRecord, RunRecordFile
 from brimline.run.run_state import RunState
 from brimline.run.window_result import HandoffOrigin, WindowResult, make_window, merge_results
 
 WINDOW_VARIABLE = "BRIMLINE_WINDOW"  # set for the child: `brimline handoff` then ends the turn
+
+
+ORIGINS: dict[HandoffOrigin | None, str] = {
+    "agent": "the agent's handoff",
+    "draft": "a draft",
+    None: "its beginning",
+}
+RESET_SLACK_S = 2.0  # the provider's clock is another one
+PARK_STEP_S = 30.0  # a machine that was suspended looks at the clock again
 
 
 class WindowWatch:
@@ -138,6 +147,7 @@ class WindowChain:
         self._restart = restart
         self._plan, self._place, self._rule = plan, place, rule
         self._service, self._records, self._display = service, records, display
+        self._resets_at: float | None = None  # of a quota that ended the last window
         self._child_pid: Callable[[], int | None] = lambda: None
         self._record = RunRecord(iteration=1, began_at=time.time())
 
@@ -164,10 +174,12 @@ class WindowChain:
             result, window, document = self._run_window(number, signals)
             results.append(result)
             windows = (*self._record.windows, window)
-            if document is None:
+            if document is None and self._resets_at is None:
                 break
             self._record = RunRecord(number, time.time(), windows, self._record.count, document)
-            origin = "the agent's handoff" if window.handoff == "agent" else "a draft"
+            if self._resets_at is not None and not self._park(self._resets_at, signals):
+                break
+            origin = ORIGINS[window.handoff]
             self._display.report_rotation(f"window {window.window + 1} continues from {origin}")
         self._close_record(result, len(windows), signals.end_signal is not None)
         return merge_results(results, windows)
@@ -197,8 +209,12 @@ class WindowChain:
         figures = make_window(
             result, window, state.call_count, state.first_sent, state.compaction_count
         )
-        is_over = result.failed or result.said_it or signals.end_signal is not None
-        if is_over or not watch.state.continues:
+        is_over = result.said_it or signals.end_signal is not None
+        if result.failed and not is_over and self._rule.parks:
+            self._resets_at = reset_time(state.quotas, time.time())
+        if self._resets_at is not None:
+            return self._parked_window(watch, result, figures)
+        if is_over or result.failed or not watch.state.continues:
             return result, figures, None
         document, origin = self._handoff_of(watch)
         if document is None:
@@ -206,6 +222,25 @@ class WindowChain:
             return result, figures, None
         self._record = msgspec.structs.replace(record, count=record.count.after(watch.has_progress))
         return result, msgspec.structs.replace(figures, handoff=origin), document
+
+    def _parked_window(
+        self, watch: WindowWatch, result: IterationResult, figures: WindowResult
+    ) -> tuple[IterationResult, WindowResult, str | None]:
+        """Return what a window that a quota ended continues from; it may be what it began from."""
+        document, origin = self._handoff_of(watch)
+        if document is None:
+            return result, figures, self._record.document
+        return result, msgspec.structs.replace(figures, handoff=origin), document
+
+    def _park(self, resets_at: float, signals: SignalForwarder) -> bool:
+        """Wait until a quota is reset; False if a signal asked us to end."""
+        moment = time.strftime("%H:%M", time.localtime(resets_at))
+        self._display.report_rotation(f"the five hours are used up: waiting until {moment}")
+        self._records.write(self._record)
+        while signals.end_signal is None and (left := resets_at + RESET_SLACK_S - time.time()) > 0:
+            signals.wait(min(left, PARK_STEP_S))
+        self._resets_at = None
+        return signals.end_signal is None
 
     def _window_plan(self) -> RunPlan:
         """Return the plan with the command of this window."""

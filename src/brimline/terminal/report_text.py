@@ -27,7 +27,8 @@ def describe_quotas(quotas: Quotas, now: float) -> str:
         f"resets {format_moment(quota.resets_at, now)}"
         for name, quota in quotas.known.items()
     ]
-    return f"{'; '.join(parts)} (reported {format_age(now - quotas.at)} ago)"
+    age = f" (reported {format_age(now - quotas.at)} ago)" if quotas.at else ""  # a stream has none
+    return "; ".join(parts) + age
 
 
 def describe_cache(cache: PromptCache, now: float) -> str | None:

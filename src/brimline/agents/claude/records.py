@@ -1,7 +1,10 @@
 """The parts of Claude Code's records that have figures; everything else in them is skipped."""
 
+from typing import Annotated
+
 import msgspec
 
+from brimline.context.client_report import EpochSeconds, Quota, Quotas
 from brimline.context.providers.anthropic import MessageUsage
 from brimline.files.foreign_json import ABSENT
 
@@ -68,6 +71,37 @@ class ModelUsage(msgspec.Struct, frozen=True, rename="camel"):
     canonical_model: str | None = None
 
 
+class RateLimitWindow(msgspec.Struct, frozen=True, rename="camel"):
+    """One quota of a subscription; `utilization` is a share, 1 is all of it."""
+
+    utilization: Annotated[float, msgspec.Meta(ge=0, le=10)] | None = None
+    resets_at: EpochSeconds | None = None
+    status: str | None = None
+
+    @property
+    def quota(self) -> Quota | None:
+        """A quota that refuses calls is used up, whatever the share says."""
+        used = 1.0 if self.status == "rejected" else self.utilization
+        if used is None or self.resets_at is None:
+            return None
+        return Quota(round(100 * used, 1), self.resets_at)
+
+
+class RateLimitInfo(RateLimitWindow, frozen=True, rename="camel"):
+    """What a `rate_limit_event` line reports: the quota that counts now, and all of them."""
+
+    rate_limit_type: str | None = None
+    unified_windows: dict[str, RateLimitWindow] = {}
+
+    @property
+    def quotas(self) -> Quotas:
+        windows = dict(self.unified_windows)
+        if self.rate_limit_type is not None:
+            windows.setdefault(self.rate_limit_type, self)
+        known = {name: window.quota for name, window in windows.items()}
+        return Quotas(five_hour=known.get("five_hour"), seven_day=known.get("seven_day"))
+
+
 class ClaudeStreamLine(msgspec.Struct, frozen=True):
     """One line of `--output-format stream-json`."""
 
@@ -90,6 +124,7 @@ class ClaudeStreamLine(msgspec.Struct, frozen=True):
     model_usage: dict[str, ModelUsage] = msgspec.field(
         default_factory=dict[str, ModelUsage], name="modelUsage"
     )
+    rate_limit_info: msgspec.Raw = ABSENT
 
 
 class Kind(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from brimline.agents.claude.records import (
     ClaudeHead,
     ClaudeStreamLine,
     Kind,
+    RateLimitInfo,
 )
 from brimline.agents.claude.transcript import TranscriptParser, compacted
 from brimline.agents.transcripts.lines import JsonLines, open_transcript
@@ -54,6 +55,7 @@ from brimline.files.foreign_json import JsonDecoder, decode_json
 
 _line = JsonDecoder(ClaudeStreamLine)
 _kind = JsonDecoder(Kind)
+_rate_limit = JsonDecoder(RateLimitInfo)
 
 READ = frozenset({"assistant", "stream_event", "result"})
 READ_SYSTEM = frozenset({"init", "compact_boundary", "status"})
@@ -98,6 +100,9 @@ class ClaudeStreamParser(Parser):
                 return self._system(line)
             case "result":
                 return (*self._windows(line), *self._end_turn(line))
+            case "rate_limit_event":
+                info = _rate_limit.decode_or_none(line.rate_limit_info)
+                return (SessionSeen(quotas=info.quotas),) if info and info.quotas.known else ()
             case _:
                 return () if line.type in STREAM_KINDS else None
 
