@@ -112,9 +112,13 @@ class _OpenCompaction:
 
 
 class MainContentReader:
-    """Reads the records of a transcript in order; then `finish` returns what they showed."""
+    """Reads the records of a transcript in order; then `finish` returns what they showed.
 
-    def __init__(self, agent: str) -> None:
+    Without `has_compactions` it looks for prompts alone, which takes half the time.
+    """
+
+    def __init__(self, agent: str, has_compactions: bool = True) -> None:
+        self._has_compactions = has_compactions
         self._reader = get_agent(agent).content_reader()
         self._calls: dict[str, None] = {}
         self._number = 0
@@ -132,10 +136,12 @@ class MainContentReader:
             self._number += 1
             for event in record.events:
                 self._add_event(event)
-        pieces = list(read_content([record.data], self._reader)) if record.data else []
+        may_have_prompt = len(self._calls) == calls_before
+        is_read = record.data and (self._has_compactions or may_have_prompt)
+        pieces = list(read_content([record.data], self._reader)) if is_read else []
         for piece in pieces:
             self._add_piece(piece)
-        if not record.is_earlier and len(self._calls) == calls_before and has_prompt(pieces):
+        if may_have_prompt and not record.is_earlier and has_prompt(pieces):
             self._turn_starts.append(calls_before)
 
     def finish(self) -> MainContent:
@@ -182,12 +188,15 @@ def is_reinjected(text: str) -> bool:
 
 def content_of(loaded: LoadedSession) -> MainContent | None:
     """Return what a session's main thread contains; None without a transcript of it."""
-    return read_main_content(loaded.main) if loaded.main is not None else None
+    if loaded.main is None:
+        return None
+    thread = loaded.session.threads.get(MAIN)
+    return read_main_content(loaded.main, thread is not None and bool(thread.compactions))
 
 
-def read_main_content(transcript: Transcript) -> MainContent | None:
+def read_main_content(transcript: Transcript, has_compactions: bool = True) -> MainContent | None:
     """Read a transcript's main thread; None if it cannot be read, as it was deleted meanwhile."""
-    reader = MainContentReader(transcript.agent)
+    reader = MainContentReader(transcript.agent, has_compactions)
     try:
         for record in get_agent(transcript.agent).source.records(transcript):
             reader.read(record)

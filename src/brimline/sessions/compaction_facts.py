@@ -60,6 +60,7 @@ class FactRegister:
 
     def __init__(self) -> None:
         self._statements = BoundedDict[str, int](MAX_FACTS)
+        self._words = BoundedDict[str, frozenset[str]](MAX_FACTS)  # of each statement
         self._numbers = BoundedDict[str, int](MAX_FACTS)
         self._files = BoundedDict[str, int](MAX_FACTS)
         self._edits = BoundedDict[str, tuple[str, ...]](MAX_FACTS)  # by call
@@ -73,13 +74,15 @@ class FactRegister:
             (other._files, self._files),
         ):
             facts.update(own)
+        other._words.update(self._words)
         return other
 
     def add(self, piece: Piece, record: int) -> None:
         match piece:
             case UserText(text):
-                for statement in _find_statements(text):
+                for statement, words in _find_statements(text):
                     self._statements[statement] = record
+                    self._words[statement] = words
                     for number in _NUMBER.findall(statement):
                         self._numbers[number] = record
             case ToolCall() if edits_files(piece):
@@ -98,10 +101,9 @@ class FactRegister:
         names = Counter(PurePath(file).name for file in self._files)
 
         def states(statement: str) -> bool:
-            words = set(_WORD.findall(statement.lower()))
+            words = self._words[statement]
             least = NAMED_SHARE * len(words)
-            is_verbatim = " ".join(statement.split()) in whole
-            return is_verbatim or any(len(words & each) >= least for each in paragraphs)
+            return statement in whole or any(len(words & each) >= least for each in paragraphs)
 
         def names_file(file: str) -> bool:
             path = PurePath(file)
@@ -127,15 +129,15 @@ def edits_files(call: ToolCall) -> bool:
     return call.kind in ("edit", "command") and bool(call.files)
 
 
-def _find_statements(message: str) -> Iterator[str]:
-    """Yield a message, or its first and its last paragraph, if they have enough words."""
+def _find_statements(message: str) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield a message as one line, or its first and last paragraph, with its words if enough."""
     message = message.strip()
     paragraphs = _BLANK_LINE.split(message)
     parts = [message] if len(message) <= LONG_MESSAGE_CHARS else [paragraphs[0], paragraphs[-1]]
     for part in parts:
-        is_short = len(part) <= LONG_MESSAGE_CHARS
-        if is_short and len(set(_WORD.findall(part.lower()))) >= MIN_STATEMENT_WORDS:
-            yield part
+        words = frozenset(_WORD.findall(part.lower()))
+        if len(part) <= LONG_MESSAGE_CHARS and len(words) >= MIN_STATEMENT_WORDS:
+            yield " ".join(part.split()), words
 
 
 def _has_word(text: str, word: str) -> bool:
