@@ -40,7 +40,7 @@ def test_message_waits_for_the_next_prompt(agent: Opencode) -> None:
 @pytest.mark.parametrize(
     ("login", "model", "window", "limit"),
     [
-        pytest.param(CHATGPT_PLAN, "gpt-5.6-sol", 372_000, 352_000, id="plan"),
+        pytest.param(CHATGPT_PLAN, "gpt-5.6-sol", 272_000, 252_000, id="plan"),
         pytest.param(API_KEY, "gpt-5.6-sol", 1_050_000, 902_000, id="api-key"),
     ],
 )

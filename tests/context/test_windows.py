@@ -549,8 +549,8 @@ def test_codex_and_gemini_windows() -> None:
 @pytest.mark.parametrize(
     ("agent", "provider", "model", "size", "expected_limit"),
     [
-        ("opencode", "chatgpt", "gpt-5.6", 372_000, (352_000, "known")),
-        ("opencode", "chatgpt", "gpt-5.6-sol", 372_000, (352_000, "known")),
+        ("opencode", "chatgpt", "gpt-5.6", 272_000, (252_000, "known")),
+        ("opencode", "chatgpt", "gpt-5.6-sol", 272_000, (252_000, "known")),
         ("opencode", "chatgpt", "gpt-5.5", 272_000, (252_000, "known")),
         ("opencode", "chatgpt", "gpt-5.4", 272_000, (272_000, "not enforced")),
         ("opencode", "openai", "gpt-5.6", 1_050_000, (902_000, "known")),
