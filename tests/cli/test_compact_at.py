@@ -91,6 +91,15 @@ def test_agent_without_a_session_needs_a_model(user: User) -> None:
     assert (row["key"], row["value"]) == ("model_auto_compact_token_limit", 155_040)
 
 
+def test_window_that_the_user_set_is_not_used(user: User) -> None:
+    """For a model whose window is unknown otherwise."""
+    row = shown(user, "60%", "qwen", "--model", "local-model")
+    assert "its window or its rule is unknown" in row["problem"]
+    user.env["BRIMLINE_WINDOWS"] = "local-model=200000"
+    row = shown(user, "60%", "qwen", "--model", "local-model")
+    assert (row["window"], row["limit"]) == (200_000, 120_000)
+
+
 def test_point_that_no_agent_got_is_a_failure(user: User) -> None:
     assert user.run("compact-at", "60%").code == 1
     assert user.run("compact-at").code == 0

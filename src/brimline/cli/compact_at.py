@@ -212,12 +212,21 @@ def _known_model(
     settings = source(agent).settings(context.places, project)
     if model is not None:
         provider, id = find_servings(agent, settings, full_id(model))[0]
-        return ResolveContext(agent=agent, model=id, provider=provider, settings=settings)
+        known = ResolveContext(agent=agent, model=id, provider=provider, settings=settings)
+        return _with_own_window(context, known)
     for session in reversed(recent):
         main = main_thread(session)
         if main is not None and main.last is not None and main.last.model:
-            return resolve_context(session, main, settings)
+            return _with_own_window(context, resolve_context(session, main, settings))
     return None
+
+
+def _with_own_window(context: CommandContext, known: ResolveContext) -> ResolveContext:
+    """Return what is known of a model, with the window that the user set for it in Brimline."""
+    window = window_of(known, context.settings.overrides)
+    if window is None or window == window_of(known):
+        return known
+    return msgspec.structs.replace(known, reported=window.tokens)
 
 
 def _fresh_tokens(recent: list[Session]) -> int | None:
