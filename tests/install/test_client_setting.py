@@ -16,12 +16,12 @@ from brimline.context.window import ResolveContext
 from brimline.errors import InvalidSettings
 from brimline.files.jsonc import JsonPath
 from brimline.install.client_setting import (
-    RECORDS_NAME,
     SettingRecord,
     load_records,
     restore_setting,
     write_setting,
 )
+from brimline.install.created_files import COMPACT_AT_RECORDS
 from files.jsonc_texts import PLAIN, files
 
 KEY: JsonPath = ("model", "compressionThreshold")
@@ -77,7 +77,7 @@ def test_value_of_the_user_is_restored(before: str, during: Any, tmp_path: Path)
     assert load_records(tmp_path) == (record,)
     assert restore_setting(tmp_path, record)
     assert file.read_text() == before
-    assert not (tmp_path / RECORDS_NAME).exists()
+    assert not (tmp_path / COMPACT_AT_RECORDS).exists()
 
 
 def test_new_file_and_folder_are_removed(tmp_path: Path) -> None:
@@ -162,6 +162,7 @@ def test_value_follows_from_the_rule_of_the_client(
     settings = get_agent(agent).source.settings(places)
     known = ResolveContext(agent=agent, model=model, provider=provider, settings=settings)
     setting = get_agent(agent).compaction_setting(places, None, known)
+    assert setting is not None
     planned = plan_limit(setting, known, wanted)
     assert planned is not None
     assert (planned.value, planned.is_wanted) == (value, True)
@@ -191,12 +192,14 @@ def test_point_that_the_client_cannot_do_gives_the_nearest(
 ) -> None:
     places = Places(Path("/nowhere"), {})
     known = ResolveContext(agent=agent, model=model)
-    planned = plan_limit(get_agent(agent).compaction_setting(places, None, known), known, wanted)
+    setting = get_agent(agent).compaction_setting(places, None, known)
+    assert setting is not None
+    planned = plan_limit(setting, known, wanted)
     assert planned is not None
     assert (planned.limit.tokens, planned.is_wanted) == (limit, False)
 
 
 def test_records_that_are_damaged_are_named(tmp_path: Path) -> None:
-    (tmp_path / RECORDS_NAME).write_text("{")
+    (tmp_path / COMPACT_AT_RECORDS).write_text("{")
     with pytest.raises(InvalidSettings, match="cannot be decoded"):
         load_records(tmp_path)

@@ -8,7 +8,8 @@ import pytest
 from playwright.sync_api import expect
 
 from brimline.context.window import short_model
-from brimline.install.client_setting import RECORDS_NAME, SettingRecord
+from brimline.install.client_setting import SettingRecord
+from brimline.install.created_files import COMPACT_AT_RECORDS
 
 from .conftest import Opener
 from .screen import Screen
@@ -169,7 +170,7 @@ def write_compact_at(state: Path, limit: int) -> None:
     at = time.time() - 5_400
     record = SettingRecord(agent="claude", path="/p", key=key, value=limit + 33_000, at=at,
                            model=MODEL, limit=limit, window=200_000)  # fmt: skip
-    (state / RECORDS_NAME).write_bytes(msgspec.json.encode({"settings": [record]}))
+    (state / COMPACT_AT_RECORDS).write_bytes(msgspec.json.encode({"settings": [record]}))
 
 
 def test_setting_of_a_client_is_shown_with_what_happens(story: Story, screen: Screen) -> None:
@@ -188,7 +189,7 @@ def test_setting_of_a_client_is_shown_with_what_happens(story: Story, screen: Sc
         (setting,) = story.daemon.get("/v1/history")["compact_at"]["settings"]
         assert (setting["verdict"], setting["text"]) == (verdict, text)
         expect(shown.locator('[role="alert"]')).to_have_count(int(verdict != "works"))
-    (story.daemon.state / RECORDS_NAME).write_text("{")
+    (story.daemon.state / COMPACT_AT_RECORDS).write_text("{")
     screen.open("#/")
     screen.open("#/history")
     expect(shown.get_by_role("alert")).to_contain_text("cannot be decoded")

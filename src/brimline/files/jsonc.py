@@ -99,6 +99,11 @@ class Document(msgspec.Struct, frozen=True):
             value = value.get(step) if value else None
         return value
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has neither values nor comments."""
+        return not self.root.children and not self.comments
+
     def source(self, value: Value) -> str:
         """Return the text of a value."""
         return self.text[value.start : value.end]

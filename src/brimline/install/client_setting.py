@@ -23,6 +23,11 @@ from brimline.files.jsonc import (
     replace,
     to_json,
 )
+from brimline.install.created_files import (
+    COMPACT_AT_RECORDS,
+    find_created_folder,
+    is_created,
+)
 from brimline.install.install import parse_settings
 from brimline.install.shared_file import (
     first_missing_folder,
@@ -38,8 +43,6 @@ from brimline.install.toml_key import (
     remove_toml_table,
     set_toml_key,
 )
-
-RECORDS_NAME = "compact-at.json"
 
 
 class WrittenValue(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +129,7 @@ class RecordFile(Generic[ValueT]):
 
 
 def setting_records(state: Path) -> RecordFile[SettingRecord]:
-    return RecordFile(state / RECORDS_NAME, SettingRecord)
+    return RecordFile(state / COMPACT_AT_RECORDS, SettingRecord)
 
 
 def load_records(state: Path) -> tuple[SettingRecord, ...]:
@@ -153,6 +156,7 @@ def write_value(
     """
     path = Path(wanted.path)
     missing, record = first_missing_folder(path), wanted
+    created = find_created_folder(records.path.parent, path) or missing
     earlier = records.find(wanted)
 
     def edit(before: bytes | None) -> bytes:
@@ -160,7 +164,9 @@ def write_value(
         if earlier is not None and _has_value(path, before, earlier):
             record = _take_over(wanted, earlier)  # the user's own value is the one before our first
         else:
-            record = _describe(path, before, wanted, missing)
+            record = _describe(path, before, wanted, created)
+            is_new = record.is_new_file or is_created(records.path.parent, path)
+            record = msgspec.structs.replace(record, is_new_file=is_new)
         record = msgspec.structs.replace(
             record, inserted=_insertion(record, before, siblings or {})
         )
@@ -225,7 +231,7 @@ def _take_over(wanted: ValueT, earlier: ValueT) -> ValueT:
     )
 
 
-def _describe(path: Path, before: bytes | None, wanted: ValueT, missing: Path | None) -> ValueT:
+def _describe(path: Path, before: bytes | None, wanted: ValueT, created: Path | None) -> ValueT:
     """Return the record with what is there before the value is written."""
     source, added = None, 1
     if _is_table(wanted):
@@ -242,7 +248,7 @@ def _describe(path: Path, before: bytes | None, wanted: ValueT, missing: Path | 
             source = document.source(value)
         added = next((n for n in range(1, len(key)) if document.find(key[:n]) is None), len(key))
         _require_object(document, key[: added - 1])
-    folder = None if missing is None else str(missing)
+    folder = None if created is None else str(created)
     return msgspec.structs.replace(
         wanted, source=source, added=added, is_new_file=before is None, folder=folder
     )
@@ -294,9 +300,7 @@ def _restore(path: Path, before: bytes, record: WrittenValue) -> bytes | None:
     inserted = document.find(record.key[: record.added])
     is_whole = inserted is not None and inserted.to_python() == record.inserted
     after = remove(document, record.key[: record.added] if is_whole else record.key)
-    if record.is_new_file and not after.root.children and not after.comments:
-        return None
-    return _encode(after)
+    return None if record.is_new_file and after.is_empty else _encode(after)
 
 
 def _has_value(path: Path, content: bytes | None, record: WrittenValue) -> bool:

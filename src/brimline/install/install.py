@@ -19,6 +19,7 @@ from brimline.agents.install_spec import START_EVENT, InstallSpec, Scope, Wanted
 from brimline.agents.transcripts.source import Places
 from brimline.errors import InvalidSettings
 from brimline.files.jsonc import BYTE_ORDER_MARK, WHITESPACE, Dialect, Document, JsonPath, parse
+from brimline.install.created_files import is_created
 from brimline.install.entries import (
     INTERVAL,
     ReplacedStatusLine,
@@ -174,6 +175,7 @@ def _install(file: SettingsFile, before: bytes | None) -> FileChange:
         written_hash,
         status_line,
         previous.created_folder if previous else None,
+        before is None or is_created(file.state, file.path),
     )
     return FileChange(after, entry, is_first)
 
@@ -235,13 +237,15 @@ def _set_interval(
     return changed, seconds if is_ours else None
 
 
-def _uninstall(file: SettingsFile, before: bytes) -> bytes:
+def _uninstall(file: SettingsFile, before: bytes) -> bytes | None:
     document = parse_settings(file.path, file.spec.dialect, before)
     if not has_our_entries(document):
         return before
     without_hooks = set_hooks(document, (), _read_backup(file))
     own, interval = _recorded_status_line(file), _recorded_interval(file)
-    return _encode(restore_status_line(without_hooks, own, interval))
+    restored = restore_status_line(without_hooks, own, interval)
+    is_new = file.entry is not None and file.entry.is_new_file
+    return None if is_new and restored.is_empty else _encode(restored)
 
 
 def _recorded_status_line(file: SettingsFile) -> ReplacedStatusLine | None:

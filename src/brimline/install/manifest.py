@@ -38,7 +38,7 @@ class ManifestEntry(msgspec.Struct, frozen=True):
 
     `original_hash` is None if there was no file. `written_hash` is that of what we wrote, None if
     another program has changed the file. `created_folder` is the topmost folder that we created for
-    the file.
+    the file; `is_new_file`: Brimline created the file, perhaps for something else than hooks.
     """
 
     agent: str
@@ -47,6 +47,7 @@ class ManifestEntry(msgspec.Struct, frozen=True):
     written_hash: str | None = msgspec.field(name="wrote", default=None)
     status_line: StatusLine | None = None
     created_folder: str | None = msgspec.field(name="made", default=None)
+    is_new_file: bool = False
 
     def wrote(self, content: bytes | None) -> bool:
         """Return whether a content is what we wrote."""

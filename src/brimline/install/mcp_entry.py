@@ -17,18 +17,18 @@ from brimline.install.client_setting import (
     restore_value,
     write_value,
 )
+from brimline.install.created_files import MCP_RECORDS
 from brimline.install.install import SetupOptions
 from brimline.install.plan import Change
 from brimline.install.shared_file import read_if_exists
 
-RECORDS_NAME = "mcp.json"
 ADDED, REMOVED = "the MCP server `brimline`", "the MCP server `brimline` is removed"
 CHANGED = "another MCP server `brimline` is there now: it stays"
 UNCHANGED = "the MCP server is already set up"
 
 
 def mcp_records(state: Path) -> RecordFile[WrittenValue]:
-    return RecordFile(state / RECORDS_NAME, WrittenValue)
+    return RecordFile(state / MCP_RECORDS, WrittenValue)
 
 
 def wanted_entry(

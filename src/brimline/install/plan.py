@@ -17,6 +17,7 @@ from brimline.agents.hook_command import has_hook_token
 from brimline.agents.install_spec import InstallSpec
 from brimline.agents.transcripts.source import Places
 from brimline.errors import InvalidSettings
+from brimline.install.created_files import find_created_folder
 from brimline.install.extension import extension_file
 from brimline.install.install import (
     FileChange,
@@ -89,8 +90,8 @@ def apply(change: Change) -> Change:
     file = change.file
     if file is None or not change.pending:
         return change
-    missing, entry = first_missing_folder(file.path), file.entry
-    created = Path(entry.created_folder) if entry and entry.created_folder else missing
+    missing = first_missing_folder(file.path)
+    created = find_created_folder(file.state, file.path) or missing
     try:
         applied = _write(change, file, created)
     except InvalidSettings:
