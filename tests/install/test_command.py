@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from brimline.agents import capabilities_of
 from brimline.agents.transcripts.source import Places
 from brimline.cli import setup
 from brimline.cli.context import CommandContext
@@ -119,17 +120,19 @@ def test_tested_versions_are_named_and_a_newer_client_is_warned_about_once(
         setup.run(user.context(), argparse.Namespace(**{**DEFAULTS, **options}))
         return capsys.readouterr()
 
+    tested = capabilities_of("claude").tested_version
     out, error = run(dry_run=True)
     assert ("Tested up to" in out, error) == (False, "")
     out, error = run()
-    assert "Tested up to Claude Code 2.1.325, Pi 0.87.1." in out.splitlines()
+    pi = capabilities_of("pi").tested_version
+    assert f"Tested up to Claude Code {tested}, Pi {pi}." in out.splitlines()
     assert error == (
-        "brimline: Claude Code 2.2.0 is newer than 2.1.325, the newest version that Brimline was "
+        f"brimline: Claude Code 2.2.0 is newer than {tested}, the newest version that Brimline was "
         "tested with. If figures are missing or wrong, update Brimline.\n"
     )
     user.settings.unlink()
     out, error = run()
-    assert ("Tested up to Claude Code 2.1.325." in out, error) == (True, "")
+    assert (f"Tested up to Claude Code {tested}." in out, error) == (True, "")
 
 
 def test_installed_command_is_short_and_the_launcher_has_the_paths(user: User) -> None:
