@@ -17,8 +17,10 @@ CODEX = '# mine\nmodel = "gpt-5.5"\n\n[mcp_servers.other]\ncommand = "/usr/bin/o
 FILES = {
     "claude": ".claude.json",
     "codex": ".codex/config.toml",
+    "copilot": ".copilot/mcp-config.json",
     "gemini": ".gemini/settings.json",
     "opencode": "config/opencode/opencode.json",
+    "qwen": ".qwen/settings.json",
 }
 TEXTS = [
     ("claude", CLAUDE),
@@ -29,6 +31,8 @@ TEXTS = [
     ("codex", ""),
     ("gemini", GEMINI),
     ("gemini", "{}\n"),
+    ("copilot", "{}"),
+    ("qwen", GEMINI),
     ("opencode", '{"$schema": "https://opencode.ai/config.json",}\n'),
 ]
 
@@ -68,6 +72,8 @@ def test_entry_is_added_and_the_file_restored_to_the_last_byte(
     expected: dict[str, object] = {"command": launcher, "args": [agent, "mcp"]}
     if agent == "claude":
         expected["type"] = "stdio"
+    if agent == "copilot":
+        expected |= {"type": "local", "tools": ["*"]}
     if agent == "opencode":
         expected = {"type": "local", "command": [launcher, agent, "mcp"]}
     assert entry_of(file) == expected
@@ -84,7 +90,7 @@ def test_file_that_we_created_is_removed(person: User, agent: str) -> None:
     assert person.run("setup", agent, "--mcp").code == 0
     assert file.exists()
     assert person.run("setup", "--remove", "--mcp", agent).code == 0
-    hooks_are_here = agent == "gemini"
+    hooks_are_here = agent in ("gemini", "qwen")
     assert file.exists() is hooks_are_here
     assert "nothing" not in person.run("setup", "--remove", agent).out.lower()
 

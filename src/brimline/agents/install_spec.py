@@ -73,9 +73,12 @@ def stdio_server(command: HookCommand) -> dict[str, Json]:
 
 
 class McpSpec(msgspec.Struct, frozen=True):
-    """Where a client has its MCP servers, the user's or a project's, and how one is written."""
+    """Where a client has its MCP servers, and how one is written.
 
-    place: Callable[[Places, Scope, Path], McpPlace]
+    `place` returns None for a scope that has no list.
+    """
+
+    place: Callable[[Places, Scope, Path], McpPlace | None]
     server: Callable[[HookCommand], dict[str, Json]] = stdio_server
 
 

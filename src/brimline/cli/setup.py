@@ -162,7 +162,7 @@ def _added_servers(
             change = add_entry(entry, setup.state, options.dry_run)
             yield describe_change(change, written=change.pending and not options.dry_run)
         else:
-            note = f"{display_name(agent)} has no MCP servers that setup knows"
+            note = f"{display_name(agent)} has no list of MCP servers that setup can change"
             yield SetupShown(agent, None, note, False, None, None, (), "")
 
 

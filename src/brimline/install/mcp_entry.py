@@ -36,9 +36,9 @@ def wanted_entry(
 ) -> WrittenValue | None:
     """Return our entry in an agent's list; None if its client has none."""
     spec = get_agent(agent).install_spec.mcp
-    if spec is None:
+    place = spec and spec.place(places, options.scope, options.cwd)
+    if spec is None or place is None:
         return None
-    place = spec.place(places, options.scope, options.cwd)
     return WrittenValue(
         agent=agent,
         path=os.path.abspath(place.file),

@@ -10,6 +10,7 @@ CAPABILITIES = Capabilities(
     settings_variables=("COPILOT_HOME",),
     session_id_variables=("COPILOT_AGENT_SESSION_ID",),
     spawn_variables=("COPILOT_AGENT_SESSION_ID",),
+    mcp_client_names=("copilot-cli",),
     marker_variables=("COPILOT_CLI",),
     hook_variables=("COPILOT_HOOK_DIR", "COPILOT_PROJECT_DIR"),
     hook_marker="COPILOT_PROJECT_DIR",

@@ -13,10 +13,18 @@ import msgspec
 
 from brimline.agents.copilot.paths import events_file, root
 from brimline.agents.hook_adapter import HookAdapter, HookInput, HookRequest, text_size
-from brimline.agents.install_spec import InstallSpec
+from brimline.agents.hook_command import HOOK_NAME, HookCommand
+from brimline.agents.install_spec import (
+    InstallSpec,
+    McpPlace,
+    McpSpec,
+    Scope,
+    stdio_server,
+)
 from brimline.agents.observations import Observation, Reply
 from brimline.agents.transcripts.source import Places
 from brimline.files.foreign_json import ABSENT, JsonDecoder
+from brimline.files.jsonc import Json
 
 
 class _ToolResult(msgspec.Struct, frozen=True):
@@ -74,6 +82,17 @@ def _root(request: HookRequest) -> Path:
 
 HOOKS = CopilotHooks()
 
+
+def _mcp_place(places: Places, scope: Scope, cwd: Path) -> McpPlace | None:
+    """The user's list; whether 1.0.102 reads one of a project is not known."""
+    file = root(places) / "mcp-config.json"
+    return McpPlace(file, ("mcpServers", HOOK_NAME)) if scope == "user" else None
+
+
+def _mcp_server(command: HookCommand) -> dict[str, Json]:
+    return {"type": "local", **stdio_server(command), "tools": ["*"]}
+
+
 INSTALL_SPEC = InstallSpec(
     agent="copilot",
     user_file=lambda places: root(places) / "hooks" / "brimline.json",
@@ -87,4 +106,5 @@ INSTALL_SPEC = InstallSpec(
         "SessionEnd",
     ),
     next_step="Open sessions need a restart.",
+    mcp=McpSpec(_mcp_place, _mcp_server),
 )

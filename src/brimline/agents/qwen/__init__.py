@@ -13,6 +13,7 @@ CAPABILITIES = Capabilities(
     settings_variables=("QWEN_HOME",),
     session_id_variables=("QWEN_CODE_SESSION_ID",),
     spawn_variables=("QWEN_CODE_SESSION_ID",),
+    mcp_client_names=("qwen-cli-mcp-client-brimline",),
     marker_variables=("QWEN_CODE",),
     inside_prefixes=("QWEN_CODE",),
     user_prefixes=("QWEN_CODE_SYSTEM_", "QWEN_CODE_MAX_", "QWEN_CODE_DISABLE_"),

@@ -13,7 +13,15 @@ import msgspec
 from brimline.agents.compaction_setting import CompactionSetting
 from brimline.agents.genai_content import Function
 from brimline.agents.hook_adapter import EVENTS, HookAdapter, HookInput, HookRequest, text_size
-from brimline.agents.install_spec import START_EVENT, DisableSetting, InstallSpec
+from brimline.agents.hook_command import HOOK_NAME
+from brimline.agents.install_spec import (
+    START_EVENT,
+    DisableSetting,
+    InstallSpec,
+    McpPlace,
+    McpSpec,
+    Scope,
+)
 from brimline.agents.observations import Observation
 from brimline.agents.qwen.paths import root, subagent_path
 from brimline.agents.transcripts.source import MALFORMED, Places
@@ -84,6 +92,12 @@ def _added_bytes(hook_input: QwenInput) -> int:
 
 HOOKS = QwenHooks({**EVENTS, "PostToolBatch": "tool", "StopFailure": "wrote"})
 
+
+def _mcp_place(places: Places, scope: Scope, cwd: Path) -> McpPlace:
+    file = (root(places) if scope == "user" else cwd / ".qwen") / "settings.json"
+    return McpPlace(file, ("mcpServers", HOOK_NAME), Dialect(comments=True))
+
+
 INSTALL_SPEC = InstallSpec(
     agent="qwen",
     user_file=lambda places: root(places) / "settings.json",
@@ -102,6 +116,7 @@ INSTALL_SPEC = InstallSpec(
     ),
     disable_setting=DisableSetting(("disableAllHooks",), off=True),
     next_step="Open sessions need a restart.",
+    mcp=McpSpec(_mcp_place),
 )
 
 
