@@ -233,6 +233,35 @@ def test_agent_that_ends_without_a_document_has_finished(user: User, daemon: Dae
     assert messages == []  # the request was withdrawn
 
 
+# The report.
+
+
+def test_report_has_the_rotations_and_what_they_cost(user: User) -> None:
+    assert "No rotations found" in user.run("report", "--rotations").out
+    rotate(user, stand_in(user, [LOW, HIGH, "hang"], [50_000, HIGH, "hang"], [40_000]))
+    rotate(user, stand_in(user, [LOW]))
+    (chain,) = user.run("report", "--rotations", "--json").json
+    assert (chain["agent"], chain["rotations"], chain["compactions"]) == ("claude", 2, 0)
+    assert (chain["read_again_tokens"], chain["cache_write_tokens"]) == (90_000, 0)
+    assert chain["cost_usd"] == pytest.approx(0.0273, abs=1e-4)
+    assert (len(chain["sessions"]), chain["title"]) == (3, TASK)
+    shown = user.run("report", "--rotations").out
+    assert shown.splitlines()[1].split()[-5:] == ["2", "0", "90K", "0", "$0.03"]
+    assert "2 rotations: as many compactions avoided, none done by clients" in shown
+    rows = user.run("report", "--rotations", "--csv").lines
+    assert rows[0].startswith("first_day,agent,title")
+    assert len(rows) == 2
+    assert "No rotations" in user.run("report", "--rotations", "--until", "2020-01-01").out
+
+
+def test_report_of_removed_transcripts_is_unknown(user: User) -> None:
+    rotate(user, stand_in(user, [LOW, HIGH, "hang"], [LOW]))
+    for path in user.projects.rglob("*.jsonl"):
+        path.unlink()
+    (chain,) = user.run("report", "--rotations", "--json").json
+    assert (chain["rotations"], chain["read_again_tokens"], chain["cost_usd"]) == (1, None, None)
+
+
 # Interrupted.
 
 

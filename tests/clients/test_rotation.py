@@ -80,3 +80,6 @@ def check_chain(client: RotatedClient, ids: list[str]) -> None:
     shown = client.daemon.answered("status", HOME=str(client.place.home)).stdout
     assert shown.count(TASK) == 1
     assert f"{TASK} ({WINDOWS})" in shown
+    done = client.daemon.command("report", "--rotations", "--json", HOME=str(client.place.home))
+    (chain,) = json.loads(done.stdout)
+    assert (chain["sessions"], chain["rotations"], chain["compactions"]) == (ids, len(ids) - 1, 0)

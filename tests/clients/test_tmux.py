@@ -19,6 +19,7 @@ from _pytest.mark import ParameterSet
 from brimline.daemon.tmux.clear import INTERRUPTED, PROMPTED
 from brimline.daemon.tmux.clear_requests import load_requests
 from brimline.daemon.tmux.typist import Typist
+from brimline.sessions.rotation_report import read_rotations
 from brimline.testing.fake_model import Ramp, Reply, Scenario
 from server.running import Running
 
@@ -364,6 +365,8 @@ def test_session_at_its_level_is_handed_over_cleared_and_continued(
     assert f"{client.place.project / 'notes.md'} {CONTINUE_TEXT}" in first
     assert "The first task." not in first
     client.until(lambda: load_requests(daemon.state)[0].step == "done")
+    (rotation,) = read_rotations(daemon.state)
+    assert (rotation.session, rotation.by) == (load_requests(daemon.state)[0].session, "clear")
     asks = [body for body in client.requests() if "the session is cleared, and continues" in body]
     assert asks[-1].count("the session is cleared, and continues") == 1
 

@@ -10,6 +10,7 @@ from typing import get_args
 from msgspec.structs import asdict
 
 from brimline.agents import agent_names, display_name
+from brimline.cli import rotations
 from brimline.cli.arguments import add_agent, chosen_agents
 from brimline.cli.compactions import CSV_FIELDS, csv_record, format_report
 from brimline.cli.context import CommandContext, as_json, emit_json, print_problems
@@ -18,7 +19,7 @@ from brimline.cli.read_progress import draw_progress
 from brimline.cli.report_table import ReportTable
 from brimline.context.prices import day_of
 from brimline.sessions.compaction_report import CompactionReport, report_compactions
-from brimline.sessions.files import find_transcripts
+from brimline.sessions.files import find_transcripts, group_by_session
 from brimline.sessions.index import TranscriptIndex
 from brimline.sessions.report import (
     GroupBy,
@@ -31,11 +32,12 @@ from brimline.sessions.report import (
     build_report,
     summaries,
 )
+from brimline.sessions.rotation_report import read_rotations, report_rotations
 from brimline.settings import seconds
 from brimline.terminal.text import spreadsheet_value
 
 USAGE = """brimline report [--by KEY] [--since DAY] [--until DAY] [--project TEXT] [--branch NAME]
-    [--agent A] [--sort BY] [--models | --misses | --compactions]
+    [--agent A] [--sort BY] [--models | --misses | --compactions | --rotations]
     [--json | --csv]"""
 FIELDS = (
     *("key", "agents", "sessions", "calls", "peak_sent", "end_sent", "compactions"),
@@ -79,6 +81,11 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
         "averages of each version of a client"
     )
     shown.add_argument("--compactions", action="store_true", help=help_text)
+    help_text = (
+        "show each chain of sessions instead that were continued from a handoff: compactions "
+        "avoided, tokens read again, cache writes"
+    )
+    shown.add_argument("--rotations", action="store_true", help=help_text)
     form = to.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON instead of a table")
     form.add_argument("--csv", action="store_true", help="print CSV instead of a table")
@@ -92,6 +99,9 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
         project=options.project,
         branch=options.branch,
     )
+    if options.rotations:
+        _print_rotations(context, options, selection, agents)
+        return 0
     question = DaemonQuestion(context, "/v1/history/stored")
     transcripts = find_transcripts(context.places, agents)
     index = TranscriptIndex.load(context.cache)
@@ -119,6 +129,28 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
     )
     sys.stdout.write(_rendered(context, options, printed, bool(transcripts)))
     return 0
+
+
+def _print_rotations(
+    context: CommandContext,
+    options: argparse.Namespace,
+    selection: ReportFilter,
+    agents: Sequence[str],
+) -> None:
+    entries = [each for each in read_rotations(context.state) if each.agent in agents]
+    files = group_by_session(find_transcripts(context.places, agents))
+    chains = [
+        chain
+        for chain in report_rotations(entries, files)
+        if selection.has_project(chain.project or "")
+        and selection.has_day_and_branch(chain.first_day, selection.branch)
+    ]
+    if options.json:
+        emit_json(chains)
+    elif options.csv:
+        sys.stdout.write(_write_csv(rotations.CSV_FIELDS, map(rotations.csv_record, chains)))
+    else:
+        print("\n".join(rotations.format_rotations(context, chains)))
 
 
 def _print_compactions(

@@ -1,5 +1,6 @@
 """`run --rotate-at`: its requests to the daemon, its drafts, and the table at its end."""
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -21,6 +22,7 @@ from brimline.run.run_record import RunRecordFile
 from brimline.run.window_chain import WindowChain
 from brimline.run.window_result import WindowResult, add_known
 from brimline.sessions.files import READ_ERRORS, shorten_ids
+from brimline.sessions.rotation_report import RotationEntry, append_rotation
 from brimline.terminal.text import Cell, Column, format_dollars, format_table, strip_control
 
 TIMEOUT_S = 1.0  # the child's output waits for this long at most
@@ -59,6 +61,10 @@ class RunHandoffs:
             request(self._context, "DELETE", path, timeout_s=TIMEOUT_S)
 
     def continue_session(self, session: RunSession, other: RunSession) -> None:
+        now = time.time()
+        with suppress(OSError):  # a report without it
+            entry = RotationEntry(now, session.agent, session.id, other.id, "run")
+            append_rotation(self._context.state, entry)
         path = session_path(session.id, "/continued")
         with suppress(NotRunning, InvalidRequest):
             request(self._context, "POST", path, {"session": other.id}, TIMEOUT_S)

@@ -69,6 +69,7 @@ from brimline.server.http_server import (
     stop_on_signals,
 )
 from brimline.server.session_service import SessionService
+from brimline.sessions.rotation_report import RotationEntry, append_rotation
 from brimline.settings import Settings, cache_dir, seconds, state_dir
 from brimline.store.base import Store
 from brimline.store.postgres import open_postgres
@@ -360,6 +361,9 @@ class DaemonRun:
         elif request.after is not None:
             store, now = self._sessions.store, time.time()
             await record_continuation(store, request.session, request.after, now, now)
+            entry = RotationEntry(now, request.agent, request.session, request.after, "clear")
+            with suppress(OSError):  # a report without it
+                await asyncio.to_thread(append_rotation, self._state, entry)
 
 
 @contextmanager
