@@ -15,6 +15,7 @@ from brimline.agents.transcripts.source import (
     Places,
     ReadMode,
     Record,
+    Source,
     Transcript,
 )
 from brimline.context.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, WindowReported
@@ -97,4 +98,4 @@ class OtterSource:
         return "transcript" if head.startswith(b'{"otter":') else None
 
 
-SOURCE = OtterSource()
+SOURCE: Source = OtterSource()
