@@ -125,13 +125,14 @@ def run_gemini(start: Started) -> ClientRun:
 def run_copilot(start: Started, scene: Scenario | None = None) -> ClientRun:
     [script] = start.managed_texts("copilot")
     variables = dict(re.findall(r'^export (\w+)="(.*)"$', script, re.MULTILINE))
+    start.set_up_hooks("copilot")
     command = [*start.sink, require("copilot"), "-p", "Go.", "--allow-all-tools"]
     return run_client(
         "copilot",
         command,
         start.place,
         scene or loop(copilot.bash),
-        environment={**copilot.ENVIRONMENT, **variables, **start.environment},
+        environment={**copilot.ENVIRONMENT, **copilot.UNPACKED, **variables, **start.environment},
         transcripts="*",
     )
 
@@ -296,6 +297,7 @@ def test_compaction_of_copilot_is_known_by_its_spans(server: Server, tmp_path: P
     [
         (run_claude, True),
         (run_codex, False),
+        (run_copilot, False),
         pytest.param(run_gemini, False, marks=pytest.mark.long),
     ],
 )
@@ -308,9 +310,12 @@ def test_hooks_uplink_and_telemetry_at_once_count_every_call_once(
 ) -> None:
     """The client has hooks, and sends its telemetry to the daemon of these and to the server."""
     local.server = server if uplink_first else None
+    place = Place(tmp_path / "client")
+    if run is run_copilot:
+        local.home = place.home  # to watch its files: they get the last call after the last hook
     local.start()
     requests = tmp_path / "requests"
-    client = run(Started(Place(tmp_path / "client"), JSON, local, requests))
+    client = run(Started(place, JSON, local, requests))
     billed = counts(each for each in client.billed if each.thread == "main")
     (view,) = local.get("/v1/sessions")
     session = view["session"]["id"]

@@ -41,6 +41,7 @@ TOOLS = ToolNames(
 PATCH_TOOL = "apply_patch"  # of OpenAI's models
 TAGS = r"(?:current_datetime|system_reminder|reminder|tagged_files|pr_context)"
 _ADDED = re.compile(rf"<({TAGS})>.*?</\1>\s*", re.DOTALL)
+_INSTRUCTION = re.compile(r"<custom_instruction>.*?</custom_instruction>\s*", re.DOTALL)
 _HOOK_TAG = "system_reminder"  # around the text of a hook
 
 
@@ -71,13 +72,10 @@ class _Reply(msgspec.Struct, frozen=True, rename="camel"):
     tool_requests: list[_ToolRequest] = []
 
 
-class _Binary(msgspec.Struct, frozen=True):
-    type: str = ""
+class _Result(msgspec.Struct, frozen=True):
+    """What a tool returned; the images of `view` were in no request (1.0.102)."""
 
-
-class _Result(msgspec.Struct, frozen=True, rename="camel"):
     content: str = ""
-    binary_results_for_llm: list[_Binary] = []
 
 
 class _Completed(msgspec.Struct, frozen=True, rename="camel"):
@@ -99,7 +97,7 @@ class _HookEnd(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Named(msgspec.Struct, frozen=True):
-    """A skill, or a notification."""
+    """A skill, a notification or the system prompt."""
 
     name: str = ""
     content: str = ""
@@ -150,20 +148,30 @@ class CopilotContent:
     outcome_marks = (b'"result"',)
 
     def __init__(self) -> None:
-        self._records = 0
-        self._compacting_since = 0  # the number of records when it began
+        self._kept: list[Piece] | None = None  # since a compaction began
         self._stop_feedback = ""
         self._prompts: list[UserText] = []
+        self._instructions: list[AddedText] = []
 
     def read_record(self, record: bytes) -> Iterator[Piece]:
-        self._records += 1
         line = _line.decode(record)
-        at = parse_time(line.timestamp)
+        pieces = list(self._read_event(line, parse_time(line.timestamp)))
+        if line.type == "session.compaction_start":
+            self._kept = [*self._instructions, *self._prompts]
+        elif line.type == "session.compaction_complete":
+            self._kept = None
+        elif self._kept is not None:
+            self._kept += pieces
+        yield from pieces
+
+    def _read_event(self, line: _Line, at: float | None) -> Iterator[Piece]:
         match line.type:
             case "session.start" | "session.resume":
                 yield _location(_started.decode(line.data).context)
             case "session.context_changed":
                 yield _location(_folder.decode(line.data))
+            case "system.message":
+                yield from self._read_instructions(_named.decode(line.data).content, at)
             case "user.message":
                 yield from self._read_prompt(_user.decode(line.data), at)
             case "assistant.message":
@@ -177,8 +185,6 @@ class CopilotContent:
                 yield AddedText("tools", f"skill {skill.name}", skill.content, at)
             case "system.notification":
                 yield AddedText("client", "notification", _named.decode(line.data).content, at)
-            case "session.compaction_start":
-                self._compacting_since = self._records
             case "session.compaction_complete":
                 yield from self._read_compaction(_complete.decode(line.data), at)
             case "session.context_cleared" if line.agent_id is None:
@@ -205,6 +211,17 @@ class CopilotContent:
         if images:
             yield Images(images, at)
 
+    def _read_instructions(self, prompt: str, at: float | None) -> Iterator[AddedText]:
+        """The user's files within the system prompt, which it does not name."""
+        texts = [match[0] for match in _INSTRUCTION.finditer(prompt)]
+        instructions = [
+            AddedText("memory", f"custom instructions {number}", text, at)
+            for number, text in enumerate(texts, 1)
+        ]
+        if texts != [each.text for each in self._instructions]:  # it may be recorded again
+            self._instructions = instructions
+            yield from instructions
+
     def _read_hook(self, hook: _HookEnd, at: float | None) -> Iterator[AddedText]:
         """Yield the text of a session's start; other hooks' is in what they were run for."""
         output = hook.output or _HookOutput()
@@ -216,8 +233,7 @@ class CopilotContent:
     def _read_compaction(self, data: CompactionComplete, at: float | None) -> Iterator[Piece]:
         if not data.is_applied:
             return
-        kept = self._records - self._compacting_since if self._compacting_since else 0
-        yield KeptContent(tuple(self._prompts), records=kept)
+        yield KeptContent(tuple(self._kept or ()))
         yield SummaryText(data.summary_content, at)
 
     def read_line(self, line: bytes) -> Iterator[Piece]:
@@ -259,8 +275,7 @@ def _read_call(request: _ToolRequest, at: float | None) -> Iterator[ToolCall | T
 def _read_result(done: _Completed, at: float | None) -> ToolResult:
     result = done.result or _Result()
     output = result.content or (done.error.message if done.error else "")
-    images = sum(each.type == "image" for each in result.binary_results_for_llm)
-    return ToolResult(done.tool_call_id, done.success, output, at=at, images=images)
+    return ToolResult(done.tool_call_id, done.success, output, at=at)
 
 
 CONTENT_READER = CopilotContent
