@@ -211,6 +211,15 @@ def test_opencode_stream(recording: Recorder, client: str, scene: str) -> None:
         assert [token_counts(call.usage) for call in calls] == [*map(token_counts, billed)]
 
 
+@pytest.mark.parametrize(("client", "scene"), scene_params("copilot"))
+def test_copilot_stream(recording: Recorder, client: str, scene: str) -> None:
+    """It has no usage: every line is known, and the last one names the session to be measured."""
+    recorded = recording(client, scene)
+    streamed, (measured,) = stream_session(recorded.runs, client), transcript_sessions(recorded)
+    assert streamed.threads == {}
+    assert (streamed.id, streamed.agent) == (measured.id, "copilot")
+
+
 def test_opencode_export(recording: Recorder) -> None:
     """An export says what the database says."""
     recorded = recording("opencode", "auto-compact")
