@@ -13,7 +13,7 @@ from brimline.context.tracker.reading import DELAYED
 from brimline.testing.fake_model import Ramp
 from preloaded import run_brimline
 
-from . import claude, gemini, qwen
+from . import claude, copilot, gemini, qwen
 from .run import ClientRun
 from .scenes import SNAPSHOT, steps
 
@@ -86,3 +86,18 @@ def test_qwen_code_compresses_at_the_smaller_of_a_share_and_a_reserve(
     done = run_brimline(words, env={"HOME": str(run.home)}, timeout=60)
     limit = json.loads(done.stdout)["threads"][0]["limit"]
     assert (limit["tokens"], limit["warning"]) == (tokens, None)
+
+
+@pytest.mark.parametrize(("share", "compacts"), [(0.78, False), (0.82, True)])
+def test_copilot_compacts_at_80_percent_of_its_window(
+    share: float, compacts: bool, tmp_path: Path
+) -> None:
+    """Also of a window that the user has set."""
+    window = {"COPILOT_PROVIDER_MAX_PROMPT_TOKENS": "100000"}
+    added = round(share * 100_000) - 12_100  # its own prompt
+    scene = steps(copilot.bash, 4, Ramp(start=added, step=10, after_compaction=1_000))
+    run = copilot.run_copilot(scene, tmp_path, "Go.", environment=window)
+    assert bool(run.of("compaction")) == compacts
+    shown = inspect(run)
+    assert (shown["window"]["tokens"], shown["window"]["origin"]) == (100_000, "reported")
+    assert (shown["limit"]["tokens"], shown["limit"]["origin"]) == (80_000, "known")
