@@ -96,8 +96,8 @@ def test_text_begins_with_total_waste_and_what_to_do(explained: User) -> None:
     start = lines.index("") + 1
     total, waste, remedy, below = lines[start : start + 4]
     assert total == ("main  claude-sonnet-4-5  Context: 14.6% (29K/200K)  of limit 17.5% (167K)")
-    assert waste.startswith("Waste: 9K tokens (30.")
-    assert waste.endswith("%): read again unchanged 4.5K; stale read 4.5K")
+    assert waste.startswith("Waste: 4.5K tokens (15.")
+    assert waste.endswith("%): read again unchanged 4.5K")
     assert remedy == "Tell the agent not to read a file again that has not changed."
     assert below == ""
 

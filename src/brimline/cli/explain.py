@@ -36,6 +36,7 @@ from brimline.terminal.chart import (
 from brimline.terminal.text import (
     Cell,
     Column,
+    count_of,
     format_age,
     format_dollars,
     format_table,
@@ -159,11 +160,16 @@ def _thread(
     yield from _tool_lines(context, thread, session.project)
     if thread.waste:
         yield from ("", "Waste")
-        for waste in thread.waste[:MAX_LINES]:
+        window = reading.window.tokens if reading.window else thread.sent or 0
+        shown = [waste for waste in thread.waste if not waste.is_small(window)]
+        for waste in shown[:MAX_LINES]:
             cost = f" Cost so far: {format_dollars(waste.cost)}." if waste.cost else ""
             text = _clean(waste.advice, session.project) + cost
             yield from _wrap(context, text)
-        yield from _more(len(thread.waste))
+        yield from _more(len(shown))
+        small = [waste.tokens for waste in thread.waste if waste.is_small(window)]
+        if small:
+            yield f"  {count_of(len(small), 'small finding')}: {format_tokens(sum(small))} tokens"
     if thread.misses:
         yield from ("", "Cache misses")
         for miss in thread.misses[-MAX_LINES:]:

@@ -7,7 +7,7 @@ from brimline.context.usage import Usage
 from brimline.sessions.ledger.call_growth import Step
 from brimline.sessions.ledger.context_parts import Category, ContextPart
 from brimline.sessions.ledger.part_tokens import Entry
-from brimline.sessions.ledger.waste import Waste, find_waste
+from brimline.sessions.ledger.waste import Waste, WasteKind, find_waste
 
 MODEL = "claude-sonnet-4-5"  # 3 dollars a million; writes 3.75, reads 0.30
 
@@ -58,21 +58,41 @@ def test_other_content_is_no_repeat() -> None:
     assert find_waste(entries, [step()]) == []
 
 
-def test_read_is_stale_after_an_edit() -> None:
-    edit = ContextPart("tool calls", "Edit a.py", 10, 5, tool_kind="edit", file="a.py")
-    before = entry(result("Read a.py", 1, file="a.py", record=2), 800)
-    after = entry(result("Read a.py", 2, file="a.py", record=9), 900)
-    other = entry(result("Read b.py", 3, file="b.py", record=2), 900)
-    found = find_waste([before, after, other], [step(edit)])
-    assert shown(found) == [("stale read", "Read a.py", 800, 1)]
+EDIT = ContextPart("tool calls", "Edit a.py", 10, 5, tool_kind="edit", file="a.py")
+
+
+def test_large_read_is_stale_if_the_file_was_changed_and_read_again() -> None:
+    before = entry(result("Read a.py", 1, file="a.py", record=2), 1_800)
+    small = entry(result("Read a.py", 4, file="a.py", record=3), 900)
+    after = entry(result("Read a.py", 2, file="a.py", record=9), 1_900)
+    other = entry(result("Read b.py", 3, file="b.py", record=2), 1_900)
+    found = find_waste([before, small, after, other], [step(EDIT)])
+    assert shown(found) == [("stale read", "Read a.py", 1_800, 1)]
+
+
+def test_read_before_an_edit_alone_is_no_waste() -> None:
+    """The agent had to read the file, and knows what it changed."""
+    before = entry(result("Read a.py", 1, file="a.py", record=2), 4_800)
+    again = entry(result("Read a.py", 2, file="a.py", record=4), 4_800)
+    assert find_waste([before, again], [step(EDIT)]) == []
+
+
+def test_small_finding_has_neither_a_share_nor_a_cost() -> None:
+    def waste(kind: WasteKind, tokens: int, cost: float | None) -> Waste:
+        return Waste(kind, "x", tokens, cost, 1, "")
+
+    assert waste("large result", 1_999, 0.04).is_small(200_000)
+    assert waste("large result", 1_999, None).is_small(200_000)
+    assert not waste("large result", 2_000, None).is_small(200_000)
+    assert not waste("large result", 1_999, 0.05).is_small(200_000)
+    assert not waste("client's countdown", 20, 0.0).is_small(200_000)
 
 
 def test_only_the_result_of_a_read_is_stale() -> None:
     """Not the call that asked for it, nor what an earlier edit of the file returned."""
-    edit = ContextPart("tool calls", "Edit a.py", 10, 5, tool_kind="edit", file="a.py")
     asked = ContextPart("tool calls", "Read a.py", 4_000, 1, tool_kind="read", file="a.py")
     edited = result("Edit a.py", 1, kind="edit", file="a.py", record=2)
-    assert find_waste([entry(asked, 800), entry(edited, 900)], [step(edit)]) == []
+    assert find_waste([entry(asked, 1_800), entry(edited, 1_900)], [step(EDIT)]) == []
 
 
 def test_read_in_the_first_record_is_not_stale_without_an_edit() -> None:
