@@ -12,7 +12,7 @@ DIR ?= $(patsubst %/truth.json,%,$(wildcard ../shared/corpus/truth.json))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page run test check quick lint style web types coverage corpus formulas formulas-check catalogue catalogue-check reference fixtures bench trust wheels clean
+.PHONY: help setup page run test check quick lint style web types coverage corpus formulas formulas-check frameworks catalogue catalogue-check reference fixtures bench trust wheels clean
 
 help:  ## List these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -77,6 +77,9 @@ formulas: setup  ## Generate the tables of "Which formula?": make formulas DIR=.
 
 formulas-check: setup
 	$(BIN)/python scripts/formulas.py --check $(DIR)
+
+frameworks: setup  ## Test LangGraph, LlamaIndex, CrewAI and Strands in an environment of their own
+	$(BIN)/python -m pytest -q -n 0 -m "long and clients" tests/real_sdks/test_agent_frameworks.py tests/real_sdks/test_integration_guide.py
 
 catalogue: setup  ## Generate the model catalogue, and the registries of the pinned clients
 	$(BIN)/python scripts/registries.py

@@ -1,4 +1,4 @@
-"""Puts LiteLLM and Google ADK into a virtual environment of their own, in the clients' cache."""
+"""Puts frameworks into virtual environments of their own, in the clients' cache."""
 
 from __future__ import annotations
 
@@ -22,53 +22,54 @@ from clients.install import (
     install_once_per_run,
 )
 
-PINS = Path(__file__).with_name("frameworks.txt")
+FOLDER = Path(__file__).parent
 
 
-def frameworks() -> Path:
-    """The python that has them; without it the test is skipped, or fails under CI=true."""
+def frameworks(name: str = "frameworks") -> Path:
+    """The python that has a list of packages; without it the test is skipped, or fails in CI."""
     try:
-        return installed()
+        return installed(name)
     except CannotInstall as error:
         if os.environ.get("CI") == "true":
             pytest.fail(f"frameworks: {error}")
         pytest.skip(f"frameworks: {error}")
 
 
-def installed() -> Path:
+def installed(name: str) -> Path:
     """The same, installed if need be; CannotInstall where that fails."""
-    root = cache_folder()
-    target = root / f"frameworks-{_version()}-{sys.platform}-{platform.machine()}"
+    root, pins = cache_folder(), FOLDER / f"{name}.txt"
+    target = root / f"{name}-{_version(pins)}-{sys.platform}-{platform.machine()}"
     if not target.exists():
         root.mkdir(parents=True, exist_ok=True)
-        with (root / ".frameworks.lock").open("w") as lock:
+        with (root / f".{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not target.exists():
-                install_once_per_run("frameworks", root, lambda: _install(target))
+                install_once_per_run(name, root, lambda: _install(pins, target))
     return target / "bin" / "python"
 
 
-def _version() -> str:
+def _version(pins: Path) -> str:
     """Another list of packages or another Python is another environment."""
-    pins = hashlib.blake2b(PINS.read_bytes(), digest_size=4).hexdigest()
-    return f"{pins}-py{sys.version_info.major}.{sys.version_info.minor}"
+    version = hashlib.blake2b(pins.read_bytes(), digest_size=4).hexdigest()
+    return f"{version}-py{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def _install(target: Path) -> None:
+def _install(pins: Path, target: Path) -> None:
     """Install beside the target and move it there whole; what a killed run left is removed."""
-    for left in target.parent.glob(".frameworks-new-*"):
+    prefix = f".{pins.stem}-new-"
+    for left in target.parent.glob(f"{prefix}*"):
         shutil.rmtree(left, ignore_errors=True)
-    new = Path(tempfile.mkdtemp(prefix=".frameworks-new-", dir=target.parent))
+    new = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
     venv.create(new, with_pip=False)
-    _pip(new / "bin" / "python")
+    _pip(new / "bin" / "python", pins)
     new.rename(target)
 
 
-def _pip(python: Path) -> None:
+def _pip(python: Path, pins: Path) -> None:
     """Our pip installs into the other environment, which needs none of its own."""
     quiet = ("--quiet", "--disable-pip-version-check", "--no-input")
     pip = [sys.executable, "-m", "pip", "--python", python]
-    command = [*pip, "install", *quiet, "--requirement", PINS]
+    command = [*pip, "install", *quiet, "--requirement", pins]
     try:
         subprocess.run(
             command, check=True, capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S

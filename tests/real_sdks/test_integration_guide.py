@@ -24,8 +24,16 @@ SECTION = re.compile(r"^## (.+?)\n.*?^```python\n(.*?)^```$", re.MULTILINE | re.
 EXAMPLES: dict[str, str] = dict(SECTION.findall(GUIDE.read_text("utf-8")))
 
 HELLO = Scenario(main=(Reply(text="Hello."),))
-# Frameworks with a virtual environment of their own.
-OTHERS = {"LiteLLM", "OpenTelemetry"}
+# Frameworks with a virtual environment of their own, by their list of packages.
+OTHERS = {
+    "LiteLLM": "frameworks",
+    "OpenTelemetry": "frameworks",
+    "LangGraph": "agent_frameworks",
+    "LlamaIndex": "agent_frameworks",
+    "CrewAI": "agent_frameworks",
+    "Strands": "agent_frameworks",
+}
+LONG = {name for name, packages in OTHERS.items() if packages == "agent_frameworks"}
 CLAUDE_SDK = "Claude Agent SDK"
 
 
@@ -38,6 +46,9 @@ def environment(fake: FakeModel, home: Path) -> dict[str, str]:
         "ANTHROPIC_BASE_URL": fake.base_url,
         "ANTHROPIC_API_KEY": "dummy",
         "OPENAI_BASE_URL": f"{fake.base_url}/v1",
+        "OPENAI_API_BASE": f"{fake.base_url}/v1",  # of LlamaIndex
+        "CREWAI_DISABLE_TELEMETRY": "true",
+        "CREWAI_TRACING_ENABLED": "false",
         "OPENAI_API_KEY": "dummy",
         "OPENAI_AGENTS_DISABLE_TRACING": "1",
         "GOOGLE_GEMINI_BASE_URL": fake.base_url,
@@ -51,12 +62,36 @@ def test_every_integration_has_an_example() -> None:
     modules = (SOURCES / "brimline" / "integrations").glob("*.py")
     names = {path.stem for path in modules} - {"__init__", "answer_observer"}
     shown = re.findall(r"from brimline\.integrations\.(\w+) import", "".join(EXAMPLES.values()))
-    assert sorted(shown) == sorted(names)
+    assert set(shown) == names
 
 
-@pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - {CLAUDE_SDK}))
+@pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - {CLAUDE_SDK} - LONG))
 def test_example_prints_what_was_sent(name: str, tmp_path: Path) -> None:
-    python = frameworks() if name in OTHERS else Path(sys.executable)
+    check_example(name, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(LONG))
+def test_example_of_another_environment_prints_what_was_sent(name: str, tmp_path: Path) -> None:
+    check_example(name, tmp_path)
+
+
+def test_tested_versions_are_those_of_the_pins() -> None:
+    page = GUIDE.read_text("utf-8")
+    pins = Path(__file__).with_name("agent_frameworks.txt").read_text("utf-8")
+    for name, package in (
+        ("LangGraph", "langgraph"),
+        ("LlamaIndex", "llama-index-core"),
+        ("CrewAI", "crewai"),
+        ("Strands", "strands-agents"),
+    ):
+        version = re.search(rf"^{package}==(\S+)$", pins, re.MULTILINE)
+        assert version is not None
+        assert f"| {name} | {version[1]} |" in page
+
+
+def check_example(name: str, tmp_path: Path) -> None:
+    python = frameworks(OTHERS[name]) if name in OTHERS else Path(sys.executable)
     with FakeModel(HELLO) as fake:
         done = subprocess.run(
             [python, "-c", EXAMPLES[name]],

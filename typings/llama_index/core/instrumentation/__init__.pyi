@@ -1,0 +1,6 @@
+from .event_handlers import BaseEventHandler
+
+class Dispatcher:
+    def add_event_handler(self, handler: BaseEventHandler) -> None: ...
+
+def get_dispatcher(name: str = ...) -> Dispatcher: ...
