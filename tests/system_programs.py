@@ -37,7 +37,7 @@ def _find(names: Iterable[str]) -> str | None:
     return next(filter(None, map(shutil.which, names)), None)
 
 
-def require_unpacked(package: str, program: str) -> Path:
+def require_unpacked(package: str, program: str, place: str = "usr/bin") -> Path:
     """The folder of a program: the machine's, or that of Debian's package, which is not installed.
 
     So no service is started. Without it the test is skipped, or fails in CI.
@@ -48,11 +48,11 @@ def require_unpacked(package: str, program: str) -> Path:
     folder.mkdir(exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "usr" / "bin" / program).exists() and shutil.which("apt-get"):
+        if not (folder / place / program).exists() and shutil.which("apt-get"):
             _unpack(package, folder)
-    if not (folder / "usr" / "bin" / program).exists():
+    if not (folder / place / program).exists():
         give_up(f"install {program} with the system's package manager")
-    return folder / "usr" / "bin"
+    return folder / place
 
 
 @functools.cache

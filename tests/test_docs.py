@@ -105,8 +105,9 @@ def run(command: str, place: Path) -> str:
 
 # Its package is installed, and its commands are run, by `tests/agents/test_added_agent.py`.
 ADD_AGENT_GUIDE = "docs/guides/add-an-agent.md"
-# Its commands are those of several machines: `tests/test_fleet_guide.py` runs them.
-FLEET_GUIDE = "docs/guides/fleet/README.md"
+# Their commands are those of several machines: `tests/test_fleet_guide.py` and
+# `tests/test_fleet_operation.py` run them.
+FLEET_GUIDES = ("docs/guides/fleet/README.md", "docs/guides/fleet/operate.md")
 # `scripts/examples.py` runs its commands.
 README = "README.md"
 # Their commands run in the home of `sample_home.py`.
@@ -114,7 +115,7 @@ SAMPLE_PAGES = ("docs/getting-started.md", "docs/guides/explain.md")
 
 
 @pytest.mark.parametrize(
-    "text", cases("console", (ADD_AGENT_GUIDE, FLEET_GUIDE, README, *SAMPLE_PAGES))
+    "text", cases("console", (ADD_AGENT_GUIDE, *FLEET_GUIDES, README, *SAMPLE_PAGES))
 )
 def test_command_prints_what_the_docs_show(text: str, place: Path) -> None:
     check_commands(text, place)
@@ -238,11 +239,11 @@ def test_example_of_a_change_has_fields_of_the_view() -> None:
 
 
 def test_every_code_block_has_a_kind_that_is_checked() -> None:
-    """Only `text` blocks are not checked."""
+    """Only `text` blocks are not checked; `tests/test_fleet_operation.py` runs nginx."""
     kinds = {
         block[1] for page in PAGES for block in BLOCK.finditer((ROOT / page).read_text("utf-8"))
     }
-    assert kinds <= {"console", "python", "toml", "sh", "text", "json"}
+    assert kinds <= {"console", "python", "toml", "sh", "text", "json", "nginx"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)

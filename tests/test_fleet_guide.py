@@ -53,6 +53,12 @@ class Host:
             "COLUMNS": "100",
         }
 
+    def set(self, variables: dict[str, str]) -> None:
+        self._environment |= variables
+
+    def prepend_path(self, folder: Path) -> None:
+        self._environment["PATH"] = f"{folder}:{self._environment['PATH']}"
+
     def replace_names(self, text: str) -> str:
         """Replace the names of the guide by those of this test."""
         for name, value in self._replaced.items():

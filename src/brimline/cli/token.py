@@ -1,6 +1,7 @@
 """`brimline token`: the tokens that machines, telemetry and people show to a fleet's server."""
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Awaitable
@@ -20,7 +21,8 @@ from brimline.terminal.text import Cell, Column, format_age, strip_control
 if TYPE_CHECKING:
     from brimline.store.postgres.database import PostgresDatabase, TokenRow
 
-USAGE = """brimline token create --name NAME --scope SCOPE ... [--expires SPAN] [OPTIONS]
+USAGE = """brimline token create --name NAME --scope SCOPE ... [--expires SPAN]
+           [--output FILE] [OPTIONS]
        brimline token list [OPTIONS]
        brimline token revoke ID [OPTIONS]"""
 ACTIONS = ("create", "list", "revoke")
@@ -68,6 +70,8 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
         f"with create: how long it is valid; `{NEVER}` sets no end (default {DEFAULT_LIFETIME})"
     )
     to.add_argument("--expires", metavar="SPAN", default=DEFAULT_LIFETIME, help=help_text)
+    help_text = "with create: write it into a new file that only you can read"
+    to.add_argument("--output", metavar="FILE", help=help_text)
     help_text = f"the organisation of the tokens (default {DEFAULT_ORGANISATION!r})"
     to.add_argument("--organisation", metavar="NAME", default=DEFAULT_ORGANISATION, help=help_text)
     to.add_argument("--database", metavar="URL", help=DATABASE_HELP)
@@ -98,15 +102,29 @@ def _create(context: CommandContext, options: argparse.Namespace) -> int:
     lifetime_s = None if options.expires == NEVER else seconds(options.expires, "--expires")
     expires_at = None if lifetime_s is None else now + lifetime_s
     text, row = create_token(options.organisation, name, options.scope, now, expires_at)
+    file = None if options.output is None else _open_output(options.output)
     use_database(context, lambda database: database.tokens.insert(row))
+    if file is not None:
+        with open(file, "w", encoding="ascii") as output:
+            output.write(f"{text}\n")
     if options.json:
-        emit_json(_shown(row, text))
+        emit_json(_shown(row, None if file is not None else text))
         return 0
-    print(text)
     until = f"expires in {options.expires}" if lifetime_s else "never expires"
-    about = f"id {row.id}, scopes {', '.join(row.scopes)}, {until}. It is not shown again."
+    where = "not shown again" if file is None else f"in {strip_control(str(options.output))}"
+    about = f"id {row.id}, scopes {', '.join(row.scopes)}, {until}. It is {where}."
+    if file is None:
+        print(text)
     print(about, file=sys.stderr)  # standard output has the token alone, for scripts
     return 0
+
+
+def _open_output(path: str) -> int:
+    """Return a new file of the user's own; raises InvalidSettings if there is one already."""
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise InvalidSettings("argument", "--output", f"cannot be created: {error}") from error
 
 
 def _list(context: CommandContext, options: argparse.Namespace) -> int:

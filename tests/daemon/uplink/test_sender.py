@@ -3,11 +3,17 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from brimline.daemon.http_client import HttpReply
 from brimline.daemon.uplink.exchange import load_or_create_machine_id
-from brimline.daemon.uplink.protocol import UplinkBatch, UplinkReply
+from brimline.daemon.uplink.protocol import (
+    UplinkBatch,
+    UplinkDocument,
+    UplinkMessage,
+    UplinkReply,
+)
 from brimline.daemon.uplink.sender import MAX_RETRY_AFTER_S, UplinkFailed, UplinkSender, read_reply
 from brimline.settings import UplinkSettings
 from server.otlp_collector import RecordingCollector, recording_collector
@@ -128,3 +134,18 @@ def test_machine_id_is_random_and_created_once(tmp_path: Path) -> None:
     other = load_or_create_machine_id(tmp_path)
     assert other not in (id, "")
     assert load_or_create_machine_id(tmp_path) == other
+
+
+def test_every_field_of_a_reply_is_read() -> None:
+    """Also those that a later version adds: a reply is decoded in parts."""
+    sent = UplinkReply(
+        [UplinkMessage("i", "s", "text", "Ada")],
+        [UplinkDocument("d", "s", "text", "Ada")],
+        ["c"],
+        {"s": "too long"},
+        "m1",
+        7,
+    )
+    assert read_reply(HttpReply(200, {}, msgspec.json.encode(sent)), "m1") == sent
+    set_fields = {name for name in sent.__struct_fields__ if getattr(sent, name)}
+    assert set_fields == {*sent.__struct_fields__} - {"dropped"}  # the machine sets that one

@@ -55,6 +55,7 @@ class _RawReply(msgspec.Struct, frozen=True):
     cancelled: msgspec.Raw = msgspec.Raw(b"[]")
     refused: msgspec.Raw = msgspec.Raw(b"{}")
     machine: str = ""
+    stamp: int | None = None
 
 
 def clean_line(text: str) -> str:
@@ -154,7 +155,8 @@ def _decode(body: bytes) -> UplinkReply:
     parts: dict[str, msgspec.Raw] = {name: getattr(raw, name) for name in MAX_PART_BYTES}
     large = {name for name, part in parts.items() if len(part) > MAX_PART_BYTES[name]}
     small = {name: part for name, part in parts.items() if name not in large}
-    reply = _replies.decode(msgspec.json.encode({**small, "machine": raw.machine}))
+    rest = {"machine": raw.machine, "stamp": raw.stamp}
+    reply = _replies.decode(msgspec.json.encode(small | rest))
     return replace(reply, dropped=sum(bytes(parts[name]).count(b'"session"') for name in large))
 
 
