@@ -17,7 +17,10 @@ GUIDE = Path(__file__).parent.parent.parent / "docs" / "guides" / "add-an-agent.
 HOOK_CLIENT = Path(brimline.__file__).parent / "hooks" / "client" / "client.py"
 # A package in which everything can be imported, and fails when it is used.
 FAILING = {
-    "__init__.py": "from brimline_otter import CAPABILITIES\n",
+    "__init__.py": (
+        "from brimline.agents.capabilities import Capabilities\n"
+        "CAPABILITIES = Capabilities(display_name='Newt', home_folders=('.newt', '.otter'))\n"
+    ),
     "paths.py": "def transcripts(places):\n    raise KeyError('folder')\n    yield\n",
     "transcript_source.py": (
         "class Source:\n    agent = 'newt'\n    def __getattr__(self, name):\n        return fail\n"
@@ -52,11 +55,14 @@ def otter(tmp_path: Path, environment: ScratchEnvironment) -> OtterHome:
 
 @pytest.fixture
 def daemon(otter: OtterHome) -> Iterator[None]:
-    """The user's daemon."""
+    """The user's daemon, which has a package that fails at every use, too."""
+    otter.enable("newt-brimline", PACKAGE)
+    (otter.home / ".newt").mkdir()
     command = [otter.python, "-m", "brimline", "serve", "--port", "any"]
     with subprocess.Popen(command, env=otter.env, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert b"running" in process.stdout.readline()
+        otter.enable(PACKAGE)
         yield
         otter.run("serve", "--stop")
 
