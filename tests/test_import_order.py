@@ -41,7 +41,7 @@ MAX_FOLDERS, MAX_MODULES = 21, 5  # below `brimline/`, with `data/`: more do not
 OPEN = "_version"  # every module may import it
 
 # Agent folders; none imports another.
-AGENTS = {"claude", "codex", "copilot", "gemini", "opencode", "pi", "qwen"}
+AGENTS = {"claude", "codex", "copilot", "gemini", "kimi", "opencode", "pi", "qwen"}
 
 Module = tuple[str, ...]
 

@@ -94,8 +94,11 @@ def test_mistyped_agent_gets_a_suggestion(user: User) -> None:
         ("claude-opus-5", ["Claude Code", "opencode", "Pi"]),
         ("openai/gpt-5.5", ["Codex", "opencode", "Pi"]),
         ("gemini-2.5-pro", ["Gemini CLI", "opencode", "Pi"]),
-        ("glm-4.7", ["Claude Code", "Codex", "opencode", "Pi", "Qwen Code"]),
-        ("my-local-model", ["Claude Code", "Codex", "Copilot CLI", "opencode", "Pi", "Qwen Code"]),
+        ("glm-4.7", ["Claude Code", "Codex", "Kimi Code", "opencode", "Pi", "Qwen Code"]),
+        (
+            "my-local-model",
+            ["Claude Code", "Codex", "Copilot CLI", "Kimi Code", "opencode", "Pi", "Qwen Code"],
+        ),
         ("gpt-daybreak-red-latest", ["Codex"]),
         ("qwen3-coder-plus", ["opencode", "Pi", "Qwen Code"]),
         ("gemma-4-31b-it", ["Gemini CLI", "opencode", "Pi"]),

@@ -11,7 +11,7 @@ import msgspec
 
 from brimline.testing.fake_model import Billed, Ramp, Refused, Reply, Scenario
 
-from . import claude, codex, copilot, gemini, opencode, pi, qwen
+from . import claude, codex, copilot, gemini, kimi, opencode, pi, qwen
 from .run import ClientRun
 
 THOUGHT = "The first command worked, so the other two can go out together. " * 5
@@ -372,11 +372,39 @@ COPILOT: dict[str, Scene] = {
     "continue-errors": _copilot_twice,
 }
 
+# Kimi Code
+
+KIMI_FULL = Ramp(start=10_000, step=15_000, after_compaction=2_000)  # it compacts at 81,072
+
+
+def _kimi(scenario: Scenario) -> Scene:
+    return lambda folder: (kimi.run_kimi(scenario, folder, "Go."),)
+
+
+def _kimi_twice(folder: Path) -> tuple[ClientRun, ...]:
+    more = Scenario(main=(kimi.bash("echo more"), DONE), ramp=Ramp(start=12_000, step=500))
+    return (
+        kimi.run_kimi(loop(kimi.bash), folder, "Go."),
+        kimi.run_kimi(more, folder, "Go on.", "--continue"),
+    )
+
+
+KIMI: dict[str, Scene] = {
+    "tool-loop": _kimi(loop(kimi.bash)),
+    "subagent": _kimi(
+        _subagent_scenario(kimi.delegate("Look around."), kimi.bash("echo sub"), DONE)
+    ),
+    "auto-compact": _kimi(steps(kimi.bash, 5, KIMI_FULL)),
+    "continue": _kimi_twice,
+    "errors": _kimi(failing(kimi.bash, *ERRORS)),
+}
+
 SCENES: dict[str, dict[str, Scene]] = {
     "claude": CLAUDE,
     "codex": CODEX,
     "pi": PI,
     "gemini": GEMINI,
+    "kimi": KIMI,
     "opencode": OPENCODE,
     "qwen": QWEN,
     "copilot": COPILOT,

@@ -27,7 +27,7 @@ from .scenes import CODEX, PI, SCENES, Recording
 pytestmark = pytest.mark.clients
 
 # Clients with message ids of their own; the others keep the provider's.
-OWN_IDS = ("gemini", "opencode")
+OWN_IDS = ("gemini", "kimi", "opencode")
 # Clients whose transcript has the call of the summary among the others.
 COMPACTION_IS_A_MAIN_CALL = ("codex",)
 
@@ -106,7 +106,7 @@ def test_occupancy_at_the_end(recording: Recorder, client: str, scene: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("client", "scene"), scene_params("codex", "pi", "opencode", "qwen", "copilot")
+    ("client", "scene"), scene_params("codex", "pi", "opencode", "kimi", "qwen", "copilot")
 )
 def test_totals_of_the_transcript(recording: Recorder, client: str, scene: str) -> None:
     """If the client records the usage of compactions, the total is the bill."""

@@ -19,7 +19,16 @@ from .install import (
 
 def test_every_client_is_pinned() -> None:
     """The versions are exact and in one file."""
-    assert sorted(pins()) == ["claude", "codex", "copilot", "gemini", "opencode", "pi", "qwen"]
+    assert sorted(pins()) == [
+        "claude",
+        "codex",
+        "copilot",
+        "gemini",
+        "kimi",
+        "opencode",
+        "pi",
+        "qwen",
+    ]
     assert all(pin.version[0].isdigit() and "{" not in pin.package for pin in pins().values())
 
 

@@ -13,7 +13,7 @@ from brimline.context.tracker.reading import DELAYED
 from brimline.testing.fake_model import Ramp
 from preloaded import run_brimline
 
-from . import claude, copilot, gemini, qwen
+from . import claude, copilot, gemini, kimi, qwen
 from .run import ClientRun
 from .scenes import SNAPSHOT, steps
 
@@ -101,3 +101,21 @@ def test_copilot_compacts_at_80_percent_of_its_window(
     shown = inspect(run)
     assert (shown["window"]["tokens"], shown["window"]["origin"]) == (100_000, "reported")
     assert (shown["limit"]["tokens"], shown["limit"]["origin"]) == (80_000, "known")
+
+
+def test_kimi_code_compacts_at_the_smaller_of_a_share_and_a_reserve(tmp_path: Path) -> None:
+    """50,000 below a window of 131,072; its own prompt has about 22,000 tokens."""
+    tokens = kimi.WINDOW - 50_000
+    ramp = Ramp(start=tokens - 23_500, step=400, after_compaction=2_000)
+    run = kimi.run_kimi(steps(kimi.bash, 9, ramp), tmp_path, "Go.")
+    order = [each.thread for each in run.billed]
+    place = order.index("compaction")
+    held = [each.usage.input + each.usage.cache_read + each.usage.output for each in run.billed]
+    assert place >= 2
+    assert held[place - 2] < tokens
+    assert tokens - 60 <= held[place - 1] < tokens + 500
+    wire = next(path for path in run.transcripts if path.name == "wire.jsonl")
+    env = {"HOME": str(run.home), **kimi.ENVIRONMENT}
+    done = run_brimline(("inspect", str(wire), "--json"), env=env, timeout=60)
+    limit = json.loads(done.stdout)["threads"][0]["limit"]
+    assert (limit["tokens"], limit["warning"]) == (tokens, None)

@@ -29,6 +29,7 @@ SCENES = {
     "copilot": ("tool-loop", "subagent", "auto-compact", "continue-errors"),
     "gemini": ("tool-loop", "subagent"),
     "opencode": ("tool-loop", "subagent"),
+    "kimi": ("tool-loop", "subagent", "auto-compact", "continue"),
     "qwen": ("tool-loop", "subagent", "auto-compact", "continue"),
 }
 SHORT_SCENES = {"tool-loop", "too-long"}

@@ -65,6 +65,13 @@ EXPECTED: dict[str, dict[str, list[str]]] = {
         "auto-compact": [M, M, M, M, C, M, M],
         "continue-errors": [M, M, M, M, M],
     },
+    "kimi": {
+        "tool-loop": [M, M, M],
+        "subagent": [M, S, S, M],
+        "auto-compact": [M, M, M, M, M, C, M],
+        "continue": [M, M, M, M, M],
+        "errors": [M, M, M],
+    },
     "qwen": {
         "tool-loop": [M, M, M],
         "subagent": [M, M, S, S, S, M],
@@ -92,6 +99,7 @@ REFUSED: dict[tuple[str, str], list[int]] = {
     ("pi", "too-long"): [400],
     ("gemini", "errors"): [500],
     ("opencode", "continue-errors"): [529],
+    ("kimi", "errors"): [529, 500],
     ("qwen", "errors"): [529, 500],
     ("qwen", "too-long"): [400],
     ("copilot", "continue-errors"): [529, 500],
@@ -128,7 +136,9 @@ def test_leaves_stream_and_transcript(recording: Recorder, client: str, scene: s
             assert msgspec.json.decode(run.stdout, type=dict[str, object])["messages"]
             continue
         lines = run.stream.read_bytes().splitlines()
-        assert all("type" in msgspec.json.decode(line, type=dict[str, object]) for line in lines)
+        # Kimi Code names the role of a message alone.
+        fields = [msgspec.json.decode(line, type=dict[str, object]) for line in lines]
+        assert all({"type", "role"} & each.keys() for each in fields)
         assert lines
     assert recorded.last.transcripts
     assert all(path.stat().st_size for path in recorded.last.transcripts)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.agents import agent_names, get_agent
+from brimline.agents import agent_names, agents_with_hooks, get_agent
 from brimline.agents.hook_adapter import HookRequest
 from brimline.agents.observations import EMPTY_REPLY, Reply
 from brimline.errors import InvalidUsage, MalformedJson, UnknownAgent
@@ -19,6 +19,7 @@ CALL: dict[str, Any] = {
     "llm_request": {"model": "gemini-3.8-flash", "messages": [{"content": "<session_context>"}]},
     "llm_response": ENDED,
 }
+AGENTS = agents_with_hooks(agent_names())
 SUBAGENT_EVENT = "SubagentStop"  # tested in test_claude.py
 
 
@@ -26,7 +27,7 @@ SUBAGENT_EVENT = "SubagentStop"  # tested in test_claude.py
     ("agent", "event"),
     [
         (n, event)
-        for n in agent_names()
+        for n in AGENTS
         for event in get_agent(n).install_spec.events
         if event != SUBAGENT_EVENT
     ],
@@ -39,7 +40,7 @@ def test_every_installed_hook_gives_an_observation(agent: str, event: str) -> No
     assert (observation.project, transcript) == ("/project", "/no/transcript.jsonl")
 
 
-@pytest.mark.parametrize("agent", agent_names())
+@pytest.mark.parametrize("agent", AGENTS)
 def test_observation_has_the_parent_and_whether_it_is_late(agent: str) -> None:
     env = {"BRIMLINE_PARENT": "parent"}
     observation = get_agent(agent).hooks.observe(
@@ -52,7 +53,7 @@ def test_observation_has_the_parent_and_whether_it_is_late(agent: str) -> None:
     assert (plain.parent, plain.is_late) == (None, False)
 
 
-@pytest.mark.parametrize("agent", agent_names())
+@pytest.mark.parametrize("agent", AGENTS)
 def test_reply_is_encoded_as_context_or_as_a_decision(agent: str) -> None:
     hooks = get_agent(agent).hooks
     observation = hooks.observe(hook_request(agent, "SessionStart"), AT)
@@ -66,7 +67,7 @@ def test_reply_is_encoded_as_context_or_as_a_decision(agent: str) -> None:
     assert going_on == {"decision": "block", "reason": "a reason"}
 
 
-@pytest.mark.parametrize("agent", agent_names())
+@pytest.mark.parametrize("agent", AGENTS)
 def test_unknown_event_gives_no_observation(agent: str) -> None:
     assert get_agent(agent).hooks.observe(hook_request(agent, "Notification"), AT) is None
 
@@ -80,7 +81,7 @@ def test_agent_without_hooks_or_status_line_is_rejected() -> None:
         get_agent("codex").status_line(hook_request("codex", ""), AT)
 
 
-@given(st.sampled_from(sorted(agent_names())), st.binary() | st.text().map(str.encode))
+@given(st.sampled_from(AGENTS), st.binary() | st.text().map(str.encode))
 def test_invalid_hook_input_raises_a_decode_error(agent: str, body: bytes) -> None:
     request = HookRequest("hook", agent, "1-1", 1, {}, body)
     with pytest.raises((MalformedJson, InvalidUsage)):

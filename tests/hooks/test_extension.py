@@ -35,7 +35,9 @@ from .daemon import (
     waits,
 )
 
-AGENTS = [agent.name for agent in all_agents() if agent.install_spec.is_extension]
+AGENTS = [
+    agent.name for agent in all_agents() if agent.has_hooks and agent.install_spec.is_extension
+]
 EVENT = {"session_id": "s", "hook_event_name": "SessionStart", "cwd": "/caf\u00e9"}
 BODY = json.dumps(EVENT).encode()
 ENV = {name.decode(): f"value of {name.decode()} = \u00e9" for name in PASSED_VARIABLES}

@@ -14,7 +14,9 @@ from brimline.install.shared_file import backup_path
 
 from .machine import HOOK, Machine, program
 
-AGENTS = [agent.name for agent in all_agents() if agent.install_spec.is_extension]
+AGENTS = [
+    agent.name for agent in all_agents() if agent.has_hooks and agent.install_spec.is_extension
+]
 pytestmark = pytest.mark.parametrize("agent", AGENTS)
 
 

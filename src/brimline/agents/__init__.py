@@ -72,16 +72,27 @@ class Agent:
         return None if read is None else read(path)
 
     @cached_property
+    def has_hooks(self) -> bool:
+        """Whether setup can install hooks for its client; else its files alone are read."""
+        return os.path.exists(os.path.join(self.folder, "hooks.py"))
+
+    @cached_property
     def hooks(self) -> "HookAdapter":
-        """Its hooks' requests to observations, and replies to its answers."""
+        """Its hooks' requests to observations, and replies to its answers.
+
+        Raises UnknownAgent if it has none.
+        """
+        if not self.has_hooks:
+            raise UnknownAgent(self.name, agents_with_hooks(agent_names()))
         return self._part("hooks").HOOKS
 
     @cached_property
     def status_line(self) -> "StatusLineAdapter":
         """Its status line's requests to observations; raises UnknownAgent if it has none."""
-        adapter = getattr(self._part("hooks"), "STATUS_LINE", None)
+        adapter = getattr(self._part("hooks"), "STATUS_LINE", None) if self.has_hooks else None
         if adapter is None:
-            able = [one.name for one in all_agents() if hasattr(one._part("hooks"), "STATUS_LINE")]
+            hooked = [one for one in all_agents() if one.has_hooks]
+            able = [one.name for one in hooked if hasattr(one._part("hooks"), "STATUS_LINE")]
             raise UnknownAgent(self.name, able)
         return adapter
 
@@ -104,7 +115,7 @@ class Agent:
         self, places: "Places", project: str | None, known: "ResolveContext"
     ) -> "CompactionSetting | None":
         """Its own setting that moves the compaction of a model; None if it has none."""
-        find = getattr(self._part("hooks"), "compaction_setting", None)
+        find = getattr(self._part("hooks"), "compaction_setting", None) if self.has_hooks else None
         return None if find is None else find(places, project, known)
 
     @cached_property
@@ -184,6 +195,11 @@ def managed_settings_for(client: str, url: str) -> "ManagedSettings":
     if settings is None:
         raise UnknownAgent(client, managed_clients())
     return settings(url)
+
+
+def agents_with_hooks(names: Iterable[str]) -> list[str]:
+    """Return those agents for whose clients setup can install hooks."""
+    return [name for name in names if get_agent(name).has_hooks]
 
 
 def source(agent: str) -> "Source":

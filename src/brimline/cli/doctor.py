@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from brimline._version import __version__
-from brimline.agents import agents_present, display_name
+from brimline.agents import agents_present, display_name, get_agent
 from brimline.cli import background
 from brimline.cli.arguments import add_json
 from brimline.cli.client_versions import find_version, take_warnings
@@ -83,7 +83,8 @@ def _checks(context: CommandContext) -> Iterator[Check]:
     }
     warnings = take_warnings(setup.state, used)
     for agent, places in installed.items():
-        yield hooks(context, agent, places, report)
+        if places:
+            yield hooks(context, agent, places, report)
         yield from status_line(places)
         has_hooks = any(one.events for one in places)
         yield version(agent, used[agent], has_hooks, warnings.get(agent))
@@ -114,6 +115,8 @@ def _brimline(setup: SetupOptions) -> Check:
 def _installed_hooks(
     context: CommandContext, agent: str, setup: SetupOptions
 ) -> list[InstalledHooks]:
+    if not get_agent(agent).has_hooks:
+        return []
     return [find_installed(agent, context.places, setup, scope) for scope in ("user", "project")]
 
 

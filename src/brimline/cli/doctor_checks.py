@@ -234,7 +234,8 @@ def version(
     finding = used or "unknown"
     if tested is not None:
         finding += f"; tested up to {tested}"
-    oldest = get_agent(agent).install_spec.min_version
+    own = get_agent(agent)
+    oldest = own.install_spec.min_version if own.has_hooks else ()
     if used is None or warning is not None:
         return Check(name, True, finding, warning, optional=warning is not None)
     numbers = tuple(int(number) for number in re.findall(r"[0-9]+", used)[: len(oldest)])

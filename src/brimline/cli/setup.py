@@ -7,7 +7,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from brimline.agents import agent_names, agents_present, display_name, get_agent
+from brimline.agents import (
+    agent_names,
+    agents_present,
+    agents_with_hooks,
+    display_name,
+    get_agent,
+)
 from brimline.agents.hook_command import HttpTarget
 from brimline.cli.arguments import add_flag, add_json, parse_agent
 from brimline.cli.background import require_daemon
@@ -24,7 +30,7 @@ from brimline.cli.setup_changes import (
 )
 from brimline.daemon.secret import derive_token, read_secret
 from brimline.daemon.sockets import HOST, read_port
-from brimline.errors import InvalidSettings
+from brimline.errors import InvalidRequest, InvalidSettings
 from brimline.install.client_setting import load_records, restore_setting
 from brimline.install.install import SetupOptions
 from brimline.install.installed import find_installed, remove_unused_launcher
@@ -101,9 +107,12 @@ def _refusal(options: argparse.Namespace, agents: list[str]) -> str | None:
 def _agents(context: CommandContext, options: argparse.Namespace) -> list[str]:
     """Return the named agents; else all installed ones, unless only something else is changed."""
     named = [get_agent(agent).name for agent in options.agents]
+    if without := next((agent for agent in named if not get_agent(agent).has_hooks), None):
+        name, hint = display_name(without), "Its sessions are read without a setup."
+        raise InvalidRequest(f"Brimline has no hooks for {name}", hint)
     if named or _is_other_change(options):
         return named
-    present = agents_present(context.places)
+    present = agents_with_hooks(agents_present(context.places))
     return [*present, *_leftover_agents(context, options, present)] if options.remove else present
 
 

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.agents import agent_names, get_agent
+from brimline.agents import agent_names, agents_with_hooks, get_agent
 from brimline.agents.hook_command import (
     Program,
     daemon_address,
@@ -156,6 +156,6 @@ def _is_used(places: Places, options: SetupOptions) -> bool:
     scopes: tuple[Scope, ...] = ("user", "project")
     return any(
         find_installed(agent, places, options, scope).events
-        for agent in agent_names()
+        for agent in agents_with_hooks(agent_names())
         for scope in scopes
     )

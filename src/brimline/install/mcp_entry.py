@@ -35,7 +35,8 @@ def wanted_entry(
     agent: str, places: Places, options: SetupOptions, now: float
 ) -> WrittenValue | None:
     """Return our entry in an agent's list; None if its client has none."""
-    spec = get_agent(agent).install_spec.mcp
+    own = get_agent(agent)
+    spec = own.install_spec.mcp if own.has_hooks else None
     place = spec and spec.place(places, options.scope, options.cwd)
     if spec is None or place is None:
         return None

@@ -97,7 +97,7 @@ def describe_unreachable(agent: str, source: str, session: str, is_document: boo
             f"to /v1/sessions/{session}/messages/take."
         )
     name = display_name(agent)
-    if agent not in agent_names():
+    if agent not in agent_names() or not get_agent(agent).has_hooks:
         return f"Brimline has no hooks for {name}."
     setup = f"`brimline setup {agent}`"
     if source == TELEMETRY:

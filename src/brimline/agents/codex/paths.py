@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents.codex.records import CodexLine, HistoryBase, Meta
+from brimline.agents.transcripts.client_settings import read_toml_settings
 from brimline.agents.transcripts.source import (
     Places,
     Transcript,
@@ -19,7 +20,7 @@ from brimline.agents.transcripts.source import (
 from brimline.context.window import ClientSettings
 from brimline.errors import MalformedJson
 from brimline.files.foreign_json import decode_json
-from brimline.files.regular_file import open_regular_file, read_regular_file
+from brimline.files.regular_file import open_regular_file
 
 GRANTED_PERCENT = 95  # of the configured window: of 100,000 Codex 0.166 reports 95,000
 MAX_HEADER_BYTES = 1 << 20
@@ -138,13 +139,5 @@ def settings(places: Places, project: str | None = None) -> ClientSettings:
 
 def _load(path: Path) -> _Profile:
     """A settings file; empty if it is unreadable or malformed: that is not ours to report."""
-    try:
-        text = read_regular_file(path).decode("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return _Profile()
-    import tomllib  # most users have no such file
-
-    try:
-        return msgspec.convert(tomllib.loads(text), _CodexConfig).chosen()
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError):
-        return _Profile()
+    config = read_toml_settings(path, _CodexConfig)
+    return config.chosen() if config else _Profile()

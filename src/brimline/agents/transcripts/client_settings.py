@@ -8,6 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+import msgspec
+
 from brimline.agents.transcripts.source import MALFORMED
 from brimline.context.window import Registry, RegistryModel
 from brimline.errors import MalformedJson, UnexpectedJson
@@ -44,6 +46,20 @@ def read_settings(
         data = source if isinstance(source, bytes) else read_regular_file(source, max_bytes)
         return _decode_relaxed(data, kind)
     except (OSError, *MALFORMED):
+        return None
+
+
+def read_toml_settings(source: Path, kind: type[T]) -> T | None:
+    """Read a client's settings in TOML; None if they are unreadable or malformed."""
+    try:
+        text = read_regular_file(source).decode()
+    except (OSError, ValueError):
+        return None
+    import tomllib  # most users have no such file
+
+    try:
+        return msgspec.convert(tomllib.loads(text), kind)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError):
         return None
 
 

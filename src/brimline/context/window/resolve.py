@@ -391,16 +391,16 @@ def _configured_limit(known: ResolveContext, window: Window | None) -> Limit | N
             tokens = min(tokens, int((tokens + row.margin) * settings.part))
             how += [f"or at {settings.part:.0%} before that", *([] if base else [why])]
         return Limit(tokens, "configured", ", ".join(how))
+    known_row = _limit_row(known)
+    share = settings.fraction
     if settings.reserve is not None:
-        return Limit(
-            window.tokens - settings.reserve,
-            "configured",
-            f"a reserve of {settings.reserve:,}, {why}",
-        )
-    if settings.fraction is not None:
-        tokens = round(settings.fraction * window.tokens)
-        row = _limit_row(known)
-        tokens = row.keep_reserve(tokens, window.tokens) if row else tokens
+        tokens = window.tokens - settings.reserve
+        if known_row and known_row.reserve:  # the client takes the smaller of both
+            tokens = min(tokens, round((share or known_row.fraction) * window.tokens))
+        return Limit(tokens, "configured", f"a reserve of {settings.reserve:,}, {why}")
+    if share is not None:
+        tokens = round(share * window.tokens)
+        tokens = known_row.keep_reserve(tokens, window.tokens) if known_row else tokens
         return Limit(tokens, "configured", why)
     return None
 

@@ -102,6 +102,7 @@ OPENCODE_PARENT = "x-parent-session-id"
 GEMINI_SUBAGENT_TOOL = "complete_task"
 COPILOT_INTERACTION = "x-interaction-type"
 QWEN_SUBAGENT = "You are a general-purpose subagent working for a parent agent."
+KIMI_SUBAGENT = "You are now running as a subagent. All the `user` messages are sent by the main"
 QWEN_SUMMARY = "You are the component that summarizes a conversation when its context window is"
 
 
@@ -132,6 +133,7 @@ MARKS = (
     ),
     Mark("compaction", "Qwen Code", newest=QWEN_SUMMARY),
     Mark("compaction", "Qwen Code", system=QWEN_SUMMARY),  # again, if the first had no snapshot
+    Mark("compaction", "Kimi Code", newest="You are about to run out of context. Create a handoff"),
     Mark("title", "opencode", system="You are a title generator"),
 )
 
@@ -158,6 +160,8 @@ def recognise(prompt: Prompt) -> RequestSender:
     sender = _by_headers(prompt.headers)
     if GEMINI_SUBAGENT_TOOL in prompt.tools:
         sender = RequestSender("subagent", "gemini")
+    if KIMI_SUBAGENT in prompt.system:
+        sender = RequestSender("subagent", "kimi")
     if QWEN_SUBAGENT in prompt.system:
         sender = RequestSender("subagent", "qwen")
     chore = "compaction" if prompt.summarise else _chore(prompt)

@@ -1,0 +1,18 @@
+"""Kimi Code: what it can do, and its environment variables."""
+
+from brimline.agents.capabilities import Capabilities
+
+CAPABILITIES = Capabilities(
+    display_name="Kimi Code",
+    model_families=("kimi", "moonshot"),
+    runs_other_models=True,
+    tested_version="2.1.0",
+    home_folders=(".kimi-code",),
+    location_variables=("KIMI_CODE_HOME",),
+    limit_setting="`loop_control.compaction_trigger_ratio` in Kimi Code's config.toml",
+    start_command=("kimi",),
+    resume_command=("kimi", "-r"),
+    npm_packages=("@moonshot-ai/kimi-code",),
+    answers_subagent_hooks=False,
+    stream_reports_context=False,  # no usage at all
+)
