@@ -4,6 +4,7 @@ import argparse
 import fcntl
 import json
 import os
+import shutil
 import sys
 import tomllib
 from itertools import pairwise
@@ -43,6 +44,8 @@ from drifted_homes import RECORDED, write_home
 
 LINUX = pytest.mark.skipif(sys.platform == "darwin", reason="its service manager is launchd")
 NOW = 1_800_000_000.0
+ROOT = Path(__file__).parents[1]
+
 SETUP: dict[str, Any] = {
     "agents": [],
     "dry_run": False,
@@ -509,6 +512,16 @@ def test_doctor_reports_a_transcript_that_is_not_understood(user: User, agent: s
     assert (code, changed["well"]) == (1, False)
     assert str(path) in changed["told"]
     assert changed["told"].endswith("Update Brimline.")
+
+
+def test_doctor_compares_a_countdown_of_the_client_with_what_is_left(user: User) -> None:
+    """By the fixture of a real run, in which Claude Code counts down from 15,000,000."""
+    source = ROOT / "fixtures/claude/1m/home/.claude"
+    shutil.copytree(source, user.home / ".claude", dirs_exist_ok=True)
+    _, checks = user.doctor()
+    told = checks["claude countdown"]["told"]
+    assert told == 'the client tells the model "14,778,821 tokens left": in fact 736K are left'
+    assert checks["claude countdown"]["well"]
 
 
 def test_tested_versions_are_those_of_the_client_tests() -> None:

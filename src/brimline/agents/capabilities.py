@@ -48,6 +48,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     inside_prefixes: tuple[str, ...] = ()  # a client started by the agent must not inherit these
     user_prefixes: tuple[str, ...] = ()  # except these, which are the user's settings
 
+    countdown: str = NEVER  # in a transcript: how many tokens the client tells the model are left
     mcp_client_names: tuple[str, ...] = ()  # what it calls itself to MCP servers
     start_command: tuple[str, ...] = ()  # the interactive client, before its first prompt
     resume_command: tuple[str, ...] = ()  # the interactive client, before a session's id

@@ -12,14 +12,19 @@ import msgspec
 from brimline._version import __version__
 from brimline.agents import capabilities_of, get_agent
 from brimline.agents.hook_command import Program
+from brimline.agents.transcripts.lines import open_transcript
+from brimline.agents.transcripts.source import Transcript
 from brimline.cli.context import CommandContext
 from brimline.cli.daemon_requests import describe_losses
 from brimline.cli.windows import describe_bound, find_limit_drifts
+from brimline.context.tracker import main_thread
 from brimline.context.window import Limit
 from brimline.install.installed import InstalledHooks, LineState
 from brimline.install.launcher import is_current, is_gone, read_launcher
 from brimline.install.setting_check import check_settings
 from brimline.sessions.files import SessionFiles, load_session
+from brimline.sessions.ledger.explain import tokens_left
+from brimline.sessions.ledger.waste import judge_countdown
 from brimline.sessions.status import SessionStatus, survey_sessions
 from brimline.settings import UplinkSettings, describe_receive, seconds, user_file
 from brimline.store.problems import open_problems
@@ -30,10 +35,13 @@ MAX_CLOCK_SKEW_S = 60.0
 
 HOOK_GRACE_S = 60.0  # a transcript may be ahead of the hooks by this much
 
+TAIL_BYTES = 256 << 10  # of a transcript, in which a countdown is looked for
+
 MIN_FREE_BYTES = 16 << 20  # a disk with fewer bytes left is full before anybody looks again
 
 START = "`brimline serve --background` starts it. With autostart on, a hook starts it."
 RESTART = "Restart it: `brimline serve --stop`, then `brimline serve --background`."
+COUNTDOWN_HINT = "`brimline explain` shows its cost; `brimline here` says what is left."
 OLD_COMMANDS = "commands of an earlier version, which fail if Brimline is moved or removed,"
 ELSEWHERE = "set BRIMLINE_STATE_DIR to another folder."
 ROOM = "Free some disk space: events cannot be stored."
@@ -309,6 +317,19 @@ def transcript_format(context: CommandContext, agent: str) -> Iterator[Check]:
     problems = loaded.problems + loaded.damage
     finding = problems[0] if problems else "its newest transcript is understood"
     yield Check(f"{agent} format", not problems, finding)
+    said, main = _last_countdown(newest), main_thread(loaded.session)
+    if said is not None and main is not None:
+        verdict = judge_countdown(said, tokens_left(loaded.session, main))
+        finding = f'the client tells the model "{said:,} tokens left": {verdict}'
+        yield not_set_up(f"{agent} countdown", finding, COUNTDOWN_HINT)
+
+
+def _last_countdown(transcript: Transcript) -> int | None:
+    """Return what a client last told the model is left, by the end of its transcript."""
+    pattern = capabilities_of(transcript.agent).countdown.encode()
+    with open_transcript(transcript.path, max(0, transcript.size - TAIL_BYTES)) as file:
+        found = re.findall(pattern, file.read(TAIL_BYTES))
+    return int(found[-1]) if found else None
 
 
 def daemon(report: DaemonReport, now: float, is_needed: bool = True) -> Iterator[Check]:

@@ -152,7 +152,7 @@ def _explain_thread(
         categories=_categories(ledger.entries, unrecorded, mask),
         unexplained=ledger.unexplained,
         tool_results=_tool_tokens(ledger.entries, mask),
-        waste=find_waste(ledger.entries, ledger.steps, mask, _tokens_left(session, thread)),
+        waste=find_waste(ledger.entries, ledger.steps, mask, tokens_left(session, thread)),
         misses=with_reported_causes(find_misses(thread), reported),
         pending=ledger.pending,
         cycles=_cycles(ledger, thread),
@@ -160,7 +160,7 @@ def _explain_thread(
     )
 
 
-def _tokens_left(session: Session, thread: Thread) -> list[int]:
+def tokens_left(session: Session, thread: Thread) -> list[int]:
     """Return the tokens until the compaction and until the window is full, as far as known."""
     reading = read(session, thread, "transcript")
     if reading.held is None:

@@ -157,17 +157,23 @@ def _describe_countdown(
     kind: WasteKind = "client's countdown"
     said = countdown[-1].part.tokens_left or 0
     tokens = sum(entry.tokens for entry in countdown)
-    if not left:
-        verdict = "what is left is unknown"
-    elif any(abs(said - each) <= COUNTDOWN_SHARE * each for each in left):
-        verdict = "that is right"
-    else:
-        verdict = f"in fact {format_tokens(left[0])} are left"
     what, times = f"{said:,} tokens left", len(countdown)
     advice = ADVICE[kind].format(
-        what=what, tokens=format_tokens(tokens), times=times, verdict=verdict
+        what=what, tokens=format_tokens(tokens), times=times, verdict=judge_countdown(said, left)
     )
     return Waste(kind, what, tokens, costs.of(countdown), times, advice)
+
+
+def judge_countdown(said: int, left: Sequence[int]) -> str:
+    """Return whether a countdown is right: about what is left until the compaction, or the window.
+
+    `left` are those two; none if unknown.
+    """
+    if not left:
+        return "what is left is unknown"
+    if any(abs(said - each) <= COUNTDOWN_SHARE * each for each in left):
+        return "that is right"
+    return f"in fact {format_tokens(left[0])} are left"
 
 
 def _repeats(entries: Sequence[Entry]) -> Iterator[tuple[WasteKind, list[Entry]]]:
