@@ -371,6 +371,27 @@ def test_session_at_its_level_is_handed_over_cleared_and_continued(
     assert asks[-1].count("the session is cleared, and continues") == 1
 
 
+def test_session_of_codex_at_its_level_is_handed_over_and_cleared(
+    daemon: Running, opened: Open, tmp_path: Path
+) -> None:
+    """Its hooks do not say whether a user is at the client: its pane shows it."""
+    set_rotation(daemon, 75)
+    done = daemon.command("setup", "codex", HOME=str(tmp_path / "codex/home"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    asked = msgspec.structs.replace(shell(hand_over()), when="is cleared, and continues")
+    full = tuple(filled(shell(f"echo {n}; sleep 1"), 185_000) for n in range(4))
+    title = Reply(text="A task", when="Generate a concise")  # in a session of its own
+    end = filled(Reply(text="I end my turn."), 185_000)
+    main = (title, filled(asked, 185_000), *full, end)
+    state = {"BRIMLINE_STATE_DIR": str(daemon.state), "BRIMLINE_AUTOSTART": "0"}
+    client = opened("codex", Scenario(main=main, otherwise=Reply(text="On.")), environment=state)
+    client.say("The first task.")
+    client.until(lambda: requests_with(client, CONTINUE_TEXT), "no request contains the prompt")
+    assert "The first task." not in requests_with(client, CONTINUE_TEXT)[-1]
+    (intent,) = load_requests(daemon.state)
+    assert intent.path.endswith("notes.md")
+
+
 def test_session_without_a_document_continues_from_a_draft(
     daemon: Running, set_up: Callable[[Scenario], Interactive]
 ) -> None:

@@ -289,7 +289,7 @@ class WindowChain:
         if record.pid is not None and is_running(record.pid, self._plan.target.command):
             raise InvalidRequest(
                 f"the agent of the run that was interrupted still runs: pid {record.pid}",
-                "Stop it or wait for its end, then try again.",
+                "Stop it or wait for its end, then try again; --restart begins anew beside it.",
             )
         document = record.document
         if record.session is not None:

@@ -198,6 +198,11 @@ class SessionClearer:
             self._cancel_task(session)
             await self._end(session, "failed", SESSION_ENDED)
 
+    async def shows_client(self, pane: Pane, agent: str) -> bool:
+        """Whether a pane shows the composer of an agent's client."""
+        view = await self._typist.view(pane, agent)
+        return view.composer.state not in ("unknown", "scrolled")
+
     def holds_messages(self, session: str) -> bool:
         """Whether messages of a session must wait until it is cleared and prompted."""
         return any(session in (old, request.after) for old, request in self._requests.items())

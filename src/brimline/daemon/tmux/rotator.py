@@ -7,7 +7,7 @@ writes no document, the session is cleared to continue from a draft.
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import msgspec
@@ -45,10 +45,11 @@ REQUEST_TO_CLEAR = (
 
 
 class _Rotation(msgspec.Struct, frozen=True):
-    """How far a session is in one of its cycles."""
+    """How far a session is in one of its cycles; `is_off` if its pane does not show its client."""
 
     cycle: int
     window: WindowState = WindowState()
+    is_off: bool = False
 
 
 class SessionRotator:
@@ -84,10 +85,7 @@ class SessionRotator:
         if state is None or observation.thread != MAIN or observation.is_late:
             return
         if self._may_rotate(state) and (level := self._known_level(state.project)):
-            try:
-                await self._step(state, level)
-            except BrimlineError as error:
-                LOGGER.warning("cannot rotate session %s: %s", state.id, error)
+            self._step(state, level)
 
     def _known_level(self, project: str | None) -> float | None:
         if project not in self._levels:  # finding it resolves links
@@ -105,13 +103,17 @@ class SessionRotator:
         return folders[max(inside, key=len)] if inside else self._settings.rotate_at
 
     def _may_rotate(self, state: SessionState) -> bool:
-        can_clear = capabilities_of(state.agent).clear_confirmed_by_hook is not None
-        return can_clear and state.is_interactive is True and state.pane is not None
+        """Whether a session has a pane of its own; one in its parent's pane must not clear that."""
+        if capabilities_of(state.agent).clear_confirmed_by_hook is None or state.pane is None:
+            return False
+        return state.is_interactive or (state.is_interactive is None and state.parent is None)
 
-    async def _step(self, state: SessionState, level: float) -> None:
+    def _step(self, state: SessionState, level: float) -> None:
         before = self._rotations.get(state.id)
         if before is None or before.cycle != state.cycle:
             before = _Rotation(state.cycle)
+        if before.is_off:
+            return
         percent = rotation_percent(state.last_readings.get(MAIN))
         is_clearing = self._clearer.holds_messages(state.id)
         window = before.window.after(percent, state.calls, level, is_clearing)
@@ -119,11 +121,15 @@ class SessionRotator:
         if window is before.window or percent is None:
             return
         if window.phase == "asked":
-            await self._ask(state, percent)
+            self._start(self._ask(state, percent))
         elif window.phase == "stopped" and not is_clearing:
-            task = asyncio.create_task(self._clear_with_draft(state))  # a hook must not wait for it
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._start(self._clear_with_draft(state))
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        """Work on without the hook, which must not wait for a pane or a transcript."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -132,13 +138,25 @@ class SessionRotator:
 
     async def _ask(self, state: SessionState, percent: float) -> None:
         """Queue the request; once in a cycle, also after a restart."""
+        if not await self._is_at_client(state):
+            self._rotations[state.id] = _Rotation(state.cycle, is_off=True)
+            return
         now, name = self._clock(), f"handoff-{state.id[:8]}.md"
         text = REQUEST_TO_CLEAR.format(percent=percent, command=find_command(), file=name)
         id = hash_id("rotation", state.id, str(state.cycle))
         message = Message(
             id, state.id, text, now, urgency="urgent", sender=BRIMLINE, cycle=state.cycle
         )
-        await self._store.write([QueueMessage(message)])
+        try:
+            await self._store.write([QueueMessage(message)])
+        except BrimlineError as error:
+            LOGGER.warning("cannot rotate session %s: %s", state.id, error)
+
+    async def _is_at_client(self, state: SessionState) -> bool:
+        """Whether a user is at the client: it says so, or its pane shows its composer."""
+        if state.is_interactive is not None or state.pane is None:
+            return state.is_interactive is True
+        return await self._clearer.shows_client(state.pane, state.agent)
 
     async def _clear_with_draft(self, state: SessionState) -> None:
         """Have the session cleared when its turn ends, to continue from a draft in our folder."""
