@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -14,9 +14,9 @@ from brimline.context.window import Overrides
 from brimline.errors import InvalidSettings
 from brimline.files.loopback import is_loopback
 from brimline.files.regular_file import read_regular_file
+from brimline.files.setting_variables import LOOP_WINDOWS, PREFIX, read_variables
 from brimline.terminal import colours
 
-PREFIX = "BRIMLINE_"
 PROJECT_FILE = ".brimline.toml"
 # What a project's file must not set, as another person may have written it, and what it does.
 USER_FIELDS = {
@@ -26,8 +26,6 @@ USER_FIELDS = {
     "handoff.rotate_at_by": "have sessions cleared",
 }
 DATABASE_SCHEMES = ("postgresql://", "postgres://")
-# What loops call the windows: a number for everything, or a table like `windows`.
-LOOP_WINDOWS = "context_window_tokens"
 MAX_BAR_COLUMNS, MAX_SEPARATOR_CHARS = 60, 20
 MIN_INJECTED_CHARS = 2_000  # less than half of it would be the draft
 
@@ -260,7 +258,7 @@ def load(
                     reason = f"only your own settings can {purpose}: {user}"
                     raise InvalidSettings(str(path), field, reason)
             _merge(merged, layer, str(path))
-    _merge(merged, _environment(env), "environment")
+    _merge(merged, read_variables(env), "environment")
     given = {name: value for name, value in (arguments or {}).items() if value is not None}
     _merge(merged, given, "argument")
     return _convert(merged, "settings")
@@ -479,80 +477,3 @@ def _toml(path: Path) -> dict[str, Any]:
         raise InvalidSettings(str(path), "file", problem) from error
     except (ValueError, RecursionError) as error:
         raise InvalidSettings(str(path), "file", str(error)) from error
-
-
-def _environment(env: Mapping[str, str]) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    for name, read in _READERS.items():
-        table, _, field = name.rpartition(".")
-        # The variables of `daemon` are named without it.
-        variable = PREFIX + (field if table in ("", "daemon") else f"{table}_{field}").upper()
-        if text := env.get(variable):
-            layer = settings.setdefault(table, {}) if table else settings
-            try:
-                layer[field] = read(text)
-            except ValueError as error:
-                raise InvalidSettings(variable, name, str(error)) from error
-    return settings
-
-
-def _number_or_table(text: str) -> dict[str, int] | int:
-    return _table(text) if "=" in text else int(text)
-
-
-def _switch(text: str) -> bool:
-    """`0` or `1`."""
-    if text not in ("0", "1"):
-        raise ValueError(f"expected 0 or 1: got {text!r}")
-    return text == "1"
-
-
-def _numbers(text: str) -> list[float]:
-    """`50,65`."""
-    return [float(part) for part in text.split(",") if part.strip()]
-
-
-def _names(text: str) -> list[str]:
-    """`one,other`."""
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _table(text: str) -> dict[str, int]:
-    """`model=tokens,agent=tokens`."""
-    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
-    return {name.strip(): int(tokens.replace("_", "")) for name, _, tokens in pairs}
-
-
-def _texts(text: str) -> dict[str, str]:
-    """`name=value,name=value`, as in OTEL_EXPORTER_OTLP_HEADERS."""
-    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
-    return {name.strip(): value.strip() for name, _, value in pairs}
-
-
-_READERS: dict[str, Callable[[str], Any]] = {
-    "windows": _table,
-    LOOP_WINDOWS: _number_or_table,
-    "limits": _table,
-    "default_window": int,
-    "since": str,
-    "colour": str,
-    "cache_dir": str,
-    "levels": _numbers,
-    "levels_of": str,
-    "levels_calls": _numbers,
-    "tone": str,
-    "parent": str,
-    "budget": float,
-    "daemon.autostart": _switch,
-    "daemon.keep": str,
-    "daemon.database": str,
-    "uplink.url": str,
-    "uplink.token": str,
-    "telemetry.export": str,
-    "telemetry.headers": _texts,
-    "telemetry.forward": str,
-    "telemetry.forward_headers": _texts,
-    "fleet.proxy_user_header": str,
-    "fleet.trusted_proxies": _names,
-    "fleet.proxy_organisation": str,
-}

@@ -451,14 +451,8 @@ _TWELFTH: Step = (
     CREATE TABLE machines (
         organisation {_TEXT} NOT NULL,
         id {_TEXT} NOT NULL,
-        host {_TEXT},
-        "user" {_TEXT},
-        team {_TEXT},
-        version {_TEXT},
-        receive {_TEXT} NOT NULL,
-        behind BIGINT NOT NULL,
-        refused BIGINT NOT NULL,
-        refusal {_TEXT},
+        host {_TEXT}, "user" {_TEXT}, team {_TEXT}, version {_TEXT},
+        receive {_TEXT} NOT NULL, behind BIGINT NOT NULL, refused BIGINT NOT NULL, refusal {_TEXT},
         first_at DOUBLE PRECISION NOT NULL,
         last_at DOUBLE PRECISION NOT NULL,
         PRIMARY KEY (organisation, id)
@@ -482,13 +476,8 @@ _THIRTEENTH: Step = (
         output BIGINT NOT NULL,
         cost DOUBLE PRECISION,
         miss_cost DOUBLE PRECISION,
-        agent {_TEXT} NOT NULL,
-        host {_TEXT},
-        project {_TEXT},
-        model {_TEXT},
-        version {_TEXT},
-        "user" {_TEXT},
-        team {_TEXT},
+        agent {_TEXT} NOT NULL, host {_TEXT}, project {_TEXT}, model {_TEXT},
+        version {_TEXT}, "user" {_TEXT}, team {_TEXT},
         PRIMARY KEY (organisation, day, session, branch)
     )
     """,
