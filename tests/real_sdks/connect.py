@@ -8,7 +8,7 @@ from brimline.testing.fake_model import FakeModel
 
 CLAUDE, CLAUDE_WINDOW = "claude-opus-5-5", 1_000_000
 GPT, GPT_WINDOW = "gpt-6-astra", 1_050_000
-GEMINI, GEMINI_WINDOW = "gemini-3.8-flash", 1_000_000
+GEMINI, GEMINI_WINDOW = "gemini-3.8-flash", 1_048_576
 
 KEY = "dummy"
 
