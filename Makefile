@@ -12,7 +12,7 @@ DIR ?= $(patsubst %/truth.json,%,$(wildcard ../shared/corpus/truth.json))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page run test check quick lint style web types coverage corpus formulas formulas-check frameworks catalogue catalogue-check reference fixtures bench trust wheels clean
+.PHONY: help setup page run test check quick lint style web types coverage corpus formulas formulas-check frameworks catalogue catalogue-check reference fixtures bench newest trust wheels clean
 
 help:  ## List these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -113,6 +113,9 @@ bench: setup  ## Run the benchmarks
 	$(BIN)/python bench/estimate.py
 	$(BIN)/python bench/fleet.py
 	$(BIN)/python bench/uplink.py
+
+newest: setup  ## Measure and test the newest version of every client: make newest CLIENT=codex
+	$(BIN)/python scripts/newest.py $(CLIENT)
 
 trust: setup  ## Run the long tests, or one of them: make trust ROW=kills
 	$(BIN)/python scripts/trust.py $(ROW)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import platform
 import shutil
@@ -13,12 +14,13 @@ import tomllib
 import uuid
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 VERSIONS = Path(__file__).with_name("versions.toml")
+OTHER_VERSIONS = "BRIMLINE_CLIENT_VERSIONS"  # a JSON object: versions by client
 INSTALL_TIMEOUT_S = 600
 RUN_OF_PROCESS = uuid.uuid4().hex  # the id of a test run without workers
 
@@ -46,12 +48,17 @@ class CannotInstall(Exception):
 
 
 def pins() -> dict[str, Pin]:
-    """Every pinned client by its name."""
+    """Every pinned client by its name; `make newest` sets other versions."""
     here = f"{sys.platform}-{'arm64' if platform.machine() in ('aarch64', 'arm64') else 'x64'}"
     rows = tomllib.loads(VERSIONS.read_text(encoding="utf-8"))
-    return {
+    other: dict[str, str] = json.loads(os.environ.get(OTHER_VERSIONS, "{}"))
+    pinned = {
         client: Pin(client, **{key: text.replace("{platform}", here) for key, text in row.items()})
         for client, row in rows.items()
+    }
+    return {
+        client: replace(pin, version=other.get(client, pin.version))
+        for client, pin in pinned.items()
     }
 
 
@@ -149,8 +156,9 @@ def _npm(pin: Pin, folder: Path) -> None:
             f"npm install {package}: did not end within {INSTALL_TIMEOUT_S} s"
         ) from error
     except subprocess.CalledProcessError as error:
-        last_line = error.stderr.strip().splitlines()[-1:] or ["no message"]
-        raise CannotInstall(f"npm install {package} failed: {last_line[0]}") from error
+        lines = [line for line in error.stderr.splitlines() if line.strip()] or ["no message"]
+        missing = (line for line in lines if "No matching version" in line)
+        raise CannotInstall(f"npm install {package} failed: {next(missing, lines[-1])}") from error
 
 
 def require(client: str) -> Path:
