@@ -1,6 +1,7 @@
 """The status of the session that a command runs in, from the daemon, else from files."""
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from brimline.sessions.status import SessionStatus
 
 ANSWER_WAIT_S = 1.0
+# Claude Code 2.1.326 writes the call that runs a tool some 0.1 s after the tool has begun. Without
+# this wait about half of the figures were those of the call before.
+RECORD_WAIT_S = 0.3
 NONE_HINT = "Run it inside an agent, or name one: `brimline status` lists the sessions."
 AMBIGUOUS_HINT = "Name the one that is meant."
 
@@ -52,8 +56,13 @@ def find_own_status(
 def find_own_statuses(
     context: CommandContext, pid: int | None = None, agent: str | None = None
 ) -> list[ShortStatus]:
-    """Return the sessions that a process may belong to."""
+    """Return the sessions that a process may belong to.
+
+    If an agent runs it, its client first gets the time to write what it was billed.
+    """
     here = find_current_session(context.places.env)
+    if here is not None or agent is not None:
+        time.sleep(RECORD_WAIT_S)
     named, agent = here and here.session, (here and here.agent) or agent
     caller = CallingProcess(
         pid=pid or os.getpid(),
