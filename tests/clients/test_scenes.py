@@ -104,7 +104,12 @@ REFUSED: dict[tuple[str, str], list[int]] = {
     ("qwen", "too-long"): [400],
     ("copilot", "continue-errors"): [529, 500],
 }
-IN_PARALLEL = {("claude", "subagent-background"), ("codex", "subagent"), ("qwen", "subagent")}
+IN_PARALLEL = {
+    ("claude", "subagent-background"),
+    ("codex", "subagent"),
+    ("qwen", "subagent"),
+    ("copilot", "auto-compact"),
+}
 FAILING = {("codex", "too-long")}
 
 
