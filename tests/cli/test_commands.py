@@ -99,7 +99,7 @@ def test_mistyped_agent_gets_a_suggestion(user: User) -> None:
             "my-local-model",
             ["Claude Code", "Codex", "Copilot CLI", "Kimi Code", "opencode", "Pi", "Qwen Code"],
         ),
-        ("gpt-daybreak-red-latest", ["Codex"]),
+        ("codex-auto-review", ["Codex"]),
         ("qwen3-coder-plus", ["opencode", "Pi", "Qwen Code"]),
         ("gemma-4-31b-it", ["Gemini CLI", "opencode", "Pi"]),
     ],

@@ -671,7 +671,7 @@ def test_telemetry_waits_until_no_transcript_can_replace_it(path: Path) -> None:
 
     async def use(machine: Machine) -> None:
         await store_telemetry(machine, "s", "claude")
-        await store_telemetry(machine, "other", "copilot")  # which has no transcript that is read
+        await store_telemetry(machine, "other", "goose")  # which has no transcript that is read
         await machine.call(1, session="later")
         await machine.uplink.exchange()
         assert {row.id for row in await machine.server.sessions()} == {"other", "later"}
