@@ -23,7 +23,13 @@ from brimline.context.usage import ratio_of
 from brimline.daemon.telemetry_export.exporter import LIVE_S, TelemetryOutput, is_live
 from brimline.daemon.uplink.protocol import UplinkStatus
 from brimline.monitor.user_rules import Rules
-from brimline.store.metered import BUCKETS_S, OTHER, DurationCounts, MeteredStore
+from brimline.store.metered import (
+    BUCKETS_S,
+    OTHER,
+    DurationCounts,
+    MeteredStore,
+    UsageCounts,
+)
 from brimline.store.rows import SessionRow, ThreadRow
 
 MAX_SESSIONS = 200  # with samples of their own, the fullest: every session is a new time series
@@ -210,6 +216,7 @@ class MetricsRoutes:
                 agent,
                 counts.missed_cost,
             ),
+            *_usage_metrics(counts.usage),
             _labelled("messages_total", "Messages, by state.", ("state",), counts.messages),
             _single("messages_pending", "Undelivered messages.", pending_messages),
             _single("hooks_total", "Hooks and status lines received.", status.heard),
@@ -222,6 +229,19 @@ class MetricsRoutes:
             _single("start_time_seconds", "Start of the process, in Unix seconds.", status.since),
             *_uplink_metrics(status.uplink),
         ]
+
+
+def _usage_metrics(usage: Mapping[tuple[str, str], UsageCounts]) -> list[Metric]:
+    tokens = {
+        (*group, kind): amount
+        for group, counts in usage.items()
+        for kind, amount in counts.tokens.items()
+    }
+    cost = {group: counts.cost for group, counts in usage.items()}
+    return [
+        _labelled("tokens_total", "Tokens of model calls.", ("team", "model", "kind"), tokens),
+        _labelled("cost_dollars_total", "What model calls cost, in USD.", ("team", "model"), cost),
+    ]
 
 
 def _uplink_metrics(uplink: UplinkStatus | None) -> list[Metric]:

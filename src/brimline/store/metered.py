@@ -35,6 +35,7 @@ BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 MAX_SESSIONS = 10_000  # whose agents and caches are remembered
 MAX_SERIES = 200  # of a metric: clients choose names of agents, triggers and levels
 UNKNOWN, OTHER = "unknown", "other"
+TOKEN_KINDS = ("input", "cache_read", "cache_write", "output")
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 ResultT = TypeVar("ResultT")
@@ -52,6 +53,20 @@ class DurationCounts:
         self.buckets[bisect_left(BUCKETS_S, duration_s)] += 1
 
 
+class UsageCounts:
+    """The tokens of calls by kind, and what they cost in USD, with what is spent beside them."""
+
+    def __init__(self) -> None:
+        self.tokens = Counter[str]()
+        self.cost = 0.0
+
+    def add(self, row: CallRow) -> None:
+        self.cost += row.cost or 0.0
+        if row.counted:
+            for kind in TOKEN_KINDS:
+                self.tokens[kind] += getattr(row, kind)
+
+
 class WriteCounts:
     """What was written since the start, each count by its labels, and how long that took."""
 
@@ -63,17 +78,21 @@ class WriteCounts:
         self.misses = Counter[tuple[str, str]]()  # by agent and cause
         self.missed_tokens = Counter[str]()  # by agent
         self.missed_cost: dict[str, float] = {}
+        self.usage: dict[tuple[str, str], UsageCounts] = {}  # by team and model
         self.pending_writes = 0
         self.reads, self.writes = DurationCounts(), DurationCounts()
         self._agents = BoundedDict[str, str](MAX_SESSIONS)
+        self._teams = BoundedDict[str, str](MAX_SESSIONS)
         self._calls = BoundedDict[tuple[str, str], tuple[MissFinder, tuple[int, int]]](MAX_SESSIONS)
         self._compacted = BoundedDict[tuple[str, str, int], bool](MAX_SESSIONS)
 
-    def note_agents(self, writes: Iterable[Write]) -> None:
-        """Remember the agents of sessions, also of those that were stored already."""
+    def note_sessions(self, writes: Iterable[Write]) -> None:
+        """Remember the agents and teams of sessions, also of those that were stored already."""
         for write in writes:
             if isinstance(write, PutSession):
                 self._agents[write.row.id] = write.row.agent
+                if write.row.team is not None:
+                    self._teams[write.row.id] = write.row.team
 
     def add(self, write: Write) -> None:
         """Count a write that had an effect, other than a call."""
@@ -102,17 +121,22 @@ class WriteCounts:
 
     def add_calls(self, rows: Iterable[CallRow]) -> None:
         """Count calls, and their cache misses; a later copy of a call is not counted."""
-        own = (row for row in rows if not row.is_spending)
-        for thread, calls in groupby(own, attrgetter("session", "thread")):
+        for thread, calls in groupby(rows, attrgetter("session", "thread")):
             finder, last = self._calls.get(thread) or (MissFinder(), (-1, -1))
             agent = bounded(self.calls, self._agents.get(thread[0], UNKNOWN), OTHER)
             for row in calls:
                 place = row.cycle, row.seq
                 if place > last:
-                    is_new_cycle = last[0] not in (-1, row.cycle)
-                    self._add_call(row, agent, finder, is_new_cycle)
+                    self._add_usage(row)
+                    if not row.is_spending:
+                        self._add_call(row, agent, finder, last[0] not in (-1, row.cycle))
                     last = place
             self._calls[thread] = finder, last
+
+    def _add_usage(self, row: CallRow) -> None:
+        group = self._teams.get(row.session, UNKNOWN), row.model or UNKNOWN
+        group = bounded(self.usage, group, (OTHER, OTHER))
+        self.usage.setdefault(group, UsageCounts()).add(row)
 
     def _add_call(self, row: CallRow, agent: str, finder: MissFinder, is_new_cycle: bool) -> None:
         call = Call(id=row.call, usage=row.usage, model=row.model, at=row.at)
@@ -126,7 +150,7 @@ class WriteCounts:
             self.missed_cost[agent] = self.missed_cost.get(agent, 0.0) + (row.miss_cost or 0.0)
 
 
-def bounded(counts: Mapping[KeyT, float], key: KeyT, other: KeyT) -> KeyT:
+def bounded(counts: Mapping[KeyT, object], key: KeyT, other: KeyT) -> KeyT:
     """Return the key, or another one if there are too many keys already."""
     return key if key in counts or len(counts) < MAX_SERIES else other
 
@@ -147,7 +171,7 @@ class MeteredStore:
         finally:
             self.counts.pending_writes -= 1
         self.counts.writes.add(self._clock() - began)
-        self.counts.note_agents(writes)
+        self.counts.note_sessions(writes)
         effective = list(compress(writes, effects))
         self.counts.add_calls(write.row for write in effective if isinstance(write, PutCall))
         for write in effective:
