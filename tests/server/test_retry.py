@@ -76,7 +76,7 @@ def test_failed_work_is_restarted_and_its_reason_logged_once(
             await task
 
     asyncio.run(run())
-    assert [record.message.splitlines()[0] for record in caplog.records] == [
+    assert [record.message.partition(" hint: ")[0] for record in caplog.records] == [
         "the work failed, will retry: brimline.db: database or disk is full"
     ]
 

@@ -14,17 +14,24 @@ MAX_REMEMBERED = 1_000
 
 
 class RateLimitedLog:
-    """Logs each warning at most once an hour."""
+    """Logs each warning once in a while, by default in an hour."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        repeat_after_s: float = REPEAT_AFTER_S,
+        by_reason: bool = True,
+    ) -> None:
+        """Without `by_reason`, all failures of the same work are one warning."""
+        self._clock, self._repeat_after_s, self._by_reason = clock, repeat_after_s, by_reason
         self._logged_at = BoundedDict[tuple[str, str], float](MAX_REMEMBERED)
 
     def warn(self, what: str, error: Exception, is_expected: bool = False) -> None:
         """Log a failure, with a traceback if it is unexpected."""
-        now, key = self._clock(), (what, str(error))
-        if now - self._logged_at.get(key, -REPEAT_AFTER_S) < REPEAT_AFTER_S:
+        now, key = self._clock(), (what, str(error) if self._by_reason else "")
+        if now - self._logged_at.get(key, -self._repeat_after_s) < self._repeat_after_s:
             return
         self._logged_at[key] = now
         is_unexpected = not (is_expected or isinstance(error, BrimlineError | OSError))
-        LOGGER.warning("%s: %s", what, error, exc_info=error if is_unexpected else None)
+        text = " ".join(str(error).splitlines())
+        LOGGER.warning("%s: %s", what, text, exc_info=error if is_unexpected else None)

@@ -36,14 +36,15 @@ from brimline.store.postgres.database import PostgresDatabase
 # Streams too: their events repeat each other.
 NOT_COMPRESSED = tuple(each for each in DEFAULT_EXCLUDED_CONTENT_TYPES if each != MEDIA_TYPE)
 
+OUTAGE_S = 300.0  # failures within this time are logged as one
 NO_DATABASE = "the server's database does not answer"
 
 
 class StoreFailures:
-    """Answers requests that failed by the database, and logs why, each reason once an hour."""
+    """Answers requests that failed by the database, and logs the first reason of an outage."""
 
     def __init__(self) -> None:
-        self._log = RateLimitedLog()
+        self._log = RateLimitedLog(repeat_after_s=OUTAGE_S, by_reason=False)
 
     async def respond(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, StoreFailed)
@@ -124,6 +125,7 @@ class Organisation:
         settings: Settings,
         status: DaemonStatus,
         is_stopping: Callable[[], bool],
+        failures: StoreFailures,
     ) -> None:
         rules = Rules.of_settings(settings)
         self._sessions = sessions = SessionService(
@@ -150,7 +152,7 @@ class Organisation:
         self.app.add_middleware(
             GZipMiddleware, compresslevel=1, exclude_content_types=NOT_COMPRESSED
         )
-        self.app.add_exception_handler(StoreFailed, StoreFailures().respond)
+        self.app.add_exception_handler(StoreFailed, failures.respond)
         sessions.count_ingest(self.app, parts)
         sessions.output.start()
 

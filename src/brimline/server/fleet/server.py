@@ -147,7 +147,8 @@ class FleetApp:
         self._public.add_middleware(BodyLimit, max_bytes=MAX_FORM_BYTES)
         status = _status(address)
         self.organisations = Organisations(
-            database, lambda name: Organisation(name, database, settings, status, stopping)
+            database,
+            lambda name: Organisation(name, database, settings, status, stopping, self._failures),
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

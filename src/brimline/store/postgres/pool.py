@@ -208,15 +208,26 @@ class ConnectionPool:
 
 
 async def _connect(url: str, **options: Any) -> "asyncpg.Pool[asyncpg.Record]":
-    return await asyncpg.create_pool(
+    """Return a pool that has connected once.
+
+    It keeps no connection open by force: while a database is down, asyncpg would try again and
+    again to reach a minimum, each time with a traceback in the log.
+    """
+    pool = await asyncpg.create_pool(
         url,
-        min_size=1,
+        min_size=0,
         max_size=MAX_CONNECTIONS,
         timeout=CONNECT_TIMEOUT_S,
         command_timeout=STATEMENT_TIMEOUT_S,
         reset=_keep_session,
         **options,
     )
+    try:
+        async with pool.acquire():
+            return pool
+    except BaseException:
+        pool.terminate()
+        raise
 
 
 async def _keep_session(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
@@ -239,7 +250,8 @@ async def _translated_errors(place: str) -> AsyncGenerator[None, None]:
         raise StoreFailed(place, str(error), hint) from error
     except DATABASE_ERRORS as error:
         hint = "Make sure that PostgreSQL runs there, and that this user may use the database."
-        raise StoreFailed(place, str(error) or type(error).__name__, hint) from error
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise StoreFailed(place, reason, hint) from error
 
 
 def _server_settings(url: str) -> dict[str, str]:
