@@ -24,6 +24,7 @@ DECODES = {
 # What Brimline wrote itself, by module.
 OWN = {
     "agents/codex/transcript.py": "the parser's state between two reads",
+    "agents/copilot/transcript.py": "the parser's state between two reads",
     "agents/pi/transcript.py": "the parser's state between two reads",
     "agents/fresh_session/measure.py": "the cache of baselines",
     "cli/context.py": "what was encoded just before",
@@ -33,6 +34,7 @@ OWN = {
     "api/session_cache.py": "a view that was encoded just before",
     "handoff/pins.py": "the pins",
     "install/client_setting.py": "the records of compact-at",
+    "install/created_files.py": "the record of files that setup created",
     "install/manifest.py": "the manifest of setup",
     "monitor/restore.py": "the variables of a client that the monitor stored",
     "store/problems.py": "the list of damaged stores",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.agents import agent_names, all_agents
+from brimline.agents import Agent, agent_names, all_agents
 from brimline.agents.transcripts.source import Places
 from brimline.context.window import ResolveContext
 from preloaded import run_brimline
@@ -23,6 +23,10 @@ OTHER_MODEL = "some-model"
 JSON = '{\n\t"theme": "dark",   "hooks" : { },\r\n  "mine": [1,\n2 ]}'
 TOML = '# mine\nmodel = "gpt-5.5"\n\n[tui]\nnotifications=true'
 SETUP, COMPACT_AT, MCP = ("setup",), ("compact-at",), ("setup", "--mcp")
+
+
+def agents_with_setup() -> list[Agent]:
+    return [agent for agent in all_agents() if agent.has_hooks]
 
 
 class EveryAgent:
@@ -42,7 +46,7 @@ class EveryAgent:
 
     def write_settings(self) -> None:
         """Write the files that setup and compact-at will change, as a person might."""
-        for agent in all_agents():
+        for agent in agents_with_setup():
             spec = agent.install_spec
             setting = agent.compaction_setting(self.places, None, ResolveContext(model="m"))
             own = None if spec.is_extension else spec.user_file(self.places)
@@ -107,10 +111,10 @@ def test_removal_leaves_a_byte_of_ours(
 
 
 def test_command_changes_no_file_of_an_agent(tmp_path: Path) -> None:
-    """Every agent has hooks; those without a setting for their compaction say so."""
+    """Those without a setting for their compaction say so."""
     home = EveryAgent(tmp_path)
     home.install(SETUP)
-    for agent in all_agents():
+    for agent in agents_with_setup():
         assert agent.install_spec.user_file(home.places).exists()
     home.install(COMPACT_AT)
     shown = home.run("compact-at", "--show", "--json")

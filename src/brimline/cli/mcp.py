@@ -16,7 +16,8 @@ from brimline._version import __version__
 from brimline.cli.arguments import add_flag
 from brimline.cli.context import CommandContext, emit_json
 from brimline.cli.mcp_tools import DEFINITIONS, AgentTools
-from brimline.errors import BrimlineError
+from brimline.errors import BrimlineError, MalformedJson, UnexpectedJson
+from brimline.files.foreign_json import JsonDecoder
 
 # A client that asks for another version gets the newest of these, and may then disconnect.
 PROTOCOL_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
@@ -62,6 +63,9 @@ class RpcError(BrimlineError):
         super().__init__(reason)
 
 
+_messages = JsonDecoder(RpcMessage)
+
+
 class ToolServer:
     """Answers one client; requests are answered in order."""
 
@@ -77,10 +81,10 @@ class ToolServer:
     def answer(self, line: bytes) -> Json | None:
         """Return the response to a message; None for a notification or a response."""
         try:
-            message = msgspec.json.decode(line, type=RpcMessage)
-        except msgspec.ValidationError as error:
+            message = _messages.decode(line)
+        except UnexpectedJson as error:
             return _error(None, RpcError(INVALID_REQUEST, str(error)))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except MalformedJson as error:
             return _error(None, RpcError(PARSE_ERROR, str(error)))
         if message.id is None or not message.method:
             return None

@@ -10,6 +10,7 @@ import msgspec
 
 from brimline.files.atomic_file import replace_file
 from brimline.files.file_lock import lock_file
+from brimline.files.foreign_json import JsonDecoder
 from brimline.files.private_folder import create_private_folder
 from brimline.files.regular_file import read_regular_file
 from brimline.run.handoff_request import RunSession
@@ -33,6 +34,9 @@ class RunRecord(msgspec.Struct, frozen=True):
     document: str | None = None
     session: RunSession | None = None
     pid: int | None = None
+
+
+_records = JsonDecoder(RunRecord)
 
 
 class RunRecordFile:
@@ -61,8 +65,8 @@ class RunRecordFile:
         if not self.is_ours:
             return None
         try:
-            return msgspec.json.decode(read_regular_file(self.path), type=RunRecord)
-        except (OSError, msgspec.DecodeError):
+            return _records.decode_or_none(read_regular_file(self.path))
+        except OSError:
             return None
 
     def write(self, record: RunRecord) -> None:

@@ -1,13 +1,14 @@
 """Google, Amazon Bedrock, Cohere and Ollama: what their packages return and stream."""
 
 from collections.abc import Sequence
-
-import msgspec
+from typing import Any
 
 from brimline.context.events import AnyEvent, Call
 from brimline.context.providers.gemini import generate_usage
 from brimline.context.providers.rows import CountRow, UsageShape, get_items, get_path, get_text
 from brimline.context.usage import Usage
+from brimline.errors import MalformedJson
+from brimline.files.foreign_json import decode_json
 from brimline.sdk.anthropic import read_anthropic
 from brimline.sdk.stream import StreamMemory
 
@@ -119,8 +120,8 @@ def read_invocation(seen: object, memory: StreamMemory, thread: str) -> Sequence
     if not isinstance(data, bytes):
         return None
     try:
-        chunk = msgspec.json.decode(data)
-    except msgspec.DecodeError:
+        chunk: object = decode_json(data, dict[str, Any])
+    except MalformedJson:
         return None
     events = read_anthropic(chunk, memory, thread)
     if events is not None:

@@ -14,6 +14,7 @@ import msgspec
 
 from brimline.context.events import MAIN, Call
 from brimline.context.prices import cost_of, day_of
+from brimline.files.foreign_json import JsonDecoder
 from brimline.files.private_folder import create_private_folder
 from brimline.files.regular_file import read_regular_file
 from brimline.sessions.files import LoadedSession, SessionFiles, load_session
@@ -65,13 +66,16 @@ def append_rotation(state: Path, entry: RotationEntry) -> None:
         os.close(file)
 
 
+_entries = JsonDecoder(RotationEntry)
+
+
 def read_rotations(state: Path) -> list[RotationEntry]:
     """Return the entries of the log in their order; malformed lines are skipped."""
     entries: list[RotationEntry] = []
     with suppress(OSError):
         for line in read_regular_file(state / LOG_NAME).splitlines():
-            with suppress(msgspec.DecodeError):
-                entries.append(msgspec.json.decode(line, type=RotationEntry))
+            if (entry := _entries.decode_or_none(line)) is not None:
+                entries.append(entry)
     return entries
 
 

@@ -92,8 +92,8 @@ def draw_bar(percent: float | None, width: int, whole_cells: bool = False) -> st
 # What our surfaces draw, and what is frequent in titles; no quotation mark, which CSV would need
 # to escape.
 _LOOK_ALIKES = str.maketrans(
-    "█▉▊▋▌▍▎▏░▇▆▅▄▃▂▁▀─╌│┃╎┤├┼└·…▲▸◆●○◌›❯→←↑↓–—‘’“”•×",
-    "#####----##===__^--||:||+`.~^>**oo>>><^v--''''*x",
+    "█▉▊▋▌▍▎▏░▇▆▅▄▃▂▁▀─╌│┃╎┤├┼└·…▲▸◆●○◌›❯≥→←↑↓–—‘’“”•×",
+    "#####----##===__^--||:||+`.~^>**oo>>>><^v--''''*x",
 )
 
 
