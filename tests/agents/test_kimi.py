@@ -1,14 +1,17 @@
 """Kimi Code: the records of its threads, its stream, places and settings."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from brimline.agents import agents_with_hooks, get_agent
+from brimline.agents import get_agent
+from brimline.agents.hook_adapter import HookRequest
 from brimline.agents.kimi.paths import settings
 from brimline.agents.kimi.transcript import WireParser
 from brimline.agents.kimi.transcript_source import SOURCE
+from brimline.agents.observations import Observation
 from brimline.agents.transcripts.source import Places
 from brimline.context.events import (
     MAIN,
@@ -23,7 +26,6 @@ from brimline.context.events import (
 )
 from brimline.context.usage import Usage
 from brimline.context.window import ResolveContext, Window, limit_of
-from brimline.errors import UnknownAgent
 
 TIME, AT = 1795052651717, 1795052651.717
 COUNTS = {"inputOther": 10, "inputCacheRead": 20, "inputCacheCreation": 30, "output": 4}
@@ -184,8 +186,45 @@ def test_only_marks_of_its_own_are_recognised(first: Json, form: str | None) -> 
     assert SOURCE.recognise(line(first) + b"\n") == form
 
 
-def test_agent_without_hooks_is_named_as_one() -> None:
-    assert agents_with_hooks(["kimi", "qwen"]) == ["qwen"]
-    with pytest.raises(UnknownAgent):
-        _ = get_agent("kimi").hooks
+def hook_of(home: Path, event: str) -> Observation | None:
+    """What a hook reports, of a client whose folder the environment names."""
+    body: Json = {"hook_event_name": event, "session_id": "session_1", "cwd": "/project"}
+    env = {"KIMI_CODE_HOME": str(home)}
+    request = HookRequest("hook", "kimi", "1000-1", 1, env, line(body))
+    return get_agent("kimi").hooks.observe(request, AT)
+
+
+def test_hook_has_the_file_of_its_session(tmp_path: Path) -> None:
+    """Hooks name no file; a session whose file is not there yet has none."""
+    before = hook_of(tmp_path, "SessionStart")
+    agents = tmp_path / "sessions/wd_project_1/session_1/agents"
+    write_thread(agents, "main", AT)
+    after = hook_of(tmp_path, "SessionStart")
+    assert before is not None
+    assert after is not None
+    assert (before.transcript, after.transcript) == (None, str(agents / "main/wire.jsonl"))
+    assert (after.kind, after.project, after.session) == ("started", "/project", "session_1")
+
+
+def test_end_of_a_subagent_is_no_end_of_the_turn(tmp_path: Path) -> None:
+    """Whose turn ends is known by the file that was written last."""
+    agents = tmp_path / "sessions/wd_project_1/session_1/agents"
+    write_thread(agents, "main", AT)
+    write_thread(agents, "agent-0", AT + 0.01)
+    assert hook_of(tmp_path, "Stop") is None
+    assert hook_of(tmp_path, "UserPromptSubmit") is not None
+    write_thread(agents, "main", AT + 0.02)
+    stopped = hook_of(tmp_path, "Stop")
+    assert stopped is not None
+    assert stopped.kind == "stopped"
+
+
+def write_thread(agents: Path, thread: str, at: float) -> None:
+    (agents / thread).mkdir(parents=True, exist_ok=True)
+    file = agents / thread / "wire.jsonl"
+    file.write_text("{}\n")
+    os.utime(file, (at, at))
+
+
+def test_client_has_no_setting_that_compact_at_writes() -> None:
     assert get_agent("kimi").compaction_setting(Places(Path(), {}), None, ResolveContext()) is None

@@ -11,6 +11,7 @@ from brimline.testing.fake_model import Ramp, Reply, Scenario
 
 from .monitored import (
     AGENTS,
+    WITHIN_TURNS,
     WITHOUT_DELAY,
     Claude,
     Codex,
@@ -73,6 +74,7 @@ def test_jump_over_both_levels_sends_one_message(agent: MonitoredClient) -> None
 
 
 @retry_slow_hooks
+@only_with(*WITHIN_TURNS)
 def test_large_result_brings_the_level_that_it_will_reach(agent: MonitoredClient) -> None:
     """The request with the result has the message, before the usage of any call reaches the level;
     the call that reaches it repeats nothing."""

@@ -17,7 +17,7 @@ from brimline.install.launcher import write_launcher
 from brimline.install.plan import apply, plan
 from brimline.testing.fake_model import Ramp, Reply, Scenario
 
-from . import claude, codex, copilot, gemini, qwen
+from . import claude, codex, copilot, gemini, kimi, qwen
 from .install import require
 from .run import ClientRun, Place, run_client
 from .scenes import SNAPSHOT
@@ -259,5 +259,30 @@ def test_qwen_runs_the_hooks(tmp_path: Path) -> None:
     assert installed.events() == {*get_agent("qwen").install_spec.events} - others
     subagents = {each["hook_event_name"] for each in installed.recorded() if "agent_id" in each}
     assert subagents == {"PostToolBatch", "SubagentStop"}
+    installed.change(remove=True)
+    assert installed.file.read_text() == text
+
+
+def test_kimi_runs_the_hooks(tmp_path: Path) -> None:
+    """Next to the user's own hook, in tables at the end; the client leaves the file as it is."""
+    own = f'[[hooks]]\nevent = "Stop"\ncommand = "{USER_HOOK}"\n'
+    text = f"# mine\n{own}\n[loop_control]\nmax_steps_per_turn = 50"
+    installed = SetUp(tmp_path, "kimi", text)
+    written = installed.file.read_text()
+    steps = (kimi.bash("echo hi"), kimi.delegate("Look around."), kimi.bash("echo more"))
+    kimi.run_kimi(
+        Scenario(
+            main=(*steps, Reply(text="Done.")), subagent=(kimi.bash("echo"), Reply(text="Done."))
+        ),
+        tmp_path,
+        "Go.",
+    )
+    # Headless runs of 2.1.0 have no SessionEnd.
+    assert installed.events() == {*get_agent("kimi").install_spec.events} - {"SessionEnd"}
+    stops = [each for each in installed.recorded() if each["hook_event_name"] == "Stop"]
+    assert len(stops) == 2  # of the subagent and of the session: they look the same
+    assert stops[0] == stops[1]
+    assert (installed.place.project / "user-hook").exists()
+    assert installed.file.read_text() == written
     installed.change(remove=True)
     assert installed.file.read_text() == text

@@ -62,9 +62,12 @@ def test_reply_is_encoded_as_context_or_as_a_decision(agent: str) -> None:
     context = json.loads(hooks.encode_reply(observation.hook_event, Reply(context="a text")))
     answer = {"additionalContext": "a text"}
     expected = {"hookSpecificOutput": {"hookEventName": "SessionStart"} | answer}
-    assert context == (answer if agent == "copilot" else expected)
+    own = {"copilot": answer, "kimi": {"message": "a text"}}
+    assert context == own.get(agent, expected)
     going_on = json.loads(hooks.encode_reply("Stop", Reply(stop_feedback="a reason")))
-    assert going_on == {"decision": "block", "reason": "a reason"}
+    refusal = {"permissionDecision": "deny", "permissionDecisionReason": "a reason"}
+    own = {"kimi": {"hookSpecificOutput": refusal}}
+    assert going_on == own.get(agent, {"decision": "block", "reason": "a reason"})
 
 
 @pytest.mark.parametrize("agent", AGENTS)

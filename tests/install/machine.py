@@ -16,6 +16,7 @@ FILES = {
     "claude": ".claude/settings.json",
     "codex": ".codex/hooks.json",
     "gemini": ".gemini/settings.json",
+    "kimi": ".kimi-code/config.toml",
     "opencode": ".config/opencode/plugins/brimline.js",
     "pi": ".pi/agent/extensions/brimline.js",
 }

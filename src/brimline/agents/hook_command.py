@@ -65,7 +65,7 @@ class Program(msgspec.Struct, frozen=True):
 class Hook(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A hook in an agent's settings, in the order of its fields."""
 
-    type: str
+    type: str | None = None
     name: str | None = None
     command: str | None = None
     args: list[str] | None = None

@@ -85,9 +85,11 @@ class McpSpec(msgspec.Struct, frozen=True):
 class InstallSpec(msgspec.Struct, frozen=True):
     """Where an agent's hooks are configured, and which hooks setup installs there.
 
-    `user_file` is the user's file; `project_file` is below a project. If a project also has a
+    `user_file` is the user's file; `project_file` is below a project, None if the client reads none
+    there. If a project also has a
     `local_file`, of this user alone, that takes precedence and setup writes there. With
-    `is_extension` the whole file is ours: the client has extensions and no settings for hooks. For
+    `is_extension` the whole file is ours: the client has extensions and no settings for hooks. With
+    `is_toml` each hook is a table `[[hooks]]` of a file in TOML. For
     `http_events` the client can post to an address. After `refresh_interval_s` the client draws its
     status line again by itself. `min_version` is the first version that accepts what we write.
     `next_step` is what the user must do after the installation. `plugin` is a setting that is true
@@ -96,13 +98,14 @@ class InstallSpec(msgspec.Struct, frozen=True):
 
     agent: str
     user_file: Callable[[Places], Path]
-    project_file: str
+    project_file: str | None
     events: Sequence[str] = STANDARD_EVENTS
     local_file: str | None = None
     disable_setting: DisableSetting | None = None
     hook: Callable[[HookCommand], Hook] = shell_hook
     dialect: Dialect = Dialect()
     is_extension: bool = False
+    is_toml: bool = False
     http_events: Sequence[str] = ()
     has_status_line: bool = False
     refresh_interval_s: int = 0
@@ -111,19 +114,21 @@ class InstallSpec(msgspec.Struct, frozen=True):
     plugin: JsonPath | None = None
     mcp: McpSpec | None = None
 
-    def file(self, places: Places, scope: Scope, cwd: Path) -> Path:
+    def file(self, places: Places, scope: Scope, cwd: Path) -> Path | None:
+        """Return the file of a scope to which setup writes; None if the client reads none there."""
         if scope == "user":
             return self.user_file(places)
-        return cwd / (self.local_file or self.project_file)
+        name = self.local_file or self.project_file
+        return None if name is None else cwd / name
 
     def old_file(self, places: Places, scope: Scope, cwd: Path) -> Path | None:
         """Return another file of a scope, to which earlier versions wrote; None if there is none.
 
         In the home folder a project's shared file is the user's own.
         """
-        path = cwd / self.project_file
-        if scope == "user" or self.local_file is None:
+        if scope == "user" or self.local_file is None or self.project_file is None:
             return None
+        path = cwd / self.project_file
         is_users = os.path.realpath(path) == os.path.realpath(self.user_file(places))
         return None if is_users else path
 

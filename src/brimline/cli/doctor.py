@@ -8,6 +8,7 @@ from pathlib import Path
 
 from brimline._version import __version__
 from brimline.agents import agents_present, display_name, get_agent
+from brimline.agents.install_spec import Scope
 from brimline.cli import background
 from brimline.cli.arguments import add_json
 from brimline.cli.client_versions import find_version, take_warnings
@@ -117,7 +118,9 @@ def _installed_hooks(
 ) -> list[InstalledHooks]:
     if not get_agent(agent).has_hooks:
         return []
-    return [find_installed(agent, context.places, setup, scope) for scope in ("user", "project")]
+    has_project_file = get_agent(agent).install_spec.project_file is not None
+    scopes: tuple[Scope, ...] = ("user", "project") if has_project_file else ("user",)
+    return [find_installed(agent, context.places, setup, scope) for scope in scopes]
 
 
 def _ask_daemon(context: CommandContext) -> DaemonReport:

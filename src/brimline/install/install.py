@@ -274,7 +274,8 @@ def _read_backup(file: SettingsFile) -> Document | None:
 def _inherited_status_line(file: SettingsFile) -> ReplacedStatusLine | None:
     """Return the status line that a project's file overrides: of its shared file, or the user's."""
     spec = file.spec
-    for path in (file.options.cwd / spec.project_file, spec.user_file(file.places)):
+    in_project = [file.options.cwd / spec.project_file] if spec.project_file else []
+    for path in (*in_project, spec.user_file(file.places)):
         other = msgspec.structs.replace(file, path=Path(os.path.abspath(path)))
         with suppress(InvalidSettings):
             document = read_settings(other.path, spec.dialect)

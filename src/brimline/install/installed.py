@@ -1,6 +1,7 @@
 """What is installed in an agent's settings."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -16,7 +17,7 @@ from brimline.agents.hook_command import (
 from brimline.agents.install_spec import START_EVENT, InstallSpec, Scope
 from brimline.agents.transcripts.source import Places
 from brimline.errors import InvalidSettings
-from brimline.files.jsonc import Document
+from brimline.files.jsonc import Document, Json
 from brimline.install.entries import STATUS_LINE, has_our_status_line, installed_hooks
 from brimline.install.extension import LAUNCHER_MARK, extension_source, is_our_extension
 from brimline.install.install import (
@@ -31,6 +32,7 @@ from brimline.install.install import (
 from brimline.install.manifest import load_manifest
 from brimline.install.mcp_entry import mcp_records
 from brimline.install.shared_file import lock_shared_file, read_if_exists, translate_errors
+from brimline.install.toml_hooks import installed_toml_hooks
 
 LineState: TypeAlias = Literal["current", "old", "gone"]
 
@@ -66,7 +68,12 @@ def find_installed(
 ) -> InstalledHooks:
     """Return what is installed in the settings of a scope; nothing is written."""
     spec = get_agent(agent).install_spec
-    path = Path(os.path.abspath(spec.file(places, scope, options.cwd)))
+    named = spec.file(places, scope, options.cwd)
+    if named is None:
+        return InstalledHooks(
+            agent, spec.user_file(places), missing=tuple(spec.events), scope=scope
+        )
+    path = Path(os.path.abspath(named))
     if old := spec.old_file(places, scope, options.cwd):
         file = SettingsFile(spec, Path(os.path.abspath(old)), places, options)
         if has_entries(file):
@@ -74,6 +81,9 @@ def find_installed(
     try:
         if spec.is_extension:
             return _find_extension(spec, path, options.program, scope)
+        if spec.is_toml:
+            hooks = installed_toml_hooks(path, read_if_exists(path) or b"")
+            return _describe_hooks(spec, path, hooks, options.program, scope)
         return _find_in_settings(SettingsFile(spec, path, places, options), scope)
     except InvalidSettings as error:
         return InstalledHooks(spec.agent, path, reason=str(error), scope=scope)
@@ -109,18 +119,32 @@ def _find_extension(
 
 
 def _find_in_settings(file: SettingsFile, scope: Scope) -> InstalledHooks:
-    spec, program = file.spec, file.options.program
+    spec = file.spec
     document = read_settings(file.path, spec.dialect)
     hooks = installed_hooks(document)
-    autostart = starts_daemon(hooks.get(START_EVENT))
+    found = _describe_hooks(spec, file.path, hooks, file.options.program, scope)
     plugin = str(spec.plugin[-1]) if spec.plugin and has_plugin(file) else None
+    return msgspec.structs.replace(
+        found,
+        autostart=found.autostart if hooks else plugin is not None,
+        status_line=_line_state(file, document, starts_daemon(hooks.get(START_EVENT))),
+        disabled_by=find_disabling_setting(file),
+        plugin=plugin,
+    )
+
+
+def _describe_hooks(
+    spec: InstallSpec, path: Path, hooks: Mapping[str, Json], program: Program, scope: Scope
+) -> InstalledHooks:
+    """Return what is installed, by our hooks of each event."""
+    autostart = starts_daemon(hooks.get(START_EVENT))
     wanted = {
         each.event: each.hook.to_json() for each in spec.wanted_hooks(program, None, autostart)
     }
     addresses = {event: daemon_address(hook) for event, hook in hooks.items()}
     return InstalledHooks(
         agent=spec.agent,
-        path=file.path,
+        path=path,
         events=tuple(hooks),
         missing=tuple(event for event in spec.events if event not in hooks),
         outdated=tuple(
@@ -130,13 +154,8 @@ def _find_in_settings(file: SettingsFile, scope: Scope) -> InstalledHooks:
         ),
         names_installation=any(map(names_installation, hooks.values())),
         addresses=tuple(sorted({address for address in addresses.values() if address})),
-        autostart=(
-            autostart and hooks[START_EVENT] == wanted[START_EVENT] if hooks else plugin is not None
-        ),
-        status_line=_line_state(file, document, autostart),
-        disabled_by=find_disabling_setting(file),
+        autostart=autostart and hooks[START_EVENT] == wanted[START_EVENT],
         scope=scope,
-        plugin=plugin,
     )
 
 

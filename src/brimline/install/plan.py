@@ -38,6 +38,7 @@ from brimline.install.shared_file import (
     read_if_exists,
     remove_empty_folders,
 )
+from brimline.install.toml_hooks import toml_hooks_file
 
 LINE_POSITION_NOTES = {
     "prepend": "Your own status line runs as before, after Brimline's.",
@@ -147,8 +148,15 @@ def _clean_up(file: PlannedFile, locked: LockedFile) -> str | None:
 
 
 def _plan_agent(spec: InstallSpec, places: Places, options: SetupOptions) -> Iterator[Change]:
-    path = Path(os.path.abspath(spec.file(places, options.scope, options.cwd)))
-    if spec.is_extension:
+    named = spec.file(places, options.scope, options.cwd)
+    if named is None:
+        yield Change(spec.agent, f"{display_name(spec.agent)} reads no hooks of a project")
+        return
+    path = Path(os.path.abspath(named))
+    if spec.is_toml:
+        file = toml_hooks_file(spec, path, options)
+        what = "Brimline's hooks are removed" if options.remove else f"{len(spec.events)} hooks"
+    elif spec.is_extension:
         file = extension_file(spec, path, options)
         what = "Brimline's extension is removed" if options.remove else "Brimline's extension"
     else:

@@ -18,8 +18,9 @@ from brimline.install.toml_key import parse_toml, remove_toml_key, set_toml_key
 class SetupFile(msgspec.Struct, frozen=True):
     """A file, and the functions that add our content to it and remove that; None is no file.
 
-    `name` is the manifest's. If the file `is_all_ours` the original is restored in any case, else
-    only if no other program has changed the file.
+    `name` is the manifest's. `has_ours` recognises content of an installation of which the manifest
+    knows nothing: then there is no original to restore. If the file `is_all_ours` the original is
+    restored in any case, else only if no other program has changed the file.
     """
 
     name: str
@@ -28,6 +29,7 @@ class SetupFile(msgspec.Struct, frozen=True):
     remove: bool
     add_ours: Callable[[bytes | None], bytes]
     remove_ours: Callable[[bytes], bytes | None]
+    has_ours: Callable[[bytes], bool] | None = None
     is_all_ours: bool = False
     scope: Scope = "user"
 
@@ -45,9 +47,13 @@ class SetupFile(msgspec.Struct, frozen=True):
             )
         after = self.add_ours(before)
         written_hash = hash_content(after)
+        if entry is None and before is not None and self.has_ours and self.has_ours(before):
+            return FileChange(after, ManifestEntry(self.name, self.scope))
         if entry is None:
             original_hash = None if before is None else hash_content(before)
-            entry = ManifestEntry(self.name, self.scope, original_hash, written_hash)
+            entry = ManifestEntry(
+                self.name, self.scope, original_hash, written_hash, is_new_file=before is None
+            )
             return FileChange(after, entry, is_first=True)
         entry = msgspec.structs.replace(
             entry, scope=self.scope, written_hash=written_hash if is_ours else None

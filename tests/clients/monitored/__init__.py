@@ -7,11 +7,22 @@ from .claude import Claude
 from .codex import Codex
 from .copilot import Copilot
 from .gemini import Gemini
+from .kimi import Kimi
 from .opencode import Opencode
 from .pi import Pi
 from .qwen import Qwen
 
-AGENTS: tuple[type[MonitoredClient], ...] = (Claude, Codex, Copilot, Gemini, Opencode, Pi, Qwen)
+# Messages reach the agent with a tool's result.
+WITHIN_TURNS: tuple[type[MonitoredClient], ...] = (
+    Claude,
+    Codex,
+    Copilot,
+    Gemini,
+    Opencode,
+    Pi,
+    Qwen,
+)
+AGENTS: tuple[type[MonitoredClient], ...] = (*WITHIN_TURNS, Kimi)
 # The usage of a call is known before its tools run.
 WITHOUT_DELAY: tuple[type[MonitoredClient], ...] = (
     Codex,
@@ -24,11 +35,13 @@ WITHOUT_DELAY: tuple[type[MonitoredClient], ...] = (
 
 __all__ = [
     "AGENTS",
+    "WITHIN_TURNS",
     "WITHOUT_DELAY",
     "Claude",
     "Codex",
     "Copilot",
     "Gemini",
+    "Kimi",
     "MonitoredClient",
     "Opencode",
     "Pi",

@@ -9,6 +9,7 @@ CAPABILITIES = Capabilities(
     tested_version="2.1.0",
     home_folders=(".kimi-code",),
     location_variables=("KIMI_CODE_HOME",),
+    settings_variables=("KIMI_CODE_HOME", "KIMI_MODEL_NAME", "KIMI_MODEL_MAX_CONTEXT_SIZE"),
     limit_setting="`loop_control.compaction_trigger_ratio` in Kimi Code's config.toml",
     start_command=("kimi",),
     resume_command=("kimi", "-r"),
