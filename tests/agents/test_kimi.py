@@ -186,9 +186,9 @@ def test_only_marks_of_its_own_are_recognised(first: Json, form: str | None) -> 
     assert SOURCE.recognise(line(first) + b"\n") == form
 
 
-def hook_of(home: Path, event: str) -> Observation | None:
+def hook_of(home: Path, event: str, session: str = "session_1") -> Observation | None:
     """What a hook reports, of a client whose folder the environment names."""
-    body: Json = {"hook_event_name": event, "session_id": "session_1", "cwd": "/project"}
+    body: Json = {"hook_event_name": event, "session_id": session, "cwd": "/project"}
     env = {"KIMI_CODE_HOME": str(home)}
     request = HookRequest("hook", "kimi", "1000-1", 1, env, line(body))
     return get_agent("kimi").hooks.observe(request, AT)
@@ -204,6 +204,14 @@ def test_hook_has_the_file_of_its_session(tmp_path: Path) -> None:
     assert after is not None
     assert (before.transcript, after.transcript) == (None, str(agents / "main/wire.jsonl"))
     assert (after.kind, after.project, after.session) == ("started", "/project", "session_1")
+
+
+@pytest.mark.parametrize("session", ["s" * 5_000, "a\0b", "*", "[", "/x"])
+def test_id_that_is_no_name_of_a_folder_has_no_file(session: str, tmp_path: Path) -> None:
+    write_thread(tmp_path / "sessions/wd_project_1/session_1/agents", "main", AT)
+    observation = hook_of(tmp_path, "Stop", session)
+    assert observation is not None
+    assert observation.transcript is None
 
 
 def test_end_of_a_subagent_is_no_end_of_the_turn(tmp_path: Path) -> None:

@@ -68,8 +68,13 @@ class KimiHooks(HookAdapter):
 def _find_main(request: HookRequest, session: str) -> str | None:
     """Return the main thread's file of a session, which is in the folder of some workspace."""
     for folder in folders(Places(Path.home(), request.env)):
-        for path in sorted(folder.glob(f"*/{session}/agents/{MAIN}/{WIRE_NAME}")):
-            return str(path)
+        try:
+            workspaces = list(os.scandir(folder))
+        except OSError:
+            continue
+        files = (os.path.join(one.path, session, "agents", MAIN, WIRE_NAME) for one in workspaces)
+        if found := next(filter(os.path.isfile, files), None):
+            return found
     return None
 
 
