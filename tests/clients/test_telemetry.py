@@ -298,6 +298,7 @@ def test_compaction_of_copilot_is_known_by_its_spans(server: Server, tmp_path: P
         (run_claude, True),
         (run_codex, False),
         (run_copilot, False),
+        (run_qwen, False),
         pytest.param(run_gemini, False, marks=pytest.mark.long),
     ],
 )
@@ -311,7 +312,7 @@ def test_hooks_uplink_and_telemetry_at_once_count_every_call_once(
     """The client has hooks, and sends its telemetry to the daemon of these and to the server."""
     local.server = server if uplink_first else None
     place = Place(tmp_path / "client")
-    if run is run_copilot:
+    if run in (run_copilot, run_qwen):
         local.home = place.home  # to watch its files: they get the last call after the last hook
     local.start()
     requests = tmp_path / "requests"
