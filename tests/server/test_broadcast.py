@@ -269,7 +269,7 @@ async def test_expired_message_leaves_list_and_stream_without_a_write() -> None:
     await asyncio.sleep(5 * INTERVAL_S)
     await server.cache.refresh()
     assert server.cache.encoded == encoded  # the expired message is still stored
-    (listed,) = map(msgspec.json.decode, server.cache.seen_since(0.0))
+    (listed,) = (msgspec.json.decode(each.json) for each in server.cache.seen_since(0.0))
     assert listed == viewer.views["s1"]
     task.cancel()
 
@@ -306,8 +306,7 @@ def test_list_is_sorted_by_seen_at_then_id_without_forgotten_sessions() -> None:
         await server.store.write([ForgetSessions(NOW - 70)])
         await server.cache.refresh()
         assert server.cache.seen_since(NOW - 60) == server.cache.seen_since(0.0)[:-1]
-        views = server.cache.seen_since(0.0)
-        return [msgspec.json.decode(view)["session"]["id"] for view in views]
+        return [each.id for each in server.cache.seen_since(0.0)]
 
     assert asyncio.run(run()) == ["c", "a", "b", "old", "older"]
 

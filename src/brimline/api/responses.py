@@ -19,6 +19,7 @@ BodyT = TypeVar("BodyT")
 ChoiceT = TypeVar("ChoiceT", bound=str)
 
 MAX_CLOCK_SKEW_S = 86_400.0
+MAX_DIGITS = 18  # fits into an integer of the database
 RETRY_AFTER_S = 1  # after a 503: the store is busy, or the daemon is stopping or overloaded
 
 ALL_TIME = "all"
@@ -80,6 +81,16 @@ def read_flag(request: Request, name: str) -> bool:
     if value not in ("0", "1"):
         raise RequestRefused(422, f"query, {name}: expected 0 or 1: got {value!r}")
     return value == "1"
+
+
+def read_number(request: Request, name: str) -> int | None:
+    """Return a query parameter that is a positive number; raises RequestRefused."""
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    if len(text) > MAX_DIGITS or not text.isdecimal() or int(text) == 0:
+        raise RequestRefused(422, f"query, {name}: expected a number above 0: got {text!r}")
+    return int(text)
 
 
 def read_choice(request: Request, name: str, choices: tuple[ChoiceT, ...]) -> ChoiceT:

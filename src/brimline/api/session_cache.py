@@ -2,9 +2,10 @@
 
 import asyncio
 import time
+from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence, Set
 from heapq import heapify, heappop, heappush
-from operator import attrgetter
+from typing import TypeAlias
 
 import msgspec
 
@@ -27,6 +28,10 @@ class EncodedSession(msgspec.Struct, frozen=True, gc=False):
     json: bytes
     expires_at: float | None
     known_calls: int | None
+
+
+# Where a session is in a list of the last seen: the time, negated, and its id.
+Place: TypeAlias = tuple[float, str]
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
@@ -118,12 +123,12 @@ class SessionCache:
                 changed.append((session.mark, session.id))
         return changed[::-1]
 
-    def seen_since(self, at: float) -> list[bytes]:
-        """The views of the sessions that were seen since a time, the last seen first."""
+    def seen_since(self, at: float, before: Place | None = None) -> list[EncodedSession]:
+        """The sessions that were seen since a time, the last seen first, or those after a place."""
         if not self._sorted:
-            self._sorted = sorted(self._sessions.values(), key=attrgetter("id"))
-            self._sorted.sort(key=attrgetter("seen_at"), reverse=True)  # equal ones stay in order
-        return [each.json for each in self._sorted if each.seen_at >= at]
+            self._sorted = sorted(self._sessions.values(), key=place_of)
+        first = bisect_right(self._sorted, before, key=place_of) if before is not None else 0
+        return self._sorted[first : bisect_right(self._sorted, -at, key=_age)]
 
     async def _outdated(self, marks: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
         now, time_slice = self._clock(), TimeSlice()
@@ -205,6 +210,14 @@ class SessionCache:
         if change is None:
             return b""
         return b"id: %d\nevent: change\ndata: %s\n\n" % (after.mark, msgspec.json.encode(change))
+
+
+def place_of(session: EncodedSession) -> Place:
+    return -session.seen_at, session.id
+
+
+def _age(session: EncodedSession) -> float:
+    return -session.seen_at
 
 
 def session_event(mark: int, view: bytes) -> bytes:

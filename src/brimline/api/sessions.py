@@ -1,10 +1,12 @@
 """The routes of sessions: views, timeline, messages, handoffs, events."""
 
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
+from urllib.parse import urlencode
 
 import msgspec
 from starlette.requests import Request
@@ -20,6 +22,7 @@ from brimline.api.responses import (
     plausible_time,
     read_body,
     read_flag,
+    read_number,
     read_since,
     unknown_session,
 )
@@ -36,7 +39,7 @@ from brimline.api.schemas import (
     Sent,
     Taken,
 )
-from brimline.api.session_cache import RECENT_S, SessionCache, in_pieces
+from brimline.api.session_cache import RECENT_S, EncodedSession, Place, SessionCache, in_pieces
 from brimline.api.views import HandoffView, SessionView, ThreadView, Timeline, Views
 from brimline.context.events import MAIN
 from brimline.context.formulas import formula_series
@@ -54,6 +57,7 @@ from brimline.store.rows import SessionRow
 
 SESSION_PATH = "/v1/sessions/{id}"
 DEFAULT_SINCE = "24h"
+MAX_PAGE = 1_000
 HANDOFF_WAIT_S = 5.0
 CLEARING = "the session is being cleared"  # a prompt would cancel that
 TOO_LONG_HINT = "Agents truncate longer messages: write the text to a file and send its path."
@@ -62,7 +66,7 @@ TOO_LONG_HINT = "Agents truncate longer messages: write the text to a file and s
 class SessionRoutes:
     endpoints = (
         Endpoint("GET", "/v1/sessions", "sessions", "List recent sessions.", list[SessionView],
-                 query=("since",)),
+                 query=("since", "limit", "before")),
         Endpoint("GET", f"{SESSION_PATH}/context", "context", "List a session's threads.",
                  list[ThreadView], needs_session=True),
         Endpoint("GET", f"{SESSION_PATH}/timeline", "timeline", "Get what happened in a session.",
@@ -114,14 +118,20 @@ class SessionRoutes:
         self._clearer, self._wake, self._clock, self._threads = clearer, wake, clock, threads
 
     async def sessions(self, request: Request) -> Response:
-        """Return the sessions seen since a time, the last seen first."""
+        """Return the sessions seen since a time, the last seen first; with `limit`, a page."""
         now = self._clock()
         seen_since = read_since(request, DEFAULT_SINCE, now)
         if self._cache.recent_only and now - seen_since > RECENT_S + 1:
             hint = "/v1/fleet has figures of up to 7 days, /v1/sessions/{id} any session."
             raise RequestRefused(422, f"query, since: expected at most {DEFAULT_SINCE}", hint)
+        limit, before = read_number(request, "limit"), _read_place(request)
         await self._cache.refresh()
-        return _array_response(self._cache.seen_since(seen_since), self._cache.turns)
+        listed = self._cache.seen_since(seen_since, before)
+        page = listed if limit is None else listed[: min(limit, MAX_PAGE)]
+        response = _array_response([each.json for each in page], self._cache.turns)
+        if len(page) < len(listed):
+            response.headers["link"] = _link_to_next(request, page[-1])
+        return response
 
     async def session(self, request: Request, row: SessionRow) -> Response:
         return json_response(await self._views.view(row))
@@ -280,6 +290,28 @@ async def read_message(request: Request) -> NewMessage:
             TOO_LONG_HINT,
         )
     return new
+
+
+def _read_place(request: Request) -> Place | None:
+    """Return the place of `before=TIME,ID` in the list; raises RequestRefused."""
+    text = request.query_params.get("before")
+    if text is None:
+        return None
+    time_text, comma, id = text.partition(",")
+    try:
+        seen_at = float(time_text)
+    except ValueError:
+        seen_at = math.nan
+    if not comma or not math.isfinite(seen_at):
+        reason = f"query, before: expected TIME,ID, of a session's `seen_at` and `id`: got {text!r}"
+        raise RequestRefused(422, reason)
+    return -seen_at, id
+
+
+def _link_to_next(request: Request, last: EncodedSession) -> str:
+    """Return the Link header of the page after a session (RFC 8288)."""
+    asked = dict(request.query_params) | {"before": f"{last.seen_at!r},{last.id}"}
+    return f'</v1/sessions?{urlencode(asked)}>; rel="next"'
 
 
 def _array_response(items: Sequence[bytes], turns: Turns) -> Response:

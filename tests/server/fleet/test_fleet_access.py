@@ -375,6 +375,27 @@ def test_server_lists_the_sessions_of_a_day(fleet: Fleet) -> None:
         assert (reply.status, "at most 24h" in reply.json["error"]) == (422, True)
 
 
+def test_sessions_of_a_server_are_listed_in_pages(fleet: Fleet) -> None:
+    """Each once, in the order of the whole list, also those that were seen at the same time."""
+    token, now = fleet.token("pages"), time.time()
+    ids = [f"s {n}, &\u00e9" for n in range(7)]
+    rows = [SessionRow(id, "claude", now - 60 - n // 3) for n, id in enumerate(ids)]
+    assert all(fleet.run(fleet.database.store("pages").write([*map(PutSession, rows)])))
+    path, pages = "/v1/sessions?since=1h&limit=2", list[list[str]]()
+    while path:
+        reply = fleet.ask("GET", path, token)
+        pages.append([view["session"]["id"] for view in reply.json])
+        link = reply.headers.get("link", "")
+        assert link == "" or link.endswith('>; rel="next"')
+        path = link.partition(">")[0].lstrip("<")
+    assert pages == [ids[:2], ids[2:4], ids[4:6], ids[6:]]
+    reply = fleet.ask("GET", "/v1/sessions", token)
+    assert ([view["session"]["id"] for view in reply.json], "link" in reply.headers) == (ids, False)
+    for query in ("limit=0", "limit=x", "before=5", "before=x,s", "before=nan,s"):
+        reply = fleet.ask("GET", f"/v1/sessions?{query}", token)
+        assert (reply.status, "expected" in reply.json["error"]) == (422, True), query
+
+
 async def test_session_that_is_not_recent_leaves_the_cache_of_a_server() -> None:
     seen_at = {"old": 1e9 - RECENT_S - 1, "soon old": 1e9 - RECENT_S + 1, "new": 1e9}
 

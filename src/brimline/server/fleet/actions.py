@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from brimline.api.identity import Identity, find_identity
 from brimline.api.openapi import Endpoint
-from brimline.api.responses import RequestRefused, json_response, read_body
+from brimline.api.responses import RequestRefused, json_response, read_body, read_number
 from brimline.api.schemas import Cancelled, NewHandoffText, NewMessage, Sent
 from brimline.api.sessions import (
     SESSION_PATH,
@@ -41,7 +41,6 @@ from brimline.store.rows import HandoffRow, SessionRow
 ID_BYTES = 16
 MAX_ENTRIES = 1_000
 DEFAULT_ENTRIES = 100
-MAX_DIGITS = 18  # fits into an integer of the database
 
 RECEIVE_HINT = "Its user can set `[uplink] receive` there, and restart the daemon."
 PENDING = "pending messages: send it when the agent has read some, or cancel some"
@@ -113,10 +112,10 @@ class ActionRoutes:
         return json_response(await self._monitor.hand_over(row.id, document, sender.actor), 201)
 
     async def audit(self, request: Request) -> Response:
-        limit = _read_number(request, "limit") or DEFAULT_ENTRIES
+        limit = read_number(request, "limit") or DEFAULT_ENTRIES
         organisation = _identity(request).organisation
         rows = await self._audit.list(
-            organisation, min(limit, MAX_ENTRIES), _read_number(request, "before")
+            organisation, min(limit, MAX_ENTRIES), read_number(request, "before")
         )
         return json_response(msgspec.convert(rows, list[AuditEntry], from_attributes=True))
 
@@ -166,13 +165,3 @@ def _machine_of(row: SessionRow, what: str, is_accepted: bool) -> str:
     if not is_accepted:
         raise RequestRefused(409, f"the machine of {row.id} accepts no {what}", RECEIVE_HINT)
     return row.machine
-
-
-def _read_number(request: Request, name: str) -> int | None:
-    """Return a query parameter that is a positive number; raises RequestRefused."""
-    text = request.query_params.get(name)
-    if text is None:
-        return None
-    if len(text) > MAX_DIGITS or not text.isdecimal() or int(text) == 0:
-        raise RequestRefused(422, f"query, {name}: expected a number above 0: got {text!r}")
-    return int(text)
