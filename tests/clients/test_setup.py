@@ -241,7 +241,9 @@ def test_gemini_runs_the_hooks(tmp_path: Path) -> None:
 def test_qwen_runs_the_hooks(tmp_path: Path) -> None:
     """Also in a file with comments, which is as before when the hooks are removed."""
     window = {"model": {"generationConfig": {"contextWindowSize": 131_072}}}
-    text = "// mine\n" + json.dumps(qwen.SETTINGS | window, indent=2) + " // and mine\n"
+    # Without its version the client adds that to the file.
+    settings = qwen.SETTINGS | window | {"$version": 4}
+    text = "// mine\n" + json.dumps(settings, indent=2) + " // and mine\n"
     installed = SetUp(tmp_path, "qwen", text)
     steps = (qwen.shell("echo hi"), qwen.delegate("Look around."), qwen.shell("echo more"))
     qwen.run_qwen(
