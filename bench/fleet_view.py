@@ -32,7 +32,7 @@ REFERENCE = "SELECT sum(sent), count(DISTINCT session) FROM threads"
 SETTINGS = (*DATABASE_SETTINGS, "fsync=off")  # nothing but the filling writes much
 SPAN_H = 24
 
-# A day of sessions, a tenth more that ended, and five times as many older ones; 40 teams, 500
+# A day of sessions, a tenth more that ended, and those of a month before; 40 teams, 500
 # users; a compaction every six hours; every third session has two documents, perhaps a draft.
 FILL = (
     "INSERT INTO organisations (name) VALUES ('{organisation}') ON CONFLICT DO NOTHING",
@@ -62,17 +62,18 @@ FILL = (
         '/h.md', '0', '', 'agent', 3 + h, {per_session} - 10 * (n % 5), (n + h) % 4 = 0
     FROM generate_series(1, {sessions}, 3) AS n, generate_series(0, 1) AS h""",
     """INSERT INTO sessions (organisation, id, agent, seen_at, host, team, ended_at)
-    SELECT '{organisation}', 'older-' || lpad(n::text, 34, '0'), 'claude', {now} - 86400 - 60 * n,
+    SELECT '{organisation}', md5('older-' || n), 'claude', {now} - 90000 - n % 2592000,
         'host-' || n % 500, 'team-' || n % 40, {now}
-    FROM generate_series(1, 5 * {sessions}) AS n""",
+    FROM generate_series(1, {older}) AS n""",
     """INSERT INTO threads (organisation, session, thread, cycle, seq, source, state, calls)
     SELECT '{organisation}', id, thread, 4, 4000, 'transcript', 'measured', 100
-    FROM sessions, unnest(ARRAY['main', 'agent-1']) AS thread WHERE id LIKE 'older-%'""",
+    FROM sessions, unnest(ARRAY['main', 'agent-1']) AS thread WHERE seen_at <= {now} - 86400""",
     """INSERT INTO call_days (organisation, session, day)
     SELECT '{organisation}', id, (now() AT TIME ZONE 'UTC')::date FROM sessions
-    WHERE id LIKE 'session-%'""",
+    WHERE seen_at > {now} - 86400""",
     """INSERT INTO changes (organisation, session, mark)
-    SELECT '{organisation}', id, row_number() OVER () FROM sessions WHERE id LIKE 'session-%'""",
+    SELECT '{organisation}', id, row_number() OVER () FROM sessions
+    WHERE seen_at > {now} - 86400""",
 )
 CALLS = """INSERT INTO calls (organisation, day, session, thread, call, seq, cycle, input,
     cache_read, cache_write, output, model, at, cache_write_1h, cost, miss_cost, branch)
@@ -87,11 +88,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sessions", type=int, default=10_000)
     parser.add_argument("--calls", type=int, default=10_000_000)
+    parser.add_argument("--older", type=int, default=50_000, help="sessions that are not active")
     parser.add_argument("--rounds", type=int, default=200)
     options = parser.parse_args()
     with local_server(SETTINGS) as server, tempfile.TemporaryDirectory() as folder:
         token = new_token(server.url, ORGANISATION, "read")
-        asyncio.run(_fill(server.url, options.sessions, options.calls))
+        asyncio.run(_fill(server.url, options.sessions, options.calls, options.older))
         asyncio.run(_sum_costs(server.url))
         reference_ms = asyncio.run(_measure_reference(server.url, options.rounds))
         print(f"reference: reading all threads takes {reference_ms:.1f} ms")
@@ -104,15 +106,16 @@ def main() -> None:
     sys.exit(0 if is_fast else 1)
 
 
-async def _fill(url: str, sessions: int, calls: int) -> None:
+async def _fill(url: str, sessions: int, calls: int, older: int) -> None:
     begun, now = time.monotonic(), time.time()
     values = {
         "organisation": ORGANISATION,
-        "id": "'session-' || lpad(n::text, 32, '0')",
+        "id": "md5('session-' || n)",  # in no order, as those of clients
         "now": now,
         "sessions": sessions,
         "per_session": calls // sessions,
         "span_h": SPAN_H,
+        "older": older,
     }
     day = time.strftime("%Y-%m-%d", time.gmtime(now))
     partition = (

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
+import asyncpg
 import pytest
 from msgspec.structs import replace
 
@@ -22,7 +23,9 @@ from brimline.store.base import (
 from brimline.store.fleet import GroupCompactions, GroupCosts, GroupCounts
 from brimline.store.postgres import open_database
 from brimline.store.postgres.database import PostgresDatabase
+from brimline.store.postgres.fleet import ACTIVE, KEYS
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, ThreadRow
+from postgres_server import execute
 
 HOUR = 3_600.0
 NOW = 480_000 * HOUR + 60  # a minute after a full hour
@@ -93,6 +96,35 @@ def test_active_sessions_are_counted_by_group_and_fill(shared_database: str) -> 
         assert active.fullest == ["at 100.0", "at 65.0"]
 
     run(shared_database, "counts", check)
+
+
+def test_sessions_that_are_not_active_are_not_read(shared_database: str) -> None:
+    """The fleet view reads rows of active sessions, however many older ones are kept."""
+    execute(
+        shared_database,
+        """INSERT INTO sessions (organisation, id, agent, seen_at)
+        SELECT 'many', md5('s' || n), 'claude', CASE WHEN n <= 100 THEN 1000.0 ELSE 0.0 END
+        FROM generate_series(1, 30000) AS n""",
+        """INSERT INTO threads (organisation, session, thread, cycle, seq, source, state, calls)
+        SELECT 'many', id, thread, 1, 1, 'hook', 'measured', 1
+        FROM sessions, unnest(ARRAY['main', 'agent-1']) AS thread WHERE organisation = 'many'""",
+        "ANALYZE sessions",
+        "ANALYZE threads",
+    )
+
+    async def explain() -> str:
+        connection = await asyncpg.connect(shared_database)
+        rows = await connection.fetch(
+            "EXPLAIN " + ACTIVE.format(key=KEYS["team"]), "many", 1000.0,
+            [], [], [], [], [], [], [], "window", 50.0, 80.0, 100,
+        )  # fmt: skip
+        await connection.close()
+        return "\n".join(row[0] for row in rows)
+
+    plan = asyncio.run(explain())
+    assert "Index Scan using main_threads" in plan, plan
+    assert "sessions_by_time" in plan
+    assert "Seq Scan" not in plan
 
 
 @pytest.mark.parametrize("measure", ["earlier", "window", "limit", "tokens"])

@@ -7,6 +7,7 @@ organisation. Texts are compared by code point, as in SQLite and Python: COLLATE
 from typing import TypeAlias
 
 from brimline.store.common_sql import ADD_COST
+from brimline.store.postgres.later_migration_steps import FIFTEENTH, FOURTEENTH
 
 Step: TypeAlias = tuple[str, ...]
 
@@ -490,10 +491,8 @@ _THIRTEENTH: Step = (
     "DELETE FROM cursors WHERE name = 'branch_hours'",
 )
 
-_FOURTEENTH: Step = ("ALTER TABLE threads ADD COLUMN loop BIGINT, ADD COLUMN kept BIGINT",)
-
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (
     _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH,
-    _ELEVENTH, _TWELFTH, _THIRTEENTH, _FOURTEENTH,
+    _ELEVENTH, _TWELFTH, _THIRTEENTH, FOURTEENTH, FIFTEENTH,
 )  # fmt: skip
