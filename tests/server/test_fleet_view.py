@@ -94,6 +94,7 @@ def test_sessions_are_listed_by_fill_and_by_need(get: Callable[[str, str], Fleet
     assert [each.handoff.state for each in view.fullest] == ["fresh", "none", "none"]
     assert [each.session.id for each in view.needs_handoff] == ["a2"]
     assert view.needs_handoff_count == 1
+    assert [each.session.id for each in get("one", "limit=1").fullest] == ["b1"]
 
 
 @pytest.mark.parametrize("by", get_args(FleetGrouping))
@@ -112,5 +113,7 @@ def test_an_organisation_sees_only_its_own_sessions(
 def test_query_that_is_not_understood_is_refused(get: Callable[[str, str], FleetView]) -> None:
     with pytest.raises(RequestRefused, match=r"expected one of team, host, .*: got 'colour'"):
         get("one", "by=colour")
+    with pytest.raises(RequestRefused, match="limit: expected a number above 0"):
+        get("one", "limit=none")
     with pytest.raises(RequestRefused, match="at most 7d"):
         get("one", "since=all")

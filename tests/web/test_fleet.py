@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Request, expect
 
 from fleet_server import FleetProcess, new_token
 from postgres_server import new_schema
@@ -27,20 +27,33 @@ SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 pytestmark = pytest.mark.slow
 
 
+@contextmanager
+def running_fleet(postgres: str, folder: Path, sessions: int) -> Generator[tuple[str, str, str]]:
+    """Yield the address of a new server, a token, and the URL of its database."""
+    # Playwright has an event loop in this thread already.
+    with ThreadPoolExecutor(1) as thread, ExitStack() as stack:
+        url = thread.submit(stack.enter_context, new_schema(postgres)).result()
+        try:
+            token = thread.submit(asyncio.run, write_fleet(url, sessions)).result()
+            server = FleetProcess(url, folder)
+            try:
+                yield server.url, token, url
+            finally:
+                server.close()
+        finally:
+            thread.submit(stack.close).result()
+
+
 @pytest.fixture(scope="module")
 def fleet(
     postgres: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, str, str]]:
     """A server with 120 sessions; yields its address, a token, and one of another organisation."""
-    # Playwright has an event loop in this thread already.
-    with ThreadPoolExecutor(1) as thread, ExitStack() as stack:
-        url = thread.submit(stack.enter_context, new_schema(postgres)).result()
-        token = thread.submit(asyncio.run, write_fleet(url, 120)).result()
-        other = thread.submit(new_token, url, "without sessions", "read").result()
-        server = FleetProcess(url, tmp_path_factory.mktemp("fleet"))
-        yield server.url, token, other
-        server.close()
-        thread.submit(stack.close).result()
+    with (
+        running_fleet(postgres, tmp_path_factory.mktemp("fleet"), 120) as (address, token, url),
+        ThreadPoolExecutor(1) as thread,
+    ):
+        yield address, token, thread.submit(new_token, url, "without sessions", "read").result()
 
 
 @pytest.fixture
@@ -126,6 +139,29 @@ def test_ended_sessions_of_a_fleet_are_those_that_it_has_already(screen: Screen)
     assert [url for url in asked if "since=all" in url] == []
 
 
+def test_open_fleet_page_costs_at_most_20_kb_in_10_s(
+    browser: Browser, postgres: str, tmp_path: Path
+) -> None:
+    """With 500 active sessions, all of which change meanwhile; compressed, as they are sent."""
+    with (
+        running_fleet(postgres, tmp_path, 500) as (address, token, url),
+        ThreadPoolExecutor(1) as thread,
+        browser.new_context() as context,
+    ):
+        form: dict[str, str | float | bool] = {"token": token}
+        assert context.request.post(f"{address}/sign-in", form=form, headers={"origin": address}).ok
+        page, answered = context.new_page(), list[Request]()
+        page.goto(f"{address}/#/fleet")
+        expect(page.locator("#fullest")).to_contain_text("20 of 500 active")
+        page.on("requestfinished", lambda request: answered.append(request))
+        thread.submit(asyncio.run, write_fleet(url, 500)).result()  # seen again, some seconds later
+        page.wait_for_timeout(10_500)
+        paths = {urlsplit(each.url).path for each in answered}
+        assert "/v1/fleet" in paths
+        assert paths.isdisjoint({"/v1/stream", "/v1/sessions"})
+        assert 1_000 < sum(each.sizes()["responseBodySize"] for each in answered) < 20_000
+
+
 def test_fleet_page_shows_groups_and_asks_for_a_handoff(screen: Screen, tmp_path: Path) -> None:
     """It opens with the fleet, and a session's page hides what needs the machine's files."""
     page = screen.page
@@ -159,6 +195,8 @@ def test_fleet_page_shows_groups_and_asks_for_a_handoff(screen: Screen, tmp_path
         "claude 2.1.5",
         "codex 2.0.9",
     }
+    expect(page.locator("#fullest")).to_contain_text("20 of 120 active")
+    page.get_by_role("button", name="Show the fullest 100").click()
     expect(page.locator("#fullest")).to_contain_text("100 of 120 active")
     page.locator("#fullest").evaluate("title => title.scrollIntoView()")
     expect(screen.row("s2")).to_be_attached()

@@ -93,8 +93,8 @@ export const draftHandoff = (id: string) =>
 export const messages = (id: string) => request<Message[]>(sessionPath(id, "messages"));
 export const daemon = () => request<DaemonStatus>("/v1/daemon");
 export const identity = () => request<Caller>("/v1/identity");
-export const fleet = (by: string, since: string) =>
-  request<FleetView>(`/v1/fleet?by=${by}&since=${since}`);
+export const fleet = (by: string, since: string, limit: number) =>
+  request<FleetView>(`/v1/fleet?by=${by}&since=${since}&limit=${limit}`);
 /** The query of a fleet's usage, also of its CSV file; empty values are left out. */
 export function usageQuery(chosen: Record<string, string>): string {
   const pairs = Object.entries(chosen).filter(([, value]) => value !== "");

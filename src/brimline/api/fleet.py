@@ -10,7 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.api.openapi import Endpoint
-from brimline.api.responses import RequestRefused, json_response, read_choice, read_since
+from brimline.api.responses import (
+    RequestRefused,
+    json_response,
+    read_choice,
+    read_number,
+    read_since,
+)
 from brimline.api.views import SessionRows, SessionView, Views
 from brimline.monitor.user_rules import Rules
 from brimline.settings import seconds
@@ -116,7 +122,7 @@ class FleetRoutes:
     endpoints = (
         Endpoint("GET", "/v1/fleet", "fleet",
                  "Get the figures of all active sessions by group, and who needs a handoff.",
-                 FleetView, query=("by", "since")),
+                 FleetView, query=("by", "since", "limit")),
         Endpoint("GET", "/v1/machines", "machines",
                  "List the machines that report to this server, the longest silent first.",
                  list[MachineView], query=("silent",)),
@@ -139,9 +145,10 @@ class FleetRoutes:
         if now - since > MAX_SPAN_S:
             raise RequestRefused(422, "query, since: expected at most 7d")
         since -= since % SECONDS_PER_HOUR
+        listed = min(read_number(request, "limit") or MAX_LISTED, MAX_LISTED)
         figures = self._figures
         active, compactions, costs = await asyncio.gather(
-            figures.active(by, since, MAX_LISTED),
+            figures.active(by, since, listed),
             figures.compactions(by, since),
             figures.costs(by, since),
         )

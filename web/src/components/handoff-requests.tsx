@@ -6,6 +6,7 @@ import type { SessionView } from "../api-types";
 import { isReachable, unreachableReason } from "../app";
 import { count, occupancy, plural } from "../format";
 import { headline, LEVEL_TEXTS, levelOf, mainThread } from "../reading";
+import { listed, MAX_LISTED } from "../state/fleet";
 import { sessionHash } from "../state/route";
 import { HandoffBadge } from "./badges";
 
@@ -25,6 +26,7 @@ interface Props {
 export function HandoffRequests({ sessions, amount }: Props) {
   const all = useSignal(false);
   const shown = all.value ? sessions : sessions.slice(0, FIRST);
+  const most = Math.min(amount, MAX_LISTED);
   return (
     <section class="panel" aria-labelledby="needs-handoff" data-testid="needs-handoff">
       <h2 id="needs-handoff">
@@ -36,15 +38,16 @@ export function HandoffRequests({ sessions, amount }: Props) {
           <RequestItem key={view.session.id} view={view} />
         ))}
       </ul>
-      {shown.length < sessions.length && (
+      {!all.value && shown.length < most && (
         <button
           type="button"
           class="more"
           onClick={() => {
             all.value = true;
+            listed.value = MAX_LISTED;
           }}
         >
-          {amount > sessions.length ? "Show the fullest" : "Show all"} {count(sessions.length)}
+          {amount > most ? "Show the fullest" : "Show all"} {count(most)}
         </button>
       )}
     </section>

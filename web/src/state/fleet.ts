@@ -29,6 +29,9 @@ export type Span = keyof typeof SPANS;
 /** What the user chose, and what was loaded last; kept while another view is shown. */
 export const grouping = signal<Grouping>("team");
 export const span = signal<Span>("1h");
+/** How many sessions each list has: the first ones, until the user asks for more. */
+export const listed = signal(20);
+export const MAX_LISTED = 100;
 export const fleet = signal<FleetView | null>(null);
 /** Every machine that reports, the longest silent first. */
 export const machines = signal<MachineView[] | null>(null);
@@ -36,13 +39,13 @@ export const machines = signal<MachineView[] | null>(null);
 export const fleetError = signal("");
 
 /** Keep the fleet loaded; its sessions are put into the store that rows and pages read. */
-export function useFleet(by: Grouping, since: Span): void {
+export function useFleet(by: Grouping, since: Span, limit: number): void {
   useEffect(() => {
     let gone = false;
     const load = async () => {
       if (document.hidden) return;
       try {
-        const loaded = await api.fleet(by, since);
+        const loaded = await api.fleet(by, since, limit);
         if (gone) return;
         sessionStore.put([...loaded.fullest, ...loaded.needs_handoff]);
         fleet.value = loaded;
@@ -60,7 +63,7 @@ export function useFleet(by: Grouping, since: Span): void {
       clearInterval(timer);
       document.removeEventListener("visibilitychange", load);
     };
-  }, [by, since]);
+  }, [by, since, limit]);
 }
 
 /** Keep the machines loaded: they change slowly, and a large fleet has many. */

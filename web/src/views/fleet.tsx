@@ -13,6 +13,8 @@ import {
   fleetError,
   GROUPINGS,
   grouping,
+  listed,
+  MAX_LISTED,
   SPANS,
   span,
   useFleet,
@@ -21,7 +23,7 @@ import {
 import { NoFleetSessions } from "./no-sessions";
 
 export function FleetView() {
-  useFleet(grouping.value, span.value);
+  useFleet(grouping.value, span.value, listed.value);
   useMachines();
   const shown = fleet.value;
   return (
@@ -55,6 +57,7 @@ export function FleetView() {
 }
 
 function FleetPanels({ fleet }: { fleet: Fleet }) {
+  const most = Math.min(fleet.total.filled, MAX_LISTED);
   if (fleet.total.seen === 0) {
     return <NoFleetSessions title="No sessions in this span" />;
   }
@@ -71,6 +74,17 @@ function FleetPanels({ fleet }: { fleet: Fleet }) {
           </span>
         </h2>
         <SessionRows ids={fleet.fullest.map((view) => view.session.id)} />
+        {listed.value < most && (
+          <button
+            type="button"
+            class="more"
+            onClick={() => {
+              listed.value = MAX_LISTED;
+            }}
+          >
+            Show the fullest {count(most)}
+          </button>
+        )}
       </section>
       <Machines />
     </>
