@@ -525,7 +525,7 @@ def test_message_that_asks_for_it_is_read_before_an_interactive_turn_ends(
     )
     client.say("Go.")
     client.until(lambda: "I see." in client.text, "its turn has ended")
-    assert "Stop hook feedback" in client.text
+    assert "Stop hook says" in client.text
     assert "Stop hook error" not in client.text
     (first, *_) = requests_with(client, "] Mind the tests.")
     assert "I stop." in first

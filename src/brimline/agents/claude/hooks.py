@@ -93,7 +93,8 @@ class ClaudeHooks(HookAdapter):
     def encode_reply(self, hook_event: str, reply: Reply) -> bytes:
         """Continue a turn by context if the client takes that, else by a decision.
 
-        The user sees "Stop hook feedback" instead of "Stop hook error". 2.1.139 ignores context.
+        The user sees "Stop hook says" (2.1.325: "Stop hook feedback"), and no error. 2.1.139
+        ignores context.
         """
         if reply.stop_feedback is not None and _takes_stop_context(reply.client_version):
             reply = Reply(context=reply.stop_feedback)
