@@ -32,6 +32,7 @@ HOME_FILES = (
     ".claude/projects/p/session/subagents/agent-a1.jsonl",
     ".codex/config.toml",
     ".codex/sessions/rollout-1.jsonl",
+    ".copilot/session-state/copilot-1/events.jsonl",
     ".gemini/settings.json",
     ".gemini/projects.json",
     ".gemini/tmp/p/.project_root",
@@ -110,9 +111,7 @@ def scene(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
 def test_hooks_of_every_agent_are_answered_among_special_files(scene: Scene) -> None:
     daemon = scene.daemon
     daemon.start()
-    paths = {
-        agent: str(daemon.home / name) for agent, name in zip(AGENTS, TRANSCRIPTS, strict=True)
-    }
+    paths = {agent: str(daemon.home / HOME_FILES[place]) for agent, place in TRANSCRIPTS.items()}
     for agent in AGENTS:
         for event in ("SessionStart", "UserPromptSubmit", "PostToolUse", "PreCompact"):
             scene.hook(agent, event, f"{agent}-1", transcript_path=paths[agent], tool_name="t")
@@ -128,7 +127,7 @@ def test_hooks_of_every_agent_are_answered_among_special_files(scene: Scene) -> 
     assert daemon.stop() == 0
 
 
-TRANSCRIPTS = (HOME_FILES[2], HOME_FILES[6], HOME_FILES[10], HOME_FILES[13], HOME_FILES[15])
+TRANSCRIPTS = {"claude": 2, "codex": 6, "copilot": 7, "gemini": 11, "pi": 14, "opencode": 16}
 
 
 def test_handoff_of_a_special_file_is_rejected(scene: Scene) -> None:
