@@ -153,3 +153,15 @@ def test_server_refuses_an_address_or_certificate_that_it_cannot_use(
 def test_address_of_a_server_is_shown_as_a_url() -> None:
     assert ListenAddress("::1", 8420).url == "http://[::1]:8420"
     assert ListenAddress("0.0.0.0", 443, "c", "k").url == "https://0.0.0.0:443"
+
+
+def test_failed_create_leaves_no_file(shell: Shell, tmp_path: Path) -> None:
+    """A second try creates it; a file that is there already is kept."""
+    path = tmp_path / "a.token"
+    asked = ("token", "create", "--name", "a", "--scope", "read", "--output", str(path))
+    failed = shell.run(*asked, "--database", "postgresql://127.0.0.1:1/none")
+    assert failed.code == 2
+    assert not path.exists()
+    path.write_text("mine")
+    assert "File exists" in shell.run(*asked, "--database", "postgresql://127.0.0.1:1/none").err
+    assert path.read_text() == "mine"

@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Awaitable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -102,8 +103,15 @@ def _create(context: CommandContext, options: argparse.Namespace) -> int:
     lifetime_s = None if options.expires == NEVER else seconds(options.expires, "--expires")
     expires_at = None if lifetime_s is None else now + lifetime_s
     text, row = create_token(options.organisation, name, options.scope, now, expires_at)
-    file = None if options.output is None else _open_output(options.output)
-    use_database(context, lambda database: database.tokens.insert(row))
+    path: str | None = options.output
+    file = None if path is None else _open_output(path)
+    try:
+        use_database(context, lambda database: database.tokens.insert(row))
+    except BaseException:
+        if file is not None and path is not None:  # a second try must not find it
+            os.close(file)
+            Path(path).unlink()
+        raise
     if file is not None:
         with open(file, "w", encoding="ascii") as output:
             output.write(f"{text}\n")
@@ -111,7 +119,7 @@ def _create(context: CommandContext, options: argparse.Namespace) -> int:
         emit_json(_shown(row, None if file is not None else text))
         return 0
     until = f"expires in {options.expires}" if lifetime_s else "never expires"
-    where = "not shown again" if file is None else f"in {strip_control(str(options.output))}"
+    where = "not shown again" if path is None else f"in {strip_control(path)}"
     about = f"id {row.id}, scopes {', '.join(row.scopes)}, {until}. It is {where}."
     if file is None:
         print(text)
