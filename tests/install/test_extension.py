@@ -85,8 +85,10 @@ def test_foreign_file_of_the_same_name_is_left_alone(
 
 def test_project_scope_changes_nothing_in_the_home(tmp_path: Path, agent: str) -> None:
     machine = Machine(tmp_path, scope="project")
+    project_file = get_agent(agent).install_spec.project_file
+    assert project_file is not None
     change = machine.set_up(agent)
-    assert change.path == machine.project / get_agent(agent).install_spec.project_file
+    assert change.path == machine.project / project_file
     assert any("paths of this machine" in note for note in change.notes)
     assert list(machine.home.iterdir()) == []
 
