@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.context.events import MAIN, AnyEvent
+from brimline.context.usage import Usage
 from brimline.errors import InvalidPolicy, InvalidState, InvalidUsage, UnrecognisedObject
 from brimline.sdk import LevelReached, Tracker
 
@@ -515,6 +516,47 @@ def test_cost_is_the_sum_of_all_calls_also_of_dropped_ones() -> None:
     assert again.cost == pytest.approx(tracker.cost)
     again.observe(message("other", 5, 5, model="my-local-model"), thread="helper")
     assert again.cost is None
+
+
+PASSES = {
+    "iterations": [
+        {"type": "advisor_message", "model": MODEL, "input_tokens": 70, "output_tokens": 7},
+        {"type": "message", "input_tokens": 900, "output_tokens": 10},
+    ]
+}
+
+
+def advised(calls: int) -> Tracker:
+    """A tracker that observed so many calls, each with an advisor's."""
+    tracker = Tracker()
+    for number in range(calls):
+        tracker.observe(message(f"m{number}", 900, usage=PASSES))
+    return tracker
+
+
+def test_state_does_not_grow_with_the_number_of_spendings() -> None:
+    """Older ones are added up with their cost."""
+    tracker = advised(1_300)
+    assert len(tracker.state()) < 1.05 * len(advised(1_001).state())
+    again = Tracker.from_state(Tracker.from_state(tracker.state()).state())
+    thread, whole = again.session.threads[MAIN], tracker.session.threads[MAIN]
+    assert (thread.spent, thread.total) == (whole.spent, whole.total)
+    assert thread.spent == Usage(1_300 * 70, 0, 0, 1_300 * 7)
+    assert again.cost == pytest.approx(tracker.cost)
+
+
+def test_state_that_was_written_with_all_spendings_is_restored() -> None:
+    """Earlier versions added up no spendings."""
+    written = json.loads(advised(1).state())
+    thread = written["session"]["threads"][MAIN]
+    thread["spendings"] = [{**thread["spendings"][0], "id": f"m{n}"} for n in range(3_000)]
+    again = Tracker.from_state(json.dumps(written))
+    spent, cost = again.session.threads[MAIN].spent, again.cost
+    assert spent == Usage(3_000 * 70, 0, 0, 3_000 * 7)
+    later = Tracker.from_state(again.state())
+    assert len(later.session.threads[MAIN].spendings) == 1_001
+    assert later.session.threads[MAIN].spent == spent
+    assert later.cost == pytest.approx(cost)
 
 
 # Bad input.

@@ -32,6 +32,7 @@ from brimline.context.tracker import (
     Reading,
     Session,
     Thread,
+    add_up_old_spendings,
     decode_calls,
     drop_old_calls,
     encode_calls,
@@ -54,7 +55,7 @@ from brimline.sdk.stream import LOGGER, StreamMemory, Tracked, is_stream, stream
 
 SOURCE = "SDK"
 STATE_VERSION = 2
-STORED_CALLS = 1_000  # of each thread; a state has only the totals of older ones
+STORED_CALLS = 1_000  # of each thread, and as many spendings; a state has totals of older ones
 
 
 class EventReceiver(Protocol):
@@ -171,7 +172,7 @@ class Tracker:
     def session(self) -> Session:
         """Everything that was folded so far: calls, compactions, windows that were reported.
 
-        A tracker that was restored has the last 1,000 calls of each thread, and totals.
+        A tracker that was restored has the last 1,000 calls and spendings of a thread, and totals.
         """
         return self._session
 
@@ -238,7 +239,7 @@ class Tracker:
     def state(self) -> bytes:
         """Return the state as JSON, without listeners and open streams, for `from_state`.
 
-        It has the last 1,000 calls of each thread, and totals of those before.
+        It has the last 1,000 calls and spendings of each thread, and totals of those before.
         """
         session, dropped = _drop_old_calls(self._session)
         state = _TrackerState(
@@ -385,7 +386,10 @@ class Tracker:
 
 def _drop_old_calls(session: Session) -> tuple[Session, list[Call]]:
     """Return the session as it is stored, and the calls of which that has only totals."""
-    threads = {name: drop_old_calls(each, STORED_CALLS) for name, each in session.threads.items()}
+    threads = {
+        name: add_up_old_spendings(drop_old_calls(each, STORED_CALLS), STORED_CALLS)
+        for name, each in session.threads.items()
+    }
     dropped: list[Call] = []
     for name, each in session.threads.items():
         count = threads[name].dropped.count - each.dropped.count

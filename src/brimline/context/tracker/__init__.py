@@ -13,6 +13,7 @@ from brimline.context.tracker.reading import (
     resolve_context,
 )
 from brimline.context.tracker.retention import (
+    add_up_old_spendings,
     drop_old_calls,
     drop_stored_calls,
     refers_to_dropped_call,
@@ -47,6 +48,7 @@ __all__ = [
     "Session",
     "SpendingKey",
     "Thread",
+    "add_up_old_spendings",
     "client_shows",
     "compare_figures",
     "context_threads",

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from brimline.context.events import AnyEvent, Call, Rewound
+from brimline.context.events import AnyEvent, Call, Rewound, Spent
+from brimline.context.prices import sum_costs
 from brimline.context.tracker.call_history import CallHistory, CallSums
 from brimline.context.tracker.state import (
     LEARNED_COMPACTIONS,
@@ -17,8 +18,10 @@ from brimline.context.tracker.state import (
     Thread,
     held_at_trigger,
 )
+from brimline.context.usage import add_usages
 
 MAX_SENTS = 256  # sampled from the dropped calls of the present cycle
+EARLIER = "earlier"  # the id of spendings that were added up
 
 
 def drop_old_calls(thread: Thread, keep: int) -> Thread:
@@ -48,6 +51,30 @@ def drop_old_calls(thread: Thread, keep: int) -> Thread:
         changes=tuple(each for each in thread.changes if each.calls > count),
         dropped=_add_dropped(thread, old, compactions, len(compactions) + len(clears)),
     )
+
+
+def add_up_old_spendings(thread: Thread, keep: int) -> Thread:
+    """Return the thread with its last `keep` spendings, the older ones added up with their cost.
+
+    There is one sum for each model and service tier.
+    """
+    old = thread.billed_spendings[:-keep]
+    if not old:
+        return thread
+    groups: dict[tuple[str | None, str | None], list[Spent]] = {}
+    for each in old:
+        groups.setdefault((each.model, each.service_tier), []).append(each)
+    sums = [
+        msgspec.structs.replace(
+            spent[-1],
+            id=EARLIER,
+            usage=add_usages([each.usage for each in spent]),
+            cost=None,
+            stored_cost=sum_costs(spent),
+        )
+        for spent in groups.values()
+    ]
+    return msgspec.structs.replace(thread, spendings=(*sums, *thread.spendings[len(old) :]))
 
 
 def drop_stored_calls(session: Session, stored: Session, keep: int) -> Session:

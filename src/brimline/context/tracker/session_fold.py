@@ -271,13 +271,15 @@ class _ThreadDraft:
 
     def _spend(self, event: Spent) -> None:
         key = spending_key(event)
-        before = next((each for each in self._spendings if spending_key(each) == key), None)
+        same_id = (each for each in self._spendings if each.id == event.id)  # faster than the key
+        before = next((each for each in same_id if spending_key(each) == key), None)
         if before is not None and event.id is None:
             known = before.cost if before.stored_cost is None else before.stored_cost
             cost = None if known is None or event.cost is None else known + event.cost
             event = msgspec.structs.replace(event, usage=before.usage + event.usage, cost=cost)
-        others = (each for each in self._spendings if each is not before)
-        self._spendings = (*others, event)
+        if before is not None:
+            self._spendings = tuple(each for each in self._spendings if each is not before)
+        self._spendings = (*self._spendings, event)
 
     def _note_sustained(self, before: Call, call: Call) -> None:
         """Note what two calls in a row sent at least: a lower limit would have been between them.
