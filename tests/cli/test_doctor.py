@@ -149,7 +149,7 @@ def test_hooks_installed_with_any_setup_option_are_ok(user: User, options: dict[
     user.set_up(**options)
     _, checks = user.doctor()
     assert checks["claude hooks"]["well"]
-    assert checks["claude hooks"]["told"].startswith("9 hooks installed")
+    assert checks["claude hooks"]["told"].startswith("10 hooks installed")
     assert checks["status line"]["well"]
     assert checks["autostart"]["optional"] is (options == {"autostart": False})
 

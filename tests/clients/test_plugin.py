@@ -98,7 +98,7 @@ def test_plugin_and_setup_together_do_not_fire_twice(agent: PluginClaude) -> Non
     Claude.set_up(agent)  # which now installs hooks
     assert "hooks" in json.loads(agent.settings.read_text())
     agent.manage("enable", NAME)
-    assert agent.doctor().startswith("9 hooks installed")
+    assert agent.doctor().startswith("10 hooks installed")
     assert "plugin" in agent.doctor()
     assert hooks_heard(agent) == alone > 3
 

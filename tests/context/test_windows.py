@@ -19,6 +19,7 @@ from brimline.context.window import (
     ClientSettings,
     ClientWindow,
     Limit,
+    ModelSwitch,
     Overrides,
     Registry,
     RegistryModel,
@@ -34,6 +35,7 @@ from brimline.context.window import (
     requested_id,
     shipped_registry,
     short_model,
+    warn_of_switch,
     window_of,
 )
 
@@ -1154,3 +1156,29 @@ def test_64340_of_200000_is_32_2_percent_of_window_and_38_5_of_limit() -> None:
     assert point is not None
     assert round(100 * usage.sent / resolved.tokens, 1) == 32.2
     assert round(100 * usage.held / point.tokens, 1) == 38.5
+
+
+COMPACTED = "[brimline] 170K of context, that model is compacted at 167K"
+COLUMNS = 73  # of the question that Claude Code 2.1.326 shows in a terminal of 80 columns
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        (312_977, "[brimline] 313K of context, that model takes 200K: go back and /compact"),
+        (170_000, f"{COMPACTED}: with your next prompt. Go back to keep it."),
+        (166_999, None),
+    ],
+)
+def test_switch_to_a_model_that_the_context_does_not_fit_is_warned_of(
+    tokens: int, text: str | None
+) -> None:
+    window = Window(200_000, "client", "known")
+    limit = Limit(167_000, "known", "known")
+    warning = warn_of_switch(ModelSwitch("small", tokens), window, limit)
+    assert (warning and warning.text) == text
+    if warning is not None and warning.overflows:
+        assert len(warning.text) <= COLUMNS
+    unenforced = Limit(200_000, "not enforced", "seen")
+    assert warn_of_switch(ModelSwitch("small", 170_000), window, unenforced) is None
+    assert warn_of_switch(ModelSwitch("small", tokens), None, None) is None

@@ -35,7 +35,7 @@ def test_codex_and_gemini_get_one_shell_command(machine: Machine) -> None:
     assert "statusLine" not in machine.settings("gemini")
 
 
-def test_http_hooks_are_recognised_and_session_start_stays_a_command(machine: Machine) -> None:
+def test_http_hooks_are_recognised_and_two_events_stay_commands(machine: Machine) -> None:
     machine.write('{"hooks": {"Stop": [{"hooks": [{"type": "http", "url": "http://[x/"}]}]}}')
     machine.set_up()
     machine.set_up(transport="http")
@@ -43,7 +43,8 @@ def test_http_hooks_are_recognised_and_session_start_stays_a_command(machine: Ma
     url = "http://127.0.0.1:8421/hooks/claude?by=brimline"
     headers = {"Authorization": "Bearer token-of-hooks"}
     expected = {"type": "http", "url": url, "headers": headers, "timeout": 2}
-    assert by_event.pop("SessionStart")[0]["command"] == HOOK
+    for event in ("SessionStart", "PreModelSwitch"):
+        assert by_event.pop(event)[0]["command"] == HOOK
     assert by_event.pop("Stop") == [{"type": "http", "url": "http://[x/"}, expected]
     assert all(hooks == [expected] for hooks in by_event.values())
     assert "commands" in machine.plan("codex", transport="http").notes[0]

@@ -87,7 +87,7 @@ def test_each_agent_is_listed_with_its_file_change_and_result(user: User) -> Non
     assert lines[0] == "Claude Code  ~/.claude/settings.json"
     assert '-  "model": "opus"' in lines
     assert '+  "model": "opus",' in lines
-    assert "9 hooks and the status line." in lines
+    assert "10 hooks and the status line." in lines
     assert "Backup: ~/.claude/settings.json.brimline-backup" in lines
     extension = lines[lines.index("Pi  ~/.pi/agent/extensions/brimline.js") :]
     assert "Brimline's extension." in extension

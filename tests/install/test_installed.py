@@ -58,6 +58,7 @@ def test_every_command_starts_the_daemon_if_autostart_is_on(
     machine.set_up(autostart=autostart, transport="http")
     kinds = {event: hook.get("args", [None] * 2)[1] for event, [hook] in machine.hooks().items()}
     assert kinds.pop("SessionStart") == ("start" if autostart else "hook")
+    assert kinds.pop("PreModelSwitch") == ("hook-restart" if autostart else "hook")
     assert set(kinds.values()) == {None}
     assert installed(machine).addresses == (ADDRESS,)
     machine.set_up(autostart=autostart, transport="command")

@@ -5,12 +5,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 
 from brimline.agents import get_agent
 from brimline.errors import InvalidSettings
 from brimline.files.atomic_file import DRAFT_MARK
+from brimline.install.installed import find_installed
 from brimline.install.manifest import MANIFEST_NAME, load_manifest
 from brimline.install.plan import apply
 from brimline.install.shared_file import BACKUP_SUFFIX, LOCK_SUFFIX, backup_path
@@ -415,3 +417,18 @@ def test_record_that_cannot_be_deleted_is_reported_and_the_file_restored(machine
     assert (path.read_text(), change.after) == ("{}", b"{}")
     assert machine.remove().reason is None
     assert (load_manifest(machine.options.state), machine.folder_names()) == ({}, ["settings.json"])
+
+
+@pytest.mark.parametrize(("version", "has_it"), [((2, 1, 250), False), ((2, 1, 251), True)])
+def test_client_gets_no_hook_that_it_does_not_know(
+    machine: Machine, version: tuple[int, ...], has_it: bool
+) -> None:
+    """Claude Code before 2.1.251 would warn of it at each start; after an update setup adds it."""
+    versions = {"claude": version}
+    machine.set_up(versions=versions)
+    assert ("PreModelSwitch" in machine.hooks()) is has_it
+    options = msgspec.structs.replace(machine.options, versions=versions)
+    assert find_installed("claude", machine.places, options, "user").missing == ()
+    assert (find_installed("claude", machine.places, machine.options, "user").missing == ()) is (
+        has_it
+    )

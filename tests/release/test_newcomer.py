@@ -91,7 +91,7 @@ def test_newcomer_gets_from_the_wheel_to_the_page(
     with newcomer.step("brimline, without sessions"):
         assert "Next:" in newcomer.brimline()
     with newcomer.step("setup"):
-        assert "9 hooks and the status line" in newcomer.brimline("setup", "claude")
+        assert "10 hooks and the status line" in newcomer.brimline("setup", "claude")
     with newcomer.step("a turn of Claude Code"):
         # Without autostart: the daemon would be in the client's own network namespace.
         ran = claude.run_claude(

@@ -1,7 +1,7 @@
 """What setup writes into an agent's settings, and where they are."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -92,6 +92,7 @@ class InstallSpec(msgspec.Struct, frozen=True):
     `is_toml` each hook is a table `[[hooks]]` of a file in TOML. For
     `http_events` the client can post to an address. After `refresh_interval_s` the client draws its
     status line again by itself. `min_version` is the first version that accepts what we write.
+    An older client than those of `newer_events` gets no hook for these events.
     `next_step` is what the user must do after the installation. `plugin` is a setting that is true
     if our plugin brings the hooks. `mcp` is None if the client has no MCP servers.
     """
@@ -100,6 +101,7 @@ class InstallSpec(msgspec.Struct, frozen=True):
     user_file: Callable[[Places], Path]
     project_file: str | None
     events: Sequence[str] = STANDARD_EVENTS
+    newer_events: Mapping[str, tuple[int, ...]] = {}
     local_file: str | None = None
     disable_setting: DisableSetting | None = None
     hook: Callable[[HookCommand], Hook] = shell_hook
@@ -113,6 +115,14 @@ class InstallSpec(msgspec.Struct, frozen=True):
     next_step: str | None = None
     plugin: JsonPath | None = None
     mcp: McpSpec | None = None
+
+    def for_version(self, version: tuple[int, ...]) -> "InstallSpec":
+        """Return the spec for a version of the client; one that is unknown, (), is a new one."""
+        if not version:
+            return self
+        newer = {event for event, since in self.newer_events.items() if version < since}
+        events = [event for event in self.events if event not in newer]
+        return msgspec.structs.replace(self, events=events)
 
     def file(self, places: Places, scope: Scope, cwd: Path) -> Path | None:
         """Return the file of a scope to which setup writes; None if the client reads none there."""

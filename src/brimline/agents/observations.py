@@ -8,6 +8,7 @@ from brimline.agents.transcripts.source import Transcript
 from brimline.context.client_report import PromptCache, Quotas
 from brimline.context.events import MAIN, AnyEvent, Trigger
 from brimline.context.usage import Usage
+from brimline.context.window import ModelSwitch, SwitchWarning
 
 ObservationKind: TypeAlias = Literal[
     "started",
@@ -18,12 +19,14 @@ ObservationKind: TypeAlias = Literal[
     "compacted",
     "cleared",
     "ended",
+    "switching",
     "status",
     "wrote",
     "pushed",
 ]
-# prompt: a turn begins; tool: results are about to be read; stopped: a turn would end; status: the
-# client's own figures; wrote: a transcript grew; pushed: a program sent events.
+# prompt: a turn begins; tool: results are about to be read; stopped: a turn would end; switching:
+# the user asks for another model; status: the client's own figures; wrote: a transcript grew;
+# pushed: a program sent events.
 
 WITHOUT_REPLY: frozenset[ObservationKind] = frozenset({"wrote", "pushed"})
 
@@ -56,7 +59,7 @@ class Observation(msgspec.Struct, frozen=True):
     `added_bytes` is the size of the texts that it adds to the next call: a prompt, tools' results.
     `is_telemetry`: the client's OpenTelemetry reports the events, and not what its files contain;
     `user` and `team` are those of the telemetry. `quotas` and `prompt_cache` are what a status line
-    reports of them.
+    reports of them. `switch` is the model that the user asks for.
     """
 
     id: str
@@ -91,6 +94,7 @@ class Observation(msgspec.Struct, frozen=True):
     team: str | None = None
     quotas: Quotas | None = None
     prompt_cache: PromptCache | None = None
+    switch: ModelSwitch | None = None
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -98,8 +102,8 @@ class Reply(msgspec.Struct, frozen=True):
 
     The messages are delivered when the hook acknowledges the reply. `handoff_id` is the document in
     it, of `session`; `has_pins` if what the user pinned is in it. `client_version` is that of the
-    client that gets the feedback, None if unknown. `is_duplicate`: the observation was processed
-    before.
+    client that gets the feedback, None if unknown. `switch_warning` is for the user, who is asked
+    whether to go on if `asks_user`. `is_duplicate`: the observation was processed before.
     """
 
     context: str | None = None
@@ -109,6 +113,8 @@ class Reply(msgspec.Struct, frozen=True):
     has_pins: bool = False
     session: str = ""
     client_version: str | None = None
+    switch_warning: SwitchWarning | None = None
+    asks_user: bool = False
     is_duplicate: bool = False
 
 

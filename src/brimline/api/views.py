@@ -16,8 +16,8 @@ from brimline.context.events import MAIN, Call, is_compaction_thread
 from brimline.context.inbox import Message, with_expiry
 from brimline.context.need import End, KeptPart, Need, NeedFacts, assess, next_change
 from brimline.context.policy.levels import Fullness
-from brimline.context.tracker import UNENFORCED
 from brimline.context.usage import percent_raw
+from brimline.context.window import UNENFORCED
 from brimline.monitor.handoffs import HandoffStatus, status_of_handoff
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.user_rules import Rules

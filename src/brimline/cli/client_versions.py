@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.agents import display_name, get_agent, source
+from brimline.agents import agent_names, agents_with_hooks, display_name, get_agent, source
 from brimline.agents.transcripts.source import Places
 from brimline.context.tracker import Session, fold
 from brimline.errors import MalformedJson
@@ -34,6 +34,14 @@ _warned = JsonDecoder(dict[str, str])
 def find_version(agent: str, places: Places) -> str | None:
     """Return the version of a client: of its npm package, else of its newest transcript."""
     return _package_version(agent, places) or _transcript_version(agent, places)
+
+
+def find_deciding_versions(places: Places) -> dict[str, tuple[int, ...]]:
+    """Return the versions of the clients that take some of our hooks only since a version."""
+    deciding = (each for each in agents_with_hooks(agent_names())
+                if get_agent(each).install_spec.newer_events)  # fmt: skip
+    versions = {agent: find_version(agent, places) for agent in deciding}
+    return {agent: _numbers(version) for agent, version in versions.items() if version}
 
 
 def _package_version(agent: str, places: Places) -> str | None:

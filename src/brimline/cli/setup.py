@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
 from brimline.agents import (
     agent_names,
     agents_present,
@@ -17,7 +19,7 @@ from brimline.agents import (
 from brimline.agents.hook_command import HttpTarget
 from brimline.cli.arguments import add_flag, add_json, parse_agent
 from brimline.cli.background import require_daemon
-from brimline.cli.client_versions import find_version, take_warnings
+from brimline.cli.client_versions import find_deciding_versions, find_version, take_warnings
 from brimline.cli.context import CommandContext, emit_json, print_problems
 from brimline.cli.session_choice import expand_id
 from brimline.cli.setup_changes import (
@@ -254,12 +256,16 @@ def setup_options(
 ) -> SetupOptions:
     """Return the options of setup; without arguments, those of a check."""
     state = _state(context)
-    if options is None:
-        return SetupOptions(program=local_program(state), state=state, cwd=Path.cwd())
-    return SetupOptions(
+    known = SetupOptions(
         program=local_program(state),
         state=state,
         cwd=Path.cwd(),
+        versions=find_deciding_versions(context.places),
+    )
+    if options is None:
+        return known
+    return msgspec.structs.replace(
+        known,
         remove=options.remove,
         scope=options.scope,
         mode=options.status_line,

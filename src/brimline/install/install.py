@@ -1,13 +1,14 @@
 """Installing our entries in an agent's settings file, removing them, and what disables them."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.agents import get_agent
 from brimline.agents.hook_command import (
     HOOK_NAME,
     HttpTarget,
@@ -58,7 +59,7 @@ class SetupOptions(msgspec.Struct, frozen=True):
 
     `autostart`: hooks and the status line start the daemon if none runs; `default_autostart` is its
     default. The default of `transport` is "command", that of `mode` "append". `http_target` is None
-    if no daemon has run yet.
+    if no daemon has run yet. `versions` are those of the clients that are known.
     """
 
     program: Program
@@ -71,6 +72,11 @@ class SetupOptions(msgspec.Struct, frozen=True):
     http_target: HttpTarget | None = None
     autostart: bool | None = None
     default_autostart: bool = False
+    versions: Mapping[str, tuple[int, ...]] = {}
+
+    def spec_of(self, agent: str) -> InstallSpec:
+        """Return what setup writes for the version of an agent's client."""
+        return get_agent(agent).install_spec.for_version(self.versions.get(agent, ()))
 
 
 class FileChange(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.agents import agent_names, agents_with_hooks, get_agent
+from brimline.agents import agent_names, agents_with_hooks
 from brimline.agents.hook_command import (
     Program,
     daemon_address,
@@ -67,7 +67,7 @@ def find_installed(
     agent: str, places: Places, options: SetupOptions, scope: Scope
 ) -> InstalledHooks:
     """Return what is installed in the settings of a scope; nothing is written."""
-    spec = get_agent(agent).install_spec
+    spec = options.spec_of(agent)
     named = spec.file(places, scope, options.cwd)
     if named is None:
         return InstalledHooks(

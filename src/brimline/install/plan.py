@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from brimline.agents import agents_with_hooks, display_name, get_agent
+from brimline.agents import agents_with_hooks, display_name
 from brimline.agents.hook_command import has_hook_token
 from brimline.agents.install_spec import InstallSpec
 from brimline.agents.transcripts.source import Places
@@ -70,7 +70,7 @@ class Change(msgspec.Struct, frozen=True):
 
 def plan(agents: Iterable[str], places: Places, options: SetupOptions) -> list[Change]:
     """Return the changes of these agents' files; nothing is written."""
-    specs = [get_agent(agent).install_spec for agent in agents_with_hooks(agents)]
+    specs = [options.spec_of(agent) for agent in agents_with_hooks(agents)]
     return [change for spec in specs for change in _plan_agent(spec, places, options)]
 
 

@@ -19,6 +19,13 @@ from brimline.context.inbox import (
     utf16_length,
 )
 from brimline.context.policy.signals import Signal
+from brimline.context.window import (
+    ModelSwitch,
+    ResolveContext,
+    limit_of,
+    warn_of_switch,
+    window_of,
+)
 from brimline.handoff.pins import find_pin_lines, render_pins
 from brimline.monitor.handoffs import HandoffRecovery
 from brimline.monitor.machine_environment import MonitorEnvironment
@@ -64,6 +71,8 @@ class HookReplies:
         return await self._with_pinned_lines(reply, observation)
 
     async def _find_reply(self, observation: Observation, session: MonitoredSession) -> Reply:
+        if observation.kind == "switching":
+            return self._switch_reply(observation.switch, session.state)
         if observation.kind == "cleared":
             session.pins_pending = True
         if observation.kind == "compacted" and observation.thread == MAIN:
@@ -89,6 +98,27 @@ class HookReplies:
             return Reply(stop_feedback=text, message_ids=ids, client_version=version)
         context = SEPARATOR.join(part for part in (reply.context, text) if part)
         return msgspec.structs.replace(reply, context=context, message_ids=ids)
+
+    def _switch_reply(self, switch: ModelSwitch | None, state: SessionState) -> Reply:
+        """Return a warning of a model that the context does not fit.
+
+        A user at the client may then go back; a headless run would be refused the model.
+        """
+        if switch is None:
+            return EMPTY_REPLY
+        known = ResolveContext(
+            agent=state.agent,
+            model=switch.model,
+            version=state.client_version,
+            settings=self._environment.settings(state.agent, state.project, state.env),
+        )
+        overrides = self._rules.overrides
+        window = window_of(known, overrides)
+        warning = warn_of_switch(switch, window, limit_of(known, window, overrides))
+        if warning is None:
+            return EMPTY_REPLY
+        asks = warning.overflows and state.is_interactive is True
+        return Reply(switch_warning=warning, asks_user=asks)
 
     async def _handoff_reply(self, session: MonitoredSession) -> Reply:
         """Return pins and document for after a compaction, with how to find what was before it.

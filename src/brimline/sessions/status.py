@@ -13,7 +13,6 @@ from brimline.context.forecast import forecast
 from brimline.context.need import HandoffState, KeptPart, NeedFacts
 from brimline.context.policy.levels import Fullness
 from brimline.context.tracker import (
-    UNENFORCED,
     Reading,
     Session,
     Thread,
@@ -111,7 +110,7 @@ class SessionStatus(msgspec.Struct, frozen=True):
             name=self.short_id,
             called_at=None if self.has_ended else self.active_at,
             is_compacting=reading.state == "compacting",
-            is_limit_enforced=reading.limit is None or reading.limit.origin not in UNENFORCED,
+            is_limit_enforced=reading.limit is None or reading.limit.is_enforced,
             fullness=fullness,
             percent_raw=reading.percent_raw,
             percent_of_limit=reading.percent_of_limit,

@@ -27,6 +27,7 @@ from brimline.agents.hook_adapter import (
     HookRequest,
     StatusInput,
     StatusLineReport,
+    TokenCount,
     text_size,
 )
 from brimline.agents.hook_command import HOOK_NAME, HOOK_TIMEOUT_S, Hook, HookCommand
@@ -41,7 +42,7 @@ from brimline.agents.install_spec import (
 from brimline.agents.observations import Observation, Reply
 from brimline.agents.transcripts.source import MALFORMED, Places
 from brimline.context.client_report import PromptCache, Quotas
-from brimline.context.window import LONG_CONTEXT_SUFFIX, ResolveContext
+from brimline.context.window import LONG_CONTEXT_SUFFIX, ModelSwitch, ResolveContext
 from brimline.errors import MalformedJson, UnexpectedJson
 from brimline.files.foreign_json import ABSENT, JsonDecoder, decode_lenient
 from brimline.files.jsonc import Dialect
@@ -62,6 +63,21 @@ class ClaudeInput(HookInput, frozen=True):
     """
 
     tool_calls: msgspec.Raw = ABSENT
+    to_model: str | None = None
+    context_tokens: TokenCount | None = None
+
+
+class _SwitchQuestion(msgspec.Struct, frozen=True, rename="camel"):
+    """The answer to PreModelSwitch that has the user confirm the switch, or go back."""
+
+    hook_event_name: str
+    permission_decision_reason: str
+    permission_decision: str = "ask"
+
+
+class _SwitchOutput(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    hook_specific_output: _SwitchQuestion | None = None
+    system_message: str | None = None
 
 
 _hook_input = JsonDecoder(ClaudeInput)
@@ -79,6 +95,7 @@ class ClaudeHooks(HookAdapter):
             observation = self.observe_main(request, hook_input, at, late)
             return observation and msgspec.structs.replace(
                 observation,
+                switch=_find_switch(hook_input),
                 is_interactive=_is_interactive(request),
                 manager_id=request.env.get(MANAGER_VARIABLE),
                 added_bytes=_added_bytes(hook_input),
@@ -94,8 +111,15 @@ class ClaudeHooks(HookAdapter):
         """Continue a turn by context if the client takes that, else by a decision.
 
         The user sees "Stop hook says" (2.1.325: "Stop hook feedback"), and no error. 2.1.139
-        ignores context.
+        ignores context. It shows one line of a question about a model, and refuses the model if
+        nobody can be asked (2.1.326).
         """
+        if (warning := reply.switch_warning) is not None:
+            if reply.asks_user:
+                output = _SwitchOutput(_SwitchQuestion(hook_event, warning.text))
+            else:
+                output = _SwitchOutput(system_message=warning.text)
+            return msgspec.json.encode(output) + b"\n"
         if reply.stop_feedback is not None and _takes_stop_context(reply.client_version):
             reply = Reply(context=reply.stop_feedback)
         return super().encode_reply(hook_event, reply)
@@ -108,6 +132,12 @@ class ClaudeHooks(HookAdapter):
 def _takes_stop_context(version: str | None) -> bool:
     numbers = tuple(int(part) for part in re.findall(r"\d+", version or ""))
     return numbers >= STOP_CONTEXT_SINCE
+
+
+def _find_switch(hook_input: ClaudeInput) -> ModelSwitch | None:
+    if hook_input.to_model is None or hook_input.context_tokens is None:
+        return None
+    return ModelSwitch(hook_input.to_model, hook_input.context_tokens)
 
 
 def _added_bytes(hook_input: ClaudeInput) -> int:
@@ -269,7 +299,14 @@ def _disagreement(context: ContextWindow) -> str | None:
 
 # SessionStart(compact) comes before PostCompact, whose answer the model never sees. StopFailure
 # comes instead of Stop if the API failed (2.1.325).
-HOOKS = ClaudeHooks({**EVENTS, "PostToolBatch": "tool", "StopFailure": "wrote"})
+HOOKS = ClaudeHooks(
+    {
+        **EVENTS,
+        "PostToolBatch": "tool",
+        "StopFailure": "wrote",
+        "PreModelSwitch": "switching",
+    }
+)
 STATUS_LINE = observe_status_line
 
 INSTALLED_EVENTS = (
@@ -281,15 +318,19 @@ INSTALLED_EVENTS = (
     "SubagentStop",
     "PreCompact",
     "PostCompact",
+    "PreModelSwitch",
     "SessionEnd",
 )
+# An older client warns of an event that it does not know, at each start.
+NEWER_EVENTS = {"PreModelSwitch": (2, 1, 251)}
 # A line that was drawn while the daemon started or did not answer in time is drawn again. 2.1.325
 # takes seconds, 1 or more.
 REFRESH_INTERVAL_S = 10
 
 PLUGIN_NAME = "brimline@brimline"  # of the marketplace in plugin/
 
-COMMAND_ONLY_EVENTS = ("SessionStart",)  # 2.1.325 does not run an HTTP hook for it
+# 2.1.325 does not run an HTTP hook for SessionStart. One that fails could prevent a model's switch.
+COMMAND_ONLY_EVENTS = ("SessionStart", "PreModelSwitch")
 
 
 def _shell_free_hook(command: HookCommand) -> Hook:
@@ -311,6 +352,7 @@ INSTALL_SPEC = InstallSpec(
     local_file=".claude/settings.local.json",
     dialect=Dialect(byte_order_mark=True),
     events=INSTALLED_EVENTS,
+    newer_events=NEWER_EVENTS,
     hook=_shell_free_hook,
     disable_setting=DisableSetting(("disableAllHooks",), off=True),
     http_events=[event for event in INSTALLED_EVENTS if event not in COMMAND_ONLY_EVENTS],

@@ -3,7 +3,6 @@
 from brimline.context.tracker.call_history import CallHistory, decode_calls, encode_calls
 from brimline.context.tracker.compaction_loop import CompactionLoop, find_loop
 from brimline.context.tracker.reading import (
-    UNENFORCED,
     Compared,
     Reading,
     ReadingState,
@@ -36,7 +35,6 @@ from brimline.context.tracker.state import (
 
 __all__ = [
     "SYNTHETIC",
-    "UNENFORCED",
     "CallHistory",
     "ChangeKind",
     "Compaction",

@@ -22,7 +22,6 @@ from brimline.context.window import (
 
 ReadingState: TypeAlias = Literal["measured", "streaming", "compacting", "unknown"]
 
-UNENFORCED = ("off", "not enforced")  # the limits that are the window itself
 DELAYED = "the client cannot compact before the next prompt"
 
 
@@ -77,7 +76,7 @@ class Reading(msgspec.Struct, frozen=True):
         if self.limit is None:
             return False
         is_beyond = self.window is not None and self.limit.tokens > self.window.tokens
-        return is_beyond or self.limit.origin in UNENFORCED
+        return is_beyond or not self.limit.is_enforced
 
 
 def resolve_context(
@@ -183,7 +182,7 @@ def compare_figures(
 
 def _with_delay(limit: Limit | None, now: Call | None, compared: Compared | None) -> Limit | None:
     """Add to a limit that is reached that the client has to wait."""
-    if limit is None or now is None or now.can_compact or limit.origin in UNENFORCED:
+    if limit is None or now is None or now.can_compact or not limit.is_enforced:
         return limit
     if compared is None or compared.tokens < limit.tokens:
         return limit

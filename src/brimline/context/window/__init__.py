@@ -6,11 +6,13 @@ from brimline.context.window.limit_drift import (
     expect_limit,
     find_drifts,
 )
+from brimline.context.window.model_switch import ModelSwitch, SwitchWarning, warn_of_switch
 from brimline.context.window.resolve import (
     LONG_WINDOW,
     NO_CLIENT_SETTINGS,
     NO_OVERRIDES,
     REPORTED,
+    UNENFORCED,
     ClientSettings,
     Limit,
     LimitOrigin,
@@ -51,6 +53,7 @@ __all__ = [
     "NO_CLIENT_SETTINGS",
     "NO_OVERRIDES",
     "REPORTED",
+    "UNENFORCED",
     "Catalogue",
     "ClientLimit",
     "ClientSettings",
@@ -60,12 +63,14 @@ __all__ = [
     "LimitDrift",
     "LimitOrigin",
     "Model",
+    "ModelSwitch",
     "Overrides",
     "Price",
     "Registry",
     "RegistryModel",
     "ResolveContext",
     "SeenCompaction",
+    "SwitchWarning",
     "Window",
     "WindowOrigin",
     "catalogue",
@@ -83,5 +88,6 @@ __all__ = [
     "requested_id",
     "shipped_registry",
     "short_model",
+    "warn_of_switch",
     "window_of",
 ]

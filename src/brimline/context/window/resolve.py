@@ -28,6 +28,7 @@ WindowOrigin: TypeAlias = Literal["set", "reported", "client", "catalogue", "def
 LimitOrigin: TypeAlias = Literal[
     "set", "reported", "configured", "learned", "known", "off", "not enforced"
 ]
+UNENFORCED = ("off", "not enforced")  # the limits that are the window itself
 REPORTED = "reported by the client"
 EVIDENCE = "proved by other records of the session"
 UNREACHABLE = "unreachable"  # how the warning about a limit that is too low begins
@@ -54,6 +55,11 @@ class Limit(msgspec.Struct, frozen=True):
     origin: LimitOrigin
     why: str
     warning: str | None = None
+
+    @property
+    def is_enforced(self) -> bool:
+        """Whether the client compacts there; otherwise it is the window."""
+        return self.origin not in UNENFORCED
 
     @property
     def is_unreachable(self) -> bool:
