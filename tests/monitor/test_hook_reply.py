@@ -530,6 +530,24 @@ async def test_draft_finished_during_its_lookup_comes_with_the_next_hook(
     assert "Mend the parser." in context
 
 
+async def test_last_level_says_how_old_the_handoff_is(tmp_path: Path) -> None:
+    """Also after a restart; a level that fires again without a new document requests one."""
+    agent = Agent(tmp_path)
+    agent.call(110_000)
+    assert "Consider writing" in ((await agent.observe("tool")).context or "")
+    await agent.monitor.hand_over("s1", document(agent), "agent")
+    agent.call(140_000)
+    fresh = (await agent.observe("tool")).context or ""
+    assert fresh.endswith("Your handoff is fresh. Go on.")
+    agent.boundary()
+    for _ in range(40):
+        agent.call(60_000)
+    agent.call(140_000)
+    agent.new_monitor()
+    old = (await agent.observe("tool")).context or ""
+    assert "Your handoff is 42 calls old. Write a handoff document now" in old
+
+
 @pytest.mark.parametrize(
     ("is_interactive", "tokens", "size", "asks"),
     [(True, 300_000, "200K", True), (False, 300_000, "200K", False), (True, 150_000, None, False)],

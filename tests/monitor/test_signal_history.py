@@ -71,7 +71,7 @@ def test_rearmed_levels_fire_again_only_below_the_highest_that_fired(is_restored
     history = SignalHistory([level(50.0), level(65.0)], [document(0, 2.0)] * is_restored)
     if not is_restored:
         assert history.fired(MAIN, 0, 70.0) == {50.0, 65.0}
-        history.rearm(0)
+        history.rearm(document(0, 2.0))
     assert history.fired(MAIN, 0, 70.0) == {65.0}
     assert history.fired(MAIN, 0, 60.0) == {60.0}
     assert history.fired(MAIN, 0, 70.0) == {60.0}
@@ -84,7 +84,7 @@ def test_draft_rearms_no_level() -> None:
 
 def test_handoff_rearms_no_level_of_a_subagent() -> None:
     history = SignalHistory([level(50.0), level(65.0, thread="agent-1")])
-    history.rearm(0)
+    history.rearm(document(0, 2.0))
     assert (history.rearm_count(MAIN, 0), history.rearm_count("agent-1", 0)) == (1, 0)
     assert history.fired("agent-1", 0, 30.0) == {65.0}
     assert history.fired("agent-2", 0, 30.0) == frozenset()
@@ -101,7 +101,7 @@ def test_old_cycles_of_one_thread_are_dropped() -> None:
     history = SignalHistory([level(50.0, thread="agent-1")])
     for cycle in range(MAX_CYCLES + 2):
         history.record(MAIN, [Signal("level", cycle, 50.0)], float(cycle))
-        history.rearm(cycle)
+        history.rearm(document(cycle, 2.0))
         history.record(MAIN, [Signal("compacted", cycle)], cycle * THRASH_WINDOW_S)
     first, last = 1, MAX_CYCLES + 1
     assert history.fired_levels("agent-1", 0) == [(50.0, 0)]
@@ -123,7 +123,7 @@ def test_rearmed_levels_of_calls_left_fire_again_only_after_more_calls_were_left
     history = SignalHistory([level(65.0), level(-10.0)], [document(0, 2.0)] * is_restored)
     if not is_restored:
         assert history.fired(MAIN, 0, 70.0, 9) == {65.0, -10.0}
-        history.rearm(0)
+        history.rearm(document(0, 2.0))
     assert history.fired(MAIN, 0, 70.0, 9) == {65.0, -10.0}
     assert history.fired(MAIN, 0, 70.0, None) == {65.0, -10.0}
     assert history.fired(MAIN, 0, 70.0, 12) == {65.0, -12.0}

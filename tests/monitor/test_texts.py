@@ -8,6 +8,7 @@ import pytest
 
 from brimline.context.events import MAIN, Call
 from brimline.context.forecast import CallsLeft
+from brimline.context.need import NeedFacts, assess
 from brimline.context.tracker import Reading, Session, Thread, fold, read
 from brimline.context.usage import Usage
 from brimline.context.window import NO_CLIENT_SETTINGS, ClientSettings, Limit, Overrides
@@ -16,6 +17,7 @@ from brimline.monitor.user_rules import FIELDS, TEXTS, TemplateValues, Texts, fi
 from brimline.settings import Text
 
 LEVELS = (50.0, 65.0)
+AT = 1_000.0
 KNOWN = Overrides({"*": 100_000}, {"*": 90_000})
 
 
@@ -87,6 +89,39 @@ def test_advice_depends_on_the_level_and_the_thread() -> None:
     assert "report your results" in texts.level_text(at[65.0], LEVELS, thread="agent-1")
     informed = texts.level_text(at[50.0], LEVELS, thread="agent-1")
     assert informed == level_text(reading())
+
+
+@pytest.mark.parametrize(
+    ("facts", "says", "asks"),
+    [
+        (NeedFacts(name="s", called_at=AT, handoff="none"), "", True),
+        (NeedFacts(name="s", called_at=AT, handoff="draft"), "", True),
+        (
+            NeedFacts(name="s", called_at=AT, handoff="old", calls_since_handoff=40),
+            " Your handoff is 40 calls old.",
+            True,
+        ),
+        (NeedFacts(name="s", called_at=AT, handoff="fresh"), " Your handoff is fresh.", False),
+        (
+            NeedFacts(name="s", called_at=AT, handoff="none", loop=3, kept_percent=92.0),
+            " Compacted 3 times in a row: what stays takes 92.0% of the limit.",
+            True,
+        ),
+    ],
+)
+def test_agent_gets_the_facts_of_its_sessions_need(facts: NeedFacts, says: str, asks: bool) -> None:
+    """The sentences are those that people get; a fresh document is not requested again."""
+    values = TemplateValues("s", None, reading(), "claude", 65.0, facts=facts, at=AT)
+    ours = Texts().level_text(values, LEVELS)
+    request = "Write a handoff document now" if asks else "Go on."
+    assert f"are left before compaction.{says} {request}" in ours
+    if facts.loop:
+        need = assess(facts, AT).need
+        assert need is not None
+        assert need.text in ours
+    own = Texts.checked({"critical": "{percent}!{facts}"}, neutral=False)
+    assert own.level_text(values, LEVELS) == f"60%!{says}"
+    assert Texts(neutral=True).level_text(values, LEVELS).endswith("before compaction.")
 
 
 def test_handoff_command_names_the_session_only_when_the_agent_cannot_tell_it() -> None:

@@ -18,6 +18,7 @@ from brimline.context.usage import Usage, format_percent, format_tokens
 NeedKind: TypeAlias = Literal["loop", "compacting", "limit", "level", "quota", "cache", "message"]
 EndKind: TypeAlias = Literal["compaction", "quota", "budget", "cache"]
 HandoffState: TypeAlias = Literal["none", "fresh", "old", "draft"]
+AGENT_KINDS: frozenset[NeedKind] = frozenset({"loop", "quota"})  # that its agent can act on
 KINDS: tuple[NeedKind, ...] = get_args(NeedKind)
 Rank: TypeAlias = tuple[int, int, float]
 KeptPart: TypeAlias = tuple[str, int]  # the name of a category, and its tokens
@@ -202,11 +203,27 @@ def _describe_handoff(facts: NeedFacts) -> str:
         return "nothing keeps a handoff of it"
     if facts.handoff == "none":
         return "it has no handoff"
+    return f"its handoff is {_age_of_handoff(facts)}"
+
+
+def _age_of_handoff(facts: NeedFacts) -> str:
     if facts.handoff == "draft":
-        return "its handoff is a draft"
+        return "a draft"
     if facts.handoff == "fresh" or facts.calls_since_handoff is None:
-        return f"its handoff is {facts.handoff}"
-    return f"its handoff is {facts.calls_since_handoff} calls old"
+        return str(facts.handoff)
+    return f"{facts.calls_since_handoff} calls old"
+
+
+def describe_to_agent(facts: NeedFacts, now: float) -> str:
+    """Return what a session's agent is to know beside its figures, as sentences.
+
+    These are the facts of which a need is made for a person. Nothing is said of a document that the
+    agent has not written.
+    """
+    sentences = [each.text for each in _needs(facts, now) if each.kind in AGENT_KINDS]
+    if facts.handoff in ("fresh", "old"):
+        sentences.append(f"Your handoff is {_age_of_handoff(facts)}.")
+    return " ".join(sentences)
 
 
 def _above_last_level(facts: NeedFacts) -> str:

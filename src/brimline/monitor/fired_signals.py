@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from brimline.context.events import MAIN
 from brimline.context.policy.levels import calls_figure, rearm_threshold
 from brimline.context.policy.signals import THRASH_WINDOW_S, Signal
@@ -18,8 +20,9 @@ MAX_CYCLES = 16
 class SignalHistory:
     """The signals of one session. A handoff re-arms the levels of its cycle.
 
-    A level fires again only after the figure drops below it and rises again. `handoff_pending`: the
-    session has not received its document since the last compaction.
+    A level fires again only after the figure drops below it and rises again. `handoff` is the last
+    document, without its text. `handoff_pending`: the session has not received it since the last
+    compaction.
     """
 
     def __init__(
@@ -30,6 +33,7 @@ class SignalHistory:
         # By cycle, and whether it is of calls left: re-armed levels up to this may not fire.
         self._thresholds: dict[tuple[int, bool], float] = {}
         rows = list(handoffs)
+        self.handoff = _without_text(rows[0]) if rows else None
         self._handoff_cycles = [row.cycle for row in rows if not row.draft]
         self.compactions: list[float] = []
         for row in signals:
@@ -90,10 +94,11 @@ class SignalHistory:
             for level in sorted(levels)
         ]
 
-    def rearm(self, cycle: int) -> None:
+    def rearm(self, handoff: HandoffRow) -> None:
         """Re-arm the levels of a cycle: a document was handed over."""
-        self._raise_thresholds(cycle, self.fired(MAIN, cycle, None))
-        self._handoff_cycles.append(cycle)
+        self.handoff = _without_text(handoff)
+        self._raise_thresholds(handoff.cycle, self.fired(MAIN, handoff.cycle, None))
+        self._handoff_cycles.append(handoff.cycle)
 
     def _raise_thresholds(self, cycle: int, levels: Iterable[float]) -> None:
         for level in levels:
@@ -123,3 +128,7 @@ class SignalHistory:
             for each in signals
             if each.kind == "level" or (thread, each.cycle, each.kind) not in self._fired_kinds
         ]
+
+
+def _without_text(row: HandoffRow) -> HandoffRow:
+    return msgspec.structs.replace(row, text="")

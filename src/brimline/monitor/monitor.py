@@ -390,7 +390,7 @@ class Monitor:
             if self._sessions.shared:
                 await self._sessions.invalidate(session)
                 return saved
-            known.signals.rearm(saved.cycle)
+            known.signals.rearm(saved)
             of = self._rules.measure_of(session, row.agent, known.state.model_of(MAIN))
             for thread in stored:
                 if not thread.pending:  # else a level that fired early would fire again

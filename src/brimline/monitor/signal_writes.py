@@ -5,6 +5,7 @@ import msgspec
 from brimline.agents import capabilities_of
 from brimline.context.events import MAIN
 from brimline.context.inbox import MESSAGE_LIFETIME_S, Message
+from brimline.context.need import NeedFacts
 from brimline.context.policy.levels import figure_of
 from brimline.context.policy.signals import (
     THRASH_WINDOW_S,
@@ -13,8 +14,9 @@ from brimline.context.policy.signals import (
     expect_next_call,
     is_thrashing,
 )
-from brimline.context.tracker import Reading
-from brimline.monitor.handoffs import end_message_id
+from brimline.context.tracker import Reading, find_loop
+from brimline.context.usage import percent_raw
+from brimline.monitor.handoffs import end_message_id, status_of_handoff
 from brimline.monitor.session_state import SessionState, calls_left_of
 from brimline.monitor.session_table import MonitoredSession
 from brimline.monitor.user_rules import Rules, TemplateValues, describe_pending
@@ -114,6 +116,24 @@ class SignalWriter(msgspec.Struct, frozen=True):
                 self._state, self.thread, expect_next_call(self._reading, 1.0)
             ),
             compactions=1 + sum(1 for at in self.session.signals.compactions if at >= since),
+            facts=self._facts() if self.thread == MAIN else None,
+            at=self.at,
+        )
+
+    def _facts(self) -> NeedFacts:
+        """Return what a need of the session is made of, as far as its agent is told."""
+        state, main = self._state, self._state.folded.threads.get(MAIN)
+        loop, limit = find_loop(main) if main else None, self._reading.limit
+        handoff = status_of_handoff(self.session.signals.handoff, state.calls)
+        quotas = state.client_report.quotas
+        return NeedFacts(
+            name=state.id,
+            called_at=self._reading.at,
+            handoff=handoff.state,
+            calls_since_handoff=handoff.calls_since,
+            quotas=quotas and quotas.current(self.at),
+            loop=loop and loop.compactions,
+            kept_percent=percent_raw(loop and loop.kept, limit and limit.tokens),
         )
 
     def ended_writes(self) -> list[Write]:

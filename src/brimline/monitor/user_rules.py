@@ -15,6 +15,7 @@ from brimline.agents import capabilities_of
 from brimline.context.events import MAIN
 from brimline.context.forecast import CallsLeft
 from brimline.context.inbox import MAX_CONTEXT_CHARS
+from brimline.context.need import NeedFacts, describe_to_agent
 from brimline.context.policy.levels import (
     DEFAULT_LEVELS,
     Fullness,
@@ -36,14 +37,15 @@ from brimline.terminal.text import count_of
 
 HANDOFF = "`{command} handoff {file}{whose}`"
 STATUS = "[brimline] Your context {size}.{left}"
+FACTS = f"{STATUS}{{facts}}"
+FRESH = f"{FACTS} Go on."  # instead of a request for a document
 
 TEXTS: Mapping[Text, str] = {
     "warning": (
-        f"{STATUS} Consider writing a handoff document and running {HANDOFF} at the next good "
-        "point."
+        f"{FACTS} Consider writing a handoff document and running {HANDOFF} at the next good point."
     ),
     "critical": (
-        f"{STATUS} Write a handoff document now (the task, what is done, what is open, where to "
+        f"{FACTS} Write a handoff document now (the task, what is done, what is open, where to "
         f"look) and run {HANDOFF}; then continue."
     ),
     "subagent_warning": STATUS,  # most subagents end before their last level
@@ -64,13 +66,13 @@ TEXTS: Mapping[Text, str] = {
 }
 
 FIELDS: tuple[str, ...] = (
-    "size", "left", "percent", "tokens", "window", "level", "calls_left", "agent", "session",
-    "project", "place", "compactions", "whose", "command", "file",
+    "size", "left", "facts", "percent", "tokens", "window", "level", "calls_left", "agent",
+    "session", "project", "place", "compactions", "whose", "command", "file",
 )  # fmt: skip
 
 
 class TemplateValues(msgspec.Struct, frozen=True):
-    """The values that a template's fields show."""
+    """The values that a template's fields show; `facts` are those of the main thread at a time."""
 
     session: str
     project: str | None
@@ -79,12 +81,15 @@ class TemplateValues(msgspec.Struct, frozen=True):
     level: float = 0.0
     calls_left: CallsLeft | None = None
     compactions: int = 0
+    facts: NeedFacts | None = None
+    at: float = 0.0
 
     def fields(self) -> dict[str, str]:
         reading = self.reading
         return {
             "size": _size(reading),
             "left": _left(expect_next_call(reading, 1.0), self.calls_left),
+            "facts": self._facts(),
             "percent": _or_unknown(reading.percent, "{:g}%"),
             "tokens": "unknown" if reading.sent is None else format_tokens(reading.sent),
             "window": "unknown" if reading.window is None else format_tokens(reading.window.tokens),
@@ -101,6 +106,10 @@ class TemplateValues(msgspec.Struct, frozen=True):
             if capabilities_of(self.agent).session_id_variables
             else f" --session {self.session}",
         }
+
+    def _facts(self) -> str:
+        sentences = describe_to_agent(self.facts, self.at) if self.facts else ""
+        return f" {sentences}" if sentences else ""
 
 
 class Texts(msgspec.Struct, frozen=True):
@@ -121,13 +130,14 @@ class Texts(msgspec.Struct, frozen=True):
     ) -> str:
         """Return the text for a level: the last one requests a handoff, others suggest it.
 
-        A subagent has no handoff: the last level requests its results.
+        Neither does if it is fresh. A subagent has none: the last level requests its results.
         """
         last = bool(levels) and figures.level == levels[-1]
         name: Text = "critical" if last else "warning"
         if thread != MAIN:
             name = "subagent" if last else "subagent_warning"
-        ours = STATUS if self.neutral else TEXTS[name]
+        is_fresh = figures.facts is not None and figures.facts.handoff == "fresh"
+        ours = STATUS if self.neutral else FRESH if is_fresh else TEXTS[name]
         return self.own.get(name, ours).format_map(figures.fields())
 
     def text(self, name: Text, figures: TemplateValues) -> str:
