@@ -26,7 +26,7 @@ from brimline.cli.fleet import Snippet
 from brimline.cli.pin import PinShown
 from brimline.cli.report import PrintedReport
 from brimline.cli.setup_changes import SetupShown
-from brimline.cli.token import TokenShown
+from brimline.cli.token_creation import TokenShown
 from brimline.context.cache_misses import CacheMiss
 from brimline.context.client_report import MissCause, PromptCache, Quota, Quotas, SpendLimit
 from brimline.context.formulas import Components, Formulas

@@ -11,15 +11,17 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 from brimline.api.identity import AccessScope
 from brimline.server.fleet.authentication import create_token
 from brimline.server.fleet.server import FleetApp
 from brimline.store.postgres.database import PostgresDatabase
+
+ResultT = TypeVar("ResultT")
 
 MAX_WAIT_S = 60.0  # generous: a busy machine is slow, not wrong
 ALL_SCOPES: tuple[AccessScope, ...] = ("ingest", "read", "act")
@@ -164,11 +166,23 @@ async def add_token(
 
 def new_token(url: str, organisation: str = "default", *scopes: AccessScope) -> str:
     """Store a new token in a database; return its text."""
+    return _store(url, lambda database: add_token(database, organisation, *scopes))
 
-    async def stored() -> str:
+
+def new_enrolment(url: str, team: str, max_machines: int = 5) -> str:
+    """Store a new enrolment token in a database; return its text."""
+    text, row = create_token(
+        "default", team, ["enrol"], time.time(), team=team, max_machines=max_machines
+    )
+    assert _store(url, lambda database: database.tokens.insert(row))
+    return text
+
+
+def _store(url: str, store: Callable[[PostgresDatabase], Coroutine[Any, Any, ResultT]]) -> ResultT:
+    async def stored() -> ResultT:
         database = await PostgresDatabase.open(url)
         try:
-            return await add_token(database, organisation, *scopes)
+            return await store(database)
         finally:
             await database.close()
 

@@ -175,9 +175,9 @@ def test_guide_leads_from_nothing_to_a_page_with_two_machines(
         config = ada.home / ".config/brimline/config.toml"
         config.parent.mkdir(parents=True)
         config.write_text(ada.replace_names(settings))
-        shutil.copy(server.home / "ada-laptop.token", config.with_name("fleet.token"))
+        shutil.copy(server.home / "core.token", config.with_name("fleet.token"))
         ada.follow("3")
-        shutil.copy(server.home / "ben-desktop.token", ben.home)
+        shutil.copy(server.home / "core.token", ben.home)
         ben.follow("4")
         shown = {"authorization": f"Bearer {(server.home / 'ada.token').read_text().strip()}"}
         views = wait_for(
@@ -185,7 +185,8 @@ def test_guide_leads_from_nothing_to_a_page_with_two_machines(
             lambda views: len({view["session"]["machine"] for view in views}) == 2,
         )
         agents = {view["session"]["agent"]: view["session"] for view in views}
-        assert agents["claude"]["team"] == "core"
+        assert [agents[name]["team"] for name in ("claude", "codex")] == ["core", "core"]
+        assert agents["claude"]["machine"] != agents["codex"]["machine"]
         assert [agents[name]["receive"] for name in ("claude", "codex")] == ["all", "off"]
         assert '(uplink.receive = "all")' in ada.run("brimline serve --status")
         assert agents.keys() == {"claude", "codex"}

@@ -183,7 +183,7 @@ def test_guide_leads_through_nginx_backup_and_restore(site: Site, tmp_path: Path
     """What a machine sent after the backup is there again after the restore."""
     operator, proxy = site.operator, site.proxy
     operator.follow(blocks("Token files")[0])
-    token_file = operator.home / "ada-laptop.token"
+    token_file = operator.home / "core.token"
     assert token_file.stat().st_mode & 0o777 == 0o600
     reading = operator.run("brimline token create --name ada --scope read 2>/dev/null").strip()
     check_stream(proxy, reading)

@@ -30,7 +30,7 @@
     ├── RequestRefused        a request that gets an error response (server.api.responses)
     ├── HttpFailed            a request to another server that got no answer (http_client)
     ├── CollectorBusy         telemetry that a collector may take later (server.export.collector)
-    ├── UplinkFailed          a batch that the fleet's server did not take (uplink.sender)
+    ├── UplinkFailed          a batch that the fleet's server did not take (uplink.failure)
     ├── TransportFailed       a notice that could not be sent (notify.transports)
     ├── RpcError              a request of an MCP client that gets an error response (cli.mcp)
     ├── ClientTimeout         a client that did not answer in time (baselines.process)

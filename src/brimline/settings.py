@@ -134,7 +134,7 @@ class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class UplinkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The fleet's server that the daemon reports to, and what it reports.
 
-    `token` is its token of scope ingest, or `token_file` a file with it. `user` is by default the
+    `token` is of scope enrol or ingest, or `token_file` a file with it. `user` is by default the
     name of the account, and not sent if empty. A project is sent as the last part of its path or,
     with `projects = "hash"`, as a hash of the path, as are its branches; the titles of a session
     and its subagents only with `titles`. Sessions that were seen within `history` are reported.

@@ -122,7 +122,7 @@ def test_machines_lists_who_reports_and_what_is_refused(server: Server, user: Us
         assert reply.status == 200, reply
     lines = user.run(*readable).lines
     assert lines[0].split() == ["host", "user", "team", "last", "report", "brimline", "clients",
-                                "accepts", "behind", "refused"]  # fmt: skip
+                                "accepts", "token", "behind", "refused"]  # fmt: skip
     shown = {line.split()[0]: line for line in lines[1:]}
     assert shown.keys() == {"laptop", "desk�[31m", "old"}
     assert shown["laptop"].split()[1:3] == ["ada", "web"]
@@ -135,6 +135,7 @@ def test_machines_lists_who_reports_and_what_is_refused(server: Server, user: Us
     metrics = server.process.request("GET", "/metrics", server.readable.read_text()).body.decode()
     assert "brimline_machines 3" in metrics
     assert "brimline_machines_silent 0" in metrics
+    assert "brimline_tokens_ending 0" in metrics
 
 
 def test_audit_lists_who_sent_what_the_last_first(server: Server, user: User) -> None:

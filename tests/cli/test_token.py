@@ -1,17 +1,25 @@
 """`brimline token`, and the arguments of a fleet's server."""
 
+import asyncio
+import csv
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from brimline.cli import main
-from brimline.server.fleet.authentication import TEXT_PATTERN
+from brimline.daemon.uplink.token_text import TEXT_PATTERN
+from brimline.server.fleet.authentication import create_token
 from brimline.server.fleet.server import ListenAddress
+from brimline.store.fleet import MachineReport
+from brimline.store.postgres import open_database
+from brimline.store.postgres.database import PostgresDatabase
+from postgres_server import execute
 
 
 class Ran(NamedTuple):
@@ -90,7 +98,7 @@ def test_json_has_the_token_once(shell: Shell, database_url: str) -> None:
     [
         (("create", "--scope", "read"), "argument --name: missing"),
         (("create", "--name", "a\x07", "--scope", "read"), "argument --name: expected printable"),
-        (("create", "--name", "a"), "argument --scope: missing: one or more of ingest, read, act"),
+        (("create", "--name", "a"), "argument --scope: missing: one or more of enrol, ingest, "),
         (("create", "--name", "a", "--scope", "admin"), "invalid choice: 'admin'"),
         (
             ("create", "--name", "a", "--scope", "read", "--expires", "soon"),
@@ -98,7 +106,24 @@ def test_json_has_the_token_once(shell: Shell, database_url: str) -> None:
         ),
         (("create", "--name", "a", "--scope", "read"), "argument --database: missing"),
         (("list",), "argument --database: missing"),
-        (("list", "x"), "argument ID: not allowed here"),
+        (("create", "x"), "argument ID: not allowed here"),
+        (("revoke", "x", "--user", "ada"), "argument ID: pass one of the three"),
+        (("create", "--name", "a", "--scope", "enrol"), "argument --machines: missing: how many"),
+        (("create", "--name", "a", "--scope", "enrol", "--machines", "0"), "a number from 1 to"),
+        (
+            ("create", "--name", "a", "--scope", "enrol", "--scope", "read", "--machines", "2"),
+            "argument --scope: enrol goes with no other",
+        ),
+        (
+            ("create", "--name", "a", "--scope", "read", "--machines", "2"),
+            "argument --machines: only with the scope enrol",
+        ),
+        (
+            ("create", "--name", "a", "--scope", "read", "--dry-run"),
+            "argument --dry-run: only with",
+        ),
+        (("create", "--from", "no.csv"), "argument --from: cannot be read: "),
+        (("create", "--from", "no.csv", "--name", "a"), "argument --name: not allowed with --from"),
         (("revoke",), "argument ID: missing"),
         (("burn",), "invalid choice: 'burn'"),
     ],
@@ -165,3 +190,149 @@ def test_failed_create_leaves_no_file(shell: Shell, tmp_path: Path) -> None:
     path.write_text("mine")
     assert "File exists" in shell.run(*asked, "--database", "postgresql://127.0.0.1:1/none").err
     assert path.read_text() == "mine"
+
+
+PEOPLE = """\
+Name,Team,scopes,expires,machines
+Ada,core,read act,30d,
+
+Ben,web,,,
+core,core,enrol,,50
+"""
+
+
+def test_file_of_people_makes_a_token_for_each_line(
+    shell: Shell, database_url: str, tmp_path: Path
+) -> None:
+    """Twice is the same as once; what is added to the file is made by the next run."""
+    people, tokens = tmp_path / "people.csv", tmp_path / "tokens.csv"
+    people.write_text(PEOPLE)
+    asked = ("token", "create", "--from", str(people), "--scope", "read",
+             "--organisation", "people", "--database", database_url)  # fmt: skip
+    planned = shell.run(*asked, "--dry-run", "--output", str(tokens))
+    assert planned.out.splitlines() == [
+        "would create Ada: scopes act, read, team core, expires in 30d",
+        "would create Ben: scopes read, team web, expires in 90d",
+        "would create core: scopes enrol, team core, for 50 machines, expires in 90d",
+    ]
+    assert not tokens.exists()
+    done = shell.run(*asked, "--output", str(tokens))
+    assert (done.out, done.err) == ("", f"3 tokens created in {tokens}\n")
+    assert tokens.stat().st_mode & 0o777 == 0o600
+    with tokens.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["name"], row["team"], row["scopes"]) for row in rows] == [
+        ("Ada", "core", "act read"), ("Ben", "web", "read"), ("core", "core", "enrol"),
+    ]  # fmt: skip
+    assert all(TEXT_PATTERN.fullmatch(row["token"]) for row in rows)
+    again = shell.run(*asked, "--output", str(tokens))
+    assert again.err.splitlines() == [
+        "3 tokens of that name and scope exist already", "0 tokens created",
+    ]  # fmt: skip
+    people.write_text(PEOPLE + "Cyd,web,,,\n")
+    folder = tmp_path / "tokens"
+    folder.mkdir()
+    assert "1 token created" in shell.run(*asked, "--output", str(folder)).err
+    [file] = folder.iterdir()
+    assert (file.name, file.stat().st_mode & 0o777) == ("Cyd.token", 0o600)
+    assert TEXT_PATTERN.fullmatch(file.read_text().strip())
+    listed = json.loads(shell.run("token", "list", *asked[6:], "--json").out)
+    assert sorted(each["name"] for each in listed) == ["Ada", "Ben", "Cyd", "core"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "line 1: expected the columns name and any of scopes, expires, team, machines"),
+        ("name;team\n", "line 1: expected the columns name"),
+        ("name,mail\n", "line 1: expected the columns name"),
+        ("name\n", "line 2: missing: a line for each token"),
+        ("name,team\nAda\n", "line 2: expected 2 values: got 1"),
+        ("name\nAda\n\nAda\n", "line 4: name: 'Ada' is in line 2 too"),
+        ("name,scopes\nAda,admin\n", "line 2: scopes: expected enrol, ingest, read, act: got"),
+        ("name,expires\nAda,soon\n", "line 2: expires: expected a span such as"),
+        ("name,scopes,machines\nAda,enrol,many\n", "line 2: machines: expected a number from 1"),
+        ('name\n"Ada\n', "CSV: unexpected end of data"),
+        ("name\n../Ada\n", "line 2: name: '../Ada' cannot be the name of a file"),
+    ],
+)
+def test_line_that_cannot_be_used_is_named_and_nothing_is_created(
+    shell: Shell, database_url: str, tmp_path: Path, text: str, problem: str
+) -> None:
+    (tmp_path / "people.csv").write_text(text)
+    where = ("--organisation", "wrong", "--database", database_url)
+    asked = ("--from", str(tmp_path / "people.csv"), "--scope", "read", "--output", str(tmp_path))
+    ran = shell.run("token", "create", *asked, *where)
+    assert (ran.code, ran.out) == (2, "")
+    assert problem in ran.err
+    assert shell.run("token", "list", *where).out == "no tokens of wrong\n"
+    assert [each.name for each in tmp_path.iterdir()] == ["people.csv"]
+
+
+class Machines:
+    """Machines of an organisation, with tokens that they made or that were made for them."""
+
+    def __init__(self, url: str, organisation: str) -> None:
+        self._url, self._organisation = url, organisation
+
+    def enrol(self, team: str, *machines: str) -> None:
+        """Store the tokens of machines of a team."""
+        asyncio.run(self._use(lambda database: self._enrol(database, team, machines)))
+
+    def report(self, machine: str, user: str, token: str | None) -> None:
+        """Store a machine's report with a token."""
+        report = MachineReport(
+            machine, f"{machine}-host", user, None, None, "off", 0, 0, None, time.time(), token
+        )
+        asyncio.run(
+            self._use(lambda database: database.machines(self._organisation).report(report))
+        )
+
+    async def _enrol(self, database: PostgresDatabase, team: str, machines: Sequence[str]) -> None:
+        now = time.time()
+        _, parent = create_token(self._organisation, team, ["enrol"], now, max_machines=9)
+        await database.tokens.create([parent], "test")
+        for machine in machines:
+            _, row = create_token(
+                self._organisation, f"{machine}-host", ["ingest"], now, now + 9_000, parent.id
+            )
+            assert await database.tokens.enrol(replace(row, machine=machine)) is None
+
+    async def _use(self, use: Callable[[PostgresDatabase], Awaitable[None]]) -> None:
+        database = await open_database(self._url)
+        try:
+            await use(database)
+        finally:
+            await database.close()
+
+
+def test_person_and_machine_are_revoked_and_it_is_recorded(shell: Shell, database_url: str) -> None:
+    """All tokens of a person: those of the name, and of the machines that the person uses."""
+    where = ("--organisation", "leavers", "--database", database_url)
+    machines = Machines(database_url, "leavers")
+    machines.enrol("core", "m1", "m2", "m3")
+    machines.report("m1", "ada", None)
+    created = shell.run("token", "create", "--name", "ada", "--scope", "read", *where)
+    assert created.code == 0
+    shared = json.loads(
+        shell.run("token", "create", "--name", "hosts", "--scope", "ingest", *where, "--json").out
+    )
+    machines.report("m4", "ada", shared["id"])
+    planned = shell.run("token", "revoke", "--user", "ada", "--dry-run", *where).out
+    assert len(re.findall(r"^would revoke \w+, (?:ada|m1-host)$", planned, re.MULTILINE)) == 2
+    assert f"machine m4 reports with token {shared['id']}, which others may have too" in planned
+    done = shell.run("token", "revoke", "--user", "ada", *where).out
+    assert done.count("revoked ") == 2
+    assert "no valid tokens of ada" in shell.run("token", "revoke", "--user", "ada", *where).out
+    assert "m2-host" in shell.run("token", "revoke", "--machine", "m2", *where).out
+    rows = json.loads(shell.run("token", "list", *where, "--json").out)
+    [core] = [row for row in rows if row["name"] == "core"]
+    assert (core["machines"], core["max_machines"]) == (1, 9)
+    children = json.loads(shell.run("token", "list", core["id"], *where, "--json").out)
+    ended = {row["machine"]: row["revoked_at"] is not None for row in children}
+    assert ended == {"m1": True, "m2": True, "m3": False}
+    actions = execute(
+        database_url, "SELECT action, count(*)::int FROM audit_log WHERE organisation = 'leavers' "
+        "GROUP BY action ORDER BY action"
+    )  # fmt: skip
+    assert actions == [["creation", 3], ["enrolment", 3], ["revocation", 3]]

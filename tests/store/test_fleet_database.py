@@ -9,13 +9,9 @@ from msgspec.structs import replace
 from brimline.errors import StoreFailed
 from brimline.store.base import PutSession
 from brimline.store.postgres import open_database
-from brimline.store.postgres.database import (
-    KEEP_AUDIT_S,
-    TOUCH_EVERY_S,
-    AuditRow,
-    PostgresDatabase,
-    TokenRow,
-)
+from brimline.store.postgres.audit import KEEP_AUDIT_S, AuditRow
+from brimline.store.postgres.database import PostgresDatabase
+from brimline.store.postgres.tokens import TOUCH_EVERY_S, TokenRow
 from brimline.store.rows import SessionRow
 
 TOKEN = TokenRow("tokens", "t", "h" * 64, "laptop of Ada", ("ingest", "read"), 1.0)

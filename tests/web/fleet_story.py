@@ -7,6 +7,7 @@ import time
 
 from msgspec.structs import replace
 
+from brimline.server.fleet.authentication import create_token
 from brimline.store.base import (
     PutCall,
     PutCompaction,
@@ -41,7 +42,12 @@ async def write_fleet(url: str, sessions: int, machines: int = MACHINES) -> str:
         ])  # fmt: skip
         await database.session_sums(ORGANISATION).update()
         for number in range(machines):
-            await database.machines(ORGANISATION).report(_machine(number, now))
+            report = _machine(number, now)
+            if number == 5:
+                _, ending = create_token(ORGANISATION, "m5", ["ingest"], now, now + 3.5 * 86_400)
+                await database.tokens.create([ending], "story")
+                report = replace(report, token=ending.id)
+            await database.machines(ORGANISATION).report(report)
         return await add_token(database, ORGANISATION, "read", "act", name="Ada")
     finally:
         await database.close()

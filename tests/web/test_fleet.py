@@ -70,14 +70,15 @@ def screen(browser: Browser, fleet: tuple[str, str, str]) -> Iterator[Screen]:
 
 
 def test_machines_are_listed_the_silent_ones_first(screen: Screen) -> None:
-    """By default those that are silent for a day; all on request, with what is refused."""
+    """By default those that are silent for a day or whose token ends; all on request."""
     screen.open("#/fleet")
     page = screen.page
     panel = page.get_by_test_id("machines")
     expect(panel.locator("h2")).to_have_text("Machines 7, 1 silent")
     rows = panel.locator("tbody tr")
-    expect(rows).to_have_count(1)
-    expect(rows).to_contain_text("laptop-2")
+    expect(rows).to_have_count(2)
+    expect(rows.first).to_contain_text("laptop-2")
+    expect(panel.locator("tr[data-machine=m5] [data-alert]")).to_have_text("3 d left")
     panel.get_by_test_id("machines-shown").select_option("all")
     expect(rows).to_have_count(7)
     expect(panel.locator("tr[data-machine=m4]")).to_contain_text("claude 2.1.5, codex 2.0.9")

@@ -822,7 +822,7 @@ export interface components {
         Caller: {
             organisation: string;
             actor: string;
-            scopes: ("act" | "ingest" | "read")[];
+            scopes: ("act" | "enrol" | "ingest" | "read")[];
             can_sign_out: boolean;
         };
         AuditEntry: {
@@ -879,6 +879,8 @@ export interface components {
             refusal: string | null;
             first_at: number;
             last_at: number;
+            token: string | null;
+            token_ends_at: number | null;
         };
         FleetUsage: {
             /** @enum {unknown} */

@@ -99,7 +99,8 @@ class MachineView(msgspec.Struct, frozen=True):
 
     `version` is Brimline's, `clients` has the versions of its agents. `receive` is what it accepts
     from the server. `behind` sessions have changes that it has not sent; the server has not stored
-    `refused` sessions, the last one because of `refusal`.
+    `refused` sessions, the last one because of `refusal`. `token` is the id of the token with which
+    it reported last, which is valid until `token_ends_at`, if it ends.
     """
 
     id: str
@@ -114,6 +115,8 @@ class MachineView(msgspec.Struct, frozen=True):
     refusal: str | None
     first_at: float
     last_at: float
+    token: str | None
+    token_ends_at: float | None
 
 
 class FleetRoutes:
@@ -185,7 +188,12 @@ class FleetRoutes:
 
 def _build_machine(machine: FleetMachine) -> MachineView:
     report = msgspec.structs.asdict(machine.report)
-    return MachineView(**report, first_at=machine.first_at, clients=machine.clients)
+    return MachineView(
+        **report,
+        first_at=machine.first_at,
+        clients=machine.clients,
+        token_ends_at=machine.token_ends_at,
+    )
 
 
 def _by_rank(views: Mapping[str, SessionView], ids: Iterable[str]) -> list[SessionView]:

@@ -8,15 +8,18 @@ from typing import Literal, TypeAlias
 import msgspec
 from starlette.types import Scope
 
-# `ingest`: report sessions; `read`: see them; `act`: send messages and handoffs to agents.
-AccessScope: TypeAlias = Literal["ingest", "read", "act"]
+from brimline.store.fleet import TokenOwner
+
+# `ingest`: report sessions; `read`: see them; `act`: send messages and handoffs to agents; `enrol`:
+# have a machine make its own token.
+AccessScope: TypeAlias = Literal["ingest", "read", "act", "enrol"]
 
 
 class Identity(msgspec.Struct, frozen=True):
     """A token or a user of an organisation; `actor` names it in messages and in the audit log.
 
     `key` is what limits are counted by: the token's id, or the user's name. `has_cookie` if it is a
-    browser that has signed in here, and so can sign out.
+    browser that has signed in here, and so can sign out. `owner` is None without a token.
     """
 
     organisation: str
@@ -24,6 +27,7 @@ class Identity(msgspec.Struct, frozen=True):
     scopes: frozenset[AccessScope]
     key: str
     has_cookie: bool = False
+    owner: TokenOwner | None = None
 
 
 def set_identity(scope: Scope, identity: Identity) -> None:

@@ -7,7 +7,7 @@ import os
 import time
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from heapq import nlargest
 from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
@@ -145,6 +145,10 @@ class MachineCounts(Protocol):
         ...
 
 
+# Returns how many tokens of a fleet end soon after a time.
+EndingTokens: TypeAlias = Callable[[float], Awaitable[int]]
+
+
 class MetricsRoutes:
     endpoints = (
         Endpoint("GET", "/metrics", "metrics", "Get the metrics for Prometheus.", str,
@@ -160,10 +164,11 @@ class MetricsRoutes:
         rules: Rules,
         clock: Callable[[], float] = time.time,
         machines: MachineCounts | None = None,
+        ending_tokens: EndingTokens | None = None,
     ) -> None:
         self._store, self._ingest, self._output = store, ingest, output
         self._status, self._rules, self._clock = status, rules, clock
-        self._machines = machines
+        self._machines, self._ending_tokens = machines, ending_tokens
 
     async def metrics(self, request: Request) -> Response:
         now = self._clock()
@@ -181,12 +186,14 @@ class MetricsRoutes:
         return Response(render(metrics), media_type=CONTENT_TYPE)
 
     async def _machine_metrics(self, now: float) -> list[Metric]:
-        """Return the metrics of a fleet's machines, of which a daemon has none."""
-        machines = self._machines
+        """Return the metrics of a fleet's machines and tokens, of which a daemon has none."""
+        machines, count_ending = self._machines, self._ending_tokens
         total, silent = await machines.count(now - SILENT_S) if machines else (0, 0)
+        ending = await count_ending(now) if count_ending else 0
         return [
             _single("machines", "Machines that report to this server.", total),
             _single("machines_silent", "Those without a report for a day.", silent),
+            _single("tokens_ending", "Tokens that end within 14 days.", ending),
         ]
 
     def _counters(self, pending_messages: int) -> list[Metric]:

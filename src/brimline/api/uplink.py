@@ -11,6 +11,7 @@ from msgspec.structs import asdict, replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from brimline.api.identity import find_identity
 from brimline.api.openapi import Endpoint
 from brimline.api.responses import RequestRefused, json_response, plausible_time
 from brimline.api.schemas import MAX_AGENT_CHARS, MAX_ID_CHARS
@@ -60,6 +61,7 @@ from brimline.store.rows import HandoffRow, SessionRow, SignalRow
 
 KINDS = frozenset[str](get_args(SignalKind))
 MAX_COUNT = 1_000_000_000  # that a machine may claim: more does not fit into the database
+OTHER_MACHINE_HINT = "Each machine makes its own from the team's enrolment token."
 INVALID_ID = "the id of a session, agent or machine is empty or too long"
 
 _batches = JsonDecoder(UplinkBatch)
@@ -90,9 +92,15 @@ class UplinkRoutes:
         batch = _decode(await read_decompressed(request))
         if not 0 < len(batch.machine) <= MAX_ID_CHARS:
             raise RequestRefused(422, INVALID_ID)
-        return json_response(await self.take(batch))
+        identity = find_identity(request.scope)
+        owner = identity.owner if identity else None
+        if owner is not None:
+            if owner.machine not in (None, batch.machine):
+                raise RequestRefused(403, "this token is another machine's", OTHER_MACHINE_HINT)
+            batch = replace(batch, team=owner.team or batch.team)
+        return json_response(await self.take(batch, owner.token if owner else None))
 
-    async def take(self, batch: UplinkBatch) -> UplinkReply:
+    async def take(self, batch: UplinkBatch, token: str | None = None) -> UplinkReply:
         """Store a batch; a session that the store refuses does not keep others from being stored.
 
         What is stored already has no effect, so that a batch may come again.
@@ -101,7 +109,8 @@ class UplinkRoutes:
         stamp = await self._store.cursor(stamps)
         refused = await self._store_sessions(batch, PutCursor(stamps, batch.stamp), now)
         if self._machines is not None:
-            await self._machines.report(_machine_report(batch, refused, now))
+            report = replace(_machine_report(batch, refused, now), token=token)
+            await self._machines.report(report)
         writes: list[Write] = [
             *(MarkMessage(id, "delivered", PENDING_STATES, now) for id in batch.delivered),
             *(MarkMessage(id, "cancelled", PENDING_STATES, now) for id in batch.refused),

@@ -20,7 +20,7 @@ from brimline.cli.arguments import parse_agent
 from brimline.cli.context import CommandContext, emit_json, print_table
 from brimline.cli.fleet_database import DATABASE_HELP
 from brimline.cli.fleet_forget import forget
-from brimline.cli.fleet_server import decode_answer, get_from_server
+from brimline.cli.fleet_server import decode_answer, format_end, get_from_server
 from brimline.context.usage import format_percent, format_tokens
 from brimline.errors import InvalidSettings
 from brimline.store.fleet import DEFAULT_ORGANISATION, FleetGrouping, UsagePeriod
@@ -93,6 +93,7 @@ MACHINE_COLUMNS = (
     Column("brimline", drop_order=4),
     Column("clients", min_width=10, drop_order=3),
     Column("accepts", drop_order=5),
+    Column("token", drop_order=8),
     Column("behind", right=True, drop_order=1),
     Column("refused", min_width=7, drop_order=2),
 )
@@ -173,6 +174,7 @@ class ReportingMachine(msgspec.Struct, frozen=True):
     refused: int
     refusal: str | None
     last_at: float
+    token_ends_at: float | None = None
 
 
 class SentEntry(msgspec.Struct, frozen=True):
@@ -408,6 +410,7 @@ def _machine_cells(machine: ReportingMachine, now: float) -> list[Cell]:
         machine.version or "unknown",
         clients,
         machine.receive,
+        format_end(machine.token_ends_at, now),
         f"{machine.behind:,}" if machine.behind else "",
         f"{refused}: {machine.refusal}" if refused and machine.refusal else refused,
     ]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from getpass import getuser
 from typing import TYPE_CHECKING, TypeVar
 
 from brimline.cli.context import CommandContext
@@ -33,3 +34,11 @@ def use_database(
             await database.close()
 
     return asyncio.run(request(url))
+
+
+def account_name() -> str:
+    """Return who runs this command, as the audit log names them."""
+    try:
+        return f"{getuser()} (database)"
+    except (KeyError, OSError):  # a container's user may have no name
+        return "unknown (database)"

@@ -2,13 +2,12 @@
 
 import argparse
 import time
-from getpass import getuser
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from brimline.cli.context import CommandContext, emit_json
-from brimline.cli.fleet_database import use_database
+from brimline.cli.fleet_database import account_name, use_database
 from brimline.errors import InvalidSettings
 from brimline.terminal.text import count_of, strip_control
 
@@ -40,14 +39,14 @@ def forget(context: CommandContext, options: argparse.Namespace) -> int:
         raise InvalidSettings("argument", "--user or --machine", reason)
 
     async def erase(database: "PostgresDatabase") -> "ErasedRows":
-        from brimline.store.postgres.database import AuditRow
+        from brimline.store.postgres.audit import AuditRow
 
         organisation = options.organisation
         erased = await database.erasure(organisation).erase(user, machine, dry_run)
         if not dry_run:
             who = [f"user {user}" if user else "", f"machine {machine}" if machine else ""]
             subject = f"{' of '.join(filter(None, who))}: {count_of(erased.sessions, 'session')}"
-            row = AuditRow(organisation, time.time(), _account(), "forget", subject=subject)
+            row = AuditRow(organisation, time.time(), account_name(), "forget", subject=subject)
             await database.audit.append(row)
         return erased
 
@@ -69,11 +68,3 @@ def forget(context: CommandContext, options: argparse.Namespace) -> int:
     if erased.sessions and not dry_run:
         print(STILL_REPORTS)
     return 0
-
-
-def _account() -> str:
-    """Return who runs this command, as the audit log names them."""
-    try:
-        return f"{getuser()} (database)"
-    except (KeyError, OSError):  # a container's user may have no name
-        return "unknown (database)"

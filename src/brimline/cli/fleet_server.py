@@ -10,6 +10,7 @@ from brimline.daemon.uplink.protocol import ServerProblem
 from brimline.errors import InvalidRequest, InvalidSettings, MalformedJson
 from brimline.files.foreign_json import JsonDecoder, decode_json
 from brimline.files.loopback import is_loopback
+from brimline.terminal.text import format_age
 
 TIMEOUT_S = 30.0
 READ_TOKEN = "`brimline token create --scope read` makes a token that may see the fleet."
@@ -49,6 +50,13 @@ def decode_answer(body: bytes, kind: type[AnswerT]) -> AnswerT:
         return decode_json(body, kind)
     except MalformedJson as error:
         raise InvalidRequest(NOT_A_SERVER, CHECK_URL) from error
+
+
+def format_end(ends_at: float | None, now: float) -> str:
+    """Return how long a token is still valid; nothing if it does not end."""
+    if ends_at is None:
+        return ""
+    return "expired" if ends_at <= now else f"{format_age(ends_at - now)} left"
 
 
 def _server(context: CommandContext, options: argparse.Namespace) -> str:

@@ -1,77 +1,85 @@
 """`brimline token`: the tokens that machines, telemetry and people show to a fleet's server."""
 
 import argparse
-import os
-import sys
 import time
-from collections.abc import Awaitable
-from pathlib import Path
+from collections import Counter
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from brimline.cli.arguments import add_json
 from brimline.cli.context import CommandContext, emit_json, print_table
-from brimline.cli.fleet_database import DATABASE_HELP, use_database
+from brimline.cli.fleet_database import DATABASE_HELP, account_name, use_database
+from brimline.cli.fleet_server import format_end
+from brimline.cli.token_creation import create, shown_token
+from brimline.cli.token_orders import NEVER, SCOPES, parse_machines
 from brimline.errors import InvalidRequest, InvalidSettings
-from brimline.settings import seconds
 from brimline.store.fleet import DEFAULT_ORGANISATION
-from brimline.store.postgres import translated_import_error
 from brimline.terminal.text import Cell, Column, format_age, strip_control
 
 if TYPE_CHECKING:
-    from brimline.store.postgres.database import PostgresDatabase, TokenRow
+    from brimline.store.postgres.database import PostgresDatabase
+    from brimline.store.postgres.tokens import TokenRow
 
 USAGE = """brimline token create --name NAME --scope SCOPE ... [--expires SPAN]
-           [--output FILE] [OPTIONS]
-       brimline token list [OPTIONS]
-       brimline token revoke ID [OPTIONS]"""
+           [--team TEAM] [--machines N] [--output FILE] [OPTIONS]
+       brimline token create --from FILE [--scope SCOPE ...] [--dry-run]
+           [--output FILE|FOLDER] [OPTIONS]
+       brimline token list [ID] [OPTIONS]
+       brimline token revoke (ID | --user NAME | --machine ID) [--dry-run] [OPTIONS]"""
 ACTIONS = ("create", "list", "revoke")
-SCOPES = ("ingest", "read", "act")
+MAX_LISTED = 100_000
 DEFAULT_LIFETIME = "90d"
-NEVER = "never"
 
 COLUMNS = (
     Column("id", min_width=12),
     Column("name", min_width=8),
     Column("scopes", drop_order=3),
+    Column("team", drop_order=4),
+    Column("machines", drop_order=5),
     Column("state", min_width=8),
     Column("created", right=True, drop_order=1),
     Column("used", right=True, drop_order=2),
 )
 
 
-class TokenShown(msgspec.Struct, frozen=True):
-    """A token; `token` is its text, which only `create` shows, once. Times are in Unix seconds."""
-
-    id: str
-    name: str
-    organisation: str
-    scopes: tuple[str, ...]
-    created_at: float
-    expires_at: float | None
-    revoked_at: float | None
-    last_used_at: float | None
-    token: str | None = None
-
-
 def add_arguments(to: argparse.ArgumentParser) -> None:
     to.usage = USAGE
     help_text = "create, list or revoke"
     to.add_argument("action", choices=ACTIONS, metavar="ACTION", help=help_text)
-    to.add_argument("id", nargs="?", metavar="ID", help="with revoke: the id of a token")
+    help_text = (
+        "with revoke: the id of a token, which ends those that were made from it too; "
+        "with list: only those that machines have made from this one"
+    )
+    to.add_argument("id", nargs="?", metavar="ID", help=help_text)
     help_text = "with create: its machine, team or person; messages and the audit log show it"
     to.add_argument("--name", help=help_text)
     help_text = (
         "with create, once or more: ingest (report sessions), read (see them), "
-        "act (send messages and handoffs)"
+        "act (send messages and handoffs); or enrol (each machine that has it makes its own)"
     )
     to.add_argument("--scope", action="append", choices=SCOPES, metavar="SCOPE", help=help_text)
     help_text = (
         f"with create: how long it is valid; `{NEVER}` sets no end (default {DEFAULT_LIFETIME})"
     )
     to.add_argument("--expires", metavar="SPAN", default=DEFAULT_LIFETIME, help=help_text)
-    help_text = "with create: write it into a new file that only you can read"
+    help_text = "with create: the team of the machines that report with it"
+    to.add_argument("--team", metavar="TEAM", help=help_text)
+    help_text = "with create --scope enrol: how many machines may have a token by it"
+    to.add_argument("--machines", type=parse_machines, metavar="N", help=help_text)
+    help_text = (
+        "with create: a CSV file with a line for each token, which has the column name and any of "
+        "scopes, expires, team, machines; what exists already is left out"
+    )
+    to.add_argument("--from", dest="file", metavar="FILE", help=help_text)
+    help_text = "with revoke: the tokens of this name, and of the machines of this user"
+    to.add_argument("--user", metavar="NAME", help=help_text)
+    help_text = "with revoke: the token that this machine made (`brimline fleet machines --json`)"
+    to.add_argument("--machine", metavar="ID", help=help_text)
+    help_text = "with create --from and revoke: only print what it would do"
+    to.add_argument("--dry-run", action="store_true", help=help_text)
+    help_text = (
+        "with create: write it into a new file that only you can read; with --from, all as CSV, "
+        "or in a folder each into a file of its own"
+    )
     to.add_argument("--output", metavar="FILE", help=help_text)
     help_text = f"the organisation of the tokens (default {DEFAULT_ORGANISATION!r})"
     to.add_argument("--organisation", metavar="NAME", default=DEFAULT_ORGANISATION, help=help_text)
@@ -80,101 +88,102 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 
 
 def run(context: CommandContext, options: argparse.Namespace) -> int:
-    if (options.id is not None) != (options.action == "revoke"):
-        reason = "not allowed here" if options.id else "missing: `brimline token list` lists ids"
-        raise InvalidSettings("argument", "ID", reason)
+    chosen = [each for each in (options.id, options.user, options.machine) if each is not None]
+    if options.action == "revoke" and len(chosen) != 1:
+        reason = "missing: `brimline token list` lists ids; or pass --user or --machine"
+        raise InvalidSettings("argument", "ID", reason if not chosen else "pass one of the three")
+    if options.id is not None and options.action == "create":
+        raise InvalidSettings("argument", "ID", "not allowed here")
     if options.action == "create":
-        return _create(context, options)
+        return create(context, options)
     if options.action == "list":
         return _list(context, options)
     return _revoke(context, options)
 
 
-def _create(context: CommandContext, options: argparse.Namespace) -> int:
-    with translated_import_error():
-        from brimline.server.fleet.authentication import create_token
-    name, now = (options.name or "").strip(), time.time()
-    if not name:
-        raise InvalidSettings("argument", "--name", "missing: name the machine, team or person")
-    if not name.isprintable():
-        raise InvalidSettings("argument", "--name", f"expected printable text: got {name!r}")
-    if not options.scope:
-        raise InvalidSettings("argument", "--scope", f"missing: one or more of {_list_scopes()}")
-    lifetime_s = None if options.expires == NEVER else seconds(options.expires, "--expires")
-    expires_at = None if lifetime_s is None else now + lifetime_s
-    text, row = create_token(options.organisation, name, options.scope, now, expires_at)
-    path: str | None = options.output
-    file = None if path is None else _open_output(path)
-    try:
-        use_database(context, lambda database: database.tokens.insert(row))
-    except BaseException:
-        if file is not None and path is not None:  # a second try must not find it
-            os.close(file)
-            Path(path).unlink()
-        raise
-    if file is not None:
-        with open(file, "w", encoding="ascii") as output:
-            output.write(f"{text}\n")
-    if options.json:
-        emit_json(_shown(row, None if file is not None else text))
-        return 0
-    until = f"expires in {options.expires}" if lifetime_s else "never expires"
-    where = "not shown again" if path is None else f"in {strip_control(path)}"
-    about = f"id {row.id}, scopes {', '.join(row.scopes)}, {until}. It is {where}."
-    if file is None:
-        print(text)
-    print(about, file=sys.stderr)  # standard output has the token alone, for scripts
-    return 0
-
-
-def _open_output(path: str) -> int:
-    """Return a new file of the user's own; raises InvalidSettings if there is one already."""
-    try:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise InvalidSettings("argument", "--output", f"cannot be created: {error}") from error
-
-
 def _list(context: CommandContext, options: argparse.Namespace) -> int:
-    """List tokens, without those of browsers that are signed in."""
-    rows = use_database(context, lambda database: database.tokens.list(options.organisation))
-    rows = [row for row in rows if row.parent is None]
+    """List tokens, without those of browsers that are signed in; or those made from one."""
+    every = use_database(context, lambda database: database.tokens.list(options.organisation))
+    machines = Counter(row.parent for row in every if row.machine and row.is_valid(context.now))
+    rows = [row for row in every if not row.is_sign_in and row.parent == options.id]
     if options.json:
-        emit_json([_shown(row) for row in rows])
+        emit_json([shown_token(row, machines=machines[row.id]) for row in rows])
     elif not rows:
-        print(f"no tokens of {strip_control(options.organisation)}")
+        whose = options.organisation if options.id is None else f"machines by {options.id}"
+        print(f"no tokens of {strip_control(whose)}")
     else:
-        print_table(context, COLUMNS, [_cells(row, context.now) for row in rows])
+        cells = [_cells(row, machines[row.id], context.now) for row in rows]
+        print_table(context, COLUMNS, cells)
     return 0
 
 
 def _revoke(context: CommandContext, options: argparse.Namespace) -> int:
-    def revoke(database: "PostgresDatabase") -> Awaitable[bool]:
-        return database.tokens.revoke(options.organisation, options.id, time.time())
-
-    if not use_database(context, revoke):
+    """Revoke a token by its id, or those of a person or a machine, with all that they made."""
+    rows, others = use_database(context, lambda database: _revoke_rows(database, options))
+    if not rows and options.id is not None:
         raise InvalidRequest(
             f"no valid token {options.id!r} of {options.organisation}",
             "`brimline token list` lists ids.",
         )
     if options.json:
-        emit_json({"revoked": options.id})
-    else:
-        print(f"revoked {strip_control(options.id)}: servers refuse it within seconds")
+        if options.id is not None:
+            emit_json({"revoked": options.id})
+        else:
+            emit_json([shown_token(row) for row in rows])
+        return 0
+    verb, end = "revoked", ": servers refuse it within seconds"
+    if options.dry_run:
+        verb, end = "would revoke", ""
+    for row in rows:
+        print(f"{verb} {row.id}, {strip_control(row.name)}{end}")
+    if not rows:
+        print(f"no valid tokens of {strip_control(options.user or options.machine)}")
+    for machine, token in others:
+        print(
+            f"machine {strip_control(machine)} reports with token {token}, which others may have "
+            f"too: `brimline token revoke {token}` ends it for all"
+        )
     return 0
 
 
-def _shown(row: "TokenRow", text: str | None = None) -> TokenShown:
-    shown = msgspec.convert(row, TokenShown, from_attributes=True)
-    return msgspec.structs.replace(shown, token=text)
+async def _revoke_rows(
+    database: "PostgresDatabase", options: argparse.Namespace
+) -> "tuple[list[TokenRow], list[tuple[str, str]]]":
+    """Return which tokens were revoked, and machines with a token that may not be theirs alone."""
+    organisation, now = options.organisation, time.time()
+    reports = [
+        each.report
+        for each in await database.machines(organisation).list(MAX_LISTED)
+        if each.report.id == options.machine or (options.user and each.report.user == options.user)
+    ]
+    machines = {report.id for report in reports} | {options.machine} - {None}
+    rows = [
+        row
+        for row in await database.tokens.list(organisation)
+        # A machine's token that has expired could be extended.
+        if (row.is_valid(now) or (row.machine is not None and row.revoked_at is None))
+        and not row.is_sign_in
+        and (
+            row.id == options.id
+            or row.machine in machines
+            or (row.machine is None and row.name == options.user)
+        )
+    ]
+    if not options.dry_run:
+        await database.tokens.revoke_all(rows, account_name(), now)
+    gone = {row.id for row in rows}
+    tokens = [(report.id, report.token) for report in reports if report.token not in gone]
+    return rows, [(machine, token) for machine, token in tokens if token is not None]
 
 
-def _cells(row: "TokenRow", now: float) -> list[Cell]:
+def _cells(row: "TokenRow", machines: int, now: float) -> list[Cell]:
     used = "never" if row.last_used_at is None else format_age(now - row.last_used_at)
     return [
         Cell(row.id),
         Cell(strip_control(row.name)),
         Cell(", ".join(row.scopes)),
+        Cell(strip_control(row.team or "")),
+        Cell("" if row.max_machines is None else f"{machines:,} of {row.max_machines:,}"),
         Cell(_state(row, now)),
         Cell(format_age(now - row.created_at)),
         Cell(used),
@@ -184,10 +193,4 @@ def _cells(row: "TokenRow", now: float) -> list[Cell]:
 def _state(row: "TokenRow", now: float) -> str:
     if row.revoked_at is not None:
         return "revoked"
-    if row.expires_at is None:
-        return "valid"
-    return "expired" if row.expires_at <= now else f"{format_age(row.expires_at - now)} left"
-
-
-def _list_scopes() -> str:
-    return ", ".join(SCOPES)
+    return format_end(row.expires_at, now) or "valid"

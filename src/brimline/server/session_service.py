@@ -8,6 +8,7 @@ from starlette.applications import Starlette
 from brimline.api.broadcast import ChangeBroadcaster
 from brimline.api.event_stream import StreamRoutes
 from brimline.api.metrics import (
+    EndingTokens,
     IngestCounts,
     IngestMeter,
     MachineCounts,
@@ -58,10 +59,19 @@ class SessionService:
         self._keep_s = seconds(settings.daemon.keep)
 
     def metrics(
-        self, status: Callable[[], DaemonStatus], machines: MachineCounts | None = None
+        self,
+        status: Callable[[], DaemonStatus],
+        machines: MachineCounts | None = None,
+        ending_tokens: EndingTokens | None = None,
     ) -> MetricsRoutes:
         return MetricsRoutes(
-            self.store, status, self._ingest, self.output, self._rules, machines=machines
+            self.store,
+            status,
+            self._ingest,
+            self.output,
+            self._rules,
+            machines=machines,
+            ending_tokens=ending_tokens,
         )
 
     def count_ingest(self, app: Starlette, parts: Sequence[Routes]) -> None:

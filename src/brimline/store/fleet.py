@@ -17,11 +17,20 @@ SECONDS_PER_HOUR = 3_600
 DEFAULT_ORGANISATION = "default"
 
 
+class TokenOwner(msgspec.Struct, frozen=True):
+    """Who has the token with this id: one machine, or anything; and what team that is of."""
+
+    token: str
+    machine: str | None
+    team: str | None
+
+
 class MachineReport(msgspec.Struct, frozen=True):
     """What a machine says of itself with a batch, by the random id of its installation.
 
     `version` is Brimline's, `receive` what the machine accepts from the server. `behind` sessions
     have changes that it has not sent, and the server stores `refused` ones not; `refusal` is why.
+    `token` is the id of the token with which it reported.
     """
 
     id: str
@@ -34,14 +43,19 @@ class MachineReport(msgspec.Struct, frozen=True):
     refused: int
     refusal: str | None
     last_at: float
+    token: str | None = None
 
 
 class FleetMachine(msgspec.Struct, frozen=True):
-    """A machine's last report, when its first one came, and its clients' versions, by agent."""
+    """A machine's last report, when its first one came, and its clients' versions, by agent.
+
+    `token_ends_at` is the end of its token, if that has one.
+    """
 
     report: MachineReport
     first_at: float
     clients: dict[str, str]
+    token_ends_at: float | None = None
 
 
 class SessionKind(msgspec.Struct, frozen=True):

@@ -11,9 +11,9 @@ from brimline.api.uplink import UplinkRoutes
 from brimline.context.inbox import Message
 from brimline.daemon.http_client import MAX_REPLY_BYTES
 from brimline.daemon.uplink.exchange import Uplink
+from brimline.daemon.uplink.failure import UplinkFailed
 from brimline.daemon.uplink.outbox import Outbox
 from brimline.daemon.uplink.protocol import UplinkBatch, UplinkReply
-from brimline.daemon.uplink.sender import UplinkFailed
 from brimline.settings import UplinkSettings
 from brimline.store.base import PutCall, PutSession, PutThread, QueueMessage, Write
 from brimline.store.rows import CallRow, SessionRow, ThreadRow

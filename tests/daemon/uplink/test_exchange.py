@@ -22,9 +22,9 @@ from brimline.context.inbox import (
 )
 from brimline.daemon.uplink import exchange
 from brimline.daemon.uplink.exchange import MAX_PAUSE_S, POLL_INTERVAL_S
+from brimline.daemon.uplink.failure import UplinkFailed
 from brimline.daemon.uplink.outbox import TELEMETRY_HOLD_S
 from brimline.daemon.uplink.protocol import DOCUMENT_LIFETIME_S, UplinkBatch, UplinkSession
-from brimline.daemon.uplink.sender import UplinkFailed
 from brimline.daemon.uplink.server_messages import MAX_BODY_CHARS
 from brimline.settings import UplinkSettings
 from brimline.store.base import (

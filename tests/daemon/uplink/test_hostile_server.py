@@ -14,9 +14,10 @@ import pytest
 
 from brimline.context.inbox import MESSAGE_LIFETIME_S, Message
 from brimline.daemon.uplink.exchange import Uplink
+from brimline.daemon.uplink.failure import UplinkFailed
 from brimline.daemon.uplink.outbox import Outbox
 from brimline.daemon.uplink.protocol import UplinkBatch
-from brimline.daemon.uplink.sender import UplinkFailed, UplinkSender
+from brimline.daemon.uplink.sender import UplinkSender
 from brimline.daemon.uplink.server_messages import (
     INVALID_DOCUMENT,
     INVALID_ID,
@@ -54,7 +55,7 @@ class Victim:
 
     def restart(self, receive: str = "all", may_block_stop: bool = False) -> None:
         settings = UplinkSettings(token="brim_x")
-        self._sender = UplinkSender(settings, self._server.address)
+        self._sender = UplinkSender(settings, self._server.address, Path("unused"))
         about = UplinkBatch(MACHINE, receive=receive)
         outbox = Outbox(self.store, settings, URL)
         self.uplink = Uplink(URL, about, self.store, outbox, self._sender,

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from fleet_server import FleetProcess, new_token
+from brimline.server.fleet.authentication import LOOKUP_LIFETIME_S
+from fleet_server import FleetProcess, new_enrolment, new_token
+from postgres_server import execute
 from reserved_port import ReservedPort
 from server.filled_session import write_filled_session
 from server.otlp_collector import recording_collector
@@ -54,7 +56,7 @@ class TestFleet:
     __test__ = False
 
     def __init__(self, database: str, folder: Path) -> None:
-        self._database, self._folder = database, folder
+        self.database, self._folder = database, folder
         self.token = new_token(database)
         self._port = ReservedPort()
         self.start()
@@ -62,7 +64,7 @@ class TestFleet:
 
     def start(self) -> None:
         listen = f"127.0.0.1:{self._port.number}"
-        self.process = FleetProcess(self._database, self._folder, listen=listen)
+        self.process = FleetProcess(self.database, self._folder, listen=listen)
 
     def get(self, path: str) -> Any:
         return self.process.request("GET", path, self.token).json
@@ -180,6 +182,36 @@ def test_document_of_the_server_is_injected_after_a_compaction(
     fleet.until(
         f"/v1/sessions/{session}/handoff", lambda reply: reply["handoffs"][0]["used_at"] is not None
     )
+
+
+def test_machine_makes_its_own_token_from_its_team_s(fleet: TestFleet, tmp_path: Path) -> None:
+    """It keeps it over a restart, enrols again with a restored server, and can be ended."""
+    enrolment = new_enrolment(fleet.database, team="core")
+    daemon = LinkedDaemon(tmp_path, fleet.url, enrolment)
+    daemon.start()
+    try:
+        daemon.prompt("enrolled")
+        view = fleet.until("/v1/sessions/enrolled", lambda reply: "session" in reply)
+        assert view["session"]["team"] == "core", "the machine's settings say web"
+        file = daemon.state / "uplink-token"
+        assert file.stat().st_mode & 0o777 == 0o600
+        own = file.read_bytes()
+        assert enrolment.encode() not in own
+        daemon.stop()
+        execute(fleet.database, "DELETE FROM tokens WHERE machine IS NOT NULL")
+        daemon.start()
+        daemon.prompt("restored")
+        fleet.until("/v1/sessions/restored", lambda reply: "session" in reply)
+        assert file.read_bytes() == own
+        revoke = "UPDATE tokens SET revoked_at = 1 WHERE machine IS NOT NULL RETURNING name"
+        assert execute(fleet.database, revoke) == [[socket.gethostname()]]
+        time.sleep(LOOKUP_LIFETIME_S)
+        daemon.prompt("revoked")
+        reason = "does not enrol this machine: this machine's token was revoked"
+        daemon.until("/v1/daemon", lambda reply: reason in str(reply["uplink"]["problem"]))
+        assert reason in daemon.command("doctor").stdout
+    finally:
+        daemon.close()
 
 
 def test_hooks_are_answered_while_the_server_hangs(tmp_path: Path) -> None:

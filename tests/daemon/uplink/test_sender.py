@@ -8,13 +8,15 @@ import pytest
 
 from brimline.daemon.http_client import HttpReply
 from brimline.daemon.uplink.exchange import load_or_create_machine_id
+from brimline.daemon.uplink.failure import UplinkFailed
+from brimline.daemon.uplink.machine_token import MAX_RETRY_AFTER_S
 from brimline.daemon.uplink.protocol import (
     UplinkBatch,
     UplinkDocument,
     UplinkMessage,
     UplinkReply,
 )
-from brimline.daemon.uplink.sender import MAX_RETRY_AFTER_S, UplinkFailed, UplinkSender, read_reply
+from brimline.daemon.uplink.sender import UplinkSender, read_reply
 from brimline.settings import UplinkSettings
 from server.otlp_collector import RecordingCollector, recording_collector
 
@@ -27,7 +29,7 @@ def send(
     settings = UplinkSettings(token=token, token_file=token_file)
 
     async def sent() -> UplinkReply:
-        sender = UplinkSender(settings, collector.address)
+        sender = UplinkSender(settings, collector.address, Path("unused"))
         try:
             return await sender.send(UplinkBatch("m1"))
         finally:

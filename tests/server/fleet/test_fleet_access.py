@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -12,14 +12,13 @@ from brimline.api.responses import RequestRefused
 from brimline.api.session_cache import RECENT_S, SessionCache
 from brimline.api.views import Views
 from brimline.context.inbox import Message
+from brimline.daemon.uplink.token_text import PREFIX, hash_token
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.user_rules import Rules
 from brimline.server.fleet.authentication import (
     LOOKUP_LIFETIME_S,
-    PREFIX,
     Authenticator,
     TokenLookup,
-    hash_token,
 )
 from brimline.server.fleet.organisations import FLEET_ENDPOINTS, Organisations
 from brimline.settings import FleetSettings, Settings
@@ -27,7 +26,7 @@ from brimline.store.base import PutHandoff, PutSession, QueueMessage
 from brimline.store.fleet import MachineReport
 from brimline.store.rows import HandoffRow, SessionRow
 from brimline.store.sqlite import MemoryStore
-from fleet_server import ALL_SCOPES, FleetReply, ask
+from fleet_server import FleetReply, ask
 from postgres_server import execute
 
 from .conftest import OWN_PAGE, Fleet
@@ -125,7 +124,7 @@ def contents(fleet: Fleet, organisation: str) -> Any:
     return [fleet.run(each) for each in reads]
 
 
-@pytest.mark.parametrize("scope", ALL_SCOPES)
+@pytest.mark.parametrize("scope", get_args(AccessScope))
 def test_each_scope_opens_its_own_routes_only(fleet: Fleet, acme: str, scope: AccessScope) -> None:
     token = fleet.token("acme", scope, name=f"only {scope}")
     refused: set[str] = set()
@@ -139,7 +138,7 @@ def test_each_scope_opens_its_own_routes_only(fleet: Fleet, acme: str, scope: Ac
     assert refused == {named(each) for each in others}
 
 
-@pytest.mark.parametrize("scope", ALL_SCOPES)
+@pytest.mark.parametrize("scope", get_args(AccessScope))
 def test_token_of_any_scope_may_ask_whose_it_is(fleet: Fleet, scope: AccessScope) -> None:
     reply = fleet.ask("GET", "/v1/identity", fleet.token("acme", scope, name=f"only {scope}"))
     assert reply.json == {

@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from brimline.daemon.uplink.failure import UplinkFailed
 from brimline.daemon.uplink.protocol import UplinkBatch, UplinkReply
-from brimline.daemon.uplink.sender import UplinkFailed, UplinkSender
+from brimline.daemon.uplink.sender import UplinkSender
 from brimline.settings import UplinkSettings
 from fleet_server import MAX_WAIT_S, FleetProcess, new_token
 from postgres_server import LocalServer, local_server
@@ -99,7 +100,7 @@ def send_batch(url: str, token: str) -> UplinkReply:
     """Send an empty batch as a machine's uplink does."""
 
     async def sent() -> UplinkReply:
-        sender = UplinkSender(UplinkSettings(token=token), url)
+        sender = UplinkSender(UplinkSettings(token=token), url, Path("unused"))
         try:
             return await sender.send(UplinkBatch("m1"))
         finally:

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import type { MachineView } from "../api-types";
-import { ago, count, plural } from "../format";
+import { ago, count, duration, plural } from "../format";
 import { now } from "../state/clock";
 import { machines } from "../state/fleet";
 import { Select } from "./inputs";
@@ -16,22 +16,27 @@ const COLUMNS: Column[] = [
   { name: "Brimline" },
   { name: "clients" },
   { name: "accepts" },
+  { name: "token" },
 ];
 
-const SHOWN = { silent: "silent for a day", all: "all" } as const;
+const SHOWN = { attention: "silent, or with a token that ends", all: "all" } as const;
 type Shown = keyof typeof SHOWN;
 
 const SILENT_S = 86_400;
+const ENDS_SOON_S = 14 * 86_400;
 const PAGE = 50;
 
 export function Machines() {
-  const shown = useSignal<Shown>("silent");
+  const shown = useSignal<Shown>("attention");
   const limit = useSignal(PAGE);
   const listed = machines.value;
   if (listed === null || listed.length === 0) return null;
   const at = now.value;
   const silent = listed.filter((machine) => at - machine.last_at > SILENT_S);
-  const rows = shown.value === "all" ? listed : silent;
+  const rows =
+    shown.value === "all"
+      ? listed
+      : listed.filter((machine) => silent.includes(machine) || endsSoon(machine, at));
   return (
     <section class="panel" aria-labelledby="machines" data-testid="machines">
       <div class="panel-head">
@@ -52,7 +57,7 @@ export function Machines() {
         />
       </div>
       {rows.length === 0 ? (
-        <p class="quiet">Every machine has reported within a day.</p>
+        <p class="quiet">Every machine has reported within a day, and no token ends soon.</p>
       ) : (
         <Table label="Machines" columns={COLUMNS} testid="machine-rows">
           {rows.slice(0, limit.value).map((machine) => (
@@ -95,8 +100,19 @@ function Row({ machine, at }: { machine: MachineView; at: number }) {
       <td>{machine.version}</td>
       <td>{clientVersions(machine)}</td>
       <td>{machine.receive}</td>
+      <td data-alert={endsSoon(machine, at) ? "" : undefined}>{tokenEnd(machine, at)}</td>
     </tr>
   );
+}
+
+function endsSoon(machine: MachineView, at: number): boolean {
+  return machine.token_ends_at !== null && machine.token_ends_at - at < ENDS_SOON_S;
+}
+
+function tokenEnd(machine: MachineView, at: number): string {
+  if (machine.token_ends_at === null) return "";
+  const left = machine.token_ends_at - at;
+  return left > 0 ? `${duration(left)} left` : "expired";
 }
 
 function clientVersions(machine: MachineView): string {

@@ -16,9 +16,10 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from brimline._version import __version__
+from brimline.daemon.uplink.failure import UplinkFailed, clean_line
 from brimline.daemon.uplink.outbox import Outbox, SessionPart
 from brimline.daemon.uplink.protocol import UplinkBatch, UplinkReply, UplinkStatus
-from brimline.daemon.uplink.sender import UplinkFailed, UplinkSender, clean_line
+from brimline.daemon.uplink.sender import UplinkSender
 from brimline.daemon.uplink.server_messages import Receiver, find_held
 from brimline.files.atomic_file import replace_file
 from brimline.files.bounded_dict import BoundedDict
@@ -236,7 +237,7 @@ def create_uplink(
     )
     url = settings.url.rstrip("/")
     outbox = Outbox(opened, settings, url)
-    sender = UplinkSender(settings, url)
+    sender = UplinkSender(settings, url, state)
     return Uplink(url, about, store, outbox, sender, may_block_stop=stop.from_servers)
 
 

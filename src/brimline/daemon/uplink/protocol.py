@@ -11,6 +11,7 @@ import msgspec
 from brimline.store.rows import CallRow, CompactionRow, ThreadRow, Time
 
 PATH = "/v1/uplink"
+ENROL_PATH = "/v1/enrol"
 
 # A daemon sends up to 2,000 rows. 150,000 sessions in one request took 400 MB of a server's memory.
 MAX_ITEMS = msgspec.Meta(max_length=10_000)
@@ -125,6 +126,22 @@ class UplinkDocument(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str
     author: str
     name: str = "handoff.md"
+
+
+class MachineEnrolment(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The token that a machine has made: the SHA-256 of its text, in hex; and whose it is."""
+
+    machine: str
+    hash: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+    host: Name | None = None
+
+
+class MachineEnrolled(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The server has stored the machine's token, and what it reports is of the team."""
+
+    machine: str
+    expires_at: float
+    team: str | None = None
 
 
 class ServerProblem(msgspec.Struct, frozen=True):

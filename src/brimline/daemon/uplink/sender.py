@@ -2,13 +2,14 @@
 
 import asyncio
 import gzip
-from functools import partial
+from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
 from brimline.daemon.http_client import MAX_REPLY_BYTES, HttpClient, HttpFailed, HttpReply
-from brimline.daemon.secret import read_token_file
+from brimline.daemon.uplink.failure import UplinkFailed
+from brimline.daemon.uplink.machine_token import MAX_RETRY_AFTER_S, NEW_TOKEN, MachineToken
 from brimline.daemon.uplink.protocol import (
     MAX_MESSAGES_BYTES,
     PATH,
@@ -16,17 +17,12 @@ from brimline.daemon.uplink.protocol import (
     UplinkBatch,
     UplinkReply,
 )
-from brimline.errors import BrimlineError, MalformedJson
-from brimline.files.bounded_reads import SHARED_READS
+from brimline.errors import MalformedJson
 from brimline.files.foreign_json import JsonDecoder, decode_json
 from brimline.settings import UplinkSettings
-from brimline.terminal.text import strip_control, truncate
 
 EXCHANGE_TIMEOUT_S = 30.0
-TOKEN_WAIT_S = 5.0
-MAX_RETRY_AFTER_S = 600.0
 GZIP_LEVEL = 3  # 6 takes 3 times as long, for 10 % less
-NEW_TOKEN = "set uplink.token to one of `brimline token create --scope ingest`"
 REFUSALS = {
     401: f"the server does not know the token: {NEW_TOKEN}",
     403: f"the token may not report sessions: {NEW_TOKEN}",
@@ -42,8 +38,6 @@ MAX_PART_BYTES = {
     "cancelled": 1 << 16,
     "refused": 1 << 18,
 }
-MAX_LINE_CHARS = 300  # of a text for a log or a status
-
 _replies = JsonDecoder(UplinkReply)
 
 
@@ -58,42 +52,25 @@ class _RawReply(msgspec.Struct, frozen=True):
     stamp: int | None = None
 
 
-def clean_line(text: str) -> str:
-    """Return a text that a server may have written as one line of bounded length."""
-    return truncate(strip_control(text[: 2 * MAX_LINE_CHARS]), MAX_LINE_CHARS)
-
-
-class UplinkFailed(BrimlineError):
-    """A batch that the server did not take. `is_refused`: it would not take it again either.
-
-    `is_too_large`: it, or a proxy in front of it, may take a smaller one.
-    """
-
-    def __init__(
-        self,
-        reason: str,
-        retry_after_s: float = 0.0,
-        is_refused: bool = False,
-        is_too_large: bool = False,
-    ) -> None:
-        super().__init__(clean_line(reason))
-        self.retry_after_s = retry_after_s
-        self.is_refused, self.is_too_large = is_refused, is_too_large
-
-
 class UplinkSender:
     """Posts to one server, one batch at a time; `sent_bytes` counts what was sent."""
 
     def __init__(
-        self, settings: UplinkSettings, url: str, timeout_s: float = EXCHANGE_TIMEOUT_S
+        self,
+        settings: UplinkSettings,
+        url: str,
+        state: Path,
+        timeout_s: float = EXCHANGE_TIMEOUT_S,
     ) -> None:
-        self._settings, self._timeout_s = settings, timeout_s
+        """`state` is the folder that keeps a token of this machine's own."""
+        self._timeout_s = timeout_s
         self._client = HttpClient(url)
+        self._token = MachineToken(settings, url, self._client, state)
         self.sent_bytes = 0
 
     async def send(self, batch: UplinkBatch) -> UplinkReply:
         """Return the server's reply; raises UplinkFailed."""
-        token = await self._read_token()
+        token = await self._token.find(batch)
         # In a thread: a batch takes some milliseconds, and hooks do not wait for it.
         body = await asyncio.to_thread(gzip.compress, msgspec.json.encode(batch), GZIP_LEVEL)
         headers = {
@@ -106,19 +83,9 @@ class UplinkSender:
         except HttpFailed as error:
             raise UplinkFailed(f"the server cannot be reached: {error}") from error
         self.sent_bytes += len(body)
+        if reply.status == 401:
+            self._token.note_unknown()
         return read_reply(reply, batch.machine)
-
-    async def _read_token(self) -> str:
-        """Return the token; a file is read again for each batch, so that it can be replaced."""
-        if self._settings.token is not None:
-            return self._settings.token
-        if self._settings.token_file is None:
-            raise UplinkFailed(f"there is no token: {NEW_TOKEN}")
-        read = partial(read_token_file, self._settings.token_file)
-        try:
-            return await SHARED_READS.run(read, TOKEN_WAIT_S)
-        except (OSError, UnicodeDecodeError) as error:  # a TimeoutError is an OSError
-            raise UplinkFailed(f"uplink.token_file cannot be read: {error}") from error
 
     def close(self) -> None:
         self._client.close()

@@ -35,7 +35,7 @@ from brimline.daemon.uplink.server_messages import (
 from brimline.handoff.document import receive_document
 from brimline.monitor.monitor import Monitor
 from brimline.store.base import Store
-from brimline.store.postgres.database import AuditLog, AuditRow
+from brimline.store.postgres.audit import AuditLog, AuditRow
 from brimline.store.rows import HandoffRow, SessionRow
 
 ID_BYTES = 16

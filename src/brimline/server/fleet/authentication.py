@@ -1,14 +1,9 @@
-"""Who sends a request: a token, a browser with our cookie, or a user whom a proxy has signed in.
-
-A token is 256 random bits, of which the server stores a hash.
-"""
+"""Who sends a request: a token, a browser with our cookie, or a user whom a proxy has signed in."""
 
 import ipaddress
-import re
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
-from hashlib import sha256
+from collections.abc import Callable, Collection, Sequence
 from typing import cast
 
 from starlette.types import Scope
@@ -19,10 +14,18 @@ from brimline.api.middleware import OPEN_SITES, find_repeated_header
 from brimline.api.request_limits import Allowance, too_many
 from brimline.api.responses import RequestRefused
 from brimline.daemon.log_limit import RateLimitedLog
+from brimline.daemon.uplink.token_text import (
+    ENROLMENT_PREFIX,
+    PREFIX,
+    TEXT_PATTERN,
+    create_text,
+    hash_token,
+)
 from brimline.errors import StoreFailed
 from brimline.files.bounded_dict import BoundedDict
 from brimline.settings import FleetSettings
-from brimline.store.postgres.database import TokenRow, TokenTable
+from brimline.store.fleet import TokenOwner
+from brimline.store.postgres.tokens import TokenRow, TokenTable
 
 PAGE = "/"
 SAFE_METHODS = ("GET", "HEAD")
@@ -35,10 +38,7 @@ TOKEN_HINT = (
 )
 NEW_TOKEN_HINT = "Create another with `brimline token create`."
 
-PREFIX = "brim_"
-TOKEN_BYTES = 32
 ID_BYTES = 6
-TEXT_PATTERN = re.compile(PREFIX + r"[A-Za-z0-9_-]{43}")
 
 LOOKUP_LIFETIME_S = 3.0  # a revoked token is refused after this time
 MAX_LOOKUPS = 20_000
@@ -48,28 +48,32 @@ UNKNOWN_PER_MINUTE = 600  # from one address, which may be a proxy of many
 def create_token(
     organisation: str,
     name: str,
-    scopes: Iterable[AccessScope],
+    scopes: Collection[AccessScope],
     now: float,
     expires_at: float | None = None,
     parent: str | None = None,
+    team: str | None = None,
+    max_machines: int | None = None,
 ) -> tuple[str, TokenRow]:
     """Return a new token's text and its row, which is still to be stored."""
-    text = PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
+    text = create_text(ENROLMENT_PREFIX if "enrol" in scopes else PREFIX)
     row = TokenRow(
         organisation=organisation,
-        id=secrets.token_hex(ID_BYTES),
+        id=create_id(),
         hash=hash_token(text),
         name=name,
         scopes=tuple(sorted(set(scopes))),
         created_at=now,
         expires_at=expires_at,
         parent=parent,
+        team=team,
+        max_machines=max_machines,
     )
     return text, row
 
 
-def hash_token(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
+def create_id() -> str:
+    return secrets.token_hex(ID_BYTES)
 
 
 class TokenLookup:
@@ -252,5 +256,7 @@ def _check_origin(scope: Scope, headers: dict[bytes, bytes]) -> None:
 
 def _identity(row: TokenRow, has_cookie: bool = False) -> Identity:
     scopes = cast("tuple[AccessScope, ...]", row.scopes)
-    key = f"{row.organisation} {row.parent or row.id}"
-    return Identity(row.organisation, row.name, frozenset(scopes), key, has_cookie)
+    signed_in_with = row.parent if row.is_sign_in else None
+    key = f"{row.organisation} {signed_in_with or row.id}"
+    owner = TokenOwner(row.id, row.machine, row.team)
+    return Identity(row.organisation, row.name, frozenset(scopes), key, has_cookie, owner)

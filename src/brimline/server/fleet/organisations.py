@@ -29,6 +29,7 @@ from brimline.daemon.retry import Work, is_transient
 from brimline.errors import StoreFailed
 from brimline.monitor.user_rules import Rules
 from brimline.server.fleet.actions import ActionRoutes
+from brimline.server.fleet.enrolment import EnrolmentRoutes
 from brimline.server.session_service import SessionService
 from brimline.settings import Settings, seconds
 from brimline.store.postgres.database import PostgresDatabase
@@ -104,6 +105,7 @@ class SessionReadRoutes(SessionRoutes):
 # What every organisation's application serves; its parts are built in `Organisation`.
 FLEET_ENDPOINTS: tuple[Endpoint, ...] = (
     *UplinkRoutes.endpoints,
+    *EnrolmentRoutes.endpoints,
     *ServerRoutes.endpoints,
     *MetricsRoutes.endpoints,
     *SessionReadRoutes.endpoints,
@@ -139,8 +141,9 @@ class Organisation:
         # Routes are matched in this order, and nearly all requests are those of uplinks.
         parts: Sequence[Routes] = (
             UplinkRoutes(store, machines=machines),
+            EnrolmentRoutes(database.tokens),
             ServerRoutes(lambda: status),
-            sessions.metrics(lambda: status, machines),
+            sessions.metrics(lambda: status, machines, partial(database.tokens.count_ending, name)),
             SessionReadRoutes(store, monitor, views, sessions.cache, None),
             ActionRoutes(store, monitor, database.audit),
             sessions.stream,

@@ -22,7 +22,7 @@ from brimline.server.fleet.authentication import (
     create_token,
     is_same_origin,
 )
-from brimline.store.postgres.database import TokenTable
+from brimline.store.postgres.tokens import TokenTable
 
 SIGN_IN_PATH, SIGN_OUT_PATH = "/sign-in", "/sign-out"
 COOKIE_LIFETIME_S = 12 * 3_600
@@ -112,7 +112,7 @@ class SignIn:
         _check_own_page(request)
         text = self._authenticator.cookie(dict(request.scope["headers"])) or ""
         row = await self._authenticator.find_token(text, request.scope, is_fresh=True)
-        if row is not None and row.parent is not None:
+        if row is not None and row.is_sign_in:
             await self._table.revoke(row.organisation, row.id, self._clock())
             self._tokens.forget(text)
         return _redirect(self._cookie.header("", 0))

@@ -21,14 +21,16 @@ _UPDATED = ", ".join(
 # A machine reports how many sessions are refused, but only the batch with one brings the reason.
 _REFUSAL = "CASE WHEN excluded.refused > 0 THEN coalesce(excluded.refusal, m.refusal) END"
 _PUT = f"""INSERT INTO machines AS m (organisation, {_COLUMNS}, first_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $11)
 ON CONFLICT (organisation, id) DO UPDATE SET {_UPDATED}, refusal = {_REFUSAL}
 WHERE m.last_at <= excluded.last_at"""
 
 _CLIENTS = """SELECT DISTINCT ON (machine, agent) machine, agent, version FROM sessions
 WHERE organisation = $1 AND machine = ANY($2::text[]) AND version IS NOT NULL
 ORDER BY machine, agent, seen_at DESC"""
-_LIST = f"""SELECT {_COLUMNS}, first_at FROM machines
+_TOKEN_END = """(SELECT expires_at FROM tokens t
+WHERE t.organisation = m.organisation AND t.id = m.token) AS token_ends_at"""
+_LIST = f"""SELECT {_COLUMNS}, first_at, {_TOKEN_END} FROM machines m
 WHERE organisation = $1 AND ($2::float8 IS NULL OR last_at < $2)
 ORDER BY last_at, id LIMIT $3"""
 _COUNT = """SELECT count(*), count(*) FILTER (WHERE last_at < $2) FROM machines
@@ -58,8 +60,10 @@ class MachineTable:
         for machine, agent, version in await self._pool.fetch(_CLIENTS, self._organisation, ids):
             versions.setdefault(machine, {})[agent] = version
         return [
-            FleetMachine(MachineReport(*report), first_at, versions.get(report[0], {}))
-            for *report, first_at in records
+            FleetMachine(
+                MachineReport(*report), first_at, versions.get(report[0], {}), token_ends_at
+            )
+            for *report, first_at, token_ends_at in records
         ]
 
     async def count(self, silent_since: float) -> tuple[int, int]:

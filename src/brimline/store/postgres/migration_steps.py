@@ -7,7 +7,7 @@ organisation. Texts are compared by code point, as in SQLite and Python: COLLATE
 from typing import TypeAlias
 
 from brimline.store.common_sql import ADD_COST
-from brimline.store.postgres.later_migration_steps import FIFTEENTH, FOURTEENTH
+from brimline.store.postgres.later_migration_steps import FIFTEENTH, FOURTEENTH, SIXTEENTH
 
 Step: TypeAlias = tuple[str, ...]
 
@@ -494,5 +494,5 @@ _THIRTEENTH: Step = (
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (
     _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH,
-    _ELEVENTH, _TWELFTH, _THIRTEENTH, FOURTEENTH, FIFTEENTH,
+    _ELEVENTH, _TWELFTH, _THIRTEENTH, FOURTEENTH, FIFTEENTH, SIXTEENTH,
 )  # fmt: skip
