@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -35,6 +36,7 @@ OF_KIND: dict[BlockKind, str] = {
 }
 OF_MARK = {
     "Codebase and user instructions": "memory files",
+    "<system-reminder>\\nContents of ": "memory files",
     "This session is being continued": "compaction summary",
     "report0 ": "subagent results",
     '"image"': "images",
@@ -102,8 +104,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[ClientRun]:
 
 @pytest.fixture(scope="module")
 def ledger(runs: list[ClientRun]) -> ThreadLedger:
-    (path,) = [path for path in runs[-1].transcripts if "subagents" not in path.parts]
-    places = Places(home=runs[-1].home, env={})
+    return main_ledger(runs[-1])
+
+
+def main_ledger(run: ClientRun) -> ThreadLedger:
+    (path,) = [path for path in run.transcripts if "subagents" not in path.parts]
+    places = Places(home=run.home, env={})
     ledgers = read_ledgers(files_of_path(str(path), places), places)
     return next(one for each in ledgers for one in each.threads if one.thread == "main")
 
@@ -177,3 +183,50 @@ def test_total_and_memory_are_those_of_the_client_itself(
     theirs = {row.name: row.tokens for row in usage.categories}
     ours = dict(zip(CATEGORIES, last.categories, strict=True))
     assert abs(ours["memory files"] - theirs["Memory files"]) <= 0.1 * theirs["Memory files"]
+
+
+def rules(word: str, count: int) -> str:
+    return "".join(f"- Never {word} the part {number} of a file.\n" for number in range(count))
+
+
+def comment(word: str) -> str:
+    """A comment, which the client does not send."""
+    return f"<!--\n{rules(word, 60)}-->\n\n"
+
+
+CODE_RULES = '---\npaths: "**/*.py"\n---\n' + rules("run", 14)
+
+
+def memory_files(place: Place) -> dict[Path, str]:
+    """Memory files of every kind, each with something that is not sent, or at another time."""
+    project, user = place.project, place.home / ".claude"
+    return {
+        user / "CLAUDE.md": comment("omit") + rules("hide", 12),
+        project / "CLAUDE.md": f"{comment('drop')}See @docs/style.md first.\n\n{rules('move', 20)}",
+        project / "CLAUDE.local.md": rules("rename", 8),
+        project / "docs" / "style.md": rules("format", 16),
+        project / ".claude" / "rules" / "always.md": rules("delete", 10),
+        project / ".claude" / "rules" / "code.md": '---\npaths: "**/*.py"\n---\n'
+        + rules("run", 14),
+        project / "part" / "CLAUDE.md": comment("skip") + rules("copy", 18),
+        project / "part" / "main.py": "print(1)\n",
+    }
+
+
+def test_memory_files_of_a_fresh_project_are_what_was_sent(tmp_path: Path) -> None:
+    """Before anything is learned from a growth: imports, comments, rules and nested files too."""
+    place = Place(tmp_path)
+    place.make()
+    for file, text in memory_files(place).items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    look = use("Read", "I look.", file_path=str(place.project / "part" / "main.py"))
+    scenario = Scenario(main=(look, Reply(text="Good.")), list_blocks=True)
+    prompt = "Please look. " + words(100, "ask")
+    run = claude.run_claude(scenario, tmp_path, prompt, "--session-id", SESSION)
+    first, second = main_ledger(run).balances
+    for call, balance in zip(run.billed, (first, second), strict=True):
+        sent, ours = truth(call), dict(zip(CATEGORIES, balance.categories, strict=True))
+        assert abs(ours["memory files"] - sent["memory files"]) <= 0.05 * sent["memory files"]
+        for name in CATEGORIES:
+            assert abs(ours[name] - sent[name]) <= max(MAX_ERROR_SHARE * sent[name], 150)

@@ -53,7 +53,8 @@ class AddedText(msgspec.Struct, frozen=True):
 
     `by` is who added it: the client, a hook, a memory file, a subagent, a list of tools or skills,
     or the user (a file). `name` is the hook's or file's name, `server` the MCP server whose tools
-    it lists. `tokens_left` is what a client's own countdown tells the model.
+    it lists. `tokens_left` is what a client's own countdown tells the model. `head_bytes` is the
+    size of what the client puts around the text.
     """
 
     by: AddedBy
@@ -62,6 +63,7 @@ class AddedText(msgspec.Struct, frozen=True):
     at: float | None = None
     server: str = ""
     tokens_left: int | None = None
+    head_bytes: int = 0
 
 
 class SystemPrompt(msgspec.Struct, frozen=True):
@@ -437,6 +439,11 @@ def images_in(content: msgspec.Raw) -> int:
 def count_images(content: Content) -> int:
     """The number of images in a content that is decoded."""
     return sum(part.type == "image" for part in content) if isinstance(content, list) else 0
+
+
+def size_of(text: str) -> int:
+    """Return the length in UTF-8 bytes, which tokens follow more closely than characters."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def strings_in(data: msgspec.Raw) -> Iterator[str]:

@@ -192,8 +192,8 @@ def test_memory_file_stays_when_the_first_prompt_is_edited(tmp_path: Path) -> No
         reply("e", 10_600, 1),
     )
     assert tokens_of(ledger) == {
-        "system and tools": 10_000,
-        "memory files": 400,
+        "system and tools": 10_088,
+        "memory files": 312,
         "user words": 200,
     }
 
@@ -227,7 +227,7 @@ def test_memory_files_on_disk_do_not_count_beside_a_recorded_system_prompt(tmp_p
     (tmp_path / "AGENTS.md").write_text("a" * 1_000)
     session = entry("session", version=3, id="s", cwd=str(tmp_path))
     recorded = message("system", sections={"preamble": "You are."})
-    for system, tokens in (([recorded], {}), ([], {"memory files": 400})):
+    for system, tokens in (([recorded], {}), ([], {"memory files": 312})):
         path = tmp_path / "session.jsonl"
         lines = [session, *system, message("user", "b" * 1_000), reply("c", 10_400, 1)]
         path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")

@@ -6,7 +6,7 @@ from brimline.context.events import Call
 from brimline.context.usage import Usage
 from brimline.sessions.ledger.call_growth import Step
 from brimline.sessions.ledger.context_parts import Category, ContextPart
-from brimline.sessions.ledger.part_tokens import TOKENS_PER_BYTE, Rates
+from brimline.sessions.ledger.part_tokens import PROSE_SHARE, TOKENS_PER_BYTE, Rates
 
 
 def part(category: Category, size: int) -> ContextPart:
@@ -50,3 +50,38 @@ def test_own_rate_precedes_that_of_the_agents_words() -> None:
 )
 def test_reply_that_may_hold_more_shows_nothing(reply: Step) -> None:
     assert rate(Rates([reply]), "agent's words") == TOKENS_PER_BYTE
+
+
+SYSTEM = [part("system and tools", 3_000), part("system and tools", 5_000)]
+
+
+def test_first_prompt_that_is_recorded_as_a_whole_shows_the_rate_of_prose() -> None:
+    rates = Rates([step(2_500, 0, 0, part("memory files", 2_000))], SYSTEM)
+    assert rate(rates, "memory files") == rate(rates, "user words") == 0.25
+    assert rate(rates, "tool results") == TOKENS_PER_BYTE
+
+
+def without_a_record(call: Step) -> Step:
+    hidden = ContextPart("compaction summary", "summary", 0, is_recorded=False)
+    return Step(call.call, call.start, [*call.inputs, hidden], [])
+
+
+FIRST = step(2_500, 0, 0, part("memory files", 2_000))
+
+
+@pytest.mark.parametrize(
+    ("first", "system"),
+    [
+        (FIRST, []),
+        (FIRST, SYSTEM[:1]),  # without its tools
+        (without_a_record(FIRST), SYSTEM),
+        (step(25_000, 0, 0, part("memory files", 2_000)), SYSTEM),  # it continues another session
+        (Step(FIRST.call, "compacted", FIRST.inputs, []), SYSTEM),
+    ],
+)
+def test_first_prompt_with_more_than_is_recorded_shows_nothing(
+    first: Step, system: list[ContextPart]
+) -> None:
+    rates = Rates([first], system)
+    assert rate(rates, "memory files") == PROSE_SHARE * TOKENS_PER_BYTE
+    assert rate(rates, "user words") == TOKENS_PER_BYTE

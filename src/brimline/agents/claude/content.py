@@ -1,7 +1,7 @@
 """The content of Claude Code's transcripts, and of its `stream-json` and `json` output."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import msgspec
@@ -31,6 +31,7 @@ from brimline.agents.content import (
     count_images,
     joined_text,
     server_of,
+    size_of,
     strings_in,
     text_of,
 )
@@ -65,14 +66,19 @@ CLIENT_TEXTS = (
 )
 CLEAR = "/clear"
 
+REMINDER_BYTES = len("<system-reminder>\n\n</system-reminder>")
+
 COUNTDOWN = "total_tokens_reminder"
 _TOKENS_LEFT = re.compile(r"([0-9]{1,12}) tokens left")
 
 # Who adds the text of an attachment; the client itself adds the others.
 ATTACHED_BY: dict[str, AddedBy] = {
     "agent_listing_delta": "tools",
+    "date": "tools",
     "deferred_tools_delta": "tools",
+    "environment": "tools",
     "mcp_instructions_delta": "tools",
+    "model": "tools",
     "skill_listing": "tools",
     "async_hook_response": "hook",
     "hook_additional_context": "hook",
@@ -119,6 +125,12 @@ class _MessageOrigin(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
+class _SnapshotTool(ToolDefinition, frozen=True):
+    """A tool of a snapshot: its `schema` is what is sent, with the name and description again."""
+
+    schema: msgspec.Raw = ABSENT
+
+
 class _MemoryFile(msgspec.Struct, frozen=True):
     path: str = ""
     content: str = ""
@@ -143,23 +155,31 @@ class _ClaudeAttachment(msgspec.Struct, frozen=True, rename="camel"):
     added_lines: list[str] = []
     added_blocks: list[str] = []
 
-    def snapshot(self) -> SystemPrompt:
-        """The system prompt, and the definition of each tool (since 2.1.325)."""
+    def snapshot(self) -> Iterator[SystemPrompt]:
+        """The system prompt, and the definition of each tool (since 2.1.325).
+
+        A session's first snapshot, before its first call, has no tools yet.
+        """
+        if not self.tools:
+            return
         prompt = AddedText("tools", "system prompt", "\n".join(strings_in(self.system_prompt)))
         tools: list[AddedText] = []
-        for tool in self.tools:
-            name, text = (
-                (_tool.decode_or_none(tool) or ToolDefinition()).name,
-                bytes(tool).decode("utf-8", "replace"),
-            )
-            tools.append(AddedText("tools", f"tool {name}", text, server=server_of(name)))
-        return SystemPrompt((prompt, *tools))
+        for raw in self.tools:
+            tool = _tool.decode_or_none(raw) or _SnapshotTool()
+            text = bytes(tool.schema or raw).decode("utf-8", "replace")
+            server = server_of(tool.name)
+            tools.append(AddedText("tools", f"tool {tool.name}", text, server=server))
+        yield SystemPrompt((prompt, *tools))
 
     def added(self, at: float | None) -> Iterator[AddedText]:
         """Yield what of it the model reads, without the words that the client puts around it."""
         if self.type == "instructions":  # since 2.1.325
             for file in _memory_files.decode_or_none(self.files) or []:
                 yield AddedText("memory", file.path, file.content, at)
+            return
+        if self.type == "nested_memory" and (file := _memory_file.decode_or_none(self.content)):
+            # not its `rawContent`, with the comments and the front matter that are not sent
+            yield AddedText("memory", file.path or self.path, file.content, at)
             return
         if self.type == COUNTDOWN:
             yield from _countdown("".join(strings_in(self.text)), at)
@@ -191,6 +211,14 @@ class _Record(msgspec.Struct, frozen=True, rename="camel"):
     git_branch: str | None = None
     message: _ClaudeMessage | None = None
     attachment: _ClaudeAttachment | None = None
+    rendered: msgspec.Raw = ABSENT  # an attachment as it is sent, since 2.1.325
+    rendered_role: str | None = None
+
+    @property
+    def rendered_bytes(self) -> int:
+        """How many bytes of an attachment are sent; a message of the system has no tags."""
+        size = sum(size_of(text) for text in strings_in(self.rendered))
+        return max(0, size - REMINDER_BYTES) if self.rendered_role == "system" else size
 
     @property
     def by_client(self) -> bool:
@@ -238,7 +266,8 @@ class _ClaudeLine(msgspec.Struct, frozen=True):
 
 _record = JsonDecoder(_Record)
 _memory_files = JsonDecoder(list[_MemoryFile])
-_tool = JsonDecoder(ToolDefinition)
+_memory_file = JsonDecoder(_MemoryFile)
+_tool = JsonDecoder(_SnapshotTool)
 _task = JsonDecoder(_Task)
 _line = JsonDecoder(_ClaudeLine)
 
@@ -278,9 +307,9 @@ class ClaudeContent:
                 if attachment.type == "queued_command":  # typed while the agent was working
                     yield from _user_text(text_of(attachment.prompt), at)
                 elif attachment.type == "prompt_snapshot":
-                    yield attachment.snapshot()
+                    yield from attachment.snapshot()
                 else:
-                    yield from attachment.added(at)
+                    yield from _as_rendered(list(attachment.added(at)), entry, at)
             case _:
                 return
         location = Location(entry.cwd, entry.git_branch)
@@ -405,6 +434,24 @@ def _countdown(text: str, at: float | None) -> Iterator[AddedText]:
     match = _TOKENS_LEFT.search(text)
     left = int(match[1]) if match else None
     yield AddedText("client", "countdown of the client", text, at, tokens_left=left)
+
+
+def _as_rendered(
+    added: Sequence[AddedText], record: _Record, at: float | None
+) -> Iterator[AddedText]:
+    """Yield the texts of an attachment with the size of what the client puts around them.
+
+    Of an attachment without a text of its own, such as the environment, only the size is known.
+    """
+    kind = record.attachment.type if record.attachment else ""
+    around = record.rendered_bytes - sum(size_of(each.text) for each in added)
+    if around <= 0:
+        yield from added
+    elif not added:
+        yield AddedText(ATTACHED_BY.get(kind, "client"), kind, "", at, head_bytes=around)
+    else:
+        for each in added:
+            yield msgspec.structs.replace(each, head_bytes=around // len(added))
 
 
 def _element(text: str, name: str) -> str:

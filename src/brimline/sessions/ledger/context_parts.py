@@ -19,6 +19,7 @@ from brimline.agents.content import (
     ToolResult,
     UserText,
     server_of,
+    size_of,
 )
 from brimline.files.bounded_dict import BoundedDict
 from brimline.redaction import redact, truncate_words
@@ -123,7 +124,7 @@ class PartReader:
                 return (ContextPart("user words", _excerpt(text), size_of(text), record),)
             case Reasoning(text):
                 return (ContextPart("reasoning", "reasoning", size_of(text), record),)
-            case AddedText() if piece.text:
+            case AddedText() if piece.text or piece.head_bytes:
                 return (_added_part(piece, record),)
             case SystemPrompt(parts):
                 self.system_prompt = [_added_part(part, record) for part in parts if part.text]
@@ -173,7 +174,7 @@ class PartReader:
 
 
 def _added_part(added: AddedText, record: int) -> ContextPart:
-    category, size = _CATEGORY_OF_ADDED[added.by], size_of(added.text)
+    category, size = _CATEGORY_OF_ADDED[added.by], size_of(added.text) + added.head_bytes
     file = added.name if added.by in ("memory", "user") else ""
     return ContextPart(
         category,
@@ -207,11 +208,6 @@ def _tool_part(call: ToolCall, record: int) -> ContextPart:
         command=command,
         arguments=hash(data),
     )
-
-
-def size_of(text: str) -> int:
-    """Return the length in UTF-8 bytes, which tokens follow more closely than characters."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _excerpt(text: str) -> str:

@@ -174,7 +174,7 @@ def settle(
     that it continues.
     """
     steps = recorder.steps
-    rates = Rates(steps)
+    rates = Rates(steps, system)
     first = steps[0].inputs if steps else []
     is_recorded = any(part.category == "memory files" for part in first)
     account = ThreadAccount(rates, system, () if is_recorded or system else memory)
