@@ -18,6 +18,10 @@ MAX_ENTRIES = 200  # a reader or a digest remembers this many of a kind
 ToolKind: TypeAlias = Literal["command", "edit", "read", "subagent", "todo", "wait", "other"]
 ToolState: TypeAlias = Literal["done", "cancelled", "running"]
 AddedBy: TypeAlias = Literal["client", "hook", "memory", "subagent", "tools", "user"]
+# What a client puts before the conversation, by what people can change of it.
+SystemKind: TypeAlias = Literal[
+    "system prompt", "built-in tools", "MCP server", "memory file", "skill", "agent", "other"
+]
 DecodedT = TypeVar("DecodedT")
 
 

@@ -91,6 +91,24 @@ USAGE: Json = {
 }
 """What Claude Code 2.1.325 says of a fresh session, shortened."""
 
+DETAILS: Json = {
+    "memoryFiles": [{"path": "/p/CLAUDE.md", "type": "Project", "tokens": 508}],
+    "mcpTools": [
+        {"name": "mcp__tides__high", "serverName": "tides", "tokens": 100, "isLoaded": False},
+        {"name": "mcp__sails__up", "serverName": "sails", "tokens": 500, "isLoaded": True},
+        {"name": "mcp__sails__down", "serverName": "sails", "tokens": 400, "isLoaded": False},
+    ],
+    "mcpInstructions": [{"serverName": "tides", "tokens": 310}],
+    "agents": [{"agentType": "pilot", "source": "projectSettings", "tokens": 25}],
+    "skills": {
+        "skillFrontmatter": [
+            {"name": "knots", "source": "projectSettings", "tokens": 20},
+            {"name": "init", "source": "built-in", "tokens": 22},
+        ]
+    },
+}
+"""What it says of the parts of its categories, with servers, skills and an agent."""
+
 PRINTED: Json = {
     "model": "claude-opus-5-5",
     "total_tokens": 6_828,

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from brimline.agents.fresh_session.answers import (
     Category,
+    FreshPart,
     parse_command_answer,
     parse_request_answer,
 )
 from brimline.errors import MalformedJson
 
-from .scripted import BESIDE, DEFERRED, MESSAGES, PRINTED, USAGE, USED
+from .scripted import BESIDE, DEFERRED, DETAILS, MESSAGES, PRINTED, USAGE, USED
 
 encode = msgspec.json.encode
 
@@ -31,6 +32,34 @@ def test_what_is_loaded_counts() -> None:
     assert answer.tokens == USAGE["totalTokens"]
     assert answer.has_system_prompt
     assert not answer.estimated
+
+
+def test_parts_of_categories_are_named() -> None:
+    """A server has its definitions and instructions; of deferred tools only the names are sent."""
+    loaded = parse_request_answer(encode(USAGE | DETAILS)).parts
+    assert loaded == (
+        FreshPart("system prompt", "", 1_534),
+        FreshPart("built-in tools", "", 5_285),
+        FreshPart("MCP server", "sails", 900, tools=2, definitions=900),
+        FreshPart("MCP server", "tides", 410, tools=1, definitions=100),
+        FreshPart("memory file", "/p/CLAUDE.md", 508),
+        FreshPart("skill", "knots", 20),
+        FreshPart("skill", "init", 22, is_built_in=True),
+        FreshPart("agent", "pilot", 25),
+    )
+    deferred = {**DEFERRED, "name": "MCP tools (deferred)"}
+    rows = [*USAGE["categories"], deferred]
+    parts = parse_request_answer(encode(USAGE | DETAILS | {"categories": rows})).parts
+    sails, tides = (part for part in parts if part.kind == "MCP server")
+    assert (sails.definitions, tides.definitions) == (500, 0)
+    assert 500 < sails.tokens < 520
+    assert 310 < tides.tokens < 330
+
+
+def test_details_of_another_shape_leave_the_categories() -> None:
+    answer = parse_request_answer(encode(USAGE | {"mcpTools": None, "skills": 5}))
+    assert answer.tokens == USAGE["totalTokens"]
+    assert [part.kind for part in answer.parts] == ["system prompt", "built-in tools"]
 
 
 def test_both_ways_tell_the_same() -> None:

@@ -14,7 +14,7 @@ import msgspec
 
 from brimline._version import __version__
 from brimline.agents import display_name, get_agent, source
-from brimline.agents.fresh_session.answers import Category, ClientAnswer, Source
+from brimline.agents.fresh_session.answers import Category, ClientAnswer, FreshPart, Source
 from brimline.agents.fresh_session.client import (
     AGENT,
     ClaudeCommand,
@@ -42,6 +42,8 @@ from brimline.settings import Settings, cache_dir, load
 
 FOLDER = "baselines"
 MAX_AGE_S = 86_400.0  # changes of MCP servers and of the client's service are in no file
+# An older answer still says what the sessions of its time consist of.
+KEPT_S = 30 * 86_400.0
 TIMEOUT_S = 30.0
 
 
@@ -50,7 +52,8 @@ class Baseline(msgspec.Struct, frozen=True):
 
     `tokens` is the sum of the categories that are not deferred, `percent` that of the window.
     `estimated`: the client estimated it, because the API did not count. `without` names the MCP
-    servers that were too late to be counted. `at` is when the client was asked, `cached` whether
+    servers that were too late to be counted. `parts` are what the client names in its categories,
+    none if it only counts these. `at` is when the client was asked, `cached` whether
     that was an earlier time.
     """
 
@@ -62,6 +65,7 @@ class Baseline(msgspec.Struct, frozen=True):
     window: Window | None
     limit: Limit | None
     categories: tuple[Category, ...]
+    parts: tuple[FreshPart, ...]
     estimated: bool
     without: tuple[str, ...]
     source: Source
@@ -70,9 +74,14 @@ class Baseline(msgspec.Struct, frozen=True):
 
 
 class CachedAnswer(msgspec.Struct, frozen=True):
-    """An answer, when it was given, and the memory files as they were then."""
+    """An answer, when and where it was given, and the memory files as they were then.
+
+    `client` is the client's version, `folder` the one in which it was asked.
+    """
 
     version: str
+    client: str
+    folder: str
     at: float
     memory: str
     answer: ClientAnswer
@@ -111,8 +120,14 @@ def baseline(
     )
     cached = None if fresh else load_answer(place, time.time())
     is_configured = bool(client_settings.auto_compact_windows)
-    answer = cached or save_answer(place, measure_fresh_session(client, is_configured), time.time())
-    return _baseline(answer, name, chosen, client_settings, cached=cached is not None)
+    answer = cached or save_answer(
+        place,
+        measure_fresh_session(client, is_configured),
+        time.time(),
+        client=name,
+        folder=str(folder),
+    )
+    return _baseline(answer, chosen, client_settings, cached=cached is not None)
 
 
 def _check_supported(agent: str) -> None:
@@ -132,22 +147,22 @@ def _folder(cwd: str | os.PathLike[str] | None) -> Path:
 
 def _baseline(
     stored: CachedAnswer,
-    version: str,
     settings: Settings,
     client_settings: ClientSettings,
     cached: bool,
 ) -> Baseline:
     answer = stored.answer
-    window, limit = _bounds(answer, version, settings, client_settings)
+    window, limit = _bounds(answer, stored.client, settings, client_settings)
     return Baseline(
         agent=AGENT,
-        version=version,
+        version=stored.client,
         model=answer.model,
         tokens=answer.tokens,
         percent=percent(answer.tokens, window.tokens if window else None),
         window=window,
         limit=limit,
         categories=answer.categories,
+        parts=answer.parts,
         estimated=answer.estimated,
         without=answer.without,
         source=answer.source,
@@ -182,9 +197,8 @@ def cache_path(cache: Path, *parts: str) -> Path:
 
 def load_answer(path: Path, now: float) -> CachedAnswer | None:
     """Return a cached answer; None if it is missing, corrupt, too old, or of other memory files."""
-    try:
-        cached = _cached_answer.decode(read_regular_file(path))
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    cached = _read_answer(path)
+    if cached is None:
         return None
     current = cached.version == __version__ and abs(now - cached.at) < MAX_AGE_S
     if not current or cached.memory != hash_files(cached.answer.memory_files):
@@ -192,12 +206,32 @@ def load_answer(path: Path, now: float) -> CachedAnswer | None:
     return cached
 
 
-def save_answer(path: Path, answer: ClientAnswer, now: float) -> CachedAnswer:
+def find_answer(cache: Path, folder: str, client: str, at: float) -> CachedAnswer | None:
+    """Return the answer of a client's version in a folder that is nearest in time; None if none."""
+    with suppress(OSError):
+        answers = map(_read_answer, (cache / FOLDER).iterdir())
+        of_client = (
+            each for each in answers if each and (each.client, each.folder) == (client, folder)
+        )
+        return min(of_client, key=lambda each: abs(each.at - at), default=None)
+    return None
+
+
+def _read_answer(path: Path) -> CachedAnswer | None:
+    try:
+        return _cached_answer.decode(read_regular_file(path))
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def save_answer(
+    path: Path, answer: ClientAnswer, now: float, *, client: str, folder: str
+) -> CachedAnswer:
     """Keep an answer if it is one to rely on: counted, and with all MCP servers in it.
 
     A disk that is full or read-only only makes the next time slower.
     """
-    cached = CachedAnswer(__version__, now, hash_files(answer.memory_files), answer)
+    cached = CachedAnswer(__version__, client, folder, now, hash_files(answer.memory_files), answer)
     if not answer.estimated and not answer.without:
         with suppress(OSError):
             create_private_folder(path.parent)
@@ -210,5 +244,5 @@ def _remove_old(folder: Path, now: float) -> None:
     """Remove expired answers, and what a killed process left."""
     for path in folder.iterdir():
         with suppress(OSError):
-            if now - path.stat().st_mtime > MAX_AGE_S:
+            if now - path.stat().st_mtime > KEPT_S:
                 path.unlink()
