@@ -51,26 +51,13 @@ for ask in (ask_by_control_request, ask_by_command):
 """
 """Asks by request and by command."""
 
-SERVER = """
-import json, sys, time
-time.sleep(1)
-for line in sys.stdin:
-    asked = json.loads(line)
-    if asked.get("method") == "initialize":
-        result = {"protocolVersion": asked["params"]["protocolVersion"],
-                "capabilities": {"tools": {}}, "serverInfo": {"name": "x", "version": "1"},
-                "instructions": "Ask me about tides. " * 50}
-        answer = {"result": result}
-    elif asked.get("method") == "tools/list":
-        schema = {"type": "object", "properties": {}}
-        tool = {"name": "tide", "description": "High or low. " * 50, "inputSchema": schema}
-        answer = {"result": {"tools": [tool]}}
-    else:
-        answer = {"error": {"code": -32601, "message": "not here"}}
-    if "id" in asked:
-        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)
-"""
-"""An MCP server that starts slowly."""
+SERVER = Path(__file__).with_name("mcp_server.py")
+
+
+def server_command(name: str, tools: int, times: int, delay_s: float = 0) -> dict[str, Any]:
+    """The entry of our small MCP server in the client's settings."""
+    options = [name, str(tools), str(times), str(delay_s)]
+    return {"command": sys.executable, "args": ["-IS", str(SERVER), *options]}
 
 
 def run_baseline(folder: Path, *asks: dict[str, Any], **environment: str) -> ClientRun:
@@ -204,8 +191,7 @@ def test_baseline_includes_the_configuration(tmp_path: Path) -> None:
     """
     place = Place(tmp_path)
     place.make()
-    (tmp_path / "server.py").write_text(SERVER)
-    command = {"command": sys.executable, "args": [str(tmp_path / "server.py")]}
+    command = server_command("tides", 1, 30, delay_s=1)
     (place.home / ".claude.json").write_text(json.dumps({"mcpServers": {"tides": command}}))
     (place.project / "CLAUDE.md").write_text("Be brief. " * 200)
     hook = {"type": "command", "command": "echo " + "The tide is high. " * 50}

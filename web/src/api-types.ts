@@ -85,6 +85,8 @@ export interface components {
             model: string | null;
             sent: number | null;
             categories: components["schemas"]["ExplainedCategory"][];
+            system_parts: components["schemas"]["SystemPart"][];
+            answered_at: number | null;
             unexplained: number;
             tool_results: components["schemas"]["ToolTokens"];
             waste: components["schemas"]["Waste"][];
@@ -106,6 +108,20 @@ export interface components {
             tokens: number;
             /** @default 0 */
             record: number;
+        };
+        SystemPart: {
+            /** @enum {unknown} */
+            kind: "MCP server" | "agent" | "built-in tools" | "memory file" | "other" | "skill" | "system and tools" | "system prompt";
+            name: string;
+            tokens: number;
+            /** @default 0 */
+            tools: number;
+            /** @default 0 */
+            called: number;
+            /** @default 0 */
+            calls: number;
+            /** @default false */
+            is_estimated: boolean;
         };
         ToolTokens: {
             by_tool: components["schemas"]["NamedTokens"][];
@@ -926,6 +942,7 @@ export type Explanation = components['schemas']['Explanation'];
 export type ExplainedThread = components['schemas']['ExplainedThread'];
 export type ExplainedCategory = components['schemas']['ExplainedCategory'];
 export type ExplainedPiece = components['schemas']['ExplainedPiece'];
+export type SystemPart = components['schemas']['SystemPart'];
 export type ToolTokens = components['schemas']['ToolTokens'];
 export type NamedTokens = components['schemas']['NamedTokens'];
 export type Waste = components['schemas']['Waste'];

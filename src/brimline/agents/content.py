@@ -18,9 +18,17 @@ MAX_ENTRIES = 200  # a reader or a digest remembers this many of a kind
 ToolKind: TypeAlias = Literal["command", "edit", "read", "subagent", "todo", "wait", "other"]
 ToolState: TypeAlias = Literal["done", "cancelled", "running"]
 AddedBy: TypeAlias = Literal["client", "hook", "memory", "subagent", "tools", "user"]
-# What a client puts before the conversation, by what people can change of it.
+# What a client puts before the conversation, by what people can change of it. "system and tools" is
+# all of it as one piece.
 SystemKind: TypeAlias = Literal[
-    "system prompt", "built-in tools", "MCP server", "memory file", "skill", "agent", "other"
+    "system and tools",
+    "system prompt",
+    "built-in tools",
+    "MCP server",
+    "memory file",
+    "skill",
+    "agent",
+    "other",
 ]
 DecodedT = TypeVar("DecodedT")
 
@@ -58,7 +66,8 @@ class AddedText(msgspec.Struct, frozen=True):
     `by` is who added it: the client, a hook, a memory file, a subagent, a list of tools or skills,
     or the user (a file). `name` is the hook's or file's name, `server` the MCP server whose tools
     it lists. `tokens_left` is what a client's own countdown tells the model. `head_bytes` is the
-    size of what the client puts around the text.
+    size of what the client puts around the text. `kind` is what it is if the client put it there
+    before the conversation; `names` are the tools, or the skill or agent, that it has.
     """
 
     by: AddedBy
@@ -68,6 +77,8 @@ class AddedText(msgspec.Struct, frozen=True):
     server: str = ""
     tokens_left: int | None = None
     head_bytes: int = 0
+    kind: SystemKind = "other"
+    names: tuple[str, ...] = ()
 
 
 class SystemPrompt(msgspec.Struct, frozen=True):
@@ -95,7 +106,7 @@ class ToolCall(msgspec.Struct, frozen=True):
 
     `job` names the running command that a call of kind `wait` waits for. `arguments` are as the
     client wrote them, mostly JSON. `server` is the tool's MCP server, if the name alone does not
-    tell it.
+    tell it. `uses` names the skill or the agent that it starts.
     """
 
     tool: str
@@ -107,6 +118,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     arguments: msgspec.Raw | str = ""
     at: float | None = None
     server: str = ""
+    uses: str = ""
 
     @property
     def summary(self) -> str:
@@ -329,6 +341,8 @@ class ToolArguments(msgspec.Struct, frozen=True):
     camel_path: str | None = msgspec.field(default=None, name="filePath")
     path: str | None = None
     todos: list[TodoItem] = msgspec.field(default_factory=list[TodoItem])
+    skill: str | None = None
+    subagent_type: str | None = None
 
     @property
     def command_line(self) -> str:
@@ -356,6 +370,7 @@ class ToolNames(msgspec.Struct, frozen=True):
     todos: frozenset[str]
     reads: frozenset[str]
     subagents: frozenset[str] = frozenset()
+    skills: frozenset[str] = frozenset()
 
     def read_call(
         self,
@@ -367,7 +382,10 @@ class ToolNames(msgspec.Struct, frozen=True):
     ) -> Iterator[ToolCall | TodoList]:
         """Yield a call, and the to-do list that it writes."""
         kind: ToolKind = "subagent" if tool in self.subagents else "other"
-        command, files = "", ()
+        command, files, uses = "", (), ""
+        if tool in self.subagents or tool in self.skills:
+            asked = decode_arguments(arguments)
+            uses = asked.subagent_type or asked.skill or ""
         if tool in self.commands:
             kind, command = "command", decode_arguments(arguments).command_line
         elif tool in self.edits or tool in self.reads:
@@ -377,7 +395,15 @@ class ToolNames(msgspec.Struct, frozen=True):
             kind, items = "todo", decode_arguments(arguments).todos
             yield TodoList(tuple(item.todo() for item in items))
         yield ToolCall(
-            tool, call_id, kind, command, files, arguments=arguments, at=at, server=server
+            tool,
+            call_id,
+            kind,
+            command,
+            files,
+            arguments=arguments,
+            at=at,
+            server=server,
+            uses=uses,
         )
 
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import msgspec
 from starlette.requests import Request
@@ -76,9 +77,10 @@ class TranscriptRoutes:
         places: Places,
         wait_s: float = EXPLANATION_WAIT_S,
         find_files: Callable[[Places, SessionRow], SessionFiles | None] = find_session_files,
+        cache: Path | None = None,
     ) -> None:
         self._monitor, self._places = monitor, places
-        self._wait_s, self._find_files = wait_s, find_files
+        self._wait_s, self._find_files, self._cache = wait_s, find_files, cache
         self._threads = ReadThreads(EXPLANATION_THREADS, hung_after_s=wait_s)
         self._pending: dict[str, asyncio.Future[EncodedExplanation]] = {}
         self._read = BoundedDict[str, EncodedExplanation](MAX_CACHED_EXPLANATIONS)
@@ -120,7 +122,7 @@ class TranscriptRoutes:
             return known
         try:
             ledgers = read_ledgers(files, self._places)
-            explained = explain(ledgers, series=True, reported=reported)
+            explained = explain(ledgers, series=True, reported=reported, cache=self._cache)
         except READ_ERRORS as error:
             reason = describe_read_error(files.transcripts[0], error)
             return _encode_problem(row, reason.partition("\n")[0])

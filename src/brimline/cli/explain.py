@@ -25,6 +25,7 @@ from brimline.sessions.files import SessionFiles
 from brimline.sessions.ledger.context_parts import CATEGORIES
 from brimline.sessions.ledger.explain import ExplainedThread, Explanation, NamedTokens, explain
 from brimline.sessions.ledger.session_ledger import NO_TRANSCRIPT, SessionLedger, read_ledgers
+from brimline.sessions.ledger.system_parts import summarise_parts
 from brimline.sessions.ledger.waste import total_waste
 from brimline.sessions.target import files_of_target, is_file_target
 from brimline.terminal.chart import (
@@ -83,7 +84,7 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
         return _explain_stored(context, options, known)
     ledgers = read_ledgers(files, context.places, file)
     reported = request_reported_misses(context, known.session.id) if known else []
-    explained = explain(ledgers, options.series, options.show_secrets, reported)
+    explained = explain(ledgers, options.series, options.show_secrets, reported, context.cache)
     if options.json:
         emit_json(_printed(explained, known))
     else:
@@ -156,6 +157,7 @@ def _thread(
     if thread.pending:
         pending = format_tokens(thread.pending)
         yield from wrap(f"About {pending} tokens more came in since the last call.", context.width)
+    yield from _system_parts(context, thread, session.project)
     yield from _largest(context, thread, session.project)
     yield from _tool_lines(context, thread, session.project)
     if thread.waste:
@@ -228,6 +230,29 @@ def _composition(context: CommandContext, thread: ExplainedThread, whole: int) -
     yield head
     for place, line in zip(order, lines, strict=True):
         yield paint_segment(segments[place], 1, context.colour) + line[1:]
+
+
+def _system_parts(
+    context: CommandContext, thread: ExplainedThread, project: str | None
+) -> Iterator[str]:
+    """Yield what the client sends with every call, and what of it was called."""
+    rows = summarise_parts(thread.system_parts)
+    if len(rows) < 2:
+        return
+    yield from ("", "What every call sends")
+    columns = [
+        Column("tokens", right=True),
+        Column("what", min_width=12),
+        Column("called", drop_order=1),
+    ]
+    cells = [
+        [Cell(f"{row.tokens:,}"), Cell(_clean(row.what, project)), Cell(row.called)] for row in rows
+    ]
+    yield from format_table(columns, cells, context.width, context.colour)
+    if thread.answered_at is not None:
+        age = format_age(context.now - thread.answered_at)
+        text = f"Estimated: the client divided a fresh session so {age} ago; scaled to this one."
+        yield from wrap(text, context.width)
 
 
 def _largest(

@@ -274,7 +274,7 @@ class DaemonRun:
         parts: list[Routes] = [
             DaemonRoutes(self._status, self._stop, access),
             sessions.metrics(self._status),
-            TranscriptRoutes(monitor, self._places),
+            TranscriptRoutes(monitor, self._places, cache=cache),
             RecallRoutes(store, self._places, cache),
             CompactionRoutes(self._places),
             SessionRoutes(

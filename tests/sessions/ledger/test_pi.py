@@ -158,7 +158,7 @@ def test_compaction_has_a_summary_and_keeps_records(first: dict[str, object], re
     assert pieces == [
         KeptContent(records=records),
         AddedText("memory", "/p/AGENTS.md", "Be kind.\n", EPOCH),
-        SystemPrompt((AddedText("tools", "system prompt", ""),)),
+        SystemPrompt((AddedText("tools", "system prompt", "", kind="system prompt"),)),
         SummaryText("All is well.", EPOCH),
     ]
 

@@ -6,9 +6,9 @@ from functools import partial
 
 import msgspec
 
+from brimline.agents.claude.attachments import ATTACHED_BY, Attachment
 from brimline.agents.content import (
     MAX_ENTRIES,
-    AddedBy,
     AddedText,
     Content,
     ContextCleared,
@@ -21,16 +21,13 @@ from brimline.agents.content import (
     ReplyText,
     RunOutcome,
     SummaryText,
-    SystemPrompt,
     TodoChange,
     ToolCall,
-    ToolDefinition,
     ToolNames,
     ToolResult,
     UserText,
     count_images,
     joined_text,
-    server_of,
     size_of,
     strings_in,
     text_of,
@@ -51,6 +48,7 @@ TOOLS = ToolNames(
         | {"WebFetch", "WebSearch"}
     ),
     subagents=frozenset({"Agent", "Task"}),
+    skills=frozenset({"Skill"}),
 )
 
 # Texts by which the client reports the fate of a tool call.
@@ -67,27 +65,6 @@ CLIENT_TEXTS = (
 CLEAR = "/clear"
 
 REMINDER_BYTES = len("<system-reminder>\n\n</system-reminder>")
-
-COUNTDOWN = "total_tokens_reminder"
-_TOKENS_LEFT = re.compile(r"([0-9]{1,12}) tokens left")
-
-# Who adds the text of an attachment; the client itself adds the others.
-ATTACHED_BY: dict[str, AddedBy] = {
-    "agent_listing_delta": "tools",
-    "date": "tools",
-    "deferred_tools_delta": "tools",
-    "environment": "tools",
-    "mcp_instructions_delta": "tools",
-    "model": "tools",
-    "skill_listing": "tools",
-    "async_hook_response": "hook",
-    "hook_additional_context": "hook",
-    "hook_blocking_error": "hook",
-    "hook_success": "hook",
-    "nested_memory": "memory",
-    "edited_text_file": "client",
-    "file": "user",
-}
 
 _ADDED_TAG = (
     r"(system-reminder|task-notification|ci-monitor-event|ide_[a-z_]+|local-command-[a-z]+"
@@ -125,80 +102,6 @@ class _MessageOrigin(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
-class _SnapshotTool(ToolDefinition, frozen=True):
-    """A tool of a snapshot: its `schema` is what is sent, with the name and description again."""
-
-    schema: msgspec.Raw = ABSENT
-
-
-class _MemoryFile(msgspec.Struct, frozen=True):
-    path: str = ""
-    content: str = ""
-
-
-class _ClaudeAttachment(msgspec.Struct, frozen=True, rename="camel"):
-    """What the client attaches to the user's next message; each type has a few of these."""
-
-    type: str = ""
-    prompt: msgspec.Raw = ABSENT
-    hook_name: str = ""
-    path: str = ""
-    filename: str = ""
-    content: msgspec.Raw = ABSENT
-    snippet: msgspec.Raw = ABSENT
-    text: msgspec.Raw = ABSENT
-    files: msgspec.Raw = ABSENT
-    skills: msgspec.Raw = ABSENT
-    system_prompt: msgspec.Raw = ABSENT
-    tools: list[msgspec.Raw] = []
-    added_names: list[str] = []
-    added_lines: list[str] = []
-    added_blocks: list[str] = []
-
-    def snapshot(self) -> Iterator[SystemPrompt]:
-        """The system prompt, and the definition of each tool (since 2.1.325).
-
-        A session's first snapshot, before its first call, has no tools yet.
-        """
-        if not self.tools:
-            return
-        prompt = AddedText("tools", "system prompt", "\n".join(strings_in(self.system_prompt)))
-        tools: list[AddedText] = []
-        for raw in self.tools:
-            tool = _tool.decode_or_none(raw) or _SnapshotTool()
-            text = bytes(tool.schema or raw).decode("utf-8", "replace")
-            server = server_of(tool.name)
-            tools.append(AddedText("tools", f"tool {tool.name}", text, server=server))
-        yield SystemPrompt((prompt, *tools))
-
-    def added(self, at: float | None) -> Iterator[AddedText]:
-        """Yield what of it the model reads, without the words that the client puts around it."""
-        if self.type == "instructions":  # since 2.1.325
-            for file in _memory_files.decode_or_none(self.files) or []:
-                yield AddedText("memory", file.path, file.content, at)
-            return
-        if self.type == "nested_memory" and (file := _memory_file.decode_or_none(self.content)):
-            # not its `rawContent`, with the comments and the front matter that are not sent
-            yield AddedText("memory", file.path or self.path, file.content, at)
-            return
-        if self.type == COUNTDOWN:
-            yield from _countdown("".join(strings_in(self.text)), at)
-            return
-        by = ATTACHED_BY.get(self.type, "client")
-        name = self.hook_name or self.path or self.filename or self.type
-        fields = (self.content, self.snippet, self.text, self.files, self.skills)
-        if text := "\n".join(text for field in fields for text in strings_in(field)):
-            yield AddedText(by, name, text, at)
-        servers: dict[str, list[str]] = {}
-        for line in self.added_lines:
-            servers.setdefault(server_of(line), []).append(line)
-        if self.type == "mcp_instructions_delta":
-            for server, block in zip(self.added_names, self.added_blocks, strict=False):
-                servers.setdefault(server, []).append(block)
-        for server, lines in servers.items():
-            yield AddedText(by, server or name, "\n".join(lines), at, server)
-
-
 class _Record(msgspec.Struct, frozen=True, rename="camel"):
     type: str
     is_sidechain: bool | None = None
@@ -210,7 +113,7 @@ class _Record(msgspec.Struct, frozen=True, rename="camel"):
     cwd: str | None = None
     git_branch: str | None = None
     message: _ClaudeMessage | None = None
-    attachment: _ClaudeAttachment | None = None
+    attachment: Attachment | None = None
     rendered: msgspec.Raw = ABSENT  # an attachment as it is sent, since 2.1.325
     rendered_role: str | None = None
 
@@ -265,9 +168,6 @@ class _ClaudeLine(msgspec.Struct, frozen=True):
 
 
 _record = JsonDecoder(_Record)
-_memory_files = JsonDecoder(list[_MemoryFile])
-_memory_file = JsonDecoder(_MemoryFile)
-_tool = JsonDecoder(_SnapshotTool)
 _task = JsonDecoder(_Task)
 _line = JsonDecoder(_ClaudeLine)
 
@@ -422,18 +322,7 @@ def _user_text(text: str, at: float | None) -> Iterator[Piece]:
         typed, added = _split_tags(text)
         yield UserText(typed, at)
         if added:
-            yield AddedText("client", "reminder", added, at)
-
-
-def _countdown(text: str, at: float | None) -> Iterator[AddedText]:
-    """Yield what the client tells the model is left: `<total_tokens>N tokens left</total_tokens>`.
-
-    By an internal setting it is the truth, a constant, or a budget that starts again with each
-    prompt (2.1.325).
-    """
-    match = _TOKENS_LEFT.search(text)
-    left = int(match[1]) if match else None
-    yield AddedText("client", "countdown of the client", text, at, tokens_left=left)
+            yield AddedText("client", command or "reminder", added, at)
 
 
 def _as_rendered(

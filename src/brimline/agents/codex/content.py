@@ -55,8 +55,9 @@ _CLIENT_TEXT = re.compile(
     r"\s*(?:<([a-z_]+)>\n|# AGENTS\.md instructions(?: for (.+))?|</?image\b)"
 )
 _DEVELOPER_TEXT = re.compile(r"\s*<([\w -]+)>")
+SKILLS = "skills_instructions"
 # The developer's texts that list tools; all others are instructions.
-_TOOL_LISTS = frozenset({"apps_instructions", "plugins_instructions", "skills_instructions"})
+_TOOL_LISTS = frozenset({"apps_instructions", "plugins_instructions", SKILLS})
 _SCRIPT_COMMAND = re.compile(r'\bcmd"?\s*:\s*("(?:[^"\\]|\\.)*")')
 _EXIT_CODE = re.compile(r"(?:exited with code|Exit code:|\"?exit_code\"?:)\s*(-?\d{1,10})")
 _JOB = re.compile(r"running with (?:session|cell) ID (\w+)")
@@ -255,9 +256,9 @@ def _read_item(item: _Item, at: float | None) -> Iterator[Piece]:
             )
         case "tool_search_output":  # each is a tool, or all tools of an MCP server (0.166)
             for tool in item.tools:
-                name = _tool.decode(tool).name
+                name, text = _tool.decode(tool).name, bytes(tool).decode("utf-8", "replace")
                 yield AddedText(
-                    "tools", name, bytes(tool).decode("utf-8", "replace"), at, server_of(name)
+                    "tools", name, text, at, server_of(name), kind="built-in tools", names=(name,)
                 )
         case "reasoning":
             yield Reasoning("\n".join(filter(None, map(text_of, (item.summary, item.content)))), at)
@@ -317,7 +318,7 @@ def _developer_text(text: str, at: float | None) -> AddedText:
     match = _DEVELOPER_TEXT.match(text)
     name = match[1] if match else "developer message"
     by: AddedBy = "tools" if name in _TOOL_LISTS else "client"
-    return AddedText(by, name, text, at)
+    return AddedText(by, name, text, at, kind="skill" if name == SKILLS else "other")
 
 
 def _client_text(match: re.Match[str], text: str, at: float | None) -> AddedText:

@@ -1,6 +1,11 @@
 """Baseline: what a fresh session of an agent holds before the first prompt."""
 
-from brimline.agents.fresh_session.answers import Category
-from brimline.agents.fresh_session.measure import Baseline, baseline
+from brimline.agents.fresh_session.answers import Category, FreshPart
+from brimline.agents.fresh_session.measure import (
+    Baseline,
+    CachedAnswer,
+    baseline,
+    find_answer,
+)
 
-__all__ = ["Baseline", "Category", "baseline"]
+__all__ = ["Baseline", "CachedAnswer", "Category", "FreshPart", "baseline", "find_answer"]

@@ -206,8 +206,12 @@ def load_answer(path: Path, now: float) -> CachedAnswer | None:
     return cached
 
 
-def find_answer(cache: Path, folder: str, client: str, at: float) -> CachedAnswer | None:
+def find_answer(
+    cache: Path, agent: str, folder: str, client: str, at: float
+) -> CachedAnswer | None:
     """Return the answer of a client's version in a folder that is nearest in time; None if none."""
+    if agent != AGENT:
+        return None
     with suppress(OSError):
         answers = map(_read_answer, (cache / FOLDER).iterdir())
         of_client = (

@@ -201,11 +201,17 @@ def _system_prompt(message: _PiMessage, at: float | None) -> Iterator[Piece]:
     texts = [text for name, text in message.sections.items() if name != MEMORY_SECTION]
     tools = (
         AddedText(
-            "tools", f"tool {_tool.decode(tool).name}", bytes(tool).decode("utf-8", "replace")
+            "tools",
+            f"tool {name}",
+            bytes(tool).decode("utf-8", "replace"),
+            kind="built-in tools",
+            names=(name,),
         )
         for tool in message.tools_added
+        if (name := _tool.decode(tool).name)
     )
-    yield SystemPrompt((AddedText("tools", "system prompt", "\n".join(texts)), *tools))
+    prompt = AddedText("tools", "system prompt", "\n".join(texts), kind="system prompt")
+    yield SystemPrompt((prompt, *tools))
 
 
 def _reply(message: _PiMessage, at: float | None) -> Iterator[Piece]:

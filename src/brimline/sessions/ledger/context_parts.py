@@ -1,5 +1,6 @@
 """The parts of a context: what came in, how large it is, what it is called."""
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Literal, TypeAlias, get_args
 
@@ -13,6 +14,7 @@ from brimline.agents.content import (
     Reasoning,
     ReplyText,
     SummaryText,
+    SystemKind,
     SystemPrompt,
     ToolCall,
     ToolKind,
@@ -63,8 +65,9 @@ class ContextPart(msgspec.Struct, frozen=True, gc=False):
     are those of the transcript: what is shown of them passes a `Mask`.
     `size` is its length in UTF-8 bytes, `record` the number of its record in the transcript.
     `content` is equal for results with the same text. `tokens_left` is what the client's countdown
-    tells the model. If it is not `is_recorded`, the transcript
-    has no text of it: it takes what the other parts of its call cannot account for.
+    tells the model. `kind` and `names` are of what the client puts before the conversation, and of
+    calls that use it. If it is not `is_recorded`, the transcript has no text of it: it takes what
+    the other parts of its call cannot account for.
     """
 
     category: Category
@@ -81,6 +84,8 @@ class ContextPart(msgspec.Struct, frozen=True, gc=False):
     content: int = 0
     is_recorded: bool = True
     tokens_left: int | None = None
+    kind: SystemKind | None = None
+    names: tuple[str, ...] = ()
 
     def name(self, mask: Mask = redact) -> str:
         """Return its name for people; that of a file is not cut."""
@@ -184,6 +189,8 @@ def _added_part(added: AddedText, record: int) -> ContextPart:
         server=added.server,
         file=file,
         tokens_left=added.tokens_left,
+        kind=added.kind,
+        names=added.names,
     )
 
 
@@ -207,11 +214,18 @@ def _tool_part(call: ToolCall, record: int) -> ContextPart:
         file=file,
         command=command,
         arguments=hash(data),
+        kind=("agent" if call.kind == "subagent" else "skill") if call.uses else None,
+        names=(call.uses,) if call.uses else (),
     )
 
 
 def _excerpt(text: str) -> str:
     return truncate_words(text, MAX_EXCERPT_CHARS)
+
+
+def plain_name(server: str) -> str:
+    """Return a server's name as it is part of a tool's name."""
+    return re.sub(r"[^\w-]", "_", server)
 
 
 def first_words(text: str, most_chars: int = MAX_NAME_CHARS) -> str:

@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache as remember
+from pathlib import Path
 
 import msgspec
 
 from brimline.agents import capabilities_of
+from brimline.agents.fresh_session import CachedAnswer
 from brimline.context.cache_misses import CacheMiss, find_misses, with_reported_causes
 from brimline.context.client_report import ReportedMiss
 from brimline.context.events import MAIN
@@ -15,6 +17,7 @@ from brimline.redaction import redact
 from brimline.sessions.ledger.context_parts import CATEGORIES, Mask, first_words
 from brimline.sessions.ledger.part_tokens import Balance, Entry
 from brimline.sessions.ledger.session_ledger import SessionLedger, ThreadLedger
+from brimline.sessions.ledger.system_parts import SystemPart, answer_for, find_system_parts
 from brimline.sessions.ledger.waste import Waste, find_waste
 
 
@@ -86,13 +89,17 @@ class ExplainedThread(msgspec.Struct, frozen=True):
     """What fills a thread's context: `categories` and `unexplained` add up to `sent`.
 
     `sent` is None if it is unknown what the context holds, as after a compaction. `pending`
-    estimates the tokens that came in since the last call.
+    estimates the tokens that came in since the last call. `system_parts` are what the client sends
+    with every call, its memory files too; `answered_at` is when the client itself said how the
+    estimated ones of them are divided.
     """
 
     thread: str
     model: str | None
     sent: int | None
     categories: list[ExplainedCategory]
+    system_parts: list[SystemPart]
+    answered_at: float | None
     unexplained: int
     tool_results: ToolTokens
     waste: list[Waste]
@@ -117,18 +124,24 @@ def explain(
     series: bool = False,
     show_secrets: bool = False,
     reported: Sequence[ReportedMiss] = (),
+    cache: Path | None = None,
 ) -> Explanation:
     """Explain a session by the ledgers of its transcripts, the main thread's first.
 
     Names are redacted, unless `show_secrets`. `reported` are cache misses of the main thread with
-    causes that the client reported.
+    causes that the client reported. In the `cache` are a client's answers about fresh sessions.
     """
-    mask: Mask = str if show_secrets else cache(redact)  # most names are of several entries
+    mask: Mask = str if show_secrets else remember(redact)  # most names are of several entries
     ordered = sorted(ledgers, key=lambda each: MAIN not in each.session.threads)
     session = ordered[0].session
     threads = {
         ledger.thread: _explain_thread(
-            ledger, each.session, series, mask, reported if ledger.thread == MAIN else ()
+            ledger,
+            each.session,
+            series,
+            mask,
+            reported if ledger.thread == MAIN else (),
+            answer_for(each.session, cache) if ledger.thread == MAIN else None,
         )
         for each in ordered
         for ledger in each.threads
@@ -142,7 +155,11 @@ def _explain_thread(
     series: bool,
     mask: Mask,
     reported: Sequence[ReportedMiss],
+    answer: CachedAnswer | None,
 ) -> ExplainedThread:
+    fresh = answer.answer.parts if answer else ()
+    parts = find_system_parts(ledger, fresh, mask) if ledger.sent is not None else []
+    is_estimated = any(part.is_estimated for part in parts)
     thread = session.threads[ledger.thread]
     unrecorded = capabilities_of(session.agent).unrecorded_content if ledger.entries else {}
     return ExplainedThread(
@@ -150,6 +167,8 @@ def _explain_thread(
         model=thread.model,
         sent=ledger.sent,
         categories=_categories(ledger.entries, unrecorded, mask),
+        system_parts=parts,
+        answered_at=answer.at if answer and is_estimated else None,
         unexplained=ledger.unexplained,
         tool_results=_tool_tokens(ledger.entries, mask),
         waste=find_waste(ledger.entries, ledger.steps, mask, tokens_left(session, thread)),

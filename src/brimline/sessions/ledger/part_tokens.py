@@ -14,7 +14,7 @@ from brimline.sessions.ledger.call_growth import Step
 from brimline.sessions.ledger.context_parts import CATEGORIES, Category, ContextPart
 
 RESULTS: tuple[Category, ...] = ("tool results", "subagent results", "images")
-SYSTEM = ContextPart("system and tools", "system prompt and tools", 0)
+SYSTEM = ContextPart("system and tools", "system prompt and tools", 0, kind="system and tools")
 HIDDEN_REASONING = ContextPart("reasoning", "reasoning", 0)
 # A recorded output below this share of what its text must take is not the final one: Claude Code
 # before 2.1.91 often recorded the first tokens of a reply only.

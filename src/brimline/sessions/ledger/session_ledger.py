@@ -22,9 +22,11 @@ from brimline.context.tracker import Session, Thread, fold
 from brimline.errors import UnreadableTranscript
 from brimline.sessions.files import SessionFiles
 from brimline.sessions.ledger.call_growth import Step, StepRecorder
-from brimline.sessions.ledger.context_parts import ContextPart, PartReader
+from brimline.sessions.ledger.context_parts import Category, ContextPart, PartReader
 from brimline.sessions.ledger.part_tokens import Balance, Entry, Rates, ThreadAccount
 
+# What a client sends with every call, whatever the conversation is about.
+CARRIED: tuple[Category, ...] = ("system and tools", "memory files")
 NO_RECORD = 0  # the number of a record that is in another file
 
 NO_TRANSCRIPT = "this session has no transcript on this machine"
@@ -35,11 +37,14 @@ class ThreadLedger(msgspec.Struct, frozen=True):
 
     `sent` is what the last call sent; None if it is unknown what the context holds, as after a
     compaction. Entries and `unexplained` add up to it. `pending` estimates what came in since.
+    `carried` is what of the last call the client had put there before the conversation, also if it
+    is unknown what the context holds now.
     """
 
     thread: str
     sent: int | None
     entries: list[Entry]
+    carried: list[Entry]
     unexplained: int
     pending: int
     balances: list[Balance]
@@ -191,6 +196,7 @@ def settle(
     start, rewound_to = recorder.next_start
     if start == "rewound":
         account.rewind(rewound_to)
+    carried = [entry for entry in account.entries if entry.part.category in CARRIED]
     current = thread.current_call
     if current is None:
         account.clear()
@@ -200,6 +206,7 @@ def settle(
         thread=name,
         sent=current.usage.sent if current else None,
         entries=account.entries,
+        carried=carried,
         unexplained=account.unexplained,
         pending=round(sum(rates.estimate(part) for part in recorder.inputs)),
         balances=account.balances[earlier:],

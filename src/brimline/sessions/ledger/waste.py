@@ -11,7 +11,7 @@ from brimline.context.prices import MILLION, price_of
 from brimline.context.usage import format_tokens
 from brimline.redaction import redact
 from brimline.sessions.ledger.call_growth import Step
-from brimline.sessions.ledger.context_parts import Mask
+from brimline.sessions.ledger.context_parts import Mask, plain_name
 from brimline.sessions.ledger.part_tokens import Entry
 
 WasteKind: TypeAlias = Literal[
@@ -135,7 +135,7 @@ def find_waste(
     called = {part.server for step in steps for part in step.outputs if part.server}
     for server, group in _groups(entries, lambda entry: entry.part.server).items():
         listed = [entry for entry in group if entry.part.category == "system and tools"]
-        if server and _plain(str(server)) not in map(_plain, called):
+        if server and plain_name(str(server)) not in map(plain_name, called):
             add("MCP tools never called", mask(str(server)), listed)
     for entry in entries:
         if entry.part.category == "memory files" and entry.tokens >= MIN_LARGE_TOKENS:
@@ -222,11 +222,6 @@ def _groups(
     for entry in entries:
         groups.setdefault(key(entry), []).append(entry)
     return groups
-
-
-def _plain(server: str) -> str:
-    """Return a server's name as it is part of a tool's name."""
-    return "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in server)
 
 
 class _CarryingCosts:
