@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 import brimline
-from brimline.agents.fresh_session import Baseline, Category
+from brimline.agents.fresh_session import Baseline, Category, FreshPart
 from brimline.agents.telemetry import ManagedSettingsFile
 from brimline.api.app import ENDPOINTS
 from brimline.api.fleet import FleetGroup, FleetView
@@ -52,9 +52,11 @@ from brimline.sessions.ledger.explain import (
     NamedTokens,
     ToolTokens,
 )
+from brimline.sessions.ledger.system_parts import SystemPart
 from brimline.sessions.ledger.waste import Waste
 from brimline.sessions.recall.search import HitLine, Recall, RecallHit
 from brimline.sessions.report import ModelTotal, ReportLine, SessionFacts
+from brimline.sessions.tool_report import CarriedPart, ToolReport
 
 FOLDER = Path(__file__).parent.parent / "docs/reference"
 
@@ -75,6 +77,7 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
     ),
     "brimline explain --json": (
         ExplainedSession,
+        SystemPart,
         ExplainedThread,
         ExplainedCategory,
         ExplainedPiece,
@@ -99,7 +102,8 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
     ),
     "brimline run --render json": (IterationResult, Reading),
     "brimline run --summary --json": (LoopStats, HatStats),
-    "brimline baseline --json": (Baseline, Category),
+    "brimline tools --json": (ToolReport, CarriedPart),
+    "brimline baseline --json": (Baseline, Category, FreshPart),
     "brimline setup --json": (SetupShown,),
     "brimline doctor --json": (Check,),
     "brimline fleet snippet --json": (Snippet, ManagedSettingsFile),

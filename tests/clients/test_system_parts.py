@@ -68,7 +68,7 @@ def is_close(ours: int, sent: int) -> bool:
 def parts_of(run: ClientRun) -> dict[tuple[str, str], SystemPart]:
     """What the transcript says."""
     places = Places(home=run.home, env={})
-    (path,) = run.transcripts
+    path = run.transcripts[-1]
     (ledger,) = read_ledgers(files_of_path(str(path), places), places)
     return {(part.kind, part.name): part for part in find_system_parts(ledger.threads[0])}
 
@@ -97,3 +97,19 @@ def test_each_server_is_what_was_sent(tmp_path: Path, search: str) -> None:
     memory = ("memory file", str(place.project / "CLAUDE.md"))
     assert {("skill", "knots"), ("agent", "pilot"), memory} <= named
     assert {("skill", "knots"), ("agent", "pilot"), memory} <= set(recorded)
+
+
+def test_disabled_parts_are_no_longer_sent(tmp_path: Path) -> None:
+    """What `brimline tools` advises works: each change, in this project, takes its part away."""
+    place = make_project(tmp_path)
+    state = json.loads((place.home / ".claude.json").read_text())
+    # What `/mcp disable tides` writes; that command needs a terminal.
+    state["projects"] = {str(place.project): {"disabledMcpServers": ["tides"]}}
+    (place.home / ".claude.json").write_text(json.dumps(state))
+    local = {"skillOverrides": {"knots": "off"}, "permissions": {"deny": ["Agent(pilot)"]}}
+    (place.project / ".claude/settings.local.json").write_text(json.dumps(local))
+    run = run_claude(Scenario(), tmp_path, "hi")
+    parts = set(parts_of(run))
+    assert ("MCP server", "sails") in parts
+    removed = {("MCP server", "tides"), ("skill", "knots"), ("agent", "pilot")}
+    assert not removed & parts

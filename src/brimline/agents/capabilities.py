@@ -62,3 +62,5 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     stream_ends_with_total: bool = False  # the stream's last line has the usage of the whole run
     # Categories of the ledger that the transcript has nothing of, and where their tokens are then.
     unrecorded_content: dict[str, str] = {}
+    # How to disable an MCP server, a skill or an agent, by `{name}`, in the project only.
+    disable_part: dict[str, str] = {}

@@ -53,6 +53,11 @@ GROUPS = {
             "test_login --before-compaction",
         ),
         "windows": ("show the window and limit of each model, and why", "", "claude-opus-5"),
+        "tools": (
+            "show what a project's MCP servers, skills and agents cost, and which are not used",
+            "",
+            "shop --json",
+        ),
         "baseline": ("show the tokens that a fresh session starts with", "", "--agent codex"),
         "open": ("open the dashboard in a browser", "", "--print"),
         "demo": ("replay a recorded session", "", "--speed 4"),

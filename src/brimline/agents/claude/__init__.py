@@ -107,4 +107,9 @@ CAPABILITIES = Capabilities(
         queued=r"^  \S+( \S+)? to send now$|^❯.Press up to .*queued",
     ),
     clear_confirmed_by_hook=True,
+    disable_part={
+        "MCP server": "run `/mcp disable {name}` in Claude Code",
+        "skill": 'set "skillOverrides": {{"{name}": "off"}} in .claude/settings.local.json',
+        "agent": 'add "Agent({name})" to permissions.deny in .claude/settings.local.json',
+    },
 )

@@ -5,7 +5,16 @@ from brimline.agents.fresh_session.measure import (
     Baseline,
     CachedAnswer,
     baseline,
+    can_be_asked,
     find_answer,
 )
 
-__all__ = ["Baseline", "CachedAnswer", "Category", "FreshPart", "baseline", "find_answer"]
+__all__ = [
+    "Baseline",
+    "CachedAnswer",
+    "Category",
+    "FreshPart",
+    "baseline",
+    "can_be_asked",
+    "find_answer",
+]

@@ -130,8 +130,13 @@ def baseline(
     return _baseline(answer, chosen, client_settings, cached=cached is not None)
 
 
+def can_be_asked(agent: str) -> bool:
+    """Return whether an agent's client says without a model call what a fresh session holds."""
+    return agent == AGENT
+
+
 def _check_supported(agent: str) -> None:
-    if agent != AGENT:
+    if not can_be_asked(agent):
         name = display_name(agent)
         reason = f"not supported, because {name} has no way to ask for it without a model call"
         hint = f"Use Claude Code, or look at `sent` of the first call of a {name} session."
@@ -210,7 +215,7 @@ def find_answer(
     cache: Path, agent: str, folder: str, client: str, at: float
 ) -> CachedAnswer | None:
     """Return the answer of a client's version in a folder that is nearest in time; None if none."""
-    if agent != AGENT:
+    if not can_be_asked(agent):
         return None
     with suppress(OSError):
         answers = map(_read_answer, (cache / FOLDER).iterdir())

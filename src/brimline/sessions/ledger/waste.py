@@ -235,7 +235,7 @@ class _CarryingCosts:
         self._later = [0.0]  # the sum over the calls before
         self._unpriced = [0]
         for step in steps:
-            rates = _rates(step.call)
+            rates = rates_of(step.call)
             first, later = rates or (0.0, 0.0)
             self._first.append(first)
             self._later.append(self._later[-1] + later)
@@ -251,7 +251,7 @@ class _CarryingCosts:
         return total
 
 
-def _rates(call: Call) -> tuple[float, float] | None:
+def rates_of(call: Call) -> tuple[float, float] | None:
     """Return the USD for a token that comes in with a call, and for one that is sent again."""
     usage = call.usage
     price = price_of(call)
