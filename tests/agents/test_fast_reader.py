@@ -27,6 +27,7 @@ from brimline.agents.transcripts.line_filter import CompiledLineFilter, LineFilt
 from brimline.agents.transcripts.source import START, Cursor, Reader
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session, Thread, fold
+from brimline.context.tracker.state import PromptChange
 from hypothesis_examples import examples
 
 Json = dict[str, Any]
@@ -511,6 +512,17 @@ def test_client_updated_during_a_session(path: Path) -> None:
         call("m3", 31_000, tick=4, version="2.1.91"),
     ]
     assert check_same(path, join_lines(lines)).version == "2.1.91"
+
+
+def test_hook_that_runs_when_a_session_is_resumed_is_read(path: Path) -> None:
+    """Before 2.1.91 it is recorded as progress, then as an attachment."""
+    hook = {"hookEvent": "SessionStart", "hookName": "SessionStart:resume"}
+    quoted = user(json.dumps(hook, separators=(",", ":")), 5)
+    for kind, field in (("progress", "data"), ("attachment", "attachment")):
+        resumed = encode_line(record(kind, 2, **{field: {"type": "hook", **hook}}))
+        lines = [call("m1"), resumed, resumed, call("m2", 21_000, tick=3), quoted]
+        session = check_same(path, join_lines([*lines, call("m3", 22_000, tick=6)]))
+        assert main_thread(session).changes == (PromptChange(1, "resume"),)
 
 
 # Subagents.

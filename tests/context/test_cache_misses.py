@@ -192,7 +192,7 @@ def test_cause_is_idle_once_the_lifetime_has_passed(
 def test_cause_is_idle_for_an_automatic_cache_after_five_minutes() -> None:
     calls: tuple[Tokens, ...] = ((50_000, 9_600, 0, 1), (51_000, 9_600, 0, 1))
     assert only(misses(*calls, idle=301, model=GPT)).cause == "idle longer than the cache lives"
-    assert only(misses(*calls, idle=299, model=GPT)).cause == "unknown"
+    assert only(misses(*calls, idle=299, model=GPT)).cause == "dropped by the provider"
 
 
 def switched(idle: float) -> list[CacheMiss]:
@@ -217,8 +217,12 @@ def test_cause_is_the_start_of_the_prompt_if_nothing_was_read() -> None:
     assert only(misses(WARM, (10, 16_000, 36_000, 1))).cause == "unknown"
 
 
-def test_cause_is_unknown_without_times() -> None:
-    events = [Call(id=f"c{n}", usage=Usage(*COLD), model=CLAUDE) for n in range(2)]
+@pytest.mark.parametrize(("model", "read"), [(CLAUDE, 0), (CLAUDE, 50_000), (GPT, 9_600)])
+def test_cause_is_unknown_without_times(model: str, read: int) -> None:
+    """The cache may have expired."""
+    written = 5_000 if model == CLAUDE else 0
+    usages = [Usage(9, 50_000, written, 300), Usage(60_000 - written, read, written, 300)]
+    events = [Call(id=f"c{n}", usage=usage, model=model) for n, usage in enumerate(usages)]
     miss = only(find_misses(thread_of(events)))
     assert (miss.cause, miss.at, miss.idle_s) == ("unknown", None, None)
 
@@ -230,6 +234,62 @@ def test_clock_that_went_back_is_no_idle_time() -> None:
 def test_cause_is_a_context_edit_if_the_prompt_shrank() -> None:
     found = misses(WARM, (10, 20_000, 15_000, 1))
     assert (only(found).cause, only(found).tokens) == ("context edit", 14_810)
+
+
+# A prompt that went on: 59,610 tokens were sent, and 1,000 came back, of them 400 of reasoning.
+LAST = Usage(9_610, 50_000, 0, 1_000, 400)
+
+
+def cause_after(last: Usage, usage: Usage, model: str = GPT) -> str:
+    events = [Call(at=START, id="c1", usage=last, model=model)]
+    events.append(Call(at=START + 9, id="c2", usage=usage, model=model))
+    return only(find_misses(thread_of(events))).cause
+
+
+@pytest.mark.parametrize(
+    ("sent", "reasoning", "cause"),
+    [
+        (60_610, 400, "dropped by the provider"),
+        (60_160, 400, "dropped by the provider"),  # without the reasoning and 50 tokens of marks
+        (60_159, 400, "context edit"),
+        (60_560, None, "dropped by the provider"),
+        (60_559, None, "unknown"),  # of the reply, an unknown part was reasoning
+        (59_609, None, "context edit"),
+    ],
+)
+def test_best_effort_cache_dropped_a_prompt_that_went_on(
+    sent: int, reasoning: int | None, cause: str
+) -> None:
+    last = Usage(LAST.input, LAST.cache_read, 0, LAST.output, reasoning)
+    assert cause_after(last, Usage(sent - 9_600, 9_600, 0, 10)) == cause
+
+
+def test_prompt_of_which_nothing_was_read_may_have_another_start() -> None:
+    assert cause_after(LAST, Usage(61_000, 0, 0, 10)) == "unknown"
+
+
+def test_cache_that_reports_writes_dropped_the_last_of_them() -> None:
+    """All was read that the call before had read, but nothing of what it wrote."""
+    last = Usage(10, 50_000, 5_000, 300)
+    assert cause_after(last, Usage(10, 50_000, 6_000, 9), CLAUDE) == "dropped by the provider"
+    assert cause_after(last, Usage(10, 49_999, 6_000, 9), CLAUDE) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("before_1h", "now_1h", "read", "cause"),
+    [
+        (0, 6_000, 50_000, "request options changed"),
+        (0, 6_000, 49_999, "unknown"),
+        (0, 0, 50_000, "dropped by the provider"),
+        (5_000, 6_000, 50_000, "dropped by the provider"),
+    ],
+)
+def test_what_lives_for_five_minutes_is_not_read_by_a_call_that_asks_for_an_hour(
+    before_1h: int, now_1h: int, read: int, cause: str
+) -> None:
+    last = Usage(10, 50_000, 5_000, 300, cache_write_1h=before_1h)
+    now = Usage(10, read, 6_000, 9, cache_write_1h=now_1h)
+    assert cause_after(last, now, CLAUDE) == cause
 
 
 def continued(*events: AnyEvent, tokens: Tokens = (10, 15_000, 45_000, 1)) -> list[CacheMiss]:
@@ -247,6 +307,7 @@ def continued(*events: AnyEvent, tokens: Tokens = (10, 15_000, 45_000, 1)) -> li
         (Trimmed(), "context edit"),
         (Edited(call="c4", kind="clear_tool_uses"), "context edit"),
         (SessionSeen(version="2.1.2"), "resume"),
+        (SessionSeen(is_resumed=True), "resume"),
         (SessionSeen(effort="high"), "effort switch"),
     ],
 )

@@ -29,6 +29,8 @@ MIN_MISS_TOKENS = 1_024
 BLOCK_TOKENS = 1_024
 LARGE_BLOCK_TOKENS = 4_096
 LARGE_BLOCK_MODELS = "gemini-"
+# What a provider may bill of a reply that is in no later prompt, such as the marks of its end.
+MAX_MARK_TOKENS = 50
 
 Change: TypeAlias = Literal["compaction", "clear"] | ChangeKind
 Cause: TypeAlias = Literal[
@@ -209,9 +211,32 @@ class MissFinder:
             return "model switch"
         if change is not None:
             return change
-        if self._reports_writes and not call.usage.cache_read and idle_s is not None:
+        usage, earlier = call.usage, before.usage
+        if self._reports_writes and not usage.cache_read and idle_s is not None:
             return "tools or instructions changed"  # they come first in a prompt
-        return "context edit" if call.usage.sent < before.usage.sent else "unknown"
+        # What the call before held, but its reasoning, which some providers drop, and was not sent.
+        gone = earlier.held - (earlier.reasoning or 0) - usage.sent
+        is_less = gone > MAX_MARK_TOKENS
+        if usage.sent < earlier.sent or (is_less and earlier.reasoning is not None):
+            return "context edit"
+        if _asks_for_longer_life(usage, earlier):
+            return "request options changed"
+        is_start_read = usage.cache_read > 0
+        if self._reports_writes:
+            is_start_read = 0 < earlier.cache_read <= usage.cache_read
+        if is_start_read and not is_less and idle_s is not None:
+            return "dropped by the provider"
+        return "unknown"
+
+
+def _asks_for_longer_life(usage: Usage, before: Usage) -> bool:
+    """Return whether a call read all but what the one before wrote, which was for five minutes.
+
+    What is written for five minutes is not read by a call that writes for an hour: by none of 6 in
+    real sessions; what is written for an hour is read by the others, by 7 of 7.
+    """
+    is_longer = usage.cache_write_1h > 0 and before.cache_write > 0 == before.cache_write_1h
+    return is_longer and usage.cache_read >= before.cache_read
 
 
 def find_misses(thread: Thread) -> list[CacheMiss]:

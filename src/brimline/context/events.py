@@ -40,6 +40,7 @@ class SessionSeen(Event, frozen=True):
     `records_compactions` is whether the source reports compactions; if not, a fall of the occupancy
     is the only sign. `effort` is how much the model is to think, in the client's words. `quotas`
     are those of the account that it uses. `is_fork`: it continues a copy of another session.
+    `is_resumed`: the client was started again, and continues it.
     """
 
     session: str | None = None
@@ -51,6 +52,7 @@ class SessionSeen(Event, frozen=True):
     effort: str | None = None
     quotas: Quotas | None = None
     is_fork: bool | None = None
+    is_resumed: bool | None = None
 
 
 class Call(Event, frozen=True):

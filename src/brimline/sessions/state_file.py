@@ -25,7 +25,7 @@ from brimline.sessions.format_drift import DriftedFile
 from brimline.sessions.summary import FileSummary
 
 FILE_NAME = "state"
-VERSION = f"{__version__} 22"  # increase the number when its shape or what it holds changes
+VERSION = f"{__version__} 23"  # increase the number when its shape or what it holds changes
 MAX_STATE_BYTES = 1 << 30
 TAIL_BYTES = 64  # compared before the cursor
 

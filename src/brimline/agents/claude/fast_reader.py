@@ -1,10 +1,10 @@
 """Reads the events of a transcript without decoding every record.
 
-Only lines that hold a call's usage, a compaction, a title or evidence of a long window are decoded,
-and of the copies of a call only the last. The events are those of `read_every_record`, which the
-tests compare with; replies without usage that a call follows may be left out. Of other records
-only a sample is looked at. A file that another program has written again, with blanks around its
-colons, is read as a whole.
+Only lines that hold a call's usage, a compaction, a title or evidence of a long window or of a
+resumed session are decoded, and of the copies of a call only the last. The events are those of
+`read_every_record`, which the tests compare with; replies without usage that a call follows may be
+left out. Of other records only a sample is looked at. A file that another program has written
+again, with blanks around its colons, is read as a whole.
 """
 
 import os
@@ -16,6 +16,7 @@ from brimline.agents.claude.records import TRANSCRIPT_KINDS, Kind
 from brimline.agents.claude.transcript import (
     COMMAND_OUTPUT,
     RESOLVED_KEY,
+    RESUMED,
     TRAILER_END,
     TranscriptParser,
 )
@@ -37,7 +38,8 @@ BOUNDARY = b'compact_boundary"'
 SUMMARY = b'"isCompactSummary":'
 # The start of each title record but `{"type":"`, which every record has; the best title is last.
 TITLES = (b'summary","summary":"', b'ai-title","aiTitle":"', b'custom-title","customTitle":"')
-NEEDLES = (USAGE, BOUNDARY, SUMMARY, *TITLES, RESOLVED_KEY + b":", COMMAND_OUTPUT, TRAILER_END)
+EVIDENCE = (RESOLVED_KEY + b":", COMMAND_OUTPUT, TRAILER_END, RESUMED)
+NEEDLES = (USAGE, BOUNDARY, SUMMARY, *TITLES, *EVIDENCE)
 ID_KEY = b'"id":"'  # precedes a message's id
 REPLY = b'"assistant"'  # in every reply, with or without usage
 

@@ -47,6 +47,8 @@ from brimline.files.foreign_json import JsonDecoder
 RESOLVED_KEY = b'"resolvedModel"'
 COMMAND_OUTPUT = b"<local-command-stdout>"
 TRAILER_END = b"(1M context) <noreply@"
+# Of a hook that runs when the client continues a session: no other record says that it does.
+RESUMED = b'"hookName":"SessionStart:resume"'
 
 _RESOLVED = re.compile(rb'"resolvedModel"\s*:\s*"([^"\\]+)\[1m\]"')
 _PRINTED = re.compile(
@@ -127,10 +129,13 @@ class TranscriptParser:
         return msgspec.msgpack.encode(self._carry)
 
     def feed(self, record: bytes | memoryview) -> Sequence[AnyEvent] | None:
-        """The events of a record; a memoryview is not searched for evidence of a long window."""
+        """The events of a record; a memoryview, a call's, is not searched for other evidence."""
         if isinstance(record, bytes) and may_have_evidence(record):
             events = self._record(record)
             return None if events is None else (*self._long_windows(record), *events)
+        if isinstance(record, bytes) and RESUMED in record:
+            self._record(record)
+            return (SessionSeen(is_resumed=True),)
         return self._record(record)
 
     def _long_windows(self, record: bytes) -> Sequence[AnyEvent]:

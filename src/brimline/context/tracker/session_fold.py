@@ -112,8 +112,10 @@ class _Draft:
             "quotas": event.quotas,
             "is_fork": event.is_fork,
         }
-        self._note_change("resume", self._session.version, event.version)
-        self._note_change("effort switch", self._session.effort, event.effort)
+        if event.is_resumed or _differs(self._session.version, event.version):
+            self._note_change("resume")
+        if _differs(self._session.effort, event.effort):
+            self._note_change("effort switch")
         known = {field: value for field, value in fields.items() if value is not None}
         self._session = msgspec.structs.replace(self._session, **known)
 
@@ -130,10 +132,9 @@ class _Draft:
         }
         self._session = msgspec.structs.replace(self._session, **tables)
 
-    def _note_change(self, kind: ChangeKind, before: str | None, now: str | None) -> None:
-        if before is not None and now is not None and now != before:
-            for name in {*self._threads, *self._drafts}:
-                self._thread(name).note_change(kind)
+    def _note_change(self, kind: ChangeKind) -> None:
+        for name in {*self._threads, *self._drafts}:
+            self._thread(name).note_change(kind)
 
     def _thread(self, name: str) -> "_ThreadDraft":
         draft = self._drafts.get(name)
@@ -446,3 +447,7 @@ def shorten_title(text: str) -> str | None:
         words = line[:MAX_TITLE_CHARS].rpartition(" ")[0]
         line = (words if len(words) > MAX_TITLE_CHARS // 2 else cut).rstrip() + "…"
     return line or None
+
+
+def _differs(before: str | None, now: str | None) -> bool:
+    return before is not None and now is not None and now != before

@@ -41,8 +41,8 @@ ChangeKind: TypeAlias = Literal["rewind", "context edit", "resume", "effort swit
 class PromptChange(msgspec.Struct, frozen=True):
     """A change of what is sent, other than new messages at its end; `calls` came before it.
 
-    A resume is one by another version of the client. `to` is the call that a rewind went back to,
-    None for the empty start.
+    A resume is one that the client recorded, or by another version of it. `to` is the call that a
+    rewind went back to, None for the empty start.
     """
 
     calls: int
