@@ -25,13 +25,14 @@ LONG_CALLS = 5_000
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A daemon with a short session, a long one and one of a program."""
+    """A daemon with short sessions, a long one and one of a program."""
     running = Running(tmp_path_factory.mktemp("explained"))
     write_filled_session(running.home, "filled", 60, 20, RESULT)
     write_filled_session(running.home, "long", LONG_CALLS, 3_000, RESULT)
+    write_filled_session(running.home, "wasteful")
     running.start()
     Story(running).report("one", full(10))
-    running.until("/v1/sessions", lambda views: len(views) == 3)
+    running.until("/v1/sessions", lambda views: len(views) == 4)
     yield running
     running.close()
 
@@ -76,9 +77,9 @@ def test_figures_are_those_of_the_api(daemon: Running, screen: Screen) -> None:
 
 
 def test_waste_and_misses_have_tokens_money_and_advice(daemon: Running, screen: Screen) -> None:
-    main = explained(daemon)
-    show(screen)
-    miss, repeat = main["misses"][-1], main["waste"][0]
+    main = explained(daemon, "wasteful")
+    show(screen, "wasteful")
+    miss, repeat, total = main["misses"][-1], main["waste"][0], main["waste_total"]
     for name in ("Cache misses", "Waste"):
         screen.page.locator("summary", has_text=name).click()
     first = screen.find("misses", " li").first
@@ -87,6 +88,20 @@ def test_waste_and_misses_have_tokens_money_and_advice(daemon: Running, screen: 
     assert repeat["kind"] == "read again unchanged"
     expect(screen.find("waste", " li").first).to_contain_text(repeat["advice"])
     expect(screen.find("waste", " li").first).to_contain_text(f"${repeat['cost']:.2f} so far")
+    summary = screen.page.locator("summary", has_text="Waste")
+    expect(summary).to_contain_text(f"tokens, {total['findings']} finding")
+    expect(screen.page.get_by_text(total["remedy"], exact=True)).to_be_visible()
+    expect(screen.find("small-waste")).to_have_count(0)
+
+
+def test_small_findings_are_one_line(daemon: Running, screen: Screen) -> None:
+    main = explained(daemon)
+    total = main["waste_total"]
+    assert (main["waste"], total["small"]) == ([], total["findings"])
+    show(screen)
+    screen.page.locator("summary", has_text="Waste").click()
+    expect(screen.find("waste", " li")).to_have_count(0)
+    expect(screen.find("small-waste")).to_contain_text(f"{total['small']} small finding")
 
 
 def test_piece_leads_to_its_call_in_the_table(screen: Screen) -> None:

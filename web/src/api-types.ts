@@ -89,6 +89,8 @@ export interface components {
             answered_at: number | null;
             unexplained: number;
             tool_results: components["schemas"]["ToolTokens"];
+            /** @default null */
+            waste_total: components["schemas"]["WasteTotal"] | null;
             waste: components["schemas"]["Waste"][];
             misses: components["schemas"]["CacheMiss"][];
             pending: number;
@@ -132,6 +134,16 @@ export interface components {
         NamedTokens: {
             name: string;
             tokens: number;
+        };
+        WasteTotal: {
+            findings: number;
+            tokens: number;
+            small: number;
+            small_tokens: number;
+            by_kind: {
+                [key: string]: number;
+            };
+            remedy: string;
         };
         Waste: {
             /** @enum {unknown} */
@@ -945,6 +957,7 @@ export type ExplainedPiece = components['schemas']['ExplainedPiece'];
 export type SystemPart = components['schemas']['SystemPart'];
 export type ToolTokens = components['schemas']['ToolTokens'];
 export type NamedTokens = components['schemas']['NamedTokens'];
+export type WasteTotal = components['schemas']['WasteTotal'];
 export type Waste = components['schemas']['Waste'];
 export type CacheMiss = components['schemas']['CacheMiss'];
 export type ExplainedCycle = components['schemas']['ExplainedCycle'];

@@ -17,7 +17,7 @@ from brimline.agents.transcripts.source import Transcript
 from brimline.cli.context import CommandContext
 from brimline.cli.daemon_requests import describe_losses
 from brimline.cli.windows import describe_bound, find_limit_drifts
-from brimline.context.tracker import main_thread
+from brimline.context.tracker import main_thread, read
 from brimline.context.window import Limit
 from brimline.install.installed import InstalledHooks, LineState
 from brimline.install.launcher import is_current, is_gone, read_launcher
@@ -319,7 +319,8 @@ def transcript_format(context: CommandContext, agent: str) -> Iterator[Check]:
     yield Check(f"{agent} format", not problems, finding)
     said, main = _last_countdown(newest), main_thread(loaded.session)
     if said is not None and main is not None:
-        verdict = judge_countdown(said, tokens_left(loaded.session, main))
+        left = tokens_left(read(loaded.session, main, "transcript"))
+        verdict = judge_countdown(said, left)
         finding = f'the client tells the model "{said:,} tokens left": {verdict}'
         yield not_set_up(f"{agent} countdown", finding, COUNTDOWN_HINT)
 

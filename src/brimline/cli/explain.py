@@ -26,7 +26,7 @@ from brimline.sessions.ledger.context_parts import CATEGORIES
 from brimline.sessions.ledger.explain import ExplainedThread, Explanation, NamedTokens, explain
 from brimline.sessions.ledger.session_ledger import NO_TRANSCRIPT, SessionLedger, read_ledgers
 from brimline.sessions.ledger.system_parts import summarise_parts
-from brimline.sessions.ledger.waste import total_waste
+from brimline.sessions.ledger.waste import WasteTotal
 from brimline.sessions.target import files_of_target, is_file_target
 from brimline.terminal.chart import (
     UNEXPLAINED,
@@ -37,7 +37,6 @@ from brimline.terminal.chart import (
 from brimline.terminal.text import (
     Cell,
     Column,
-    count_of,
     format_age,
     format_dollars,
     format_table,
@@ -147,7 +146,7 @@ def _thread(
     reading = read_thread(context, session, session.threads[thread.thread], known)
     yield from _total(context, thread, reading)
     if thread.sent is not None:
-        yield from _summarise_waste(context, thread, thread.sent)
+        yield from _summarise_waste(context, thread.waste_total, thread.sent)
         yield ""
         window = reading.window.tokens if reading.window else thread.sent
         yield from _composition(context, thread, max(window, thread.sent))
@@ -160,18 +159,14 @@ def _thread(
     yield from _system_parts(context, thread, session.project)
     yield from _largest(context, thread, session.project)
     yield from _tool_lines(context, thread, session.project)
-    if thread.waste:
+    if total := thread.waste_total:
         yield from ("", "Waste")
-        window = reading.window.tokens if reading.window else thread.sent or 0
-        shown = [waste for waste in thread.waste if not waste.is_small(window)]
-        for waste in shown[:MAX_LINES]:
+        for waste in thread.waste[:MAX_LINES]:
             cost = f" Cost so far: {format_dollars(waste.cost)}." if waste.cost else ""
-            text = _clean(waste.advice, session.project) + cost
-            yield from _wrap(context, text)
-        yield from _more(len(shown))
-        small = [waste.tokens for waste in thread.waste if waste.is_small(window)]
-        if small:
-            yield f"  {count_of(len(small), 'small finding')}: {format_tokens(sum(small))} tokens"
+            yield from _wrap(context, _clean(waste.advice, session.project) + cost)
+        yield from _more(len(thread.waste))
+        if total.small_text:
+            yield f"  {total.small_text}"
     if thread.misses:
         yield from ("", "Cache misses")
         for miss in thread.misses[-MAX_LINES:]:
@@ -187,9 +182,8 @@ def _total(
     return join_facts(facts, context.width)
 
 
-def _summarise_waste(context: CommandContext, thread: ExplainedThread, sent: int) -> Iterator[str]:
+def _summarise_waste(context: CommandContext, total: WasteTotal | None, sent: int) -> Iterator[str]:
     """Yield how much of a context is wasted, and what to do about the largest part."""
-    total = total_waste(thread.waste)
     if total is None:
         yield "No waste found."
         return

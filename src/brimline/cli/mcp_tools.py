@@ -222,8 +222,7 @@ def _describe_pieces(explained: "Explanation") -> list[str]:
         truncate(f"{format_tokens(piece.tokens)} {name}: {piece.what}", 100)
         for piece, name in pieces[:LARGEST_PIECES]
     ]
-    wasted = sum(each.tokens for each in thread.waste)
-    if wasted:
-        lines.append(f"Waste: {format_tokens(wasted)} tokens.")
+    if thread.waste_total:
+        lines.append(f"Waste: {format_tokens(thread.waste_total.tokens)} tokens.")
     lines += [each.advice for each in thread.waste[:MAX_WASTE_LINES]]
     return lines

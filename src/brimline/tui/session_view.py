@@ -343,13 +343,17 @@ class FillingLines(msgspec.Struct, frozen=True):
             yield [mark, StyledText(figure), StyledText(name)]
 
     def _waste_lines(self, thread: ExplainedThread) -> Iterator[Line]:
-        if thread.waste:
-            yield from (BLANK_LINE, [StyledText("waste", "dim")])
+        total = thread.waste_total
+        if total:
+            title = f"waste {format_tokens(total.tokens)}"
+            yield from (BLANK_LINE, [StyledText(title, "dim")])
         for finding in thread.waste[:MAX_FINDINGS]:
             cost = "" if finding.cost is None else f" ${finding.cost:,.2f} so far."
             yield from self._wrapped(self._clean(finding.advice) + cost)
         if len(thread.waste) > MAX_FINDINGS:
             yield [StyledText(f"and {len(thread.waste) - MAX_FINDINGS} more", "dim")]
+        if total and total.small_text:
+            yield [StyledText(total.small_text, "dim")]
 
     def _clean(self, text: str) -> str:
         return strip_control(text.replace(f"{self.project}/", "") if self.project else text)

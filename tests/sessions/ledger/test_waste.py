@@ -1,5 +1,7 @@
 """What is wasted in a context, each finding once, with what it cost to carry."""
 
+from typing import get_args
+
 import pytest
 
 from brimline.context.events import Call
@@ -7,7 +9,14 @@ from brimline.context.usage import Usage
 from brimline.sessions.ledger.call_growth import Step
 from brimline.sessions.ledger.context_parts import Category, ContextPart
 from brimline.sessions.ledger.part_tokens import Entry
-from brimline.sessions.ledger.waste import Waste, WasteKind, find_waste
+from brimline.sessions.ledger.waste import (
+    ADVICE,
+    REMEDIES,
+    Waste,
+    WasteKind,
+    find_waste,
+    total_waste,
+)
 
 MODEL = "claude-sonnet-4-5"  # 3 dollars a million; writes 3.75, reads 0.30
 
@@ -77,15 +86,36 @@ def test_read_before_an_edit_alone_is_no_waste() -> None:
     assert find_waste([before, again], [step(EDIT)]) == []
 
 
-def test_small_finding_has_neither_a_share_nor_a_cost() -> None:
-    def waste(kind: WasteKind, tokens: int, cost: float | None) -> Waste:
-        return Waste(kind, "x", tokens, cost, 1, "")
+def waste(kind: WasteKind, tokens: int, cost: float | None) -> Waste:
+    return Waste(kind, "x", tokens, cost, 1, "")
 
+
+def test_small_finding_has_neither_a_share_nor_a_cost() -> None:
     assert waste("large result", 1_999, 0.04).is_small(200_000)
     assert waste("large result", 1_999, None).is_small(200_000)
     assert not waste("large result", 2_000, None).is_small(200_000)
     assert not waste("large result", 1_999, 0.05).is_small(200_000)
     assert not waste("client's countdown", 20, 0.0).is_small(200_000)
+
+
+def test_total_has_small_findings_too_and_sums_them_in_a_line() -> None:
+    found = [waste("large result", 9_000, None), waste("read again unchanged", 1_500, 0.01)]
+    total = total_waste([*found, waste("read again unchanged", 500, 0.01)], 200_000)
+    assert total is not None
+    assert (total.tokens, total.findings, total.small_tokens) == (11_000, 3, 2_000)
+    assert total.by_kind == {"large result": 9_000, "read again unchanged": 2_000}
+    assert total.small_text == "2 small findings: 2K tokens"
+    large = total_waste(found[:1], 200_000)
+    assert large is not None
+    assert large.small_text is None
+    assert total_waste([], 200_000) is None
+
+
+@pytest.mark.parametrize("kind", get_args(WasteKind))
+def test_every_finding_says_what_to_do(kind: WasteKind) -> None:
+    """By a sentence in the imperative after the one with its figures."""
+    assert ADVICE[kind].rpartition(". ")[2].split()[0] in ("Ask", "Disable", "Have", "Move", "Tell")
+    assert REMEDIES[kind].split()[0] in ("Ask", "Disable", "Have", "Move", "Tell")
 
 
 def test_only_the_result_of_a_read_is_stale() -> None:
@@ -169,5 +199,5 @@ def test_countdown_of_the_client_is_compared_with_what_is_left(
     assert (waste.kind, waste.tokens, waste.times) == ("client's countdown", 41, 2)
     assert waste.advice == (
         'The client tells the model "14,946,570 tokens left", 2 times so far, '
-        f"41 tokens: {verdict}."
+        f"41 tokens: {verdict}. Have the agent run `brimline here` instead."
     )

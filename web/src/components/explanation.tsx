@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import type { ExplainedThread, Explanation, Waste } from "../api-types";
+import type { ExplainedThread, Explanation, WasteTotal } from "../api-types";
 import { type Slice, slicesOf } from "../explanation/slices";
 import { count, dollars, percent, tokens } from "../format";
 import type { SessionDetail } from "../state/session-detail";
@@ -86,10 +86,12 @@ function ThreadExplanation({ thread, names, open }: ThreadProps) {
           estimate; the figures above are what was sent.
         </p>
       )}
-      {thread.waste.length > 0 && (
+      {thread.waste_total && (
         <details class="finding-list">
-          <summary>Waste {count(thread.waste.length)}</summary>
-          <WasteList waste={thread.waste} />
+          <summary>
+            Waste {tokens(thread.waste_total.tokens)} tokens, {findings(thread.waste_total.findings)}
+          </summary>
+          <WasteList thread={thread} total={thread.waste_total} />
         </details>
       )}
     </>
@@ -125,11 +127,17 @@ function Notes({ thread }: { thread: ExplainedThread }) {
   );
 }
 
-function WasteList({ waste }: { waste: Waste[] }) {
+function findings(number: number, kind = "finding"): string {
+  return `${count(number)} ${kind}${number === 1 ? "" : "s"}`;
+}
+
+/** What to do about the most of it, each finding that is worth a line, and the sum of the others. */
+function WasteList({ thread, total }: { thread: ExplainedThread; total: WasteTotal }) {
   const all = useSignal(false);
-  const shown = all.value ? waste : waste.slice(0, MAX_FINDINGS);
+  const shown = all.value ? thread.waste : thread.waste.slice(0, MAX_FINDINGS);
   return (
     <>
+      <p>{total.remedy}</p>
       <ul class="findings" data-testid="waste">
         {shown.map((one, at) => (
           <li key={at} data-kind={one.kind}>
@@ -141,7 +149,12 @@ function WasteList({ waste }: { waste: Waste[] }) {
           </li>
         ))}
       </ul>
-      <ShowAll all={all} isLonger={waste.length > MAX_FINDINGS} />
+      <ShowAll all={all} isLonger={thread.waste.length > MAX_FINDINGS} />
+      {total.small > 0 && (
+        <p class="quiet" data-testid="small-waste">
+          {findings(total.small, "small finding")}: {tokens(total.small_tokens)} tokens
+        </p>
+      )}
     </>
   );
 }

@@ -12,13 +12,13 @@ from brimline.agents.fresh_session import CachedAnswer
 from brimline.context.cache_misses import CacheMiss, find_misses, with_reported_causes
 from brimline.context.client_report import ReportedMiss
 from brimline.context.events import MAIN
-from brimline.context.tracker import Session, Thread, read
+from brimline.context.tracker import Reading, Session, Thread, read
 from brimline.redaction import redact
 from brimline.sessions.ledger.context_parts import CATEGORIES, Mask, first_words
 from brimline.sessions.ledger.part_tokens import Balance, Entry
 from brimline.sessions.ledger.session_ledger import SessionLedger, ThreadLedger
 from brimline.sessions.ledger.system_parts import SystemPart, answer_for, find_system_parts
-from brimline.sessions.ledger.waste import Waste, find_waste
+from brimline.sessions.ledger.waste import Waste, WasteTotal, find_waste, total_waste
 
 
 class ExplainedPiece(msgspec.Struct, frozen=True):
@@ -85,13 +85,14 @@ class ExplainedCall(msgspec.Struct, frozen=True):
     tools: list[str]
 
 
-class ExplainedThread(msgspec.Struct, frozen=True):
+class ExplainedThread(msgspec.Struct, frozen=True, kw_only=True):
     """What fills a thread's context: `categories` and `unexplained` add up to `sent`.
 
-    `sent` is None if it is unknown what the context holds, as after a compaction. `pending`
-    estimates the tokens that came in since the last call. `system_parts` are what the client sends
-    with every call, its memory files too; `answered_at` is when the client itself said how the
-    estimated ones of them are divided.
+    `sent` is None if it is unknown what the context holds, as after a compaction. `waste` are the
+    findings that are worth a line of their own; `waste_total` counts all. `pending` estimates the
+    tokens that came in since the last call. `system_parts` are what the client sends with every
+    call, its memory files too; `answered_at` is when the client itself said how the estimated ones
+    of them are divided.
     """
 
     thread: str
@@ -102,6 +103,7 @@ class ExplainedThread(msgspec.Struct, frozen=True):
     answered_at: float | None
     unexplained: int
     tool_results: ToolTokens
+    waste_total: WasteTotal | None = None
     waste: list[Waste]
     misses: list[CacheMiss]
     pending: int
@@ -162,6 +164,9 @@ def _explain_thread(
     is_estimated = any(part.is_estimated for part in parts)
     thread = session.threads[ledger.thread]
     unrecorded = capabilities_of(session.agent).unrecorded_content if ledger.entries else {}
+    reading = read(session, thread, "transcript")
+    window = reading.window.tokens if reading.window else ledger.sent or 0
+    waste = find_waste(ledger.entries, ledger.steps, mask, tokens_left(reading))
     return ExplainedThread(
         thread=ledger.thread,
         model=thread.model,
@@ -171,7 +176,8 @@ def _explain_thread(
         answered_at=answer.at if answer and is_estimated else None,
         unexplained=ledger.unexplained,
         tool_results=_tool_tokens(ledger.entries, mask),
-        waste=find_waste(ledger.entries, ledger.steps, mask, tokens_left(session, thread)),
+        waste_total=total_waste(waste, window),
+        waste=[each for each in waste if not each.is_small(window)],
         misses=with_reported_causes(find_misses(thread), reported),
         pending=ledger.pending,
         cycles=_cycles(ledger, thread),
@@ -179,9 +185,8 @@ def _explain_thread(
     )
 
 
-def tokens_left(session: Session, thread: Thread) -> list[int]:
+def tokens_left(reading: Reading) -> list[int]:
     """Return the tokens until the compaction and until the window is full, as far as known."""
-    reading = read(session, thread, "transcript")
     if reading.held is None:
         return []
     of_window = reading.window and max(0, reading.window.tokens - reading.held)

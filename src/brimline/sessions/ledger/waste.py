@@ -13,6 +13,7 @@ from brimline.redaction import redact
 from brimline.sessions.ledger.call_growth import Step
 from brimline.sessions.ledger.context_parts import Mask, plain_name
 from brimline.sessions.ledger.part_tokens import Entry
+from brimline.terminal.text import count_of
 
 WasteKind: TypeAlias = Literal[
     "read again unchanged",
@@ -25,8 +26,14 @@ WasteKind: TypeAlias = Literal[
 ]
 
 ADVICE: dict[WasteKind, str] = {
-    "read again unchanged": "{what}: the same result {times} times, {tokens} tokens too many.",
-    "same command, same output": "{what}: the same output {times} times, {tokens} tokens too many.",
+    "read again unchanged": (
+        "{what}: the same result {times} times, {tokens} tokens too many. "
+        "Tell the agent that it has it."
+    ),
+    "same command, same output": (
+        "{what}: the same output {times} times, {tokens} tokens too many. "
+        "Tell the agent that it has it."
+    ),
     "stale read": (
         "{what}: changed since, and read again: {tokens} tokens are out of date. "
         "Have the agent read the changed lines alone."
@@ -41,7 +48,8 @@ ADVICE: dict[WasteKind, str] = {
         "{what}: {tokens} tokens. Ask for a part of it: a range of lines, a filter, a limit."
     ),
     "client's countdown": (
-        'The client tells the model "{what}", {times} times so far, {tokens} tokens: {verdict}.'
+        'The client tells the model "{what}", {times} times so far, {tokens} tokens: {verdict}. '
+        "Have the agent run `brimline here` instead."
     ),
 }
 # What to do about all findings of a kind.
@@ -87,22 +95,38 @@ class Waste(msgspec.Struct, frozen=True):
 
 
 class WasteTotal(msgspec.Struct, frozen=True):
-    """The tokens of all findings and of each kind, the largest first; `remedy` is for that one."""
+    """All findings: their tokens and those of each kind, the largest first.
 
+    `remedy` is what to do about that one. Of the `findings`, `small` are not worth a line of their
+    own; they have `small_tokens`.
+    """
+
+    findings: int
     tokens: int
+    small: int
+    small_tokens: int
     by_kind: dict[WasteKind, int]
     remedy: str
 
+    @property
+    def small_text(self) -> str | None:
+        """Those that are summed, in a line; None if there are none."""
+        if not self.small:
+            return None
+        return f"{count_of(self.small, 'small finding')}: {format_tokens(self.small_tokens)} tokens"
 
-def total_waste(findings: Iterable[Waste]) -> WasteTotal | None:
-    """Add up findings; None if there are none."""
+
+def total_waste(findings: Sequence[Waste], window: int) -> WasteTotal | None:
+    """Add up findings in a window of this size; None if there are none."""
     counts: Counter[WasteKind] = Counter()
     for waste in findings:
         counts[waste.kind] += waste.tokens
     by_kind = dict(counts.most_common())
     if not by_kind:
         return None
-    return WasteTotal(counts.total(), by_kind, REMEDIES[next(iter(by_kind))])
+    small = [waste.tokens for waste in findings if waste.is_small(window)]
+    remedy = REMEDIES[next(iter(by_kind))]
+    return WasteTotal(len(findings), counts.total(), len(small), sum(small), by_kind, remedy)
 
 
 def find_waste(
