@@ -190,7 +190,7 @@ class StoredSummaries:
             agent=row.agent, id=row.id, project=row.project, version=row.version, title=row.title
         )
         folded = fold(session, replay_rows(calls, compactions, threads))
-        copies = [row.call for row in calls if not row.counted and row.cost is None]
+        copies = [row.call for row in calls if not row.counted and not row.is_spending]
         summary = summarise(folded, frozenset(copies))
         return TranscriptSummary(
             Transcript(row.agent, "", row.seen_at, 0, session=row.id),

@@ -14,10 +14,20 @@ from brimline.context.prices import cost_of
 from brimline.context.tracker import Reading, SpendingKey, Thread, find_loop, spending_key
 from brimline.monitor.session_state import SessionState, calls_left_of
 from brimline.store.base import PutCall, PutCompaction, PutSession, PutThread, Store, Write
-from brimline.store.rows import SPENDINGS, TOTAL_OF, CallRow, CompactionRow, SessionRow, ThreadRow
+from brimline.store.rows import (
+    PASS_BY,
+    SPENDINGS,
+    TOTAL_OF,
+    CallRow,
+    CompactionRow,
+    SessionRow,
+    ThreadRow,
+)
 
 SEEN_EVERY_S = 10.0  # `seen_at` alone is written again after this
 HOSTNAME = socket.gethostname()
+TOKENS = ("input", "cache_read", "cache_write", "output", "cache_write_1h")
+NOTHING_SPENT: dict[str, int | None] = {**dict.fromkeys(TOKENS, 0), "cost": None}
 
 
 class CallCosts:
@@ -167,12 +177,16 @@ class StoredRows:
                 yield from map(self._without_cost_of_copies, rows)
 
     def _new_spendings(self, state: SessionState) -> Iterator[CallRow]:
-        """Yield what was spent beside calls and is not stored yet; the rest is a part of calls."""
+        """Yield what was spent beside calls, or by their other passes, and is not stored yet."""
         for thread in state.folded.threads.values():
             for each, billed in zip(thread.spendings, thread.billed_spendings, strict=True):
                 known = self._spendings.get((thread.name, spending_key(each)))
-                if each != known and each.id not in thread.calls:
-                    yield self._without_cost_of_copies(_spending_row(state.id, each, billed))
+                if each == known:
+                    continue
+                row = _spending_row(state.id, thread, each, billed)
+                if each.id in self._copied:
+                    row = msgspec.structs.replace(row, **NOTHING_SPENT)
+                yield row
 
     def _without_cost_of_copies(self, row: CallRow) -> CallRow:
         if row.call not in self._copied:
@@ -269,16 +283,23 @@ def _call_rows(session: str, thread: Thread, first: int, costs: CallCosts) -> It
         )
 
 
-def _spending_row(session: str, spent: Spent, billed: Spent) -> CallRow:
+def _spending_row(session: str, thread: Thread, spent: Spent, billed: Spent) -> CallRow:
     """Return the row of a spending; `billed` has the model and the time of its thread.
 
-    Those without an id are added up by model: their row is written again with each.
+    Those without an id are added up by model: their row is written again with each. The cost of
+    another pass of a call is in the call's row.
     """
-    cost = cost_of(billed)
+    cost, id = cost_of(billed), spent.id
+    own_call = None if id is None else thread.calls.get(id)
+    if id is None:
+        id = f"{TOTAL_OF}{spent.model or ''}"
+    elif own_call is not None:
+        id = f"{id}{PASS_BY}{spent.model or ''} {spent.service_tier or ''}"
+    call = own_call or thread.last
     return CallRow(
         session=session,
         thread=f"{spent.thread}{SPENDINGS}",
-        call=f"{TOTAL_OF}{spent.model or ''}" if spent.id is None else spent.id,
+        call=id,
         seq=0,
         cycle=0,
         input=spent.usage.input,
@@ -288,7 +309,8 @@ def _spending_row(session: str, spent: Spent, billed: Spent) -> CallRow:
         model=spent.model,
         at=billed.at,
         cache_write_1h=spent.usage.cache_write_1h,
-        cost=cost.dollars if cost else None,
+        cost=None if cost is None else cost.dollars if own_call is None else 0.0,
+        branch=call.branch if call else None,
         counted=False,
     )
 

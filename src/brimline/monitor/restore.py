@@ -23,6 +23,7 @@ from brimline.monitor.session_state import SessionState
 from brimline.monitor.user_rules import Rules
 from brimline.store.base import Store
 from brimline.store.rows import (
+    PASS_BY,
     SPENDINGS,
     TOTAL_OF,
     CallRow,
@@ -138,7 +139,7 @@ def replay_rows(
 def _spent(row: CallRow) -> Spent:
     return Spent(
         at=row.at,
-        id=None if row.call.startswith(TOTAL_OF) else row.call,
+        id=None if row.call.startswith(TOTAL_OF) else row.call.partition(PASS_BY)[0],
         usage=row.usage,
         model=row.model,
         thread=row.thread.removesuffix(SPENDINGS),

@@ -103,6 +103,7 @@ class ThreadRow(msgspec.Struct, frozen=True):
 
 SPENDINGS = "/spendings"  # behind the name of a thread: what it spent beside its calls
 TOTAL_OF = "total of "  # before a model: the spendings without an id, added up
+PASS_BY = " pass by "  # between the id of a call and the model of another pass of it
 
 
 class CallRow(msgspec.Struct, frozen=True):
@@ -111,8 +112,8 @@ class CallRow(msgspec.Struct, frozen=True):
     `cost` is in USD, with the call's other passes, None if no price is known; `miss_cost` is what a
     cache miss added to it, None if the call is none. `branch` is the project's git branch.
     `counted`: sums have it as a call; a copy of another session's call is in no sum, and has no
-    cost. What a thread spent beside its calls is in rows of another thread: those have a cost, and
-    are not counted.
+    cost. What a thread spent beside its calls, and the tokens of other passes, are in rows of
+    another thread, which are not counted; sums have their tokens and cost.
     """
 
     session: str
@@ -134,7 +135,7 @@ class CallRow(msgspec.Struct, frozen=True):
 
     @property
     def is_spending(self) -> bool:
-        """Whether it is no call, but what a thread spent beside its calls."""
+        """Whether it is no call, but what a thread spent beside its calls or in other passes."""
         return not self.counted and self.thread.endswith(SPENDINGS)
 
     @property

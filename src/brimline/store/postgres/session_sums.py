@@ -6,6 +6,7 @@ The sums of hours are forgotten with their session. Those of days stay longer.
 from datetime import date
 
 from brimline.store.postgres.pool import ConnectionPool
+from brimline.store.rows import SPENDINGS
 
 SUM_LOCK = 0x6272696D  # with the organisation's hash: one replica sums at a time
 MAX_SESSIONS = 500  # in one transaction
@@ -25,6 +26,9 @@ FROM changes WHERE organisation = $1
     AND mark > coalesce((SELECT position FROM cursors WHERE organisation = $1 AND name = $2), 0)
 ORDER BY mark LIMIT $3"""
 
+# Calls but copies, and what is spent beside them.
+_IS_SUMMED = f"c.counted OR c.thread LIKE '%{SPENDINGS}'"
+
 # An hour has the team, the model and so on that the session has then: with a join of 240,000 hours
 # to their sessions, a query took twice as long. A call that is stored again may have another hour
 # or branch than before: what no call has any more is deleted. A branch is cut to what an index can
@@ -37,10 +41,10 @@ SELECT s.id AS session, floor(c.at / 3600)::bigint AS hour,
     count(*) FILTER (WHERE c.counted) AS calls, sum(c.cost) AS cost,
     CASE WHEN count(c.cost) > 0 THEN coalesce(sum(c.miss_cost), 0) END AS miss_cost,
     s.agent, s.host, s.project, s.model, s.version, s."user", s.team,
-    coalesce(sum(c.input) FILTER (WHERE c.counted), 0)::bigint AS input,
-    coalesce(sum(c.cache_read) FILTER (WHERE c.counted), 0)::bigint AS cache_read,
-    coalesce(sum(c.cache_write) FILTER (WHERE c.counted), 0)::bigint AS cache_write,
-    coalesce(sum(c.output) FILTER (WHERE c.counted), 0)::bigint AS output
+    coalesce(sum(c.input) FILTER (WHERE {_IS_SUMMED}), 0)::bigint AS input,
+    coalesce(sum(c.cache_read) FILTER (WHERE {_IS_SUMMED}), 0)::bigint AS cache_read,
+    coalesce(sum(c.cache_write) FILTER (WHERE {_IS_SUMMED}), 0)::bigint AS cache_write,
+    coalesce(sum(c.output) FILTER (WHERE {_IS_SUMMED}), 0)::bigint AS output
 FROM changed
 JOIN sessions AS s ON s.organisation = $1 AND s.id = changed.session
 JOIN call_days AS d ON d.organisation = $1 AND d.session = changed.session
