@@ -1,6 +1,7 @@
 """A machine with a store and an uplink, in this process, to a server's routes on a store."""
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -78,7 +79,7 @@ class Machine:
         outbox = Outbox(self.store, settings or UplinkSettings(), url)
         about = UplinkBatch(self.name, "host", user="ada", team="web", receive=receive)
         self.uplink = Uplink(url, about, self.store, outbox, self.sender, lambda: self.now,
-                             first_pause_s=0.02)  # fmt: skip
+                             first_pause_s=0.02, renew_id=secrets.token_hex)  # fmt: skip
 
     async def call(self, *numbers: int, session: str = "s", agent: str = "claude") -> None:
         """Store calls as the monitor does, in one transaction."""

@@ -41,7 +41,7 @@ from brimline.store.base import (
     Write,
 )
 from brimline.store.rows import HandoffRow, SessionRow, SignalRow, ThreadRow
-from brimline.store.sqlite import MemoryStore
+from brimline.store.sqlite import MemoryStore, SqliteStore
 
 from .machines import Machine, call_row, use_machine
 
@@ -271,6 +271,44 @@ def test_server_that_was_restored_from_a_backup_gets_what_it_lost(
     with caplog.at_level(logging.WARNING):
         use_machine(path, use)
     assert caplog.text.count("has lost what it acknowledged") == 1
+
+
+def test_machine_whose_id_another_one_has_takes_a_new_id(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else one of the two would hide from the other that a restored server lost its calls."""
+
+    async def use(machine: Machine) -> None:
+        copied = await SqliteStore.open(path.with_name("copied.db"))
+        copy = Machine(copied, machine.server)
+        try:
+            for each in (machine, copy):
+                await each.uplink.exchange()
+            backup = MemoryStore()
+            restored = UplinkRoutes(backup, lambda: machine.now)
+            for number, each in enumerate((machine, copy, machine, copy)):
+                machine.now += 1
+                copy.now = machine.now
+                await each.call(number, session="ada" if each is machine else "copy")
+                await each.uplink.exchange()
+            assert machine.uplink.status().problem is copy.uplink.status().problem is None
+            machine.sender.routes = copy.sender.routes = restored
+            for each in (machine, copy):
+                each.now += POLL_INTERVAL_S
+                await each.uplink.exchange()
+            assert [len(await backup.calls(id)) for id in ("ada", "copy")] == [2, 2]
+            ids = [each.sender.batches[-1].machine for each in (machine, copy)]
+            assert ids[0] != ids[1]
+            sent = len(machine.sender.batches), len(copy.sender.batches)
+            for each in (machine, copy):
+                await each.uplink.exchange()
+            assert (len(machine.sender.batches), len(copy.sender.batches)) == sent
+        finally:
+            await copied.close()
+
+    with caplog.at_level(logging.WARNING):
+        use_machine(path, use)
+    assert caplog.text.count("which gets a new id") in (1, 2)  # the other one may notice, too
 
 
 def test_server_that_loses_its_last_commits_within_a_round_gets_them_again(path: Path) -> None:

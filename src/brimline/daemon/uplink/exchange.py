@@ -65,15 +65,19 @@ class Uplink:
         clock: Callable[[], float] = time.time,
         first_pause_s: float = FIRST_PAUSE_S,
         may_block_stop: bool = False,
+        renew_id: Callable[[], str] | None = None,
     ) -> None:
         """`about` is a batch without sessions: who this machine is, and what it accepts.
 
-        `may_block_stop`: a message of the server may keep a turn from ending.
+        `may_block_stop`: a message of the server may keep a turn from ending. `renew_id` stores
+        another id for this machine, and returns it.
         """
         self._url, self._about = url, about
         self._store, self._outbox, self._sender, self._clock = store, outbox, sender, clock
         self._first_pause_s = first_pause_s
+        self._renew_id = renew_id
         self._max_rows = MAX_ROWS
+        self._last_stamp = 0  # the highest that was sent, or that the server had at first
         host = urlsplit(url).hostname or "unknown"
         self._receiver = Receiver(store, about.receive, host, may_block_stop)
         self._refused = BoundedDict[str, str](MAX_REFUSED)
@@ -163,7 +167,11 @@ class Uplink:
             behind=self._behind,
             refused_sessions=len(self._refused),
         )
+        known_stamp = self._last_stamp
+        if parts:
+            self._last_stamp = stamp
         reply = await self._sender.send(batch)
+        self._note_stamp(reply.stamp or 0, known_stamp)
         self._receiver.refused_ids.clear()
         await self._receiver.store_reply(reply, self._clock())
         if reply.stamp is not None and reply.stamp < self._outbox.stamp:
@@ -187,6 +195,18 @@ class Uplink:
             self._refused.pop(part.session.id, None)
             if (reason := refused.get(part.session.id)) is not None:
                 self._skip(part, reason)
+
+    def _note_stamp(self, stamp: int, known: int) -> None:
+        """Take another id if the server has a stamp that this machine has not sent.
+
+        Another one sends it, whose home was copied. After a restore the server would have the
+        stamps of one of them, and the other one would not notice what is lost.
+        """
+        if self._last_success_at is not None and stamp > known and self._renew_id is not None:
+            text = "%s: another machine reports with the id of this one, which gets a new id"
+            LOGGER.warning(text, self._url)
+            self._about = replace(self._about, machine=self._renew_id())
+        self._last_stamp = max(self._last_stamp, stamp)
 
     async def _start_over(self, stamp: int) -> None:
         text = "%s has lost what it acknowledged, as if restored from a backup; sending it again"
@@ -238,7 +258,15 @@ def create_uplink(
     url = settings.url.rstrip("/")
     outbox = Outbox(opened, settings, url)
     sender = UplinkSender(settings, url, state)
-    return Uplink(url, about, store, outbox, sender, may_block_stop=stop.from_servers)
+    return Uplink(
+        url,
+        about,
+        store,
+        outbox,
+        sender,
+        may_block_stop=stop.from_servers,
+        renew_id=lambda: create_machine_id(state),
+    )
 
 
 def _user_name(settings: UplinkSettings) -> str | None:
@@ -260,8 +288,11 @@ def load_or_create_machine_id(state: Path) -> str:
         text = data.strip().decode()
     except (FileNotFoundError, UnicodeDecodeError):
         text = ""
-    if MACHINE_ID.fullmatch(text):
-        return text
+    return text if MACHINE_ID.fullmatch(text) else create_machine_id(state)
+
+
+def create_machine_id(state: Path) -> str:
+    """Store a new id in the state folder, and return it; raises OSError."""
     id = secrets.token_hex(MACHINE_ID_BYTES)
     replace_file(state / MACHINE_FILE, id.encode() + b"\n")
     return id
