@@ -118,7 +118,7 @@ newest: setup  ## Measure and test the newest version of every client: make newe
 	$(BIN)/python scripts/newest.py $(CLIENT)
 
 trust: setup  ## Run the long tests, or one of them: make trust ROW=kills
-	$(BIN)/python scripts/trust.py $(ROW)
+	$(if $(DIR),BRIMLINE_CORPUS=$(DIR)) $(BIN)/python scripts/trust.py $(ROW)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .coverage*

@@ -1,4 +1,4 @@
-"""The guide to operating a fleet's server, walked through: its database, nginx, backup, restore."""
+"""The guide to operating a fleet's server: its database, PgBouncer, nginx, backup, restore."""
 
 import http.client
 import json
@@ -8,8 +8,9 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from getpass import getuser
 from pathlib import Path
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
@@ -17,6 +18,7 @@ import pytest
 from brimline.daemon.uplink.protocol import PATH
 from doc_examples import BLOCK, commands_of, pattern_of
 from fleet_server import FleetProcess
+from pgbouncer import pgbouncer
 from postgres_server import LocalServer, local_server, programs
 from reserved_port import ReservedPort
 from system_programs import require_program, require_unpacked
@@ -26,7 +28,9 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
 GUIDE = (ROOT / "docs/guides/fleet/operate.md").read_text("utf-8")
+# Large bodies are written into the test's folder, which only its own user can read.
 NGINX = """
+user {user};
 worker_processes 1;
 pid nginx.pid;
 error_log stderr;
@@ -51,13 +55,12 @@ class Operator:
 
     def __init__(self, postgres: LocalServer, home: Path) -> None:
         self.home = home
-        self.database = (
-            f"postgresql:///brimline?{urlencode({'host': postgres.folder, 'user': 'brimline'})}"
-        )
         self._shell = Host(home, {})
-        variables = {"PGHOST": str(postgres.folder), "PGUSER": "postgres"}
-        self._shell.set(variables | {"BRIMLINE_DATABASE": self.database})
+        self._shell.set({"PGHOST": str(postgres.folder), "PGUSER": "postgres"})
         self._shell.prepend_path(programs())
+
+    def set_database(self, url: str) -> None:
+        self._shell.set({"BRIMLINE_DATABASE": url})
 
     def follow(self, block: str) -> None:
         """Type the commands of a block, each of which must print what the guide says."""
@@ -94,7 +97,7 @@ class Proxy:
         }.items():
             assert name in server, name
             server = server.replace(name, value)
-        (folder / "nginx.conf").write_text(NGINX.format(server=server))
+        (folder / "nginx.conf").write_text(NGINX.format(server=server, user=getuser()))
         nginx = require_unpacked("nginx", "nginx", "usr/sbin") / "nginx"
         words = [str(nginx), "-p", str(folder), "-c", "nginx.conf", "-g", "daemon off;"]
         self._process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
@@ -107,12 +110,20 @@ class Proxy:
         return http.client.HTTPSConnection(address, timeout=20, context=self._context)
 
     def get(self, path: str, token: str) -> object:
+        status, body = self._ask(path, token)
+        assert status == 200, (path, status)
+        return json.loads(body)
+
+    def wait_for_replicas(self) -> None:
+        """Wait until it passes requests on: replicas that did not answer are left out for 10 s."""
+        wait_for(lambda: self._ask("/readyz", "")[0], lambda status: status == 200)
+
+    def _ask(self, path: str, token: str) -> tuple[int, bytes]:
         connection = self.connect()
         try:
             connection.request("GET", path, headers={"authorization": f"Bearer {token}"})
             response = connection.getresponse()
-            assert response.status == 200, (path, response.status)
-            return json.loads(response.read())
+            return response.status, response.read()
         finally:
             connection.close()
 
@@ -145,12 +156,14 @@ class ShownSession(msgspec.Struct):
 
 
 class Site:
-    """The operator's database with two replicas and nginx."""
+    """The operator's database behind PgBouncer, with two replicas behind nginx."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
-        postgres = stack.enter_context(local_server())
-        self.operator = Operator(postgres, folder / "operator")
+        self.postgres = stack.enter_context(local_server())
+        self.operator = Operator(self.postgres, folder / "operator")
         self.operator.follow(blocks("The database")[0])
+        self.database = stack.enter_context(pgbouncer(self.postgres, "brimline", "brimline"))
+        self.operator.set_database(self.database)
         self._folder, self._replicas = folder, list[FleetProcess]()
         self._addresses = ["127.0.0.1:0", "127.0.0.1:0"]
         self.start()
@@ -160,12 +173,29 @@ class Site:
         stack.callback(self.proxy.close)
 
     def start(self) -> None:
-        options = (self.operator.database, self._folder, "--behind-proxy")
+        options = (self.database, self._folder, "--behind-proxy")
         self._replicas = [FleetProcess(*options, listen=each) for each in self._addresses]
 
     def stop(self) -> None:
         for replica in self._replicas:
             assert replica.stop() == 0
+
+    def crash(self) -> None:
+        """Kill all processes of the replicas and of PostgreSQL, and start them again."""
+        for replica in self._replicas:
+            replica.close()
+        self.postgres.crash()
+        self.postgres.start()
+        self.start()
+        self.proxy.wait_for_replicas()
+
+    def connect(self, token: str) -> dict[str, str]:
+        """Return the variables of a machine whose daemon reports to this site."""
+        return {
+            "SSL_CERT_FILE": str(self.proxy.certificate),
+            "BRIMLINE_UPLINK_URL": self.proxy.url,
+            "BRIMLINE_UPLINK_TOKEN": token,
+        }
 
     def calls(self, token: str) -> dict[str, int]:
         """How many calls each session has, by its agent."""
@@ -179,7 +209,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield Site(tmp_path, stack)
 
 
-def test_guide_leads_through_nginx_backup_and_restore(site: Site, tmp_path: Path) -> None:
+def test_guide_leads_through_pgbouncer_nginx_backup_and_restore(site: Site, tmp_path: Path) -> None:
     """What a machine sent after the backup is there again after the restore."""
     operator, proxy = site.operator, site.proxy
     operator.follow(blocks("Token files")[0])
@@ -188,11 +218,7 @@ def test_guide_leads_through_nginx_backup_and_restore(site: Site, tmp_path: Path
     reading = operator.run("brimline token create --name ada --scope read 2>/dev/null").strip()
     check_stream(proxy, reading)
     ada = Host(tmp_path / "ada", {GUIDE_URL: proxy.url})
-    ada.set({
-        "SSL_CERT_FILE": str(proxy.certificate),
-        "BRIMLINE_UPLINK_URL": proxy.url,
-        "BRIMLINE_UPLINK_TOKEN": token_file.read_text().strip(),
-    })  # fmt: skip
+    ada.set(site.connect(token_file.read_text().strip()))
     copy_sessions("claude/auto-compact", ada.home)
     ada.run("brimline serve --background")
     try:

@@ -1,11 +1,6 @@
 """PgBouncer in transaction mode between replicas and PostgreSQL."""
 
 import asyncio
-import os
-import shutil
-import subprocess
-import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,61 +14,19 @@ from brimline.store.postgres import open_database
 from brimline.store.postgres.database import PostgresDatabase
 from brimline.store.rows import CallRow, SessionRow
 from fleet_server import FleetProcess, new_token
-from postgres_server import SERVER_UID, START_TIMEOUT_S, LocalServer, execute, local_server
-from reserved_port import ReservedPort
-from system_programs import require_program
+from pgbouncer import pgbouncer
+from postgres_server import local_server
 
 pytestmark = pytest.mark.slow
 
-CONFIGURATION = """[databases]
-postgres = host={host} user=postgres
-[pgbouncer]
-pool_mode = transaction
-default_pool_size = 4
-listen_addr = 127.0.0.1
-listen_port = {port}
-unix_socket_dir =
-auth_type = any
-"""
 NOW = 1_700_000_000.0
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[LocalServer]:
-    with local_server() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def pooled_url(server: LocalServer) -> Iterator[str]:
+def pooled_url() -> Iterator[str]:
     """The address of PgBouncer, with few connections to the server for many."""
-    program, port = require_program("pgbouncer"), ReservedPort()
-    folder = Path(tempfile.mkdtemp(prefix="brimline-pgbouncer-"))
-    folder.chmod(0o755)  # it refuses to run as root
-    file = folder / "pgbouncer.ini"
-    file.write_text(CONFIGURATION.format(host=server.folder, port=port.number))
-    user = SERVER_UID if os.geteuid() == 0 else None
-    process = subprocess.Popen([program, str(file)], user=user, stderr=subprocess.DEVNULL)
-    url = f"postgresql://postgres@127.0.0.1:{port.number}/postgres"
-    try:
-        _wait_for(url, process)
+    with local_server() as server, pgbouncer(server) as url:
         yield url
-    finally:
-        process.kill()
-        process.wait()
-        shutil.rmtree(folder)
-
-
-def _wait_for(url: str, process: "subprocess.Popen[bytes]") -> None:
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while True:
-        try:
-            execute(url, "SELECT 1")
-            return
-        except OSError:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
 
 
 async def test_two_replicas_write_and_sum_at_once(pooled_url: str) -> None:
