@@ -22,7 +22,7 @@ START = datetime(2026, 3, 1, 12, 0, 0)
 
 
 def read_languages() -> dict[str, str]:
-    """Articles 1 and 2 of the Universal Declaration of Human Rights, by language."""
+    """Articles of the Universal Declaration of Human Rights, by language."""
     lines = (Path(__file__).with_name("languages.txt")).read_text("utf-8").splitlines()
     return {name: cut(text) for name, _, text in (line.partition("\t") for line in lines)}
 
@@ -141,6 +141,35 @@ def boxes(rng: random.Random) -> str:
     )
 
 
+def colours(rng: random.Random) -> str:
+    """What a test runner prints in a terminal."""
+    return lines(
+        lambda number: (
+            f"\x1b[32m✔\x1b[0m \x1b[1mtest_{rng.randrange(99)}\x1b[22m \x1b[2m({number} ms)\x1b[22m"
+        )
+    )
+
+
+def processes(rng: random.Random) -> str:
+    return lines(
+        lambda number: (
+            f"root     {rng.randrange(99999):>7}  {rng.random():.1f}  {rng.random():.1f} "
+            f"{rng.randrange(10**6):>7} {rng.randrange(9999):>5} ?        Ssl  03:{number % 60:02} "
+            f"  0:0{number % 10} /usr/bin/worker --config=/etc/worker-{number % 7}.conf"
+        )
+    )
+
+
+def assembly(rng: random.Random) -> str:
+    return lines(
+        lambda number: (
+            f"  {0x401000 + number * 4:x}:\t{rng.randbytes(4).hex(' ')}\tmovl    "
+            f"${hex(rng.randrange(9999))},%{rng.choice(['rax', 'r12', 'ebx'])}  "
+            f"# <main+{hex(number)}>"
+        )
+    )
+
+
 def prose() -> str:
     """Paragraphs of our documentation, without tables, lists and code."""
     text = "\n\n".join(
@@ -213,6 +242,28 @@ def create_kinds() -> dict[str, str]:
         "punctuation": cut("".join(rng.choices(string.punctuation, k=CHARS))),
         "sequences": lines(lambda _: "".join(rng.choices("ACGT", k=60))),
         "constants": lines(lambda n: f"export MAX_RETRY_COUNT_{n}=${{DEFAULT_LIMIT:-{n}}}"),
+        "capitals": prose().upper(),
+        "numbered lines": cut(
+            "".join(
+                f"{number:6}\t{line}\n"
+                for number, line in enumerate(files(STDLIB / "json", "*.py").splitlines(), 1)
+            )
+        ),
+        "package lock": (ROOT / "web" / "package-lock.json").read_text("utf-8")[:CHARS],
+        "JSON in JSON": cut(json.dumps({"content": json.dumps(data)})),
+        "tabs": lines(lambda _: "\t".join(str(rng.randrange(10**7)) for _ in range(6))),
+        "Markdown table": lines(
+            lambda n: f"| row {n} | `name_{n % 9}` | {rng.randrange(999)} | {rng.random():.2f} % |"
+        ),
+        "Windows paths": lines(
+            lambda n: rf"C:\Users\worker\AppData\Local\Temp\pytest-{n}\output_{n % 7}.log"
+        ),
+        "base32": cut(base64.b32encode(random_bytes(rng)).decode()),
+        "mathematics": cut("∀x∈ℝ: ∑ᵢ aᵢ·xⁱ ≤ ∫₀^∞ e^{−t²} dt ⇒ ∃δ>0 ∧ ‖f−g‖₂ < ε ∴ ∇·E = ρ/ε₀ "),
+        "progress bars": cut("▁▂▃▄▅▆▇█ 45% ████████░░░░░░ 12/30 → done ✓\n"),
+        "colours": colours(rng),
+        "processes": processes(rng),
+        "assembly": assembly(rng),
         "LaTeX": lines(
             lambda n: rf"\frac{{\partial f_{n}}}{{\partial x}} = \sum_{{i=0}}^{{n}} a_i x^i"
         ),
@@ -232,5 +283,8 @@ PROSE_AND_CODE = (
         "Japanese",
         "Korean",
     ),
+    *("Spanish", "Italian", "Polish", "Finnish", "Turkish", "Vietnamese", "Indonesian", "Swahili"),
+    *("Ukrainian", "Greek", "Hebrew", "Urdu", "Bengali", "Tamil", "Thai", "Georgian", "Amharic"),
+    *("traditional Chinese", "Danish", "numbered lines"),
     *("Python", "TypeScript", "C", "CSS", "SQL", "YAML", "HTML"),
 )
