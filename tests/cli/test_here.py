@@ -74,6 +74,17 @@ def test_session_after_a_clear_is_the_new_one(daemon: Running) -> None:
     assert session_here(daemon, CLAUDE_CODE_SESSION_ID=FIRST) == SECOND
 
 
+def test_session_is_known_after_a_restart_of_the_daemon_before_its_next_hook(
+    daemon: Running,
+) -> None:
+    """The environment of what was started before the clear names the old session."""
+    start(daemon, FIRST)
+    start(daemon, SECOND, source="clear")
+    daemon.stop()
+    daemon.start()
+    assert session_here(daemon, CLAUDE_CODE_SESSION_ID=FIRST) == SECOND
+
+
 def test_two_sessions_of_a_process_are_an_error_unless_the_environment_names_one(
     daemon: Running,
 ) -> None:

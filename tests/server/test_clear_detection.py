@@ -1,9 +1,12 @@
 """Which session a process cleared, known from its hooks."""
 
+from pathlib import Path
+
 import pytest
 
 from brimline.agents.observations import Observation, ObservationKind
 from brimline.daemon.hook_requests.contacts import INIT_PID, MAX_SESSIONS, SessionContacts
+from brimline.daemon.process_tree import ProcessStart
 
 HookRecord = tuple[int, str, ObservationKind]
 
@@ -104,3 +107,22 @@ def test_only_the_last_sessions_are_remembered() -> None:
     at = float(MAX_SESSIONS + 9)
     assert cleared.predecessor(100, observation("b", "cleared", at)) is None
     assert cleared.predecessor(101, observation("b", "cleared", at)) == "1"
+
+
+def test_contacts_outlive_a_daemon_and_an_unreadable_file_does_not_stop_the_next(
+    tmp_path: Path,
+) -> None:
+    known = detection_after((7, "a", "prompt"), (8, "b", "prompt"), (8, "b", "ended"))
+    known.save(tmp_path)
+    restored = SessionContacts()
+    restored.load(tmp_path)
+    assert restored.in_process(ProcessStart(7, 0.0)) == ["a"]
+    assert restored.in_process(ProcessStart(8, 0.0)) == []
+    assert restored.in_process(ProcessStart(7, 1.0)) == []  # the id was used again
+    (file,) = tmp_path.iterdir()
+    file.unlink()
+    known.record(7, observation("a", "prompt"))
+    known.save(tmp_path)
+    assert not file.exists()  # nothing but the time has changed
+    file.write_bytes(b'{"a": [7')
+    SessionContacts().load(tmp_path)

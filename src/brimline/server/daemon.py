@@ -78,6 +78,7 @@ from brimline.store.sqlite import SqliteStore
 from brimline.store.sqlite.store import StoreWatch
 
 LOGGER = logging.getLogger("brimline.server")
+SAVE_INTERVAL_S = 5.0
 SPOOL_INTERVAL_S = 1.0
 FORGET_INTERVAL_S = 3_600.0
 SOCKET_CHECK_INTERVAL_S = 1.0
@@ -217,6 +218,8 @@ class DaemonRun:
             stack.push_async_callback(self._notices.close)
             stack.push_async_callback(self._clearer.close)
             stack.push_async_callback(self._rotator.close)
+            self._dispatcher.contacts.load(self._state)
+            stack.push_async_callback(self._save_contacts)
             # Spooled hooks come before new ones, and may belong to a clear that was under way.
             await self._clearer.load()
             with suppress(StoreFailed, OSError):  # logged when the spool reader tries again
@@ -257,6 +260,7 @@ class DaemonRun:
                 repeat, FORGET_INTERVAL_S, self._sessions.forget_old_sessions
             ),
             "message delivery to tmux panes": self._delivery.run,
+            "record of clients' processes": partial(repeat, SAVE_INTERVAL_S, self._save_contacts),
             "socket check": partial(self._stop_when_unreachable, *checks),
         }
         if isinstance(self._opened, SqliteStore):
@@ -339,6 +343,11 @@ class DaemonRun:
             LOGGER.warning("socket removed from %s, shutting down", self._state)
             self.is_lost = True
             self.http.stop()
+
+    async def _save_contacts(self) -> None:
+        """Save which process runs which session: after a restart agents ask before a hook comes."""
+        with suppress(OSError):  # the next hook tells it, too
+            self._dispatcher.contacts.save(self._state)
 
     async def _process_spool(self) -> None:
         """Process what hook clients spooled while no daemon answered, in order.

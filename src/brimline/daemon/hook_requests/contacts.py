@@ -1,14 +1,22 @@
 """The last hook of each session, and the process that sent it: the client that runs the session."""
 
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from brimline.agents.observations import Observation, Pane
 from brimline.context.events import MAIN
 from brimline.daemon.process_tree import ProcessStart
+from brimline.files.atomic_file import replace_file
 from brimline.files.bounded_dict import BoundedDict
+from brimline.files.regular_file import read_regular_file
 
 INIT_PID = 1  # adopts processes whose parent is gone; it runs no agent, and 0 is no process
 MAX_SESSIONS = 4_096
+CONTACTS_NAME = "contacts.json"  # in the state folder, for the next daemon
+MAX_FILE_BYTES = 4 << 20
 
 
 class LastContact(NamedTuple):
@@ -41,6 +49,19 @@ class SessionContacts:
 
     def __init__(self) -> None:
         self._contacts = BoundedDict[str, LastContact](MAX_SESSIONS)
+        self._is_saved = True
+
+    def load(self, state: Path) -> None:
+        """Begin with what the daemon before saved; an unreadable file has nothing."""
+        with suppress(OSError, ValueError):
+            saved = read_regular_file(state / CONTACTS_NAME, MAX_FILE_BYTES)
+            self._contacts.update(msgspec.json.decode(saved, type=dict[str, LastContact]))
+
+    def save(self, state: Path) -> None:
+        """Write which process runs which session, if that has changed; raises OSError."""
+        if not self._is_saved:
+            replace_file(state / CONTACTS_NAME, msgspec.json.encode(dict(self._contacts)))
+            self._is_saved = True
 
     def predecessor(self, pid: int, observation: Observation) -> str | None:
         """Return the session that this clear ended; None unless it is certain."""
@@ -82,9 +103,12 @@ class SessionContacts:
         if observation.kind == "cleared":
             for session in self._others(pid, observation):
                 self._contacts[session] = self._contacts[session]._replace(pid=None)
-        self._contacts[observation.session] = LastContact(
+        contact = LastContact(
             pid, observation.agent, observation.project, observation.at, ended, pane
         )
+        self._contacts[observation.session] = contact
+        if last is None or contact != last._replace(at=contact.at):
+            self._is_saved = False
 
     def _others(self, pid: int, observation: Observation) -> list[str]:
         return [
