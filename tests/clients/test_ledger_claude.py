@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 
 from brimline.agents.transcripts.source import Places
 from brimline.sessions.ledger.context_parts import CATEGORIES
-from brimline.sessions.ledger.session_ledger import ThreadLedger, read_ledgers
+from brimline.sessions.ledger.explain import explain
+from brimline.sessions.ledger.session_ledger import SessionLedger, ThreadLedger, read_ledgers
 from brimline.sessions.target import files_of_path
 from brimline.testing.fake_model import Billed, Reply, Scenario, ToolCall
 from brimline.testing.fake_model.billed import BilledBlock
@@ -108,10 +110,13 @@ def ledger(runs: list[ClientRun]) -> ThreadLedger:
 
 
 def main_ledger(run: ClientRun) -> ThreadLedger:
+    return next(one for each in ledgers_of(run) for one in each.threads if one.thread == "main")
+
+
+def ledgers_of(run: ClientRun) -> list[SessionLedger]:
     (path,) = [path for path in run.transcripts if "subagents" not in path.parts]
     places = Places(home=run.home, env={})
-    ledgers = read_ledgers(files_of_path(str(path), places), places)
-    return next(one for each in ledgers for one in each.threads if one.thread == "main")
+    return read_ledgers(files_of_path(str(path), places), places)
 
 
 def truth(call: Billed) -> Counter[str]:
@@ -230,3 +235,30 @@ def test_memory_files_of_a_fresh_project_are_what_was_sent(tmp_path: Path) -> No
         assert abs(ours["memory files"] - sent["memory files"]) <= 0.05 * sent["memory files"]
         for name in CATEGORIES:
             assert abs(ours[name] - sent[name]) <= max(MAX_ERROR_SHARE * sent[name], 150)
+
+
+@pytest.mark.parametrize(
+    ("mode", "verdict"), [("padded-countdown", "in fact "), ("countdown", "that is right")]
+)
+def test_countdown_in_the_system_prompt_alone_is_named_with_what_is_left(
+    tmp_path: Path, mode: str, verdict: str
+) -> None:
+    """Without a reminder after the prompt, and without a tool, only the system prompt has one."""
+    variables = {
+        "CLAUDE_CODE_TOTAL_TOKENS_REMINDER": mode,
+        "CLAUDE_CODE_TOTAL_TOKENS_REMINDER_AFTER_USER_TURN": "0",
+    }
+    run = claude.run_claude(
+        Scenario(main=(Reply(text="Fine."),)), tmp_path, "Hello.", environment=variables
+    )
+    requests = run.requests.read_text()
+    (sent,) = {int(left) for left in re.findall(r"<total_tokens>(\d+) tokens", requests)}
+    assert '"type":"total_tokens_reminder"' not in run.transcripts[0].read_text()
+    (waste,) = [
+        waste
+        for thread in explain(ledgers_of(run)).threads
+        for waste in thread.waste
+        if waste.kind == "client's countdown"
+    ]
+    assert waste.what == f"{sent:,} tokens left"
+    assert verdict in waste.advice

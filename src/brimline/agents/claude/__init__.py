@@ -69,7 +69,9 @@ CAPABILITIES = Capabilities(
     ),
     session_id_variables=("CLAUDE_CODE_SESSION_ID",),
     spawn_variables=("CLAUDE_CODE_SESSION_ID",),
-    countdown=r'"total_tokens_reminder","text":"<total_tokens>([0-9]{1,12}) tokens left',
+    countdown=(  # in an attachment, or as a part of the system prompt
+        r'(?:"total_tokens_reminder","text":|[\[,])"<total_tokens>([0-9]{1,12}) tokens left'
+    ),
     mcp_client_names=("claude-code",),
     marker_variables=("CLAUDECODE",),
     hook_variables=(

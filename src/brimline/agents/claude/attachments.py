@@ -21,7 +21,7 @@ from brimline.agents.content import (
 from brimline.files.foreign_json import ABSENT, JsonDecoder
 
 COUNTDOWN = "total_tokens_reminder"
-_TOKENS_LEFT = re.compile(r"([0-9]{1,12}) tokens left")
+_COUNTDOWN = re.compile(r"<total_tokens>([0-9]{1,12}) tokens left</total_tokens>")
 
 # Who adds the text of an attachment; the client itself adds the others.
 ATTACHED_BY: dict[str, AddedBy] = {
@@ -75,22 +75,24 @@ class Attachment(msgspec.Struct, frozen=True, rename="camel"):
     added_blocks: list[str] = []
 
     def snapshot(self) -> Iterator[SystemPrompt]:
-        """The system prompt, and the definition of each tool (since 2.1.325).
+        """The system prompt, its countdown, and the definition of each tool (since 2.1.325).
 
         A session's first snapshot, before its first call, has no tools yet.
         """
         if not self.tools:
             return
-        text = "\n".join(strings_in(self.system_prompt))
-        prompt = AddedText("tools", "system prompt", text, kind="system prompt")
-        tools: list[AddedText] = []
+        texts = list(strings_in(self.system_prompt))
+        countdowns = [text for text in texts if _COUNTDOWN.fullmatch(text)]
+        prompt = "\n".join(text for text in texts if text not in countdowns)
+        parts = [AddedText("tools", "system prompt", prompt, kind="system prompt")]
+        parts += [_countdown("tools", text, kind="system prompt") for text in countdowns]
         for raw in self.tools:
             tool = _tool.decode_or_none(raw) or _SnapshotTool()
             text = bytes(tool.schema or raw).decode("utf-8", "replace")
             server, names = server_of(tool.name), (tool.name,)
             name, kind = f"tool {tool.name}", "built-in tools"
-            tools.append(AddedText("tools", name, text, server=server, kind=kind, names=names))
-        yield SystemPrompt((prompt, *tools))
+            parts.append(AddedText("tools", name, text, server=server, kind=kind, names=names))
+        yield SystemPrompt(tuple(parts))
 
     def added(self, at: float | None) -> Iterator[AddedText]:
         """Yield what of it the model reads, without the words that the client puts around it."""
@@ -103,7 +105,7 @@ class Attachment(msgspec.Struct, frozen=True, rename="camel"):
             yield AddedText("memory", file.path or self.path, file.content, at)
             return
         if self.type == COUNTDOWN:
-            yield from _countdown("".join(strings_in(self.text)), at)
+            yield _countdown("client", "".join(strings_in(self.text)), at)
             return
         by = ATTACHED_BY.get(self.type, "client")
         name = self.hook_name or self.path or self.filename or self.type
@@ -156,12 +158,14 @@ def _split_listing(text: str, names: Sequence[str]) -> list[str]:
     return [text[start:end] for start, end in pairwise((*starts, len(text)))]
 
 
-def _countdown(text: str, at: float | None) -> Iterator[AddedText]:
-    """Yield what the client tells the model is left: `<total_tokens>N tokens left</total_tokens>`.
+def _countdown(
+    by: AddedBy, text: str, at: float | None = None, kind: SystemKind = "other"
+) -> AddedText:
+    """Return what the client tells the model is left.
 
     By an internal setting it is the truth, a constant, or a budget that starts again with each
     prompt (2.1.325).
     """
-    match = _TOKENS_LEFT.search(text)
+    match = _COUNTDOWN.search(text)
     left = int(match[1]) if match else None
-    yield AddedText("client", "countdown of the client", text, at, tokens_left=left)
+    return AddedText(by, "countdown of the client", text, at, kind=kind, tokens_left=left)
