@@ -98,6 +98,7 @@ THREADS = st.builds(
     title=maybe(TEXTS),
     loop=maybe(SMALL),
     kept=maybe(COUNTS),
+    branch=maybe(TEXTS),
 )
 COMPACTIONS = st.builds(
     CompactionRow,

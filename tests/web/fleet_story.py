@@ -84,6 +84,7 @@ def _session_writes(number: int, percent: float, now: float, draw: random.Random
         percent=percent, percent_raw=percent,
         percent_of_limit=round(100 * (sent + 500) / LIMIT, 1), calls=100, model=session.model,
         calls_left=max(0, int(110 - percent)) if number % 3 else None,
+        branch=BRANCHES[number % len(BRANCHES)],
     )  # fmt: skip
     call = CallRow(id, "main", "c", 0, 0, 5_000, sent, 100, 900, at=now, cost=0.4, miss_cost=0.07,
                    branch=BRANCHES[number % len(BRANCHES)])  # fmt: skip

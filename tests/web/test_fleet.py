@@ -108,6 +108,18 @@ def test_group_opens_its_sessions(screen: Screen) -> None:
     expect(shown).to_have_text("60 sessions")
 
 
+def test_branch_opens_its_sessions(screen: Screen) -> None:
+    """As many as the group counts; those of the same branch of another project are not shown."""
+    screen.open("#/fleet")
+    page = screen.page
+    page.get_by_test_id("fleet-by").select_option("branch")
+    row = page.locator("tr[data-key='checkout: main']")
+    amount = int(row.locator("td").nth(1).inner_text())
+    row.get_by_role("link").click()
+    expect(page.get_by_test_id("filter-branch")).to_have_value("checkout: main")
+    expect(page.get_by_test_id("shown")).to_have_text(f"{amount} sessions")
+
+
 def test_history_of_a_fleet_shows_what_groups_used(screen: Screen) -> None:
     """By group and period, of a span or of days; the CSV file has the same choices."""
     screen.open("#/history")

@@ -62,6 +62,7 @@ export function threadRow(
     title: null,
     loop: null,
     kept: null,
+    branch: null,
     cycle: state === "unknown" ? 2 : 1,
     seq: 40,
     source: "status line",

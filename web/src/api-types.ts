@@ -366,6 +366,8 @@ export interface components {
             loop: number | null;
             /** @default null */
             kept: number | null;
+            /** @default null */
+            branch: string | null;
             levels: number[];
             fullness: ("high" | "limit" | "low" | "medium") | null;
             pending_level: number | null;
@@ -839,6 +841,7 @@ export interface components {
             title?: string | null;
             loop?: number | null;
             kept?: number | null;
+            branch?: string | null;
             levels?: number[];
             fullness?: ("high" | "limit" | "low" | "medium") | null;
             pending_level?: number | null;

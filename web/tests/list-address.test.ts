@@ -7,6 +7,7 @@ test("filter, search and sort survive the address", () => {
     search: "a&b=c #?/ü",
     agent: "codex",
     project: "/home/u/a b",
+    branch: "b: feature/x",
     host: "one",
     team: "web",
     user: "ada",

@@ -22,6 +22,7 @@ export function threadRow(part: Partial<ThreadView> = {}): ThreadView {
     title: null,
     loop: null,
     kept: null,
+    branch: null,
     limit: null,
     limit_why: null,
     percent: 25,

@@ -75,13 +75,13 @@ USAGE_COLUMNS = (
 
 DEFAULT_ENTRIES = 20
 MAX_ENTRIES = 1_000  # of one answer of the server
-NO_ENTRIES = "no messages or handoffs were sent through the server"
+NO_ENTRIES = "the audit log is empty"
 AUDIT_COLUMNS = (
     Column("time (UTC)", min_width=19),
     Column("by", min_width=8),
-    Column("sent", min_width=7),
-    Column("to session", min_width=12),
-    Column("message or SHA-256", min_width=12, drop_order=1),
+    Column("action", min_width=7),
+    Column("session", min_width=12),
+    Column("what", min_width=12, drop_order=1),
 )
 
 NO_MACHINES = "no machine reports to this server"
@@ -194,7 +194,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
         "status: show the fleet's figures by group; "
         "usage: show what was used by day, week or month, and by group; "
         "machines: list who reports to the server, and when last; "
-        "audit: list who sent what to which agent through the server; "
+        "audit: list who sent what to which agent through the server, and what became of tokens; "
         "forget: remove what a person or a machine has reported"
     )
     to.add_argument("action", choices=ACTIONS, metavar="ACTION", help=help_text)

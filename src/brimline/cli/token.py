@@ -157,9 +157,10 @@ async def _revoke_rows(
         if each.report.id == options.machine or (options.user and each.report.user == options.user)
     ]
     machines = {report.id for report in reports} | {options.machine} - {None}
+    every = await database.tokens.list(organisation)
     rows = [
         row
-        for row in await database.tokens.list(organisation)
+        for row in every
         # A machine's token that has expired could be extended.
         if (row.is_valid(now) or (row.machine is not None and row.revoked_at is None))
         and not row.is_sign_in
@@ -171,9 +172,9 @@ async def _revoke_rows(
     ]
     if not options.dry_run:
         await database.tokens.revoke_all(rows, account_name(), now)
-    gone = {row.id for row in rows}
-    tokens = [(report.id, report.token) for report in reports if report.token not in gone]
-    return rows, [(machine, token) for machine, token in tokens if token is not None]
+    shared = {row.id for row in every if row.machine is None and row.is_valid(now)}
+    shared -= {row.id for row in rows}
+    return rows, [(each.id, each.token) for each in reports if each.token in shared and each.token]
 
 
 def _cells(row: "TokenRow", machines: int, now: float) -> list[Cell]:

@@ -256,6 +256,7 @@ def _thread_row(state: SessionState, name: str, reading: Reading) -> ThreadRow:
         title=thread.title if thread else None,
         loop=loop and loop.compactions,
         kept=loop and loop.kept,
+        branch=thread.calls.last.branch if thread and thread.calls.last else None,
     )
 
 

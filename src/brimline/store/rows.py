@@ -71,6 +71,7 @@ class ThreadRow(msgspec.Struct, frozen=True):
     `pending` is an estimate of the tokens that came in since the last call, `calls_left` a forecast
     of the calls until the limit. `title` is what a subagent is to do. `loop` is the number of
     compactions in a row with only a few calls between them, and `kept` what stayed after the last.
+    `branch` is the git branch of the last call.
     """
 
     session: str
@@ -99,6 +100,7 @@ class ThreadRow(msgspec.Struct, frozen=True):
     title: str | None = None
     loop: int | None = None
     kept: int | None = None
+    branch: str | None = None
 
 
 SPENDINGS = "/spendings"  # behind the name of a thread: what it spent beside its calls

@@ -114,11 +114,14 @@ def test_project_is_sent_by_its_name_and_a_title_if_allowed(tmp_path: Path) -> N
 
 def test_branch_is_sent_by_its_name_or_as_a_hash_with_the_projects_path(tmp_path: Path) -> None:
     call = CallRow("s", "main", "c", 0, 0, 1, 1, 1, 1, branch="feature/shop")
+    thread = ThreadRow("s", "main", 0, 1, "transcript", "measured", branch="feature/shop")
 
     def sent_branch(path: str, **settings: Any) -> object:
         writes: list[Write] = [PutSession(SessionRow("s", "claude", 7.0, project=path))]
-        sent = sent_bytes(tmp_path / f"{len(path)}.db", [*writes, PutCall(call)], **settings)
-        return msgspec.json.decode(sent)[0]["calls"][0]["branch"]
+        writes += [PutCall(call), PutThread(thread)]
+        [sent] = msgspec.json.decode(sent_bytes(tmp_path / f"{len(path)}.db", writes, **settings))
+        assert sent["threads"][0]["branch"] == sent["calls"][0]["branch"]
+        return sent["calls"][0]["branch"]
 
     assert sent_branch("/a/shop") == "feature/shop"
     one, other = (sent_branch(path, projects="hash") for path in ("/bb/shop", "/ccc/shop"))

@@ -17,6 +17,7 @@ export const SEARCH_ID = "search";
 const ALL: Record<FilterField, string> = {
   agent: "all agents",
   project: "all projects",
+  branch: "all branches",
   team: "all teams",
   user: "all users",
   host: "all hosts",

@@ -97,9 +97,9 @@ function GroupRow({ group, by }: { group: FleetGroup; by: Grouping }) {
   );
 }
 
-/** The address of a group's sessions; null if their list has no such filter. */
+/** The address of a group's sessions; null of those without one, which no filter finds. */
 function sessionsOf(by: Grouping, key: string | null): string | null {
-  if (key === null || by === "branch") return null;
+  if (key === null) return null;
   const filter = { ...NO_FILTER };
   if (by === "version") {
     const [agent = "", ...version] = key.split(" ");

@@ -19,6 +19,7 @@ export const SORTS: Record<Sort, string> = {
 export const FILTER_FIELDS = [
   "agent",
   "project",
+  "branch",
   "team",
   "user",
   "host",
@@ -36,6 +37,7 @@ export interface Filter extends Record<FilterField, string> {
 export const NO_FILTER: Filter = {
   agent: "",
   project: "",
+  branch: "",
   team: "",
   user: "",
   host: "",
@@ -68,10 +70,19 @@ export function groupStarts(views: SessionView[]): string[] {
 }
 
 function matches(view: SessionView, filter: Filter, words: string[]): boolean {
-  const { session } = view;
-  const fits = FILTER_FIELDS.every((field) => !filter[field] || session[field] === filter[field]);
+  const fits = FILTER_FIELDS.every(
+    (field) => !filter[field] || factOf(view, field) === filter[field],
+  );
   if (!fits) return false;
   return words.length === 0 || hasWords(view, words);
+}
+
+/** A fact of a session; its branch has the project before it, as nearly all have a `main`. */
+function factOf(view: SessionView, field: FilterField): string | null {
+  if (field !== "branch") return view.session[field];
+  const branch = mainThread(view)?.branch;
+  if (!branch) return null;
+  return view.session.project === null ? branch : `${view.session.project}: ${branch}`;
 }
 
 function hasWords(view: SessionView, words: string[]): boolean {
@@ -118,7 +129,7 @@ function compareText(a: string, b: string): number {
 export function distinctValues(views: Iterable<SessionView>, field: FilterField): string[] {
   const values = new Set<string>();
   for (const view of views) {
-    const value = view.session[field];
+    const value = factOf(view, field);
     if (value) values.add(value);
   }
   return [...values].sort(compareText);

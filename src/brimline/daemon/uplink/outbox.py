@@ -185,7 +185,7 @@ class Outbox:
         # Without a mark also the calls of a file from before calls had marks.
         after = self._marks.get(id, self._base or -1)
         rows: list[SentRow] = [
-            *describe_threads(await store.threads(id), self._settings),
+            *describe_threads(await store.threads(id), row, self._settings),
             *await store.compactions(id),
             *map(describe_signal, await store.signals(id)),
             *(describe_handoff(each, server_id(each.id)) for each in await store.handoff_heads(id)),

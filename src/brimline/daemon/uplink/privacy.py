@@ -50,12 +50,17 @@ def describe_session(row: SessionRow, settings: UplinkSettings) -> UplinkSession
     )
 
 
-def describe_threads(rows: Iterable[ThreadRow], settings: UplinkSettings) -> list[ThreadRow]:
+def describe_threads(
+    rows: Iterable[ThreadRow], session: SessionRow, settings: UplinkSettings
+) -> list[ThreadRow]:
     """Return threads without the reasons of window and limit, which name settings files."""
     hidden = ["window_why", "window_origin", "limit_why", "limit_origin"]
     if not settings.titles:
         hidden.append("title")
-    return [replace(row, **dict.fromkeys(hidden)) for row in rows]
+    return [
+        replace(row, branch=_branch_name(row.branch, session, settings), **dict.fromkeys(hidden))
+        for row in rows
+    ]
 
 
 def describe_calls(
@@ -64,8 +69,14 @@ def describe_calls(
     """Return calls with their branches by name, or as hashes if projects are sent as hashes."""
     if settings.projects == "name":
         return rows
-    path = session.project  # in the hash too: that of `main` alone could be guessed
-    return [replace(row, branch=row.branch and _hash(f"{path}:{row.branch}")) for row in rows]
+    return [replace(row, branch=_branch_name(row.branch, session, settings)) for row in rows]
+
+
+def _branch_name(branch: str | None, session: SessionRow, settings: UplinkSettings) -> str | None:
+    if not branch or settings.projects == "name":
+        return branch
+    # With the path in the hash: that of `main` alone could be guessed.
+    return _hash(f"{session.project}:{branch}")
 
 
 def describe_signal(row: SignalRow) -> UplinkSignal:

@@ -53,7 +53,7 @@ NO_MACHINE_HINT = (
 
 
 class AuditEntry(msgspec.Struct, frozen=True):
-    """Who sent what to which agent: the id of a message, or the SHA-256 of a handoff's text.
+    """Who did what: `subject` is the id of a message, the SHA-256 of a handoff's text, or a token.
 
     `place` is the entry's position in the log: `before=PLACE` lists the entries before it.
     """
@@ -77,7 +77,8 @@ class ActionRoutes:
         Endpoint("POST", f"{SESSION_PATH}/handoff", "hand_over",
                  "Save a handoff document for a session.", HandoffRow, NewHandoffText, 201,
                  needs_session=True),
-        Endpoint("GET", "/v1/audit", "audit", "List who sent what to which agent, the last first.",
+        Endpoint("GET", "/v1/audit", "audit",
+                 "List who sent what to agents, and what became of tokens, the last first.",
                  list[AuditEntry], query=("limit", "before")),
     )  # fmt: skip
 

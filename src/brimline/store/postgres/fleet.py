@@ -49,10 +49,14 @@ _IS_ACTIVE = """(s.ended_at IS NULL OR s.seen_at > s.ended_at)
     AND (s.became IS NULL OR s.became_at IS NULL OR s.seen_at > s.became_at)"""
 
 # Sessions with the branch of their last call, which PostgreSQL looks up only if it is used.
-_SESSIONS = """(SELECT sessions.*, (
+# Machines with an earlier version report it with calls alone.
+_SESSIONS = """(SELECT sessions.*, coalesce((
+    SELECT branch FROM threads
+    WHERE organisation = $1 AND session = sessions.id AND thread = 'main'
+), (
     SELECT branch FROM branch_hours
     WHERE organisation = $1 AND session = sessions.id ORDER BY hour DESC, last_at DESC LIMIT 1
-) AS branch FROM sessions)"""
+)) AS branch FROM sessions)"""
 
 _SEEN = f"""FROM {_SESSIONS} AS s
 LEFT JOIN threads AS t ON t.organisation = $1 AND t.session = s.id AND t.thread = 'main'"""

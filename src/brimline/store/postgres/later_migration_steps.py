@@ -12,3 +12,5 @@ SIXTEENTH = (
     ADD COLUMN max_machines BIGINT""",
     'ALTER TABLE machines ADD COLUMN token TEXT COLLATE "C"',
 )
+
+SEVENTEENTH = ('ALTER TABLE threads ADD COLUMN branch TEXT COLLATE "C"',)

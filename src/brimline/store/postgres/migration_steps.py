@@ -7,7 +7,12 @@ organisation. Texts are compared by code point, as in SQLite and Python: COLLATE
 from typing import TypeAlias
 
 from brimline.store.common_sql import ADD_COST
-from brimline.store.postgres.later_migration_steps import FIFTEENTH, FOURTEENTH, SIXTEENTH
+from brimline.store.postgres.later_migration_steps import (
+    FIFTEENTH,
+    FOURTEENTH,
+    SEVENTEENTH,
+    SIXTEENTH,
+)
 
 Step: TypeAlias = tuple[str, ...]
 
@@ -495,4 +500,5 @@ _THIRTEENTH: Step = (
 MIGRATIONS: tuple[Step, ...] = (
     _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH,
     _ELEVENTH, _TWELFTH, _THIRTEENTH, FOURTEENTH, FIFTEENTH, SIXTEENTH,
+    SEVENTEENTH,
 )  # fmt: skip

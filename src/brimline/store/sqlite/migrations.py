@@ -347,11 +347,13 @@ _TWENTIETH: Step = (
     "ALTER TABLE threads ADD COLUMN kept INTEGER",
 )
 
+_TWENTY_FIRST: Step = ("ALTER TABLE threads ADD COLUMN branch TEXT",)
+
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (
     _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH,
     _ELEVENTH, _TWELFTH, _THIRTEENTH, _FOURTEENTH, _FIFTEENTH, _SIXTEENTH, _SEVENTEENTH,
-    _EIGHTEENTH, _NINETEENTH, _TWENTIETH,
+    _EIGHTEENTH, _NINETEENTH, _TWENTIETH, _TWENTY_FIRST,
 )  # fmt: skip
 
 
