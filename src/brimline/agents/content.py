@@ -67,7 +67,8 @@ class AddedText(msgspec.Struct, frozen=True):
     or the user (a file). `name` is the hook's or file's name, `server` the MCP server whose tools
     it lists. `tokens_left` is what a client's own countdown tells the model. `head_bytes` is the
     size of what the client puts around the text. `kind` is what it is if the client put it there
-    before the conversation; `names` are the tools, or the skill or agent, that it has.
+    before the conversation; `names` are the tools, or the skill or agent, that it has. If it is not
+    `is_recorded`, the transcript has no text of it.
     """
 
     by: AddedBy
@@ -77,6 +78,7 @@ class AddedText(msgspec.Struct, frozen=True):
     server: str = ""
     tokens_left: int | None = None
     head_bytes: int = 0
+    is_recorded: bool = True
     kind: SystemKind = "other"
     names: tuple[str, ...] = ()
 

@@ -64,6 +64,11 @@ CLIENT_TEXTS = (
 )
 CLEAR = "/clear"
 
+# What the client adds without a record of its text. Of the files that the agent had read, it reads
+# up to five again after a compaction; since 2.1.91 they are attachments.
+RESTORED = "files that the client read again"
+FOUND_TOOLS = "definitions of the tools that a search found"
+
 REMINDER_BYTES = len("<system-reminder>\n\n</system-reminder>")
 
 _ADDED_TAG = (
@@ -189,6 +194,7 @@ class ClaudeContent:
         self._new_tasks = BoundedDict[str, str](MAX_ENTRIES)
         self._location = Location()
         self._has_replied = False
+        self._has_attachments = False  # since 2.1.91
         self._total_cost = 0.0
 
     def read_record(self, record: bytes) -> Iterator[Piece]:
@@ -203,7 +209,7 @@ class ClaudeContent:
                 for block in entry.message.blocks:
                     yield from self._user_block(entry, block, at)
             case "attachment" if entry.attachment:
-                attachment = entry.attachment
+                attachment, self._has_attachments = entry.attachment, True
                 if attachment.type == "queued_command":  # typed while the agent was working
                     yield from _user_text(text_of(attachment.prompt), at)
                 elif attachment.type == "prompt_snapshot":
@@ -241,6 +247,8 @@ class ClaudeContent:
             yield Images(1, at)
         elif block.type == "text" and entry.is_compact_summary:
             yield SummaryText(block.text or "", at)
+            if not self._has_attachments:
+                yield AddedText("client", RESTORED, "", at, is_recorded=False)
         elif block.type == "text" and entry.by_client:
             yield AddedText("client", "message", block.text or "", at)
         elif block.type == "text":
@@ -276,6 +284,9 @@ class ClaudeContent:
             ok = None if text.startswith(BACKGROUND) else not block.is_error
             images = count_images(block.content)
             yield ToolResult(block.tool_use_id, ok, text, at=at, images=images)
+            parts = block.content if isinstance(block.content, list) else ()
+            if any(part.type == "tool_reference" for part in parts):
+                yield AddedText("tools", FOUND_TOOLS, "", at, is_recorded=False)
         subject = self._new_tasks.pop(block.tool_use_id, None)
         if subject is not None and (number := _TASK_NUMBER.search(text)):
             yield TodoChange(number[1], subject, "pending")

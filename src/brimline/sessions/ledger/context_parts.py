@@ -129,7 +129,7 @@ class PartReader:
                 return (ContextPart("user words", _excerpt(text), size_of(text), record),)
             case Reasoning(text):
                 return (ContextPart("reasoning", "reasoning", size_of(text), record),)
-            case AddedText() if piece.text or piece.head_bytes:
+            case AddedText() if piece.text or piece.head_bytes or not piece.is_recorded:
                 return (_added_part(piece, record),)
             case SystemPrompt(parts):
                 self.system_prompt = [_added_part(part, record) for part in parts if part.text]
@@ -188,6 +188,7 @@ def _added_part(added: AddedText, record: int) -> ContextPart:
         record,
         server=added.server,
         file=file,
+        is_recorded=added.is_recorded,
         tokens_left=added.tokens_left,
         kind=added.kind,
         names=added.names,
