@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from brimline.api.client.session import DaemonSession
     from brimline.context.formulas import Formulas, audit
     from brimline.context.inbox import Message
-    from brimline.context.policy import CompactionPolicy, Decision
+    from brimline.context.policy.compaction import CompactionPolicy, Decision
     from brimline.context.tracker import Compaction, Reading, Session, Thread, fold, read
     from brimline.context.usage import Usage, context_line, percent, percent_raw
     from brimline.context.window import Limit, Window, limit_of, window_of
@@ -122,7 +122,7 @@ _PACKAGES = {
         "TokenUsage",
         "Tracker",
     ),
-    "context.policy": ("CompactionPolicy", "Decision"),
+    "context.policy.compaction": ("CompactionPolicy", "Decision"),
     "run": ("SessionResult",),
     "settings": ("Settings",),
     "context.tracker": ("Compaction", "Reading", "Session", "Thread", "fold", "read"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.context.policy import Basis, CompactionPolicy, Decision
+from brimline.context.policy.compaction import Basis, CompactionPolicy, Decision
 from brimline.context.token_estimate import estimate
 from brimline.context.tracker import Reading, ReadingState
 from brimline.context.usage import IMAGE_TOKENS, Usage

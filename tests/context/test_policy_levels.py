@@ -7,14 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.context.policy import DEFAULT_LEVELS, check_levels, highest_reached
 from brimline.context.policy.levels import (
+    DEFAULT_LEVELS,
     Fullness,
     LevelMeasure,
     check_calls_levels,
+    check_levels,
     describe_level,
     figure_of,
     fullness_of,
+    highest_reached,
     measure_of,
     percent_of_window,
     rearm_threshold,

@@ -5,7 +5,6 @@ What a tool needs is imported when it is called first: a client waits for the se
 
 import time
 from collections.abc import Callable, Mapping
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -147,6 +146,8 @@ class AgentTools:
         folder = self._context.state.absolute() / DOCUMENTS
         try:
             make_private_folder(folder)
+            from hashlib import sha256  # loads OpenSSL
+
             path = folder / f"{sha256(session.encode()).hexdigest()[:16]}.md"
             replace_file(path, text.encode("utf-8", "replace"))
         except OSError as error:

@@ -12,7 +12,7 @@ from brimline.cli.arguments import add_flag, parse_agent
 from brimline.cli.context import CommandContext, emit_json
 from brimline.cli.run_output import RunOutput, make_output, print_json
 from brimline.cli.run_windows import make_chain, window_table
-from brimline.context.policy import check_levels
+from brimline.context.policy.levels import check_levels
 from brimline.context.usage import format_tokens, percent_raw, whole_percent
 from brimline.context.window import Overrides
 from brimline.errors import CommandFailed, InvalidPolicy, InvalidSettings

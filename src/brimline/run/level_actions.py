@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from brimline.context.policy import highest_reached
+from brimline.context.policy.levels import highest_reached
 from brimline.context.tracker import Reading
 from brimline.run.child import ChildProcess, spawn
 
