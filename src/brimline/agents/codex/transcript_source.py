@@ -16,17 +16,9 @@ from brimline.agents.codex.records import (
     CodexTokens,
 )
 from brimline.agents.codex.transcript import RolloutParser
+from brimline.agents.transcripts.line_source import LineSource
 from brimline.agents.transcripts.lines import JsonLines, open_transcript
-from brimline.agents.transcripts.source import (
-    START,
-    Cursor,
-    Form,
-    Parser,
-    Reader,
-    ReadMode,
-    Record,
-    Transcript,
-)
+from brimline.agents.transcripts.source import Form, Parser, Record, Transcript
 from brimline.context.events import AnyEvent, SessionSeen, Spent
 from brimline.context.usage import ZERO, Usage
 from brimline.errors import InvalidUsage, UnreadableTranscript
@@ -76,7 +68,7 @@ _head = JsonDecoder(CodexHead)
 _line = JsonDecoder(CodexLine)
 
 
-class Codex:
+class Codex(LineSource):
     """Codex CLI, its desktop application and its editor extension: they share their files."""
 
     agent = "codex"
@@ -84,22 +76,14 @@ class Codex:
     settings = staticmethod(paths.settings)
     transcripts = staticmethod(paths.transcripts)
 
-    def read(
-        self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
-    ) -> Reader:
-        file = open_transcript(transcript.path, cursor.offset)
-        return JsonLines(file, RolloutParser(cursor.carry), cursor)
+    def parser(self, transcript: Transcript, carry: bytes = b"") -> RolloutParser:
+        return RolloutParser(carry)
 
     def records(self, transcript: Transcript, file: BinaryIO | None = None) -> Iterator[Record]:
         if file is None:
             file = open_transcript(transcript.path)
             yield from _read_earlier(transcript.path, MAX_FORKS)
-        parser = RolloutParser()
-        for data, events in JsonLines(file, parser).records():
-            yield Record(data, events, parser.thread)
-
-    def parse(self, file: BinaryIO) -> Reader:
-        return JsonLines(file, RolloutParser())
+        yield from super().records(transcript, file)
 
     def stream(self) -> CodexStreamParser:
         return CodexStreamParser()

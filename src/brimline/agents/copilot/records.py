@@ -34,7 +34,6 @@ class CopilotHead(msgspec.Struct, frozen=True, rename="camel"):
     parent_id: str | msgspec.UnsetType | None = msgspec.UNSET  # null in the first line
     data: msgspec.Raw = ABSENT
     ephemeral: bool = False
-    agent_id: str | None = None
     session_id: str | None = None
     exit_code: int | None = None
 

@@ -22,6 +22,7 @@ from brimline.agents.copilot.records import (
 )
 from brimline.agents.transcripts.source import parse_branch, parse_time
 from brimline.context.events import (
+    MAIN,
     AnyEvent,
     Call,
     Cleared,
@@ -69,6 +70,8 @@ class CopilotCarry(msgspec.Struct, omit_defaults=True):
 class EventsParser:
     """Turns the lines of events.jsonl into events; `session` is that of the file's path."""
 
+    thread = MAIN  # of the last line
+
     def __init__(self, carry: bytes = b"", session: str | None = None) -> None:
         known = msgspec.json.decode(carry, type=CopilotCarry) if carry else None
         self._memory = known or CopilotCarry(session=session)
@@ -91,6 +94,7 @@ class EventsParser:
 
     def feed(self, record: bytes) -> Events | None:
         event = _event.decode(record)
+        self.thread = event.thread
         if handle := self._handlers.get(event.type):
             return handle(event)
         return () if event.type in STORED_KINDS else None

@@ -1,27 +1,16 @@
 """Copilot CLI: how its files and streams are recognised and read."""
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import BinaryIO
+from collections.abc import Sequence
 
 import msgspec
 
 from brimline.agents.copilot import paths
 from brimline.agents.copilot.records import STORED_KINDS, STREAM_END, CopilotHead
 from brimline.agents.copilot.transcript import EventsParser
-from brimline.agents.transcripts.lines import JsonLines, open_transcript
-from brimline.agents.transcripts.source import (
-    START,
-    Cursor,
-    Form,
-    Parser,
-    Reader,
-    ReadMode,
-    Record,
-    Transcript,
-    parse_time,
-)
-from brimline.context.events import MAIN, AnyEvent, SessionSeen
+from brimline.agents.transcripts.line_source import LineSource
+from brimline.agents.transcripts.source import Form, Parser, Transcript, parse_time
+from brimline.context.events import AnyEvent, SessionSeen
 from brimline.files.foreign_json import JsonDecoder
 
 _head = JsonDecoder(CopilotHead)
@@ -39,7 +28,7 @@ class CopilotStreamParser(Parser):
         return () if line.ephemeral or line.type in STORED_KINDS else None
 
 
-class Copilot:
+class Copilot(LineSource):
     """Copilot CLI: one file of lines for a session and its subagents."""
 
     agent = "copilot"
@@ -47,20 +36,8 @@ class Copilot:
     settings = staticmethod(paths.settings)
     transcripts = staticmethod(paths.transcripts)
 
-    def read(
-        self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
-    ) -> Reader:
-        file = open_transcript(transcript.path, cursor.offset)
-        return JsonLines(file, EventsParser(cursor.carry, transcript.session), cursor)
-
-    def records(self, transcript: Transcript, file: BinaryIO | None = None) -> Iterator[Record]:
-        parser = EventsParser(session=transcript.session)
-        for data, events in JsonLines(file or open_transcript(transcript.path), parser).records():
-            head = _head.decode_or_none(data)
-            yield Record(data, events, (head and head.agent_id) or MAIN)
-
-    def parse(self, file: BinaryIO) -> Reader:
-        return JsonLines(file, EventsParser())
+    def parser(self, transcript: Transcript, carry: bytes = b"") -> EventsParser:
+        return EventsParser(carry, transcript.session)
 
     def stream(self) -> CopilotStreamParser:
         return CopilotStreamParser()

@@ -1,22 +1,12 @@
 """Kimi Code: how its files and streams are recognised and read."""
 
-from collections.abc import Iterator, Sequence
-from typing import BinaryIO
+from collections.abc import Sequence
 
 from brimline.agents.kimi import paths
 from brimline.agents.kimi.records import STREAM_ROLES, KimiHead
 from brimline.agents.kimi.transcript import WireParser
-from brimline.agents.transcripts.lines import JsonLines, open_transcript
-from brimline.agents.transcripts.source import (
-    START,
-    Cursor,
-    Form,
-    Parser,
-    Reader,
-    ReadMode,
-    Record,
-    Transcript,
-)
+from brimline.agents.transcripts.line_source import LineSource
+from brimline.agents.transcripts.source import Form, Parser, Transcript
 from brimline.context.events import AnyEvent, SessionSeen
 from brimline.files.foreign_json import JsonDecoder
 
@@ -33,7 +23,7 @@ class KimiStreamParser(Parser):
         return () if line.role in STREAM_ROLES else None
 
 
-class Kimi:
+class Kimi(LineSource):
     """Kimi Code 2: a file of lines for each thread of a session."""
 
     agent = "kimi"
@@ -41,19 +31,8 @@ class Kimi:
     settings = staticmethod(paths.settings)
     transcripts = staticmethod(paths.transcripts)
 
-    def read(
-        self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
-    ) -> Reader:
-        file = open_transcript(transcript.path, cursor.offset)
-        return JsonLines(file, _parser(transcript, cursor.carry), cursor)
-
-    def records(self, transcript: Transcript, file: BinaryIO | None = None) -> Iterator[Record]:
-        parser = _parser(transcript)
-        for data, events in JsonLines(file or open_transcript(transcript.path), parser).records():
-            yield Record(data, events, parser.thread)
-
-    def parse(self, file: BinaryIO) -> Reader:
-        return JsonLines(file, WireParser())
+    def parser(self, transcript: Transcript, carry: bytes = b"") -> WireParser:
+        return WireParser(carry, transcript.session, transcript.thread, transcript.project)
 
     def stream(self) -> KimiStreamParser:
         return KimiStreamParser()
@@ -67,10 +46,6 @@ class Kimi:
             if first.role == "meta" and first.type in ("system.version", "session.resume_hint"):
                 return "stream"
         return None
-
-
-def _parser(transcript: Transcript, carry: bytes = b"") -> WireParser:
-    return WireParser(carry, transcript.session, transcript.thread, transcript.project)
 
 
 SOURCE = Kimi()

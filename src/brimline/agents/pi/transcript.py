@@ -8,6 +8,7 @@ import msgspec
 from brimline.agents.pi.records import QUIET, PiEntry, PiMessage, PiTokens
 from brimline.agents.transcripts.source import parse_time
 from brimline.context.events import (
+    MAIN,
     AnyEvent,
     Call,
     Compacted,
@@ -85,6 +86,8 @@ class PiCarry(msgspec.Struct, omit_defaults=True):
 
 class PiSessionParser:
     """Turns the entries of a session into events."""
+
+    thread = MAIN
 
     def __init__(self, carry: bytes = b"") -> None:
         self._memory = msgspec.json.decode(carry, type=PiCarry) if carry else PiCarry()

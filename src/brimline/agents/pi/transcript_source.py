@@ -1,7 +1,7 @@
 """Pi: how its files and streams are recognised and read, and the events of a stream."""
 
-from collections.abc import Iterator, Sequence
-from typing import BinaryIO, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from brimline.agents.pi import paths
 from brimline.agents.pi.records import (
@@ -16,21 +16,9 @@ from brimline.agents.pi.records import (
     Result,
 )
 from brimline.agents.pi.transcript import PiSessionParser
-from brimline.agents.transcripts.lines import JsonLines, open_transcript
-from brimline.agents.transcripts.source import (
-    START,
-    Cursor,
-    Form,
-    Lookalike,
-    Parser,
-    Reader,
-    ReadMode,
-    Record,
-    Transcript,
-    parse_time,
-)
+from brimline.agents.transcripts.line_source import LineSource
+from brimline.agents.transcripts.source import Form, Lookalike, Parser, Transcript, parse_time
 from brimline.context.events import (
-    MAIN,
     AnyEvent,
     Call,
     Cleared,
@@ -184,7 +172,7 @@ def _trigger(reason: str | None) -> Trigger | None:
 _head = JsonDecoder(PiHead)
 
 
-class Pi:
+class Pi(LineSource):
     """The Pi coding agent."""
 
     agent = "pi"
@@ -192,19 +180,8 @@ class Pi:
     settings = staticmethod(paths.settings)
     transcripts = staticmethod(paths.transcripts)
 
-    def read(
-        self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
-    ) -> Reader:
-        file = open_transcript(transcript.path, cursor.offset)
-        return JsonLines(file, PiSessionParser(cursor.carry), cursor)
-
-    def records(self, transcript: Transcript, file: BinaryIO | None = None) -> Iterator[Record]:
-        file = file or open_transcript(transcript.path)
-        for data, events in JsonLines(file, PiSessionParser()).records():
-            yield Record(data, events, MAIN)
-
-    def parse(self, file: BinaryIO) -> Reader:
-        return JsonLines(file, PiSessionParser())
+    def parser(self, transcript: Transcript, carry: bytes = b"") -> PiSessionParser:
+        return PiSessionParser(carry)
 
     def stream(self) -> PiStreamParser:
         return PiStreamParser()

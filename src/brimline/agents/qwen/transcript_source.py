@@ -1,22 +1,12 @@
 """Qwen Code: how its files and streams are recognised and read, and the events of a stream."""
 
-from collections.abc import Iterator, Sequence
-from typing import BinaryIO
+from collections.abc import Sequence
 
 from brimline.agents.qwen import paths
 from brimline.agents.qwen.records import CHAT_KINDS, STREAM_KINDS, QwenHead, QwenStreamLine
 from brimline.agents.qwen.transcript import QwenChatParser
-from brimline.agents.transcripts.lines import JsonLines, open_transcript
-from brimline.agents.transcripts.source import (
-    START,
-    Cursor,
-    Form,
-    Parser,
-    Reader,
-    ReadMode,
-    Record,
-    Transcript,
-)
+from brimline.agents.transcripts.line_source import LineSource
+from brimline.agents.transcripts.source import Form, Parser, Transcript
 from brimline.context.events import MAIN, AnyEvent, Call, SessionSeen
 from brimline.context.usage import from_subset
 from brimline.files.foreign_json import JsonDecoder
@@ -61,7 +51,7 @@ def _calls(line: QwenStreamLine) -> Sequence[AnyEvent]:
     return (Call(id=message.id, usage=usage, model=message.model, thread=thread),)
 
 
-class Qwen:
+class Qwen(LineSource):
     """Qwen Code 0.15 and newer; the window is in its records since 0.24."""
 
     agent = "qwen"
@@ -69,19 +59,10 @@ class Qwen:
     settings = staticmethod(paths.settings)
     transcripts = staticmethod(paths.transcripts)
 
-    def read(
-        self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
-    ) -> Reader:
-        file = open_transcript(transcript.path, cursor.offset)
-        return JsonLines(file, _parser(transcript, cursor.carry), cursor)
-
-    def records(self, transcript: Transcript, file: BinaryIO | None = None) -> Iterator[Record]:
-        parser = _parser(transcript)
-        for data, events in JsonLines(file or open_transcript(transcript.path), parser).records():
-            yield Record(data, events, parser.thread)
-
-    def parse(self, file: BinaryIO) -> Reader:
-        return JsonLines(file, QwenChatParser())
+    def parser(self, transcript: Transcript, carry: bytes = b"") -> QwenChatParser:
+        is_main = transcript.thread == MAIN
+        model = None if is_main else paths.read_subagent_file(transcript.path).model
+        return QwenChatParser(carry, transcript.thread, transcript.path, model)
 
     def stream(self) -> QwenStreamParser:
         return QwenStreamParser()
@@ -98,12 +79,6 @@ class Qwen:
                 has_parts = b'"parts"' in bytes(first.message)
                 return "transcript" if has_parts or bytes(first.system_payload) else None
         return None
-
-
-def _parser(transcript: Transcript, carry: bytes = b"") -> QwenChatParser:
-    is_main = transcript.thread == MAIN
-    model = None if is_main else paths.read_subagent_file(transcript.path).model
-    return QwenChatParser(carry, transcript.thread, transcript.path, model)
 
 
 SOURCE = Qwen()
