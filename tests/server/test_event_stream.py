@@ -22,7 +22,7 @@ from .viewing import NOW, Server, Viewer, wait_until
 ALL = ["one", "two", "three"]
 
 
-def request(last: str | None) -> Request:
+def request(last: str | None, query: str) -> Request:
     """A browser's request with the id of its last event."""
     headers = [] if last is None else [(b"last-event-id", last.encode())]
 
@@ -30,15 +30,16 @@ def request(last: str | None) -> Request:
         await asyncio.sleep(60)
         raise AssertionError
 
-    return Request({"type": "http", "method": "GET", "headers": headers}, receive)
+    scope = {"type": "http", "method": "GET", "headers": headers, "query_string": query.encode()}
+    return Request(scope, receive)
 
 
-async def streamed_sessions(last: str | None) -> list[str]:
+async def streamed_sessions(last: str | None, query: str = "") -> list[str]:
     """Return the sessions that a stream begins with."""
     server = Server()
     await server.store.write([PutSession(SessionRow(id, "claude", NOW)) for id in ALL])
     stream = StreamRoutes(server.cache, server.broadcaster)
-    answer = await stream.stream(request(last))
+    answer = await stream.stream(request(last, query))
     assert isinstance(answer, StreamingResponse)
     viewer = Viewer()
     reading = asyncio.create_task(viewer.follow(cast("AsyncIterable[bytes]", answer.body_iterator)))
@@ -62,6 +63,11 @@ def test_stream_with_an_id_beyond_the_store_sends_all() -> None:
     """The id is of a store that was moved aside."""
     assert asyncio.run(streamed_sessions("4")) == ALL
     assert asyncio.run(streamed_sessions("305")) == ALL
+
+
+def test_stream_from_now_begins_without_sessions_unless_it_resumes() -> None:
+    assert asyncio.run(streamed_sessions(None, "from=now")) == []
+    assert asyncio.run(streamed_sessions("2", "from=now")) == ALL[2:]
 
 
 def read_event(answer: HTTPResponse) -> bytes:

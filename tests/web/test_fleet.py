@@ -175,6 +175,38 @@ def test_open_fleet_page_costs_at_most_20_kb_in_10_s(
         assert 1_000 < sum(each.sizes()["responseBodySize"] for each in answered) < 20_000
 
 
+def test_sessions_of_a_fleet_are_loaded_as_far_as_they_are_shown(
+    browser: Browser, postgres: str, tmp_path: Path
+) -> None:
+    """The last 200, more on request, and all if a filter or an order needs them."""
+    with (
+        running_fleet(postgres, tmp_path, 700) as (address, token, _),
+        browser.new_context() as context,
+    ):
+        form: dict[str, str | float | bool] = {"token": token}
+        assert context.request.post(f"{address}/sign-in", form=form, headers={"origin": address}).ok
+        page, answered = context.new_page(), list[Request]()
+        page.on("requestfinished", lambda request: answered.append(request))
+
+        def loaded_bytes() -> int:
+            lists = [each for each in answered if urlsplit(each.url).path == "/v1/sessions"]
+            return sum(each.sizes()["responseBodySize"] for each in lists)
+
+        with page.expect_request("**/v1/stream?from=now"):
+            page.goto(f"{address}/#/")
+        shown = page.get_by_test_id("shown")
+        expect(shown).to_have_text("200 sessions")
+        first = loaded_bytes()
+        assert 2_000 < first < 40_000
+        page.get_by_role("button", name="Show sessions seen before").click()
+        expect(shown).to_have_text("400 sessions")
+        assert loaded_bytes() < 2.5 * first
+        page.get_by_test_id("filter-agent").select_option("codex")
+        expect(shown).to_have_text("350 sessions")
+        expect(page.get_by_role("button", name="Show sessions seen before")).to_have_count(0)
+        assert loaded_bytes() < 5 * first
+
+
 def test_fleet_page_shows_groups_and_asks_for_a_handoff(screen: Screen, tmp_path: Path) -> None:
     """It opens with the fleet, and a session's page hides what needs the machine's files."""
     page = screen.page

@@ -40,12 +40,23 @@ export function decode(json: string): unknown {
 }
 
 async function request<T>(path: string, init: RequestInit = {}): Promise<T> {
+  return (await requestPage<T>(path, init)).content;
+}
+
+/** A part of a list; `next` is the path of the part after it, null if this is the last. */
+export interface ListPage<T> {
+  content: T;
+  next: string | null;
+}
+
+async function requestPage<T>(path: string, init: RequestInit = {}): Promise<ListPage<T>> {
   const answer = await fetch(path, { cache: "no-store", ...init }).catch(failUnanswered);
   // The secret was replaced or the cookie expired: "/" then explains how to sign in.
   if (answer.status === 401) location.replace("/");
   const text = await answer.text().catch(failUnanswered); // it may end between head and body
   if (!answer.ok) throw failureOf(answer.status, text);
-  return (answer.status === 204 ? undefined : decode(text)) as T;
+  const next = answer.headers.get("link")?.match(/<(.+)>; rel="next"/)?.[1] ?? null;
+  return { content: (answer.status === 204 ? undefined : decode(text)) as T, next };
 }
 
 function failUnanswered(): never {
@@ -76,7 +87,9 @@ export function sessionPath(id: string, part = ""): string {
   return `/v1/sessions/${encodeURIComponent(id)}${part && `/${part}`}`;
 }
 
-export const sessions = (since: string) => request<SessionView[]>(`/v1/sessions?since=${since}`);
+export const sessions = (since: string, limit: number | null) =>
+  sessionPage(`/v1/sessions?since=${since}${limit === null ? "" : `&limit=${limit}`}`);
+export const sessionPage = (path: string) => requestPage<SessionView[]>(path);
 export const session = (id: string) => request<SessionView>(sessionPath(id));
 export const timeline = (id: string) => request<Timeline>(sessionPath(id, "timeline"));
 export const formulas = (id: string) => request<Formulas>(sessionPath(id, "formulas"));

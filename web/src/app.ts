@@ -13,6 +13,7 @@ import {
   distinctValues,
   type Filter,
   groupStarts,
+  isFiltered,
   NO_FILTER,
   type Sort,
   selectSessions,
@@ -119,6 +120,12 @@ export function keepOrder(): void {
     // A fleet's server has the sessions of the last 24 hours only, and these are loaded already.
     const daemon = eventSource.daemon.value;
     if (filter.value.past && daemon !== null && !daemon.fleet) eventSource.loadPast();
+  });
+  effect(() => {
+    // A page of a fleet has its most urgent sessions among those seen last. Others may match.
+    const isLatest = sort.value === "need" || sort.value === "latest";
+    const isWhole = isLatest && !isFiltered(filter.value);
+    if (showsAll.value && !isWhole && eventSource.hasMore) void eventSource.loadMore(true);
   });
   effect(() => {
     filter.value;

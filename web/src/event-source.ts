@@ -14,6 +14,9 @@ const MAX_RETRY_MS = 15_000;
 /** The daemon is checked this often: EventSource does not report the stream's heartbeat. */
 const CHECK_INTERVAL_MS = 20_000;
 
+/** Of the sessions of a fleet so many are loaded at a time, the last seen first. */
+const FLEET_PAGE = 200;
+
 /** Sessions this close to the age limit are kept: clocks differ and requests take time. */
 const CLOCK_SLACK_S = 60;
 
@@ -24,6 +27,8 @@ export class SessionEventSource {
   readonly daemon = signal<DaemonStatus | null>(null);
   /** When the connection was lost, in seconds; null while it is there. */
   readonly lostAt = computed(() => (this.connection.value === "lost" ? Date.now() / 1000 : null));
+  /** The path of the sessions that are not loaded: those of a fleet that were seen before. */
+  private readonly next = signal<string | null>(null);
   private stream: EventSource | null = null;
   private retryDelayMs = MIN_RETRY_MS;
   private includesPast = false;
@@ -67,6 +72,25 @@ export class SessionEventSource {
     return this.followsAll;
   }
 
+  /** Whether there are sessions that are not loaded. */
+  get hasMore(): boolean {
+    return this.next.value !== null;
+  }
+
+  /** Load the sessions that were seen before those that are loaded: the next ones, or all. */
+  async loadMore(every: boolean): Promise<void> {
+    while (this.next.peek() !== null) {
+      const path = this.next.peek() as string;
+      const asked = this.board.currentTick();
+      const page = await api.sessionPage(path).catch(ignoreFailure);
+      // Another caller has loaded it, or the list was loaded again.
+      if (page === undefined || this.next.peek() !== path) return;
+      this.board.addSnapshot(page.content, asked);
+      this.next.value = page.next;
+      if (!every) return;
+    }
+  }
+
   /** Load past sessions too, when the user first asks for them. */
   loadPast(): void {
     if (this.includesPast) return;
@@ -84,7 +108,7 @@ export class SessionEventSource {
   private open(): void {
     clearTimeout(this.retryTimer);
     this.stream?.close();
-    const stream = new EventSource("/v1/stream");
+    const stream = new EventSource("/v1/stream?from=now");
     this.stream = stream;
     stream.onopen = () => void this.opened(stream);
     stream.onerror = () => this.failed(stream);
@@ -122,17 +146,20 @@ export class SessionEventSource {
   }
 
   /**
-   * Load all sessions: the stream does not report deleted sessions or another store. Returns
-   * whether the daemon answered.
+   * Load all sessions, of a fleet those seen last: the stream does not report deleted sessions or
+   * another store. Returns whether the daemon answered.
    */
   private async loadSnapshot(): Promise<boolean> {
     const asked = this.board.currentTick();
     const from = this.includesPast ? 0 : Date.now() / 1000 - LIVE_FOR_S + CLOCK_SLACK_S;
     try {
       const since = this.includesPast ? "all" : "24h";
-      const shown = api
-        .sessions(since)
-        .then((views) => this.board.applySnapshot(views, asked, from));
+      const limit = this.daemon.peek()?.fleet ? FLEET_PAGE : null;
+      const shown = api.sessions(since, limit).then(({ content, next }) => {
+        const oldest = next === null ? from : content.at(-1)?.session.seen_at;
+        this.board.applySnapshot(content, asked, oldest);
+        this.next.value = next;
+      });
       const [daemon] = await Promise.all([api.daemon(), shown]);
       this.noteDaemon(daemon);
       return true;
@@ -172,11 +199,10 @@ export class SessionEventSource {
 }
 
 /** A session; undefined if the daemon does not know it or does not answer. */
-async function fetchSession(id: string): Promise<SessionView | undefined> {
-  try {
-    return await api.session(id);
-  } catch (error) {
-    if (!(error instanceof api.RequestFailed)) throw error;
-    return undefined;
-  }
+function fetchSession(id: string): Promise<SessionView | undefined> {
+  return api.session(id).catch(ignoreFailure);
+}
+
+function ignoreFailure(error: unknown): undefined {
+  if (!(error instanceof api.RequestFailed)) throw error;
 }

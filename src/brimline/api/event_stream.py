@@ -9,6 +9,7 @@ from starlette.responses import Response, StreamingResponse
 
 from brimline.api.broadcast import ChangeBroadcaster
 from brimline.api.openapi import Endpoint
+from brimline.api.responses import read_choice
 from brimline.api.session_cache import SessionCache
 from brimline.api.session_change import TrendChange
 from brimline.api.views import SessionView, ThreadView
@@ -16,6 +17,7 @@ from brimline.store.rows import SessionRow
 
 MEDIA_TYPE = "text/event-stream"
 MAX_MARK_DIGITS = 18
+STARTS = ("day", "now")  # of a stream without Last-Event-ID
 
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 CONNECTED = b": connected\nretry: 1000\n\n"
@@ -48,12 +50,14 @@ class StreamRoutes:
     """The route of the stream.
 
     It sends `session` events with whole views of what changed since Last-Event-ID, or of the last
-    day, and then `change` events with the fields that changed (`session_change`).
+    day, and then `change` events with the fields that changed (`session_change`). With `from=now`
+    it begins with the changes: its client loads the sessions that it shows.
     """
 
     endpoints = (
         Endpoint("GET", "/v1/stream", "stream", "Stream the changes of sessions.", str,
-                 media=MEDIA_TYPE, events={"session": SessionView, "change": SessionChange}),
+                 media=MEDIA_TYPE, events={"session": SessionView, "change": SessionChange},
+                 query=("from",)),
     )  # fmt: skip
 
     def __init__(self, cache: SessionCache, broadcaster: ChangeBroadcaster) -> None:
@@ -62,8 +66,11 @@ class StreamRoutes:
 
     async def stream(self, request: Request) -> Response:
         """Open a stream; it resumes from Last-Event-ID."""
+        start = read_choice(request, "from", STARTS)
         await self._cache.refresh()
         after = self._resume_mark(request.headers.get("last-event-id", ""))
+        if start == "now":
+            after = after or self._cache.mark
         return StreamingResponse(self._events(after), media_type=MEDIA_TYPE, headers=HEADERS)
 
     def _resume_mark(self, last_event_id: str) -> int:

@@ -47,6 +47,11 @@ export const NO_FILTER: Filter = {
   past: false,
 };
 
+/** Whether a filter selects sessions by what they are, rather than by their age. */
+export function isFiltered(filter: Filter): boolean {
+  return filter.search !== "" || FILTER_FIELDS.some((field) => filter[field] !== "");
+}
+
 /** The sessions that match a filter, in order. */
 export function selectSessions(
   views: Iterable<SessionView>,

@@ -47,17 +47,27 @@ export class SessionStore {
    * after the snapshot was requested.
    */
   applySnapshot(views: SessionView[], asked: number, from = 0): void {
-    const since = (id: string): boolean => (this.changedAt.get(id) ?? 0) > asked;
     const there = new Set(views.map((view) => view.session.id));
     batch(() => {
-      for (const view of views) if (!since(view.session.id)) this.set(view);
       for (const [id, held] of this.signals) {
         const meant = held.peek().session.seen_at >= from;
-        if (meant && !there.has(id) && !since(id)) this.signals.delete(id);
+        if (meant && !there.has(id) && !this.hasChanged(id, asked)) this.signals.delete(id);
       }
+      this.addSnapshot(views, asked);
       this.loaded.value = true;
+    });
+  }
+
+  /** Add sessions, except those that the stream changed after they were requested. */
+  addSnapshot(views: SessionView[], asked: number): void {
+    batch(() => {
+      for (const view of views) if (!this.hasChanged(view.session.id, asked)) this.set(view);
       this.bumpVersion();
     });
+  }
+
+  private hasChanged(id: string, asked: number): boolean {
+    return (this.changedAt.get(id) ?? 0) > asked;
   }
 
   private set(view: SessionView): void {

@@ -53,10 +53,24 @@ function SessionList() {
     // A moved row loses the focus: give it back, for keyboard users.
     if (held && document.activeElement === document.body) held.focus({ preventScroll: true });
   }, [ids]);
-  if (ids.length > 0) return <SessionRows ids={ids} gaps={gaps.value} />;
+  if (ids.length > 0)
+    return (
+      <>
+        <SessionRows ids={ids} gaps={gaps.value} />
+        {eventSource.hasMore && <MoreSessions />}
+      </>
+    );
   if (!sessionStore.loaded.value) return <NotLoaded />;
   if (sessionCount.value > 0) return <NoMatches />;
   return isFleet.value ? <NoFleetSessions /> : <NoSessions />;
+}
+
+function MoreSessions() {
+  return (
+    <button type="button" class="more" onClick={() => void eventSource.loadMore(false)}>
+      Show sessions seen before
+    </button>
+  );
 }
 
 function focusedRow(): HTMLElement | null {
