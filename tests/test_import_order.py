@@ -40,8 +40,9 @@ MAX_FOLDERS, MAX_MODULES = 21, 5  # below `brimline/`, with `data/`: more do not
 
 OPEN = "_version"  # every module may import it
 
-# Agent folders; none imports another.
-AGENTS = {"claude", "codex", "copilot", "gemini", "kimi", "opencode", "pi", "qwen"}
+# Agent folders; none imports another, except a fork the agent that it is a fork of.
+AGENTS = {"claude", "codex", "copilot", "gemini", "kilo", "kimi", "opencode", "pi", "qwen"}
+FORKS = {"kilo": "opencode"}
 
 Module = tuple[str, ...]
 
@@ -112,7 +113,7 @@ def violation(here: Module, there: Module) -> str | None:
 def _within_agents(here: Module, there: Module) -> str | None:
     agent = here[1] if len(here) > 1 else ""
     other = there[1] if len(there) > 1 else ""
-    if agent == other or not {agent, other} <= AGENTS:
+    if other in (agent, FORKS.get(agent)) or not {agent, other} <= AGENTS:
         return None
     return f"{agent} imports {other}"
 

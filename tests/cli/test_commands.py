@@ -97,7 +97,10 @@ def test_mistyped_agent_gets_a_suggestion(user: User) -> None:
         ("glm-4.7", ["Claude Code", "Codex", "Kimi Code", "opencode", "Pi", "Qwen Code"]),
         (
             "my-local-model",
-            ["Claude Code", "Codex", "Copilot CLI", "Kimi Code", "opencode", "Pi", "Qwen Code"],
+            [
+                *("Claude Code", "Codex", "Copilot CLI", "Kilo CLI", "Kimi Code", "opencode"),
+                *("Pi", "Qwen Code"),
+            ],
         ),
         ("codex-auto-review", ["Codex"]),
         ("qwen3-coder-plus", ["opencode", "Pi", "Qwen Code"]),

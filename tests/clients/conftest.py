@@ -18,6 +18,9 @@ Recorder = Callable[[str, str], Recording]
 # Like others of these clients, which start slowly.
 LONG_SCENES = {
     ("gemini", "errors"),
+    ("kilo", "auto-compact"),
+    ("kilo", "continue-errors"),
+    ("kilo", "subagent"),
     ("opencode", "chat"),
     ("opencode", "continue-errors"),
     ("opencode", "responses"),

@@ -1,4 +1,4 @@
-"""opencode: `opencode run --format json`."""
+"""opencode and its fork Kilo CLI: `opencode run --format json`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from brimline.testing.fake_model import Reply, Scenario, ToolCall
 
-from .install import require
+from .install import pins, require
 from .run import ClientRun, Place, run_client
 
 MODEL = "fake-claude"
@@ -19,7 +19,7 @@ NO_MODELS = {"OPENCODE_MODELS_PATH": str(Path(__file__).with_name("no_models.jso
 DATABASE = ".local/share/opencode/opencode.db"
 LOGIN = ".local/share/opencode/auth.json"
 EXPORT = "opencode export"
-PLUGIN_LOCK = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "1.18.34"}}}}
+PLUGIN_PACKAGES = {"opencode": "@opencode-ai/plugin", "kilo": "@kilocode/plugin"}
 COST = {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75}
 
 CHATGPT_PLAN = {
@@ -42,14 +42,23 @@ export const Redirect = async () => ({{}})
 """
 
 
-def write_plugin_lock(place: Place) -> None:
-    """Write the lock of the package that opencode provides to plugins.
+KILO_ENVIRONMENT = {
+    **{name.replace("OPENCODE", "KILO"): value for name, value in ENVIRONMENT.items()},
+    "KILO_MODELS_PATH": NO_MODELS["OPENCODE_MODELS_PATH"],
+    "KILO_TELEMETRY_LEVEL": "off",  # without a network it waits for that at its end
+}
 
-    Without it opencode fetches the package first, which takes a minute without a network.
+
+def write_plugin_lock(place: Place, client: str = "opencode") -> None:
+    """Write the lock of the package that the client provides to plugins.
+
+    Without it the client fetches the package first, which takes a minute without a network.
     """
-    folder = place.home / ".config/opencode"
+    folder = place.home / ".config" / client
+    package = {PLUGIN_PACKAGES[client]: pins()[client].version}
+    lock = {"packages": {"": {"dependencies": package}}}
     (folder / "node_modules").mkdir(parents=True, exist_ok=True)
-    (folder / "package-lock.json").write_text(json.dumps(PLUGIN_LOCK), encoding="utf-8")
+    (folder / "package-lock.json").write_text(json.dumps(lock), encoding="utf-8")
 
 
 def write_openai_login(place: Place, login: Mapping[str, object]) -> None:
@@ -86,6 +95,26 @@ def run_opencode(
         scenario,
         environment=ENVIRONMENT | models | config | dict(environment or {}),
         transcripts=DATABASE,
+    )
+
+
+def run_kilo(
+    scenario: Scenario,
+    folder: Path,
+    prompt: str,
+    *arguments: str,
+    window: int | None = 200_000,
+    environment: Mapping[str, str] | None = None,
+) -> ClientRun:
+    """Run one turn of Kilo CLI, as `run_opencode` does of opencode."""
+    config = {"KILO_CONFIG_CONTENT": json.dumps(_config(window, "@ai-sdk/anthropic"))}
+    return run_client(
+        "kilo",
+        [require("kilo"), "run", "--auto", "--format", "json", "--print-logs", *arguments, prompt],
+        Place(folder),
+        scenario,
+        environment=KILO_ENVIRONMENT | config | dict(environment or {}),
+        transcripts=".local/share/kilo/kilo.db",
     )
 
 

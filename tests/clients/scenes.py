@@ -267,17 +267,18 @@ GEMINI: dict[str, Scene] = {
 # opencode
 
 OPENCODE_FULL = Ramp(start=20_000, step=60_000, after_compaction=500)
+OPENCODE_AGENT = _subagent_scenario(opencode.task("Look around."), opencode.bash("echo sub"), DONE)
 
 
 def _opencode(scenario: Scenario, package: str = "@ai-sdk/anthropic") -> Scene:
     return lambda folder: (opencode.run_opencode(scenario, folder, "Go.", package=package),)
 
 
-def _opencode_twice(folder: Path) -> tuple[ClientRun, ...]:
+def _opencode_twice(run: Callable[..., ClientRun]) -> Scene:
     more = Scenario(main=(opencode.bash("echo more"), DONE), ramp=Ramp(start=12_000, step=500))
-    return (
-        opencode.run_opencode(failing(opencode.bash, ERRORS[0]), folder, "Go."),
-        opencode.run_opencode(more, folder, "Go on.", "-c"),
+    return lambda folder: (
+        run(failing(opencode.bash, ERRORS[0]), folder, "Go."),
+        run(more, folder, "Go on.", "-c"),
     )
 
 
@@ -291,11 +292,24 @@ OPENCODE: dict[str, Scene] = {
     "tool-loop": _opencode(loop(opencode.bash)),
     "responses": _opencode(loop(opencode.bash), "@ai-sdk/openai"),
     "chat": _opencode(loop(opencode.bash), "@ai-sdk/openai-compatible"),
-    "subagent": _opencode(
-        _subagent_scenario(opencode.task("Look around."), opencode.bash("echo sub"), DONE)
-    ),
+    "subagent": _opencode(OPENCODE_AGENT),
     "auto-compact": _opencode_exported,
-    "continue-errors": _opencode_twice,
+    "continue-errors": _opencode_twice(opencode.run_opencode),
+}
+
+
+# Kilo CLI, a fork of opencode
+
+
+def _kilo(scenario: Scenario) -> Scene:
+    return lambda folder: (opencode.run_kilo(scenario, folder, "Go."),)
+
+
+KILO: dict[str, Scene] = {
+    "tool-loop": _kilo(loop(opencode.bash)),
+    "subagent": _kilo(OPENCODE_AGENT),
+    "auto-compact": _kilo(steps(opencode.bash, 5, OPENCODE_FULL)),
+    "continue-errors": _opencode_twice(opencode.run_kilo),
 }
 
 # Qwen Code
@@ -405,6 +419,7 @@ SCENES: dict[str, dict[str, Scene]] = {
     "pi": PI,
     "gemini": GEMINI,
     "kimi": KIMI,
+    "kilo": KILO,
     "opencode": OPENCODE,
     "qwen": QWEN,
     "copilot": COPILOT,

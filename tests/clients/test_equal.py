@@ -27,7 +27,7 @@ from .scenes import CODEX, PI, SCENES, Recording
 pytestmark = pytest.mark.clients
 
 # Clients with message ids of their own; the others keep the provider's.
-OWN_IDS = ("gemini", "kimi", "opencode")
+OWN_IDS = ("gemini", "kilo", "kimi", "opencode")
 # Clients whose transcript has the call of the summary among the others.
 COMPACTION_IS_A_MAIN_CALL = ("codex",)
 
@@ -106,7 +106,7 @@ def test_occupancy_at_the_end(recording: Recorder, client: str, scene: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("client", "scene"), scene_params("codex", "pi", "opencode", "kimi", "qwen", "copilot")
+    ("client", "scene"), scene_params("codex", "kilo", "pi", "opencode", "kimi", "qwen", "copilot")
 )
 def test_totals_of_the_transcript(recording: Recorder, client: str, scene: str) -> None:
     """If the client records the usage of compactions, the total is the bill."""
@@ -202,9 +202,19 @@ def test_qwen_stream(recording: Recorder, client: str, scene: str) -> None:
 @pytest.mark.parametrize(("client", "scene"), scene_params("opencode"))
 def test_opencode_stream(recording: Recorder, client: str, scene: str) -> None:
     """The stream has the session's own calls; the one of a summary is in a thread of its own."""
-    recorded = recording(client, scene)
+    check_stream(recording(client, scene))
+
+
+@pytest.mark.parametrize(("client", "scene"), scene_params("kilo"))
+def test_kilo_stream(recording: Recorder, client: str, scene: str) -> None:
+    """The stream has what that of opencode has."""
+    check_stream(recording(client, scene))
+
+
+def check_stream(recorded: Recording) -> None:
+    """Compare the calls of a stream of opencode, or of its fork, with the bill."""
     runs = [run for run in recorded.runs if run.client != EXPORT]
-    threads = stream_session(runs, "opencode").threads
+    threads = stream_session(runs, recorded.client).threads
     for name in (MAIN, compaction_thread()):
         billed = [billed_usage(call) for call in recorded.billed if call.thread == name]
         calls = threads[name].calls.values() if name in threads else ()

@@ -24,6 +24,7 @@ def test_every_client_is_pinned() -> None:
         "codex",
         "copilot",
         "gemini",
+        "kilo",
         "kimi",
         "opencode",
         "pi",

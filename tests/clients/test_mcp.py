@@ -12,13 +12,13 @@ import pytest
 from brimline.context.usage import format_tokens
 from brimline.testing.fake_model import Billed, Ramp, Reply, Scenario, ToolCall
 
-from .monitored import Claude, Codex, Copilot, Gemini, MonitoredClient, Opencode, Qwen
+from .monitored import Claude, Codex, Copilot, Gemini, Kilo, MonitoredClient, Opencode, Qwen
 from .monitored.fixtures import client_fixture, retry_slow_hooks
 from .run import ClientRun
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
-agent = client_fixture(Claude, Codex, Copilot, Gemini, Opencode, Qwen)
+agent = client_fixture(Claude, Codex, Copilot, Gemini, Kilo, Opencode, Qwen)
 
 DOCUMENT = "The crane is half painted."
 # How each client names a tool of ours, and Codex its group.
@@ -27,6 +27,7 @@ TOOL_NAMES: Mapping[str, tuple[str, str | None]] = {
     "codex": ("{}", "mcp__brimline"),
     "copilot": ("brimline-{}", None),
     "gemini": ("mcp_brimline_{}", None),
+    "kilo": ("brimline_{}", None),
     "opencode": ("brimline_{}", None),
     "qwen": ("mcp__brimline__{}", None),
 }

@@ -17,6 +17,7 @@ from .monitored import (
     Codex,
     Copilot,
     Gemini,
+    Kilo,
     MonitoredClient,
     Opencode,
     Pi,
@@ -101,7 +102,7 @@ def test_readings_equal_the_bill(agent: MonitoredClient) -> None:
 
 
 @retry_slow_hooks
-@only_with(Codex, Copilot, Pi, Opencode, Qwen, is_short=True)
+@only_with(Codex, Copilot, Kilo, Pi, Opencode, Qwen, is_short=True)
 def test_handoff_returns_after_a_compaction(agent: MonitoredClient) -> None:
     """The agent hands a document over in its shell; the first request after the compaction that
     hooks can change contains it once, and the levels fire again in the new cycle."""
@@ -109,7 +110,7 @@ def test_handoff_returns_after_a_compaction(agent: MonitoredClient) -> None:
 
 
 @retry_slow_hooks
-@only_with(Codex, Pi, Opencode, Qwen)
+@only_with(Codex, Kilo, Pi, Opencode, Qwen)
 def test_handoff_stays_in_the_next_turn_and_in_a_fork(agent: MonitoredClient) -> None:
     """It is there once; for the fork no compaction is reported, and no draft is added."""
     run = agent.compact()
@@ -195,7 +196,7 @@ def test_message_keeps_a_headless_turn_from_ending_only_if_set(agent: MonitoredC
 
 
 @retry_slow_hooks
-@only_with(Codex, Copilot, Gemini, Opencode)
+@only_with(Codex, Copilot, Gemini, Kilo, Opencode)
 def test_subagent_gets_no_message_of_the_main_thread(agent: MonitoredClient) -> None:
     """Messages for the main thread never reach its subagent, whose hooks may look the same; and the
     subagent is not a session of its own. The jump over both levels sends one message."""

@@ -29,6 +29,7 @@ SCENES = {
     "copilot": ("tool-loop", "subagent", "auto-compact", "continue-errors"),
     "gemini": ("tool-loop", "subagent"),
     "opencode": ("tool-loop", "subagent"),
+    "kilo": ("tool-loop", "subagent"),
     "kimi": ("tool-loop", "subagent", "auto-compact", "continue"),
     "qwen": ("tool-loop", "subagent", "auto-compact", "continue"),
 }
@@ -44,6 +45,7 @@ WINDOWS = {
     "claude": 1_000_000,
     "codex": 258_400,
     "copilot": 168_000,
+    "kilo": 200_000,
     "pi": 200_000,
     "opencode": 200_000,
     "qwen": 1_000_000,

@@ -65,6 +65,12 @@ EXPECTED: dict[str, dict[str, list[str]]] = {
         "auto-compact": [M, M, M, M, C, M, M],
         "continue-errors": [M, M, M, M, M],
     },
+    "kilo": {
+        "tool-loop": [M, M, M],
+        "subagent": [M, S, S, M],
+        "auto-compact": [M, M, M, M, C, M, M],
+        "continue-errors": [M, M, M, M, M],
+    },
     "kimi": {
         "tool-loop": [M, M, M],
         "subagent": [M, S, S, M],
@@ -98,6 +104,7 @@ REFUSED: dict[tuple[str, str], list[int]] = {
     ("pi", "errors"): [529],
     ("pi", "too-long"): [400],
     ("gemini", "errors"): [500],
+    ("kilo", "continue-errors"): [529],
     ("opencode", "continue-errors"): [529],
     ("kimi", "errors"): [529, 500],
     ("qwen", "errors"): [529, 500],

@@ -17,6 +17,7 @@ FILES = {
     "codex": ".codex/hooks.json",
     "gemini": ".gemini/settings.json",
     "kimi": ".kimi-code/config.toml",
+    "kilo": ".config/kilo/plugins/brimline.js",
     "opencode": ".config/opencode/plugins/brimline.js",
     "pi": ".pi/agent/extensions/brimline.js",
 }

@@ -148,5 +148,5 @@ def test_extension_folder_follows_the_agents_variables(
 ) -> None:
     env = {"PI_CODING_AGENT_DIR": str(tmp_path / "a"), "XDG_CONFIG_HOME": str(tmp_path / "b")}
     machine.places = msgspec.structs.replace(machine.places, env=env)
-    places = {"pi": "a/extensions/brimline.js", "opencode": "b/opencode/plugins/brimline.js"}
-    assert machine.plan(agent).path == tmp_path / places[agent]
+    own = "a/extensions" if agent == "pi" else f"b/{agent}/plugins"
+    assert machine.plan(agent).path == tmp_path / own / "brimline.js"

@@ -19,6 +19,7 @@ FILES = {
     "codex": ".codex/config.toml",
     "copilot": ".copilot/mcp-config.json",
     "gemini": ".gemini/settings.json",
+    "kilo": "config/kilo/kilo.json",
     "opencode": "config/opencode/opencode.json",
     "qwen": ".qwen/settings.json",
 }
@@ -33,6 +34,7 @@ TEXTS = [
     ("gemini", "{}\n"),
     ("copilot", "{}"),
     ("qwen", GEMINI),
+    ("kilo", '{"mcp": {"other": {"command": ["/usr/bin/other"]}},}\n'),
     ("opencode", '{"$schema": "https://opencode.ai/config.json",}\n'),
 ]
 
@@ -59,7 +61,9 @@ def entry_of(file: Path) -> dict[str, object]:
     if file.suffix == ".toml":
         return tomllib.loads(text)["mcp_servers"]["brimline"]
     document = json.loads(text.replace("// mine", "").replace(",}", "}"))
-    return document["mcp" if file.name == "opencode.json" else "mcpServers"]["brimline"]
+    return document["mcp" if file.name in ("kilo.json", "opencode.json") else "mcpServers"][
+        "brimline"
+    ]
 
 
 @pytest.mark.parametrize(("agent", "text"), TEXTS)
@@ -74,7 +78,7 @@ def test_entry_is_added_and_the_file_restored_to_the_last_byte(
         expected["type"] = "stdio"
     if agent == "copilot":
         expected |= {"type": "local", "tools": ["*"]}
-    if agent == "opencode":
+    if agent in ("kilo", "opencode"):
         expected = {"type": "local", "command": [launcher, agent, "mcp"]}
     assert entry_of(file) == expected
     if "other" in text:

@@ -84,7 +84,7 @@ async def test_call_before_the_end_does_not_revive_a_session(tmp_path: Path) -> 
     assert ended == [True, False]
 
 
-@pytest.mark.parametrize("of", ["codex", "copilot", "gemini", "opencode"])
+@pytest.mark.parametrize("of", ["codex", "copilot", "gemini", "kilo", "opencode"])
 async def test_level_of_a_subagent_without_hooks_is_signalled_but_not_queued(
     tmp_path: Path, of: str
 ) -> None:

@@ -13,6 +13,7 @@ from brimline.run.agent_command import detect_agent
         ("pi --mode json hi", "pi"),
         ("gemini -p hi", "gemini"),
         ("opencode run hi", "opencode"),
+        ("npx @kilocode/cli@7.7.9 run hi", "kilo"),
         ("/usr/local/bin/claude -p hi", "claude"),
         ("./node_modules/.bin/codex exec", "codex"),
         ("claude.exe -p hi", "claude"),

@@ -52,7 +52,7 @@ def recorded_home(agent: str, root: Path) -> Path:
         target = root / path.relative_to(recorded)
         if path.suffix == ".sql":
             target.parent.mkdir(parents=True, exist_ok=True)
-            with closing(sqlite3.connect(target.with_name("opencode.db"))) as database:
+            with closing(sqlite3.connect(target.with_suffix(".db"))) as database:
                 database.executescript(path.read_text("utf-8"))
                 database.execute("UPDATE session SET title = 'New session - 2026-11-17T03:04:05Z'")
                 database.commit()

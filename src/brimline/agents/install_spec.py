@@ -88,7 +88,8 @@ class InstallSpec(msgspec.Struct, frozen=True):
     `user_file` is the user's file; `project_file` is below a project, None if the client reads none
     there. If a project also has a
     `local_file`, of this user alone, that takes precedence and setup writes there. With
-    `is_extension` the whole file is ours: the client has extensions and no settings for hooks. With
+    `is_extension` the whole file is ours: the client has extensions and no settings for hooks; a
+    fork has the extension of another agent (`extension_of`). With
     `is_toml` each hook is a table `[[hooks]]` of a file in TOML. For
     `http_events` the client can post to an address. After `refresh_interval_s` the client draws its
     status line again by itself. `min_version` is the first version that accepts what we write.
@@ -107,6 +108,7 @@ class InstallSpec(msgspec.Struct, frozen=True):
     hook: Callable[[HookCommand], Hook] = shell_hook
     dialect: Dialect = Dialect()
     is_extension: bool = False
+    extension_of: str = ""
     is_toml: bool = False
     http_events: Sequence[str] = ()
     has_status_line: bool = False

@@ -47,7 +47,7 @@ def extension_source(spec: InstallSpec, program: Program, autostart: bool) -> by
         "maxReplyBytes": MAX_REPLY_BYTES,
         "maxValueBytes": MAX_VALUE_BYTES,
     }
-    agent_part = Path(get_agent(spec.agent).folder, "extension.js")
+    agent_part = Path(get_agent(spec.extension_of or spec.agent).folder, "extension.js")
     parts = [part.read_text("utf-8") for part in (SHARED_PART, agent_part)]
     code = "\n".join((FIRST_LINE, *parts))
     try:

@@ -8,7 +8,7 @@ from .codex import Codex
 from .copilot import Copilot
 from .gemini import Gemini
 from .kimi import Kimi
-from .opencode import Opencode
+from .opencode import Kilo, Opencode
 from .pi import Pi
 from .qwen import Qwen
 
@@ -18,6 +18,7 @@ WITHIN_TURNS: tuple[type[MonitoredClient], ...] = (
     Codex,
     Copilot,
     Gemini,
+    Kilo,
     Opencode,
     Pi,
     Qwen,
@@ -28,6 +29,7 @@ WITHOUT_DELAY: tuple[type[MonitoredClient], ...] = (
     Codex,
     Copilot,
     Gemini,
+    Kilo,
     Opencode,
     Pi,
     Qwen,
@@ -41,6 +43,7 @@ __all__ = [
     "Codex",
     "Copilot",
     "Gemini",
+    "Kilo",
     "Kimi",
     "MonitoredClient",
     "Opencode",

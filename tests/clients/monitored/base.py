@@ -31,6 +31,8 @@ class MonitoredClient(ABC):
     agent: ClassVar[str]
     starts_slowly: ClassVar[bool] = False
     """Whether a run takes 5 s and more: then most of its scenes are long ones."""
+    is_fork: ClassVar[bool] = False
+    """Whether it runs the extension of another client, which has the short scenes."""
     endpoint: ClassVar[str] = "/v1/messages"
     """The path of the requests of its conversation."""
     prompt: str = "Go."
@@ -39,6 +41,8 @@ class MonitoredClient(ABC):
     """Whether the daemon has its home, and so watches its files: it writes the last call to them
     after its last hook."""
     window: ClassVar[int] = 200_000
+    own_prompt: ClassVar[float] = 0.0
+    """The share of the window by which its own prompt is larger than that of others."""
     session_word: ClassVar[str]
     """The session id as its shell writes it."""
     session_key: ClassVar[str] = "session_id"
@@ -175,6 +179,7 @@ class MonitoredClient(ABC):
 
     def ramp(self, start: float, step: float = 0, after: float = 0) -> Ramp:
         """A ramp in shares of the window; the client's own prompt comes on top."""
+        start, after = (max(0, share - self.own_prompt) for share in (start, after))
         first, more, compacted = (int(share * self.window) for share in (start, step, after))
         return Ramp(start=first, step=more, after_compaction=compacted)
 

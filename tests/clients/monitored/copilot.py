@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from brimline.testing.fake_model import Ramp, Reply, Scenario
+from brimline.testing.fake_model import Reply, Scenario
 
 from ..copilot import bash, run_copilot, task
 from ..run import ClientRun, Place
 from .base import MonitoredClient
 
 OWN = '{"version": 1, "hooks": {}}\n'  # the user's own hooks
-OWN_PROMPT = 0.05  # of its window, beyond that of others
 SUMMARISED = "Some of the conversation history has been summarized"
 
 
@@ -34,6 +33,7 @@ class Copilot(MonitoredClient):
     agent = "copilot"
     shares_home = True
     window = 168_000
+    own_prompt = 0.05
     session_word = '"$COPILOT_AGENT_SESSION_ID"'
     compaction_ramp = (0.35, 0.15, 0.35)
     compaction_steps = 7
@@ -47,10 +47,6 @@ class Copilot(MonitoredClient):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(OWN)
         return file
-
-    def ramp(self, start: float, step: float = 0, after: float = 0) -> Ramp:
-        """Its own prompt is larger than that of others."""
-        return super().ramp(max(0, start - OWN_PROMPT), step, max(0, after - OWN_PROMPT))
 
     def turn(
         self, scenario: Scenario, *arguments: str, again: bool, environment: Mapping[str, str]

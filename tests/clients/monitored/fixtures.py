@@ -29,7 +29,8 @@ def client_fixture(*agents: type[MonitoredClient]) -> object:
 
 def client_param(agent: type[MonitoredClient], *, is_short: bool = False) -> ParameterSet:
     """A client; a scene of one that starts slowly is a long one, unless `is_short`."""
-    marks = [pytest.mark.long] if agent.starts_slowly and not is_short else []
+    is_long = agent.is_fork or (agent.starts_slowly and not is_short)
+    marks = [pytest.mark.long] if is_long else []
     return pytest.param(agent, id=agent.agent, marks=marks)
 
 

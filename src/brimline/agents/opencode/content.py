@@ -31,8 +31,22 @@ TOOLS = ToolNames(
     reads=frozenset({"glob", "grep", "list", "read", "todoread", "webfetch", "websearch"}),
     subagents=frozenset({"task"}),
 )
-# opencode's own tools with an underscore in their names; in all others it follows the MCP server's.
-OWN_TOOLS = frozenset({"apply_patch", "plan_enter", "plan_exit"})
+# Own tools with an underscore in their names; in all others it follows the MCP server's.
+OWN_TOOLS = frozenset(
+    (
+        *("apply_patch", "plan_enter", "plan_exit"),
+        # of Kilo CLI 7.7.9
+        *(
+            "agent_manager",
+            "agent_manager_models",
+            "background_process",
+            "board_post",
+            "board_read",
+        ),
+        *("browser_open", "cancel_wakeup", "cron_create", "cron_delete", "cron_list"),
+        *("kilo_local_recall", "link_pr", "notify_user", "schedule_wakeup", "send_file"),
+    )
+)
 
 # What the client writes before the content of a file that the user attached.
 _ATTACHED = re.compile(r'Called the \w+ tool with the following input: \{"\w+":"([^"]+)"')
@@ -134,6 +148,7 @@ _line = JsonDecoder(_OpencodeLine)
 class OpencodeContent:
     """Reads messages with one or more of their parts, as an export has them."""
 
+    client = "opencode"  # whose words are in prompts beside the user's
     usage_follows_reply = False
     resends_reasoning = True
     silent_prefixes = ()
@@ -145,7 +160,7 @@ class OpencodeContent:
         if entry.kept_records:
             yield KeptContent(records=entry.kept_records)
         if entry.info.role == "user":
-            yield from _prompt(entry.parts)
+            yield from _prompt(entry.parts, self.client)
         else:
             yield from _reply(entry.parts, is_summary=entry.info.summary is True)
         if error := entry.info.error:
@@ -168,7 +183,7 @@ class OpencodeContent:
                 pass
 
 
-def _prompt(parts: Sequence[_Part]) -> Iterator[Piece]:
+def _prompt(parts: Sequence[_Part], client: str) -> Iterator[Piece]:
     """Yield what the user wrote, and what the client added: files, reminders."""
     file = ""  # that the user attached
     for part in parts:
@@ -177,7 +192,7 @@ def _prompt(parts: Sequence[_Part]) -> Iterator[Piece]:
         elif part.type == "text" and part.synthetic:
             attached = _ATTACHED.match(part.text)
             file = attached[1] if attached else file
-            yield AddedText("user" if file else "client", file or "opencode", part.text)
+            yield AddedText("user" if file else "client", file or client, part.text)
         elif part.type == "text":
             file = ""
             yield UserText(part.text)

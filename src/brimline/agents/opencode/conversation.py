@@ -198,6 +198,7 @@ class SessionReader:
         cursor: Cursor = START,
         session: str | None = None,
         thread: str = MAIN,
+        agent: str = "opencode",
     ) -> None:
         self._history, self._thread = history, thread
         self._carry = (
@@ -205,7 +206,7 @@ class SessionReader:
             if cursor.carry
             else IncrementalCarry()
         )
-        self._parser = OpencodeParser(self._carry.parser, session, thread)
+        self._parser = OpencodeParser(self._carry.parser, session, thread, agent)
         self._info, self._rows = history.changed(max(0, self._carry.updated - OVERLAP_MS))
         self.tally = Tally()
 

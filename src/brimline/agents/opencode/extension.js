@@ -5,12 +5,17 @@ import { join, resolve } from "node:path"
 const PART_URL = "/session/{sessionID}/message/{messageID}/part/{partID}"
 const SORTED_ID_CHARS = 16 // opencode sorts parts by the beginning of their id
 
-/** Returns the database that this opencode writes: the one whose log is the newest. */
+const NAME = CONFIG.agent // opencode, or a fork of it, with folders and variables of its own
+const VARIABLES = NAME.toUpperCase()
+
+/** Returns the database that this client writes: the one whose log is the newest. */
 function databasePath() {
-  const folder = join(process.env.XDG_DATA_HOME || join(homedir(), ".local", "share"), "opencode")
-  if (process.env.OPENCODE_DB) return resolve(folder, process.env.OPENCODE_DB)
+  const folder = join(process.env.XDG_DATA_HOME || join(homedir(), ".local", "share"), NAME)
+  const named = process.env[`${VARIABLES}_DB`]
+  if (named) return resolve(folder, named)
   const modified = (file) => statSync(join(folder, file)).mtimeMs
-  const logs = readdirSync(folder).filter((name) => /^opencode.*\.db-wal$/.test(name))
+  const isLog = (name) => name.startsWith(NAME) && name.endsWith(".db-wal")
+  const logs = readdirSync(folder).filter(isLog)
   const [newest] = logs.sort((one, other) => modified(other) - modified(one))
   return newest && join(folder, newest.slice(0, -"-wal".length))
 }
@@ -118,7 +123,7 @@ export const Brimline = async ({ client, directory }) => {
     event: guarded(({ event }) => handlers[event.type]?.(event.properties)),
 
     "shell.env": guarded(async ({ sessionID }, { env }) => {
-      if (sessionID && (await isMain(sessionID))) env.OPENCODE_SESSION_ID = sessionID
+      if (sessionID && (await isMain(sessionID))) env[`${VARIABLES}_SESSION_ID`] = sessionID
     }),
 
     "experimental.session.compacting": guarded(async ({ sessionID }) => {

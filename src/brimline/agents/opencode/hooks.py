@@ -17,7 +17,7 @@ from brimline.agents.hook_adapter import ExtensionHooks, HookRequest
 from brimline.agents.hook_command import HOOK_NAME
 from brimline.agents.install_spec import InstallSpec, McpPlace, McpSpec, Scope
 from brimline.agents.observations import Observation
-from brimline.agents.opencode.paths import CONFIG_NAMES, user_config
+from brimline.agents.opencode.paths import PATHS, OpencodePaths
 from brimline.agents.transcripts.source import Places, Transcript
 from brimline.context.window import ResolveContext, find_input_limit, find_max_output
 from brimline.files.jsonc import Dialect
@@ -26,51 +26,52 @@ from brimline.files.jsonc import Dialect
 class OpencodeHooks(ExtensionHooks):
     """The transcript of a hook is the database, which holds all sessions."""
 
+    def __init__(self, agent: str) -> None:
+        super().__init__(unanswerable=frozenset({"PostCompact", "Stop"}))
+        self._agent = agent
+
     def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
         observation = super().observe(request, at, late)
         if observation is None or observation.transcript is None:
             return observation
         session, project = observation.session, observation.project
-        file = Transcript("opencode", observation.transcript, at, 0, session, project=project)
+        file = Transcript(self._agent, observation.transcript, at, 0, session, project=project)
         return msgspec.structs.replace(observation, transcript=None, file=file)
 
 
-HOOKS = OpencodeHooks(unanswerable=frozenset({"PostCompact", "Stop"}))
-
-
-def _user_file(places: Places) -> Path:
-    return user_config(places) / "plugins" / "brimline.js"
-
-
 CONFIG_DIALECT = Dialect(comments=True, trailing_commas=True)
+PLUGIN_FILE = "plugins/brimline.js"
 
 
-def _config_file(folder: Path) -> Path:
-    """The configuration of a folder, or where there would be one."""
-    names = (name for name in CONFIG_NAMES if (folder / name).is_file())
-    return folder / next(names, CONFIG_NAMES[0])
+def install_spec(paths: OpencodePaths) -> InstallSpec:
+    """Return what setup installs: the plugin of opencode, also for its forks."""
+
+    def find_mcp_place(places: Places, scope: Scope, cwd: Path) -> McpPlace:
+        file = paths.config_file(paths.user_config(places) if scope == "user" else cwd)
+        return McpPlace(file, ("mcp", HOOK_NAME), CONFIG_DIALECT)
+
+    return InstallSpec(
+        agent=paths.name,
+        user_file=lambda places: paths.user_config(places) / PLUGIN_FILE,
+        project_file=f"{paths.project_folders[-1]}/{PLUGIN_FILE}",
+        is_extension=True,
+        extension_of="opencode",
+        next_step="Open sessions need a restart.",
+        mcp=McpSpec(
+            find_mcp_place, lambda command: {"type": "local", "command": list(command.words)}
+        ),
+    )
 
 
-def _mcp_place(places: Places, scope: Scope, cwd: Path) -> McpPlace:
-    file = _config_file(user_config(places) if scope == "user" else cwd)
-    return McpPlace(file, ("mcp", HOOK_NAME), CONFIG_DIALECT)
-
-
-INSTALL_SPEC = InstallSpec(
-    agent="opencode",
-    user_file=_user_file,
-    project_file=".opencode/plugins/brimline.js",
-    is_extension=True,
-    next_step="Open sessions need a restart.",
-    mcp=McpSpec(_mcp_place, lambda command: {"type": "local", "command": list(command.words)}),
-)
+HOOKS = OpencodeHooks(PATHS.name)
+INSTALL_SPEC = install_spec(PATHS)
 
 
 def compaction_setting(
     places: Places, project: str | None, known: ResolveContext
 ) -> CompactionSetting:
     """What it keeps free of a model's longest prompt, or else the window of the model itself."""
-    file = _config_file(Path(project) if project else user_config(places))
+    file = PATHS.config_file(Path(project) if project else PATHS.user_config(places))
     if find_input_limit(known) is not None:
         return CompactionSetting(
             field="input_reserve",

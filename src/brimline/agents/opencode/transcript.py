@@ -39,13 +39,19 @@ class TranscriptCarry(msgspec.Struct):
 
 
 class OpencodeParser:
-    """One session of opencode, whose events belong to `session` and `thread`."""
+    """One session of opencode or a fork of it; its events belong to `session` and `thread`."""
 
-    def __init__(self, carry: bytes = b"", session: str | None = None, thread: str = MAIN) -> None:
+    def __init__(
+        self,
+        carry: bytes = b"",
+        session: str | None = None,
+        thread: str = MAIN,
+        agent: str = "opencode",
+    ) -> None:
         self._carry = (
             msgspec.msgpack.decode(carry, type=TranscriptCarry) if carry else TranscriptCarry()
         )
-        self._session, self.thread = session, thread
+        self._session, self.thread, self._agent = session, thread, agent
         self._version: str | None = None
         self._created = 0.0
         self._branch: str | None = None
@@ -68,7 +74,7 @@ class OpencodeParser:
         seen = SessionSeen(
             at=parse_time(info.time.created),
             session=self._session or info.id,
-            agent="opencode",
+            agent=self._agent,
             project=info.directory,
             version=info.version,
             title=title,
@@ -88,6 +94,9 @@ class OpencodeParser:
         thread = compaction_thread(self.thread) if message.compacts else self.thread
         is_copy = (message.time.created or self._created) < self._created  # a fork copies all times
         calls = _calls(id, message, parts, thread, self._version, self._branch, is_copy)
+        if self._agent != "opencode":
+            # Kilo CLI 7.7.9 adds what a subagent cost to the message that started it.
+            calls = [msgspec.structs.replace(call, cost=None) for call in calls]
         if message.tokens is None and message.finish is not None:
             return (Unmetered(at=parse_time(message.time.completed)),)
         return (*calls, *self._compacted(id, message, thread))

@@ -1,4 +1,4 @@
-"""opencode: how its files and streams are recognised and read, and the events of a stream."""
+"""opencode and its forks: how files and streams are recognised and read; a stream's events."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,7 +6,6 @@ from functools import partial
 from io import BufferedReader, RawIOBase
 from typing import BinaryIO, cast
 
-from brimline.agents.opencode import paths
 from brimline.agents.opencode.conversation import (
     MessageHistory,
     SessionReader,
@@ -15,6 +14,7 @@ from brimline.agents.opencode.conversation import (
 )
 from brimline.agents.opencode.database import DatabaseHistory, sessions
 from brimline.agents.opencode.json_storage import FolderHistory
+from brimline.agents.opencode.paths import PATHS, OpencodePaths
 from brimline.agents.opencode.records import (
     STREAM_KINDS,
     OpencodeHead,
@@ -59,7 +59,8 @@ class OpencodeStreamParser(Parser):
     Nothing marks the call that writes a compaction's summary; only the text after it has a mark.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, agent: str = "opencode") -> None:
+        self._agent = agent
         self._session: str | None = None
         self._message: str | None = None  # of the last call
         self._call: str | None = None  # the last one
@@ -76,7 +77,7 @@ class OpencodeStreamParser(Parser):
         if line.session is None or line.session == self._session:
             return events
         self._session = line.session
-        seen = SessionSeen(session=line.session, agent="opencode", records_compactions=True)
+        seen = SessionSeen(session=line.session, agent=self._agent, records_compactions=True)
         return (seen, *events)
 
     def _text(self, part: StreamPart, at: float | None) -> Sequence[AnyEvent]:
@@ -101,6 +102,13 @@ OTHER_TABLES = Lookalike(
     "transcript", "it is a database without the tables `session` and `message`"
 )
 
+# What Kilo CLI 7.7.9 alone writes: tables of its own, the order of a part's ids in a stream, the
+# version in an export.
+FORK_MARK = re.compile(
+    rb'CREATE TABLE `?kilo_|"part"\s*:\s*\{\s*"id"\s*:\s*"prt_\w+"\s*,\s*"sessionID"'
+    rb'|"version"\s*:\s*"7\.'
+)
+
 _table = re.compile(rb"(?i)\bCREATE TABLE (?:IF NOT EXISTS )?[`\"'\[]?(\w+)")
 _head = JsonDecoder(OpencodeHead)
 _export_start = re.compile(rb'\s*\{\s*"info"\s*:\s*\{[^{}]*"id"\s*:\s*"ses_')
@@ -108,44 +116,49 @@ _session_start = re.compile(rb'\s*\{[^{}]*"id"\s*:\s*"ses_[^"]*"\s*,')
 
 
 class Opencode:
-    """opencode: its database, its older storage, its exports."""
+    """opencode, or a fork of it: its database, its older storage, its exports."""
 
-    agent = "opencode"
-    folders = staticmethod(paths.folders)
-    settings = staticmethod(paths.settings)
-    transcripts = staticmethod(paths.transcripts)
+    def __init__(self, paths: OpencodePaths) -> None:
+        self.agent = paths.name
+        self.folders = paths.folders
+        self.settings = paths.settings
+        self.transcripts = paths.transcripts
 
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
     ) -> Reader:
         path, session, thread = transcript.path, transcript.session, transcript.thread
         if history := _find_history(transcript):
-            return SessionReader(history, cursor, session, thread)
-        parse = partial(parse_export, OpencodeParser(b"", session, thread))
+            return SessionReader(history, cursor, session, thread, self.agent)
+        parse = partial(parse_export, OpencodeParser(b"", session, thread, self.agent))
         return DocumentReader(path, open_transcript(path), parse, cursor)
 
     def records(self, transcript: Transcript, file: BinaryIO | None = None) -> Iterator[Record]:
         path, session, thread = transcript.path, transcript.session, transcript.thread
         if file is None and (history := _find_history(transcript)):
-            records = SessionReader(history, START, session, thread).records()
+            records = SessionReader(history, START, session, thread, self.agent).records()
         else:
             document = read_whole(path, _document_file(file) if file else open_transcript(path))
-            records = read_exported_records(OpencodeParser(b"", session, thread), document)
+            parser = OpencodeParser(b"", session, thread, self.agent)
+            records = read_exported_records(parser, document)
         for data, events in records:
             yield Record(data, events, thread)
 
     def parse(self, file: BinaryIO) -> Reader:
         """Return a reader of an export."""
-        parse = partial(parse_export, OpencodeParser())
+        parse = partial(parse_export, OpencodeParser(agent=self.agent))
         return DocumentReader("the transcript", _document_file(file), parse)
 
     def stream(self) -> OpencodeStreamParser:
-        return OpencodeStreamParser()
+        return OpencodeStreamParser(self.agent)
 
     def recognise(self, head: bytes) -> Form | Lookalike | None:
-        """By opencode's session ids, or the tables of a database."""
+        """By opencode's session ids, or the tables of a database; those of a fork by its marks."""
+        if bool(FORK_MARK.search(head)) != (self.agent != PATHS.name):
+            return None
         if head.startswith(SQLITE):
-            return "transcript" if _may_have_own_tables(head) else OTHER_TABLES
+            is_own = self.agent != PATHS.name or _may_have_own_tables(head)
+            return "transcript" if is_own else OTHER_TABLES
         if _export_start.match(head) or _session_start.match(head):
             return "transcript"
         return "stream" if any(_is_line(line) for line in head.split(b"\n")[:8]) else None
@@ -192,4 +205,4 @@ def _only_session(path: str) -> str:
     raise UnreadableTranscript(path, f"it has {len(ids)} sessions", hint)
 
 
-SOURCE = Opencode()
+SOURCE = Opencode(PATHS)
