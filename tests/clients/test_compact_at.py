@@ -12,7 +12,7 @@ import pytest
 from brimline.testing.fake_model import Ramp, Reply, Scenario
 from preloaded import run_brimline
 
-from . import claude, codex, gemini, opencode, pi, qwen
+from . import claude, codex, gemini, kimi, opencode, pi, qwen
 from .run import ClientRun
 from .scenes import DONE, SNAPSHOT, steps
 
@@ -27,9 +27,10 @@ def ramp_to(limit: int, after: int = 2_000) -> Ramp:
     return Ramp(start=limit - BEFORE * STEP, step=STEP, after_compaction=after)
 
 
-def compact_at(home: Path, *arguments: str) -> int:
+def compact_at(home: Path, *arguments: str, **env: str) -> int:
     """Set the point, and return the limit that the command promises."""
-    done = run_brimline(("compact-at", *arguments, "--json"), env={"HOME": str(home)}, timeout=60)
+    env["HOME"] = str(home)
+    done = run_brimline(("compact-at", *arguments, "--json"), env=env, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
     [row] = json.loads(done.stdout)
     assert row["written"]
@@ -104,6 +105,27 @@ def test_opencode_compacts_at_the_point(tmp_path: Path) -> None:
     assert point == 120_000
     scenario = steps(opencode.bash, 2 * BEFORE, ramp_to(point))
     check_point(opencode.run_opencode(scenario, tmp_path, "Go.", window=None), point)
+
+
+def test_kimi_code_compacts_at_the_point(tmp_path: Path) -> None:
+    """It compacts in the background below 85 % of the window: one more call may come before."""
+    file = tmp_path / "home/.kimi-code/config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(before := "[loop_control]\nmax_steps_per_turn = 50\n")
+    kimi.run_kimi(Scenario(main=(DONE,)), tmp_path, "Go.")
+    limit = compact_at(tmp_path / "home", "55%", "kimi", **kimi.ENVIRONMENT)
+    assert limit == round(0.55 * kimi.WINDOW)
+    run = kimi.run_kimi(steps(kimi.bash, 8, Ramp(start=25_000, step=6_000)), tmp_path, "Go.")
+    calls = run.of("main", "compaction")
+    held = [u.input + u.cache_read + u.output for u in (call.usage for call in calls)]
+    reached = next(place for place, tokens in enumerate(held) if tokens >= limit)
+    assert reached >= 2
+    assert "compaction" in [call.thread for call in calls[reached + 1 : reached + 3]]
+    env = {"HOME": str(run.home), **kimi.ENVIRONMENT}
+    shown = run_brimline(("compact-at", "--show", "kimi"), env=env, timeout=60)
+    assert b"works: the last one compacted" in shown.stdout
+    run_brimline(("compact-at", "--remove", "kimi"), env=env, timeout=60)
+    assert file.read_text() == before
 
 
 def check_point(run: ClientRun, limit: int) -> None:

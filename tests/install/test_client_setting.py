@@ -143,10 +143,42 @@ def test_toml_file_is_restored_to_the_last_byte(before: str | None, tmp_path: Pa
     )
 
 
+KIMI = "loop_control.compaction_trigger_ratio"
+LOOP = "[[hooks]]\nevent = 'Stop'\n\n[loop_control] # mine\nreserved_context_size = 9_000\n"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(None, id="no file"),
+        pytest.param("", id="empty"),
+        pytest.param("[tui]\nx = 1\n", id="another table"),
+        pytest.param(LOOP, id="its table"),
+        pytest.param(f"{LOOP}\n[tui]\nx = 1\n", id="a table after it"),
+        pytest.param(f"{LOOP}compaction_trigger_ratio = 0.70 # mine\n\n[tui]\n", id="its key"),
+        pytest.param("loop_control.x = 1\n\n[tui]\nx = 1\n", id="a key with a dot"),
+        pytest.param(LOOP.replace("\n", "\r\n"), id="lines of Windows"),
+    ],
+)
+def test_key_of_a_toml_table_is_not_restored(before: str | None, tmp_path: Path) -> None:
+    """It is written next to what the table has, or at the top; removal leaves no byte of it."""
+    file = tmp_path / "config.toml"
+    if before is not None:
+        file.write_bytes(before.encode())
+    record = write(tmp_path, setting_of(file, (KIMI,), dialect=None), 0.6)
+    tables = tomllib.loads(file.read_text())
+    assert tables["loop_control"]["compaction_trigger_ratio"] == 0.6
+    assert ("reserved_context_size" in tables["loop_control"]) == ("reserved" in (before or ""))
+    assert restore_setting(tmp_path, record)
+    left = file.read_bytes().decode() if file.exists() else None
+    assert left == before
+
+
 CASES = [
     ("claude", None, "claude-sonnet-4-5", 120_000, 153_000),
     ("codex", None, "gpt-5.5", 155_000, 155_000),
     ("gemini", None, "gemini-2.5-pro", 629_145, 0.6),
+    ("kimi", None, "kimi-k2.5", 157_286, 0.6),
     ("pi", "anthropic", "claude-opus-4-8", 600_000, 400_000),
     ("opencode", "anthropic", "claude-opus-4-8", 600_000, 632_000),
     ("opencode", "openai", "gpt-5-mini", 240_000, 32_000),

@@ -31,7 +31,7 @@ class CompactionSetting(msgspec.Struct, frozen=True, kw_only=True):
     """Where a client has the setting; `key` is its place in the file.
 
     `is_shared`: others may have the file, with the project. `model` is the key of the maps of
-    ClientSettings. `dialect` is None for TOML, of which only keys outside of tables can be written.
+    ClientSettings. `dialect` is None for TOML, where a key is one text: `table.key` in a table.
     `siblings` are written next to the value if the client needs them there. The client takes values
     within `bounds`. `note` says what else the value does.
     """
@@ -43,7 +43,7 @@ class CompactionSetting(msgspec.Struct, frozen=True, kw_only=True):
     model: str = "*"
     dialect: Dialect | None = Dialect()
     siblings: Mapping[str, Json] = {}
-    bounds: tuple[int, int] | None = None
+    bounds: tuple[float, float] | None = None
     note: str | None = None
 
     def applied(self, settings: ClientSettings, value: float) -> ClientSettings:

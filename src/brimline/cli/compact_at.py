@@ -171,12 +171,14 @@ def _set(
         read_sessions(context.places, agent, context.now - seconds(RECENT), context.cache)
     )
     known = _known_model(context, agent, project, recent, options.model)
+    about = known or ResolveContext(agent=agent)
+    setting = get_agent(agent).compaction_setting(context.places, project, about)
+    if setting is None:
+        where = " in a project" if project else ""
+        reason = f"Brimline knows no setting of {display_name(agent)} for its compaction{where}"
+        return CompactAtShown(agent=agent, problem=reason)
     if known is None:
         reason = f"no session of the last {RECENT} shows the model: name it with --model"
-        return CompactAtShown(agent=agent, problem=reason)
-    setting = get_agent(agent).compaction_setting(context.places, project, known)
-    if setting is None:
-        reason = f"Brimline knows no setting of {display_name(agent)} for its compaction"
         return CompactAtShown(agent=agent, problem=reason)
     window = window_of(known)
     planned = window and plan_limit(setting, known, point.in_window(window.tokens))

@@ -1,6 +1,7 @@
-"""A key at the top of a TOML file of the user's, or a table of ours; all else stays.
+"""A key of a TOML file of the user's, or a table of ours; all else stays.
 
-Keys are read, set and removed, tables added at the end and removed.
+Keys are read, set and removed, tables added at the end and removed. A key is at the top of the
+file, or in a table: `table.key`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,16 +16,17 @@ if TYPE_CHECKING:
 
 def read_toml_key(path: Path, data: bytes, key: str) -> str | None:
     """Return the text of a key's value; None if there is none. Raises InvalidSettings."""
-    document = parse_toml(path, data)
-    return document[key].as_string() if key in document else None
+    table, name = _find_table(parse_toml(path, data), key)
+    return table[name].as_string() if table is not None and name in table else None
 
 
 def set_toml_key(path: Path, data: bytes, key: str, value: str | float) -> bytes:
     from tomlkit import item
 
     document = parse_toml(path, data)
-    if key in document:
-        document[key] = value
+    table, name = _find_table(document, key)
+    if table is not None and (name in table or table is not document):
+        table[name] = value
         return document.as_string().encode()
     # The first line is the one place that is never inside a table.
     newline = b"\r\n" if b"\r\n" in data else b"\n"
@@ -36,11 +38,21 @@ def remove_toml_key(path: Path, data: bytes, key: str, source: str | None = None
     from tomlkit import value
 
     document = parse_toml(path, data)
-    if source is not None:
-        document[key] = value(source)
-    elif key in document:
-        document.remove(key)
+    table, name = _find_table(document, key)
+    if table is not None and source is not None:
+        table[name] = value(source)
+    elif table is not None and name in table:
+        del table[name]
     return document.as_string().encode()
+
+
+def _find_table(document: "TOMLDocument", key: str) -> tuple[Any, str]:
+    """Return the table that a key belongs into, None if there is none, and the name in it."""
+    *above, name = key.split(".")
+    table: Any = document
+    for step in above:
+        table = table.get(step) if isinstance(table, dict) else None  # pyright: ignore
+    return table, name  # pyright: ignore
 
 
 def read_toml_table(path: Path, data: bytes, key: Sequence[str | int]) -> Any:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents.compaction_setting import CompactionSetting
 from brimline.agents.hook_adapter import HookAdapter, HookInput, HookRequest
 from brimline.agents.hook_command import HOOK_TIMEOUT_S, Hook, HookCommand
 from brimline.agents.install_spec import InstallSpec
@@ -20,6 +21,7 @@ from brimline.agents.kimi.paths import WIRE_NAME, folders, root
 from brimline.agents.observations import Observation, Reply
 from brimline.agents.transcripts.source import Places
 from brimline.context.events import MAIN
+from brimline.context.window import ResolveContext
 from brimline.files.foreign_json import JsonDecoder
 
 
@@ -113,3 +115,22 @@ INSTALL_SPEC = InstallSpec(
     hook=_plain_hook,
     next_step="Open sessions need a restart.",
 )
+
+
+def compaction_setting(
+    places: Places, project: str | None, known: ResolveContext
+) -> CompactionSetting | None:
+    """Its share of the window, of every model; no file of a project has it.
+
+    A reserve of 50,000 tokens, or that of its settings, goes first if it is reached earlier.
+    """
+    if project is not None:
+        return None
+    return CompactionSetting(
+        field="fraction",
+        key=("loop_control.compaction_trigger_ratio",),
+        file=root(places) / "config.toml",
+        dialect=None,
+        bounds=(0.5, 0.99),
+        note="the same share of every model's window",
+    )
