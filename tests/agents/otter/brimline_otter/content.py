@@ -1,4 +1,4 @@
-"""The content of Otter's transcripts: what was said."""
+"""The content of Otter's transcripts: messages, tool calls and their results."""
 
 from collections.abc import Iterator
 
