@@ -188,5 +188,5 @@ def test_dashboard_shows_every_metric_and_has_a_place_for_each_panel(daemon: Run
     # These are the parts of a ratio that is shown.
     parts = {f"brimline_context_{part}tokens" for part in ("", "window_", "limit_")}
     # A fleet's server has none of these: each machine has its own.
-    uplinks = {name for name in served if name.startswith("brimline_uplink_")}
-    assert shown == served - parts - uplinks
+    own = {name for name in served if name.startswith(("brimline_uplink_", "brimline_hooks_"))}
+    assert shown == served - parts - own

@@ -13,11 +13,18 @@ const COLUMNS: Column[] = [
   { name: "last report" },
   { name: "behind", figure: true },
   { name: "refused", figure: true },
+  { name: "token" },
   { name: "Brimline" },
   { name: "clients" },
   { name: "accepts" },
-  { name: "token" },
 ];
+
+/** Columns that are left out if no machine has anything there: a phone has room for few. */
+const IF_ANY: Record<string, (machine: MachineView) => boolean> = {
+  behind: (machine) => machine.behind > 0,
+  refused: (machine) => machine.refused > 0,
+  token: (machine) => machine.token_ends_at !== null,
+};
 
 const SHOWN = { attention: "silent, or with a token that ends", all: "all" } as const;
 type Shown = keyof typeof SHOWN;
@@ -37,6 +44,7 @@ export function Machines() {
     shown.value === "all"
       ? listed
       : listed.filter((machine) => silent.includes(machine) || endsSoon(machine, at));
+  const columns = COLUMNS.filter(({ name }) => rows.some(IF_ANY[name] ?? (() => true)));
   return (
     <section class="panel" aria-labelledby="machines" data-testid="machines">
       <div class="panel-head">
@@ -59,9 +67,9 @@ export function Machines() {
       {rows.length === 0 ? (
         <p class="quiet">Every machine has reported within a day, and no token ends soon.</p>
       ) : (
-        <Table label="Machines" columns={COLUMNS} testid="machine-rows">
+        <Table label="Machines" columns={columns} testid="machine-rows">
           {rows.slice(0, limit.value).map((machine) => (
-            <Row key={machine.id} machine={machine} at={at} />
+            <Row key={machine.id} machine={machine} at={at} columns={columns} />
           ))}
         </Table>
       )}
@@ -80,8 +88,15 @@ export function Machines() {
   );
 }
 
-function Row({ machine, at }: { machine: MachineView; at: number }) {
+interface RowProps {
+  machine: MachineView;
+  at: number;
+  columns: Column[];
+}
+
+function Row({ machine, at, columns }: RowProps) {
   const who = [machine.user, machine.team].filter(Boolean).join(" · ");
+  const has = (column: string) => columns.some(({ name }) => name === column);
   return (
     <tr data-machine={machine.id}>
       <td class="group-name" title={machine.id}>
@@ -89,18 +104,24 @@ function Row({ machine, at }: { machine: MachineView; at: number }) {
         {who && <span class="why">{who}</span>}
       </td>
       <td class="when">{ago(machine.last_at, at)}</td>
-      <td class="figure" title={`${plural(machine.behind, "session")} not sent yet`}>
-        {machine.behind > 0 && count(machine.behind)}
-      </td>
-      <td class="figure" data-alert={machine.refused > 0 ? "" : undefined}>
-        {machine.refused > 0 && (
-          <span title={machine.refusal ?? undefined}>{count(machine.refused)}</span>
-        )}
-      </td>
+      {has("behind") && (
+        <td class="figure" title={`${plural(machine.behind, "session")} not sent yet`}>
+          {machine.behind > 0 && count(machine.behind)}
+        </td>
+      )}
+      {has("refused") && (
+        <td class="figure" data-alert={machine.refused > 0 ? "" : undefined}>
+          {machine.refused > 0 && (
+            <span title={machine.refusal ?? undefined}>{count(machine.refused)}</span>
+          )}
+        </td>
+      )}
+      {has("token") && (
+        <td data-alert={endsSoon(machine, at) ? "" : undefined}>{tokenEnd(machine, at)}</td>
+      )}
       <td>{machine.version}</td>
       <td>{clientVersions(machine)}</td>
       <td>{machine.receive}</td>
-      <td data-alert={endsSoon(machine, at) ? "" : undefined}>{tokenEnd(machine, at)}</td>
     </tr>
   );
 }
