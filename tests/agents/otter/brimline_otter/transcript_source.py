@@ -1,23 +1,12 @@
 """Otter's transcripts, a JSON object a line: how they are recognised and read."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
-from brimline.agents.transcripts.lines import JsonLines, open_transcript
-from brimline.agents.transcripts.source import (
-    START,
-    Cursor,
-    Form,
-    Parser,
-    Places,
-    ReadMode,
-    Record,
-    Source,
-    Transcript,
-)
+from brimline.agents.transcripts.line_source import LineSource
+from brimline.agents.transcripts.source import Form, Parser, Places, Source, Transcript
 from brimline.context.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, WindowReported
 from brimline.context.usage import Usage
 from brimline.context.window import ClientSettings
@@ -50,11 +39,11 @@ class OtterParser(Parser):
     """The events of a transcript or stream; it remembers nothing from line to line."""
 
     def __init__(self, thread: str = MAIN) -> None:
-        self._thread = thread
+        self.thread = thread
 
     def feed(self, record: bytes) -> Iterable[AnyEvent] | None:
         line = decode_record(record)
-        thread, at = self._thread, line.at
+        thread, at = self.thread, line.at
         if line.otter is not None:
             seen = SessionSeen(at=at, session=line.otter, agent="otter", project=line.cwd)
             window = WindowReported(at=at, tokens=line.window, model=MODEL, thread=thread)
@@ -67,7 +56,7 @@ class OtterParser(Parser):
         return None if line.user is None else ()
 
 
-class OtterSource:
+class OtterSource(LineSource):
     agent = "otter"
     transcripts = staticmethod(paths.transcripts)
 
@@ -77,19 +66,8 @@ class OtterSource:
     def settings(self, places: Places, project: str | None = None) -> ClientSettings:
         return ClientSettings()
 
-    def read(
-        self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
-    ) -> JsonLines:
-        file = open_transcript(transcript.path, cursor.offset)
-        return JsonLines(file, OtterParser(transcript.thread), cursor)
-
-    def records(self, transcript: Transcript, file: BinaryIO | None = None) -> Iterator[Record]:
-        file = file or open_transcript(transcript.path)
-        for data, events in JsonLines(file, OtterParser(transcript.thread)).records():
-            yield Record(data, events, transcript.thread)
-
-    def parse(self, file: BinaryIO) -> JsonLines:
-        return JsonLines(file, OtterParser())
+    def parser(self, transcript: Transcript, carry: bytes = b"") -> OtterParser:
+        return OtterParser(transcript.thread)
 
     def stream(self) -> Parser:
         return OtterParser()
