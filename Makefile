@@ -79,7 +79,7 @@ formulas-check: setup
 	$(BIN)/python scripts/formulas.py --check $(DIR)
 
 frameworks: setup  ## Test LangGraph, LlamaIndex, CrewAI and Strands in an environment of their own
-	$(BIN)/python -m pytest -q -n 0 -m "long and clients" tests/real_sdks/test_agent_frameworks.py tests/real_sdks/test_integration_guide.py
+	CI=true $(BIN)/python -m pytest -q -n 0 -m "long and clients" tests/real_sdks/test_agent_frameworks.py tests/real_sdks/test_integration_guide.py
 
 catalogue: setup  ## Generate the model catalogue, and the registries of the pinned clients
 	$(BIN)/python scripts/registries.py

@@ -57,17 +57,22 @@ async def langgraph(streamed: bool, question: Question) -> None:
     await graph.ainvoke(state, config={"callbacks": [handler(question.tracker)]})
 
 
-async def llama_index(streamed: bool, question: Question) -> None:
+async def llama_index(api: str, streamed: bool, question: Question) -> None:
     """A function agent."""
     handler = module("brimline.integrations.llama_index").BrimlineEventHandler(question.tracker)
     dispatcher = module("llama_index.core.instrumentation").get_dispatcher()
     dispatcher.add_event_handler(handler)
-    llm = module("llama_index.llms.openai").OpenAI(
-        model=KNOWN_GPT,
-        api_base=f"{question.fake.base_url}/v1",
-        api_key=KEY,
-        additional_kwargs={"stream_options": {"include_usage": True}} if streamed else {},
-    )
+    if api == "anthropic":
+        llm = module("llama_index.llms.anthropic").Anthropic(
+            model=CLAUDE, base_url=question.fake.base_url, api_key=KEY
+        )
+    else:
+        llm = module("llama_index.llms.openai").OpenAI(
+            model=KNOWN_GPT,
+            api_base=f"{question.fake.base_url}/v1",
+            api_key=KEY,
+            additional_kwargs={"stream_options": {"include_usage": True}} if streamed else {},
+        )
     workflow = module("llama_index.core.agent.workflow")
     agent = workflow.FunctionAgent(tools=[get_weather], llm=llm, streaming=streamed)
     await agent.run(PROMPT)
@@ -120,8 +125,10 @@ Run = Callable[[Question], Coroutine[Any, Any, None]]
 RUNS: dict[str, Run] = {
     "LangGraph": partial(langgraph, False),
     "LangGraph streamed": partial(langgraph, True),
-    "LlamaIndex": partial(llama_index, False),
-    "LlamaIndex streamed": partial(llama_index, True),
+    "LlamaIndex with OpenAI": partial(llama_index, "openai", False),
+    "LlamaIndex with OpenAI streamed": partial(llama_index, "openai", True),
+    "LlamaIndex with Anthropic": partial(llama_index, "anthropic", False),
+    "LlamaIndex with Anthropic streamed": partial(llama_index, "anthropic", True),
     "CrewAI": crewai,
     "Strands with OpenAI": partial(strands, "openai"),
     "Strands with Anthropic": partial(strands, "anthropic"),

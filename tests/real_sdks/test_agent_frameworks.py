@@ -21,7 +21,9 @@ QUIET = {
     "OTEL_SDK_DISABLED": "true",
 }
 NAMES = {
-    *("LangGraph", "LangGraph streamed", "LlamaIndex", "LlamaIndex streamed", "CrewAI"),
+    *("LangGraph", "LangGraph streamed", "CrewAI"),
+    *("LlamaIndex with OpenAI", "LlamaIndex with OpenAI streamed"),
+    *("LlamaIndex with Anthropic", "LlamaIndex with Anthropic streamed"),
     *("Strands with OpenAI", "Strands with Anthropic"),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,19 @@ OTHERS = {
     "LlamaIndex": "agent_frameworks",
     "CrewAI": "agent_frameworks",
     "Strands": "agent_frameworks",
+}
+# The package of each row of the table of versions; it is pinned in a list, or installed here.
+PACKAGES = {
+    "LangGraph": "langgraph",
+    "LlamaIndex": "llama-index-core",
+    "CrewAI": "crewai",
+    "Strands": "strands-agents",
+    "LangChain": "langchain-core",
+    "OpenAI Agents SDK": "openai-agents",
+    "Pydantic AI": "pydantic-ai-slim",
+    "Claude Agent SDK": "claude-agent-sdk",
+    "LiteLLM": "litellm",
+    "Google ADK (OpenTelemetry)": "google-adk",
 }
 LONG = {name for name, packages in OTHERS.items() if packages == "agent_frameworks"}
 CLAUDE_SDK = "Claude Agent SDK"
@@ -76,18 +90,16 @@ def test_example_of_another_environment_prints_what_was_sent(name: str, tmp_path
     check_example(name, tmp_path)
 
 
-def test_tested_versions_are_those_of_the_pins() -> None:
+def test_tested_versions_are_those_that_run() -> None:
     page = GUIDE.read_text("utf-8")
-    pins = Path(__file__).with_name("agent_frameworks.txt").read_text("utf-8")
-    for name, package in (
-        ("LangGraph", "langgraph"),
-        ("LlamaIndex", "llama-index-core"),
-        ("CrewAI", "crewai"),
-        ("Strands", "strands-agents"),
-    ):
-        version = re.search(rf"^{package}==(\S+)$", pins, re.MULTILINE)
-        assert version is not None
-        assert f"| {name} | {version[1]} |" in page
+    pins = "".join(
+        Path(__file__).with_name(f"{packages}.txt").read_text("utf-8")
+        for packages in sorted(set(OTHERS.values()))
+    )
+    for name, package in PACKAGES.items():
+        pinned = re.search(rf"^{package}==(\S+)$", pins, re.MULTILINE)
+        assert f"| {name} | {pinned[1] if pinned else version(package)} |" in page
+    assert len(re.findall(r"\| `make (?:test|frameworks)` \|", page)) == len(PACKAGES)
 
 
 def check_example(name: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from llama_index.core.instrumentation.events.llm import (
 from pydantic import PrivateAttr
 
 from brimline.context.events import MAIN
+from brimline.context.providers.rows import get_path
 from brimline.integrations.answer_observer import AnswerObserver
 from brimline.sdk import Tracker
 
@@ -36,6 +37,9 @@ class BrimlineEventHandler(BaseEventHandler):
     def handle(self, event: BaseEvent, **_: Any) -> None:
         """Observe the provider's answer, or a chunk of its stream."""
         calls = (LLMChatEndEvent, LLMChatInProgressEvent, LLMCompletionEndEvent)
-        response = event.response if isinstance(event, calls) else None
-        if response is not None and response.raw is not None:
-            self._observer.observe(response.raw)
+        answer = get_path(event, "response.raw") if isinstance(event, calls) else None
+        # Of a stream of Anthropic, LlamaIndex keeps back the event that the usage begins with.
+        if get_path(answer, "type") == "message_delta":
+            answer = get_path(answer, "usage") if isinstance(event, LLMChatEndEvent) else None
+        if answer is not None:
+            self._observer.observe(answer)
