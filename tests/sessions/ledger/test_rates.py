@@ -6,7 +6,11 @@ from brimline.context.events import Call
 from brimline.context.usage import Usage
 from brimline.sessions.ledger.call_growth import Step
 from brimline.sessions.ledger.context_parts import Category, ContextPart
-from brimline.sessions.ledger.part_tokens import PROSE_SHARE, TOKENS_PER_BYTE, Rates
+from brimline.sessions.ledger.part_tokens import (
+    INSTRUCTION_SHARE,
+    TOKENS_PER_BYTE,
+    Rates,
+)
 
 
 def part(category: Category, size: int) -> ContextPart:
@@ -52,6 +56,12 @@ def test_reply_that_may_hold_more_shows_nothing(reply: Step) -> None:
     assert rate(Rates([reply]), "agent's words") == TOKENS_PER_BYTE
 
 
+def test_instructions_have_the_average_rate_once_one_is_learned() -> None:
+    results = [step(1_000, 0, 0), step(1_250, 0, 0, part("tool results", 1_000))]
+    assert rate(Rates(results), "memory files") == 0.25
+    assert rate(Rates(results[:1]), "memory files") == INSTRUCTION_SHARE * TOKENS_PER_BYTE
+
+
 SYSTEM = [part("system and tools", 3_000), part("system and tools", 5_000)]
 
 
@@ -83,5 +93,5 @@ def test_first_prompt_with_more_than_is_recorded_shows_nothing(
     first: Step, system: list[ContextPart]
 ) -> None:
     rates = Rates([first], system)
-    assert rate(rates, "memory files") == PROSE_SHARE * TOKENS_PER_BYTE
+    assert rate(rates, "memory files") == INSTRUCTION_SHARE * TOKENS_PER_BYTE
     assert rate(rates, "user words") == TOKENS_PER_BYTE

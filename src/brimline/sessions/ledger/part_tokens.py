@@ -27,9 +27,9 @@ MIN_DROPPED_SHARE = 0.5
 # Tokens per byte before anything is learned: the median of 1,097 results, prompts and attachments
 # of Claude Code is one token for 2.17 characters.
 TOKENS_PER_BYTE = 0.4
-# What a byte of prose takes of that: 0.77 to 0.82 with four agents, by 100 replies and reports.
+# A byte of prose takes 0.77 to 0.82 of that with four agents, by 100 replies and reports.
 # Instructions are prose; what users write and hooks add is often a log, or JSON.
-PROSE_SHARE = 0.78
+INSTRUCTION_SHARE = 0.78
 INSTRUCTIONS: tuple[Category, ...] = ("system and tools", "memory files")
 # Fewer bytes than this say little: what the client puts around a part weighs too much.
 MIN_LEARNED_BYTES = 400
@@ -63,11 +63,11 @@ class Rates:
         self._by_category = {key: tokens[key] / sizes[key] for key in tokens}
         self.overall = self._by_category.get(None, TOKENS_PER_BYTE)
         prose = self._by_category.get("agent's words") or _first_prompt_rate(steps, system)
-        if prose is None:
-            rates = dict.fromkeys(INSTRUCTIONS, PROSE_SHARE * self.overall)
-        else:
-            rates = dict.fromkeys(PROSE, prose)
-        self._by_category = rates | self._by_category
+        if prose is not None:
+            self._by_category = dict.fromkeys(PROSE, prose) | self._by_category
+        elif None not in self._by_category:
+            rates = dict.fromkeys(INSTRUCTIONS, INSTRUCTION_SHARE * TOKENS_PER_BYTE)
+            self._by_category = rates | self._by_category
 
     def estimate(self, part: ContextPart) -> float:
         """Return the tokens that a part probably takes."""
