@@ -169,6 +169,9 @@ def explanation() -> Json:
                "times": 3, "advice": advice}  # fmt: skip
     main: Json = {"thread": "main", "model": None, "sent": 152_000, "categories": categories,
             "unexplained": 3_000, "waste": [finding], "misses": [], "pending": 2_350,
+            "waste_total": {"findings": 3, "tokens": 15_100, "small": 2, "small_tokens": 834,
+                            "by_kind": {finding["kind"]: 15_100}, "remedy": ""},
+            "system_parts": [], "answered_at": None,
             "cycles": [], "tool_results": {
                 "by_tool": [], "by_server": [], "by_file": [], "by_command": []}}  # fmt: skip
     return {"agent": "claude", "session_id": "shop-backend", "category_names": list(sizes),
