@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from sessions.carried_session import carried_session
+
 from .terminal import Json, User, cells, without_colour
 from .test_baseline import USAGE, install
 
@@ -29,30 +31,9 @@ def owner(user: User) -> User:
 
 
 def carry(user: User, name: str, age: float, calls: Sequence[str] = ()) -> None:
-    """Write a session of two calls to which the client gave servers, a skill and an agent."""
-    names = [f"mcp__{server}__{tool}" for server in ("serena", "tides") for tool in ("high", "low")]
-    tools: list[Json] = [
-        {"name": each, "description": "", "schema": {"name": each, "description": "A tool. " * 300}}
-        for each in names
-    ]
-    attached = [
-        {"type": "skill_listing", "names": ["knots"], "content": "- knots: " + "Ties. " * 200},
-        {"type": "agent_listing_delta", "addedTypes": ["pilot"], "addedLines": ["- pilot: x"]},
-        {"type": "prompt_snapshot", "systemPrompt": ["Be kind. " * 300], "tools": tools},
-    ]
-    uses: list[Json] = [
-        {"type": "tool_use", "id": f"t{each}", "name": each, "input": {}} for each in calls
-    ]
-    first = user.call(f"{name}a", 20_000, age=age, sessionId=name)
-    first["message"]["content"] = uses
-    user.session(
-        name,
-        user.record("user", age, message={"role": "user", "content": "x"}, sessionId=name),
-        *(user.record("attachment", age, attachment=each, sessionId=name) for each in attached),
-        first,
-        user.call(f"{name}b", 21_000, age=age - 60, sessionId=name),
-        age=age - 60,
-    )
+    path = user.projects / "-p" / f"{name}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(carried_session(name, user.now - age, str(user.home / "project"), calls))
 
 
 def advice(user: User) -> list[str]:

@@ -254,6 +254,27 @@ export interface components {
             kept: number;
             total: number;
         };
+        ToolReport: {
+            project: string;
+            since: string;
+            sessions: number;
+            parts: components["schemas"]["CarriedPart"][];
+            answered_at: number | null;
+        };
+        CarriedPart: {
+            agent: string;
+            /** @enum {unknown} */
+            kind: "MCP server" | "agent" | "built-in tools" | "memory file" | "other" | "skill" | "system and tools" | "system prompt";
+            name: string;
+            tokens: number | null;
+            sessions: number;
+            calls: number;
+            called_sessions: number;
+            cost: number | null;
+            is_estimated: boolean;
+            /** @default null */
+            advice: string | null;
+        };
         SessionView: {
             session: components["schemas"]["SessionRow"];
             threads: components["schemas"]["ThreadView"][];
@@ -973,6 +994,8 @@ export type MeasuredCompaction = components['schemas']['MeasuredCompaction'];
 export type CompactionEffect = components['schemas']['CompactionEffect'];
 export type CompactionFacts = components['schemas']['CompactionFacts'];
 export type FactCount = components['schemas']['FactCount'];
+export type ToolReport = components['schemas']['ToolReport'];
+export type CarriedPart = components['schemas']['CarriedPart'];
 export type SessionView = components['schemas']['SessionView'];
 export type SessionRow = components['schemas']['SessionRow'];
 export type ThreadView = components['schemas']['ThreadView'];

@@ -15,6 +15,7 @@ import type {
   SessionCompactions,
   SessionView,
   Timeline,
+  ToolReport,
 } from "./api-types";
 
 /** The historic formulas by name: a value for each call of the main thread, in its order. */
@@ -117,6 +118,8 @@ export function usageQuery(chosen: Record<string, string>): string {
 export const fleetUsage = (query: string) => request<FleetUsage>(`/v1/fleet/usage${query}`);
 export const machines = () => request<MachineView[]>("/v1/machines");
 export const history = (since: string) => request<History>(`/v1/history?since=${since}`);
+export const tools = (project: string) =>
+  request<ToolReport>(`/v1/tools?project=${encodeURIComponent(project)}`);
 export const periods = (since: string, per: string, by: string) =>
   request<HistoryPeriod[]>(`/v1/history/periods?since=${since}&per=${per}&by=${by}`);
 

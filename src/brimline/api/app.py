@@ -43,6 +43,7 @@ from brimline.api.schemas import DaemonStatus, Health, PageLink
 from brimline.api.sessions import SessionRoutes
 from brimline.api.static import USED_LINK, page_routes, sign_in_response
 from brimline.api.telemetry.endpoint import TelemetryRoutes
+from brimline.api.tools import ToolRoutes
 from brimline.api.transcripts import TranscriptRoutes
 from brimline.daemon.hook_requests.dispatcher import HookDispatcher
 from brimline.daemon.hook_requests.hook_socket import record_delivery
@@ -122,6 +123,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *TranscriptRoutes.endpoints,
     *RecallRoutes.endpoints,
     *CompactionRoutes.endpoints,
+    *ToolRoutes.endpoints,
     *SessionRoutes.endpoints,
     *HistoryRoutes.endpoints,
     *StreamRoutes.endpoints,

@@ -1,16 +1,16 @@
 """`brimline tools`: what a project's MCP servers, memory files, skills and agents cost."""
 
 import argparse
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from textwrap import wrap
 
 from brimline.agents import display_name
-from brimline.agents.fresh_session import Baseline, baseline, can_be_asked
+from brimline.agents.fresh_session import baseline, can_be_asked
 from brimline.cli.arguments import add_json
 from brimline.cli.context import CommandContext, emit_json, print_problems
 from brimline.cli.read_progress import draw_progress
-from brimline.context.prices import day_of
 from brimline.context.usage import format_tokens
 from brimline.errors import BaselineFailed, InvalidSettings
 from brimline.sessions.files import find_transcripts
@@ -65,15 +65,9 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
     by_project = group_by_project(summaries(index, transcripts))
     project = _choose(options.project, list(by_project))
     items = by_project[project]
-    fresh = _ask_clients(context, project, sorted({item.transcript.agent for item in items}))
+    _ask_clients(context, project, {item.transcript.agent for item in items})
     report = report_tools(
-        items,
-        project,
-        fresh,
-        context.places,
-        context.cache,
-        day_of(context.now),
-        progress=draw_progress(),
+        items, project, context.places, context.cache, time.time(), draw_progress()
     )
     if options.json:
         emit_json(report)
@@ -95,17 +89,13 @@ def _choose(named: str | None, projects: Sequence[str]) -> str:
     raise InvalidSettings("argument", "PROJECT", f"expected a project with sessions: {listed}")
 
 
-def _ask_clients(context: CommandContext, project: str, agents: Sequence[str]) -> list[Baseline]:
-    """Ask the clients that can say it what a fresh session holds; what fails is printed."""
-    answers: list[Baseline] = []
+def _ask_clients(context: CommandContext, project: str, agents: Iterable[str]) -> None:
+    """Have clients say what a fresh session holds, which is kept; what fails is printed."""
     for agent in filter(can_be_asked, agents if Path(project).is_dir() else ()):
         try:
-            answers.append(
-                baseline(agent, cwd=project, settings=context.settings, places=context.places)
-            )
+            baseline(agent, cwd=project, settings=context.settings, places=context.places)
         except BaselineFailed as error:
             print_problems([f"{display_name(agent)} was not asked: {error.reason}"])
-    return answers
 
 
 def _text(context: CommandContext, report: ToolReport) -> list[str]:

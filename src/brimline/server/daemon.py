@@ -26,6 +26,7 @@ from brimline.api.recall import RecallRoutes
 from brimline.api.responses import Routes
 from brimline.api.schemas import DaemonStatus
 from brimline.api.sessions import SessionRoutes
+from brimline.api.tools import ToolRoutes
 from brimline.api.transcripts import TranscriptRoutes
 from brimline.daemon.allocator import limit_fragmentation
 from brimline.daemon.hook_requests.dispatcher import HookDispatcher
@@ -281,6 +282,7 @@ class DaemonRun:
             TranscriptRoutes(monitor, self._places, cache=cache),
             RecallRoutes(store, self._places, cache),
             CompactionRoutes(self._places),
+            ToolRoutes(partial(read_history, self._places, cache), self._places, cache),
             SessionRoutes(
                 store, monitor, sessions.views, sessions.cache, self._clearer, self._delivery.wake
             ),

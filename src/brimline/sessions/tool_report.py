@@ -1,22 +1,27 @@
 """What the MCP servers, memory files, skills and agents of a project cost, and their calls."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
-from datetime import date, timedelta
+from collections.abc import Iterable, Sequence
+from contextlib import closing, suppress
 from math import fsum
 from pathlib import Path
 from statistics import median_low
+from zlib import crc32
 
 import msgspec
 
+from brimline._version import __version__
 from brimline.agents import capabilities_of
 from brimline.agents.content import SystemKind
-from brimline.agents.fresh_session import Baseline
+from brimline.agents.fresh_session import CachedAnswer, find_answer, read_answers
 from brimline.agents.transcripts.source import Places, Transcript
 from brimline.context.events import MAIN
 from brimline.context.prices import day_of
 from brimline.context.usage import format_tokens
+from brimline.errors import BrimlineError
+from brimline.files.atomic_file import replace_file
+from brimline.files.private_folder import create_private_folder
+from brimline.files.regular_file import read_regular_file
 from brimline.sessions.files import READ_ERRORS
 from brimline.sessions.index import (
     ONE_PROCESS_MAX_BYTES,
@@ -30,7 +35,6 @@ from brimline.sessions.ledger.session_ledger import read_ledger
 from brimline.sessions.ledger.system_parts import (
     PartKey,
     SystemPart,
-    answer_for,
     count_uses,
     find_system_parts,
 )
@@ -38,7 +42,7 @@ from brimline.sessions.ledger.waste import MIN_SHOWN_USD, MIN_WASTE_TOKENS, rate
 from brimline.sessions.report import TranscriptSummary
 from brimline.terminal.text import count_of, format_dollars
 
-REPORTED_DAYS = 30
+REPORTED_DAYS, DAY_S = 30, 86_400
 # What agents can do without: a memory file is read, not called, so nobody can say.
 CALLED_KINDS: tuple[SystemKind, ...] = ("MCP server", "skill", "agent")
 REPORTED_KINDS: tuple[SystemKind, ...] = (*CALLED_KINDS, "memory file")
@@ -91,13 +95,87 @@ class ThreadLoad(msgspec.Struct, frozen=True):
     usd_by_day: dict[str, float] | None
 
 
+class LoadKey(msgspec.Struct, frozen=True):
+    """What the load of a transcript depends on, apart from its path."""
+
+    size: int
+    modified: float
+    copied: int
+    answered_at: float | None
+
+
 class LoadJob(msgspec.Struct, frozen=True):
-    """A transcript to read; the `copied` calls were made in another file."""
+    """A transcript to read; its calls in `copied` were made in another file.
+
+    `answer` is what the client said of a fresh session like this one.
+    """
 
     transcript: Transcript
-    copied: frozenset[str]
+    copied: bytes
+    answer: CachedAnswer | None
     places: Places
-    cache: Path
+
+    @property
+    def key(self) -> LoadKey:
+        read, at = self.transcript, self.answer and self.answer.at
+        return LoadKey(read.size, read.modified, crc32(self.copied), at)
+
+
+class KeptLoad(msgspec.Struct, frozen=True):
+    """What the threads of a transcript carried, when it was read."""
+
+    key: LoadKey
+    loads: list[ThreadLoad]
+
+
+class KeptLoads(msgspec.Struct, frozen=True):
+    """The loads by path; another version of Brimline may divide or price them in another way."""
+
+    version: str
+    loads: dict[str, KeptLoad]
+
+
+_kept_loads = msgspec.msgpack.Decoder(KeptLoads)
+
+
+class LoadCache:
+    """Keeps what was read of transcripts: to read them all takes a second for 10 to 20 MB."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "tool-loads.msgpack"
+        self._kept: dict[str, KeptLoad] = {}
+        with suppress(OSError, msgspec.DecodeError):
+            kept = _kept_loads.decode(read_regular_file(self._path))
+            self._kept = kept.loads if kept.version == __version__ else {}
+
+    def find(self, job: LoadJob) -> list[ThreadLoad] | None:
+        """Return what a transcript carried; None if it was not read, or has changed."""
+        kept = self._kept.get(job.transcript.path)
+        if kept is None:
+            return None
+        key = job.key
+        if not any(_needs_answer(part) for load in kept.loads for part in load.parts):
+            key = msgspec.structs.replace(key, answered_at=kept.key.answered_at)
+        return kept.loads if kept.key == key else None
+
+    def keep(self, job: LoadJob, loads: list[ThreadLoad]) -> None:
+        self._kept[job.transcript.path] = KeptLoad(job.key, loads)
+
+    def save(self, oldest: float) -> None:
+        """Write what was read, without transcripts that have not changed since `oldest`."""
+        recent = {path: one for path, one in self._kept.items() if one.key.modified >= oldest}
+        with suppress(OSError):  # the next report reads them again
+            create_private_folder(self._path.parent)
+            replace_file(self._path, msgspec.msgpack.encode(KeptLoads(__version__, recent)))
+
+
+def _needs_answer(part: SystemPart) -> bool:
+    """Return whether the transcript does not say what a part is, so that the client must."""
+    return part.is_estimated or part.kind == "system and tools"
+
+
+class TooMuchToRead(BrimlineError):
+    """There are more bytes of unread transcripts than the caller wants to wait for."""
 
 
 def group_by_project(items: Iterable[TranscriptSummary]) -> dict[str, list[TranscriptSummary]]:
@@ -116,47 +194,69 @@ def group_by_project(items: Iterable[TranscriptSummary]) -> dict[str, list[Trans
 def report_tools(
     items: Sequence[TranscriptSummary],
     project: str,
-    fresh: Sequence[Baseline],
     places: Places,
     cache: Path,
-    today: str,
+    now: float,
     progress: Progress | None = None,
+    max_bytes: int | None = None,
 ) -> ToolReport:
     """Total what the sessions of these transcripts carried in the last 30 days.
 
-    `fresh` is what clients say of a new session now: what it has no longer gets no advice.
+    What a client, asked last, did not say of a fresh session gets no advice. With `max_bytes` one
+    process reads so many at most; raises TooMuchToRead.
     """
-    since = (date.fromisoformat(today) - timedelta(REPORTED_DAYS - 1)).isoformat()
+    since = day_of(now - (REPORTED_DAYS - 1) * DAY_S)
     chosen = [item for item in items if any(row.day >= since for row in item.summary.rows)]
+    answers = read_answers(cache)
     here = Places(places.home, dict(places.env))  # another process gets it
-    jobs = [
-        LoadJob(item.transcript, frozenset(item.summary.shared.decode().split()), here, cache)
-        for item in chosen
-    ]
+    jobs = [_job(item, answers, here) for item in chosen]
+    agents = {item.transcript.agent for item in chosen}
+    last = [one for each in agents if (one := find_answer(answers, each, project, None, now))]
+    current = {(part.kind, plain_name(part.name)) for one in last for part in one.answer.parts}
     totals: dict[tuple[str, PartKey], _Total] = {}
-    for item, loads in zip(chosen, _read_loads(jobs, progress), strict=True):
+    read = _read_all(jobs, LoadCache(cache), now, progress, max_bytes)
+    for item, loads in zip(chosen, read, strict=True):
         for load in loads:
             _add_load(totals, item, load, since)
-    current = {(part.kind, plain_name(part.name)) for each in fresh for part in each.parts}
     parts = [
         total.carried_part(agent, key, not current or key in current)
         for (agent, key), total in totals.items()
     ]
     parts.sort(key=lambda part: (part.cost or 0.0, part.tokens or 0), reverse=True)
-    asked_at = max((each.at for each in fresh), default=None)
+    asked_at = max((one.at for one in last), default=None)
     return ToolReport(project, since, len({item.session for item in chosen}), parts, asked_at)
 
 
-def _read_loads(jobs: Sequence[LoadJob], progress: Progress | None) -> Iterator[list[ThreadLoad]]:
-    """Yield what the threads of each transcript carried; in several processes if it is much."""
-    total, done = sum(job.transcript.size for job in jobs), 0
-    workers = usable_cores() if total > ONE_PROCESS_MAX_BYTES else 1
-    with closing(map_in_processes(read_loads, jobs, workers, chunk_jobs=1)) as results:
-        for job, loads in zip(jobs, results, strict=True):
-            yield loads
+def _job(item: TranscriptSummary, answers: Sequence[CachedAnswer], places: Places) -> LoadJob:
+    read, summary = item.transcript, item.summary
+    project = summary.project or read.project
+    answer = find_answer(answers, read.agent, project, summary.version, summary.first)
+    return LoadJob(read, summary.shared, answer, places)
+
+
+def _read_all(
+    jobs: Sequence[LoadJob],
+    cache: LoadCache,
+    now: float,
+    progress: Progress | None,
+    max_bytes: int | None,
+) -> list[list[ThreadLoad]]:
+    """Return what the threads of each transcript carried; in several processes if it is much."""
+    unread = [job for job in jobs if cache.find(job) is None]
+    total, done = sum(job.transcript.size for job in unread), 0
+    if max_bytes is not None and total > max_bytes:
+        raise TooMuchToRead(f"{total >> 20:,} MB of transcripts were not read yet")
+    in_one = max_bytes is not None or total <= ONE_PROCESS_MAX_BYTES
+    workers = 1 if in_one else usable_cores()
+    with closing(map_in_processes(read_loads, unread, workers, chunk_jobs=1)) as results:
+        for job, loads in zip(unread, results, strict=True):
+            cache.keep(job, loads)
             done += job.transcript.size
             if progress:
                 progress(done, total)
+    if unread:
+        cache.save(now - REPORTED_DAYS * DAY_S)
+    return [cache.find(job) or [] for job in jobs]
 
 
 def read_loads(job: LoadJob) -> list[ThreadLoad]:
@@ -165,13 +265,13 @@ def read_loads(job: LoadJob) -> list[ThreadLoad]:
         ledger = read_ledger(job.transcript, job.places)
     except READ_ERRORS:
         return []
-    answer = answer_for(ledger.session, job.cache)
-    fresh = answer.answer.parts if answer else ()
+    fresh = job.answer.answer.parts if job.answer else ()
+    copied = frozenset(job.copied.decode().split())
     return [
         ThreadLoad(
             find_system_parts(thread, fresh),
             {key: uses.total() for key, uses in count_uses(thread.steps).items()},
-            _usd_by_day(thread.steps, job.copied),
+            _usd_by_day(thread.steps, copied),
         )
         for thread in ledger.threads
     ]

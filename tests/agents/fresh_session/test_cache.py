@@ -18,6 +18,7 @@ from brimline.agents.fresh_session.measure import (
     cache_path,
     find_answer,
     load_answer,
+    read_answers,
     save_answer,
 )
 
@@ -143,14 +144,15 @@ def test_answer_of_another_folder_or_client_is_not_found(tmp_path: Path) -> None
         place = cache_path(tmp_path, str(number))
         save(place, msgspec.structs.replace(ANSWER, window=number), at)
     save_answer(cache_path(tmp_path, "other"), ANSWER, NOW, client=CLIENT, folder="/other")
-    old = find_answer(tmp_path, "claude", FOLDER, CLIENT, NOW - 8 * MAX_AGE_S)
-    new = find_answer(tmp_path, "claude", FOLDER, CLIENT, NOW)
+    answers = read_answers(tmp_path)
+    old = find_answer(answers, "claude", FOLDER, CLIENT, NOW - 8 * MAX_AGE_S)
+    new = find_answer(answers, "claude", FOLDER, None, NOW)
     assert old is not None
     assert new is not None
     assert (old.answer.window, new.answer.window) == (0, 1)
-    assert find_answer(tmp_path, "claude", FOLDER, "2.1.326", NOW) is None
-    assert find_answer(tmp_path, "codex", FOLDER, CLIENT, NOW) is None
-    assert find_answer(tmp_path / "nothing", "claude", FOLDER, CLIENT, NOW) is None
+    assert find_answer(answers, "claude", FOLDER, "2.1.326", NOW) is None
+    assert find_answer(answers, "codex", FOLDER, CLIENT, NOW) is None
+    assert read_answers(tmp_path / "nothing") == []
 
 
 WRITER = """

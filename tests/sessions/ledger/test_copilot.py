@@ -131,7 +131,7 @@ def test_other_events_have_their_piece() -> None:
     ) == [
         Location("/p", "topic"),
         Location("/q", None),
-        AddedText("tools", "skill lint", "Run it.", kind="skill", names=("lint",)),
+        AddedText("tools", "skill lint", "Run it."),
         AddedText("client", "notification", "Done."),
         ContextCleared(),
         ErrorText("overloaded"),

@@ -114,10 +114,24 @@ def test_skills_and_agents_are_a_line_each() -> None:
         SystemPart("skill", "sails", 50),
         SystemPart("agent", "pilot", 100),
         SystemPart("other", "", 20),
+        SystemPart("memory file", "CLAUDE.md", 10),
     ]
     assert summarise_parts(parts) == [
         PartRow("MCP server tides: 2 tools", 300, "1"),
         PartRow("2 skills", 250, "1"),
         PartRow("1 agent", 100, "0"),
-        PartRow("environment, model, date", 20, ""),
+        PartRow("environment and other texts", 20, ""),
+        PartRow("CLAUDE.md", 10, ""),
     ]
+    assert summarise_parts([SystemPart("skill", "", 300)]) == [PartRow("skills", 300, "")]
+
+
+def test_list_of_skills_without_names_is_one_part(tmp_path: Path) -> None:
+    """Before 2.1.325 the record of a list has no names."""
+    listing = {"type": "skill_listing", "content": "- knots: Ties.\n- sails: Hoists."}
+    path = tmp_path / "session.jsonl"
+    attached = packed(record("attachment", 1, attachment=listing))
+    path.write_bytes(user_record("Tie it.", 1) + attached + call("m1", 20_000, 2))
+    (ledger,) = read_ledger(Transcript("claude", str(path), 0.0, path.stat().st_size)).threads
+    (skills,) = (part for part in find_system_parts(ledger) if part.kind == "skill")
+    assert (skills.name, skills.tokens > 0) == ("", True)

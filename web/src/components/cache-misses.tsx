@@ -20,7 +20,8 @@ const MISS_ADVICE: Record<ThreadMiss["cause"], string> = {
     "They come first in the prompt. Add tools, MCP servers and memory before you start.",
   "fast mode switch": "Fast mode makes another prompt. Choose it at the start of a task.",
   "request options changed": "The client sent other options with the prompt.",
-  "dropped by the provider": "The prompt went on as it was: the provider had dropped its cache early.",
+  "dropped by the provider":
+    "The prompt went on as it was: the provider had dropped its cache early.",
   unknown: "The cause is not recorded; providers drop caches early at times.",
 };
 

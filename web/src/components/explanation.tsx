@@ -10,6 +10,7 @@ import { Select } from "./inputs";
 import { Panel } from "./panel";
 import { MAX_FINDINGS, ShowAll } from "./show-all";
 import { Swatch } from "./swatch";
+import { SystemParts } from "./system-parts";
 import { Treemap } from "./treemap";
 
 export function ExplanationPanel({ detail }: { detail: SessionDetail }) {
@@ -78,6 +79,7 @@ function ThreadExplanation({ thread, names, open }: ThreadProps) {
           <Treemap slices={slices} open={open} />
           <Categories slices={slices} />
           <Notes thread={thread} />
+          <SystemParts parts={thread.system_parts} answeredAt={thread.answered_at} />
         </>
       )}
       {thread.pending > 0 && (
@@ -89,7 +91,8 @@ function ThreadExplanation({ thread, names, open }: ThreadProps) {
       {thread.waste_total && (
         <details class="finding-list">
           <summary>
-            Waste {tokens(thread.waste_total.tokens)} tokens, {findings(thread.waste_total.findings)}
+            Waste {tokens(thread.waste_total.tokens)} tokens,{" "}
+            {findings(thread.waste_total.findings)}
           </summary>
           <WasteList thread={thread} total={thread.waste_total} />
         </details>

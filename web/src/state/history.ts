@@ -3,7 +3,7 @@
 import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import * as api from "../api";
-import type { FleetUsage, History, HistoryPeriod } from "../api-types";
+import type { FleetUsage, History, HistoryPeriod, ToolReport } from "../api-types";
 
 const REFRESH_MS = 60_000;
 
@@ -59,6 +59,11 @@ export function useHistory(since: string): Loaded<History> {
 /** The periods of a span, each with its parts. */
 export function usePeriods(since: string, per: Period, by: Part): Loaded<HistoryPeriod[]> {
   return useLoaded(() => api.periods(since, per, by), [since, per, by].join());
+}
+
+/** What the sessions of a project carried. */
+export function useTools(project: string): Loaded<ToolReport> {
+  return useLoaded(() => api.tools(project), project);
 }
 
 /** What a fleet used, by the query of its choices. */

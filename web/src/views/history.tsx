@@ -9,7 +9,9 @@ import { Panel } from "../components/panel";
 import { PastSessions } from "../components/past-sessions";
 import { PeriodTable } from "../components/period-table";
 import { partName, SplitTable, Totals } from "../components/splits";
+import { ToolsPanel } from "../components/tools";
 import { UsageChart } from "../components/usage-chart";
+import { UNKNOWN } from "../format";
 import { coloursOf, columnsOf, FIGURES, type FigureName } from "../history/columns";
 import { PARTS, type Part, PERIODS, type Period, useHistory, usePeriods } from "../state/history";
 
@@ -75,6 +77,7 @@ interface PanelsProps {
 
 function HistoryPanels({ history, periods, choices }: PanelsProps) {
   const { limits, sessions, total, compact_at: checks } = history;
+  const projects = history.projects.map(({ key }) => key).filter((key) => key !== UNKNOWN);
   if (periods.length + limits.length + sessions.length === 0) {
     return <p class="quiet">No sessions in this period.</p>;
   }
@@ -82,6 +85,7 @@ function HistoryPanels({ history, periods, choices }: PanelsProps) {
     <>
       <Totals total={total} />
       <Usage history={history} periods={periods} choices={choices} />
+      <ToolsPanel projects={projects} />
       <LimitsTable limits={limits} checks={checks} />
       <PastSessions sessions={sessions} />
     </>

@@ -143,13 +143,15 @@ def _listed(
     if len(names) != len(texts):
         names, texts = ("",), ("\n".join(texts),)
     for name, text in zip(names, texts, strict=True):
-        named = (name,) if name else ()
-        yield AddedText("tools", f"{kind} {name}".strip(), text, at, kind=kind, names=named)
+        what, named = (f"{kind} {name}", (name,)) if name else (f"list of {kind}s", ())
+        yield AddedText("tools", what, text, at, kind=kind, names=named)
 
 
 def _split_listing(text: str, names: Sequence[str]) -> list[str]:
-    """Split a list at the lines that begin with the names, in their order."""
+    """Split a list at the lines that begin with the names, in their order; whole without names."""
     starts, place = list[int](), 0
+    if not names:  # before 2.1.325
+        return [text] if text else []
     for name in names:
         place = text.find(f"- {name}", place)
         starts.append(place)

@@ -182,8 +182,7 @@ class CopilotContent:
                 yield from self._read_hook(_hook.decode(line.data), at)
             case "skill.invoked":
                 skill = _named.decode(line.data)
-                name, names = f"skill {skill.name}", (skill.name,)
-                yield AddedText("tools", name, skill.content, at, kind="skill", names=names)
+                yield AddedText("tools", f"skill {skill.name}", skill.content, at)
             case "system.notification":
                 yield AddedText("client", "notification", _named.decode(line.data).content, at)
             case "session.compaction_complete":

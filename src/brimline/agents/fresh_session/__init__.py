@@ -7,6 +7,7 @@ from brimline.agents.fresh_session.measure import (
     baseline,
     can_be_asked,
     find_answer,
+    read_answers,
 )
 
 __all__ = [
@@ -17,4 +18,5 @@ __all__ = [
     "baseline",
     "can_be_asked",
     "find_answer",
+    "read_answers",
 ]

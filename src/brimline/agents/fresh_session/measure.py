@@ -7,6 +7,7 @@ at any moment; a broken one is as good as none, and two processes at once each w
 import hashlib
 import os
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -211,19 +212,29 @@ def load_answer(path: Path, now: float) -> CachedAnswer | None:
     return cached
 
 
-def find_answer(
-    cache: Path, agent: str, folder: str, client: str, at: float
-) -> CachedAnswer | None:
-    """Return the answer of a client's version in a folder that is nearest in time; None if none."""
-    if not can_be_asked(agent):
-        return None
+def read_answers(cache: Path) -> list[CachedAnswer]:
+    """Return all answers that are kept."""
     with suppress(OSError):
-        answers = map(_read_answer, (cache / FOLDER).iterdir())
-        of_client = (
-            each for each in answers if each and (each.client, each.folder) == (client, folder)
-        )
-        return min(of_client, key=lambda each: abs(each.at - at), default=None)
-    return None
+        return [answer for path in (cache / FOLDER).iterdir() if (answer := _read_answer(path))]
+    return []
+
+
+def find_answer(
+    answers: Iterable[CachedAnswer],
+    agent: str | None,
+    folder: str | None,
+    client: str | None,
+    at: float | None,
+) -> CachedAnswer | None:
+    """Return what a client's version said in a folder, the nearest in time; None if nothing.
+
+    Any version will do if `client` is None.
+    """
+    if agent is None or folder is None or not can_be_asked(agent):
+        return None
+    asked_in = os.path.realpath(folder)
+    there = (each for each in answers if each.folder == asked_in and client in (None, each.client))
+    return min(there, key=lambda each: abs(each.at - (at or 0.0)), default=None)
 
 
 def _read_answer(path: Path) -> CachedAnswer | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents import capabilities_of
-from brimline.agents.fresh_session import CachedAnswer
+from brimline.agents.fresh_session import CachedAnswer, find_answer, read_answers
 from brimline.context.cache_misses import CacheMiss, find_misses, with_reported_causes
 from brimline.context.client_report import ReportedMiss
 from brimline.context.events import MAIN
@@ -17,7 +17,7 @@ from brimline.redaction import redact
 from brimline.sessions.ledger.context_parts import CATEGORIES, Mask, first_words
 from brimline.sessions.ledger.part_tokens import Balance, Entry
 from brimline.sessions.ledger.session_ledger import SessionLedger, ThreadLedger
-from brimline.sessions.ledger.system_parts import SystemPart, answer_for, find_system_parts
+from brimline.sessions.ledger.system_parts import SystemPart, find_system_parts
 from brimline.sessions.ledger.waste import Waste, WasteTotal, find_waste, total_waste
 
 
@@ -143,12 +143,21 @@ def explain(
             series,
             mask,
             reported if ledger.thread == MAIN else (),
-            answer_for(each.session, cache) if ledger.thread == MAIN else None,
+            _answer_for(each.session, cache) if ledger.thread == MAIN else None,
         )
         for each in ordered
         for ledger in each.threads
     }
     return Explanation(session.agent, session.id, CATEGORIES, list(threads.values()))
+
+
+def _answer_for(session: Session, cache: Path | None) -> CachedAnswer | None:
+    """Return what the client said of a fresh session like this; None if it was not asked."""
+    if cache is None:
+        return None
+    at = session.threads[MAIN].first_at
+    answers = read_answers(cache)
+    return find_answer(answers, session.agent, session.project, session.version, at)
 
 
 def _explain_thread(

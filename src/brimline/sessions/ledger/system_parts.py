@@ -1,17 +1,14 @@
 """What the system part of a context is made of, and what of it the agent called."""
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 
 from brimline.agents.content import SystemKind
-from brimline.agents.fresh_session import CachedAnswer, FreshPart, find_answer
+from brimline.agents.fresh_session import FreshPart
 from brimline.context.events import MAIN
-from brimline.context.tracker import Session
 from brimline.redaction import redact
 from brimline.sessions.ledger.call_growth import Step
 from brimline.sessions.ledger.context_parts import ContextPart, Mask, plain_name
@@ -68,16 +65,6 @@ def find_system_parts(
         if group.tokens
     ]
     return sorted(parts, key=lambda part: part.tokens, reverse=True)
-
-
-def answer_for(session: Session, cache: Path | None) -> CachedAnswer | None:
-    """Return what its client said of fresh sessions in its project; None if it was not asked."""
-    if cache is None or not (session.agent and session.project and session.version):
-        return None
-    main = session.threads.get(MAIN)
-    at = (main and main.first_at) or 0.0
-    folder = os.path.realpath(session.project)
-    return find_answer(cache, session.agent, folder, session.version, at)
 
 
 WHOLE: PartKey = ("system and tools", "")
@@ -179,9 +166,10 @@ def summarise_parts(parts: Sequence[SystemPart]) -> list[PartRow]:
     for kind in ("skill", "agent"):
         group = [part for part in parts if part.kind == kind]
         if group:
-            called = sum(part.calls > 0 for part in group)
-            what = count_of(len(group), kind) if group[0].name else f"{kind}s"
-            rows.append(PartRow(what, sum(part.tokens for part in group), f"{called}"))
+            is_named = all(part.name for part in group)
+            what = count_of(len(group), kind) if is_named else f"{kind}s"
+            called = f"{sum(part.calls > 0 for part in group)}" if is_named else ""
+            rows.append(PartRow(what, sum(part.tokens for part in group), called))
     return sorted(rows, key=lambda row: row.tokens, reverse=True)
 
 
@@ -194,6 +182,6 @@ def _row(part: SystemPart) -> PartRow:
         case "memory file":
             return PartRow(part.name, part.tokens, "")
         case "other":
-            return PartRow("environment, model, date", part.tokens, "")
+            return PartRow("environment and other texts", part.tokens, "")
         case _:
             return PartRow(part.kind, part.tokens, "")
