@@ -127,9 +127,16 @@ ON CONFLICT (organisation, name) DO UPDATE SET position = excluded.position
 WHERE excluded.position > cursors.position
 RETURNING $4::int AS number, NULL::text AS session"""
 
-INSERT_EVENT_KEYS = """INSERT INTO event_keys (organisation, key, at)
+# Each key is looked up by its own: with `key = ANY($2)`, PostgreSQL reads all keys of the
+# organisation by their places until it has statistics of a new table.
+KNOWN_EVENTS = """SELECT given.key FROM unnest($2::text[]) AS given (key)
+CROSS JOIN LATERAL (
+    SELECT FROM event_keys WHERE organisation = $1 AND key = given.key LIMIT 1
+) AS known"""
+
+INSERT_EVENT_KEYS = f"""INSERT INTO event_keys (organisation, key, at)
 SELECT $1::text, key, $3::float8 FROM unnest($2::text[]) AS key
-WHERE NOT EXISTS (SELECT FROM event_keys WHERE organisation = $1 AND key = ANY($2::text[]))
+WHERE NOT EXISTS ({KNOWN_EVENTS})
 ON CONFLICT (organisation, key) DO NOTHING RETURNING $4::int AS number, NULL AS session"""
 
 PRUNE_EVENT_KEYS = """DELETE FROM event_keys WHERE organisation = $1 AND place <= (
@@ -224,7 +231,6 @@ SELECT DISTINCT asked.number
 FROM unnest($2::text[], $3::float8[]) WITH ORDINALITY AS asked (machine, since, number)
 JOIN sessions ON organisation = $1 AND sessions.machine = asked.machine
 JOIN pending ON pending.session = sessions.id AND pending.at >= asked.since"""
-KNOWN_EVENTS = "SELECT key FROM event_keys WHERE organisation = $1 AND key = ANY($2::text[])"
 CURSOR = "SELECT position FROM cursors WHERE organisation = $1 AND name = $2"
 REVISION = "SELECT revision FROM revisions WHERE organisation = $1 AND session = $2"
 CHANGES = "SELECT mark, session FROM changes WHERE organisation = $1 AND mark > $2 ORDER BY mark"
