@@ -10,6 +10,7 @@ import msgspec
 
 from brimline.agents.install_spec import Scope
 from brimline.errors import InvalidSettings
+from brimline.install.created_files import is_created
 from brimline.install.install import FileChange
 from brimline.install.manifest import ManifestEntry, hash_content, load_manifest, restore_original
 from brimline.install.toml_key import parse_toml, remove_toml_key, set_toml_key
@@ -51,8 +52,9 @@ class SetupFile(msgspec.Struct, frozen=True):
             return FileChange(after, ManifestEntry(self.name, self.scope))
         if entry is None:
             original_hash = None if before is None else hash_content(before)
+            is_new = before is None or is_created(self.state, self.path)
             entry = ManifestEntry(
-                self.name, self.scope, original_hash, written_hash, is_new_file=before is None
+                self.name, self.scope, original_hash, written_hash, is_new_file=is_new
             )
             return FileChange(after, entry, is_first=True)
         entry = msgspec.structs.replace(

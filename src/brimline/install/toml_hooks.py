@@ -81,7 +81,10 @@ def _read_hooks(path: Path, data: bytes) -> list[dict[str, Any]]:
 
 
 def _append(path: Path, data: bytes, tables: Sequence[dict[str, Any]]) -> bytes:
-    """Add hooks at the end, or to the list in which the file has its hooks."""
+    """Add hooks at the end, or to the list in which the file has its hooks.
+
+    No blank line comes before the first if the file's last line has no end, which removal restores.
+    """
     from tomlkit import inline_table, item
     from tomlkit.items import Array
 
@@ -94,9 +97,10 @@ def _append(path: Path, data: bytes, tables: Sequence[dict[str, Any]]) -> bytes:
             hooks.append(hook)  # pyright: ignore[reportUnknownMemberType]
         return document.as_string().encode()
     newline = "\r\n" if b"\r\n" in data else "\n"
-    lines = [""] if data and not data.endswith(b"\n") else []
-    for table in tables:
-        lines += [""] if lines or data.strip() else []
+    is_line_open = bool(data) and not data.endswith(b"\n")
+    lines = [""] if is_line_open else []
+    for place, table in enumerate(tables):
+        lines += [""] if place or (data.strip() and not is_line_open) else []
         lines.append("[[hooks]]")
         for key, value in table.items():
             lines.append(f"{key} = {item(value).as_string()}")  # pyright: ignore[reportUnknownMemberType]
@@ -106,7 +110,12 @@ def _append(path: Path, data: bytes, tables: Sequence[dict[str, Any]]) -> bytes:
 def _without_ours(path: Path, data: bytes) -> bytes:
     """Remove our hooks: their text if it is as we wrote it, else what the file has of them."""
     kept = [hook for hook in _read_hooks(path, data) if not is_our_hook(hook)]
-    text = TABLE.sub(_drop_if_ours, data.decode("utf-8")).encode()
+    content = data.decode("utf-8")
+    left = TABLE.sub(_drop_if_ours, content)
+    first = next((found for found in TABLE.finditer(content) if not _drop_if_ours(found)), None)
+    if first and first[0].startswith("[") and len(left) == first.start():
+        left = left.removesuffix("\n").removesuffix("\r")  # the line before had no end
+    text = left.encode()
     if _read_hooks(path, text) == kept:
         return text
     document = parse_toml(path, data)
