@@ -93,18 +93,27 @@ def test_gemini_cli_compresses_at_the_point(tmp_path: Path) -> None:
     check_point(gemini.run_gemini(scenario, tmp_path, "Go on.", "--resume", "latest"), limit)
 
 
-def test_opencode_compacts_at_the_point(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("agent", "run"),
+    [
+        pytest.param("opencode", opencode.run_opencode, id="opencode"),
+        pytest.param("kilo", opencode.run_kilo, id="kilo", marks=pytest.mark.long),
+    ],
+)
+def test_opencode_compacts_at_the_point(
+    agent: str, run: Callable[..., ClientRun], tmp_path: Path
+) -> None:
     """The window in its configuration is lower then; that of the command line would go first."""
-    file = tmp_path / "home/.config/opencode/opencode.json"
+    file = tmp_path / f"home/.config/{agent}/{agent}.json"
     file.parent.mkdir(parents=True)
     limit: dict[str, int] = {"context": 200_000, "output": 8_192}
     model = {opencode.MODEL: {"limit": limit}}
     file.write_text(json.dumps({"provider": {"fake": {"models": model}}}))
-    first = opencode.run_opencode(Scenario(main=(DONE,)), tmp_path, "Go.", window=None)
-    point = compact_at(first.home, "60%", "opencode")
+    first = run(Scenario(main=(DONE,)), tmp_path, "Go.", window=None)
+    point = compact_at(first.home, "60%", agent)
     assert point == 120_000
     scenario = steps(opencode.bash, 2 * BEFORE, ramp_to(point))
-    check_point(opencode.run_opencode(scenario, tmp_path, "Go.", window=None), point)
+    check_point(run(scenario, tmp_path, "Go.", window=None), point)
 
 
 def test_kimi_code_compacts_at_the_point(tmp_path: Path) -> None:

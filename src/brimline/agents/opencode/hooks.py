@@ -8,6 +8,7 @@ opencode loads plugins only after it has downloaded a package of its own, which 
 first start with a network. Without it, 1.18.34 waits a minute or more at each start with a plugin.
 """
 
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -63,15 +64,11 @@ def install_spec(paths: OpencodePaths) -> InstallSpec:
     )
 
 
-HOOKS = OpencodeHooks(PATHS.name)
-INSTALL_SPEC = install_spec(PATHS)
-
-
-def compaction_setting(
-    places: Places, project: str | None, known: ResolveContext
+def find_compaction_setting(
+    paths: OpencodePaths, places: Places, project: str | None, known: ResolveContext
 ) -> CompactionSetting:
     """What it keeps free of a model's longest prompt, or else the window of the model itself."""
-    file = PATHS.config_file(Path(project) if project else PATHS.user_config(places))
+    file = paths.config_file(Path(project) if project else paths.user_config(places))
     if find_input_limit(known) is not None:
         return CompactionSetting(
             field="input_reserve",
@@ -79,7 +76,7 @@ def compaction_setting(
             file=file,
             is_shared=project is not None,
             dialect=CONFIG_DIALECT,
-            note="opencode keeps as many tokens free of the longest prompt of every such model",
+            note=f"{paths.name} keeps these free of the longest prompt of every such model",
         )
     provider, model = known.provider or "", known.model or ""
     return CompactionSetting(
@@ -91,5 +88,10 @@ def compaction_setting(
         dialect=CONFIG_DIALECT,
         # It refuses a limit without both.
         siblings={"output": find_max_output(known)},
-        note=f"opencode then takes {model} for a model with a smaller window",
+        note=f"{paths.name} then takes {model} for a model with a smaller window",
     )
+
+
+HOOKS = OpencodeHooks(PATHS.name)
+INSTALL_SPEC = install_spec(PATHS)
+compaction_setting = partial(find_compaction_setting, PATHS)
