@@ -234,5 +234,10 @@ def write_thread(agents: Path, thread: str, at: float) -> None:
     os.utime(file, (at, at))
 
 
-def test_client_has_no_setting_that_compact_at_writes() -> None:
-    assert get_agent("kimi").compaction_setting(Places(Path(), {}), None, ResolveContext()) is None
+def test_setting_for_its_compaction_is_written_to_a_project(tmp_path: Path) -> None:
+    """The client reads no settings of a project."""
+    find, places = get_agent("kimi").compaction_setting, Places(tmp_path, {})
+    assert find(places, str(tmp_path), ResolveContext()) is None
+    setting = find(places, None, ResolveContext())
+    assert setting is not None
+    assert setting.file == tmp_path / ".kimi-code/config.toml"
