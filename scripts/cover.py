@@ -30,6 +30,7 @@ PURE_PERCENT, ALL_PERCENT = 100, 90
 MEASURED = ("-m", "not slow and not clients and not hypothesis", "--ignore=tests/real_sdks")
 UNMEASURED = ("-m", "(slow or clients or hypothesis) and not long")
 TEST_TIMEOUT_S = 900  # the first test of a client installs it, for up to 600 s
+SLOWEST = 30  # tests that are listed with their durations
 NO_TESTS = 5  # pytest's exit code if the arguments select none
 
 
@@ -48,6 +49,7 @@ def main(arguments: list[str]) -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
     # One more than cores: tests wait for panes, browsers and clients.
     options = ("-q", "-n", str(cores + 1), "--dist", "loadgroup", f"--timeout={TEST_TIMEOUT_S}")
+    options += (f"--durations={SLOWEST}",)
     pytest = ("pytest", *options, *arguments)
     code = coverage("run", "-m", *pytest, *MEASURED)
     if code in (0, NO_TESTS):
