@@ -85,7 +85,9 @@ export interface components {
             model: string | null;
             sent: number | null;
             categories: components["schemas"]["ExplainedCategory"][];
+            /** @default [] */
             system_parts: components["schemas"]["SystemPart"][];
+            /** @default null */
             answered_at: number | null;
             unexplained: number;
             tool_results: components["schemas"]["ToolTokens"];

@@ -99,8 +99,8 @@ class ExplainedThread(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None
     sent: int | None
     categories: list[ExplainedCategory]
-    system_parts: list[SystemPart]
-    answered_at: float | None
+    system_parts: list[SystemPart] = []  # an older daemon sends none
+    answered_at: float | None = None
     unexplained: int
     tool_results: ToolTokens
     waste_total: WasteTotal | None = None
