@@ -9,8 +9,10 @@ import msgspec
 from brimline.agents.observations import Observation, Pane
 from brimline.context.events import MAIN
 from brimline.daemon.process_tree import ProcessStart
+from brimline.errors import MalformedJson
 from brimline.files.atomic_file import replace_file
 from brimline.files.bounded_dict import BoundedDict
+from brimline.files.foreign_json import decode_json
 from brimline.files.regular_file import read_regular_file
 
 INIT_PID = 1  # adopts processes whose parent is gone; it runs no agent, and 0 is no process
@@ -53,9 +55,9 @@ class SessionContacts:
 
     def load(self, state: Path) -> None:
         """Begin with what the daemon before saved; an unreadable file has nothing."""
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, MalformedJson):
             saved = read_regular_file(state / CONTACTS_NAME, MAX_FILE_BYTES)
-            self._contacts.update(msgspec.json.decode(saved, type=dict[str, LastContact]))
+            self._contacts.update(decode_json(saved, dict[str, LastContact]))
 
     def save(self, state: Path) -> None:
         """Write which process runs which session, if that has changed; raises OSError."""
