@@ -69,20 +69,26 @@ def test_copies_of_a_fork_and_spendings_count_as_no_calls() -> None:
 
 
 def test_tokens_and_cost_are_counted_once_by_team_and_model() -> None:
-    """A copy of a fork has neither; what is spent beside the calls has a cost alone."""
+    """A copy of a fork has neither."""
     priced = msgspec.structs.replace(call(0, 100, 20).row, model="opus", cost=0.5)
     copied = msgspec.structs.replace(priced, call="copied", seq=1, counted=False, cost=None)
     spent = CallRow(
         "s1", f"main{SPENDINGS}", "p", 0, 0, 10, 0, 90, 5, "opus", cost=0.25, counted=False
     )
+    more = msgspec.structs.replace(spent, input=30, cost=0.75)
     other = msgspec.structs.replace(priced, session="s2")
     team = PutSession(SessionRow("s1", "claude", 1.0, team="web"))
-    rows = [PutCall(row) for row in (priced, copied, spent, other)]
-    counts = counts_of([team, PutSession(SessionRow("s2", "codex", 1.0)), *rows], rows)
+    second = msgspec.structs.replace(spent, call="q", cost=0.125)
+    rows = [PutCall(row) for row in (priced, copied, more, second, other)]
+    counts = counts_of(
+        [team, PutSession(SessionRow("s2", "codex", 1.0)), PutCall(spent), *rows], rows
+    )
     assert {group: each.cost for group, each in counts.usage.items()} == {
-        ("web", "opus"): 0.75, ("unknown", "opus"): 0.5,
+        ("web", "opus"): 1.375, ("unknown", "opus"): 0.5,
     }  # fmt: skip
     tokens = {"input": 10, "cache_read": 100, "cache_write": 20, "output": 5}
+    for beside in (more, second):
+        tokens = {kind: tokens[kind] + getattr(beside, kind) for kind in tokens}
     assert counts.usage["web", "opus"].tokens == tokens
     many = [msgspec.structs.replace(priced, call=f"{n}", seq=n, model=f"m{n}") for n in range(300)]
     usage = counts_of([team, *map(PutCall, many)]).usage

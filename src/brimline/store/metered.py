@@ -60,11 +60,13 @@ class UsageCounts:
         self.tokens = Counter[str]()
         self.cost = 0.0
 
-    def add(self, row: CallRow) -> None:
-        self.cost += row.cost or 0.0
-        if row.counted:
+    def add(self, row: CallRow, before: CallRow | None = None) -> None:
+        """Add a row, or what it has more than an earlier version of it."""
+        self.cost += max(0.0, (row.cost or 0.0) - ((before and before.cost) or 0.0))
+        if row.counted or row.is_spending:
             for kind in TOKEN_KINDS:
-                self.tokens[kind] += getattr(row, kind)
+                counted = 0 if before is None else getattr(before, kind)
+                self.tokens[kind] += max(0, getattr(row, kind) - counted)
 
 
 class WriteCounts:
@@ -84,6 +86,8 @@ class WriteCounts:
         self._agents = BoundedDict[str, str](MAX_SESSIONS)
         self._teams = BoundedDict[str, str](MAX_SESSIONS)
         self._calls = BoundedDict[tuple[str, str], tuple[MissFinder, tuple[int, int]]](MAX_SESSIONS)
+        # Spendings without an id are one row of a model, which is written again with each.
+        self._spendings = BoundedDict[tuple[str, str, str], CallRow](MAX_SESSIONS)
         self._compacted = BoundedDict[tuple[str, str, int], bool](MAX_SESSIONS)
 
     def note_sessions(self, writes: Iterable[Write]) -> None:
@@ -120,23 +124,26 @@ class WriteCounts:
             self.compactions[bounded(self.compactions, key, (OTHER, OTHER))] += 1
 
     def add_calls(self, rows: Iterable[CallRow]) -> None:
-        """Count calls, and their cache misses; a later copy of a call is not counted."""
+        """Count calls, their cache misses, and spendings; a later copy of a call is not counted."""
         for thread, calls in groupby(rows, attrgetter("session", "thread")):
             finder, last = self._calls.get(thread) or (MissFinder(), (-1, -1))
             agent = bounded(self.calls, self._agents.get(thread[0], UNKNOWN), OTHER)
             for row in calls:
                 place = row.cycle, row.seq
-                if place > last:
+                if row.is_spending:
+                    key = row.session, row.thread, row.call
+                    self._add_usage(row, self._spendings.get(key))
+                    self._spendings[key] = row
+                elif place > last:
                     self._add_usage(row)
-                    if not row.is_spending:
-                        self._add_call(row, agent, finder, last[0] not in (-1, row.cycle))
+                    self._add_call(row, agent, finder, last[0] not in (-1, row.cycle))
                     last = place
             self._calls[thread] = finder, last
 
-    def _add_usage(self, row: CallRow) -> None:
+    def _add_usage(self, row: CallRow, before: CallRow | None = None) -> None:
         group = self._teams.get(row.session, UNKNOWN), row.model or UNKNOWN
         group = bounded(self.usage, group, (OTHER, OTHER))
-        self.usage.setdefault(group, UsageCounts()).add(row)
+        self.usage.setdefault(group, UsageCounts()).add(row, before)
 
     def _add_call(self, row: CallRow, agent: str, finder: MissFinder, is_new_cycle: bool) -> None:
         call = Call(id=row.call, usage=row.usage, model=row.model, at=row.at)
