@@ -41,7 +41,9 @@ MAX_FOLDERS, MAX_MODULES = 21, 5  # below `brimline/`, with `data/`: more do not
 OPEN = "_version"  # every module may import it
 
 # Agent folders; none imports another, except a fork the agent that it is a fork of.
-AGENTS = {"claude", "codex", "copilot", "gemini", "kilo", "kimi", "opencode", "pi", "qwen"}
+AGENTS = {
+    *("claude", "cline", "codex", "copilot", "gemini", "kilo", "kimi", "opencode", "pi", "qwen"),
+}
 FORKS = {"kilo": "opencode"}
 
 Module = tuple[str, ...]

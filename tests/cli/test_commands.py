@@ -94,12 +94,15 @@ def test_mistyped_agent_gets_a_suggestion(user: User) -> None:
         ("claude-opus-5", ["Claude Code", "opencode", "Pi"]),
         ("openai/gpt-5.5", ["Codex", "opencode", "Pi"]),
         ("gemini-2.5-pro", ["Gemini CLI", "opencode", "Pi"]),
-        ("glm-4.7", ["Claude Code", "Codex", "Kimi Code", "opencode", "Pi", "Qwen Code"]),
+        (
+            "glm-4.7",
+            ["Claude Code", "Cline CLI", "Codex", "Kimi Code", "opencode", "Pi", "Qwen Code"],
+        ),
         (
             "my-local-model",
             [
-                *("Claude Code", "Codex", "Copilot CLI", "Kilo CLI", "Kimi Code", "opencode"),
-                *("Pi", "Qwen Code"),
+                *("Claude Code", "Cline CLI", "Codex", "Copilot CLI", "Kilo CLI", "Kimi Code"),
+                *("opencode", "Pi", "Qwen Code"),
             ],
         ),
         ("codex-auto-review", ["Codex"]),

@@ -13,6 +13,7 @@ MAX_STRING_CHARS = 80
 
 UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 OPENCODE_ID = re.compile(r"\b(ses|msg|prt|per|evt)_([0-9a-f]{12}[0-9A-Za-z]{14})\b")
+CLINE_ID = re.compile(r"(?<![0-9A-Za-z])1[78]\d{11}_[0-9a-z]{5,7}(?![0-9A-Za-z])")
 CLAUDE_AGENT = re.compile(r"\ba[0-9a-f]{16}\b")
 PI_ENTRY = re.compile(r'"(?:id|parentId|firstKeptEntryId|targetId)":"([0-9a-f]{8})"')
 DIGEST = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{40}|[0-9a-f]{32})\b")
@@ -46,6 +47,8 @@ class Anonymizer:
             self._number(found, lambda n: f"{n:08x}-0000-4000-8000-{n:012x}")
         for found in CLAUDE_AGENT.findall(whole):
             self._number(found, lambda n: f"a{n:016x}")
+        for found in CLINE_ID.findall(whole):
+            self._number(found, lambda n: f"{1_767_323_045_000 + n}_{n:05}")
         for found in PI_ENTRY.findall(whole):
             self._number(found, lambda n: f"{n:08x}")
         for found in DIGEST.findall(whole):
@@ -78,6 +81,7 @@ class Anonymizer:
         text = text.replace(platform.release(), "6.8.0").replace(platform.node(), "devbox")
         text = OPENCODE_ID.sub(self._opencode, text)
         text = re.sub(r"[0-9a-f]{8}[0-9a-f-]*", self._known, text)
+        text = CLINE_ID.sub(lambda found: self._ids.get(found[0], found[0]), text)
         text = CLAUDE_AGENT.sub(lambda found: self._ids.get(found[0], found[0]), text)
         return self._times(text)
 

@@ -17,6 +17,9 @@ Recorder = Callable[[str, str], Recording]
 
 # Like others of these clients, which start slowly.
 LONG_SCENES = {
+    ("cline", "auto-compact"),
+    ("cline", "errors"),
+    ("cline", "subagent"),
     ("gemini", "errors"),
     ("kilo", "auto-compact"),
     ("kilo", "continue-errors"),

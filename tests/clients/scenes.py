@@ -11,7 +11,7 @@ import msgspec
 
 from brimline.testing.fake_model import Billed, Ramp, Refused, Reply, Scenario
 
-from . import claude, codex, copilot, gemini, kimi, opencode, pi, qwen
+from . import claude, cline, codex, copilot, gemini, kimi, opencode, pi, qwen
 from .run import ClientRun
 
 THOUGHT = "The first command worked, so the other two can go out together. " * 5
@@ -413,8 +413,31 @@ KIMI: dict[str, Scene] = {
     "errors": _kimi(failing(kimi.bash, *ERRORS)),
 }
 
+# Cline CLI
+
+# It compacts after 115,200 if there is more than the 20,000 tokens, by its estimate, that it keeps.
+CLINE_FULL = Ramp(start=60_000, step=15_000, after_compaction=2_000)
+CLINE_WORDS = 8_000
+
+
+def _cline(scenario: Scenario) -> Scene:
+    return lambda folder: (cline.run_cline(scenario, folder, "Go."),)
+
+
+CLINE: dict[str, Scene] = {
+    "tool-loop": _cline(loop(cline.run_commands)),
+    "subagent": _cline(
+        _subagent_scenario(cline.spawn_agent("Look around."), cline.run_commands("echo sub"), DONE)
+    ),
+    "auto-compact": _cline(
+        steps(lambda command: cline.run_commands(command, CLINE_WORDS), 5, CLINE_FULL)
+    ),
+    "errors": _cline(failing(cline.run_commands, *ERRORS)),
+}
+
 SCENES: dict[str, dict[str, Scene]] = {
     "claude": CLAUDE,
+    "cline": CLINE,
     "codex": CODEX,
     "pi": PI,
     "gemini": GEMINI,

@@ -27,7 +27,7 @@ from .scenes import CODEX, PI, SCENES, Recording
 pytestmark = pytest.mark.clients
 
 # Clients with message ids of their own; the others keep the provider's.
-OWN_IDS = ("gemini", "kilo", "kimi", "opencode")
+OWN_IDS = ("cline", "gemini", "kilo", "kimi", "opencode")
 # Clients whose transcript has the call of the summary among the others.
 COMPACTION_IS_A_MAIN_CALL = ("codex",)
 

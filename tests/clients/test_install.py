@@ -21,6 +21,7 @@ def test_every_client_is_pinned() -> None:
     """The versions are exact and in one file."""
     assert sorted(pins()) == [
         "claude",
+        "cline",
         "codex",
         "copilot",
         "gemini",

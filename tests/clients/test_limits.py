@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ from brimline.context.tracker.reading import DELAYED
 from brimline.testing.fake_model import Ramp
 from preloaded import run_brimline
 
-from . import claude, copilot, gemini, kimi, qwen
+from . import claude, cline, copilot, gemini, kimi, qwen
 from .run import ClientRun
-from .scenes import SNAPSHOT, steps
+from .scenes import CLINE_WORDS, SNAPSHOT, steps
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
@@ -119,3 +120,17 @@ def test_kimi_code_compacts_at_the_smaller_of_a_share_and_a_reserve(tmp_path: Pa
     done = run_brimline(("inspect", str(wire), "--json"), env=env, timeout=60)
     limit = json.loads(done.stdout)["threads"][0]["limit"]
     assert (limit["tokens"], limit["warning"]) == (tokens, None)
+
+
+@pytest.mark.long
+def test_cline_compacts_when_a_call_has_sent_90_percent(tmp_path: Path) -> None:
+    """115,200 of 128,000; the reply of 10,000 tokens does not count."""
+    ramp = Ramp(start=85_600, step=2_000)
+    scene = steps(lambda command: cline.run_commands(command, CLINE_WORDS), 4, ramp)
+    run = cline.run_cline(scene, tmp_path, "Go.")
+    assert [each.thread for each in run.billed] == [*["main"] * 4, "compaction", "main"]
+    sent = [each.usage.input + each.usage.cache_read for each in run.billed]
+    assert 114_900 < sent[2] < 115_200 < sent[3] < 128_000
+    threads = tuple(run.home.rglob("*.messages.json"))
+    limit = inspect(replace(run, transcripts=threads))["limit"]
+    assert (limit["tokens"], limit["origin"]) == (115_200, "known")

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.clients
 
 SCENES = {
     "claude": ("tool-loop", "partial", "subagent-background", "auto-compact", "resume"),
+    "cline": ("tool-loop",),
     "codex": ("tool-loop", "subagent", "auto-compact", "resume", "too-long"),
     "pi": ("tool-loop", "rpc", "auto-compact", "continue"),
     "copilot": ("tool-loop", "subagent", "auto-compact", "continue-errors"),

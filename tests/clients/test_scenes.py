@@ -87,6 +87,12 @@ EXPECTED: dict[str, dict[str, list[str]]] = {
         "errors": [M, M, M],
         "too-long": [M, C, M, M],
     },
+    "cline": {
+        "tool-loop": [M, M, M],
+        "subagent": [M, S, S, M],
+        "auto-compact": [M, M, M, C, M, M, M],
+        "errors": [M, M, M],
+    },
     "copilot": {
         "tool-loop": [M, M, M],
         "responses": [M, M, M],
@@ -106,6 +112,7 @@ REFUSED: dict[tuple[str, str], list[int]] = {
     ("gemini", "errors"): [500],
     ("kilo", "continue-errors"): [529],
     ("opencode", "continue-errors"): [529],
+    ("cline", "errors"): [529, 500],
     ("kimi", "errors"): [529, 500],
     ("qwen", "errors"): [529, 500],
     ("qwen", "too-long"): [400],

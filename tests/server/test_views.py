@@ -83,6 +83,7 @@ def test_every_agent_resumes_a_session_in_its_project() -> None:
     commands = {name: resume_command(name, "0c-1", "/a b") for name in agent_names()}
     assert commands == {
         "claude": "cd '/a b' && claude --resume 0c-1",
+        "cline": "cd '/a b' && cline --id 0c-1",
         "codex": "cd '/a b' && codex resume 0c-1",
         "copilot": "cd '/a b' && copilot --resume 0c-1",
         "gemini": "cd '/a b' && gemini --resume 0c-1",

@@ -31,6 +31,7 @@ from brimline.install.plan import apply, plan
 
 HEAD_BYTES = 64 << 10
 SQLITE = b"SQLite format 3\0"
+DOCUMENT_STARTS = (b"{\n", b"{\r")  # a JSON document over several lines
 
 # How files of several clients begin, and what no client writes.
 OTHER_HEADS: Mapping[str, bytes] = {
@@ -108,7 +109,8 @@ class SampleCopy:
         """Its transcripts that are files of lines, each with its content."""
         for transcript in self.transcripts:
             data = Path(transcript.path).read_bytes() if transcript.size else b""
-            if data.count(b"\n") > 1 and not data.startswith(SQLITE):
+            is_document = data.startswith(DOCUMENT_STARTS)
+            if data.count(b"\n") > 1 and not is_document and not data.startswith(SQLITE):
                 yield transcript, data
 
     def read(self, transcript: Transcript, data: bytes | None = None) -> tuple[Session, Tally]:

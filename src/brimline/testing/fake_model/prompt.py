@@ -103,6 +103,7 @@ GEMINI_SUBAGENT_TOOL = "complete_task"
 COPILOT_INTERACTION = "x-interaction-type"
 QWEN_SUBAGENT = "You are a general-purpose subagent working for a parent agent."
 KIMI_SUBAGENT = "You are now running as a subagent. All the `user` messages are sent by the main"
+CLINE_TOOL = "run_commands"
 QWEN_SUMMARY = "You are the component that summarizes a conversation when its context window is"
 
 
@@ -134,6 +135,7 @@ MARKS = (
     Mark("compaction", "Qwen Code", newest=QWEN_SUMMARY),
     Mark("compaction", "Qwen Code", system=QWEN_SUMMARY),  # again, if the first had no snapshot
     Mark("compaction", "Kimi Code", newest="You are about to run out of context. Create a handoff"),
+    Mark("compaction", "Cline CLI", newest="Summarize this session for continuation. Be concise"),
     Mark("title", "opencode", system="You are a title generator"),
 )
 
@@ -162,6 +164,8 @@ def recognise(prompt: Prompt) -> RequestSender:
         sender = RequestSender("subagent", "gemini")
     if KIMI_SUBAGENT in prompt.system:
         sender = RequestSender("subagent", "kimi")
+    if CLINE_TOOL in prompt.tools and "You are Cline" not in prompt.system:
+        sender = RequestSender("subagent", "cline")  # its instructions are the main agent's
     if QWEN_SUBAGENT in prompt.system:
         sender = RequestSender("subagent", "qwen")
     chore = "compaction" if prompt.summarise else _chore(prompt)
