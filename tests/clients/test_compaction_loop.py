@@ -19,8 +19,8 @@ from .scenes import steps
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
 RULE = "- Rule {}: keep the order of the basket lines stable.\n"
-MEMORY = "".join(map(RULE.format, range(6_800)))  # about 106K tokens, of a limit of 117K
-CAUSE = "what stays takes 90.2% of the limit, 106K of it memory files."
+MEMORY = "".join(map(RULE.format, range(6_800)))  # 95K tokens of the fake model, of a limit of 117K
+CAUSE = "what stays takes 90.2% of the limit, 97K of it memory files."
 
 
 @pytest.fixture
