@@ -23,6 +23,7 @@ UNITS = ("S", "MS", "NS", "BYTES", "CHARS", "BITS", "TOKENS", "PERCENT", "SHARE"
 NO_UNIT = {
     "BYTES_PER_TOKEN",  # it names both units
     "DEMO_SPEED",  # a factor
+    "GPT_TOKENS_PER_BYTE",
     "LIMIT_FACTOR",
     "MAX_DIFFERENCE",  # a ratio
     "MAX_FACTOR",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from brimline.agents import get_agent
+from brimline.agents.content import SystemPrompt, listed_skill, read_content
 from brimline.agents.hook_adapter import HookRequest
 from brimline.agents.kimi.paths import settings
 from brimline.agents.kimi.transcript import WireParser
@@ -241,3 +242,22 @@ def test_setting_for_its_compaction_is_written_to_a_project(tmp_path: Path) -> N
     setting = find(places, None, ResolveContext())
     assert setting is not None
     assert setting.file == tmp_path / ".kimi-code/config.toml"
+
+
+def test_system_prompt_has_memory_files_skills_and_tools() -> None:
+    file = "<!-- From: /p/AGENTS.md -->\nBe brief.\n<!-- From: /p/a/AGENTS.md -->\nBe kind."
+    skill = "- knots: Ties.\n  Path: /p/SKILL.md\n"
+    prompt = f"You are.\n```````\n{file}\n```````\n### Project\n{skill}"
+    tools = [{"name": name, "description": "Does."} for name in ("Bash", "mcp__tides__high")]
+    bound = record("profile.bind", systemPrompt=prompt)
+    records = [line(bound), line(record("llm.tools_snapshot", tools=tools))]
+    (system,) = read_content(records, get_agent("kimi").content_reader())
+    assert isinstance(system, SystemPrompt)
+    own, *files, knots, bash, high = system.parts
+    assert own.text == "You are.\n```````\n\n\n```````\n### Project\n"
+    assert [(each.by, each.name, each.text) for each in files] == [
+        ("memory", "/p/AGENTS.md", "Be brief."),
+        ("memory", "/p/a/AGENTS.md", "Be kind."),
+    ]
+    assert knots == listed_skill("knots", skill)
+    assert (bash.server, high.server, high.names) == ("", "tides", ("mcp__tides__high",))

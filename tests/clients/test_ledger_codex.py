@@ -24,6 +24,7 @@ HOOK = "The branch is protected. " + words(600, "hook")
 OF_START = {
     "# AGENTS.md instructions": "memory files",
     "<skills_instructions>": "system and tools",
+    "<tools>": "system and tools",
     "You are Codex": "system and tools",
     "You are performing a CONTEXT CHECKPOINT": "system and tools",
     "<subagent_notification>": "subagent results",

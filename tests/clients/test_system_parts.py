@@ -1,9 +1,10 @@
-"""What the real Claude Code sends with every call, by its own answer and by its transcript."""
+"""What real clients send with every call, by their transcripts and Claude Code's own answer."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from brimline.sessions.target import files_of_path
 from brimline.testing.fake_model import Reply, Scenario, ToolCall
 from brimline.testing.fake_model.prompt import estimate, text_of
 
+from . import codex, copilot, kimi
 from .claude import run_claude
 from .run import ClientRun, Place
 from .test_baseline import only_baseline, run_baseline, server_command
@@ -113,3 +115,81 @@ def test_disabled_parts_are_no_longer_sent(tmp_path: Path) -> None:
     assert ("MCP server", "sails") in parts
     removed = {("MCP server", "tides"), ("skill", "knots"), ("agent", "pilot")}
     assert not removed & parts
+
+
+SYSTEM_TEXT = '["", {"type": "text"'  # a block of the Messages API
+WORDS = "The tide comes in and goes out again. " * 20  # shows how many tokens prose takes
+
+
+def listed_in(run: ClientRun) -> Iterator[tuple[str, int]]:
+    """What the first request has: a text of the client, or a tool, and its tokens."""
+    for block in run.of("main")[0].blocks:
+        yield json.dumps(block.content), block.tokens
+
+
+def test_prompt_of_codex_is_what_was_sent(tmp_path: Path) -> None:
+    """Its rollout has the system prompt, and names the servers; the tools take the rest."""
+    place = Place(tmp_path)
+    place.make()
+    (place.project / "AGENTS.md").write_text("Be brief. " * 200)
+    settings: list[str] = []
+    for name, size in SERVERS.items():
+        server = f"mcp_servers.{name}."
+        entry = server_command(name, *size)
+        settings += [f"{server}{key}={json.dumps(value)}" for key, value in entry.items()]
+    call = ToolCall("tide_3", {"harbour": "Kiel"}, namespace="mcp__sails")
+    scenario = Scenario(main=(Reply(tools=(call,)), Reply(text=WORDS)), list_blocks=True)
+    run = codex.run_codex(scenario, tmp_path, "Please look.", *settings)
+    sent, recorded = dict(listed_in(run)), parts_of(run)
+    prompt = sum(tokens for text, tokens in sent.items() if "You are Codex" in text)
+    tools = sum(tokens for text, tokens in sent.items() if '"type": "message"' not in text)
+    assert is_close(recorded["system prompt", ""].tokens, prompt)
+    assert is_close(recorded["tools and unrecorded texts", ""].tokens, tools)
+    calls = {name: recorded["MCP server", name].calls for name in SERVERS}
+    assert calls == {"tides": 0, "sails": 1, "charts": 0}
+
+
+def test_every_part_of_kimi_is_what_was_sent(tmp_path: Path) -> None:
+    """Its records have the system prompt with memory files and skills, and each tool."""
+    place = Place(tmp_path)
+    place.make()
+    memory, skill = place.project / "AGENTS.md", place.project / ".kimi-code/skills/knots/SKILL.md"
+    memory.write_text("Be brief. " * 200)
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: knots\ndescription: Helps a ship.\n---\nTie it.")
+    servers = {name: server_command(name, *size) for name, size in SERVERS.items()}
+    (place.home / ".kimi-code").mkdir()
+    (place.home / ".kimi-code/mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    call = ToolCall("mcp__sails__tide_3", {"harbour": "Kiel"})
+    scenario = Scenario(main=(Reply(tools=(call,)), Reply(text="Done.")), list_blocks=True)
+    run = kimi.run_kimi(scenario, tmp_path, "Please look.")
+    sent, recorded = dict(listed_in(run)), parts_of(run)
+    for name, (tools, _) in SERVERS.items():
+        part = recorded["MCP server", name]
+        tokens = sum(each for text, each in sent.items() if f"mcp__{name}__" in text)
+        assert is_close(part.tokens, tokens), (name, part, tokens)
+        assert (part.tools, part.calls) == (tools, int(name == "sails"))
+    assert is_close(recorded["memory file", str(memory)].tokens, estimate(memory.read_text()))
+    assert ("skill", "knots") in recorded
+
+
+def test_prompt_of_copilot_is_what_was_sent(tmp_path: Path) -> None:
+    """Its events have the system prompt with the skills; the tools take the rest."""
+    place = Place(tmp_path)
+    place.make()
+    skill = place.project / ".github/skills/knots/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: knots\ndescription: Helps a ship.\n---\nTie it. " + WORDS)
+    scenario = Scenario(
+        main=(Reply(tools=(ToolCall("skill", {"skill": "knots"}),)), Reply(text=WORDS)),
+        list_blocks=True,
+    )
+    run = copilot.run_copilot(scenario, tmp_path, "Please look.")
+    sent, recorded = dict(listed_in(run)), parts_of(run)
+    tools = sum(tokens for text, tokens in sent.items() if '"description"' in text)
+    assert is_close(recorded["tools and unrecorded texts", ""].tokens, tools)
+    prompt = sum(tokens for text, tokens in sent.items() if text.startswith(SYSTEM_TEXT))
+    skills = sum(part.tokens for key, part in recorded.items() if key[0] == "skill")
+    ours = recorded["system prompt", ""].tokens + skills - estimate(WORDS)
+    assert is_close(ours, prompt)
+    assert recorded["skill", "knots"].calls == 1

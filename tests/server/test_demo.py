@@ -222,6 +222,10 @@ def test_what_fills_each_sample_session_adds_up(demo: RunningDemo) -> None:
     assert threads > 5
 
 
+def test_project_of_the_demo_has_an_answer_about_its_tools(demo: RunningDemo) -> None:
+    assert get(demo, "/v1/tools?project=/home/dev/shop")["parts"] == []
+
+
 def test_draft_of_a_sample_session_is_a_document(demo: RunningDemo) -> None:
     """It is saved unless the agent wrote one."""
     for view in get(demo, "/v1/sessions"):

@@ -16,6 +16,9 @@ import msgspec
 import pytest
 from starlette.requests import Request
 
+from brimline.agents.fresh_session import FreshPart
+from brimline.agents.fresh_session.answers import ClientAnswer
+from brimline.agents.fresh_session.measure import cache_path, save_answer
 from brimline.agents.transcripts.source import Places
 from brimline.api.responses import RequestRefused
 from brimline.api.transcripts import TranscriptRoutes, find_session_files
@@ -26,7 +29,7 @@ from brimline.store.rows import SessionRow
 from brimline.store.sqlite import MemoryStore
 from sessions.machine import call, subagent_fields
 
-from .filled_session import write_filled_session
+from .filled_session import MODEL, write_filled_session
 from .running import Running
 from .test_api import call_event
 from .test_daemon import SESSION, hook_input
@@ -221,6 +224,23 @@ def test_unchanged_transcript_is_read_once(tmp_path: Path) -> None:
     first, second, third = asyncio.run(ask())
     assert first == second != third
     assert msgspec.json.decode(third)["threads"] == []
+
+
+def test_new_answer_of_the_client_is_noticed(tmp_path: Path) -> None:
+    write_filled_session(tmp_path, "filled")
+    parts = (FreshPart("system prompt", "", 3_000), FreshPart("built-in tools", "", 9_000))
+    answer = ClientAnswer("get_context_usage", MODEL, (), parts=parts)
+    routes = TranscriptRoutes(
+        Monitor(MemoryStore(), time.time), Places(tmp_path, {}), cache=tmp_path
+    )
+
+    async def ask() -> list[str]:
+        (main,) = msgspec.json.decode((await answer_of(routes)).body)["threads"]
+        return [part["kind"] for part in main["system_parts"]]
+
+    assert asyncio.run(ask()) == ["system and tools"]
+    save_answer(cache_path(tmp_path, "a"), answer, time.time(), client="2.1.325", folder="/project")
+    assert asyncio.run(ask()) == ["built-in tools", "system prompt"]
 
 
 async def test_read_that_takes_too_long_is_refused_and_goes_on(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ export interface components {
         };
         SystemPart: {
             /** @enum {unknown} */
-            kind: "MCP server" | "agent" | "built-in tools" | "memory file" | "other" | "skill" | "system and tools" | "system prompt";
+            kind: "MCP server" | "agent" | "built-in tools" | "memory file" | "other" | "skill" | "system and tools" | "system prompt" | "tools and unrecorded texts";
             name: string;
             tokens: number;
             /** @default 0 */
@@ -266,7 +266,7 @@ export interface components {
         CarriedPart: {
             agent: string;
             /** @enum {unknown} */
-            kind: "MCP server" | "agent" | "built-in tools" | "memory file" | "other" | "skill" | "system and tools" | "system prompt";
+            kind: "MCP server" | "agent" | "built-in tools" | "memory file" | "other" | "skill" | "system and tools" | "system prompt" | "tools and unrecorded texts";
             name: string;
             tokens: number | null;
             sessions: number;

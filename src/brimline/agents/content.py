@@ -23,6 +23,7 @@ AddedBy: TypeAlias = Literal["client", "hook", "memory", "subagent", "tools", "u
 SystemKind: TypeAlias = Literal[
     "system and tools",
     "system prompt",
+    "tools and unrecorded texts",
     "built-in tools",
     "MCP server",
     "memory file",
@@ -415,6 +416,25 @@ class ToolDefinition(msgspec.Struct, frozen=True):
     name: str = ""
 
 
+def read_tool(tool: msgspec.Raw) -> AddedText:
+    """Return the definition of a tool as a part of what is sent with every call."""
+    name, text = _tool.decode(tool).name, bytes(tool).decode("utf-8", "replace")
+    return AddedText(
+        "tools", f"tool {name}", text, server=server_of(name), kind="built-in tools", names=(name,)
+    )
+
+
+def listed_skill(name: str, text: str, at: float | None = None) -> AddedText:
+    """Return a skill's entry in a list, or its text."""
+    return AddedText("tools", f"skill {name}", text, at, kind="skill", names=(name,))
+
+
+# What a client sends beside the system prompt that it records.
+UNRECORDED_TOOLS = AddedText(
+    "tools", "tools and other texts", "", is_recorded=False, kind="tools and unrecorded texts"
+)
+
+
 class ErrorMessage(msgspec.Struct, frozen=True):
     """An error on the wire."""
 
@@ -422,10 +442,11 @@ class ErrorMessage(msgspec.Struct, frozen=True):
 
 
 class TextPart(msgspec.Struct, frozen=True):
-    """A part of a content that may have text."""
+    """A part of a content that may have text, or name a tool that a search found."""
 
     type: str = ""
     text: str | None = None
+    tool_name: str = ""
 
 
 _arguments = JsonDecoder(ToolArguments)
@@ -433,6 +454,7 @@ _arguments = JsonDecoder(ToolArguments)
 Content: TypeAlias = str | list[TextPart] | dict[str, msgspec.Raw] | None
 _content = JsonDecoder(Content)
 _object = JsonDecoder(dict[str, object])
+_tool = JsonDecoder(ToolDefinition)
 
 
 def decode_arguments(data: msgspec.Raw | str) -> ToolArguments:

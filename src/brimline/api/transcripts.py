@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.agents import agent_names
+from brimline.agents.fresh_session import answers_changed_at
 from brimline.agents.transcripts.source import Places, Transcript
 from brimline.api.openapi import Endpoint
 from brimline.api.responses import RETRY_HINT, RequestRefused, json_response, read_flag
@@ -37,11 +38,13 @@ MAX_CACHED_BYTES = 4 << 20  # of one explanation with its series; that of 5,000 
 class EncodedExplanation(msgspec.Struct, frozen=True):
     """An explanation as JSON, with and without the series, of files with these versions.
 
-    `reported` are the cache misses that the client had reported by then.
+    `reported` are the cache misses that the client had reported by then, `answered` is when an
+    answer about fresh sessions was last kept.
     """
 
     versions: tuple[tuple[str, int, float], ...]
     reported: tuple[ReportedMiss, ...]
+    answered: float | None
     whole: bytes
     without_series: bytes
 
@@ -112,13 +115,15 @@ class TranscriptRoutes:
         return pending
 
     def _explain(self, row: SessionRow, known: EncodedExplanation | None) -> EncodedExplanation:
-        """Explain a session in a thread; `known` is returned if its files have not changed."""
+        """Explain a session in a thread; `known` is returned if nothing of it has changed."""
         files = self._find_files(self._places, row)
         if files is None:
             return _encode_problem(row, NO_TRANSCRIPT)
         versions = tuple((each.path, each.size, each.modified) for each in files.transcripts)
         reported = decode_report(row.client_report).misses
-        if known is not None and (known.versions, known.reported) == (versions, reported):
+        answered = answers_changed_at(self._cache) if self._cache else None
+        state = (versions, reported, answered)
+        if known is not None and (known.versions, known.reported, known.answered) == state:
             return known
         try:
             ledgers = read_ledgers(files, self._places)
@@ -129,7 +134,7 @@ class TranscriptRoutes:
         whole = Explanation(row.agent, row.id, explained.category_names, explained.threads)
         threads = [msgspec.structs.replace(each, series=msgspec.UNSET) for each in whole.threads]
         encode, short = msgspec.json.encode, msgspec.structs.replace(whole, threads=threads)
-        return EncodedExplanation(versions, reported, encode(whole), encode(short))
+        return EncodedExplanation(*state, encode(whole), encode(short))
 
     async def draft_handoff(self, request: Request, row: SessionRow) -> Response:
         try:
@@ -150,4 +155,4 @@ class TranscriptRoutes:
 def _encode_problem(row: SessionRow, reason: str) -> EncodedExplanation:
     none = Explanation(row.agent, row.id, CATEGORIES, [], reason)
     encoded = msgspec.json.encode(none)
-    return EncodedExplanation((), (), encoded, encoded)
+    return EncodedExplanation((), (), None, encoded, encoded)

@@ -62,13 +62,16 @@ def test_version_with_attachments_records_the_files_that_it_reads_again(tmp_path
 
 def test_definitions_of_tools_that_were_searched_are_named(tmp_path: Path) -> None:
     search = {"type": "tool_use", "id": "t1", "name": "ToolSearch", "input": {"query": "todo"}}
-    found = [{"type": "tool_reference", "tool_name": name} for name in ("TaskCreate", "TaskGet")]
+    names = ("TaskCreate", "mcp__tides__high")
+    found = [{"type": "tool_reference", "tool_name": name} for name in names]
     result = user([{"type": "tool_result", "tool_use_id": "t1", "content": found}])
     before = (user("u" * 100), reply("m1", 10_000, search))
     ledger = read_records(tmp_path, *before, result, reply("m2", 13_000))
-    (entry,) = (each for each in ledger.entries if "definitions" in each.part.what)
-    assert entry.part.category == "system and tools"
-    assert 2_900 < entry.tokens <= 3_000
+    own, server = (each for each in ledger.entries if not each.part.is_recorded)
+    assert {own.part.category, server.part.category} == {"system and tools"}
+    assert (own.part.server, server.part.server) == ("", "tides")
+    assert 2_900 < own.tokens + server.tokens <= 3_000
+    assert abs(own.tokens - server.tokens) <= 1
     assert ledger.unexplained == 0
 
 

@@ -21,6 +21,7 @@ from brimline.agents.content import (
 from brimline.agents.transcripts.source import Transcript
 from brimline.sessions.ledger.context_parts import CATEGORIES, ContextPart, PartReader
 from brimline.sessions.ledger.session_ledger import ThreadLedger, read_ledger
+from brimline.sessions.ledger.system_parts import find_system_parts
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 AT = "2026-01-02T03:04:05.000Z"
@@ -169,14 +170,46 @@ def test_tool_of_an_mcp_server_has_its_server(namespace: str) -> None:
 
 
 def test_tools_that_a_search_found_have_their_server() -> None:
-    tools = [{"type": "namespace", "name": "mcp__files", "tools": [{"name": "read"}]}]
+    names = ("read", "list")
+    inner = [{"name": name} for name in names]
+    tools = [{"type": "namespace", "name": "mcp__files", "tools": inner}]
     call, found = parts_of(
         item("tool_search_call", call_id="1", arguments={"query": "files"}),
         item("tool_search_output", call_id="1", tools=tools),
     )
     assert (call.category, call.what) == ("tool calls", "tool_search files")
     assert (found.category, found.what, found.server) == ("system and tools", "mcp__files", "files")
-    assert found.size == len(json.dumps(tools[0]))
+    assert (found.size, found.names) == (len(json.dumps(tools[0])), names)
+
+
+def test_servers_whose_tools_are_searched_for_have_their_line() -> None:
+    head, end = "<tools>\nDeferred tool namespaces:\n", "- multi_agent_v1: Agents.\n</tools>"
+    lines = {"sails": "- mcp__sails: Ask\n\nsails.\n", "tides": "- mcp__tides: Ask tides.\n"}
+    text = head + "".join(lines.values()) + end
+    *servers, rest = parts_of(message("developer", text))
+    assert {part.server: part.size for part in servers} == {
+        name: len(line) for name, line in lines.items()
+    }
+    assert {part.category for part in (*servers, rest)} == {"system and tools"}
+    assert (rest.server, rest.size) == ("", len(head + end))
+
+
+def test_system_prompt_is_a_part_and_tools_take_the_rest(tmp_path: Path) -> None:
+    """Also after a compaction, at the rate of the agent's words."""
+    prompt = line("session_meta", id="s", base_instructions={"text": "p" * 8_000})
+    ledger = ledger_of(
+        tmp_path,
+        prompt,
+        message("user", "u" * 1_000),
+        message("assistant", "a" * 1_000),
+        usage(10_000, 250, 10_250),
+        line("compacted", message=SUMMARY),
+        message("assistant", "b" * 1_000),
+        usage(10_500, 250, 20_750),
+    )
+    parts = {part.kind: part.tokens for part in find_system_parts(ledger)}
+    assert abs(parts["system prompt"] - 2_000) <= 1
+    assert abs(parts["tools and unrecorded texts"] - (10_000 - 2_000 - 250)) <= 1
 
 
 def test_results_of_subagents_have_their_category() -> None:

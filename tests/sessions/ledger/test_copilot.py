@@ -5,6 +5,7 @@ from typing import Any
 
 from brimline.agents import get_agent
 from brimline.agents.content import (
+    UNRECORDED_TOOLS,
     AddedText,
     ContextCleared,
     ErrorText,
@@ -14,9 +15,11 @@ from brimline.agents.content import (
     Piece,
     ReplyText,
     SummaryText,
+    SystemPrompt,
     ToolCall,
     ToolResult,
     UserText,
+    listed_skill,
     read_content,
 )
 from brimline.agents.file_edits import FileEdit, file_edits
@@ -68,8 +71,14 @@ def test_reason_not_to_end_a_turn_is_not_the_users() -> None:
 
 def test_instructions_are_memory_files_once() -> None:
     rules = "<custom_instruction>\nBe brief.\n</custom_instruction>"
-    prompt = event("system.message", role="system", content=f"You are.\n{rules}\nEnd.")
-    assert pieces_of(prompt, prompt) == [AddedText("memory", "custom instructions 1", f"{rules}\n")]
+    listed = "<skill>\n  <name>knots</name>\n  <description>Ties.</description>\n</skill>\n"
+    content = f"You are.\n{rules}\n<available_skills>\n{listed}</available_skills>"
+    prompt = event("system.message", role="system", content=content)
+    first, memory, second = pieces_of(prompt, prompt)
+    assert memory == AddedText("memory", "custom instructions 1", f"{rules}\n")
+    rest = "You are.\n<available_skills>\n</available_skills>"
+    own = AddedText("tools", "system prompt", rest, kind="system prompt")
+    assert first == second == SystemPrompt((UNRECORDED_TOOLS, own, listed_skill("knots", listed)))
 
 
 def test_compaction_keeps_prompts_and_what_came_in_since_it_began() -> None:
@@ -131,7 +140,7 @@ def test_other_events_have_their_piece() -> None:
     ) == [
         Location("/p", "topic"),
         Location("/q", None),
-        AddedText("tools", "skill lint", "Run it."),
+        listed_skill("lint", "Run it."),
         AddedText("client", "notification", "Done."),
         ContextCleared(),
         ErrorText("overloaded"),

@@ -1,5 +1,6 @@
 """The tokens of a byte are learned from what is known exactly."""
 
+import msgspec
 import pytest
 
 from brimline.context.events import Call
@@ -7,6 +8,7 @@ from brimline.context.usage import Usage
 from brimline.sessions.ledger.call_growth import Step
 from brimline.sessions.ledger.context_parts import Category, ContextPart
 from brimline.sessions.ledger.part_tokens import (
+    GPT_TOKENS_PER_BYTE,
     INSTRUCTION_SHARE,
     TOKENS_PER_BYTE,
     Rates,
@@ -62,6 +64,14 @@ def test_instructions_have_the_average_rate_once_one_is_learned() -> None:
     assert rate(Rates(results[:1]), "memory files") == INSTRUCTION_SHARE * TOKENS_PER_BYTE
 
 
+def test_models_of_openai_have_a_rate_of_their_own() -> None:
+    first = step(1_000, 0, 0)
+    first.call = msgspec.structs.replace(first.call, model="gpt-5.5")
+    assert rate(Rates([first]), "tool results") == pytest.approx(GPT_TOKENS_PER_BYTE)
+    instructions = pytest.approx(INSTRUCTION_SHARE * GPT_TOKENS_PER_BYTE)
+    assert rate(Rates([first]), "memory files") == instructions
+
+
 SYSTEM = [part("system and tools", 3_000), part("system and tools", 5_000)]
 
 
@@ -71,9 +81,11 @@ def test_first_prompt_that_is_recorded_as_a_whole_shows_the_rate_of_prose() -> N
     assert rate(rates, "tool results") == TOKENS_PER_BYTE
 
 
+HIDDEN = ContextPart("compaction summary", "summary", 0, is_recorded=False)
+
+
 def without_a_record(call: Step) -> Step:
-    hidden = ContextPart("compaction summary", "summary", 0, is_recorded=False)
-    return Step(call.call, call.start, [*call.inputs, hidden], [])
+    return Step(call.call, call.start, [*call.inputs, HIDDEN], [])
 
 
 FIRST = step(2_500, 0, 0, part("memory files", 2_000))
@@ -84,6 +96,7 @@ FIRST = step(2_500, 0, 0, part("memory files", 2_000))
     [
         (FIRST, []),
         (FIRST, SYSTEM[:1]),  # without its tools
+        (FIRST, [*SYSTEM, HIDDEN]),
         (without_a_record(FIRST), SYSTEM),
         (step(25_000, 0, 0, part("memory files", 2_000)), SYSTEM),  # it continues another session
         (Step(FIRST.call, "compacted", FIRST.inputs, []), SYSTEM),

@@ -28,6 +28,7 @@ from brimline.agents.content import (
     UserText,
     count_images,
     joined_text,
+    server_of,
     size_of,
     strings_in,
     text_of,
@@ -67,7 +68,6 @@ CLEAR = "/clear"
 # What the client adds without a record of its text. Of the files that the agent had read, it reads
 # up to five again after a compaction; since 2.1.91 they are attachments.
 RESTORED = "files that the client read again"
-FOUND_TOOLS = "definitions of the tools that a search found"
 
 REMINDER_BYTES = len("<system-reminder>\n\n</system-reminder>")
 
@@ -284,9 +284,9 @@ class ClaudeContent:
             ok = None if text.startswith(BACKGROUND) else not block.is_error
             images = count_images(block.content)
             yield ToolResult(block.tool_use_id, ok, text, at=at, images=images)
-            parts = block.content if isinstance(block.content, list) else ()
-            if any(part.type == "tool_reference" for part in parts):
-                yield AddedText("tools", FOUND_TOOLS, "", at, is_recorded=False)
+            for part in block.content if isinstance(block.content, list) else ():
+                if part.type == "tool_reference":
+                    yield _found_tool(part.tool_name, at)
         subject = self._new_tasks.pop(block.tool_use_id, None)
         if subject is not None and (number := _TASK_NUMBER.search(text)):
             yield TodoChange(number[1], subject, "pending")
@@ -317,6 +317,16 @@ class ClaudeContent:
             return None
         before, self._total_cost = self._total_cost, line.total_cost_usd
         return line.total_cost_usd - before
+
+
+def _found_tool(name: str, at: float | None) -> AddedText:
+    """A tool that a search found: its definition is sent from now on, and not recorded."""
+    return AddedText(
+        *("tools", f"tool {name}", "", at, server_of(name)),
+        is_recorded=False,
+        kind="built-in tools",
+        names=(name,),
+    )
 
 
 def _user_text(text: str, at: float | None) -> Iterator[Piece]:

@@ -8,6 +8,7 @@ import msgspec
 
 from brimline.agents.codex.records import NULL, CodexLine
 from brimline.agents.content import (
+    UNRECORDED_TOOLS,
     AddedBy,
     AddedText,
     ErrorMessage,
@@ -21,6 +22,7 @@ from brimline.agents.content import (
     ReplyText,
     RunOutcome,
     SummaryText,
+    SystemPrompt,
     TextPart,
     TodoItem,
     TodoList,
@@ -55,9 +57,11 @@ _CLIENT_TEXT = re.compile(
     r"\s*(?:<([a-z_]+)>\n|# AGENTS\.md instructions(?: for (.+))?|</?image\b)"
 )
 _DEVELOPER_TEXT = re.compile(r"\s*<([\w -]+)>")
-SKILLS = "skills_instructions"
+SKILLS, TOOLS = "skills_instructions", "tools"
 # The developer's texts that list tools; all others are instructions.
-_TOOL_LISTS = frozenset({"apps_instructions", "plugins_instructions", SKILLS})
+_TOOL_LISTS = frozenset({"apps_instructions", "plugins_instructions", SKILLS, TOOLS})
+# A line of the list of namespaces whose tools are searched for (0.169).
+_NAMESPACE = re.compile(rf"^- {MCP}(\w+): .*(?:\n(?!- |</).*)*\n?", re.MULTILINE)
 _SCRIPT_COMMAND = re.compile(r'\bcmd"?\s*:\s*("(?:[^"\\]|\\.)*")')
 _EXIT_CODE = re.compile(r"(?:exited with code|Exit code:|\"?exit_code\"?:)\s*(-?\d{1,10})")
 _JOB = re.compile(r"running with (?:session|cell) ID (\w+)")
@@ -102,6 +106,7 @@ class _Item(msgspec.Struct, frozen=True):
     message: str | None = None
     item: msgspec.Raw = ABSENT
     cwd: str | None = None
+    base_instructions: TextPart | None = None
     summary: msgspec.Raw = ABSENT
     metadata: msgspec.Raw = msgspec.field(
         default=ABSENT, name="internal_chat_message_metadata_passthrough"
@@ -123,6 +128,12 @@ class _Compacted(msgspec.Struct, frozen=True):
     message: str = ""
     replacement_history: list[_Item] | None = None
     compaction_response_id: str | msgspec.UnsetType | None = msgspec.UNSET
+
+
+class _FoundTool(ToolDefinition, frozen=True):
+    """What a search found: a tool, or a server with its tools."""
+
+    tools: tuple[ToolDefinition, ...] = ()
 
 
 class _Plan(msgspec.Struct, frozen=True):
@@ -169,7 +180,7 @@ _item = JsonDecoder(_Item)
 _compacted = JsonDecoder(_Compacted)
 _parts = JsonDecoder(str | list[TextPart] | None)
 _passthrough = JsonDecoder(_Passthrough | None)
-_tool = JsonDecoder(ToolDefinition)
+_tool = JsonDecoder(_FoundTool)
 _plan = JsonDecoder(_Plan)
 _wrapped = JsonDecoder(_WrappedOutput)
 _wait = JsonDecoder(_Wait)
@@ -198,7 +209,10 @@ class CodexContent:
             case "compacted":
                 yield from _replacement(_compacted.decode(entry.payload), at)
             case "session_meta" | "turn_context":
-                yield Location(_item.decode(entry.payload).cwd)
+                item = _item.decode(entry.payload)
+                yield Location(item.cwd)
+                if item.base_instructions is not None and item.base_instructions.text:
+                    yield _system_prompt(item.base_instructions.text)
             case _ if entry.payload == NULL:
                 yield from _read_item(_item.decode(record), at)
             case _:
@@ -222,6 +236,12 @@ class CodexContent:
                 yield from _read_completed(entry.item)
             case _:
                 pass
+
+
+def _system_prompt(text: str) -> SystemPrompt:
+    """The tools are first: they are what the call that writes a summary lacks."""
+    prompt = AddedText("tools", "system prompt", text, kind="system prompt")
+    return SystemPrompt((UNRECORDED_TOOLS, prompt))
 
 
 def _read_event(event: _Item, at: float | None) -> Iterator[Piece]:
@@ -255,10 +275,12 @@ def _read_item(item: _Item, at: float | None) -> Iterator[Piece]:
                 "tool_search", item.call_id or "", "read", arguments=item.argument_text, at=at
             )
         case "tool_search_output":  # each is a tool, or all tools of an MCP server (0.166)
-            for tool in item.tools:
-                name, text = _tool.decode(tool).name, bytes(tool).decode("utf-8", "replace")
+            for raw in item.tools:
+                tool, text = _tool.decode(raw), bytes(raw).decode("utf-8", "replace")
+                names = tuple(each.name for each in tool.tools) or (tool.name,)
+                server = server_of(tool.name)
                 yield AddedText(
-                    "tools", name, text, at, server_of(name), kind="built-in tools", names=(name,)
+                    "tools", tool.name, text, at, server, kind="built-in tools", names=names
                 )
         case "reasoning":
             yield Reasoning("\n".join(filter(None, map(text_of, (item.summary, item.content)))), at)
@@ -298,7 +320,7 @@ def _message(item: _Item, at: float | None) -> Iterator[Piece]:
         if source is not None and source.provenance.hook:
             yield AddedText("hook", "hook", text, at)
         elif item.role != "user":
-            yield _developer_text(text, at)
+            yield from _developer_texts(text, at)
         elif text.startswith(SUMMARY):
             yield SummaryText(text, at)
         elif match := _CLIENT_TEXT.match(text):
@@ -314,11 +336,15 @@ def _message(item: _Item, at: float | None) -> Iterator[Piece]:
         yield UserText(request or context, at)
 
 
-def _developer_text(text: str, at: float | None) -> AddedText:
+def _developer_texts(text: str, at: float | None) -> Iterator[AddedText]:
     match = _DEVELOPER_TEXT.match(text)
     name = match[1] if match else "developer message"
     by: AddedBy = "tools" if name in _TOOL_LISTS else "client"
-    return AddedText(by, name, text, at, kind="skill" if name == SKILLS else "other")
+    if name == TOOLS:
+        for entry in _NAMESPACE.finditer(text):
+            yield AddedText(by, entry[1], entry[0], at, entry[1], kind="built-in tools")
+        text = _NAMESPACE.sub("", text)
+    yield AddedText(by, name, text, at, kind="skill" if name == SKILLS else "other")
 
 
 def _client_text(match: re.Match[str], text: str, at: float | None) -> AddedText:

@@ -7,6 +7,7 @@ import msgspec
 
 from brimline.agents.content import (
     MAX_ENTRIES,
+    UNRECORDED_TOOLS,
     AddedText,
     ContextCleared,
     ErrorMessage,
@@ -19,11 +20,13 @@ from brimline.agents.content import (
     ReplyText,
     RunOutcome,
     SummaryText,
+    SystemPrompt,
     TodoList,
     ToolCall,
     ToolNames,
     ToolResult,
     UserText,
+    listed_skill,
 )
 from brimline.agents.copilot.records import STREAM_END, CompactionComplete, WorkingFolder
 from brimline.agents.file_edits import patched_files
@@ -37,11 +40,13 @@ TOOLS = ToolNames(
     todos=frozenset(),  # it keeps them in a database, by SQL
     reads=frozenset({"glob", "grep", "rg", "view"}),
     subagents=frozenset({"task"}),
+    skills=frozenset({"skill"}),
 )
 PATCH_TOOL = "apply_patch"  # of OpenAI's models
 TAGS = r"(?:current_datetime|system_reminder|reminder|tagged_files|pr_context)"
 _ADDED = re.compile(rf"<({TAGS})>.*?</\1>\s*", re.DOTALL)
 _INSTRUCTION = re.compile(r"<custom_instruction>.*?</custom_instruction>\s*", re.DOTALL)
+_SKILL = re.compile(r"<skill>\n  <name>(.+)</name>\n(?:  .*\n)*</skill>\n?")  # of 1.0.102
 _HOOK_TAG = "system_reminder"  # around the text of a hook
 
 
@@ -182,7 +187,7 @@ class CopilotContent:
                 yield from self._read_hook(_hook.decode(line.data), at)
             case "skill.invoked":
                 skill = _named.decode(line.data)
-                yield AddedText("tools", f"skill {skill.name}", skill.content, at)
+                yield listed_skill(skill.name, skill.content, at)
             case "system.notification":
                 yield AddedText("client", "notification", _named.decode(line.data).content, at)
             case "session.compaction_complete":
@@ -211,8 +216,12 @@ class CopilotContent:
         if images:
             yield Images(images, at)
 
-    def _read_instructions(self, prompt: str, at: float | None) -> Iterator[AddedText]:
-        """The user's files within the system prompt, which it does not name."""
+    def _read_instructions(self, prompt: str, at: float | None) -> Iterator[Piece]:
+        """The system prompt, and the user's files within it, which it does not name."""
+        skills = [listed_skill(match[1], match[0]) for match in _SKILL.finditer(prompt)]
+        rest = _SKILL.sub("", _INSTRUCTION.sub("", prompt))
+        own = AddedText("tools", "system prompt", rest, kind="system prompt")
+        yield SystemPrompt((UNRECORDED_TOOLS, own, *skills))
         texts = [match[0] for match in _INSTRUCTION.finditer(prompt)]
         instructions = [
             AddedText("memory", f"custom instructions {number}", text, at)

@@ -4,6 +4,7 @@ from brimline.agents.fresh_session.answers import Category, FreshPart
 from brimline.agents.fresh_session.measure import (
     Baseline,
     CachedAnswer,
+    answers_changed_at,
     baseline,
     can_be_asked,
     find_answer,
@@ -15,6 +16,7 @@ __all__ = [
     "CachedAnswer",
     "Category",
     "FreshPart",
+    "answers_changed_at",
     "baseline",
     "can_be_asked",
     "find_answer",

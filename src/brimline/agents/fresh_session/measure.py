@@ -219,6 +219,13 @@ def read_answers(cache: Path) -> list[CachedAnswer]:
     return []
 
 
+def answers_changed_at(cache: Path) -> float | None:
+    """Return when an answer was last kept or removed; None if none was."""
+    with suppress(OSError):
+        return (cache / FOLDER).stat().st_mtime
+    return None
+
+
 def find_answer(
     answers: Iterable[CachedAnswer],
     agent: str | None,

@@ -1,5 +1,6 @@
 """The content of Kimi Code's records, and of its `--output-format stream-json` output."""
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -11,9 +12,12 @@ from brimline.agents.content import (
     Reasoning,
     ReplyText,
     SummaryText,
+    SystemPrompt,
     ToolNames,
     ToolResult,
     UserText,
+    listed_skill,
+    read_tool,
     server_of,
     text_of,
 )
@@ -26,7 +30,11 @@ TOOLS = ToolNames(
     todos=frozenset({"TodoList"}),
     reads=frozenset({"FetchURL", "Glob", "Grep", "Read", "ReadMediaFile", "WebSearch"}),
     subagents=frozenset({"Agent"}),
+    skills=frozenset({"Skill"}),
 )
+# What the system prompt has of a memory file, and of a skill (2.1.0).
+_MEMORY_FILE = re.compile(r"<!-- From: ([^\n]+) -->\n(.*?)(?=\n<!-- From: |\n`{7}|\Z)", re.DOTALL)
+_SKILL = re.compile(r"^- (\S+): .*\n  Path: .*\n?", re.MULTILINE)
 
 
 class _Origin(msgspec.Struct, frozen=True):
@@ -61,7 +69,11 @@ class _LoopEvent(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _KimiContent(msgspec.Struct, frozen=True, rename="camel"):
+    """A record; `system_prompt` is of `profile.bind`, `tools` of `llm.tools_snapshot`."""
+
     type: str
+    system_prompt: str = ""
+    tools: list[msgspec.Raw] = []
     time: float | None = None
     message: _Message = _Message()
     event: _LoopEvent = _LoopEvent()
@@ -94,6 +106,7 @@ _line = JsonDecoder(_KimiLine)
 
 CONTENT_KINDS = frozenset(
     {"context.append_loop_event", "context.append_message", "context.apply_compaction"}
+    | {"llm.tools_snapshot", "profile.bind"}
 )
 
 
@@ -108,6 +121,10 @@ class KimiContent:
     silent_prefixes = ()
     outcome_marks = ()
 
+    def __init__(self) -> None:
+        self._prompt = ""
+        self._tools: list[msgspec.Raw] = []
+
     def read_record(self, record: bytes) -> Iterator[Piece]:
         """Yield the pieces of one record; other kinds may have any shape."""
         if _type.decode(record).type not in CONTENT_KINDS:
@@ -118,6 +135,11 @@ class KimiContent:
             yield from _read_message(entry.message, at)
         elif entry.type == "context.append_loop_event":
             yield from _read_event(entry.event, at)
+        elif entry.type in ("llm.tools_snapshot", "profile.bind"):
+            self._prompt = entry.system_prompt or self._prompt
+            self._tools = entry.tools or self._tools
+            if self._prompt and self._tools:
+                yield _system_prompt(self._prompt, self._tools)
         elif entry.context_summary is not None:
             yield KeptContent((SummaryText(entry.context_summary, at),))
 
@@ -132,6 +154,19 @@ class KimiContent:
             arguments = msgspec.Raw(call.function.arguments.encode())
             name = call.function.name
             yield from TOOLS.read_call(name, call.id, arguments, None, server_of(name))
+
+
+def _system_prompt(prompt: str, tools: list[msgspec.Raw]) -> SystemPrompt:
+    files, skills = _MEMORY_FILE.finditer(prompt), _SKILL.finditer(prompt)
+    rest = _SKILL.sub("", _MEMORY_FILE.sub("", prompt))
+    return SystemPrompt(
+        (
+            AddedText("tools", "system prompt", rest, kind="system prompt"),
+            *(AddedText("memory", file[1], file[2]) for file in files),
+            *(listed_skill(each[1], each[0]) for each in skills),
+            *map(read_tool, tools),
+        )
+    )
 
 
 def _read_message(message: _Message, at: float | None) -> Iterator[Piece]:

@@ -17,11 +17,11 @@ from brimline.agents.content import (
     RunOutcome,
     SummaryText,
     SystemPrompt,
-    ToolDefinition,
     ToolNames,
     ToolResult,
     UserText,
     images_in,
+    read_tool,
     text_of,
 )
 from brimline.agents.transcripts.source import parse_time
@@ -110,7 +110,6 @@ class _PiLine(msgspec.Struct, frozen=True):
 _entry = JsonDecoder(_PiEntry)
 _message = JsonDecoder(_PiMessage)
 _blocks = JsonDecoder(str | list[_PiBlock])
-_tool = JsonDecoder(ToolDefinition)
 _line = JsonDecoder(_PiLine)
 
 
@@ -199,19 +198,8 @@ def _system_prompt(message: _PiMessage, at: float | None) -> Iterator[Piece]:
         path, text = match.groups()
         yield AddedText("memory", path, text, at)
     texts = [text for name, text in message.sections.items() if name != MEMORY_SECTION]
-    tools = (
-        AddedText(
-            "tools",
-            f"tool {name}",
-            bytes(tool).decode("utf-8", "replace"),
-            kind="built-in tools",
-            names=(name,),
-        )
-        for tool in message.tools_added
-        if (name := _tool.decode(tool).name)
-    )
     prompt = AddedText("tools", "system prompt", "\n".join(texts), kind="system prompt")
-    yield SystemPrompt((prompt, *tools))
+    yield SystemPrompt((prompt, *map(read_tool, message.tools_added)))
 
 
 def _reply(message: _PiMessage, at: float | None) -> Iterator[Piece]:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from brimline.api.compactions import CompactionRoutes, SessionCompactions
 from brimline.api.recall import RecallRoutes
 from brimline.api.responses import json_response, read_flag
+from brimline.api.tools import ToolRoutes
 from brimline.api.transcripts import TranscriptRoutes
 from brimline.context.events import AnyEvent, Call, Compacted
 from brimline.context.tracker import Session, fold
@@ -20,6 +21,7 @@ from brimline.sessions.ledger.context_parts import CATEGORIES, ContextPart
 from brimline.sessions.ledger.explain import Explanation, explain
 from brimline.sessions.ledger.session_ledger import NO_TRANSCRIPT, SessionLedger, settle
 from brimline.sessions.recall.search import Recall
+from brimline.sessions.tool_report import ToolReport
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, HandoffRow, SessionRow
 
@@ -61,6 +63,7 @@ class DemoTranscripts:
         *TranscriptRoutes.endpoints,
         *RecallRoutes.endpoints,
         *CompactionRoutes.endpoints,
+        *ToolRoutes.endpoints,
     )
 
     def __init__(
@@ -82,6 +85,10 @@ class DemoTranscripts:
 
     async def compactions(self, request: Request, row: SessionRow) -> Response:
         return json_response(SessionCompactions([], NO_TRANSCRIPT))
+
+    async def tools(self, request: Request) -> Response:
+        project = request.query_params.get("project", "")
+        return json_response(ToolReport(project, "", 0, [], answered_at=None))
 
     async def draft_handoff(self, request: Request, row: SessionRow) -> Response:
         path = f"~/.claude/projects/demo/{row.id}.jsonl"

@@ -132,7 +132,8 @@ class PartReader:
             case AddedText() if piece.text or piece.head_bytes or not piece.is_recorded:
                 return (_added_part(piece, record),)
             case SystemPrompt(parts):
-                self.system_prompt = [_added_part(part, record) for part in parts if part.text]
+                known = (part for part in parts if part.text or not part.is_recorded)
+                self.system_prompt = [_added_part(part, record) for part in known]
                 return ()
             case SummaryText(None):
                 return (ContextPart("compaction summary", "summary", 0, record, is_recorded=False),)
