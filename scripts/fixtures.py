@@ -26,7 +26,7 @@ from clients.opencode import EXPORT  # noqa: E402
 from clients.run import Place  # noqa: E402
 from clients.scenes import SCENES, Recording, record_scene  # noqa: E402
 
-TABLES = ("session", "message", "part")
+TABLES = ("session", "message", "part", "sessions", "messages", "usage_ledger")
 
 
 def main() -> int:
@@ -91,9 +91,14 @@ def _dump(path: Path) -> Iterator[str]:
     real, copy = sqlite3.connect(f"file:{path}?mode=ro", uri=True), sqlite3.connect(":memory:")
     with closing(real), closing(copy):
         real.backup(copy)
-        copy.execute("update session set slug = 'a-slug'")
+        names = {name for (name,) in copy.execute("select name from sqlite_master")}
+        if "usage_ledger" in names:
+            copy.execute("update sessions set extension_data = '{}'")  # Goose's: all its tools
+        else:
+            copy.execute("update session set slug = 'a-slug'")
         for line in copy.iterdump():
-            if any(f'"{table}"' in line[:40] or f" `{table}` " in line[:40] for table in TABLES):
+            marks = (f"{quote}{table}{quote}" for table in TABLES for quote in '"` ')
+            if any(mark in line[:40] for mark in marks):
                 yield line
 
 

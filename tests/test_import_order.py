@@ -42,7 +42,8 @@ OPEN = "_version"  # every module may import it
 
 # Agent folders; none imports another, except a fork the agent that it is a fork of.
 AGENTS = {
-    *("claude", "cline", "codex", "copilot", "gemini", "kilo", "kimi", "opencode", "pi", "qwen"),
+    *("claude", "cline", "codex", "copilot", "gemini", "goose", "kilo", "kimi", "opencode"),
+    *("pi", "qwen"),
 }
 FORKS = {"kilo": "opencode"}
 

@@ -56,6 +56,7 @@ TOOLS = {
     "claude": "Bash",
     "copilot": "bash",
     "gemini": "run_shell_command",
+    "goose": "shell",
     "kilo": "bash",
     "opencode": "bash",
     "pi": "bash",

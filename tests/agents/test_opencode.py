@@ -20,12 +20,13 @@ from hypothesis import strategies as st
 
 from brimline.agents.opencode.conversation import NOTHING as NO_CONTENT
 from brimline.agents.opencode.conversation import OVERLAP_MS
-from brimline.agents.opencode.database import PAGE, ask, sessions
+from brimline.agents.opencode.database import PAGE, sessions
 from brimline.agents.opencode.json_storage import MAX_MESSAGE_BYTES
 from brimline.agents.opencode.paths import memory_files, transcripts
 from brimline.agents.opencode.records import OpencodeTokens
 from brimline.agents.opencode.transcript import usage_of
 from brimline.agents.opencode.transcript_source import SOURCE, OpencodeStreamParser
+from brimline.agents.transcripts.database import ask
 from brimline.agents.transcripts.document import MAX_DOCUMENT_BYTES
 from brimline.agents.transcripts.source import (
     MALFORMED,
@@ -416,7 +417,7 @@ def test_unexpected_tables_are_an_error_with_a_hint(
     database.run(change)
     with pytest.raises(UnreadableTranscript, match=reason) as raised:
         read(database.transcript())
-    assert "Start opencode once" in str(raised.value)
+    assert "Start the client once" in str(raised.value)
 
 
 def test_optional_columns_may_be_missing(database: Database) -> None:

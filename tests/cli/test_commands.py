@@ -101,8 +101,8 @@ def test_mistyped_agent_gets_a_suggestion(user: User) -> None:
         (
             "my-local-model",
             [
-                *("Claude Code", "Cline CLI", "Codex", "Copilot CLI", "Kilo CLI", "Kimi Code"),
-                *("opencode", "Pi", "Qwen Code"),
+                *("Claude Code", "Cline CLI", "Codex", "Copilot CLI", "Goose", "Kilo CLI"),
+                *("Kimi Code", "opencode", "Pi", "Qwen Code"),
             ],
         ),
         ("codex-auto-review", ["Codex"]),

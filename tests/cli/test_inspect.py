@@ -389,13 +389,16 @@ def test_gemini_chat_is_read_from_standard_input(user: User) -> None:
 def test_unknown_format_on_standard_input_is_an_error_with_a_hint(user: User, data: bytes) -> None:
     completed = user.run("inspect", "-", stdin=data)
     assert (completed.code, completed.out) == (2, "")
-    names = "claude, cline, codex, copilot, gemini, kilo, kimi, opencode, pi, qwen"
+    names = "claude, cline, codex, copilot, gemini, goose, kilo, kimi, opencode, pi, qwen"
     assert f"--agent ({names})" in completed.err
 
 
 @pytest.mark.parametrize(
     "agent",
-    ["claude", "cline", "codex", "copilot", "pi", "gemini", "kilo", "kimi", "opencode", "qwen"],
+    [
+        *("claude", "cline", "codex", "copilot", "pi", "gemini", "goose", "kilo", "kimi"),
+        *("opencode", "qwen"),
+    ],
 )
 @pytest.mark.parametrize("data", [b"", b"hello\n", b"\0" * 1_000, b"\xff" * 1_000, b"[]\n" * 9])
 def test_forced_agent_never_ends_in_a_traceback(user: User, agent: str, data: bytes) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from brimline.testing.fake_model import Billed, Ramp, Refused, Reply, Scenario
 
-from . import claude, cline, codex, copilot, gemini, kimi, opencode, pi, qwen
+from . import claude, cline, codex, copilot, gemini, goose, kimi, opencode, pi, qwen
 from .run import ClientRun
 
 THOUGHT = "The first command worked, so the other two can go out together. " * 5
@@ -435,12 +435,47 @@ CLINE: dict[str, Scene] = {
     "errors": _cline(failing(cline.run_commands, *ERRORS)),
 }
 
+# Goose
+
+# It compares with its limit, 48,000, before a prompt only.
+GOOSE_FULL = Scenario(main=(goose.shell("echo one"), DONE), ramp=Ramp(start=10_000, step=40_000))
+GOOSE_MORE = Scenario(
+    main=(goose.shell("echo two"), DONE), ramp=Ramp(start=5_000, step=500, after_compaction=2_000)
+)
+
+
+def _goose(scenario: Scenario) -> Scene:
+    return lambda folder: (goose.run_goose(scenario, folder, "Go."),)
+
+
+def _goose_twice(
+    first: Scenario, second: Scenario, environment: Mapping[str, str] = goose.ANTHROPIC
+) -> Scene:
+    def run_twice(folder: Path) -> tuple[ClientRun, ...]:
+        return (
+            goose.run_goose(first, folder, "Go.", environment=environment),
+            goose.run_goose(second, folder, "Go on.", "--resume", environment=environment),
+        )
+
+    return run_twice
+
+
+GOOSE: dict[str, Scene] = {
+    "tool-loop": _goose(loop(goose.shell)),
+    "subagent": _goose(
+        _subagent_scenario(goose.delegate("Look around."), goose.shell("echo sub"), DONE)
+    ),
+    "resume-compact": _goose_twice(GOOSE_FULL, GOOSE_MORE),
+    "resume-errors": _goose_twice(failing(goose.shell, *ERRORS), GOOSE_MORE, goose.OPENAI),
+}
+
 SCENES: dict[str, dict[str, Scene]] = {
     "claude": CLAUDE,
     "cline": CLINE,
     "codex": CODEX,
     "pi": PI,
     "gemini": GEMINI,
+    "goose": GOOSE,
     "kimi": KIMI,
     "kilo": KILO,
     "opencode": OPENCODE,

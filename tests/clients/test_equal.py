@@ -27,7 +27,7 @@ from .scenes import CODEX, PI, SCENES, Recording
 pytestmark = pytest.mark.clients
 
 # Clients with message ids of their own; the others keep the provider's.
-OWN_IDS = ("cline", "gemini", "kilo", "kimi", "opencode")
+OWN_IDS = ("cline", "gemini", "goose", "kilo", "kimi", "opencode")
 # Clients whose transcript has the call of the summary among the others.
 COMPACTION_IS_A_MAIN_CALL = ("codex",)
 
@@ -106,7 +106,8 @@ def test_occupancy_at_the_end(recording: Recorder, client: str, scene: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("client", "scene"), scene_params("codex", "kilo", "pi", "opencode", "kimi", "qwen", "copilot")
+    ("client", "scene"),
+    scene_params("codex", "goose", "kilo", "pi", "opencode", "kimi", "qwen", "copilot"),
 )
 def test_totals_of_the_transcript(recording: Recorder, client: str, scene: str) -> None:
     """If the client records the usage of compactions, the total is the bill."""

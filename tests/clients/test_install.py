@@ -25,6 +25,7 @@ def test_every_client_is_pinned() -> None:
         "codex",
         "copilot",
         "gemini",
+        "goose",
         "kilo",
         "kimi",
         "opencode",

@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from brimline.context.tracker.reading import DELAYED
-from brimline.testing.fake_model import Ramp
+from brimline.testing.fake_model import Ramp, Scenario
 from preloaded import run_brimline
 
-from . import claude, cline, copilot, gemini, kimi, qwen
+from . import claude, cline, copilot, gemini, goose, kimi, qwen
 from .run import ClientRun
-from .scenes import CLINE_WORDS, SNAPSHOT, steps
+from .scenes import CLINE_WORDS, DONE, SNAPSHOT, steps
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
@@ -134,3 +134,20 @@ def test_cline_compacts_when_a_call_has_sent_90_percent(tmp_path: Path) -> None:
     threads = tuple(run.home.rglob("*.messages.json"))
     limit = inspect(replace(run, transcripts=threads))["limit"]
     assert (limit["tokens"], limit["origin"]) == (115_200, "known")
+
+
+@pytest.mark.long
+def test_goose_compacts_before_a_prompt_at_a_share_of_its_window(tmp_path: Path) -> None:
+    """At 80 % of what the last call held; the prompt itself is not counted."""
+    limit = round(0.8 * goose.WINDOW)
+
+    def run(folder: str, start: int, *arguments: str) -> ClientRun:
+        scenario = Scenario(main=(DONE,), ramp=Ramp(start=start, after_compaction=1_000))
+        return goose.run_goose(scenario, tmp_path / folder, "Go.", *arguments)
+
+    own = run("0", 1_000).billed[0].usage
+    own_tokens = own.input + own.cache_write + own.output - 1_000
+    for folder, missing, threads in (("1", 50, ["main"]), ("2", -50, ["compaction", "main"])):
+        start = limit - own_tokens - missing
+        run(folder, start)
+        assert [call.thread for call in run(folder, start, "--resume").billed] == threads

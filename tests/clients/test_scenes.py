@@ -57,6 +57,12 @@ EXPECTED: dict[str, dict[str, list[str]]] = {
         "resume-compact": [R, M, M, R, M, C, C, M],
         "errors": [R, M, M, M],
     },
+    "goose": {
+        "tool-loop": [M, M, M],
+        "subagent": [M, S, S, M],
+        "resume-compact": [M, M, C, M, M],
+        "resume-errors": [M, M, M, M, M],
+    },
     "opencode": {
         "tool-loop": [M, M, M],
         "responses": [M, M, M],
@@ -110,6 +116,7 @@ REFUSED: dict[tuple[str, str], list[int]] = {
     ("pi", "errors"): [529],
     ("pi", "too-long"): [400],
     ("gemini", "errors"): [500],
+    ("goose", "resume-errors"): [529, 500],
     ("kilo", "continue-errors"): [529],
     ("opencode", "continue-errors"): [529],
     ("cline", "errors"): [529, 500],

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.agents.opencode.transcript_source import SQLITE
+from brimline.agents.transcripts.database import SQLITE
 from brimline.errors import UnreadableTranscript
 from brimline.handoff import GrowingDigest, draft_handoff, iter_records
 

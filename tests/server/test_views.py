@@ -87,6 +87,7 @@ def test_every_agent_resumes_a_session_in_its_project() -> None:
         "codex": "cd '/a b' && codex resume 0c-1",
         "copilot": "cd '/a b' && copilot --resume 0c-1",
         "gemini": "cd '/a b' && gemini --resume 0c-1",
+        "goose": "cd '/a b' && goose session --resume --session-id 0c-1",
         "kilo": "cd '/a b' && kilo --session 0c-1",
         "kimi": "cd '/a b' && kimi -r 0c-1",
         "opencode": "cd '/a b' && opencode --session 0c-1",

@@ -54,8 +54,10 @@ def recorded_home(agent: str, root: Path) -> Path:
             target.parent.mkdir(parents=True, exist_ok=True)
             with closing(sqlite3.connect(target.with_suffix(".db"))) as database:
                 database.executescript(path.read_text("utf-8"))
-                database.execute("UPDATE session SET title = 'New session - 2026-11-17T03:04:05Z'")
-                database.commit()
+                if agent != "goose":  # whose recorded sessions have none
+                    untitled = "New session - 2026-11-17T03:04:05Z"
+                    database.execute("UPDATE session SET title = ?", (untitled,))
+                    database.commit()
         elif path.is_file():
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(path.read_bytes())

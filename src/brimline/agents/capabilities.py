@@ -58,6 +58,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     # Whether a hook confirms /clear at once; None: Brimline cannot clear this client.
     clear_confirmed_by_hook: bool | None = None
     answers_subagent_hooks: bool = True  # False: messages for subagents cannot be delivered
+    session_ids_are_unique: bool = True  # False: sessions on other machines may have the same ids
     stream_reports_context: bool = True  # False: a run is measured by its transcript
     stream_ends_with_total: bool = False  # the stream's last line has the usage of the whole run
     # Categories of the ledger that the transcript has nothing of, and where their tokens are then.

@@ -6,10 +6,12 @@ from typing import BinaryIO
 
 import msgspec
 
+from brimline.agents.goose.database import has_ledger
+from brimline.agents.goose.transcript_source import read_message_records
 from brimline.agents.opencode.conversation import StoredMessage
 from brimline.agents.opencode.database import read_parts
 from brimline.agents.opencode.json_storage import FolderHistory
-from brimline.agents.opencode.transcript_source import SQLITE
+from brimline.agents.transcripts.database import SQLITE
 from brimline.agents.transcripts.document import read_whole
 from brimline.agents.transcripts.lines import Lines, open_transcript
 from brimline.files.foreign_json import JsonDecoder
@@ -39,8 +41,8 @@ def iter_records(
     beginning and its end if it has more than `most_bytes`.
 
     Reads files of lines (Claude Code, Codex, Pi, Gemini CLI), documents with `messages` (older
-    chats of Gemini CLI, exports of opencode), and opencode's database and older storage. Raises
-    UnreadableTranscript.
+    chats of Gemini CLI, exports of opencode), the databases of opencode and Goose, and opencode's
+    older storage. Raises UnreadableTranscript.
     """
     with open_transcript(path) as file:
         if is_file_of_lines(path, file):
@@ -91,7 +93,10 @@ def _read_messages(path: str, data: bytes) -> Iterator[bytes]:
 
 
 def _read_database(path: str, session: str) -> Iterator[bytes]:
-    """Yield each part with its message, in the shape of an export."""
+    """Yield each part with its message, in the shape of an export; of Goose's, each message."""
+    if has_ledger(path):
+        yield from read_message_records(path, session)
+        return
     for row in read_parts(path, session):
         if row.part is not None:
             yield StoredMessage(row.message, row.message_data, (row.part,)).encode()

@@ -709,7 +709,7 @@ def test_telemetry_waits_until_no_transcript_can_replace_it(path: Path) -> None:
 
     async def use(machine: Machine) -> None:
         await store_telemetry(machine, "s", "claude")
-        await store_telemetry(machine, "other", "goose")  # which has no transcript that is read
+        await store_telemetry(machine, "other", "unread")  # which has no transcript that is read
         await machine.call(1, session="later")
         await machine.uplink.exchange()
         assert {row.id for row in await machine.server.sessions()} == {"other", "later"}
@@ -719,6 +719,19 @@ def test_telemetry_waits_until_no_transcript_can_replace_it(path: Path) -> None:
         machine.now += TELEMETRY_HOLD_S
         await machine.uplink.exchange()
         assert [row.call for row in await machine.server.calls("s")] == ["req_1"]
+
+    use_machine(path, use)
+
+
+def test_session_whose_id_another_machine_has_is_sent(path: Path) -> None:
+    """Goose's ids are the day and a number: two machines have the same ones."""
+
+    async def use(machine: Machine) -> None:
+        await store_telemetry(machine, "20260102_1", "goose")
+        await machine.call(1, session="later")
+        machine.now += TELEMETRY_HOLD_S
+        await machine.uplink.exchange()
+        assert {row.id for row in await machine.server.sessions()} == {"later"}
 
     use_machine(path, use)
 

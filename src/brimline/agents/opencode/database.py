@@ -1,132 +1,23 @@
-"""opencode's SQLite database: its sessions, and the messages of each.
+"""opencode's SQLite database: its sessions, and the messages of each."""
 
-Queries neither block its writer nor create files next to it. A plain read-only connection to a
-database in WAL mode creates the files `-wal` and `-shm` if there are none, and leaves them. So the
-mode depends on the files next to the database:
-
-| next to it | mode |
-|---|---|
-| a log and its index | `readonly_shm=1`, with SQLite's locks |
-| a log alone (a crash, a copied folder) | no locks, index on the heap |
-| a rollback journal | SQLite's locks |
-| none of them | `immutable=1` |
-
-Without locks, the files are compared after each query: if they changed, the query is repeated.
-"""
-
-import os
 import sqlite3
-import stat
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple, TypeAlias, TypeVar
-from urllib.parse import quote
+from typing import NamedTuple, TypeAlias
 
 from brimline.agents.opencode.conversation import MessageRow, StoredMessage, StoredPart
 from brimline.agents.opencode.records import OpencodePart, Revert, SessionInfo, Times
+from brimline.agents.transcripts.database import (
+    ask,
+    bytes_value,
+    float_value,
+    int_value,
+    text_value,
+)
 from brimline.agents.transcripts.source import parse_branch
 from brimline.errors import UnreadableTranscript
 from brimline.files.foreign_json import JsonDecoder
-
-BUSY_TIMEOUT_S = 0.25
-
-ATTEMPTS = 5
-
-LOCKED = "mode=ro"
-LOG_AND_INDEX = "mode=ro&readonly_shm=1"
-LOG_ALONE = "mode=ro&vfs=unix-none"
-SETTLED = "mode=ro&immutable=1"
-
-MIGRATE = "Start opencode once to migrate its database."
-
-REASONS: tuple[tuple[str, str, str | None], ...] = (
-    ("SQLITE_BUSY", f"locked by its writer for more than {BUSY_TIMEOUT_S} s", "Try again later."),
-    ("SQLITE_LOCKED", f"locked by its writer for more than {BUSY_TIMEOUT_S} s", "Try again later."),
-    ("SQLITE_NOTADB", "not a database, or damaged", None),
-    ("SQLITE_CORRUPT", "damaged", None),
-    ("SQLITE_ERROR", "unknown tables or columns", MIGRATE),
-)
-
-T = TypeVar("T")
-
-
-def ask(path: str, query: Callable[[sqlite3.Connection], T]) -> T:
-    """Return the result of a query; raises UnreadableTranscript, and never waits for long."""
-    failure: sqlite3.Error | None = None
-    for _ in range(ATTEMPTS):
-        before, mode = _file_state(path), _mode(path)
-        try:
-            result = _query(path, mode, query)
-        except sqlite3.Error as error:
-            failure = error
-            if not _is_transient(error) and before == _file_state(path):
-                break
-            continue
-        except UnicodeDecodeError as error:  # Python decodes SQLite's error, which quotes the file
-            raise UnreadableTranscript(path, "damaged") from error
-        if mode in (LOCKED, LOG_AND_INDEX) or before == _file_state(path):
-            return result
-    raise _unreadable(path, failure) from failure
-
-
-def _query(path: str, mode: str, query: Callable[[sqlite3.Connection], T]) -> T:
-    uri = f"file:{quote(os.fsencode(os.path.abspath(path)))}?{mode}"
-    with closing(
-        sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-    ) as opened:
-        opened.text_factory = bytes
-        if mode == LOG_ALONE:
-            opened.execute("PRAGMA locking_mode = exclusive")
-        return query(opened)
-
-
-def _mode(path: str) -> str:
-    if _size_and_time(f"{path}-journal")[0]:
-        return LOCKED
-    if not _size_and_time(f"{path}-wal")[0]:
-        return SETTLED
-    return LOG_AND_INDEX if _size_and_time(f"{path}-shm")[0] else LOG_ALONE
-
-
-def _file_state(path: str) -> tuple[object, ...]:
-    """A value that changes with each write; raises if the database is not a file."""
-    try:
-        status = os.stat(path)
-    except OSError as error:
-        raise UnreadableTranscript(path, error.strerror or str(error)) from error
-    if not stat.S_ISREG(status.st_mode):
-        raise UnreadableTranscript(path, "not a file")
-    sidecars = (_size_and_time(f"{path}-wal"), _size_and_time(f"{path}-journal"))
-    return status.st_ino, status.st_size, status.st_mtime_ns, sidecars
-
-
-def _size_and_time(path: str) -> tuple[int, int]:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return 0, 0
-    return status.st_size, status.st_mtime_ns
-
-
-def _is_transient(error: sqlite3.Error) -> bool:
-    """Whether the writer was just renewing its index."""
-    return _error_name(error).startswith(("SQLITE_READONLY", "SQLITE_PROTOCOL"))
-
-
-def _error_name(error: sqlite3.Error) -> str:
-    return getattr(error, "sqlite_errorname", "")  # errors of the Python module have none
-
-
-def _unreadable(path: str, failure: sqlite3.Error | None) -> UnreadableTranscript:
-    if failure is None:
-        return UnreadableTranscript(path, "it changes faster than it can be read", "Try again.")
-    for prefix, reason, hint in REASONS:
-        if _error_name(failure).startswith(prefix):
-            return UnreadableTranscript(path, f"{reason} ({failure})", hint)
-    return UnreadableTranscript(path, str(failure))
-
 
 PAGE = 500  # messages, or parts, per query
 
@@ -178,8 +69,8 @@ def read_parts(path: str, session: str) -> Iterator[PartRow]:
     place: Place = (*BEGINNING, "")
     while page := ask(path, lambda opened, at=place: _query_parts(opened, session, at)):
         for _, message, id, data, part in page:
-            stored = StoredPart(_text(id), part) if isinstance(part, bytes) else None
-            yield PartRow(_text(message) or "", _bytes(data), stored)
+            stored = StoredPart(text_value(id), part) if isinstance(part, bytes) else None
+            yield PartRow(text_value(message) or "", bytes_value(data), stored)
         place = page[-1][:3]
 
 
@@ -210,7 +101,7 @@ class DatabaseHistory:
     def parts(self, message: str) -> list[OpencodePart]:
         select = "SELECT data FROM part WHERE message_id = ?"
         rows = ask(self._path, lambda opened: opened.execute(select, (message,)).fetchall())
-        return [part for (data,) in rows if (part := _part.decode_or_none(_bytes(data)))]
+        return [part for (data,) in rows if (part := _part.decode_or_none(bytes_value(data)))]
 
     def messages(self) -> Iterator[StoredMessage]:
         rows = read_parts(self._path, self._session)
@@ -232,47 +123,32 @@ class DatabaseHistory:
     def _page(self, opened: sqlite3.Connection, since: int, place: Place = BEGINNING) -> Page:
         rows = opened.execute(MESSAGES, (self._session, since, *place, PAGE)).fetchall()
         return [
-            ((created, id), MessageRow(_text(id) or "", _number(updated), _bytes(data)))
+            ((created, id), MessageRow(text_value(id) or "", int_value(updated), bytes_value(data)))
             for id, created, updated, data in rows
         ]
 
 
 def _sessions(opened: sqlite3.Connection, where: str, *values: str) -> Iterator[SessionInfo]:
-    existing = {_text(row[1]) for row in opened.execute("PRAGMA table_info(session)")}
+    existing = {text_value(row[1]) for row in opened.execute("PRAGMA table_info(session)")}
     columns = ", ".join(name if name in existing else f"NULL AS {name}" for name in OPTIONAL)
     has_workspaces = "workspace_id" in existing and _has_branches(opened)
     branch = WORKSPACE_BRANCH if has_workspaces else "NULL"
     for row in opened.execute(f"SELECT id, {columns}, {branch} FROM session {where}", values):
         id, parent, directory, title, version, revert, created, updated, branch = row
         yield SessionInfo(
-            id=_text(id) or "",
-            parent=_text(parent),
-            directory=_text(directory),
-            title=_text(title),
-            version=_text(version),
-            time=Times(created=_float(created), updated=_float(updated)),
-            revert=_revert.decode_or_none(_bytes(revert)),
-            branch=parse_branch(_text(branch)),
+            id=text_value(id) or "",
+            parent=text_value(parent),
+            directory=text_value(directory),
+            title=text_value(title),
+            version=text_value(version),
+            time=Times(created=float_value(created), updated=float_value(updated)),
+            revert=_revert.decode_or_none(bytes_value(revert)),
+            branch=parse_branch(text_value(branch)),
         )
 
 
 def _has_branches(opened: sqlite3.Connection) -> bool:
     """Whether the database has workspaces with branches: not in every version."""
-    return any(_text(row[1]) == "branch" for row in opened.execute("PRAGMA table_info(workspace)"))
-
-
-def _text(value: object) -> str | None:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else None
-
-
-def _bytes(value: object) -> bytes:
-    return value if isinstance(value, bytes) else b""
-
-
-def _float(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) else None
-
-
-def _number(value: object) -> int:
-    """A time in a column, which in SQLite may hold anything; what is no number sorts first."""
-    return value if isinstance(value, int) else 0
+    return any(
+        text_value(row[1]) == "branch" for row in opened.execute("PRAGMA table_info(workspace)")
+    )

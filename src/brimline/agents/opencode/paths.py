@@ -10,6 +10,7 @@ from brimline.agents.opencode.database import sessions
 from brimline.agents.opencode.json_storage import MAX_MESSAGE_BYTES, json_files, message_folders
 from brimline.agents.opencode.records import CHATGPT_PLAN, SessionInfo
 from brimline.agents.transcripts.client_settings import RegistryRows, read_registry, read_settings
+from brimline.agents.transcripts.database import root_session
 from brimline.agents.transcripts.source import MALFORMED, Places, Transcript, parse_time
 from brimline.context.events import MAIN
 from brimline.context.window import ClientSettings, RegistryModel
@@ -35,17 +36,6 @@ def _stored(storage: Path) -> Iterator[tuple[Path, SessionInfo]]:
                 )
             except (OSError, *MALFORMED):
                 continue
-
-
-def _root_session(info: SessionInfo, infos: Mapping[str, SessionInfo]) -> str:
-    """The id of the session of which a child session is a thread."""
-    seen = {info.id}
-    while info.parent is not None and info.parent not in seen:
-        seen.add(info.parent)
-        if info.parent not in infos:
-            return info.parent
-        info = infos[info.parent]
-    return info.id
 
 
 def _session_id(transcript: Transcript) -> str:
@@ -176,26 +166,27 @@ class OpencodePaths(msgspec.Struct, frozen=True):
     def _in_database(self, path: Path) -> Iterator[Transcript]:
         """An unreadable database is listed itself: its reader reports why."""
         try:
-            infos = {info.id: info for info in sessions(str(path))}
+            infos = sessions(str(path))
         except UnreadableTranscript:
             yield Transcript(agent=self.name, path=str(path), modified=_modified(path), size=0)
             return
-        for info in infos.values():
+        parents = {info.id: info.parent for info in infos}
+        for info in infos:
             modified = parse_time(info.time.updated) or _modified(path)
-            yield self._transcript(path, modified, info, infos)
+            yield self._transcript(path, modified, info, parents)
 
     def _in_folders(self, root: Path) -> Iterator[Transcript]:
         storages = [root / "storage", *sorted(root.glob("project/*/storage"))]
         stored = {info.id: (file, info) for storage in storages for file, info in _stored(storage)}
-        infos = {id: info for id, (_, info) in stored.items()}
+        parents = {id: info.parent for id, (_, info) in stored.items()}
         for file, info in stored.values():
             modified = max(_modified(file), _modified(message_folders(file)[0]))
-            yield self._transcript(file, modified, info, infos)
+            yield self._transcript(file, modified, info, parents)
 
     def _transcript(
-        self, path: Path, modified: float, info: SessionInfo, infos: Mapping[str, SessionInfo]
+        self, path: Path, modified: float, info: SessionInfo, parents: Mapping[str, str | None]
     ) -> Transcript:
-        session = _root_session(info, infos)
+        session = root_session(info.id, parents)
         thread = MAIN if session == info.id else info.id
         title = None if thread == MAIN else info.title
         return Transcript(self.name, str(path), modified, 0, session, thread, info.directory, title)

@@ -22,6 +22,7 @@ from brimline.agents.opencode.records import (
     StreamPart,
 )
 from brimline.agents.opencode.transcript import OpencodeParser, usage_of
+from brimline.agents.transcripts.database import SQLITE, only_session
 from brimline.agents.transcripts.document import DocumentReader, read_whole
 from brimline.agents.transcripts.lines import open_transcript
 from brimline.agents.transcripts.source import (
@@ -95,8 +96,6 @@ class OpencodeStreamParser(Parser):
         self._message, self._call = part.message, id
         return (Call(at=at, id=id, usage=usage, cost=part.cost or None),)
 
-
-SQLITE = b"SQLite format 3\0"
 
 OTHER_TABLES = Lookalike(
     "transcript", "it is a database without the tables `session` and `message`"
@@ -182,7 +181,8 @@ def _find_history(transcript: Transcript) -> MessageHistory | None:
         head = file.read(HEAD_BYTES).lstrip(PADDING)
     if head.startswith(SQLITE) or (not head and path.endswith(".db")):
         own = transcript.session if transcript.thread == MAIN else transcript.thread
-        return DatabaseHistory(path, own or _only_session(path))
+        own = own or only_session(path, [info.id for info in sessions(path)])
+        return DatabaseHistory(path, own)
     return FolderHistory(path) if _session_start.match(head) else None
 
 
@@ -195,14 +195,6 @@ def _may_have_own_tables(head: bytes) -> bool:
 def _is_line(line: bytes) -> bool:
     first = _head.decode_or_none(line) or OpencodeHead()
     return first.type in STREAM_KINDS and (first.session or "").startswith("ses_")
-
-
-def _only_session(path: str) -> str:
-    ids = [info.id for info in sessions(path)]
-    if len(ids) == 1:
-        return ids[0]
-    hint = f"Name one of them: {', '.join(ids[:5])}." if ids else None
-    raise UnreadableTranscript(path, f"it has {len(ids)} sessions", hint)
 
 
 SOURCE = Opencode(PATHS)

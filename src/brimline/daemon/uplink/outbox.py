@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
-from brimline.agents import agent_names
+from brimline.agents import agent_names, capabilities_of
 from brimline.daemon.uplink.privacy import (
     describe_calls,
     describe_handoff,
@@ -161,6 +161,8 @@ class Outbox:
             row = await self._store.session(id)
             if row is None or row.seen_at < now - self._history_s:
                 continue
+            if not capabilities_of(row.agent).session_ids_are_unique:
+                continue  # at the server it would be one with another machine's
             if not await self._may_be_replaced(row, now):
                 return await self._open(row, mark)
             self._last = min(self._last, mark - 1)  # it is looked at again in the next round

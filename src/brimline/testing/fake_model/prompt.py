@@ -104,6 +104,7 @@ COPILOT_INTERACTION = "x-interaction-type"
 QWEN_SUBAGENT = "You are a general-purpose subagent working for a parent agent."
 KIMI_SUBAGENT = "You are now running as a subagent. All the `user` messages are sent by the main"
 CLINE_TOOL = "run_commands"
+GOOSE_SUBAGENT = "You are a specialized subagent within the goose AI framework"
 QWEN_SUMMARY = "You are the component that summarizes a conversation when its context window is"
 
 
@@ -136,6 +137,7 @@ MARKS = (
     Mark("compaction", "Qwen Code", system=QWEN_SUMMARY),  # again, if the first had no snapshot
     Mark("compaction", "Kimi Code", newest="You are about to run out of context. Create a handoff"),
     Mark("compaction", "Cline CLI", newest="Summarize this session for continuation. Be concise"),
+    Mark("compaction", "Goose", newest="Please summarize the conversation history provided in the"),
     Mark("title", "opencode", system="You are a title generator"),
 )
 
@@ -162,6 +164,8 @@ def recognise(prompt: Prompt) -> RequestSender:
     sender = _by_headers(prompt.headers)
     if GEMINI_SUBAGENT_TOOL in prompt.tools:
         sender = RequestSender("subagent", "gemini")
+    if GOOSE_SUBAGENT in prompt.system:
+        sender = RequestSender("subagent", "goose")
     if KIMI_SUBAGENT in prompt.system:
         sender = RequestSender("subagent", "kimi")
     if CLINE_TOOL in prompt.tools and "You are Cline" not in prompt.system:
