@@ -40,8 +40,8 @@ MESSAGES = """
 class GooseSession(msgspec.Struct, frozen=True):
     """A session; `parent` is the one that started it as a subagent, with a `task`.
 
-    `updated` differs after each call: the database has whole seconds, and the id of the last call
-    makes the fraction.
+    `updated` differs after each call, and is not before a run that began in its second: the
+    database has whole seconds, and the id of the last call makes the fraction.
     """
 
     id: str
@@ -128,7 +128,7 @@ def _sessions(opened: sqlite3.Connection, query: str, *values: str) -> list[Goos
 def _session(row: Sequence[object]) -> GooseSession:
     id, name, kind, parent, folder, provider, updated, task = map(text_value, row[:-1])
     second = parse_time(updated)
-    at = None if second is None else second + int_value(row[-1]) % 1_000 / 1_000
+    at = None if second is None else second + 0.9 + int_value(row[-1]) % 1_000 / 10_000
     if kind != "sub_agent":
         parent = task = None
     return GooseSession(id or "", name, parent, folder, provider, at, task)
