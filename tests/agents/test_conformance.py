@@ -35,27 +35,40 @@ RECORDS_SUMMARY_CALLS = ("codex",)  # as calls of the thread that they compact
 
 PATHS, SOURCE, CONTENT, HOOKS = "paths.py", "transcript_source.py", "content.py", "hooks.py"
 # Faults in Otter's code: the check that finds each, the file, what stands there, and the fault.
+AGENT = 'agent = "otter"\n'
+READS_FROM_THE_START = f"""{AGENT}
+    def read(self, transcript, cursor=None, how="every"):
+        return super().read(transcript, how=how)
+"""
+ENDS_THE_LAST_LINE = f"""{AGENT}
+    def read(self, transcript, cursor=None, how="every"):
+        cursor = cursor or START
+        file = ended(open_transcript(transcript.path, cursor.offset))
+        return JsonLines(file, self.parser(transcript, cursor.carry), cursor)
+"""
 FAULTS = [
     ("files_are_found", PATHS, '"otter", entry', '"claude", entry'),
     ("files_are_found", "__init__.py", '(".otter",)', "()"),
     ("calls_are_counted", SOURCE, "return (Compacted(at=at, thread=thread),)", "return ()"),
     ("copies_are_counted_once", SOURCE, "id=line.call", "id=f'{line.call}{next(COUNTER)}'"),
     ("every_way_of_reading_agrees", SOURCE, "Usage(line.sent", "Usage(next(COUNTER)"),
-    ("reading_goes_on_in_a_growing_file", SOURCE, "cursor.offset)", "0)"),
-    ("torn_last_line_hides_nothing", SOURCE, "JsonLines(file,", "JsonLines(ended(file),"),
+    ("reading_goes_on_in_a_growing_file", SOURCE, AGENT, READS_FROM_THE_START),
+    ("torn_last_line_hides_nothing", SOURCE, AGENT, ENDS_THE_LAST_LINE),
     ("bad_first_bytes_hide_nothing", SOURCE, "decode_record(record)", "whole(record)"),
     ("compactions_are_in_their_place", SOURCE, "line.compacted is not", "line.user is not"),
     ("unknown_kinds_are_counted", SOURCE, "None if line.user is None else ()", "()"),
     ("damaged_lines_are_named", SOURCE, "decode_record(record)", "lax(record)"),
     ("agent_is_recognised", SOURCE, "b'{\"otter\":'", "b'{\"user\":'"),
     ("other_files_are_not_its_own", SOURCE, "b'{\"otter\":'", "b'{'"),
-    ("subagents_leave_the_main_thread_alone", SOURCE, "_thread = thread", "_thread = MAIN"),
+    ("subagents_leave_the_main_thread_alone", SOURCE, "(transcript.thread)", "(MAIN)"),
     ("content_is_read", CONTENT, "yield UserText(line.user, line.at)", "yield Location(line.user)"),
     ("hooks_are_answered", HOOKS, "HookAdapter()", "HookAdapter(events={})"),
 ]
 FAULTY = r"""
 import io
 from itertools import count
+from brimline.agents.transcripts.lines import JsonLines, open_transcript
+from brimline.agents.transcripts.source import START
 COUNTER = count(1)
 def ended(file):
     return io.BytesIO(file.read() + b"\n")
