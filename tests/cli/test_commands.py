@@ -85,7 +85,7 @@ def test_agent_is_found_in_any_case_and_by_the_clients_name(user: User, name: st
 def test_mistyped_agent_gets_a_suggestion(user: User) -> None:
     wrong = user.run("report", "--agent", "Codx")
     assert wrong.code == 2
-    assert "hint: Did you mean codex? Known agents: claude, codex," in wrong.err
+    assert "hint: Did you mean codex? Known agents: claude, cline, codex," in wrong.err
 
 
 @pytest.mark.parametrize(
