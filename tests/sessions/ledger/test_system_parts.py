@@ -65,6 +65,17 @@ def test_what_has_a_record_is_not_in_the_divided_piece() -> None:
     assert (parts["memory file"].name, parts["memory file"].is_estimated) == ("CLAUDE.md", False)
 
 
+def test_recorded_server_without_definitions_is_marked_as_estimated() -> None:
+    """Its tools are deferred: the record has all that is sent of it."""
+    names = ContextPart("system and tools", "tides", 400, server="my_tides", names=("a", "b"))
+    ledger = main_ledger(names, sent_call("a", 8_248))
+    deferred = (FRESH[0], FreshPart("MCP server", "my tides", 500, tools=4))
+    parts = {part.kind: part for part in find_system_parts(ledger, deferred)}
+    assert not parts["MCP server"].is_estimated
+    assert parts["MCP server"].tools == 2
+    assert parts["system prompt"].is_estimated
+
+
 def test_calls_count_for_the_server_the_skill_and_the_agent(tmp_path: Path) -> None:
     """The records of Claude Code: lists of skills and agents, their calls, a typed command."""
     listing = {"type": "skill_listing", "names": ["knots", "sails"]}
