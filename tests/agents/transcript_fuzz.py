@@ -48,6 +48,10 @@ VALUES = (
 )  # fmt: skip
 
 
+# With what is read of a session, in the databases of opencode, Kilo CLI and Goose.
+TABLES = (b"message", b"part", b"session", b"messages", b"sessions", b"usage_ledger")
+
+
 class FuzzResult(msgspec.Struct, frozen=True):
     """How many files were read, what failed, and the most that reading one of them took."""
 
@@ -74,7 +78,7 @@ def load_recordings() -> tuple[Recording, ...]:
             agent, name, _, *below = path.relative_to(FIXTURES).parts
             data = path.read_bytes()
             if path.suffix == ".sql":
-                below[-1], data = "opencode.db", _create_database(data.decode())
+                below[-1], data = f"{path.stem}.db", _create_database(data.decode())
             found.append(Recording(agent, name, "/".join(below), data))
     for path in sorted(FIXTURES.glob("*/*/stream-*.jsonl")):
         agent, name, _ = path.relative_to(FIXTURES).parts
@@ -158,11 +162,19 @@ def damage_database(path: Path, chance: random.Random) -> None:
         return
     with contextlib.closing(sqlite3.connect(path)) as database, database:
         database.text_factory = bytes
+        master = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        names = [name.decode() for (name,) in master if name in TABLES]
         for _ in range(chance.randint(1, 3)):
-            table = chance.choice(("message", "part", "session"))
-            columns = [row[1].decode() for row in database.execute(f"PRAGMA table_info({table})")]
+            table = chance.choice(names)
+            columns = [  # SQLite lets no other value be the number of a row
+                name.decode()
+                for _, name, kind, _, _, key in database.execute(f"PRAGMA table_info({table})")
+                if not (key and kind == b"INTEGER")
+            ]
             column = chance.choice([*columns, *["data"] * 20] if "data" in columns else columns)
             rows = database.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
+            if not rows:
+                continue
             row, value = chance.choice(rows)
             changed = b"\n".join(chance.choice(DAMAGES)(_to_bytes(value), chance))
             # A text in SQLite may hold any bytes.
@@ -178,7 +190,7 @@ def write_recording(recording: Recording, home: Path, number: int) -> Path:
     place = place.replace("/tmp/project/", f"/tmp/project-{number}/")  # names have a part of the id
     path = home / place
     if path.suffix == ".db":
-        path = path.with_name(f"opencode-{number}.db")
+        path = path.with_name(f"{path.stem}-{number}.db")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     return path
