@@ -64,7 +64,9 @@ def add_fixtures(home: Path) -> None:
             if path.suffix != ".sql":
                 target.write_text(text, "utf-8")
                 continue
-            with closing(sqlite3.connect(target.with_name(f"opencode-{number}.db"))) as database:
+            with closing(
+                sqlite3.connect(target.with_name(f"{target.stem}-{number}.db"))
+            ) as database:
                 database.executescript(text)
 
 

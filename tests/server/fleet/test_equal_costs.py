@@ -185,7 +185,8 @@ def known(costs: dict[str, float | None]) -> Costs:
 def add_own(home: Path) -> None:
     add_fixtures(home)
     add_billed_sessions(home)
-    for path in home.rglob("opencode*.db"):  # as the other files, which are new
+    databases = (*home.rglob("opencode-*.db"), *home.rglob("kilo-*.db"))
+    for path in databases:  # as the other files, which are new
         with closing(sqlite3.connect(path, isolation_level=None)) as database:
             database.execute("UPDATE session SET time_updated = ?", (int(time.time() * 1_000),))
 
