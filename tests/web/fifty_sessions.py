@@ -41,7 +41,7 @@ CACHED_TOKENS = re.compile(
 
 
 def write_sessions(home: Path, now: float) -> None:
-    """Write 50 sessions of the five agents that ended up to a day ago."""
+    """Write 50 sessions of the agents that ended up to a day ago."""
     for number, scene in zip(range(SESSIONS), cycle(_scenes()), strict=False):
         version = _Version(number, now - AGES_S[number % len(AGES_S)] - number)
         for path in sorted((scene / "home").rglob("*")):
@@ -51,7 +51,9 @@ def write_sessions(home: Path, now: float) -> None:
 
 def _scenes() -> Iterator[Path]:
     """Every recorded scene, one of each agent in turn; errors and forks share ids of others."""
-    by_agent = [sorted(agent.iterdir()) for agent in sorted(FIXTURES.iterdir())]
+    # The ids of Goose and Cline have other forms, which a copy would share with its original.
+    agents = [each for each in sorted(FIXTURES.iterdir()) if each.name not in ("cline", "goose")]
+    by_agent = [sorted(agent.iterdir()) for agent in agents]
     for place in range(max(map(len, by_agent))):
         for scenes in by_agent:
             yield scenes[place % len(scenes)]
