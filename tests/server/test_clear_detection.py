@@ -1,5 +1,6 @@
 """Which session a process cleared, known from its hooks."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -113,7 +114,7 @@ def test_contacts_outlive_a_daemon_and_an_unreadable_file_does_not_stop_the_next
     tmp_path: Path,
 ) -> None:
     known = detection_after((7, "a", "prompt"), (8, "b", "prompt"), (8, "b", "ended"))
-    known.save(tmp_path)
+    asyncio.run(known.save(tmp_path))
     restored = SessionContacts()
     restored.load(tmp_path)
     assert restored.in_process(ProcessStart(7, 0.0)) == ["a"]
@@ -122,7 +123,17 @@ def test_contacts_outlive_a_daemon_and_an_unreadable_file_does_not_stop_the_next
     (file,) = tmp_path.iterdir()
     file.unlink()
     known.record(7, observation("a", "prompt"))
-    known.save(tmp_path)
+    asyncio.run(known.save(tmp_path))
     assert not file.exists()  # nothing but the time has changed
     file.write_bytes(b'{"a": [7')
     SessionContacts().load(tmp_path)
+
+
+def test_contacts_that_could_not_be_saved_are_saved_the_next_time(tmp_path: Path) -> None:
+    known = detection_after((7, "a", "prompt"))
+    with pytest.raises(OSError):
+        asyncio.run(known.save(tmp_path / "missing"))
+    asyncio.run(known.save(tmp_path))
+    restored = SessionContacts()
+    restored.load(tmp_path)
+    assert restored.in_process(ProcessStart(7, 0.0)) == ["a"]

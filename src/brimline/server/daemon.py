@@ -349,7 +349,7 @@ class DaemonRun:
     async def _save_contacts(self) -> None:
         """Save which process runs which session: after a restart agents ask before a hook comes."""
         with suppress(OSError):  # the next hook tells it, too
-            self._dispatcher.contacts.save(self._state)
+            await self._dispatcher.contacts.save(self._state)
 
     async def _process_spool(self) -> None:
         """Process what hook clients spooled while no daemon answered, in order.

@@ -51,6 +51,7 @@ class Victim:
 
     def __init__(self, store: SqliteStore, server: RecordingCollector) -> None:
         self.store, self._server = store, server
+        self.new_ids = iter(("1" * 32, "2" * 32))
         self.restart()
 
     def restart(self, receive: str = "all", may_block_stop: bool = False) -> None:
@@ -59,7 +60,8 @@ class Victim:
         about = UplinkBatch(MACHINE, receive=receive)
         outbox = Outbox(self.store, settings, URL)
         self.uplink = Uplink(URL, about, self.store, outbox, self._sender,
-                             may_block_stop=may_block_stop)  # fmt: skip
+                             may_block_stop=may_block_stop,
+                             renew_id=lambda: next(self.new_ids))  # fmt: skip
 
     async def receive(self, *messages: Any, documents: Any = (), **more: Any) -> None:
         """Exchange a batch for a reply with these messages and documents."""
@@ -348,6 +350,18 @@ def test_documents_are_bounded_for_a_session(attack: Attack) -> None:
         await victim.receive(documents=[document(0)])  # the server may not know that it is there
         assert len(await victim.store.handoffs("s")) == 20
         assert victim.uplink.status().refused == 22 + 2
+
+    attack(use)
+
+
+def test_stamps_that_grow_by_themselves_give_the_machine_one_new_id(attack: Attack) -> None:
+    async def use(victim: Victim) -> None:
+        far = 2 * time.time_ns()
+        await victim.receive()
+        await victim.receive(stamp=far)
+        await victim.receive(machine="1" * 32, stamp=far + 1)
+        await victim.receive(machine="1" * 32, stamp=far + 2)
+        assert victim.last_batch["machine"] == "1" * 32
 
     attack(use)
 

@@ -1,5 +1,6 @@
 """The last hook of each session, and the process that sent it: the client that runs the session."""
 
+import asyncio
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -59,11 +60,17 @@ class SessionContacts:
             saved = read_regular_file(state / CONTACTS_NAME, MAX_FILE_BYTES)
             self._contacts.update(decode_json(saved, dict[str, LastContact]))
 
-    def save(self, state: Path) -> None:
+    async def save(self, state: Path) -> None:
         """Write which process runs which session, if that has changed; raises OSError."""
-        if not self._is_saved:
-            replace_file(state / CONTACTS_NAME, msgspec.json.encode(dict(self._contacts)))
-            self._is_saved = True
+        if self._is_saved:
+            return
+        encoded = msgspec.json.encode(dict(self._contacts))
+        self._is_saved = True  # a hook that comes while the file is written changes it again
+        try:
+            await asyncio.to_thread(replace_file, state / CONTACTS_NAME, encoded)
+        except OSError:
+            self._is_saved = False
+            raise
 
     def predecessor(self, pid: int, observation: Observation) -> str | None:
         """Return the session that this clear ended; None unless it is certain."""

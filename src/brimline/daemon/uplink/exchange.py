@@ -200,12 +200,14 @@ class Uplink:
         """Take another id if the server has a stamp that this machine has not sent.
 
         Another one sends it, whose home was copied. After a restore the server would have the
-        stamps of one of them, and the other one would not notice what is lost.
+        stamps of one of them, and the other one would not notice what is lost. This happens once:
+        a server that is wrong about the stamps must not see a new machine in each batch.
         """
         if self._last_success_at is not None and stamp > known and self._renew_id is not None:
             text = "%s: another machine reports with the id of this one, which gets a new id"
             LOGGER.warning(text, self._url)
-            self._about = replace(self._about, machine=self._renew_id())
+            renew_id, self._renew_id = self._renew_id, None
+            self._about = replace(self._about, machine=renew_id())
         self._last_stamp = max(self._last_stamp, stamp)
 
     async def _start_over(self, stamp: int) -> None:
