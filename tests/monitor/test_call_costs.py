@@ -68,6 +68,29 @@ def test_cost_of_a_call_includes_its_other_passes_but_no_other_spendings() -> No
     ]
 
 
+@pytest.mark.parametrize("order", ["cpn", "pcn", "cnp"])
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_pass_that_comes_before_or_after_its_call_costs_once(
+    order: str, restarts: bool
+) -> None:
+    events = {
+        "c": Call(id="c", usage=USAGE, model=MODEL, at=1.0),
+        "p": Spent(id="c", usage=USAGE, model=MODEL, at=1.0),
+        "n": Call(id="n", usage=USAGE, model=MODEL, at=2.0),
+    }
+    fleet = Fleet(4, shared=restarts)
+    for monitor, name in enumerate(order):
+        await fleet.push(monitor if restarts else 0, events[name])
+    await fleet.push(3 if restarts else 0, call(9, read=5))
+    rows = {(row.thread, row.call): row for row in await fleet.store.calls("s")}
+    each = 5 * 5 / 1e6
+    assert rows["main", "c"].cost == pytest.approx(2 * each)
+    assert rows["main", "n"].cost == pytest.approx(each)
+    spent = [row for (thread, _), row in rows.items() if thread != "main"]
+    assert sum(row.cost or 0.0 for row in spent) == 0
+    assert sum(row.input for row in spent) == 5
+
+
 async def test_spendings_without_an_id_are_added_up_by_model() -> None:
     fleet = Fleet(1, shared=False)
     models = (MODEL, "other", None, MODEL)

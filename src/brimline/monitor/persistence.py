@@ -85,7 +85,7 @@ class StoredRows:
         self._calls: dict[str, tuple[int, Call]] = {}
         self._costs: dict[str, CallCosts] = {}
         self._compactions: dict[tuple[str, int], CompactionRow] = {}
-        self._spendings: dict[tuple[str, SpendingKey], Spent] = {}
+        self._spendings: dict[tuple[str, SpendingKey], tuple[Spent, bool]] = {}
         self._copied: set[str] = set()
         self._is_fork = False
 
@@ -137,7 +137,7 @@ class StoredRows:
             if (last := thread.calls.last) is not None:
                 self._calls[name] = thread.call_count, last
         self._spendings = {
-            (name, spending_key(each)): each
+            (name, spending_key(each)): (each, self._is_pass(thread, each))
             for name, thread in state.folded.threads.items()
             for each in thread.spendings
         }
@@ -170,23 +170,51 @@ class StoredRows:
             first, last = self._calls.get(name, (0, None))
             if last is not None and thread.calls.get(last.id) != last:
                 first = first - 1 if last.id in thread.calls else 0
+            first = min(first, self._first_with_late_pass(thread, first))
             if first < thread.call_count:
                 self._copied |= {each.id for each in thread.calls_from(first) if each.is_copy}
                 costs = self._costs.setdefault(name, CallCosts())
                 rows = _call_rows(state.id, thread, first, costs)
                 yield from map(self._without_cost_of_copies, rows)
 
+    def _first_with_late_pass(self, thread: Thread, first: int) -> int:
+        """Return the place of the first stored call of which another pass was seen since."""
+        late = {each.id for each, known in self._with_stored(thread) if known is None}
+        late -= {None, *(call.id for call in thread.calls_from(first))}
+        if not late:
+            return first
+        places = (
+            place for place, id in enumerate(thread.calls, thread.dropped.count) if id in late
+        )
+        return next(places, first)
+
     def _new_spendings(self, state: SessionState) -> Iterator[CallRow]:
         """Yield what was spent beside calls, or by their other passes, and is not stored yet."""
         for thread in state.folded.threads.values():
-            for each, billed in zip(thread.spendings, thread.billed_spendings, strict=True):
-                known = self._spendings.get((thread.name, spending_key(each)))
-                if each == known:
+            billed_spendings = thread.billed_spendings
+            for (each, known), billed in zip(
+                self._with_stored(thread), billed_spendings, strict=True
+            ):
+                is_pass = self._is_pass(thread, each)
+                if (each, is_pass) == known:
                     continue
                 row = _spending_row(state.id, thread, each, billed)
                 if each.id in self._copied:
                     row = msgspec.structs.replace(row, **NOTHING_SPENT)
                 yield row
+                if known is not None and is_pass and not known[1] and each.id is not None:
+                    # It was stored before its call, whose row has the cost from now on.
+                    yield msgspec.structs.replace(row, call=each.id, **NOTHING_SPENT)
+
+    def _with_stored(self, thread: Thread) -> Iterator[tuple[Spent, tuple[Spent, bool] | None]]:
+        """Yield each spending, with what is stored of it: it, and whether it is a call's pass."""
+        for each in thread.spendings:
+            yield each, self._spendings.get((thread.name, spending_key(each)))
+
+    def _is_pass(self, thread: Thread, spent: Spent) -> bool:
+        """Return whether it is another pass of a call, which may have left the memory since."""
+        known = self._spendings.get((thread.name, spending_key(spent)))
+        return spent.id in thread.calls or (known is not None and known[1])
 
     def _without_cost_of_copies(self, row: CallRow) -> CallRow:
         if row.call not in self._copied:

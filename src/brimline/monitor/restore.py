@@ -17,6 +17,7 @@ from brimline.context.events import (
     WindowReported,
 )
 from brimline.context.policy.levels import figure_of
+from brimline.context.usage import ZERO
 from brimline.context.window import REPORTED
 from brimline.monitor.fired_signals import SignalHistory
 from brimline.monitor.session_state import SessionState
@@ -107,7 +108,8 @@ def replay_rows(
     calls: Sequence[CallRow], compactions: Sequence[CompactionRow], threads: Sequence[ThreadRow]
 ) -> Iterator[AnyEvent]:
     """Yield calls, spendings, the ends of cycles (also after the last call) and windows."""
-    yield from (_spent(row) for row in calls if row.is_spending)
+    # One without tokens was stored before its call, and again with it.
+    yield from (_spent(row) for row in calls if row.is_spending and row.usage != ZERO)
     calls = [row for row in calls if not row.is_spending]
     by_cycle = {(each.thread, each.cycle): each for each in compactions}
     last_calls = {row.thread: row.call for row in calls}
