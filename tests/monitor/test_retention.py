@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from brimline.agents.observations import Observation, Pane
@@ -110,6 +110,7 @@ async def test_files_are_merged_again_only_if_calls_were_dropped(tmp_path: Path)
 
 @examples(50)
 @given(st.lists(STEPS, min_size=1, max_size=12))
+@example([("compaction", 0, 0), ("compaction", 0, 0), ("calls", 5, 1_000)])  # a loop
 def test_readings_and_rows_do_not_depend_on_the_calls_in_memory(
     steps: list[tuple[str, int, int]],
 ) -> None:
