@@ -19,6 +19,7 @@ from brimline.agents.content import (
 from brimline.agents.goose.paths import settings
 from brimline.agents.goose.transcript_source import SOURCE
 from brimline.agents.transcripts.source import Places, Transcript
+from brimline.cli import main
 from brimline.context.events import Call, Compacted, SessionSeen, Spent, Unmetered
 from brimline.context.usage import Usage
 from brimline.errors import UnreadableTranscript
@@ -73,6 +74,37 @@ def test_estimated_cost_is_taken(session: Transcript, source: str, cost: float |
     *_, call = SOURCE.read(session)
     assert isinstance(call, Call)
     assert (call.usage, call.cost) == (Usage(50, 0, 0, 7), cost)
+
+
+@pytest.mark.parametrize("value", ["9e999", "1e300", "-1", "'9'", "x'ff'", "9223372036854775807"])
+@pytest.mark.parametrize(
+    "column", ["created_timestamp", "cost", "input_tokens", "cache_read_tokens", "output_tokens"]
+)
+def test_number_that_cannot_be_right_hides_no_session(
+    session: Transcript,
+    column: str,
+    value: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A program can write anything into a column of SQLite."""
+    add_row(session, 50, 20, "provider")
+    with closing(sqlite3.connect(session.path)) as opened, opened:
+        last = "(SELECT max(id) FROM usage_ledger)"
+        opened.execute(f"UPDATE usage_ledger SET {column} = {value} WHERE id = {last}")
+    monkeypatch.setenv("HOME", str(Path(session.path).parents[4]))
+    own = str(session.session)
+    for command in (
+        ("status", "--all"),
+        ("report", "--json"),
+        ("inspect", own, "--series"),
+        ("inspect", own, "--json", "--series"),
+        ("explain", own),
+    ):
+        assert main(command) == 0, command
+        assert "Infinity" not in (shown := capsys.readouterr().out), shown
+        assert "NaN" not in shown
 
 
 def test_row_without_a_usage_is_a_call(session: Transcript) -> None:
@@ -168,8 +200,8 @@ def test_database_is_not_found_below_its_root(session: Transcript, tmp_path: Pat
     assert (moved.session, moved.path) == (session.session, str(root / "sessions.db"))
 
 
-def test_unreadable_database_is_hidden(session: Transcript, tmp_path: Path) -> None:
-    """It is listed, so that its reader reports why; its content without a path cannot be read."""
+def test_unreadable_database_is_listed_itself(session: Transcript, tmp_path: Path) -> None:
+    """Its reader reports why; its content without a path cannot be read."""
     Path(session.path).write_bytes(b"no database at all" * 99)
     (listed,) = SOURCE.transcripts(Places(tmp_path / "home", {}))
     with pytest.raises(UnreadableTranscript, match="not a database"):

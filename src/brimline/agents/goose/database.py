@@ -136,7 +136,8 @@ def _session(row: Sequence[object]) -> GooseSession:
 
 def _ledger_row(row: Sequence[object]) -> LedgerRow:
     id, created, model, sent, read, written, output, cost, cost_source, is_compaction = row
-    at = float_value(created)
+    seconds = float_value(created)
+    at = None if seconds is None else parse_time(1_000 * seconds)
     return LedgerRow(
         id=int_value(id),
         at=None if at is None else at + 0.999,  # it has whole seconds: not before a run began
