@@ -91,12 +91,14 @@ async def test_pass_that_comes_before_or_after_its_call_costs_once(
     assert sum(row.input for row in spent) == 5
 
 
-async def test_spendings_without_an_id_are_added_up_by_model() -> None:
+async def test_spendings_without_an_id_are_added_up_by_model_and_tier() -> None:
     fleet = Fleet(1, shared=False)
     models = (MODEL, "other", None, MODEL)
-    await fleet.push(0, CALLS[0], *(Spent(usage=USAGE, model=model) for model in models))
+    spent = [Spent(usage=USAGE, model=model) for model in models]
+    await fleet.push(0, CALLS[0], *spent, Spent(usage=USAGE, model=MODEL, service_tier="batch"))
     rows = [row for row in await fleet.store.calls("s") if row.thread != "main"]
-    assert {(row.model, row.input) for row in rows} == {(MODEL, 10), ("other", 5), (None, 5)}
+    found = sorted((row.model or "", row.input) for row in rows)
+    assert found == sorted([(MODEL, 10), (MODEL, 5), ("other", 5), ("", 5)])
 
 
 def test_calls_of_a_compaction_continue_no_call_and_miss_nothing() -> None:

@@ -17,7 +17,7 @@ from brimline.store.base import (
     Write,
 )
 from brimline.store.metered import BUCKETS_S, MAX_SERIES, MeteredStore, WriteCounts
-from brimline.store.rows import SPENDINGS, CallRow, CompactionRow, SessionRow, SignalRow
+from brimline.store.rows import SPENDINGS, TOTAL_OF, CallRow, CompactionRow, SessionRow, SignalRow
 from brimline.store.sqlite import MemoryStore
 
 SESSION = PutSession(SessionRow("s1", "claude", 1.0))
@@ -72,8 +72,9 @@ def test_tokens_and_cost_are_counted_once_by_team_and_model() -> None:
     """A copy of a fork has neither."""
     priced = msgspec.structs.replace(call(0, 100, 20).row, model="opus", cost=0.5)
     copied = msgspec.structs.replace(priced, call="copied", seq=1, counted=False, cost=None)
+    total_id = f"{TOTAL_OF}opus"
     spent = CallRow(
-        "s1", f"main{SPENDINGS}", "p", 0, 0, 10, 0, 90, 5, "opus", cost=0.25, counted=False
+        "s1", f"main{SPENDINGS}", total_id, 0, 0, 10, 0, 90, 5, "opus", cost=0.25, counted=False
     )
     more = msgspec.structs.replace(spent, input=30, cost=0.75)
     other = msgspec.structs.replace(priced, session="s2")
@@ -94,6 +95,25 @@ def test_tokens_and_cost_are_counted_once_by_team_and_model() -> None:
     usage = counts_of([team, *map(PutCall, many)]).usage
     assert len(usage) == MAX_SERIES + 1
     assert usage["other", "other"].cost == pytest.approx(0.5 * (300 - MAX_SERIES))
+
+
+def test_total_of_spendings_is_counted_once_by_two_replicas_and_after_a_restart() -> None:
+    """Spendings without an id are one row of a model, which is written again with each."""
+    store = MemoryStore()
+    total = CallRow(
+        "s1", f"main{SPENDINGS}", f"{TOTAL_OF}opus", 0, 0, 0, 0, 0, 0, "opus", counted=False
+    )
+    replicas = [MeteredStore(store) for _ in range(3)]
+
+    async def write() -> None:
+        for number, replica in enumerate((*replicas, *replicas), 1):
+            grown = msgspec.structs.replace(total, input=1_000 * number, cost=0.5 * number)
+            await replica.write([SESSION, PutCall(grown)])
+
+    asyncio.run(write())
+    counted = [replica.counts.usage["unknown", "opus"] for replica in replicas]
+    assert sum(each.tokens["input"] for each in counted) == 6_000
+    assert sum(each.cost for each in counted) == 3.0
 
 
 def test_agent_of_a_session_that_is_stored_already_is_known() -> None:

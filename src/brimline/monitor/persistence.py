@@ -315,13 +315,14 @@ def _call_rows(session: str, thread: Thread, first: int, costs: CallCosts) -> It
 def _spending_row(session: str, thread: Thread, spent: Spent, billed: Spent) -> CallRow:
     """Return the row of a spending; `billed` has the model and the time of its thread.
 
-    Those without an id are added up by model: their row is written again with each. The cost of
-    another pass of a call is in the call's row.
+    Those without an id are added up by model and service tier: their row is written again with
+    each. The cost of another pass of a call is in the call's row.
     """
     cost, id = cost_of(billed), spent.id
     own_call = None if id is None else thread.calls.get(id)
     if id is None:
         id = f"{TOTAL_OF}{spent.model or ''}"
+        id += f" {spent.service_tier}" if spent.service_tier else ""
     elif own_call is not None:
         id = f"{id}{PASS_BY}{spent.model or ''} {spent.service_tier or ''}"
     call = own_call or thread.last

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import compress, groupby
 from operator import attrgetter
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from brimline.context.cache_misses import MissFinder
 from brimline.context.events import Call
@@ -23,6 +23,7 @@ from brimline.store.base import (
     Write,
 )
 from brimline.store.rows import (
+    TOTAL_OF,
     CallRow,
     CompactionRow,
     HandoffRow,
@@ -37,6 +38,7 @@ MAX_SERIES = 200  # of a metric: clients choose names of agents, triggers and le
 UNKNOWN, OTHER = "unknown", "other"
 TOKEN_KINDS = ("input", "cache_read", "cache_write", "output")
 
+TotalKey: TypeAlias = tuple[str, str, str]  # session, thread, and id of a row
 KeyT = TypeVar("KeyT", bound=Hashable)
 ResultT = TypeVar("ResultT")
 
@@ -86,8 +88,6 @@ class WriteCounts:
         self._agents = BoundedDict[str, str](MAX_SESSIONS)
         self._teams = BoundedDict[str, str](MAX_SESSIONS)
         self._calls = BoundedDict[tuple[str, str], tuple[MissFinder, tuple[int, int]]](MAX_SESSIONS)
-        # Spendings without an id are one row of a model, which is written again with each.
-        self._spendings = BoundedDict[tuple[str, str, str], CallRow](MAX_SESSIONS)
         self._compacted = BoundedDict[tuple[str, str, int], bool](MAX_SESSIONS)
 
     def note_sessions(self, writes: Iterable[Write]) -> None:
@@ -123,8 +123,11 @@ class WriteCounts:
             key = agent, row.trigger or UNKNOWN
             self.compactions[bounded(self.compactions, key, (OTHER, OTHER))] += 1
 
-    def add_calls(self, rows: Iterable[CallRow]) -> None:
-        """Count calls, their cache misses, and spendings; a later copy of a call is not counted."""
+    def add_calls(self, rows: Iterable[CallRow], totals: dict[TotalKey, CallRow]) -> None:
+        """Count calls, their cache misses, and spendings; a later copy of a call is not counted.
+
+        `totals` are the stored versions of rows that add up spendings; it gets those of `rows`.
+        """
         for thread, calls in groupby(rows, attrgetter("session", "thread")):
             finder, last = self._calls.get(thread) or (MissFinder(), (-1, -1))
             agent = bounded(self.calls, self._agents.get(thread[0], UNKNOWN), OTHER)
@@ -132,8 +135,8 @@ class WriteCounts:
                 place = row.cycle, row.seq
                 if row.is_spending:
                     key = row.session, row.thread, row.call
-                    self._add_usage(row, self._spendings.get(key))
-                    self._spendings[key] = row
+                    self._add_usage(row, totals.get(key))
+                    totals[key] = row
                 elif place > last:
                     self._add_usage(row)
                     self._add_call(row, agent, finder, last[0] not in (-1, row.cycle))
@@ -171,6 +174,8 @@ class MeteredStore:
         self.counts = WriteCounts()
 
     async def write(self, writes: Sequence[Write]) -> list[bool]:
+        rows = [write.row for write in writes if isinstance(write, PutCall)]
+        totals = await self._stored_totals(rows)
         self.counts.pending_writes += 1
         began = self._clock()
         try:
@@ -180,11 +185,21 @@ class MeteredStore:
         self.counts.writes.add(self._clock() - began)
         self.counts.note_sessions(writes)
         effective = list(compress(writes, effects))
-        self.counts.add_calls(write.row for write in effective if isinstance(write, PutCall))
+        effective_rows = (write.row for write in effective if isinstance(write, PutCall))
+        self.counts.add_calls(effective_rows, totals)
         for write in effective:
             if not isinstance(write, PutCall):
                 self.counts.add(write)
         return effects
+
+    async def _stored_totals(self, rows: Iterable[CallRow]) -> dict[TotalKey, CallRow]:
+        """Return the stored versions of rows that grow: spendings without an id, added up.
+
+        They are read, not remembered: another replica, or a process before this one, wrote some.
+        """
+        threads = {(row.session, row.thread) for row in rows if row.call.startswith(TOTAL_OF)}
+        stored = [row for thread in threads for row in await self._store.calls(*thread)]
+        return {(row.session, row.thread, row.call): row for row in stored}
 
     async def sessions(self) -> list[SessionRow]:
         return await self._timed(self._store.sessions())

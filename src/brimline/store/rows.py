@@ -104,7 +104,7 @@ class ThreadRow(msgspec.Struct, frozen=True):
 
 
 SPENDINGS = "/spendings"  # behind the name of a thread: what it spent beside its calls
-TOTAL_OF = "total of "  # before a model: the spendings without an id, added up
+TOTAL_OF = "total of "  # before a model and tier: the spendings without an id, added up
 PASS_BY = " pass by "  # between the id of a call and the model of another pass of it
 
 
