@@ -24,7 +24,12 @@ from brimline.daemon.uplink import exchange
 from brimline.daemon.uplink.exchange import MAX_PAUSE_S, POLL_INTERVAL_S
 from brimline.daemon.uplink.failure import UplinkFailed
 from brimline.daemon.uplink.outbox import TELEMETRY_HOLD_S
-from brimline.daemon.uplink.protocol import DOCUMENT_LIFETIME_S, UplinkBatch, UplinkSession
+from brimline.daemon.uplink.protocol import (
+    DOCUMENT_LIFETIME_S,
+    UplinkBatch,
+    UplinkReply,
+    UplinkSession,
+)
 from brimline.daemon.uplink.server_messages import MAX_BODY_CHARS
 from brimline.settings import UplinkSettings
 from brimline.store.base import (
@@ -309,6 +314,27 @@ def test_machine_whose_id_another_one_has_takes_a_new_id(
     with caplog.at_level(logging.WARNING):
         use_machine(path, use)
     assert caplog.text.count("which gets a new id") in (1, 2)  # the other one may notice, too
+
+
+def test_batch_that_arrives_twice_gives_the_machine_no_new_id(path: Path) -> None:
+    """A connection that ends without a reply is opened again, with the same request."""
+
+    async def use(machine: Machine) -> None:
+        await machine.uplink.exchange()
+        take = machine.sender.routes.take
+
+        async def take_twice(batch: UplinkBatch, token: str | None = None) -> UplinkReply:
+            await take(batch)
+            return await take(batch)
+
+        machine.sender.routes.take = take_twice
+        for number in range(3):
+            machine.now += POLL_INTERVAL_S
+            await machine.call(number)
+            await machine.uplink.exchange()
+        assert {batch.machine for batch in machine.sender.batches} == {machine.name}
+
+    use_machine(path, use)
 
 
 def test_server_that_loses_its_last_commits_within_a_round_gets_them_again(path: Path) -> None:

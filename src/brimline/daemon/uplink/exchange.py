@@ -171,7 +171,9 @@ class Uplink:
         if parts:
             self._last_stamp = stamp
         reply = await self._sender.send(batch)
-        self._note_stamp(reply.stamp or 0, known_stamp)
+        # It has this batch's own stamp if the connection ended, and the batch was sent twice.
+        if reply.stamp != stamp:
+            self._note_stamp(reply.stamp or 0, known_stamp)
         self._receiver.refused_ids.clear()
         await self._receiver.store_reply(reply, self._clock())
         if reply.stamp is not None and reply.stamp < self._outbox.stamp:
