@@ -1,11 +1,14 @@
 """Which session a process cleared, known from its hooks."""
 
 import asyncio
+import os
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from brimline.agents.observations import Observation, ObservationKind
+from brimline.agents.observations import Observation, ObservationKind, Pane
 from brimline.daemon.hook_requests.contacts import INIT_PID, MAX_SESSIONS, SessionContacts
 from brimline.daemon.process_tree import ProcessStart
 
@@ -113,27 +116,40 @@ def test_only_the_last_sessions_are_remembered() -> None:
 def test_contacts_outlive_a_daemon_and_an_unreadable_file_does_not_stop_the_next(
     tmp_path: Path,
 ) -> None:
-    known = detection_after((7, "a", "prompt"), (8, "b", "prompt"), (8, "b", "ended"))
-    asyncio.run(known.save(tmp_path))
-    restored = SessionContacts()
-    restored.load(tmp_path)
-    assert restored.in_process(ProcessStart(7, 0.0)) == ["a"]
-    assert restored.in_process(ProcessStart(8, 0.0)) == []
-    assert restored.in_process(ProcessStart(7, 1.0)) == []  # the id was used again
+    own, now, pane = os.getpid(), time.time(), Pane("socket", "%0")
+    with subprocess.Popen(["sleep", "60"]) as child:
+        known = SessionContacts()
+        for pid, session, at in ((own, "a", now), (child.pid, "b", now), (own, "old", 99.0)):
+            known.record(pid, observation(session, "prompt", at), pane)
+        known.record(child.pid, observation("b", "ended", now + 1))
+        asyncio.run(known.save(tmp_path))
+        restored = restore_contacts(tmp_path)
+        assert restored.in_process(ProcessStart(own, now)) == ["a"]
+        assert restored.in_process(ProcessStart(own, now + 1)) == []  # the id was used again
+        assert restored.in_process(ProcessStart(child.pid, now)) == []  # it has ended
+        assert "b" in restored
+        assert "old" not in restored  # of a process before this one, as before a reboot
+        child.kill()
+    assert "b" not in restore_contacts(tmp_path)
     (file,) = tmp_path.iterdir()
     file.unlink()
-    known.record(7, observation("a", "prompt"))
+    known.record(own, observation("a", "prompt", now + 1), pane)
     asyncio.run(known.save(tmp_path))
     assert not file.exists()  # nothing but the time has changed
     file.write_bytes(b'{"a": [7')
-    SessionContacts().load(tmp_path)
+    restore_contacts(tmp_path)
 
 
 def test_contacts_that_could_not_be_saved_are_saved_the_next_time(tmp_path: Path) -> None:
-    known = detection_after((7, "a", "prompt"))
-    with pytest.raises(OSError):
+    known = SessionContacts()
+    known.record(os.getpid(), observation("a", "prompt", time.time()))
+    with pytest.raises(FileNotFoundError):
         asyncio.run(known.save(tmp_path / "missing"))
     asyncio.run(known.save(tmp_path))
+    assert "a" in restore_contacts(tmp_path)
+
+
+def restore_contacts(state: Path) -> SessionContacts:
     restored = SessionContacts()
-    restored.load(tmp_path)
-    assert restored.in_process(ProcessStart(7, 0.0)) == ["a"]
+    restored.load(state)
+    return restored

@@ -34,6 +34,16 @@ def find_ancestors(pid: int) -> list[ProcessStart]:
     return found
 
 
+def has_run_since(pid: int, at: float) -> bool:
+    """Return whether the process that had an id at a time still runs: process ids are reused."""
+    import psutil
+
+    try:
+        return psutil.Process(pid).create_time() <= at
+    except (psutil.Error, OSError, ValueError, OverflowError):
+        return False
+
+
 def find_folder(pid: int) -> str | None:
     """Return the working folder of a process; None if it cannot be read."""
     import psutil

@@ -9,7 +9,7 @@ import msgspec
 
 from brimline.agents.observations import Observation, Pane
 from brimline.context.events import MAIN
-from brimline.daemon.process_tree import ProcessStart
+from brimline.daemon.process_tree import ProcessStart, has_run_since
 from brimline.errors import MalformedJson
 from brimline.files.atomic_file import replace_file
 from brimline.files.bounded_dict import BoundedDict
@@ -55,10 +55,15 @@ class SessionContacts:
         self._is_saved = True
 
     def load(self, state: Path) -> None:
-        """Begin with what the daemon before saved; an unreadable file has nothing."""
+        """Begin with what the daemon before saved, as far as its processes still run.
+
+        An unreadable file has nothing.
+        """
         with suppress(OSError, ValueError, MalformedJson):
-            saved = read_regular_file(state / CONTACTS_NAME, MAX_FILE_BYTES)
-            self._contacts.update(decode_json(saved, dict[str, LastContact]))
+            data = read_regular_file(state / CONTACTS_NAME, MAX_FILE_BYTES)
+            for session, contact in decode_json(data, dict[str, LastContact]).items():
+                if contact.pid is None or has_run_since(contact.pid, contact.at):
+                    self._contacts[session] = contact
 
     async def save(self, state: Path) -> None:
         """Write which process runs which session, if that has changed; raises OSError."""
