@@ -160,8 +160,8 @@ LOOP = "[[hooks]]\nevent = 'Stop'\n\n[loop_control] # mine\nreserved_context_siz
         pytest.param(LOOP.replace("\n", "\r\n"), id="lines of Windows"),
     ],
 )
-def test_key_of_a_toml_table_is_not_restored(before: str | None, tmp_path: Path) -> None:
-    """It is written next to what the table has, or at the top; removal leaves no byte of it."""
+def test_key_of_a_toml_table_leaves_no_byte_behind(before: str | None, tmp_path: Path) -> None:
+    """It is written next to what the table has, or at the top."""
     file = tmp_path / "config.toml"
     if before is not None:
         file.write_bytes(before.encode())
@@ -172,6 +172,15 @@ def test_key_of_a_toml_table_is_not_restored(before: str | None, tmp_path: Path)
     assert restore_setting(tmp_path, record)
     left = file.read_bytes().decode() if file.exists() else None
     assert left == before
+
+
+@pytest.mark.parametrize("text", ["loop_control = 5\n", "[[loop_control]]\nx = 1\n"])
+def test_toml_key_whose_table_is_something_else_is_named(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(text)
+    with pytest.raises(InvalidSettings, match=r"loop_control: expected a table"):
+        write(tmp_path, setting_of(file, (KIMI,), dialect=None), 0.6)
+    assert file.read_text() == text
 
 
 CASES = [

@@ -6,7 +6,7 @@ file, or in a table: `table.key`.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from brimline.errors import InvalidSettings
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def read_toml_key(path: Path, data: bytes, key: str) -> str | None:
     """Return the text of a key's value; None if there is none. Raises InvalidSettings."""
-    table, name = _find_table(parse_toml(path, data), key)
+    table, name = _find_table(path, parse_toml(path, data), key)
     return table[name].as_string() if table is not None and name in table else None
 
 
@@ -24,7 +24,7 @@ def set_toml_key(path: Path, data: bytes, key: str, value: str | float) -> bytes
     from tomlkit import item
 
     document = parse_toml(path, data)
-    table, name = _find_table(document, key)
+    table, name = _find_table(path, document, key)
     if table is not None and (name in table or table is not document):
         table[name] = value
         return document.as_string().encode()
@@ -38,7 +38,7 @@ def remove_toml_key(path: Path, data: bytes, key: str, source: str | None = None
     from tomlkit import value
 
     document = parse_toml(path, data)
-    table, name = _find_table(document, key)
+    table, name = _find_table(path, document, key)
     if table is not None and source is not None:
         table[name] = value(source)
     elif table is not None and name in table:
@@ -46,13 +46,18 @@ def remove_toml_key(path: Path, data: bytes, key: str, source: str | None = None
     return document.as_string().encode()
 
 
-def _find_table(document: "TOMLDocument", key: str) -> tuple[Any, str]:
+def _find_table(path: Path, document: "TOMLDocument", key: str) -> tuple[Any, str]:
     """Return the table that a key belongs into, None if there is none, and the name in it."""
     *above, name = key.split(".")
     table: Any = document
     for step in above:
-        table = table.get(step) if isinstance(table, dict) else None  # pyright: ignore
-    return table, name  # pyright: ignore
+        value = table.get(step)
+        if value is None:
+            return None, name
+        if not isinstance(value, dict):
+            raise InvalidSettings(str(path), step, "expected a table; fix it by hand")
+        table = cast(Any, value)
+    return table, name
 
 
 def read_toml_table(path: Path, data: bytes, key: Sequence[str | int]) -> Any:
