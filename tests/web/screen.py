@@ -44,7 +44,7 @@ class Screen:
         if message.type in ("error", "warning") and not any(
             word in message.text for word in UNREACHABLE
         ):
-            self.bad.append(message.text)
+            self.bad.append(f"{message.text} ({message.location['url']})")
 
     def _dialog(self, dialog: Dialog) -> None:
         self.bad.append(f"a dialog: {dialog.message}")

@@ -169,7 +169,7 @@ def test_button_zooms_to_the_current_cycle(screen: Screen) -> None:
 
 def test_page_follows_the_transcript(daemon: Running, screen: Screen) -> None:
     write_filled_session(daemon.home, "growing", 3)
-    daemon.until("/v1/sessions", lambda views: len(views) == 4)
+    daemon.until("/v1/sessions", lambda views: len(views) == 5)
     show(screen, "growing")
     write_filled_session(daemon.home, "growing", 5)
     sent = explained(daemon, "growing")["sent"]
