@@ -336,3 +336,21 @@ def test_person_and_machine_are_revoked_and_it_is_recorded(shell: Shell, databas
         "GROUP BY action ORDER BY action"
     )  # fmt: skip
     assert actions == [["creation", 3], ["enrolment", 3], ["revocation", 3]]
+
+
+@pytest.mark.parametrize("by", ["id", "user"])
+def test_expired_enrolment_token_is_revoked_with_its_machines(
+    shell: Shell, database_url: str, by: str
+) -> None:
+    """The tokens of its machines outlive it, as their use renews them."""
+    organisation = f"expired {by}"
+    where = ("--organisation", organisation, "--database", database_url)
+    Machines(database_url, organisation).enrol("core", "m1", "m2")
+    execute(database_url, "UPDATE tokens SET expires_at = 1 "
+            f"WHERE organisation = '{organisation}' AND machine IS NULL")  # fmt: skip
+    [core] = json.loads(shell.run("token", "list", *where, "--json").out)
+    whose = (core["id"],) if by == "id" else ("--user", "core")
+    done = shell.run("token", "revoke", *whose, *where)
+    assert done.out == f"revoked {core['id']}, core: servers refuse it within seconds\n", done.err
+    rows = json.loads(shell.run("token", "list", core["id"], *where, "--json").out)
+    assert [row["revoked_at"] is None for row in rows] == [False, False]

@@ -161,8 +161,9 @@ async def _revoke_rows(
     rows = [
         row
         for row in every
-        # A machine's token that has expired could be extended.
-        if (row.is_valid(now) or (row.machine is not None and row.revoked_at is None))
+        if row.revoked_at is None
+        # An expired token of a machine could be extended, and those of an enrolment outlive it.
+        and (row.is_valid(now) or row.machine is not None or row.max_machines is not None)
         and not row.is_sign_in
         and (
             row.id == options.id
