@@ -3,9 +3,12 @@
 import asyncio
 import csv
 import json
+import os
 import re
+import resource
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -190,6 +193,50 @@ def test_failed_create_leaves_no_file(shell: Shell, tmp_path: Path) -> None:
     path.write_text("mine")
     assert "File exists" in shell.run(*asked, "--database", "postgresql://127.0.0.1:1/none").err
     assert path.read_text() == "mine"
+
+
+@contextmanager
+def limited(kind: int, to: int) -> Generator[None, None, None]:
+    """Limit a resource of this process."""
+    before = resource.getrlimit(kind)
+    resource.setrlimit(kind, (to, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(kind, before)
+
+
+@pytest.mark.parametrize("asked", [("--name", "a"), ("--from", "people.csv")])
+def test_token_whose_text_cannot_be_written_is_not_stored(
+    shell: Shell, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    asked: tuple[str, str],
+) -> None:  # fmt: skip
+    """The disk is full: a second run would leave out what exists, and the text is lost."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text("name\nAda\nBen\n")
+    where = ("--organisation", "full disk", "--database", database_url)
+    with limited(resource.RLIMIT_FSIZE, 20):
+        ran = shell.run("token", "create", *asked, "--scope", "read", "--output", "new", *where)
+    assert (ran.code, ran.out) == (2, "")
+    assert "argument --output: cannot be written: " in ran.err
+    assert not (tmp_path / "new").exists()
+    assert shell.run("token", "list", *where).out == "no tokens of full disk\n"
+
+
+def test_many_tokens_are_written_with_few_open_files(
+    shell: Shell, database_url: str, tmp_path: Path
+) -> None:
+    names = [f"p{number}" for number in range(60)]
+    people, folder = tmp_path / "people.csv", tmp_path / "tokens"
+    people.write_text("\n".join(["name", *names]))
+    folder.mkdir()
+    where = ("--organisation", "many", "--database", database_url)
+    asked = ("--from", str(people), "--scope", "read", "--output", str(folder))
+    open_files = len(os.listdir("/dev/fd"))
+    with limited(resource.RLIMIT_NOFILE, open_files + 40):
+        ran = shell.run("token", "create", *asked, *where)
+    assert ran.err == f"60 tokens created in {folder}\n"
+    assert {each.stem for each in folder.iterdir()} == set(names)
 
 
 PEOPLE = """\

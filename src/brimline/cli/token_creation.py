@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -18,6 +18,7 @@ from brimline.cli.context import CommandContext, emit_json
 from brimline.cli.fleet_database import account_name, use_database
 from brimline.cli.token_orders import NEVER, TokenOrder, order_of, read_orders
 from brimline.errors import InvalidSettings
+from brimline.files.atomic_file import sync_folder
 from brimline.store.postgres import translated_import_error
 from brimline.terminal.text import count_of, strip_control
 
@@ -73,10 +74,8 @@ def create(context: CommandContext, options: argparse.Namespace) -> int:
         raise InvalidSettings("argument", "--dry-run", "only with --from, or with revoke")
     token = _new_token(options.organisation, order_of(options))
     path: str | None = options.output
-    with _new_files([path] if path is not None else []) as files:
+    with _written_files({} if path is None else {path: f"{token.text}\n"}):
         use_database(context, lambda database: _store(database, [token]))
-        for file in files:
-            os.write(file, f"{token.text}\n".encode())
     if options.json:
         emit_json(shown_token(token.row, token.text if path is None else None))
         return 0
@@ -99,26 +98,21 @@ def _create_many(context: CommandContext, options: argparse.Namespace) -> int:
     if len(new) < len(orders):
         known = count_of(len(orders) - len(new), "token")
         print(f"{known} of that name and scope exist already", file=sys.stderr)
-    folder = Path(options.output) if options.output and Path(options.output).is_dir() else None
-    paths = [options.output] if options.output and new else []
-    if folder is not None:
-        paths = [str(_path_in(folder, each)) for each in new]
+    tokens = [_new_token(options.organisation, order) for order in new]
+    texts = _texts_by_path(tokens, options.output) if options.output and tokens else {}
     if options.dry_run:
         for order in new:
             print(f"would create {strip_control(order.name)}: {_describe(order)}")
         return 0
-    tokens = [_new_token(options.organisation, order) for order in new]
-    with _new_files(paths) as files:
+    # The files first: of a token that is stored, but in no file, the text would be lost.
+    with _written_files(texts):
         if tokens:
             use_database(context, lambda database: _store(database, tokens))
-        texts = [f"{each.text}\n" for each in tokens] if folder else [_csv_of(tokens)]
-        for file, text in zip(files, texts, strict=False):
-            os.write(file, text.encode())
     if options.json:
-        emit_json([shown_token(each.row, None if paths else each.text) for each in tokens])
-    elif not paths and tokens:
+        emit_json([shown_token(each.row, None if texts else each.text) for each in tokens])
+    elif not texts and tokens:
         print(_csv_of(tokens), end="")
-    where = f" in {strip_control(options.output)}" if paths else ""
+    where = f" in {strip_control(options.output)}" if texts else ""
     print(f"{count_of(len(tokens), 'token')} created{where}", file=sys.stderr)
     return 0
 
@@ -144,28 +138,39 @@ async def _store(database: "PostgresDatabase", tokens: Sequence[NewToken]) -> No
 
 
 @contextmanager
-def _new_files(paths: Sequence[str]) -> Generator[list[int], None, None]:
-    """Open new files of the user's own, and remove them if what follows fails.
+def _written_files(texts: Mapping[str, str]) -> Generator[None, None, None]:
+    """Write new files of the user's own, by their paths; remove them if what follows fails.
 
     A second try must not find them. Raises InvalidSettings if there is one already.
     """
-    files: list[int] = []
+    written: list[Path] = []
     try:
-        for path in paths:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            try:
-                files.append(os.open(path, flags, 0o600))
-            except OSError as error:
-                reason = f"cannot be created: {error}"
-                raise InvalidSettings("argument", "--output", reason) from error
-        yield files
+        try:
+            for path, text in texts.items():
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                written.append(Path(path))
+                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                    file.write(text)
+                    file.flush()
+                    os.fsync(descriptor)
+            for folder in {path.parent for path in written}:
+                sync_folder(folder)
+        except OSError as error:
+            reason = f"cannot be written: {error}"
+            raise InvalidSettings("argument", "--output", reason) from error
+        yield
     except BaseException:
-        for path, _ in zip(paths, files, strict=False):
-            Path(path).unlink()
+        for path in written:
+            path.unlink()
         raise
-    finally:
-        for file in files:
-            os.close(file)
+
+
+def _texts_by_path(tokens: Sequence[NewToken], output: str) -> dict[str, str]:
+    """Return what to write: into a folder a file for each token, else a file with all."""
+    folder = Path(output)
+    if not folder.is_dir():
+        return {output: _csv_of(tokens)}
+    return {str(_path_in(folder, each.order)): f"{each.text}\n" for each in tokens}
 
 
 def _path_in(folder: Path, order: TokenOrder) -> Path:
