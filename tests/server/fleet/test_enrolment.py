@@ -93,6 +93,21 @@ def test_limit_holds_when_many_machines_enrol_at_once(fleet: Fleet) -> None:
     assert "--machines N" in refused.json["hint"]
 
 
+def test_machine_has_one_token_of_a_team(fleet: Fleet) -> None:
+    """It enrols again for another address of the server, or without its file."""
+    team, texts = Team(fleet, "one", max_machines=2), [create_text() for _ in range(3)]
+    assert [team.enrol(f"m{number}", text).status for number, text in enumerate(texts[:2])] == [
+        201, 201,
+    ]  # fmt: skip
+    assert team.enrol("m1", texts[2]).status == 201
+    assert sorted(row.machine or "" for row in team.rows()) == ["m0", "m1"]
+    assert team.report("m1", texts[2]).status == 200
+    assert team.report("m1", texts[1]).status == 401, "its earlier token"
+    assert team.report("m0", texts[0]).status == 200
+    # A daemon that has the earlier one still is not one whose token was revoked.
+    assert team.enrol("m1", texts[1]).status == 201
+
+
 def test_revoked_enrolment_ends_the_machines_that_it_made(fleet: Fleet) -> None:
     team, text = Team(fleet, "leaked"), create_text()
     assert team.enrol("m1", text).status == 201

@@ -16,7 +16,7 @@ MACHINE_LIFETIME_S = 90 * 86_400.0  # of a machine's own token, from its last us
 
 ENDED = "the enrolment token has ended"
 REVOKED = "this machine's token was revoked"
-FULL = "the enrolment token has made all its machines' tokens"
+FULL = "as many machines as this enrolment token allows already have a valid token"
 TAKEN = "this token is another machine's"
 
 
@@ -72,7 +72,7 @@ AND revoked_at IS NULL AND expires_at > $2 AND expires_at < $3"""
 
 _LOCK_PARENT = f"SELECT {_COLUMNS} FROM tokens WHERE organisation = $1 AND id = $2 FOR UPDATE"
 _COUNT_CHILDREN = """SELECT
-    count(*) FILTER (WHERE hash <> $4 AND revoked_at IS NULL AND expires_at > $5),
+    count(*) FILTER (WHERE machine <> $3 AND revoked_at IS NULL AND expires_at > $4),
     count(*) FILTER (WHERE machine = $3 AND revoked_at IS NOT NULL)
 FROM tokens WHERE organisation = $1 AND parent = $2 AND machine IS NOT NULL"""
 _ENROL = f"""INSERT INTO tokens AS t ({_COLUMNS}) VALUES ({_VALUES})
@@ -80,6 +80,9 @@ ON CONFLICT (hash) DO UPDATE SET expires_at = excluded.expires_at
 WHERE (t.organisation, t.parent, t.machine)
     = (excluded.organisation, excluded.parent, excluded.machine)
 RETURNING t.id"""
+# Not revoked: its daemon may still have it, and would then be taken for one that may not enrol.
+_DELETE_EARLIER = """DELETE FROM tokens
+WHERE organisation = $1 AND parent = $2 AND machine = $3 AND hash <> $4"""
 
 
 class TokenTable:
@@ -104,8 +107,8 @@ class TokenTable:
     async def enrol(self, row: TokenRow) -> str | None:
         """Store the token that a machine made from its parent, or extend it; return why not.
 
-        The audit log has each that is new. A machine of which a token was revoked gets no other one
-        from the same parent.
+        It replaces an earlier one of the same machine and parent. The audit log has each that is
+        new. A machine of which a token was revoked gets no other one from the same parent.
         """
         assert row.parent is not None
         at, of_parent = row.created_at, (row.organisation, row.parent)
@@ -116,7 +119,7 @@ class TokenTable:
             if parent is None or not parent.is_valid(at):
                 return ENDED
             machine = storable(row.machine)
-            counts = await connection.fetchrow(_COUNT_CHILDREN, *of_parent, machine, row.hash, at)
+            counts = await connection.fetchrow(_COUNT_CHILDREN, *of_parent, machine, at)
             assert counts is not None
             others, revoked = counts
             if revoked:
@@ -126,6 +129,7 @@ class TokenTable:
             stored = await connection.fetch(_ENROL, *_values(row))
             if not stored:
                 return TAKEN
+            await connection.execute(_DELETE_EARLIER, *of_parent, machine, row.hash)
             if stored[0]["id"] == row.id:  # not an earlier one that is extended
                 subject = f"machine {row.machine}"
                 entry = AuditRow(row.organisation, at, parent.name, "enrolment", subject=subject)
