@@ -26,8 +26,8 @@ class Team:
         )
         assert fleet.run(fleet.database.tokens.insert(self.row))
 
-    def enrol(self, machine: str, text: str) -> FleetReply:
-        return self._fleet.ask("POST", "/v1/enrol", self.token, enrolment(machine, text))
+    def enrol(self, machine: str, text: str, **more: str) -> FleetReply:
+        return self._fleet.ask("POST", "/v1/enrol", self.token, enrolment(machine, text) | more)
 
     def report(self, machine: str, text: str, **more: Any) -> FleetReply:
         return self._fleet.ask("POST", "/v1/uplink", text, {"machine": machine, **more})
@@ -106,6 +106,45 @@ def test_machine_has_one_token_of_a_team(fleet: Fleet) -> None:
     assert team.report("m0", texts[0]).status == 200
     # A daemon that has the earlier one still is not one whose token was revoked.
     assert team.enrol("m1", texts[1]).status == 201
+
+
+def test_machine_of_another_enrolment_is_not_taken_over(fleet: Fleet) -> None:
+    """Its id is no secret: whoever may read sees it. A revoked token keeps nobody out."""
+    core, web, text = Team(fleet, "two teams"), Team(fleet, "two teams"), create_text()
+    assert core.enrol("m1", text).status == 201
+    refused = web.enrol("m1", create_text())
+    assert (refused.status, refused.json["error"]) == (
+        403, "this machine has a valid token of another enrolment",
+    )  # fmt: skip
+    assert "`brimline token revoke --machine m1`" in refused.json["hint"]
+    assert [row.parent for row in core.rows()] == [core.row.id]
+    assert core.report("m1", text).status == 200
+    core.revoke(core.row.id)
+    assert web.enrol("m1", create_text()).status == 201
+
+
+def test_machine_that_shows_its_token_moves_to_another_enrolment(fleet: Fleet) -> None:
+    """Its team's token is replaced before it ends, or it goes to another team."""
+    core, web = Team(fleet, "moved", 1), Team(fleet, "moved")
+    texts = [create_text() for _ in range(3)]
+    assert core.enrol("m1", texts[0]).status == 201
+    assert web.enrol("m2", texts[1], earlier=hash_token(texts[0])).status == 201
+    assert core.row.id in [row.parent for row in core.rows()], "m2 is a copy of m1"
+    assert web.enrol("m1", texts[2], earlier=hash_token(texts[0])).status == 201
+    assert [(row.machine, row.parent) for row in web.rows()] == [
+        ("m1", web.row.id), ("m2", web.row.id),
+    ]  # fmt: skip
+    assert web.report("m1", texts[0]).status == 401
+    assert core.enrol("m3", create_text()).status == 201, "its place is free"
+
+
+def test_token_that_was_revoked_stays_when_its_machine_moves(fleet: Fleet) -> None:
+    core, web = Team(fleet, "ended"), Team(fleet, "ended")
+    texts = [create_text() for _ in range(2)]
+    assert core.enrol("m1", texts[0]).status == 201
+    core.revoke(core.rows()[0].id)
+    assert web.enrol("m1", texts[1], earlier=hash_token(texts[0])).status == 201
+    assert core.enrol("m1", create_text()).json["error"] == "this machine's token was revoked"
 
 
 def test_revoked_enrolment_ends_the_machines_that_it_made(fleet: Fleet) -> None:

@@ -38,14 +38,17 @@ NEW_TOKEN = "set uplink.token to one of `brimline token create --scope enrol`, o
 
 
 class OwnToken(msgspec.Struct, frozen=True):
-    """A token that this machine has made; `made_for` is a hash of the server, machine and team.
+    """A token that this machine has made.
 
-    `is_stored` if the server has confirmed that it knows it.
+    `made_for` is a hash of the server, the machine and the enrolment token; `is_stored` if the
+    server has confirmed that it knows it. `earlier` is the hash of the last one before of which a
+    server did: it shows another enrolment that this is the same machine.
     """
 
     text: str
     made_for: str
     is_stored: bool = False
+    earlier: str | None = None
 
 
 _own_tokens = JsonDecoder(OwnToken)
@@ -88,7 +91,7 @@ class MachineToken:
         try:
             own = self._own or await asyncio.to_thread(self._read)
             if own is None or own.made_for != made_for:
-                own = OwnToken(create_text(), made_for)
+                own = OwnToken(create_text(), made_for, earlier=_find_earlier(own))
                 await asyncio.to_thread(self._write, own)
             if not own.is_stored:
                 await self._enrol(enrolment_token, own, batch)
@@ -101,7 +104,8 @@ class MachineToken:
 
     async def _enrol(self, enrolment_token: str, own: OwnToken, batch: UplinkBatch) -> None:
         """Have the server store the hash of the machine's token; raises UplinkFailed."""
-        enrolment = MachineEnrolment(batch.machine, hash_token(own.text), batch.host)
+        hash = hash_token(own.text)
+        enrolment = MachineEnrolment(batch.machine, hash, batch.host, own.earlier)
         headers = {
             "Authorization": f"Bearer {enrolment_token}",
             "Content-Type": "application/json",
@@ -131,3 +135,9 @@ class MachineToken:
 
     def _write(self, own: OwnToken) -> None:
         replace_file(self._path, msgspec.json.encode(own) + b"\n", sync=True)
+
+
+def _find_earlier(own: OwnToken | None) -> str | None:
+    if own is None:
+        return None
+    return hash_token(own.text) if own.is_stored else own.earlier

@@ -24,6 +24,7 @@ MAX_REPLY_MESSAGES, MAX_SESSION_PENDING, MAX_MACHINE_PENDING = 100, 20, 200
 MAX_MESSAGES_BYTES = 1 << 20
 # Longer than any name or title; each viewer gets it with each view of its session.
 Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=4_000)]
+TokenHash: TypeAlias = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
 
 class UplinkSignal(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -129,11 +130,15 @@ class UplinkDocument(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class MachineEnrolment(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The token that a machine has made: the SHA-256 of its text, in hex; and whose it is."""
+    """The token that a machine has made: the SHA-256 of its text, in hex; and whose it is.
+
+    `earlier` is that of the one which it replaces: only the machine itself knows it.
+    """
 
     machine: str
-    hash: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+    hash: TokenHash
     host: Name | None = None
+    earlier: TokenHash | None = None
 
 
 class MachineEnrolled(msgspec.Struct, frozen=True, omit_defaults=True):

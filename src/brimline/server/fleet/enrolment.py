@@ -12,7 +12,7 @@ from brimline.api.responses import RequestRefused, json_response, read_body
 from brimline.api.schemas import MAX_ID_CHARS
 from brimline.daemon.uplink.protocol import ENROL_PATH, MachineEnrolled, MachineEnrolment
 from brimline.server.fleet.authentication import create_id
-from brimline.store.postgres.tokens import MACHINE_LIFETIME_S, TokenRow, TokenTable
+from brimline.store.postgres.tokens import ELSEWHERE, MACHINE_LIFETIME_S, TokenRow, TokenTable
 from brimline.terminal.text import strip_control
 
 MAX_NAME_CHARS = 64
@@ -20,6 +20,10 @@ INVALID_MACHINE = "the id of a machine is empty, too long or not printable"
 REFUSED_HINT = (
     "Whoever runs the server can create another enrolment token: "
     "`brimline token create --scope enrol --machines N`."
+)
+ELSEWHERE_HINT = (
+    "If it has lost that one, whoever runs the server can end it: "
+    "`brimline token revoke --machine {}`."
 )
 
 
@@ -53,6 +57,7 @@ class EnrolmentRoutes:
             machine=new.machine,
             team=identity.owner.team,
         )
-        if (reason := await self._tokens.enrol(row)) is not None:
-            raise RequestRefused(403, reason, REFUSED_HINT)
+        if (reason := await self._tokens.enrol(row, new.earlier)) is not None:
+            hint = ELSEWHERE_HINT.format(new.machine) if reason == ELSEWHERE else REFUSED_HINT
+            raise RequestRefused(403, reason, hint)
         return json_response(MachineEnrolled(new.machine, expires_at, row.team), 201)

@@ -18,6 +18,7 @@ ENDED = "the enrolment token has ended"
 REVOKED = "this machine's token was revoked"
 FULL = "as many machines as this enrolment token allows already have a valid token"
 TAKEN = "this token is another machine's"
+ELSEWHERE = "this machine has a valid token of another enrolment"
 
 
 class TokenRow(msgspec.Struct, frozen=True):
@@ -71,18 +72,18 @@ _COUNT_ENDING = """SELECT count(*) FROM tokens WHERE organisation = $1 AND paren
 AND revoked_at IS NULL AND expires_at > $2 AND expires_at < $3"""
 
 _LOCK_PARENT = f"SELECT {_COLUMNS} FROM tokens WHERE organisation = $1 AND id = $2 FOR UPDATE"
-_COUNT_CHILDREN = """SELECT
-    count(*) FILTER (WHERE machine <> $3 AND revoked_at IS NULL AND expires_at > $4),
-    count(*) FILTER (WHERE machine = $3 AND revoked_at IS NOT NULL)
-FROM tokens WHERE organisation = $1 AND parent = $2 AND machine IS NOT NULL"""
+_OF_MACHINE = f"{_SELECT} WHERE organisation = $1 AND machine = $2"
+_COUNT_OTHERS = """SELECT count(*) FROM tokens
+WHERE organisation = $1 AND parent = $2 AND machine <> $3 AND revoked_at IS NULL
+AND expires_at > $4"""
 _ENROL = f"""INSERT INTO tokens AS t ({_COLUMNS}) VALUES ({_VALUES})
 ON CONFLICT (hash) DO UPDATE SET expires_at = excluded.expires_at
 WHERE (t.organisation, t.parent, t.machine)
     = (excluded.organisation, excluded.parent, excluded.machine)
 RETURNING t.id"""
 # Not revoked: its daemon may still have it, and would then be taken for one that may not enrol.
-_DELETE_EARLIER = """DELETE FROM tokens
-WHERE organisation = $1 AND parent = $2 AND machine = $3 AND hash <> $4"""
+_DELETE_EARLIER = """DELETE FROM tokens WHERE organisation = $1 AND machine = $3 AND hash <> $4
+AND (parent = $2 OR hash = $5) AND revoked_at IS NULL"""
 
 
 class TokenTable:
@@ -104,11 +105,12 @@ class TokenTable:
                 )
                 await connection.execute(_INSERT, *_values(row))
 
-    async def enrol(self, row: TokenRow) -> str | None:
+    async def enrol(self, row: TokenRow, earlier: str | None = None) -> str | None:
         """Store the token that a machine made from its parent, or extend it; return why not.
 
-        It replaces an earlier one of the same machine and parent. The audit log has each that is
-        new. A machine of which a token was revoked gets no other one from the same parent.
+        It replaces an earlier one of the same machine and parent, and that of another parent with
+        the hash `earlier`. The audit log has each that is new. A machine of which a token was
+        revoked gets no other one from the same parent.
         """
         assert row.parent is not None
         at, of_parent = row.created_at, (row.organisation, row.parent)
@@ -119,17 +121,20 @@ class TokenTable:
             if parent is None or not parent.is_valid(at):
                 return ENDED
             machine = storable(row.machine)
-            counts = await connection.fetchrow(_COUNT_CHILDREN, *of_parent, machine, at)
-            assert counts is not None
-            others, revoked = counts
-            if revoked:
+            records = await connection.fetch(_OF_MACHINE, row.organisation, machine)
+            own = [msgspec.convert(dict(record), TokenRow) for record in records]
+            if any(each.parent == row.parent and each.revoked_at is not None for each in own):
                 return REVOKED
-            if others >= (parent.max_machines or 0):
+            others = [each for each in own if each.parent != row.parent and each.is_valid(at)]
+            if any(each.hash not in (row.hash, earlier) for each in others):
+                return ELSEWHERE
+            count = await connection.fetchval(_COUNT_OTHERS, *of_parent, machine, at)
+            if count >= (parent.max_machines or 0):
                 return FULL
             stored = await connection.fetch(_ENROL, *_values(row))
             if not stored:
                 return TAKEN
-            await connection.execute(_DELETE_EARLIER, *of_parent, machine, row.hash)
+            await connection.execute(_DELETE_EARLIER, *of_parent, machine, row.hash, earlier)
             if stored[0]["id"] == row.id:  # not an earlier one that is extended
                 subject = f"machine {row.machine}"
                 entry = AuditRow(row.organisation, at, parent.name, "enrolment", subject=subject)
