@@ -33,7 +33,7 @@
     ├── UplinkFailed          a batch that the fleet's server did not take (uplink.failure)
     ├── TransportFailed       a notice that could not be sent (notify.transports)
     ├── RpcError              a request of an MCP client that gets an error response (cli.mcp)
-    ├── TooMuchToRead         unread transcripts of more bytes than allowed (sessions.tool_report)
+    ├── TooMuchToRead         unread transcripts of more bytes than allowed (sessions.thread_parts)
     ├── ClientTimeout         a client that did not answer in time (baselines.process)
     └── Unanswered            a client that rejected a request, or ended (baselines.request)
 

@@ -14,12 +14,8 @@ from brimline.api.responses import RETRY_HINT, RequestRefused, json_response
 from brimline.files.bounded_reads import ReadThreads
 from brimline.sessions.index import TAILS_ABOVE_BYTES
 from brimline.sessions.report import TranscriptSummary
-from brimline.sessions.tool_report import (
-    ToolReport,
-    TooMuchToRead,
-    group_by_project,
-    report_tools,
-)
+from brimline.sessions.thread_parts import TooMuchToRead
+from brimline.sessions.tool_report import ToolReport, group_by_project, report_tools
 
 TOOLS_WAIT_S = 30.0  # to read 100 MB takes 5 to 15 s; a read that takes longer goes on
 TOOLS_THREADS = 1

@@ -1,5 +1,6 @@
 """Folders that only this user can read."""
 
+from contextlib import suppress
 from pathlib import Path
 
 PRIVATE_MODE = 0o700
@@ -17,3 +18,11 @@ def create_private_folder(path: Path) -> None:
             raise
         return
     path.chmod(PRIVATE_MODE)  # a umask may have taken our own rights
+
+
+def remove_old_files(folder: Path, before: float) -> None:
+    """Remove the files that were last written before a time, also what a killed process left."""
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if path.stat().st_mtime < before:
+                path.unlink()

@@ -155,7 +155,7 @@ class TranscriptIndex:
             self._changed = False
 
     def is_fully_read(self, transcript: Transcript) -> bool:
-        if _key(transcript) in self._tail_only:
+        if transcript_key(transcript) in self._tail_only:
             return False
         return transcript.path in self._state.entries or not is_cacheable(transcript)
 
@@ -166,9 +166,9 @@ class TranscriptIndex:
 
     def session(self, transcript: Transcript) -> Session | None:
         """Return the session in a transcript; None if nothing could be read."""
-        session = self._sessions.get(_key(transcript))
+        session = self._sessions.get(transcript_key(transcript))
         if session is None and (entry := self._state.entries.get(transcript.path)):
-            session = self._sessions[_key(transcript)] = entry.load().session
+            session = self._sessions[transcript_key(transcript)] = entry.load().session
         return session
 
     def summary(self, transcript: Transcript) -> FileSummary | None:
@@ -193,7 +193,7 @@ class TranscriptIndex:
         except READ_ERRORS as error:
             self.problems.append(describe_read_error(transcript, error))
             return
-        self._sessions[_key(transcript)] = session
+        self._sessions[transcript_key(transcript)] = session
         if drift := find_drift(transcript, session, reader.tally):
             self._drifted.setdefault(transcript.agent, []).append(drift)
         if damage := describe_damage(transcript, session, reader.tally):
@@ -204,7 +204,7 @@ class TranscriptIndex:
         if job.before is not None:
             return False
         self._read_without_entry(job.transcript, "end")
-        self._tail_only.add(_key(job.transcript))
+        self._tail_only.add(transcript_key(job.transcript))
         return True
 
     def _read(self, jobs: list[ReadJob], progress: Progress | None) -> None:
@@ -263,7 +263,8 @@ def is_cacheable(transcript: Transcript) -> bool:
     return True
 
 
-def _key(transcript: Transcript) -> str:
+def transcript_key(transcript: Transcript) -> str:
+    """Return its path, with session and thread if the state file cannot hold it."""
     if is_cacheable(transcript):
         return transcript.path
     return f"{transcript.path}#{transcript.session}#{transcript.thread}"

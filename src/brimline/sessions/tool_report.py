@@ -1,45 +1,26 @@
 """What the MCP servers, memory files, skills and agents of a project cost, and their calls."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import closing, suppress
 from math import fsum
 from pathlib import Path
 from statistics import median_low
-from zlib import crc32
 
 import msgspec
 
-from brimline._version import __version__
 from brimline.agents import capabilities_of
 from brimline.agents.content import SystemKind
 from brimline.agents.fresh_session import CachedAnswer, find_answer, read_answers
-from brimline.agents.transcripts.source import Places, Transcript
+from brimline.agents.transcripts.source import Places
 from brimline.context.events import MAIN
 from brimline.context.prices import day_of
 from brimline.context.usage import format_tokens
-from brimline.errors import BrimlineError
-from brimline.files.atomic_file import replace_file
-from brimline.files.private_folder import create_private_folder
-from brimline.files.regular_file import read_regular_file
-from brimline.sessions.files import READ_ERRORS
-from brimline.sessions.index import (
-    ONE_PROCESS_MAX_BYTES,
-    Progress,
-    map_in_processes,
-    usable_cores,
-)
-from brimline.sessions.ledger.call_growth import Step
+from brimline.sessions.index import Progress
 from brimline.sessions.ledger.context_parts import plain_name
-from brimline.sessions.ledger.session_ledger import read_ledger
-from brimline.sessions.ledger.system_parts import (
-    PartKey,
-    SystemPart,
-    count_uses,
-    find_system_parts,
-)
-from brimline.sessions.ledger.waste import MIN_SHOWN_USD, MIN_WASTE_TOKENS, rates_of
+from brimline.sessions.ledger.system_parts import PartKey
+from brimline.sessions.ledger.waste import MIN_SHOWN_USD, MIN_WASTE_TOKENS
 from brimline.sessions.report import TranscriptSummary
+from brimline.sessions.thread_parts import ThreadParts, cache_path, plan_job, read_parts
 from brimline.terminal.text import count_of, format_dollars
 
 REPORTED_DAYS, DAY_S = 30, 86_400
@@ -84,100 +65,6 @@ class ToolReport(msgspec.Struct, frozen=True):
     answered_at: float | None
 
 
-class ThreadLoad(msgspec.Struct, frozen=True):
-    """What the client sent with every call of a thread.
-
-    `usd_by_day` is what it cost to send one token so often, None if no price is known.
-    """
-
-    parts: list[SystemPart]
-    uses: dict[PartKey, int]
-    usd_by_day: dict[str, float] | None
-
-
-class LoadKey(msgspec.Struct, frozen=True):
-    """What the load of a transcript depends on, apart from its path."""
-
-    size: int
-    modified: float
-    copied: int
-    answered_at: float | None
-
-
-class LoadJob(msgspec.Struct, frozen=True):
-    """A transcript to read; its calls in `copied` were made in another file.
-
-    `answer` is what the client said of a fresh session like this one.
-    """
-
-    transcript: Transcript
-    copied: bytes
-    answer: CachedAnswer | None
-    places: Places
-
-    @property
-    def key(self) -> LoadKey:
-        read, at = self.transcript, self.answer and self.answer.at
-        return LoadKey(read.size, read.modified, crc32(self.copied), at)
-
-
-class KeptLoad(msgspec.Struct, frozen=True):
-    """What the threads of a transcript carried, when it was read."""
-
-    key: LoadKey
-    loads: list[ThreadLoad]
-
-
-class KeptLoads(msgspec.Struct, frozen=True):
-    """The loads by path; another version of Brimline may divide or price them in another way."""
-
-    version: str
-    loads: dict[str, KeptLoad]
-
-
-_kept_loads = msgspec.msgpack.Decoder(KeptLoads)
-
-
-class LoadCache:
-    """Keeps what was read of transcripts: to read them all takes a second for 10 to 20 MB."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "tool-loads.msgpack"
-        self._kept: dict[str, KeptLoad] = {}
-        with suppress(OSError, msgspec.DecodeError):
-            kept = _kept_loads.decode(read_regular_file(self._path))
-            self._kept = kept.loads if kept.version == __version__ else {}
-
-    def find(self, job: LoadJob) -> list[ThreadLoad] | None:
-        """Return what a transcript carried; None if it was not read, or has changed."""
-        kept = self._kept.get(job.transcript.path)
-        if kept is None:
-            return None
-        key = job.key
-        if not any(_needs_answer(part) for load in kept.loads for part in load.parts):
-            key = msgspec.structs.replace(key, answered_at=kept.key.answered_at)
-        return kept.loads if kept.key == key else None
-
-    def keep(self, job: LoadJob, loads: list[ThreadLoad]) -> None:
-        self._kept[job.transcript.path] = KeptLoad(job.key, loads)
-
-    def save(self, oldest: float) -> None:
-        """Write what was read, without transcripts that have not changed since `oldest`."""
-        recent = {path: one for path, one in self._kept.items() if one.key.modified >= oldest}
-        with suppress(OSError):  # the next report reads them again
-            create_private_folder(self._path.parent)
-            replace_file(self._path, msgspec.msgpack.encode(KeptLoads(__version__, recent)))
-
-
-def _needs_answer(part: SystemPart) -> bool:
-    """Return whether the transcript does not say what a part is, so that the client must."""
-    return part.is_estimated or part.kind == "system and tools"
-
-
-class TooMuchToRead(BrimlineError):
-    """There are more bytes of unread transcripts than the caller wants to wait for."""
-
-
 def group_by_project(items: Iterable[TranscriptSummary]) -> dict[str, list[TranscriptSummary]]:
     """Return the transcripts of each project; a subagent's is that of its session."""
     by_session: dict[str, list[TranscriptSummary]] = {}
@@ -209,15 +96,15 @@ def report_tools(
     chosen = [item for item in items if any(row.day >= since for row in item.summary.rows)]
     answers = read_answers(cache)
     here = Places(places.home, dict(places.env))  # another process gets it
-    jobs = [_job(item, answers, here) for item in chosen]
+    jobs = [plan_job(item, _find_answer(answers, item), here) for item in chosen]
     agents = {item.transcript.agent for item in chosen}
     last = [one for each in agents if (one := find_answer(answers, each, project, None, now))]
     current = {(part.kind, plain_name(part.name)) for one in last for part in one.answer.parts}
     totals: dict[tuple[str, PartKey], _Total] = {}
-    read = _read_all(jobs, LoadCache(cache), now, progress, max_bytes)
-    for item, loads in zip(chosen, read, strict=True):
-        for load in loads:
-            _add_load(totals, item, load, since)
+    read = read_parts(jobs, cache_path(cache, project), progress, max_bytes)
+    for item, threads in zip(chosen, read, strict=True):
+        for thread in threads:
+            _add_thread(totals, item, thread, since)
     parts = [
         total.carried_part(agent, key, not current or key in current)
         for (agent, key), total in totals.items()
@@ -227,65 +114,11 @@ def report_tools(
     return ToolReport(project, since, len({item.session for item in chosen}), parts, asked_at)
 
 
-def _job(item: TranscriptSummary, answers: Sequence[CachedAnswer], places: Places) -> LoadJob:
-    read, summary = item.transcript, item.summary
-    project = summary.project or read.project
-    answer = find_answer(answers, read.agent, project, summary.version, summary.first)
-    return LoadJob(read, summary.shared, answer, places)
-
-
-def _read_all(
-    jobs: Sequence[LoadJob],
-    cache: LoadCache,
-    now: float,
-    progress: Progress | None,
-    max_bytes: int | None,
-) -> list[list[ThreadLoad]]:
-    """Return what the threads of each transcript carried; in several processes if it is much."""
-    unread = [job for job in jobs if cache.find(job) is None]
-    total, done = sum(job.transcript.size for job in unread), 0
-    if max_bytes is not None and total > max_bytes:
-        raise TooMuchToRead(f"{total >> 20:,} MB of transcripts were not read yet")
-    in_one = max_bytes is not None or total <= ONE_PROCESS_MAX_BYTES
-    workers = 1 if in_one else usable_cores()
-    with closing(map_in_processes(read_loads, unread, workers, chunk_jobs=1)) as results:
-        for job, loads in zip(unread, results, strict=True):
-            cache.keep(job, loads)
-            done += job.transcript.size
-            if progress:
-                progress(done, total)
-    if unread:
-        cache.save(now - REPORTED_DAYS * DAY_S)
-    return [cache.find(job) or [] for job in jobs]
-
-
-def read_loads(job: LoadJob) -> list[ThreadLoad]:
-    """Return what the threads of a transcript carried; nothing if it cannot be read."""
-    try:
-        ledger = read_ledger(job.transcript, job.places)
-    except READ_ERRORS:
-        return []
-    fresh = job.answer.answer.parts if job.answer else ()
-    copied = frozenset(job.copied.decode().split())
-    return [
-        ThreadLoad(
-            find_system_parts(thread, fresh),
-            {key: uses.total() for key, uses in count_uses(thread.steps).items()},
-            _usd_by_day(thread.steps, copied),
-        )
-        for thread in ledger.threads
-    ]
-
-
-def _usd_by_day(steps: Iterable[Step], copied: frozenset[str]) -> dict[str, float] | None:
-    """Return what it cost to send a token with every call; None if no price is known."""
-    usd, is_first = defaultdict[str, float](float), True
-    for step in steps:
-        rates = rates_of(step.call)
-        if rates is not None and step.call.id not in copied:
-            usd[day_of(step.call.at)] += rates[0] if is_first else rates[1]
-        is_first = False
-    return dict(usd) or None
+def _find_answer(answers: Sequence[CachedAnswer], item: TranscriptSummary) -> CachedAnswer | None:
+    """Return what the client said of a session like this one."""
+    transcript, summary = item.transcript, item.summary
+    project = summary.project or transcript.project
+    return find_answer(answers, transcript.agent, project, summary.version, summary.first)
 
 
 class _Total:
@@ -314,13 +147,16 @@ class _Total:
         return msgspec.structs.replace(part, advice=_advise(part)) if is_current else part
 
 
-def _add_load(
-    totals: dict[tuple[str, PartKey], _Total], item: TranscriptSummary, load: ThreadLoad, since: str
+def _add_thread(
+    totals: dict[tuple[str, PartKey], _Total],
+    item: TranscriptSummary,
+    thread: ThreadParts,
+    since: str,
 ) -> None:
     agent, session = item.transcript.agent, item.session
-    usd = load.usd_by_day
+    usd = thread.usd_by_day
     usd_per_token = fsum(each for day, each in usd.items() if day >= since) if usd else None
-    for part in load.parts:
+    for part in thread.parts:
         if part.kind in REPORTED_KINDS and part.name:
             total = totals.setdefault((agent, (part.kind, plain_name(part.name))), _Total())
             total.name = part.name
@@ -328,7 +164,7 @@ def _add_load(
             total.is_estimated = total.is_estimated or part.is_estimated
             if usd_per_token is not None:
                 total.costs.append(part.tokens * usd_per_token)
-    for key, calls in load.uses.items():
+    for key, calls in thread.uses.items():
         if key[0] in CALLED_KINDS and key[1]:
             totals.setdefault((agent, key), _Total()).calls[session] += calls
 

@@ -37,7 +37,7 @@ from brimline.context.window import (
 )
 from brimline.errors import BaselineFailed
 from brimline.files.atomic_file import replace_file
-from brimline.files.private_folder import create_private_folder
+from brimline.files.private_folder import create_private_folder, remove_old_files
 from brimline.files.regular_file import read_regular_file
 from brimline.settings import Settings, cache_dir, load
 
@@ -262,14 +262,6 @@ def save_answer(
     if not answer.estimated and not answer.without:
         with suppress(OSError):
             create_private_folder(path.parent)
-            _remove_old(path.parent, now)
+            remove_old_files(path.parent, now - KEPT_S)
             replace_file(path, msgspec.json.encode(cached))
     return cached
-
-
-def _remove_old(folder: Path, now: float) -> None:
-    """Remove expired answers, and what a killed process left."""
-    for path in folder.iterdir():
-        with suppress(OSError):
-            if now - path.stat().st_mtime > KEPT_S:
-                path.unlink()

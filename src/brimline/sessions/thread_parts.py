@@ -1,0 +1,212 @@
+"""What the threads of transcripts carried and called, read in several processes and cached.
+
+The cache has a file for each project, which may be deleted at any moment.
+"""
+
+import hashlib
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from zlib import crc32
+
+import msgspec
+
+from brimline._version import __version__
+from brimline.agents.fresh_session import CachedAnswer
+from brimline.agents.transcripts.source import Places, Transcript
+from brimline.context.prices import day_of
+from brimline.errors import BrimlineError
+from brimline.files.atomic_file import replace_file
+from brimline.files.private_folder import create_private_folder, remove_old_files
+from brimline.files.regular_file import read_regular_file
+from brimline.sessions.files import READ_ERRORS
+from brimline.sessions.index import (
+    ONE_PROCESS_MAX_BYTES,
+    Progress,
+    map_in_processes,
+    transcript_key,
+    usable_cores,
+)
+from brimline.sessions.ledger.call_growth import Step
+from brimline.sessions.ledger.session_ledger import read_ledger
+from brimline.sessions.ledger.system_parts import (
+    PartKey,
+    SystemPart,
+    count_uses,
+    find_system_parts,
+)
+from brimline.sessions.ledger.waste import rates_of
+from brimline.sessions.report import TranscriptSummary
+
+FOLDER_NAME = "thread-parts"  # in the cache folder
+MAX_CACHE_BYTES = 256 << 20  # of a project: a transcript takes 1 to 10 KB
+MAX_AGE_S = 30 * 86_400.0  # an older file has only transcripts that no report reads any more
+
+
+class TooMuchToRead(BrimlineError):
+    """There are more bytes of unread transcripts than the caller wants to wait for."""
+
+
+class ThreadParts(msgspec.Struct, frozen=True):
+    """The parts that the client sent with every call of a thread, and how often each was called.
+
+    `usd_by_day` is what it cost to send one token so often, None if no price is known.
+    """
+
+    parts: list[SystemPart]
+    uses: dict[PartKey, int]
+    usd_by_day: dict[str, float] | None
+
+
+class PartsVersion(msgspec.Struct, frozen=True):
+    """What the parts of a transcript depend on: its content, and the answer that divides them.
+
+    `calls` is a hash of its calls, and of those that are copies: the size of a session in a
+    database is unknown.
+    """
+
+    size: int
+    modified: float
+    calls: int
+    answered_at: float | None
+
+
+class PartsJob(msgspec.Struct, frozen=True):
+    """A transcript to read; its calls in `copied` were made in another file.
+
+    `answer` is what the client said of a fresh session like this one.
+    """
+
+    transcript: Transcript
+    version: PartsVersion
+    copied: bytes
+    answer: CachedAnswer | None
+    places: Places
+
+    @property
+    def key(self) -> bytes:
+        return os.fsencode(transcript_key(self.transcript))
+
+
+class CachedParts(msgspec.Struct, frozen=True):
+    """The parts of the threads of a transcript, as they were read."""
+
+    version: PartsVersion
+    threads: list[ThreadParts]
+
+    def is_valid(self, job: PartsJob) -> bool:
+        """Return whether a job would read the same; only some transcripts need an answer."""
+        version = job.version
+        if not any(_needs_answer(part) for thread in self.threads for part in thread.parts):
+            version = msgspec.structs.replace(version, answered_at=self.version.answered_at)
+        return self.version == version
+
+
+class ProjectCache(msgspec.Struct, frozen=True):
+    """The transcripts of a project by key; another version of Brimline may read other parts."""
+
+    version: str
+    transcripts: dict[bytes, CachedParts]
+
+
+_project_cache = msgspec.msgpack.Decoder(ProjectCache)
+
+
+def plan_job(item: TranscriptSummary, answer: CachedAnswer | None, places: Places) -> PartsJob:
+    """Return the job that reads a transcript."""
+    transcript, summary = item.transcript, item.summary
+    calls = crc32(summary.shared, crc32(summary.ids))
+    version = PartsVersion(transcript.size, transcript.modified, calls, answer and answer.at)
+    return PartsJob(transcript, version, summary.shared, answer, places)
+
+
+def cache_path(cache: Path, project: str) -> Path:
+    name = hashlib.sha256(os.fsencode(project)).hexdigest()[:32]
+    return cache / FOLDER_NAME / f"{name}.msgpack"
+
+
+def read_parts(
+    jobs: Sequence[PartsJob],
+    cache: Path,
+    progress: Progress | None = None,
+    max_bytes: int | None = None,
+) -> list[list[ThreadParts]]:
+    """Return the threads of each transcript, none of one that cannot be read.
+
+    `cache` is the file of their project: what is not of these jobs leaves it. With `max_bytes` one
+    process reads so many at most; raises TooMuchToRead.
+    """
+    cached = _load(cache)
+    current: dict[bytes, CachedParts] = {}
+    for job in jobs:
+        found = cached.get(job.key)
+        if found is not None and found.is_valid(job):
+            current[job.key] = found
+    unread = [job for job in jobs if job.key not in current]
+    total, done = sum(job.transcript.size for job in unread), 0
+    if max_bytes is not None and total > max_bytes:
+        raise TooMuchToRead(f"{total >> 20:,} MB of transcripts were not read yet")
+    in_one = max_bytes is not None or total <= ONE_PROCESS_MAX_BYTES
+    workers = 1 if in_one else usable_cores()
+    with closing(map_in_processes(read_threads, unread, workers, chunk_jobs=1)) as results:
+        for job, threads in zip(unread, results, strict=True):
+            if threads is not None:
+                current[job.key] = CachedParts(job.version, threads)
+            done += job.transcript.size
+            if progress:
+                progress(done, total)
+    if unread:
+        _save(cache, current)
+    return [current[job.key].threads if job.key in current else [] for job in jobs]
+
+
+def read_threads(job: PartsJob) -> list[ThreadParts] | None:
+    """Return the threads of a transcript; None if it cannot be read."""
+    try:
+        ledger = read_ledger(job.transcript, job.places)
+    except READ_ERRORS:
+        return None
+    fresh = job.answer.answer.parts if job.answer else ()
+    copied = frozenset(job.copied.decode().split())
+    return [
+        ThreadParts(
+            find_system_parts(thread, fresh),
+            {key: uses.total() for key, uses in count_uses(thread.steps).items()},
+            _usd_by_day(thread.steps, copied),
+        )
+        for thread in ledger.threads
+    ]
+
+
+def _usd_by_day(steps: Iterable[Step], copied: frozenset[str]) -> dict[str, float] | None:
+    """Return what it cost to send a token with every call; None if no price is known."""
+    usd, is_first = defaultdict[str, float](float), True
+    for step in steps:
+        rates = rates_of(step.call)
+        if rates is not None and step.call.id not in copied:
+            usd[day_of(step.call.at)] += rates[0] if is_first else rates[1]
+        is_first = False
+    return dict(usd) or None
+
+
+def _needs_answer(part: SystemPart) -> bool:
+    """Return whether the transcript does not say what a part is, so that the client must."""
+    return part.is_estimated or part.kind == "system and tools"
+
+
+def _load(path: Path) -> dict[bytes, CachedParts]:
+    with suppress(OSError, msgspec.DecodeError):
+        cached = _project_cache.decode(read_regular_file(path, MAX_CACHE_BYTES))
+        if cached.version == __version__:
+            return cached.transcripts
+    return {}
+
+
+def _save(path: Path, transcripts: dict[bytes, CachedParts]) -> None:
+    with suppress(OSError):  # the next report reads them again
+        create_private_folder(path.parent)
+        remove_old_files(path.parent, time.time() - MAX_AGE_S)
+        replace_file(path, msgspec.msgpack.encode(ProjectCache(__version__, transcripts)))

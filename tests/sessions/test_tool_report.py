@@ -1,0 +1,121 @@
+"""What the sessions of a project carried and called, and how that is cached."""
+
+import json
+import os
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brimline.sessions.files import find_transcripts
+from brimline.sessions.index import TranscriptIndex
+from brimline.sessions.report import summaries
+from brimline.sessions.thread_parts import TooMuchToRead
+from brimline.sessions.tool_report import (
+    CarriedPart,
+    ToolReport,
+    group_by_project,
+    report_tools,
+)
+
+from .carried_session import carried_session
+from .machine import Machine
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+RECORDED_IN, RECORDED_AT = "/home/dev/project", 1_767_323_059.0
+HOUR_S, DAY_S = 3_600, 86_400
+NOW = time.time()
+READ_NOTHING = 0  # bytes: what is not cached raises TooMuchToRead
+
+
+def carry(machine: Machine, name: str, project: str = "/p", age: float = HOUR_S) -> Path:
+    return machine.session(name, carried_session(name, NOW - age, project, ["mcp__tides__high"]))
+
+
+def report(
+    machine: Machine, project: str = "/p", now: float = NOW, max_bytes: int | None = None
+) -> ToolReport:
+    transcripts = find_transcripts(machine.places)
+    index = TranscriptIndex.load(machine.cache)
+    index.update(transcripts)
+    index.dedupe_calls(transcripts, {each.agent for each in transcripts})
+    items = group_by_project(summaries(index, transcripts)).get(project, [])
+    return report_tools(items, project, machine.places, machine.cache, now, max_bytes=max_bytes)
+
+
+def part_of(found: ToolReport, name: str) -> CarriedPart:
+    (part,) = (each for each in found.parts if each.name == name)
+    return part
+
+
+def install_database(machine: Machine, recorded: str) -> Path:
+    """Put a recorded database of a client in the home."""
+    (source,) = (FIXTURES / recorded / "home").rglob("*.sql")
+    path = machine.home / source.relative_to(FIXTURES / recorded / "home").with_suffix(".db")
+    path.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(source.read_text("utf-8"))
+    return path
+
+
+def test_large_cache_is_used(machine: Machine) -> None:
+    """The parts of these sessions take more than a megabyte."""
+    names = [f"skill-{number:0500}" for number in range(2_500)]
+    lines = carry(machine, "s").read_text().splitlines()
+    records: list[Any] = [json.loads(line) for line in lines]
+    listing = next(each["attachment"] for each in records if each["type"] == "attachment")
+    listing |= {"names": names, "content": "\n".join(f"- {name}: Ties." for name in names)}
+    machine.session("s", "\n".join(map(json.dumps, records)).encode())
+    first = report(machine)
+    assert len(first.parts) > len(names)
+    assert report(machine, max_bytes=READ_NOTHING) == first
+
+
+def test_report_of_a_project_leaves_the_cache_of_another(machine: Machine) -> None:
+    carry(machine, "a", "/a")
+    carry(machine, "b", "/b")
+    first = report(machine, "/a")
+    report(machine, "/b")
+    assert report(machine, "/a", max_bytes=READ_NOTHING) == first
+
+
+def test_changed_transcript_is_read_again(machine: Machine) -> None:
+    path = carry(machine, "a")
+    assert part_of(report(machine), "tides").calls == 1
+    path.write_bytes(carried_session("a", NOW, "/p", ["mcp__tides__high", "mcp__tides__low"]))
+    with pytest.raises(TooMuchToRead):
+        report(machine, max_bytes=READ_NOTHING)
+    assert part_of(report(machine), "tides").calls == 2
+
+
+def test_deleted_transcripts_leave_the_cache(machine: Machine) -> None:
+    """As do those that were not used for 30 days."""
+    gone, old = carry(machine, "gone"), carry(machine, "old", age=29 * DAY_S)
+    report(machine)
+    gone.unlink()
+    carry(machine, "new")
+    found = report(machine, now=NOW + 2 * DAY_S)
+    assert found.sessions == 1
+    cached = b"".join(path.read_bytes() for path in machine.cache.rglob("*.msgpack"))
+    assert b"new.jsonl" in cached
+    assert os.fsencode(gone.name) not in cached
+    assert os.fsencode(old.name) not in cached
+
+
+def test_sessions_of_a_database_are_cached_apart(machine: Machine) -> None:
+    """The first report has what all of them called, the second reads none of them."""
+    install_database(machine, "kilo/subagent")
+    first = report(machine, RECORDED_IN, RECORDED_AT)
+    assert part_of(first, "general").calls == 1
+    assert report(machine, RECORDED_IN, RECORDED_AT, READ_NOTHING) == first
+
+
+def test_transcript_whose_path_is_no_text_is_cached(machine: Machine) -> None:
+    path = carry(machine, "a")
+    path.rename(path.with_name(os.fsdecode(b"\xff.jsonl")))
+    first = report(machine)
+    assert part_of(first, "tides").calls == 1
+    assert report(machine, max_bytes=READ_NOTHING) == first
