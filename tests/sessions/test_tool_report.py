@@ -3,7 +3,6 @@
 import json
 import os
 import sqlite3
-import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -22,17 +21,22 @@ from brimline.sessions.tool_report import (
 )
 
 from .carried_session import carried_session
-from .machine import Machine
+from .machine import NOON, Machine
+from .machine import call as sent_call
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 RECORDED_IN, RECORDED_AT = "/home/dev/project", 1_767_323_059.0
 HOUR_S, DAY_S = 3_600, 86_400
-NOW = time.time()
+NOW = NOON + HOUR_S
 READ_NOTHING = 0  # bytes: what is not cached raises TooMuchToRead
 
 
-def carry(machine: Machine, name: str, project: str = "/p", age: float = HOUR_S) -> Path:
-    return machine.session(name, carried_session(name, NOW - age, project, ["mcp__tides__high"]))
+def carry(
+    machine: Machine, name: str, project: str = "/p", age: float = HOUR_S, later: bytes = b""
+) -> Path:
+    """Write a session that called a server, with `later` records at its end."""
+    records = carried_session(name, NOW - age, project, ["mcp__tides__high"])
+    return machine.session(name, records, later)
 
 
 def report(
@@ -119,3 +123,43 @@ def test_transcript_whose_path_is_no_text_is_cached(machine: Machine) -> None:
     first = report(machine)
     assert part_of(first, "tides").calls == 1
     assert report(machine, max_bytes=READ_NOTHING) == first
+
+
+def test_transcript_that_could_not_be_read_is_read_again(machine: Machine) -> None:
+    path = carry(machine, "a")
+    transcripts = find_transcripts(machine.places)
+    index = TranscriptIndex.load(machine.cache)
+    index.update(transcripts)
+    away = path.rename(path.with_suffix(".away"))
+    items = summaries(index, transcripts)
+    assert report_tools(items, "/p", machine.places, machine.cache, NOW).parts == []
+    away.rename(path)
+    assert part_of(report(machine), "tides").calls == 1
+
+
+def test_calls_that_a_fork_copied_count_once(machine: Machine) -> None:
+    """The fork made one call of its own, which called nothing."""
+    original = carry(machine, "a").read_bytes()
+    later = sent_call("later", 22_000, sessionId="fork", cwd="/p")
+    machine.session("fork", original.replace(b'"sessionId": "a"', b'"sessionId": "fork"'), later)
+    found = report(machine)
+    tides = part_of(found, "tides")
+    assert (found.sessions, tides.sessions, tides.called_sessions, tides.calls) == (2, 2, 1, 1)
+
+
+def test_calls_of_more_than_30_days_ago_do_not_count(machine: Machine) -> None:
+    """The session was continued: what it carries counts, what it called then does not."""
+    carry(machine, "a", age=40 * DAY_S, later=sent_call("later", 22_000, sessionId="a", cwd="/p"))
+    tides = part_of(report(machine), "tides")
+    assert (tides.sessions, tides.called_sessions, tides.calls) == (1, 0, 0)
+    # Sonnet 4.5 takes $0.30 for a million tokens that are read from the cache.
+    assert tides.cost == pytest.approx((tides.tokens or 0) * 0.30 / 1e6)
+
+
+def test_calls_that_kilo_copied_do_not_count(machine: Machine) -> None:
+    """They were made before their session was created."""
+    path = install_database(machine, "kilo/subagent")
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE session SET time_created = 1767323050000 WHERE parent_id IS NULL")
+    found = report(machine, RECORDED_IN, RECORDED_AT)
+    assert (found.sessions, found.parts) == (1, [])

@@ -6,16 +6,16 @@ The cache has a file for each project, which may be deleted at any moment.
 import hashlib
 import os
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
+from math import fsum
 from pathlib import Path
 from zlib import crc32
 
 import msgspec
 
 from brimline._version import __version__
-from brimline.agents.fresh_session import CachedAnswer
+from brimline.agents.fresh_session import CachedAnswer, FreshPart
 from brimline.agents.transcripts.source import Places, Transcript
 from brimline.context.prices import day_of
 from brimline.errors import BrimlineError
@@ -31,7 +31,7 @@ from brimline.sessions.index import (
     usable_cores,
 )
 from brimline.sessions.ledger.call_growth import Step
-from brimline.sessions.ledger.session_ledger import read_ledger
+from brimline.sessions.ledger.session_ledger import ThreadLedger, read_ledger
 from brimline.sessions.ledger.system_parts import (
     PartKey,
     SystemPart,
@@ -53,11 +53,12 @@ class TooMuchToRead(BrimlineError):
 class ThreadParts(msgspec.Struct, frozen=True):
     """The parts that the client sent with every call of a thread, and how often each was called.
 
-    `usd_by_day` is what it cost to send one token so often, None if no price is known.
+    `usd_by_day` is what it cost to send one token so often, None if no price is known. Neither
+    has calls that another thread made.
     """
 
     parts: list[SystemPart]
-    uses: dict[PartKey, int]
+    uses_by_day: dict[str, dict[PartKey, int]]
     usd_by_day: dict[str, float] | None
 
 
@@ -171,25 +172,30 @@ def read_threads(job: PartsJob) -> list[ThreadParts] | None:
         return None
     fresh = job.answer.answer.parts if job.answer else ()
     copied = frozenset(job.copied.decode().split())
-    return [
-        ThreadParts(
-            find_system_parts(thread, fresh),
-            {key: uses.total() for key, uses in count_uses(thread.steps).items()},
-            _usd_by_day(thread.steps, copied),
-        )
-        for thread in ledger.threads
-    ]
+    return [_thread_parts(thread, fresh, copied) for thread in ledger.threads]
 
 
-def _usd_by_day(steps: Iterable[Step], copied: frozenset[str]) -> dict[str, float] | None:
-    """Return what it cost to send a token with every call; None if no price is known."""
-    usd, is_first = defaultdict[str, float](float), True
-    for step in steps:
-        rates = rates_of(step.call)
-        if rates is not None and step.call.id not in copied:
-            usd[day_of(step.call.at)] += rates[0] if is_first else rates[1]
-        is_first = False
-    return dict(usd) or None
+def _thread_parts(
+    thread: ThreadLedger, fresh: Sequence[FreshPart], copied: frozenset[str]
+) -> ThreadParts:
+    by_day: dict[str, list[Step]] = {}
+    for step in thread.steps:
+        if not (step.call.is_copy or step.call.id in copied):
+            by_day.setdefault(day_of(step.call.at), []).append(step)
+    uses = {day: _count_uses(steps) for day, steps in by_day.items()}
+    usd = {day: _usd_per_token(steps, thread.steps[0]) for day, steps in by_day.items()}
+    usd_by_day = {day: each for day, each in usd.items() if each is not None}
+    return ThreadParts(find_system_parts(thread, fresh), uses, usd_by_day or None)
+
+
+def _count_uses(steps: Iterable[Step]) -> dict[PartKey, int]:
+    return {key: uses.total() for key, uses in count_uses(steps).items()}
+
+
+def _usd_per_token(steps: Iterable[Step], first: Step) -> float | None:
+    """Return what it cost to send a token with each call; None if no price is known."""
+    rates = [(step is first, each) for step in steps if (each := rates_of(step.call))]
+    return fsum(new if is_first else again for is_first, (new, again) in rates) if rates else None
 
 
 def _needs_answer(part: SystemPart) -> bool:

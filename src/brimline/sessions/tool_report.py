@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from math import fsum
 from pathlib import Path
 from statistics import median_low
@@ -164,7 +165,8 @@ def _add_thread(
             total.is_estimated = total.is_estimated or part.is_estimated
             if usd_per_token is not None:
                 total.costs.append(part.tokens * usd_per_token)
-    for key, calls in thread.uses.items():
+    recent = (uses for day, uses in thread.uses_by_day.items() if day >= since)
+    for key, calls in chain.from_iterable(uses.items() for uses in recent):
         if key[0] in CALLED_KINDS and key[1]:
             totals.setdefault((agent, key), _Total()).calls[session] += calls
 
