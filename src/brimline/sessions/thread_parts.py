@@ -31,6 +31,7 @@ from brimline.sessions.index import (
     usable_cores,
 )
 from brimline.sessions.ledger.call_growth import Step
+from brimline.sessions.ledger.context_parts import plain_name
 from brimline.sessions.ledger.session_ledger import ThreadLedger, read_ledger
 from brimline.sessions.ledger.system_parts import (
     PartKey,
@@ -178,18 +179,21 @@ def read_threads(job: PartsJob) -> list[ThreadParts] | None:
 def _thread_parts(
     thread: ThreadLedger, fresh: Sequence[FreshPart], copied: frozenset[str]
 ) -> ThreadParts:
+    parts = find_system_parts(thread, fresh)
+    skills = {plain_name(part.name) for part in parts if part.kind == "skill"}
     by_day: dict[str, list[Step]] = {}
     for step in thread.steps:
         if not (step.call.is_copy or step.call.id in copied):
             by_day.setdefault(day_of(step.call.at), []).append(step)
-    uses = {day: _count_uses(steps) for day, steps in by_day.items()}
-    usd = {day: _usd_per_token(steps, thread.steps[0]) for day, steps in by_day.items()}
-    usd_by_day = {day: each for day, each in usd.items() if each is not None}
-    return ThreadParts(find_system_parts(thread, fresh), uses, usd_by_day or None)
-
-
-def _count_uses(steps: Iterable[Step]) -> dict[PartKey, int]:
-    return {key: uses.total() for key, uses in count_uses(steps).items()}
+    uses_by_day: dict[str, dict[PartKey, int]] = {}
+    usd_by_day: dict[str, float] = {}
+    for day, steps in by_day.items():
+        uses = count_uses(steps, skills)
+        uses_by_day[day] = {key: calls.total() for key, calls in uses.items()}
+        usd = _usd_per_token(steps, thread.steps[0])
+        if usd is not None:
+            usd_by_day[day] = usd
+    return ThreadParts(parts, uses_by_day, usd_by_day or None)
 
 
 def _usd_per_token(steps: Iterable[Step], first: Step) -> float | None:

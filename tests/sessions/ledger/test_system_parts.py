@@ -10,6 +10,7 @@ from brimline.sessions.ledger.session_ledger import ThreadLedger, read_ledger
 from brimline.sessions.ledger.system_parts import (
     PartRow,
     SystemPart,
+    count_uses,
     find_system_parts,
     summarise_parts,
 )
@@ -146,3 +147,16 @@ def test_list_of_skills_without_names_is_one_part(tmp_path: Path) -> None:
     (ledger,) = read_ledger(Transcript("claude", str(path), 0.0, path.stat().st_size)).threads
     (skills,) = (part for part in find_system_parts(ledger) if part.kind == "skill")
     assert (skills.name, skills.tokens > 0) == ("", True)
+
+
+def test_only_a_skill_that_is_carried_is_called_by_its_command() -> None:
+    """Paths and the client's own commands begin with a slash too."""
+    skill = ContextPart("system and tools", "knots", 400, kind="skill", names=("my:knots",))
+    texts = ("/home/me/x.py fails", "/compact now", "/my:knots/x", "/my:knots. Now")
+    commands = ("/my:knots", "/my:knots bowline")
+    words = [ContextPart("user words", text, 40) for text in (*texts, *commands)]
+    ledger = main_ledger(skill, *words, sent_call("a", 20_000))
+    uses = count_uses(ledger.steps, {"my_knots"})
+    assert {key: counts.total() for key, counts in uses.items()} == {("skill", "my_knots"): 2}
+    (knots,) = (part for part in find_system_parts(ledger) if part.kind == "skill")
+    assert knots.calls == 2

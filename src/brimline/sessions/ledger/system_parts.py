@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -16,7 +16,7 @@ from brimline.sessions.ledger.part_tokens import Entry, split
 from brimline.sessions.ledger.session_ledger import ThreadLedger
 from brimline.terminal.text import count_of
 
-_SLASH_COMMAND = re.compile(r"/([\w:.-]+)")
+_SLASH_COMMAND = re.compile(r"/([\w:.-]+)(?!\S)")
 
 PartKey = tuple[SystemKind, str]
 
@@ -58,7 +58,7 @@ def find_system_parts(
             estimated.add(key)
         if not divided:
             groups[WHOLE] = whole
-    used = count_uses(ledger.steps)
+    used = count_uses(ledger.steps, {name for kind, name in groups if kind == "skill"})
     parts = [
         group.part(kind, mask, used.get((kind, key), Counter()), (kind, key) in estimated)
         for (kind, key), group in groups.items()
@@ -132,8 +132,11 @@ def _divide(
             yield (part.kind, plain_name(part.name)), part.name, tokens, part.tools
 
 
-def count_uses(steps: Iterable[Step]) -> dict[PartKey, Counter[str]]:
-    """Return how often each tool of a server or the client, each skill and agent was called."""
+def count_uses(steps: Iterable[Step], skills: Container[str]) -> dict[PartKey, Counter[str]]:
+    """Return how often each tool of a server or the client, each skill and agent was called.
+
+    Of what a person typed, only the commands of these skills count: paths begin like them.
+    """
     uses: dict[PartKey, Counter[str]] = {}
 
     def add(kind: SystemKind, name: str, tool: str) -> None:
@@ -147,7 +150,8 @@ def count_uses(steps: Iterable[Step]) -> dict[PartKey, Counter[str]]:
                     add(part.kind, part.names[0], part.names[0])
         for part in step.inputs:  # a person started the skill
             is_text = part.category in ("user words", "injected context")
-            if is_text and (command := _SLASH_COMMAND.match(part.what)):
+            command = _SLASH_COMMAND.match(part.what) if is_text else None
+            if command and plain_name(command[1]) in skills:
                 add("skill", command[1], command[1])
     return uses
 
