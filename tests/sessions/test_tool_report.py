@@ -163,3 +163,10 @@ def test_calls_that_kilo_copied_do_not_count(machine: Machine) -> None:
         database.execute("UPDATE session SET time_created = 1767323050000 WHERE parent_id IS NULL")
     found = report(machine, RECORDED_IN, RECORDED_AT)
     assert (found.sessions, found.parts) == (1, [])
+
+
+def test_sessions_of_a_database_take_their_share_of_its_size(machine: Machine) -> None:
+    size = install_database(machine, "kilo/subagent").stat().st_size
+    with pytest.raises(TooMuchToRead):
+        report(machine, RECORDED_IN, RECORDED_AT, max_bytes=size - 2)
+    assert report(machine, RECORDED_IN, RECORDED_AT, max_bytes=size).parts

@@ -6,7 +6,8 @@ The cache has a file for each project, which may be deleted at any moment.
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from math import fsum
 from pathlib import Path
@@ -148,21 +149,36 @@ def read_parts(
         if found is not None and found.is_valid(job):
             current[job.key] = found
     unread = [job for job in jobs if job.key not in current]
-    total, done = sum(job.transcript.size for job in unread), 0
+    sessions_at = Counter(job.transcript.path for job in jobs)
+    sizes = [_unread_bytes(job.transcript, sessions_at) for job in unread]
+    total, done = sum(sizes), 0
     if max_bytes is not None and total > max_bytes:
         raise TooMuchToRead(f"{total >> 20:,} MB of transcripts were not read yet")
     in_one = max_bytes is not None or total <= ONE_PROCESS_MAX_BYTES
     workers = 1 if in_one else usable_cores()
     with closing(map_in_processes(read_threads, unread, workers, chunk_jobs=1)) as results:
-        for job, threads in zip(unread, results, strict=True):
+        for job, size, threads in zip(unread, sizes, results, strict=True):
             if threads is not None:
                 current[job.key] = CachedParts(job.version, threads)
-            done += job.transcript.size
+            done += size
             if progress:
                 progress(done, total)
     if unread:
         _save(cache, current)
     return [current[job.key].threads if job.key in current else [] for job in jobs]
+
+
+def _unread_bytes(transcript: Transcript, sessions_at: Mapping[str, int]) -> int:
+    """Return about how much is read of a transcript: of a database, its sessions share the size.
+
+    It may have sessions of other projects too; then it is less.
+    """
+    if transcript.size:
+        return transcript.size
+    try:
+        return os.stat(transcript.path).st_size // sessions_at[transcript.path]
+    except OSError:
+        return 0
 
 
 def read_threads(job: PartsJob) -> list[ThreadParts] | None:
