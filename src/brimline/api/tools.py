@@ -1,5 +1,6 @@
 """The route that says what a project's MCP servers, skills and agents cost, by its transcripts."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +20,9 @@ from brimline.sessions.tool_report import ToolReport, group_by_project, report_t
 
 TOOLS_WAIT_S = 30.0  # to read 100 MB takes 5 to 15 s; a read that takes longer goes on
 TOOLS_THREADS = 1
-COMMAND_HINT = "Run `brimline tools` in the project: it reads them with all cores, and keeps that."
+COMMAND_HINT = (
+    "Run `brimline tools` in the project: it reads them in several processes and caches the result."
+)
 
 
 class ToolRoutes:
@@ -41,16 +44,33 @@ class ToolRoutes:
     ) -> None:
         self._read, self._places, self._cache, self._wait_s = read, places, cache, wait_s
         self._threads = ReadThreads(TOOLS_THREADS, hung_after_s=wait_s)
+        self._pending: dict[str, asyncio.Future[ToolReport]] = {}
 
     async def tools(self, request: Request) -> Response:
-        report = partial(self._report, request.query_params.get("project", ""))
+        """Read what is unread of a project; requests for it share one read."""
+        project = request.query_params.get("project", "")
+        pending = self._pending.get(project) or self._start(project)
+        await asyncio.wait([pending], timeout=self._wait_s)
+        if not pending.done():
+            reason = f"the transcripts are not read after {self._wait_s:g} s"
+            raise RequestRefused(503, reason, RETRY_HINT)
         try:
-            return json_response(await self._threads.run(report, self._wait_s))
+            return json_response(pending.result())
         except TooMuchToRead as error:
             raise RequestRefused(503, str(error), COMMAND_HINT) from error
+
+    def _start(self, project: str) -> "asyncio.Future[ToolReport]":
+        def finish(done: "asyncio.Future[ToolReport]") -> None:
+            del self._pending[project]
+            done.exception()  # else asyncio logs it, if no request waits any more
+
+        try:
+            pending = self._threads.start(partial(self._report, project))
         except TimeoutError as error:
-            reason = f"the transcripts are not read after {self._wait_s:g} s"
-            raise RequestRefused(503, reason, RETRY_HINT) from error
+            raise RequestRefused(503, str(error), RETRY_HINT) from error
+        self._pending[project] = pending
+        pending.add_done_callback(finish)
+        return pending
 
     def _report(self, project: str) -> ToolReport:
         items = group_by_project(self._read()).get(project, [])
