@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 import brimline
+from brimline.agents import all_agents
 from brimline.api.schemas import NewEvents
 from brimline.api.session_change import apply_change, find_change
 from brimline.api.views import SessionView, ThreadView
@@ -296,6 +297,34 @@ def test_readme_is_short() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     assert len(text.splitlines()) <= 130
     assert len(re.findall(r"(?<!!)\[[^]]+\]\(", text)) <= 6
+
+
+# What each agent has or gets stands there.
+PAGES_OF_ALL_AGENTS = (
+    README,
+    "docs/concepts/handoff.md",
+    "docs/concepts/windows-and-limits.md",
+    "docs/concepts/words.md",
+    "docs/getting-started.md",
+    "docs/guides/agents.md",
+    "docs/guides/client-versions.md",
+    "docs/guides/headless-runs.md",
+    "docs/guides/read-a-transcript.md",
+    "docs/guides/reports.md",
+)
+
+
+@pytest.mark.parametrize("page", PAGES_OF_ALL_AGENTS)
+def test_page_lacks_an_agent(page: str) -> None:
+    """A list of all agents names each one that Brimline reads."""
+    text = (ROOT / page).read_text("utf-8")
+    names = [agent.capabilities.display_name for agent in all_agents()]
+    assert [name for name in names if name not in text] == []
+
+
+def test_table_of_other_tools_counts_the_agents() -> None:
+    """Brimline's own number is that of now, not of the day of the measurement."""
+    assert f"or README | {len(all_agents())} |" in (ROOT / README).read_text("utf-8")
 
 
 def test_table_of_other_tools_is_the_measured_one() -> None:
