@@ -4,7 +4,7 @@ import asyncio
 import time
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence, Set
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, nsmallest
 from typing import TypeAlias
 
 import msgspec
@@ -20,18 +20,19 @@ RECENT_S = 24 * 3_600.0  # a stream begins with the sessions seen in this time
 
 
 class EncodedSession(msgspec.Struct, frozen=True, gc=False):
-    """A session's view as JSON; `mark` is that of its last change."""
+    """A session's view as JSON; `mark` is that of its last change, `rank` is the view's."""
 
     id: str
     mark: int
     seen_at: float
+    rank: tuple[float, ...]
     json: bytes
     expires_at: float | None
     known_calls: int | None
 
 
-# Where a session is in a list of the last seen: the time, negated, and its id.
-Place: TypeAlias = tuple[float, str]
+# Where a session is in a list: the time at which it was seen, negated, or its rank; and its id.
+Place: TypeAlias = tuple[tuple[float, ...], str]
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
@@ -130,6 +131,17 @@ class SessionCache:
         first = bisect_right(self._sorted, before, key=place_of) if before is not None else 0
         return self._sorted[first : bisect_right(self._sorted, -at, key=_age)]
 
+    def most_urgent(
+        self, most: int, at: float, before: Place | None = None
+    ) -> list[EncodedSession]:
+        """At most so many sessions that were seen since a time, by rank, or those after a place."""
+        after = (
+            each
+            for each in self._sessions.values()
+            if each.seen_at >= at and (before is None or place_by_need(each) > before)
+        )
+        return nsmallest(most, after, key=place_by_need)
+
     async def _outdated(self, marks: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
         now, time_slice = self._clock(), TimeSlice()
         outdated: list[tuple[int, str]] = []
@@ -173,11 +185,13 @@ class SessionCache:
     def _encode_session(self, rows: SessionRows, mark: int) -> bytes:
         """Encode a session; return its event for the stream, empty if nothing changed."""
         id = rows.session.id
+        view = self._views.build(rows)
         encoded = EncodedSession(
             id=id,
             mark=mark,
             seen_at=rows.session.seen_at,
-            json=msgspec.json.encode(self._views.build(rows)),
+            rank=tuple(view.rank),
+            json=msgspec.json.encode(view),
             expires_at=rows.expires_at(self._clock()),
             known_calls=self._views.known_calls(id),
         )
@@ -213,7 +227,11 @@ class SessionCache:
 
 
 def place_of(session: EncodedSession) -> Place:
-    return -session.seen_at, session.id
+    return (-session.seen_at,), session.id
+
+
+def place_by_need(session: EncodedSession) -> Place:
+    return session.rank, session.id
 
 
 def _age(session: EncodedSession) -> float:

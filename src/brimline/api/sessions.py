@@ -1,11 +1,13 @@
 """The routes of sessions: views, timeline, messages, handoffs, events."""
 
 import math
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
+from typing import Literal, TypeAlias, get_args
 from urllib.parse import urlencode
 
 import msgspec
@@ -21,6 +23,7 @@ from brimline.api.responses import (
     json_response,
     plausible_time,
     read_body,
+    read_choice,
     read_flag,
     read_number,
     read_since,
@@ -58,6 +61,9 @@ from brimline.store.rows import SessionRow
 SESSION_PATH = "/v1/sessions/{id}"
 DEFAULT_SINCE = "24h"
 MAX_PAGE = 1_000
+Order: TypeAlias = Literal["latest", "need"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+BEFORE: dict[Order, tuple[str, int]] = {"latest": ("seen_at", 1), "need": ("rank", 3)}
 HANDOFF_WAIT_S = 5.0
 CLEARING = "the session is being cleared"  # a prompt would cancel that
 TOO_LONG_HINT = "Agents truncate longer messages: write the text to a file and send its path."
@@ -66,7 +72,7 @@ TOO_LONG_HINT = "Agents truncate longer messages: write the text to a file and s
 class SessionRoutes:
     endpoints = (
         Endpoint("GET", "/v1/sessions", "sessions", "List recent sessions.", list[SessionView],
-                 query=("since", "limit", "before")),
+                 query=("since", "order", "limit", "before")),
         Endpoint("GET", f"{SESSION_PATH}/context", "context", "List a session's threads.",
                  list[ThreadView], needs_session=True),
         Endpoint("GET", f"{SESSION_PATH}/timeline", "timeline", "Get what happened in a session.",
@@ -118,19 +124,25 @@ class SessionRoutes:
         self._clearer, self._wake, self._clock, self._threads = clearer, wake, clock, threads
 
     async def sessions(self, request: Request) -> Response:
-        """Return the sessions seen since a time, the last seen first; with `limit`, a page."""
+        """Return the sessions seen since a time, in an order; with `limit`, a page of them."""
         now = self._clock()
         seen_since = read_since(request, DEFAULT_SINCE, now)
         if self._cache.recent_only and now - seen_since > RECENT_S + 1:
             hint = "/v1/fleet has figures of up to 7 days, /v1/sessions/{id} any session."
             raise RequestRefused(422, f"query, since: expected at most {DEFAULT_SINCE}", hint)
-        limit, before = read_number(request, "limit"), _read_place(request)
+        order: Order = read_choice(request, "order", ORDERS)
+        limit = read_number(request, "limit")
+        before = _read_place(request, order)
         await self._cache.refresh()
-        listed = self._cache.seen_since(seen_since, before)
-        page = listed if limit is None else listed[: min(limit, MAX_PAGE)]
+        size = sys.maxsize if limit is None else min(limit, MAX_PAGE)
+        if order == "need":
+            listed = self._cache.most_urgent(size + 1, seen_since, before)
+        else:
+            listed = self._cache.seen_since(seen_since, before)
+        page = listed[:size]
         response = _array_response([each.json for each in page], self._cache.turns)
         if len(page) < len(listed):
-            response.headers["link"] = _link_to_next(request, page[-1])
+            response.headers["link"] = _link_to_next(request, order, page[-1])
         return response
 
     async def session(self, request: Request, row: SessionRow) -> Response:
@@ -292,25 +304,28 @@ async def read_message(request: Request) -> NewMessage:
     return new
 
 
-def _read_place(request: Request) -> Place | None:
-    """Return the place of `before=TIME,ID` in the list; raises RequestRefused."""
+def _read_place(request: Request, order: Order) -> Place | None:
+    """Return the place of `before` in the list; raises RequestRefused."""
     text = request.query_params.get("before")
     if text is None:
         return None
-    time_text, comma, id = text.partition(",")
+    field, size = BEFORE[order]
+    *numbers, id = text.split(",", size)
     try:
-        seen_at = float(time_text)
+        place = [float(number) for number in numbers]
     except ValueError:
-        seen_at = math.nan
-    if not comma or not math.isfinite(seen_at):
-        reason = f"query, before: expected TIME,ID, of a session's `seen_at` and `id`: got {text!r}"
+        place = []
+    if len(place) != size or not all(map(math.isfinite, place)):
+        expected = f"a session's `{field}` and `id`, with commas"
+        reason = f"query, before: expected {expected}: got {text!r}"
         raise RequestRefused(422, reason)
-    return -seen_at, id
+    return tuple(place if order == "need" else [-at for at in place]), id
 
 
-def _link_to_next(request: Request, last: EncodedSession) -> str:
+def _link_to_next(request: Request, order: Order, last: EncodedSession) -> str:
     """Return the Link header of the page after a session (RFC 8288)."""
-    asked = dict(request.query_params) | {"before": f"{last.seen_at!r},{last.id}"}
+    place = last.rank if order == "need" else (last.seen_at,)
+    asked = dict(request.query_params) | {"before": ",".join([*map(repr, place), last.id])}
     return f'</v1/sessions?{urlencode(asked)}>; rel="next"'
 
 

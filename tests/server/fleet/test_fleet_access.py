@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
 from typing import Any, get_args
 
 import pytest
@@ -22,9 +23,9 @@ from brimline.server.fleet.authentication import (
 )
 from brimline.server.fleet.organisations import FLEET_ENDPOINTS, Organisations
 from brimline.settings import FleetSettings, Settings
-from brimline.store.base import PutHandoff, PutSession, QueueMessage
+from brimline.store.base import PutHandoff, PutSession, PutThread, QueueMessage
 from brimline.store.fleet import MachineReport
-from brimline.store.rows import HandoffRow, SessionRow
+from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
 from brimline.store.sqlite import MemoryStore
 from fleet_server import FleetReply, ask
 from postgres_server import execute
@@ -380,19 +381,46 @@ def test_sessions_of_a_server_are_listed_in_pages(fleet: Fleet) -> None:
     ids = [f"s {n}, &\u00e9" for n in range(7)]
     rows = [SessionRow(id, "claude", now - 60 - n // 3) for n, id in enumerate(ids)]
     assert all(fleet.run(fleet.database.store("pages").write([*map(PutSession, rows)])))
-    path, pages = "/v1/sessions?since=1h&limit=2", list[list[str]]()
-    while path:
-        reply = fleet.ask("GET", path, token)
-        pages.append([view["session"]["id"] for view in reply.json])
-        link = reply.headers.get("link", "")
-        assert link == "" or link.endswith('>; rel="next"')
-        path = link.partition(">")[0].lstrip("<")
-    assert pages == [ids[:2], ids[2:4], ids[4:6], ids[6:]]
+    assert list(pages_of(fleet, token, "")) == [ids[:2], ids[2:4], ids[4:6], ids[6:]]
     reply = fleet.ask("GET", "/v1/sessions", token)
     assert ([view["session"]["id"] for view in reply.json], "link" in reply.headers) == (ids, False)
     for query in ("limit=0", "limit=x", "before=5", "before=x,s", "before=nan,s"):
         reply = fleet.ask("GET", f"/v1/sessions?{query}", token)
         assert (reply.status, "expected" in reply.json["error"]) == (422, True), query
+
+
+def test_sessions_of_a_server_are_listed_by_need_in_pages(fleet: Fleet) -> None:
+    """The most urgent first, however long ago they were seen; those that ended are the last."""
+    token, now = fleet.token("need"), time.time()
+    ended = SessionRow("ended", "claude", now, ended_at=now)
+    rows = [SessionRow(f"s,{n}", "claude", now - 600 * n) for n in range(6)]
+    fills = {f"s,{n}": 10.0 + n // 2 for n in range(6)}
+    threads = [
+        ThreadRow(id, "main", 0, 0, "transcript", "measured", at=now - 60, sent=1, window=2,
+                  limit=2, percent=fill, percent_raw=fill, percent_of_limit=fill)
+        for id, fill in fills.items()
+    ]  # fmt: skip
+    writes = [*map(PutSession, [ended, *rows]), *map(PutThread, threads)]
+    assert all(fleet.run(fleet.database.store("need").write(writes)))
+    assert list(pages_of(fleet, token, "&order=need")) == [
+        ["s,4", "s,5"], ["s,2", "s,3"], ["s,0", "s,1"], ["ended"]
+    ]  # fmt: skip
+    views = fleet.ask("GET", "/v1/sessions?order=need&since=15m", token).json
+    assert [view["session"]["id"] for view in views] == ["s,0", "s,1", "ended"]
+    for query in ("order=cost", "order=need&before=1.0,s", "order=need&before=1,0,x,s"):
+        reply = fleet.ask("GET", f"/v1/sessions?{query}", token)
+        assert (reply.status, "expected" in reply.json["error"]) == (422, True), query
+
+
+def pages_of(fleet: Fleet, token: str, query: str) -> Iterator[list[str]]:
+    """The ids of each page of two sessions."""
+    path = f"/v1/sessions?since=1h&limit=2{query}"
+    while path:
+        reply = fleet.ask("GET", path, token)
+        yield [view["session"]["id"] for view in reply.json]
+        link = reply.headers.get("link", "")
+        assert link == "" or link.endswith('>; rel="next"')
+        path = link.partition(">")[0].lstrip("<")
 
 
 async def test_session_that_is_not_recent_leaves_the_cache_of_a_server() -> None:
