@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -49,6 +50,20 @@ async def write_fleet(url: str, sessions: int, machines: int = MACHINES) -> str:
                 report = replace(report, token=ending.id)
             await database.machines(ORGANISATION).report(report)
         return await add_token(database, ORGANISATION, "read", "act", name="Ada")
+    finally:
+        await database.close()
+
+
+async def fill_sessions(url: str, ids: Sequence[str]) -> None:
+    """Fill the windows of some sessions."""
+    database = await open_database(url)
+    try:
+        store = database.store(ORGANISATION)
+        await store.write([
+            PutThread(replace(row, seq=row.seq + 1, sent=WINDOW, percent=100.0, percent_raw=100.0,
+                              percent_of_limit=120.0))
+            for id in ids for row in await store.threads(id)
+        ])  # fmt: skip
     finally:
         await database.close()
 

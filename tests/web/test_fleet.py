@@ -10,14 +10,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Request, expect
+from playwright.sync_api import Browser, Page, Request, expect
 
 from fleet_server import FleetProcess, new_token
 from postgres_server import new_schema
 
 from .chromium import require_axe
 from .conftest import Scheme
-from .fleet_story import write_fleet
+from .fleet_story import fill_sessions, write_fleet
 from .screen import Screen
 from .test_accessibility import faults
 from .test_layout import check_layout
@@ -175,36 +175,91 @@ def test_open_fleet_page_costs_at_most_20_kb_in_10_s(
         assert 1_000 < sum(each.sizes()["responseBodySize"] for each in answered) < 20_000
 
 
-def test_sessions_of_a_fleet_are_loaded_as_far_as_they_are_shown(
-    browser: Browser, postgres: str, tmp_path: Path
-) -> None:
-    """The last 200, more on request, and all if a filter or an order needs them."""
-    with (
-        running_fleet(postgres, tmp_path, 700) as (address, token, _),
-        browser.new_context() as context,
-    ):
+@pytest.fixture(scope="module")
+def large_fleet(
+    postgres: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, str, str]]:
+    """A server with 700 sessions: its address, a token, and the URL of its database."""
+    with running_fleet(postgres, tmp_path_factory.mktemp("large"), 700) as running:
+        yield running
+
+
+@pytest.fixture
+def large_page(browser: Browser, large_fleet: tuple[str, str, str]) -> Iterator[Page]:
+    """A signed-in tab of a large fleet, still empty."""
+    address, token, _ = large_fleet
+    with browser.new_context(base_url=address) as context:
         form: dict[str, str | float | bool] = {"token": token}
-        assert context.request.post(f"{address}/sign-in", form=form, headers={"origin": address}).ok
-        page, answered = context.new_page(), list[Request]()
-        page.on("requestfinished", lambda request: answered.append(request))
+        assert context.request.post("/sign-in", form=form, headers={"origin": address}).ok
+        yield context.new_page()
 
-        def loaded_bytes() -> int:
-            lists = [each for each in answered if urlsplit(each.url).path == "/v1/sessions"]
-            return sum(each.sizes()["responseBodySize"] for each in lists)
 
-        with page.expect_request("**/v1/stream?from=now"):
-            page.goto(f"{address}/#/")
-        shown = page.get_by_test_id("shown")
-        expect(shown).to_have_text("200 sessions")
-        first = loaded_bytes()
-        assert 2_000 < first < 40_000
-        page.get_by_role("button", name="Show sessions seen before").click()
-        expect(shown).to_have_text("400 sessions")
-        assert loaded_bytes() < 2.5 * first
-        page.get_by_test_id("filter-agent").select_option("codex")
-        expect(shown).to_have_text("350 sessions")
-        expect(page.get_by_role("button", name="Show sessions seen before")).to_have_count(0)
-        assert loaded_bytes() < 5 * first
+def test_sessions_of_a_fleet_are_loaded_as_far_as_they_are_shown(large_page: Page) -> None:
+    """The most urgent 200, more on request, all if a filter or an order needs them; each once."""
+    answered = list[Request]()
+    large_page.on("requestfinished", lambda request: answered.append(request))
+
+    def lists() -> list[Request]:
+        return [each for each in answered if urlsplit(each.url).path == "/v1/sessions"]
+
+    def loaded_bytes() -> int:
+        return sum(each.sizes()["responseBodySize"] for each in lists())
+
+    with large_page.expect_request("**/v1/stream?from=now"):
+        large_page.goto("/#/")
+    shown = large_page.get_by_test_id("shown")
+    expect(shown).to_have_text("200 most urgent sessions")
+    expect(large_page.get_by_test_id("summary")).to_have_count(0)
+    first = loaded_bytes()
+    assert 2_000 < first < 40_000
+    large_page.get_by_role("button", name="Show more sessions").click()
+    expect(shown).to_have_text("400 most urgent sessions")
+    assert loaded_bytes() < 2.5 * first
+    large_page.get_by_test_id("filter-agent").select_option("codex")
+    expect(shown).to_have_text("350 sessions")
+    expect(large_page.get_by_role("button", name="Show more sessions")).to_have_count(0)
+    urls = [each.url for each in lists()]
+    assert len(set(urls)) == len(urls)
+    large_page.get_by_test_id("filter-agent").select_option("")
+    expect(shown).to_have_text("700 sessions")
+
+
+def test_sessions_that_cannot_be_loaded_are_missed(large_page: Page) -> None:
+    """The page says so, and loads them on request; until then its words are about a part."""
+    large_page.route("**/v1/sessions?*before=*", lambda route: route.fulfill(status=503))
+    large_page.goto("/#/?search=s699")
+    nothing = large_page.get_by_test_id("none-fits")
+    expect(nothing.get_by_role("alert")).to_have_text("More sessions could not be loaded.")
+    expect(nothing).to_contain_text("No matching sessions so far")
+    expect(nothing).to_contain_text("None of the 200 sessions that are loaded.")
+    expect(large_page.get_by_test_id("shown")).to_have_text("0 sessions so far")
+    large_page.unroute("**/v1/sessions?*before=*")
+    nothing.get_by_role("button", name="Load more sessions").click()
+    expect(large_page.locator(".row")).to_have_attribute("data-session", "s699")
+    expect(large_page.get_by_test_id("shown")).to_have_text("1 session")
+
+
+def test_session_that_was_not_loaded_is_shown_when_it_gets_urgent(
+    large_page: Page, large_fleet: tuple[str, str, str]
+) -> None:
+    """One is loaded alone, many with the list; those that were loaded stay."""
+    large_page.goto("/#/")
+    shown = large_page.get_by_test_id("shown")
+    expect(shown).to_have_text("200 most urgent sessions")
+    expect(large_page.locator(".connection")).to_have_attribute("data-connection", "live")
+    asked = list[str]()
+    large_page.on("request", lambda request: asked.append(urlsplit(request.url).path))
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, fill_sessions(large_fleet[2], ["s650"])).result()
+        expect(shown).to_have_text("201 most urgent sessions")
+        first = large_page.locator(".row").first
+        expect(first).to_have_attribute("data-session", "s650")
+        assert "/v1/sessions/s650" in asked
+        many = [f"s{number}" for number in range(600, 630)]
+        thread.submit(asyncio.run, fill_sessions(large_fleet[2], many)).result()
+    expect(first).to_have_attribute("data-session", "s600")
+    expect(shown).to_have_text("200 most urgent sessions")
+    assert sum(path.startswith("/v1/sessions/s6") for path in asked) == 1
 
 
 def test_fleet_page_shows_groups_and_asks_for_a_handoff(screen: Screen, tmp_path: Path) -> None:

@@ -32,6 +32,11 @@ export class RequestFailed extends Error {
   }
 }
 
+/** For `catch`: a request that failed has no result. */
+export function ignoreFailure(error: unknown): undefined {
+  if (!(error instanceof RequestFailed)) throw error;
+}
+
 /** The characters that change the order in which the text after them is shown. */
 const ORDER_CONTROLS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
@@ -88,8 +93,6 @@ export function sessionPath(id: string, part = ""): string {
   return `/v1/sessions/${encodeURIComponent(id)}${part && `/${part}`}`;
 }
 
-export const sessions = (since: string, limit: number | null) =>
-  sessionPage(`/v1/sessions?since=${since}${limit === null ? "" : `&limit=${limit}`}`);
 export const sessionPage = (path: string) => requestPage<SessionView[]>(path);
 export const session = (id: string) => request<SessionView>(sessionPath(id));
 export const timeline = (id: string) => request<Timeline>(sessionPath(id, "timeline"));

@@ -10,6 +10,7 @@ import { now } from "./state/clock";
 import { listOptions, overviewHash } from "./state/list-address";
 import { goToFleetIfUnset, route } from "./state/route";
 import {
+  compareNeed,
   distinctValues,
   type Filter,
   groupStarts,
@@ -86,6 +87,26 @@ export function keepAddress(): void {
   });
 }
 
+/** Whether the list needs all sessions: the pages of a fleet are in the order of need. */
+const needsAll = computed(() => sort.value !== "need" || isFiltered(filter.value));
+
+/** Whether sessions of the list are not loaded. Those that ended are the last of a fleet. */
+export const hasMore = computed(() => {
+  const last = eventSource.pages.last.value;
+  return last !== null && (filter.value.past || last.session.ended_at === null);
+});
+
+/** What the list shows of the sessions: all, the first by need, or those loaded so far. */
+export const listedPart = computed<"all" | "first" | "so far">(() => {
+  if (!hasMore.value) return "all";
+  return needsAll.value ? "so far" : "first";
+});
+
+/** Load the sessions that the list needs, or the next ones. */
+export function loadMore(every = needsAll.peek()): void {
+  if (hasMore.peek()) void eventSource.pages.loadMore(every ? Infinity : 1, filter.peek().past);
+}
+
 /** The ids that the overview shows, in order. The array is replaced only when the order changes. */
 export const order = signal<string[]>([]);
 
@@ -117,31 +138,33 @@ export function keepOrder(): void {
     scrolled = performance.now();
   });
   effect(() => {
-    // A fleet's server has the sessions of the last 24 hours only, and these are loaded already.
+    // A fleet's server has the sessions of the last 24 hours only.
     const daemon = eventSource.daemon.value;
     if (filter.value.past && daemon !== null && !daemon.fleet) eventSource.loadPast();
   });
   effect(() => {
-    // A page of a fleet has its most urgent sessions among those seen last. Others may match.
-    const isLatest = sort.value === "need" || sort.value === "latest";
-    const isWhole = isLatest && !isFiltered(filter.value);
-    if (showsAll.value && !isWhole && eventSource.hasMore) void eventSource.loadMore(true);
+    if (showsAll.value && needsAll.value && hasMore.value) loadMore();
   });
   effect(() => {
     filter.value;
     sort.value;
     sessionStore.loaded.value;
+    eventSource.pages.amount.value;
     settle();
   });
   effect(() => {
     sessionStore.version.value;
+    listedPart.value;
     now.value;
     if (!waits) later();
   });
 }
 
 function updateOrder(): void {
-  const views = selectSessions(sessionStore.views(), filter.peek(), sort.peek(), now.peek());
+  const known = selectSessions(sessionStore.views(), filter.peek(), sort.peek(), now.peek());
+  const last = listedPart.peek() === "first" ? eventSource.pages.last.peek() : null;
+  // Between those that are known beyond the last page, others are missing.
+  const views = last === null ? known : known.filter((view) => compareNeed(view, last) <= 0);
   batch(() => {
     replaceIfOther(
       order,

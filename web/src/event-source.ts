@@ -4,6 +4,7 @@ import { computed, effect, type ReadonlySignal, signal } from "@preact/signals";
 import * as api from "./api";
 import type { DaemonStatus, SessionChange, SessionView } from "./api-types";
 import { LIVE_FOR_S } from "./reading";
+import { PAGE_SIZE, SessionPages } from "./state/session-pages";
 import type { SessionStore } from "./state/session-store";
 import { StreamBuffer } from "./state/stream-buffer";
 import { throttleByKey } from "./state/throttle";
@@ -14,8 +15,9 @@ const MAX_RETRY_MS = 15_000;
 /** The daemon is checked this often: EventSource does not report the stream's heartbeat. */
 const CHECK_INTERVAL_MS = 20_000;
 
-/** Of the sessions of a fleet so many are loaded at a time, the last seen first. */
-const FLEET_PAGE = 200;
+/** Of sessions that are not loaded, changes are loaded this often, each alone if they are few. */
+const UNKNOWN_INTERVAL_MS = 2_000;
+const MAX_SINGLE_LOADS = 10;
 
 /** Sessions this close to the age limit are kept: clocks differ and requests take time. */
 const CLOCK_SLACK_S = 60;
@@ -27,8 +29,7 @@ export class SessionEventSource {
   readonly daemon = signal<DaemonStatus | null>(null);
   /** When the connection was lost, in seconds; null while it is there. */
   readonly lostAt = computed(() => (this.connection.value === "lost" ? Date.now() / 1000 : null));
-  /** The path of the sessions that are not loaded: those of a fleet that were seen before. */
-  private readonly next = signal<string | null>(null);
+  readonly pages: SessionPages;
   private stream: EventSource | null = null;
   private retryDelayMs = MIN_RETRY_MS;
   private includesPast = false;
@@ -36,14 +37,26 @@ export class SessionEventSource {
   private followsAll = false;
   private retryTimer: number | undefined;
   private readonly buffer: StreamBuffer;
+  private readonly askLater: (unknown: Unknown) => void;
+  /** Whether there is a view of all sessions; without one the list is not kept up to date. */
+  private wantsAll: ReadonlySignal<boolean> = signal(false);
+  private isOutdated = false;
 
-  constructor(private readonly board: SessionStore) {
+  constructor(board: SessionStore) {
     const later = throttleByKey<SessionView>(
       (view) => view.session.id,
       (views) => this.buffer.flush(views),
       REDRAW_INTERVAL_MS,
     );
-    this.buffer = new StreamBuffer(board, later, fetchSession);
+    this.pages = new SessionPages(board, api.sessionPage);
+    this.askLater = throttleByKey(
+      ({ id }) => id,
+      (unknown) => this.loadUnknown(unknown),
+      UNKNOWN_INTERVAL_MS,
+    );
+    const load = (id: string) =>
+      new Promise<SessionView | undefined>((resolve) => this.askLater({ id, resolve }));
+    this.buffer = new StreamBuffer(board, later, load);
   }
 
   /**
@@ -51,6 +64,7 @@ export class SessionEventSource {
    * server this waits until `wantsAll`: until then, views load the sessions that they show.
    */
   async start(wantsAll: ReadonlySignal<boolean>, onFleet: () => void): Promise<void> {
+    this.wantsAll = wantsAll;
     addEventListener("online", () => this.reconnect());
     addEventListener("offline", () => this.markLost());
     document.addEventListener("visibilitychange", () => {
@@ -65,30 +79,14 @@ export class SessionEventSource {
       this.followsAll = true;
       this.open();
     });
+    effect(() => {
+      if (wantsAll.value && this.isOutdated) this.refresh();
+    });
   }
 
   /** Whether changes of sessions arrive by themselves. */
   get isFollowing(): boolean {
     return this.followsAll;
-  }
-
-  /** Whether there are sessions that are not loaded. */
-  get hasMore(): boolean {
-    return this.next.value !== null;
-  }
-
-  /** Load the sessions that were seen before those that are loaded: the next ones, or all. */
-  async loadMore(every: boolean): Promise<void> {
-    while (this.next.peek() !== null) {
-      const path = this.next.peek() as string;
-      const asked = this.board.currentTick();
-      const page = await api.sessionPage(path).catch(ignoreFailure);
-      // Another caller has loaded it, or the list was loaded again.
-      if (page === undefined || this.next.peek() !== path) return;
-      this.board.addSnapshot(page.content, asked);
-      this.next.value = page.next;
-      if (!every) return;
-    }
   }
 
   /** Load past sessions too, when the user first asks for them. */
@@ -145,21 +143,41 @@ export class SessionEventSource {
     this.connection.value = "lost";
   }
 
+  /** The path of the list: of a fleet its first page, the most urgent sessions. */
+  private listPath(): string {
+    if (this.daemon.peek()?.fleet) return `/v1/sessions?since=24h&order=need&limit=${PAGE_SIZE}`;
+    return `/v1/sessions?since=${this.includesPast ? "all" : "24h"}`;
+  }
+
+  /** Load sessions whose changes the stream sends, and which are not loaded. */
+  private loadUnknown(unknown: Unknown[]): void {
+    if (unknown.length <= MAX_SINGLE_LOADS) {
+      for (const { id, resolve } of unknown) resolve(api.session(id).catch(api.ignoreFailure));
+      return;
+    }
+    if (this.pages.isRunning) {
+      unknown.forEach(this.askLater);
+      return;
+    }
+    for (const { resolve } of unknown) resolve(undefined);
+    if (this.wantsAll.peek()) this.refresh();
+    else this.isOutdated = true;
+  }
+
+  /** Load the list again while the stream is open: what is loaded is up to date. */
+  private refresh(): void {
+    this.isOutdated = false;
+    this.pages.reload(this.listPath(), null).catch(api.ignoreFailure);
+  }
+
   /**
-   * Load all sessions, of a fleet those seen last: the stream does not report deleted sessions or
-   * another store. Returns whether the daemon answered.
+   * Load the sessions again, of a fleet as many pages as before: the stream does not report deleted
+   * sessions or another store. Returns whether the daemon answered.
    */
   private async loadSnapshot(): Promise<boolean> {
-    const asked = this.board.currentTick();
     const from = this.includesPast ? 0 : Date.now() / 1000 - LIVE_FOR_S + CLOCK_SLACK_S;
     try {
-      const since = this.includesPast ? "all" : "24h";
-      const limit = this.daemon.peek()?.fleet ? FLEET_PAGE : null;
-      const shown = api.sessions(since, limit).then(({ content, next }) => {
-        const oldest = next === null ? from : content.at(-1)?.session.seen_at;
-        this.board.applySnapshot(content, asked, oldest);
-        this.next.value = next;
-      });
+      const shown = this.pages.reload(this.listPath(), from);
       const [daemon] = await Promise.all([api.daemon(), shown]);
       this.noteDaemon(daemon);
       return true;
@@ -198,11 +216,8 @@ export class SessionEventSource {
   }
 }
 
-/** A session; undefined if the daemon does not know it or does not answer. */
-function fetchSession(id: string): Promise<SessionView | undefined> {
-  return api.session(id).catch(ignoreFailure);
-}
-
-function ignoreFailure(error: unknown): undefined {
-  if (!(error instanceof api.RequestFailed)) throw error;
+/** A session that is not loaded; `resolve` takes it, undefined if the daemon has none. */
+interface Unknown {
+  id: string;
+  resolve: (view: Promise<SessionView | undefined> | undefined) => void;
 }

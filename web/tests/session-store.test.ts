@@ -1,11 +1,17 @@
 import { effect } from "@preact/signals";
 import { expect, test } from "vitest";
+import type { SessionView } from "../src/api-types";
 import { SessionStore } from "../src/state/session-store";
 import { throttleByKey } from "../src/state/throttle";
 import { view } from "./views";
 
 function titles(board: SessionStore): (string | null)[] {
   return board.views().map((one) => one.session.title);
+}
+
+function replaceAll(board: SessionStore, views: SessionView[], asked = board.currentTick()): void {
+  board.addSnapshot(views, asked);
+  board.removeOthers(new Set(views.map(({ session }) => session.id)), asked, 0);
 }
 
 test("a change of one session redraws only that session", () => {
@@ -27,7 +33,7 @@ test("a change of one session redraws only that session", () => {
 test("a snapshot removes sessions that the daemon deleted", () => {
   const board = new SessionStore();
   board.put([view({ id: "a" }), view({ id: "b" })]);
-  board.applySnapshot([view({ id: "b" })], board.currentTick());
+  replaceAll(board, [view({ id: "b" })]);
   expect(board.get("a")).toBeUndefined();
   expect(board.loaded.value).toBe(true);
 });
@@ -35,7 +41,7 @@ test("a snapshot removes sessions that the daemon deleted", () => {
 test("a snapshot keeps sessions that are older than its start", () => {
   const board = new SessionStore();
   board.put([view({ id: "old", seen_at: 50 }), view({ id: "late", seen_at: 150 })]);
-  board.applySnapshot([], board.currentTick(), 100);
+  board.removeOthers(new Set(), board.currentTick(), 100);
   expect(board.views().map((one) => one.session.id)).toEqual(["old"]);
 });
 
@@ -44,14 +50,14 @@ test("a snapshot does not replace what the stream sent after it was requested", 
   board.put([view({ title: "old" })]);
   const asked = board.currentTick();
   board.put([view({ title: "new" }), view({ id: "c", title: "born" })]);
-  board.applySnapshot([view({ title: "old" })], asked);
+  replaceAll(board, [view({ title: "old" })], asked);
   expect(titles(board)).toEqual(["new", "born"]);
 });
 
 test("after a restart with another store the snapshot replaces everything", () => {
   const board = new SessionStore();
   board.put([view({ title: "much later" })]);
-  board.applySnapshot([view({ title: "from the beginning" })], board.currentTick());
+  replaceAll(board, [view({ id: "b", title: "from the beginning" })]);
   expect(titles(board)).toEqual(["from the beginning"]);
 });
 

@@ -1,7 +1,7 @@
 /** Search, filters and order of the overview. */
 
 import { useComputed } from "@preact/signals";
-import { filter, isFleet, order, sessionStore, sort } from "../app";
+import { filter, isFleet, listedPart, loadMore, order, sessionStore, sort } from "../app";
 import { plural } from "../format";
 import {
   distinctValues,
@@ -13,6 +13,14 @@ import {
 import { Checkbox, Select } from "./inputs";
 
 export const SEARCH_ID = "search";
+
+/** What the list has: 12 sessions, 200 most urgent sessions, 3 sessions so far. */
+function shownText(): string {
+  const amount = order.value.length;
+  const part = listedPart.value;
+  if (part === "first") return plural(amount, "most urgent session");
+  return `${plural(amount, "session")}${part === "so far" ? " so far" : ""}`;
+}
 
 const ALL: Record<FilterField, string> = {
   agent: "all agents",
@@ -33,7 +41,8 @@ export function Filters() {
     filter.value = { ...filter.value, ...part };
   };
   return (
-    <search class="filters" aria-label="Sessions">
+    // Sessions that are not loaded may have other values to choose from.
+    <search class="filters" aria-label="Sessions" onFocusCapture={() => loadMore(true)}>
       <label class="unseen" for={SEARCH_ID}>
         Search
       </label>
@@ -67,7 +76,7 @@ export function Filters() {
         testid="past"
       />
       <output class="shown" data-testid="shown">
-        {plural(order.value.length, "session")}
+        {shownText()}
       </output>
     </search>
   );

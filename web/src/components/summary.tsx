@@ -1,8 +1,8 @@
-/** The figures above the overview: sessions at work, and what today used. */
+/** The figures above a daemon's overview: sessions at work, and what today used. */
 
 import { useComputed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { isFleet, sessionStore } from "../app";
+import { sessionStore } from "../app";
 import { count, dollars, isoDay } from "../format";
 import { isActive } from "../reading";
 import { now } from "../state/clock";
@@ -30,7 +30,7 @@ export function Summary() {
       >
         {count(near.value)}
       </Figure>
-      {!isFleet.value && <Today />}
+      <Today />
     </dl>
   );
 }

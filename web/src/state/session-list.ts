@@ -63,9 +63,12 @@ export function selectSessions(
   const fitting = [...views].filter(
     (view) => (filter.past || isLive(view, now)) && matches(view, filter, words),
   );
-  return fitting.sort(
-    (a, b) => COMPARATORS[sort](a, b) || byNeed(a, b) || compareText(a.session.id, b.session.id),
-  );
+  return fitting.sort((a, b) => COMPARATORS[sort](a, b) || compareNeed(a, b));
+}
+
+/** The order of the daemon's list by need. */
+export function compareNeed(a: SessionView, b: SessionView): number {
+  return byNeed(a, b) || compareText(a.session.id, b.session.id);
 }
 
 /** The sessions that begin a group of a list by need: what needs something, is active, is idle. */

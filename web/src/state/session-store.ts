@@ -37,25 +37,9 @@ export class SessionStore {
     });
   }
 
-  /** To be passed to `applySnapshot`; take it before the snapshot is requested. */
+  /** To be passed with a snapshot; take it before the snapshot is requested. */
   currentTick(): number {
     return this.ticks;
-  }
-
-  /**
-   * Replace all sessions seen since `from` by a snapshot, except those that the stream changed
-   * after the snapshot was requested.
-   */
-  applySnapshot(views: SessionView[], asked: number, from = 0): void {
-    const there = new Set(views.map((view) => view.session.id));
-    batch(() => {
-      for (const [id, held] of this.signals) {
-        const meant = held.peek().session.seen_at >= from;
-        if (meant && !there.has(id) && !this.hasChanged(id, asked)) this.signals.delete(id);
-      }
-      this.addSnapshot(views, asked);
-      this.loaded.value = true;
-    });
   }
 
   /** Add sessions, except those that the stream changed after they were requested. */
@@ -63,7 +47,20 @@ export class SessionStore {
     batch(() => {
       for (const view of views) if (!this.hasChanged(view.session.id, asked)) this.set(view);
       this.bumpVersion();
+      this.loaded.value = true;
     });
+  }
+
+  /**
+   * Remove the sessions seen since `from` that a snapshot does not have, except those that the
+   * stream changed after the snapshot was requested.
+   */
+  removeOthers(there: ReadonlySet<string>, asked: number, from: number): void {
+    for (const [id, held] of this.signals) {
+      const meant = held.peek().session.seen_at >= from;
+      if (meant && !there.has(id) && !this.hasChanged(id, asked)) this.signals.delete(id);
+    }
+    this.bumpVersion();
   }
 
   private hasChanged(id: string, asked: number): boolean {

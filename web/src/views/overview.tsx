@@ -1,7 +1,17 @@
 /** All live sessions, the most urgent first. */
 
 import { useEffect, useLayoutEffect } from "preact/hooks";
-import { eventSource, filter, gaps, isFleet, order, sessionCount, sessionStore } from "../app";
+import {
+  eventSource,
+  filter,
+  gaps,
+  hasMore,
+  isFleet,
+  loadMore,
+  order,
+  sessionCount,
+  sessionStore,
+} from "../app";
 import { Filters } from "../components/filters";
 import { SessionRows } from "../components/session-rows";
 import { Summary } from "../components/summary";
@@ -18,7 +28,7 @@ export function Overview() {
         <h1 class="unseen">Sessions</h1>
         {sessionCount.value > 0 && (
           <div class="toolbar">
-            <Summary />
+            {!isFleet.value && <Summary />}
             <Filters />
           </div>
         )}
@@ -57,7 +67,7 @@ function SessionList() {
     return (
       <>
         <SessionRows ids={ids} gaps={gaps.value} />
-        {eventSource.hasMore && <MoreSessions />}
+        <MoreSessions />
       </>
     );
   if (!sessionStore.loaded.value) return <NotLoaded />;
@@ -65,11 +75,22 @@ function SessionList() {
   return isFleet.value ? <NoFleetSessions /> : <NoSessions />;
 }
 
+const MORE = {
+  "": "Show more sessions",
+  loading: "Loading more sessions ...",
+  failed: "Load more sessions",
+};
+
 function MoreSessions() {
+  const state = eventSource.pages.state.value;
+  if (!hasMore.value) return null;
   return (
-    <button type="button" class="more" onClick={() => void eventSource.loadMore(false)}>
-      Show sessions seen before
-    </button>
+    <div class="more-sessions">
+      {state === "failed" && <p role="alert">More sessions could not be loaded.</p>}
+      <button type="button" disabled={state === "loading"} onClick={() => loadMore()}>
+        {MORE[state]}
+      </button>
+    </div>
   );
 }
 
@@ -99,11 +120,19 @@ function NoMatches() {
   };
   return (
     <section class="note" data-testid="none-fits">
-      <h2>No matching sessions</h2>
-      <p>{plural(sessionCount.value, "session")} in total, including ended and older ones.</p>
+      <h2>No matching sessions{hasMore.value && " so far"}</h2>
+      <p>{knownSessions()}</p>
       <button type="button" onClick={all}>
         Show all
       </button>
+      <MoreSessions />
     </section>
   );
+}
+
+function knownSessions(): string {
+  const known = plural(sessionCount.value, "session");
+  if (eventSource.pages.last.value !== null) return `None of the ${known} that are loaded.`;
+  const others = isFleet.value ? "those that ended" : "ended and older ones";
+  return `${known} in total, including ${others}.`;
 }

@@ -1,6 +1,6 @@
 /** One session: its reading, what fills it, its timeline, messages and handoffs. */
 
-import { useEffect, useLayoutEffect, useMemo } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { isFleet, sessionStore } from "../app";
 import { CallsPanel } from "../components/calls";
 import { CompactionsTable } from "../components/compactions";
@@ -29,12 +29,15 @@ export function SessionView({ id, embedded = false }: Props) {
   }, [id]);
   // Redraw when a session arrives later with the stream.
   sessionStore.version.value;
-  const view = sessionStore.get(id)?.value;
-  const gone = view === undefined;
+  const stored = sessionStore.get(id)?.value;
+  const before = useRef(stored);
+  const gone = stored === undefined;
   useEffect(() => {
-    // The session was deleted: reload to get the daemon's error.
+    // It was deleted: then this gets the daemon's error. Or no loaded page of a fleet has it.
     if (gone && detail.timeline.peek()) void detail.refresh();
   }, [gone]);
+  const view = stored ?? (detail.error.value ? undefined : before.current);
+  before.current = view;
   if (!view) return <Missing detail={detail} />;
   return <SessionPage view={view} detail={detail} embedded={embedded} />;
 }
