@@ -1,8 +1,12 @@
 """Loops: compactions by the client with only a few calls between them."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from brimline.context.events import AnyEvent, Call, Cleared, Compacted, SessionSeen, Trigger
 from brimline.context.tracker import CompactionLoop, Session, find_loop, fold, main_thread
 from brimline.context.tracker.compaction_loop import LOOP_CALLS
+from brimline.context.tracker.retention import drop_stored_calls
 from brimline.context.usage import Usage
 
 
@@ -52,3 +56,37 @@ def test_compactions_that_the_user_asked_for_are_no_loop() -> None:
 def test_clients_that_do_not_say_who_asked_are_in_a_loop_too() -> None:
     begun = [cycle("a", 3), compacted(1, None), cycle("b", 1, 80_000), compacted(2, None)]
     assert loop_of(*begun) == CompactionLoop(2, 80_000)
+
+
+STEPS = st.one_of(st.integers(1, LOOP_CALLS + 1), st.sampled_from(["auto", "manual", "clear"]))
+
+
+@given(st.lists(STEPS, max_size=30))
+def test_loop_does_not_depend_on_the_calls_in_memory(steps: list[int | str]) -> None:
+    whole = short = fold(Session(), [SessionSeen(agent="claude", records_compactions=True)])
+    for number, step in enumerate(steps):
+        events: list[AnyEvent]
+        if isinstance(step, int):
+            events = cycle(f"n{number}-", step, 80_000 + number)
+        elif step == "clear":
+            events = [Cleared()]
+        else:
+            events = [compacted(number, "manual" if step == "manual" else "auto")]
+        whole, short = fold(whole, events), fold(short, events)
+        short = drop_stored_calls(short, short, 2)
+        threads = main_thread(whole), main_thread(short)
+        if threads[0] is not None and threads[1] is not None:
+            assert find_loop(threads[0]) == find_loop(threads[1])
+
+
+def test_endless_loop_takes_bounded_memory() -> None:
+    session = fold(Session(), [SessionSeen(agent="claude", records_compactions=True)])
+    for number in range(500):
+        session = fold(session, [*cycle(f"n{number}-", 2), compacted(number)])
+        session = drop_stored_calls(session, session, 2)
+    thread = main_thread(session)
+    assert thread is not None
+    assert len(thread.compactions) < 5
+    loop = find_loop(thread)
+    assert loop is not None
+    assert loop.compactions == 500

@@ -1,7 +1,7 @@
 """The state of a session, folded from its events, and the readings of its threads."""
 
 from brimline.context.tracker.call_history import CallHistory, decode_calls, encode_calls
-from brimline.context.tracker.compaction_loop import CompactionLoop, find_loop
+from brimline.context.tracker.compaction_loop import find_loop
 from brimline.context.tracker.reading import (
     Compared,
     Reading,
@@ -21,6 +21,7 @@ from brimline.context.tracker.session_fold import SYNTHETIC, fold
 from brimline.context.tracker.state import (
     ChangeKind,
     Compaction,
+    CompactionLoop,
     PromptChange,
     Session,
     SpendingKey,

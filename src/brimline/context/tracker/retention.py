@@ -10,7 +10,7 @@ import msgspec
 from brimline.context.events import AnyEvent, Call, Rewound, Spent
 from brimline.context.prices import sum_costs
 from brimline.context.tracker.call_history import CallHistory, CallSums
-from brimline.context.tracker.compaction_loop import find_loop
+from brimline.context.tracker.compaction_loop import find_compactions_in_row
 from brimline.context.tracker.state import (
     LEARNED_COMPACTIONS,
     Compaction,
@@ -29,8 +29,7 @@ def drop_old_calls(thread: Thread, keep: int) -> Thread:
     """Return the thread with its last `keep` calls, the older ones reduced to their totals.
 
     It drops nothing until there are a quarter more than that, so that a thread that grows is not
-    copied for each call. The current call, those after it, the last compaction and those of a loop
-    are always kept.
+    copied for each call. The current call, those after it and the last compaction are always kept.
     """
     keep = max(2, keep)  # an `Edited` may still undo a compaction before the last call
     excess = len(thread.calls) - keep
@@ -43,9 +42,7 @@ def drop_old_calls(thread: Thread, keep: int) -> Thread:
         return thread
     old = calls[:excess]
     count = thread.dropped.count + excess
-    loop = find_loop(thread)
-    kept = loop.compactions if loop is not None else 1
-    compactions = [each for each in thread.compactions[:-kept] if each.calls <= count]
+    compactions = [each for each in thread.compactions[:-1] if each.calls <= count]
     clears = [calls for calls in thread.clears if calls <= count]
     return msgspec.structs.replace(
         thread,
@@ -135,6 +132,7 @@ def _add_dropped(
         cycle_ends=dropped.cycle_ends + cycle_ends,
         cycle_start=start,
         automatic=_automatic(dropped, compactions),
+        loop=find_compactions_in_row(thread, before=len(compactions)),
         sents=sents,
         stride=stride,
     )

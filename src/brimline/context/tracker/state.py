@@ -56,13 +56,24 @@ def held_at_trigger(compaction: Compaction) -> int | None:
     return compaction.before if is_automatic else None
 
 
+class CompactionLoop(msgspec.Struct, frozen=True):
+    """Compactions by the client in a row, each within a few calls of the one before.
+
+    `kept` is what stayed after the last of them; None if that is not known.
+    """
+
+    compactions: int
+    kept: int | None = None
+
+
 class DroppedCalls(msgspec.Struct, frozen=True):
     """The totals of the oldest calls of a thread, which were dropped from memory.
 
     `most_sent` is by model ("" if unknown), in the order of first use. `cycle_ends` counts the
     compactions and clears that were dropped with them, `cycle_start` is the number of calls before
     the last of these. `automatic` has, by model, `before` of the last automatic compactions among
-    them. `sents` is what each `stride`th call since `cycle_start` sent.
+    them. `sents` is what each `stride`th call since `cycle_start` sent. `loop` has those that the
+    compactions in memory continue, if they are a loop.
     """
 
     count: int = 0
@@ -76,6 +87,7 @@ class DroppedCalls(msgspec.Struct, frozen=True):
     )
     sents: tuple[int, ...] = ()
     stride: int = 1
+    loop: CompactionLoop | None = None
 
 
 NO_CALLS_DROPPED = DroppedCalls()
