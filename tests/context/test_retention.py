@@ -165,11 +165,11 @@ def test_copy_of_or_rewind_to_a_dropped_call_is_noticed(
         assert figures(short) == figures(whole)
 
 
-def test_cycle_after_a_dropped_clear_is_known() -> None:
+def test_cycle_after_the_last_clear_is_known() -> None:
     events: list[AnyEvent] = [call(n, 1_000 + n, None) for n in range(1, 21)]
     events[10:10] = [Compacted(at=1.0, trigger="auto"), call(100, 5, None), Cleared()]
     short = without_old_calls(fold(Session(), events)).threads[MAIN]
-    assert (short.clears, short.cycle_start, short.cycle_of(20)) == ((), 11, 2)
+    assert (short.clears, short.cycle_start, short.cycle_of(20)) == ((11,), 11, 2)
     assert short.sents_of_cycle == [1_000 + n for n in range(11, 21)]
 
 

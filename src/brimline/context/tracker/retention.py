@@ -29,7 +29,8 @@ def drop_old_calls(thread: Thread, keep: int) -> Thread:
     """Return the thread with its last `keep` calls, the older ones reduced to their totals.
 
     It drops nothing until there are a quarter more than that, so that a thread that grows is not
-    copied for each call. The current call, those after it and the last compaction are always kept.
+    copied for each call. The current call, those after it, the last compaction and the last clear
+    are always kept.
     """
     keep = max(2, keep)  # an `Edited` may still undo a compaction before the last call
     excess = len(thread.calls) - keep
@@ -43,7 +44,7 @@ def drop_old_calls(thread: Thread, keep: int) -> Thread:
     old = calls[:excess]
     count = thread.dropped.count + excess
     compactions = [each for each in thread.compactions[:-1] if each.calls <= count]
-    clears = [calls for calls in thread.clears if calls <= count]
+    clears = [calls for calls in thread.clears[:-1] if calls <= count]
     return msgspec.structs.replace(
         thread,
         calls=CallHistory(calls[excess:]),
