@@ -308,6 +308,7 @@ PAGES_OF_ALL_AGENTS = (
     "docs/getting-started.md",
     "docs/guides/agents.md",
     "docs/guides/client-versions.md",
+    "docs/guides/compact-at.md",
     "docs/guides/headless-runs.md",
     "docs/guides/read-a-transcript.md",
     "docs/guides/reports.md",
