@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from brimline.agents.transcripts.source import Transcript
+from brimline.context.usage import Usage
 from brimline.sessions.files import find_transcripts
 from brimline.sessions.index import TranscriptIndex
-from brimline.sessions.report import summaries
+from brimline.sessions.report import TranscriptSummary, summaries
+from brimline.sessions.summary import FileSummary, UsageRow
 from brimline.sessions.thread_parts import TooMuchToRead
 from brimline.sessions.tool_report import (
     CarriedPart,
@@ -53,6 +56,13 @@ def report(
 def part_of(found: ToolReport, name: str) -> CarriedPart:
     (part,) = (each for each in found.parts if each.name == name)
     return part
+
+
+def summarised(agent: str, session: str, project: str) -> TranscriptSummary:
+    """A session of one call, whose file is gone."""
+    row = UsageRow("2026-11-14", None, 0, 1, Usage(1_000, 0, 0, 10))
+    summary = FileSummary(session, project, None, None, NOW, NOW, 1_000, (row,), b"a")
+    return TranscriptSummary(Transcript(agent, "/gone", NOW, 1, session), summary)
 
 
 def install_database(machine: Machine, recorded: str) -> Path:
@@ -135,6 +145,15 @@ def test_transcript_that_could_not_be_read_is_read_again(machine: Machine) -> No
     assert report_tools(items, "/p", machine.places, machine.cache, NOW).parts == []
     away.rename(path)
     assert part_of(report(machine), "tides").calls == 1
+
+
+def test_sessions_of_two_agents_with_one_id_are_two(machine: Machine) -> None:
+    """Goose's ids are a day and a number; another program that counts so has the same."""
+    here = summarised("goose", "20261119_1", "/p")
+    there = summarised("codex", "20261119_1", "/q")
+    assert group_by_project([here, there]) == {"/p": [here], "/q": [there]}
+    both = [here, summarised("codex", "20261119_1", "/p")]
+    assert report_tools(both, "/p", machine.places, machine.cache, NOW).sessions == 2
 
 
 def test_calls_that_a_fork_copied_count_once(machine: Machine) -> None:

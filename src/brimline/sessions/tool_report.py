@@ -68,9 +68,9 @@ class ToolReport(msgspec.Struct, frozen=True):
 
 def group_by_project(items: Iterable[TranscriptSummary]) -> dict[str, list[TranscriptSummary]]:
     """Return the transcripts of each project; a subagent's is that of its session."""
-    by_session: dict[str, list[TranscriptSummary]] = {}
+    by_session: dict[tuple[str, str], list[TranscriptSummary]] = {}
     for item in sorted(items, key=lambda item: item.transcript.thread != MAIN):
-        by_session.setdefault(item.session, []).append(item)
+        by_session.setdefault((item.transcript.agent, item.session), []).append(item)
     groups: dict[str, list[TranscriptSummary]] = {}
     for group in by_session.values():
         projects = (item.summary.project or item.transcript.project for item in group)
@@ -112,7 +112,8 @@ def report_tools(
     ]
     parts.sort(key=lambda part: (part.cost or 0.0, part.tokens or 0), reverse=True)
     asked_at = max((one.at for one in last), default=None)
-    return ToolReport(project, since, len({item.session for item in chosen}), parts, asked_at)
+    sessions = {(item.transcript.agent, item.session) for item in chosen}
+    return ToolReport(project, since, len(sessions), parts, asked_at)
 
 
 def _find_answer(answers: Sequence[CachedAnswer], item: TranscriptSummary) -> CachedAnswer | None:
