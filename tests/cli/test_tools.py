@@ -89,6 +89,13 @@ def test_no_advice_on_what_a_new_session_has_no_longer(owner: User) -> None:
     assert advice(owner) == []
 
 
+def test_no_advice_on_a_skill_that_comes_with_the_client(owner: User) -> None:
+    """Only for skills of the user was it tried that the setting disables them."""
+    skills = {"skillFrontmatter": [{"name": "knots", "source": "built-in", "tokens": 9}]}
+    install(owner, {**ANSWER, "skills": skills})
+    assert [each.partition(":")[0] for each in advice(owner)] == ["serena"]
+
+
 def test_client_that_cannot_be_asked_is_named(owner: User) -> None:
     """What the transcripts show is reported all the same."""
     (owner.home / "bin" / "claude").unlink()

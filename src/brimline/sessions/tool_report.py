@@ -1,6 +1,6 @@
 """What the MCP servers, memory files, skills and agents of a project cost, and their calls."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from math import fsum
@@ -90,29 +90,27 @@ def report_tools(
 ) -> ToolReport:
     """Total what the sessions of these transcripts carried in the last 30 days.
 
-    What a client, asked last, did not say of a fresh session gets no advice. With `max_bytes` one
-    process reads so many at most; raises TooMuchToRead.
+    What a fresh session has not, by the client's last answer, gets no advice, nor does what comes
+    with the client. With `max_bytes` one process reads so many at most; raises TooMuchToRead.
     """
     since = day_of(now - (REPORTED_DAYS - 1) * DAY_S)
     chosen = [item for item in items if any(row.day >= since for row in item.summary.rows)]
     answers = read_answers(cache)
     here = Places(places.home, dict(places.env))  # another process gets it
     jobs = [plan_job(item, _find_answer(answers, item), here) for item in chosen]
-    agents = {item.transcript.agent for item in chosen}
-    last = [one for each in agents if (one := find_answer(answers, each, project, None, now))]
-    current = {(part.kind, plain_name(part.name)) for one in last for part in one.answer.parts}
-    totals: dict[tuple[str, PartKey], _Total] = {}
+    totals = defaultdict[tuple[str, PartKey], _Total](_Total)
     read = read_parts(jobs, cache_path(cache, project), progress, max_bytes)
     for item, threads in zip(chosen, read, strict=True):
         for thread in threads:
             _add_thread(totals, item, thread, since)
+    sessions = {(item.transcript.agent, item.session) for item in chosen}
+    last = {agent: find_answer(answers, agent, project, None, now) for agent, _ in sessions}
+    carried = [total.carried_part(agent, key) for (agent, key), total in totals.items()]
     parts = [
-        total.carried_part(agent, key, not current or key in current)
-        for (agent, key), total in totals.items()
+        msgspec.structs.replace(part, advice=_advise(part, last[part.agent])) for part in carried
     ]
     parts.sort(key=lambda part: (part.cost or 0.0, part.tokens or 0), reverse=True)
-    asked_at = max((one.at for one in last), default=None)
-    sessions = {(item.transcript.agent, item.session) for item in chosen}
+    asked_at = max((answer.at for answer in last.values() if answer), default=None)
     return ToolReport(project, since, len(sessions), parts, asked_at)
 
 
@@ -133,9 +131,9 @@ class _Total:
         self.costs: list[float] = []
         self.is_estimated = False
 
-    def carried_part(self, agent: str, key: PartKey, is_current: bool) -> CarriedPart:
+    def carried_part(self, agent: str, key: PartKey) -> CarriedPart:
         called = [session for session, calls in self.calls.items() if calls]
-        part = CarriedPart(
+        return CarriedPart(
             agent=agent,
             kind=key[0],
             name=self.name or key[1],
@@ -146,11 +144,10 @@ class _Total:
             cost=fsum(self.costs) if self.costs else None,
             is_estimated=self.is_estimated,
         )
-        return msgspec.structs.replace(part, advice=_advise(part)) if is_current else part
 
 
 def _add_thread(
-    totals: dict[tuple[str, PartKey], _Total],
+    totals: defaultdict[tuple[str, PartKey], _Total],
     item: TranscriptSummary,
     thread: ThreadParts,
     since: str,
@@ -160,7 +157,7 @@ def _add_thread(
     usd_per_token = fsum(each for day, each in usd.items() if day >= since) if usd else None
     for part in thread.parts:
         if part.kind in REPORTED_KINDS and part.name:
-            total = totals.setdefault((agent, (part.kind, plain_name(part.name))), _Total())
+            total = totals[agent, (part.kind, plain_name(part.name))]
             total.name = part.name
             total.tokens[session] = max(part.tokens, total.tokens.get(session, 0))
             total.is_estimated = total.is_estimated or part.is_estimated
@@ -169,10 +166,10 @@ def _add_thread(
     recent = (uses for day, uses in thread.uses_by_day.items() if day >= since)
     for key, calls in chain.from_iterable(uses.items() for uses in recent):
         if key[0] in CALLED_KINDS and key[1]:
-            totals.setdefault((agent, key), _Total()).calls[session] += calls
+            totals[agent, key].calls[session] += calls
 
 
-def _advise(part: CarriedPart) -> str | None:
+def _advise(part: CarriedPart, answer: CachedAnswer | None) -> str | None:
     """Return what to do about a part that was carried and not called, if that is worth a line."""
     remove = capabilities_of(part.agent).disable_part.get(part.kind)
     unused = part.sessions - part.called_sessions
@@ -180,10 +177,20 @@ def _advise(part: CarriedPart) -> str | None:
         part.called_sessions <= MAX_USED_SHARE * part.sessions
     )
     tokens, cost = part.tokens or 0, part.cost or 0.0
-    if remove is None or not is_unused or (tokens < MIN_WASTE_TOKENS and cost < MIN_SHOWN_USD):
+    is_small = tokens < MIN_WASTE_TOKENS and cost < MIN_SHOWN_USD
+    if remove is None or not is_unused or is_small or not _is_added(part, answer):
         return None
     called = f"called in {part.called_sessions}" if part.called_sessions else "never called"
     spent = f", {format_dollars(part.cost)} in {REPORTED_DAYS} days" if part.cost else ""
     sessions = count_of(part.sessions, "session")
     facts = f"{part.name}: {format_tokens(tokens)} in {sessions}, {called}{spent}"
     return f"{facts}: to disable it in this project, {remove.format(name=part.name)}."
+
+
+def _is_added(part: CarriedPart, answer: CachedAnswer | None) -> bool:
+    """Return whether a fresh session has a part that does not come with the client, if known."""
+    if answer is None or not answer.answer.parts:
+        return True
+    key = (part.kind, plain_name(part.name))
+    added = (each for each in answer.answer.parts if not each.is_built_in)
+    return any((each.kind, plain_name(each.name)) == key for each in added)
