@@ -36,7 +36,7 @@ def find_version(agent: str, places: Places) -> str | None:
     return _package_version(agent, places) or _transcript_version(agent, places)
 
 
-def find_deciding_versions(places: Places) -> dict[str, tuple[int, ...]]:
+def find_versions_for_hooks(places: Places) -> dict[str, tuple[int, ...]]:
     """Return the versions of the clients that take some of our hooks only since a version."""
     deciding = (each for each in agents_with_hooks(agent_names())
                 if get_agent(each).install_spec.newer_events)  # fmt: skip

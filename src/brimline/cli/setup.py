@@ -19,7 +19,7 @@ from brimline.agents import (
 from brimline.agents.hook_command import HttpTarget
 from brimline.cli.arguments import add_flag, add_json, parse_agent
 from brimline.cli.background import require_daemon
-from brimline.cli.client_versions import find_deciding_versions, find_version, take_warnings
+from brimline.cli.client_versions import find_version, find_versions_for_hooks, take_warnings
 from brimline.cli.context import CommandContext, emit_json, print_problems
 from brimline.cli.session_choice import expand_id
 from brimline.cli.setup_changes import (
@@ -260,7 +260,7 @@ def setup_options(
         program=local_program(state),
         state=state,
         cwd=Path.cwd(),
-        versions=find_deciding_versions(context.places),
+        versions=find_versions_for_hooks(context.places),
     )
     if options is None:
         return known
