@@ -88,6 +88,15 @@ def test_large_cache_is_used(machine: Machine) -> None:
     assert report(machine, max_bytes=READ_NOTHING) == first
 
 
+@pytest.mark.parametrize("damage", [b"\xff\xfe\xfd\xfc\xfb", b"", b"\xc1"])
+def test_damaged_cache_is_ignored(machine: Machine, damage: bytes) -> None:
+    carry(machine, "a")
+    first = report(machine)
+    (path,) = machine.cache.rglob("*.msgpack")
+    path.write_bytes(path.read_bytes().replace(b"tides", damage))
+    assert report(machine) == first
+
+
 def test_report_of_a_project_leaves_the_cache_of_another(machine: Machine) -> None:
     carry(machine, "a", "/a")
     carry(machine, "b", "/b")

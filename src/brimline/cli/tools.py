@@ -90,7 +90,7 @@ def _choose(named: str | None, projects: Sequence[str]) -> str:
 
 
 def _ask_clients(context: CommandContext, project: str, agents: Iterable[str]) -> None:
-    """Have clients say what a fresh session holds, which is kept; what fails is printed."""
+    """Have clients say what a fresh session holds, which is cached; what fails is printed."""
     for agent in filter(can_be_asked, agents if Path(project).is_dir() else ()):
         try:
             baseline(agent, cwd=project, settings=context.settings, places=context.places)

@@ -16,7 +16,7 @@ from zlib import crc32
 import msgspec
 
 from brimline._version import __version__
-from brimline.agents.fresh_session import CachedAnswer, FreshPart
+from brimline.agents.fresh_session import CachedAnswer, FreshPart, find_answer
 from brimline.agents.transcripts.source import Places, Transcript
 from brimline.context.prices import day_of
 from brimline.errors import BrimlineError
@@ -53,15 +53,28 @@ class TooMuchToRead(BrimlineError):
 
 
 class ThreadParts(msgspec.Struct, frozen=True):
-    """The parts that the client sent with every call of a thread, and how often each was called.
+    """The parts that the client sent with every model call of a thread.
 
-    `usd_by_day` is what it cost to send one token so often, None if no price is known. Neither
-    has calls that another thread made.
+    `calls_by_day` is how often each part was called, `usd_by_day` what it cost to send one token
+    with every model call, None if no price is known; neither has what another thread made, and
+    this one copied.
     """
 
     parts: list[SystemPart]
-    uses_by_day: dict[str, dict[PartKey, int]]
+    calls_by_day: dict[str, dict[PartKey, int]]
     usd_by_day: dict[str, float] | None
+
+    def calls_since(self, first_day: str) -> Counter[PartKey]:
+        total = Counter[PartKey]()
+        for day, calls in self.calls_by_day.items():
+            if day >= first_day:
+                total.update(calls)
+        return total
+
+    def usd_since(self, first_day: str) -> float | None:
+        if self.usd_by_day is None:
+            return None
+        return fsum(usd for day, usd in self.usd_by_day.items() if day >= first_day)
 
 
 class PartsVersion(msgspec.Struct, frozen=True):
@@ -118,30 +131,27 @@ class ProjectCache(msgspec.Struct, frozen=True):
 _project_cache = msgspec.msgpack.Decoder(ProjectCache)
 
 
-def plan_job(item: TranscriptSummary, answer: CachedAnswer | None, places: Places) -> PartsJob:
-    """Return the job that reads a transcript."""
-    transcript, summary = item.transcript, item.summary
-    calls = crc32(summary.shared, crc32(summary.ids))
-    version = PartsVersion(transcript.size, transcript.modified, calls, answer and answer.at)
-    return PartsJob(transcript, version, summary.shared, answer, places)
-
-
 def cache_path(cache: Path, project: str) -> Path:
     name = hashlib.sha256(os.fsencode(project)).hexdigest()[:32]
     return cache / FOLDER_NAME / f"{name}.msgpack"
 
 
 def read_parts(
-    jobs: Sequence[PartsJob],
+    items: Sequence[TranscriptSummary],
+    answers: Sequence[CachedAnswer],
+    places: Places,
     cache: Path,
     progress: Progress | None = None,
     max_bytes: int | None = None,
 ) -> list[list[ThreadParts]]:
-    """Return the threads of each transcript, none of one that cannot be read.
+    """Return the threads of each transcript of a project, none of one that cannot be read.
 
-    `cache` is the file of their project: what is not of these jobs leaves it. With `max_bytes` one
-    process reads so many at most; raises TooMuchToRead.
+    `answers` divide what a transcript has as one piece. `cache` is the file of the project: what
+    is not of these items leaves it. With `max_bytes` one process reads so many at most; raises
+    TooMuchToRead.
     """
+    here = Places(places.home, dict(places.env))  # another process gets it
+    jobs = [_job(item, answers, here) for item in items]
     cached = _load(cache)
     current: dict[bytes, CachedParts] = {}
     for job in jobs:
@@ -166,6 +176,15 @@ def read_parts(
     if unread:
         _save(cache, current)
     return [current[job.key].threads if job.key in current else [] for job in jobs]
+
+
+def _job(item: TranscriptSummary, answers: Sequence[CachedAnswer], places: Places) -> PartsJob:
+    transcript, summary = item.transcript, item.summary
+    project = summary.project or transcript.project
+    answer = find_answer(answers, transcript.agent, project, summary.version, summary.first)
+    calls = crc32(summary.shared, crc32(summary.ids))
+    version = PartsVersion(transcript.size, transcript.modified, calls, answer and answer.at)
+    return PartsJob(transcript, version, summary.shared, answer, places)
 
 
 def _unread_bytes(transcript: Transcript, sessions_at: Mapping[str, int]) -> int:
@@ -201,15 +220,15 @@ def _thread_parts(
     for step in thread.steps:
         if not (step.call.is_copy or step.call.id in copied):
             by_day.setdefault(day_of(step.call.at), []).append(step)
-    uses_by_day: dict[str, dict[PartKey, int]] = {}
+    calls_by_day: dict[str, dict[PartKey, int]] = {}
     usd_by_day: dict[str, float] = {}
     for day, steps in by_day.items():
-        uses = count_uses(steps, skills)
-        uses_by_day[day] = {key: calls.total() for key, calls in uses.items()}
+        calls = count_uses(steps, skills)
+        calls_by_day[day] = {key: tools.total() for key, tools in calls.items()}
         usd = _usd_per_token(steps, thread.steps[0])
         if usd is not None:
             usd_by_day[day] = usd
-    return ThreadParts(parts, uses_by_day, usd_by_day or None)
+    return ThreadParts(parts, calls_by_day, usd_by_day or None)
 
 
 def _usd_per_token(steps: Iterable[Step], first: Step) -> float | None:
@@ -224,7 +243,7 @@ def _needs_answer(part: SystemPart) -> bool:
 
 
 def _load(path: Path) -> dict[bytes, CachedParts]:
-    with suppress(OSError, msgspec.DecodeError):
+    with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
         cached = _project_cache.decode(read_regular_file(path, MAX_CACHE_BYTES))
         if cached.version == __version__:
             return cached.transcripts

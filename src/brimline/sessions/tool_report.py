@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from math import fsum
 from pathlib import Path
 from statistics import median_low
@@ -21,15 +20,15 @@ from brimline.sessions.ledger.context_parts import plain_name
 from brimline.sessions.ledger.system_parts import PartKey
 from brimline.sessions.ledger.waste import MIN_SHOWN_USD, MIN_WASTE_TOKENS
 from brimline.sessions.report import TranscriptSummary
-from brimline.sessions.thread_parts import ThreadParts, cache_path, plan_job, read_parts
+from brimline.sessions.thread_parts import ThreadParts, cache_path, read_parts
 from brimline.terminal.text import count_of, format_dollars
 
 REPORTED_DAYS, DAY_S = 30, 86_400
-# What agents can do without: a memory file is read, not called, so nobody can say.
+# A memory file is read, not called: its sessions say nothing of its use.
 CALLED_KINDS: tuple[SystemKind, ...] = ("MCP server", "skill", "agent")
 REPORTED_KINDS: tuple[SystemKind, ...] = (*CALLED_KINDS, "memory file")
 MIN_UNUSED_SESSIONS = 5
-MAX_USED_SHARE = 0.1  # of the sessions, in which something may have been called that is advised on
+MAX_USED_SHARE = 0.1  # of a part's sessions: there is no advice if more of them called it
 
 
 class CarriedPart(msgspec.Struct, frozen=True):
@@ -96,10 +95,8 @@ def report_tools(
     since = day_of(now - (REPORTED_DAYS - 1) * DAY_S)
     chosen = [item for item in items if any(row.day >= since for row in item.summary.rows)]
     answers = read_answers(cache)
-    here = Places(places.home, dict(places.env))  # another process gets it
-    jobs = [plan_job(item, _find_answer(answers, item), here) for item in chosen]
+    read = read_parts(chosen, answers, places, cache_path(cache, project), progress, max_bytes)
     totals = defaultdict[tuple[str, PartKey], _Total](_Total)
-    read = read_parts(jobs, cache_path(cache, project), progress, max_bytes)
     for item, threads in zip(chosen, read, strict=True):
         for thread in threads:
             _add_thread(totals, item, thread, since)
@@ -112,13 +109,6 @@ def report_tools(
     parts.sort(key=lambda part: (part.cost or 0.0, part.tokens or 0), reverse=True)
     asked_at = max((answer.at for answer in last.values() if answer), default=None)
     return ToolReport(project, since, len(sessions), parts, asked_at)
-
-
-def _find_answer(answers: Sequence[CachedAnswer], item: TranscriptSummary) -> CachedAnswer | None:
-    """Return what the client said of a session like this one."""
-    transcript, summary = item.transcript, item.summary
-    project = summary.project or transcript.project
-    return find_answer(answers, transcript.agent, project, summary.version, summary.first)
 
 
 class _Total:
@@ -153,8 +143,7 @@ def _add_thread(
     since: str,
 ) -> None:
     agent, session = item.transcript.agent, item.session
-    usd = thread.usd_by_day
-    usd_per_token = fsum(each for day, each in usd.items() if day >= since) if usd else None
+    usd_per_token = thread.usd_since(since)
     for part in thread.parts:
         if part.kind in REPORTED_KINDS and part.name:
             total = totals[agent, (part.kind, plain_name(part.name))]
@@ -163,8 +152,7 @@ def _add_thread(
             total.is_estimated = total.is_estimated or part.is_estimated
             if usd_per_token is not None:
                 total.costs.append(part.tokens * usd_per_token)
-    recent = (uses for day, uses in thread.uses_by_day.items() if day >= since)
-    for key, calls in chain.from_iterable(uses.items() for uses in recent):
+    for key, calls in thread.calls_since(since).items():
         if key[0] in CALLED_KINDS and key[1]:
             totals[agent, key].calls[session] += calls
 

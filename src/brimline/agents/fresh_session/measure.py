@@ -213,14 +213,14 @@ def load_answer(path: Path, now: float) -> CachedAnswer | None:
 
 
 def read_answers(cache: Path) -> list[CachedAnswer]:
-    """Return all answers that are kept."""
+    """Return all cached answers."""
     with suppress(OSError):
         return [answer for path in (cache / FOLDER).iterdir() if (answer := _read_answer(path))]
     return []
 
 
 def answers_changed_at(cache: Path) -> float | None:
-    """Return when an answer was last kept or removed; None if none was."""
+    """Return when an answer was last cached or removed; None if none was."""
     with suppress(OSError):
         return (cache / FOLDER).stat().st_mtime
     return None
