@@ -122,6 +122,19 @@ def test_path_of_a_transcript(explained: User, tmp_path: Path) -> None:
     assert [thread["sent"] for thread in completed.json["threads"]] == [29_200]
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["explain s1", "inspect s1", "handoff --draft s1", "status", "report", "tools a", "recall go"],
+)
+def test_folder_that_is_no_path_ends_a_command(user: User, command: str) -> None:
+    """What a transcript names as its folder may be any text."""
+    prompt = user.record("user", message={"role": "user", "content": "Go on."}, cwd="/a\0b")
+    user.session("s1", prompt, {**user.call("m1", 20_000), "cwd": "/a\0b"})
+    completed = user.run(*command.split())
+    assert "Traceback" not in completed.err
+    assert completed.code == (1 if command.startswith("recall") else 0)
+
+
 def test_context_after_a_compaction_is_unknown(user: User) -> None:
     user.session("s1", user.call("m1", 160_000, 200), *user.compaction(150))
     thread = user.run("explain", "s1", "--json").json["threads"][0]

@@ -15,6 +15,7 @@ from brimline.context.window import NO_CLIENT_SETTINGS, ClientSettings
 from brimline.daemon.tmux.pane import find_pane
 from brimline.errors import InvalidRequest, InvalidSettings
 from brimline.files.bounded_reads import READ_WAIT_S, SHARED_READS, CachedReads
+from brimline.files.project_folder import resolve_path
 from brimline.handoff.pins import Pin, PinFile, make_pin
 from brimline.hooks.client import exchange
 from brimline.install.manifest import MANIFEST_NAME, load_manifest
@@ -151,7 +152,7 @@ def hooks_installed_at(state: Path, agent: str, project: str | None) -> float | 
         since = os.stat(state / MANIFEST_NAME).st_mtime
     except (InvalidSettings, OSError):
         return None
-    root = os.path.realpath(project) if project else None
+    root = resolve_path(project) if project else None
     is_installed = any(
         entry.agent == agent and (entry.scope == "user" or str(Path(path).parent.parent) == root)
         for path, entry in files.items()

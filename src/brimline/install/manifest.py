@@ -5,7 +5,6 @@ content that we replaced; both are known by their hashes.
 """
 
 import hashlib
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -14,6 +13,7 @@ import msgspec
 
 from brimline.agents.install_spec import Scope
 from brimline.errors import InvalidSettings
+from brimline.files.project_folder import resolve_path
 from brimline.install.entries import ReplacedStatusLine
 from brimline.install.shared_file import backup_path, lock_shared_file, read_if_exists
 
@@ -113,7 +113,7 @@ def find_status_line(
     """
     entries = load_manifest(state).items()
     files = [(Path(path).parent, entry) for path, entry in entries if entry.status_line]
-    root = os.path.realpath(project) if project else None
+    root = resolve_path(project) if project else None
     matches = [entry for at, entry in files if entry.scope == "project" and str(at.parent) == root]
     if transcript:
         own = Path(transcript)

@@ -1,6 +1,5 @@
 """The state of one run, from its stream and its transcript, and the totals of its calls."""
 
-import os
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -13,6 +12,7 @@ from brimline.context.prices import sum_costs
 from brimline.context.tracker import Reading, Session, Thread, fold, read
 from brimline.context.usage import ZERO, Usage
 from brimline.context.window import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, Overrides
+from brimline.files.project_folder import resolve_path
 from brimline.run.result import SessionResult
 from brimline.run.stream_reader import StreamReader
 from brimline.sessions.files import READ_ERRORS
@@ -109,7 +109,7 @@ def _belongs_to_run(transcript: Transcript, session: Session, clues: RunClues) -
     if clues.is_named(transcript.session):
         return True
     project = transcript.project or session.project
-    if project is None or os.path.realpath(project) != os.path.realpath(clues.folder):
+    if project is None or resolve_path(project) != resolve_path(clues.folder):
         return False
     view = RunView(session, "transcript", clues.since)
     is_resumed = not RESUME_WORDS.isdisjoint(clues.command)

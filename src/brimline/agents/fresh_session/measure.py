@@ -38,6 +38,7 @@ from brimline.context.window import (
 from brimline.errors import BaselineFailed
 from brimline.files.atomic_file import replace_file
 from brimline.files.private_folder import create_private_folder, remove_old_files
+from brimline.files.project_folder import resolve_path
 from brimline.files.regular_file import read_regular_file
 from brimline.settings import Settings, cache_dir, load
 
@@ -239,7 +240,7 @@ def find_answer(
     """
     if agent is None or folder is None or not can_be_asked(agent):
         return None
-    asked_in = os.path.realpath(folder)
+    asked_in = resolve_path(folder)
     there = (each for each in answers if each.folder == asked_in and client in (None, each.client))
     return min(there, key=lambda each: abs(each.at - (at or 0.0)), default=None)
 

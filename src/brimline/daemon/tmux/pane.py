@@ -15,6 +15,7 @@ from brimline.daemon.tmux.screen import Screen, parse_screen
 from brimline.errors import CommandFailed, UnsafeFolder
 from brimline.files.file_lock import locked_file
 from brimline.files.folder_safety import check_parents
+from brimline.files.project_folder import resolve_path
 
 TMUX_TIMEOUT_S = 10.0
 PANE_HINT = "Check that the pane still exists."
@@ -147,7 +148,7 @@ def find_pane(agent: str, project: str | None, env: Mapping[str, str], user: int
     """Return the only pane in which this agent runs in this folder; None if there are 0 or 2."""
     if project is None:
         return None
-    folder = os.path.realpath(project)
+    folder = resolve_path(project)
     panes = [
         pane
         for pane, pid, path in _list_panes(env, user)
