@@ -33,6 +33,7 @@ from brimline.agents.content import (
     strings_in,
     text_of,
 )
+from brimline.agents.tagged_text import Elements
 from brimline.agents.transcripts.source import parse_time
 from brimline.context.tracker import SYNTHETIC
 from brimline.context.usage import ZERO, Usage
@@ -71,12 +72,10 @@ RESTORED = "files that the client read again"
 
 REMINDER_BYTES = len("<system-reminder>\n\n</system-reminder>")
 
-_ADDED_TAG = (
-    r"(system-reminder|task-notification|ci-monitor-event|ide_[a-z_]+|local-command-[a-z]+"
-    r"|bash-[a-z]+|command-[a-z]+)>"
+_ADDED = Elements(
+    "system-reminder|task-notification|ci-monitor-event|ide_[a-z_]+|local-command-[a-z]+"
+    "|bash-[a-z]+|command-[a-z]+"
 )
-_OPENING = re.compile(f"<{_ADDED_TAG}")
-_CLOSING = re.compile(f"</{_ADDED_TAG}")
 _TASK_NUMBER = re.compile(r"#(\w+)")
 
 
@@ -340,10 +339,11 @@ def _user_text(text: str, at: float | None) -> Iterator[Piece]:
     elif text.startswith(CLIENT_TEXTS):
         yield AddedText("client", "message", text, at)
     else:
-        typed, added = _split_tags(text)
+        typed, added = _ADDED.split(text)
         yield UserText(typed, at)
         if added:
-            yield AddedText("client", command or "reminder", added, at)
+            words = "".join(text for _, text in added)
+            yield AddedText("client", command or "reminder", words, at)
 
 
 def _as_rendered(
@@ -367,22 +367,6 @@ def _as_rendered(
 def _element(text: str, name: str) -> str:
     content, closing, _ = text.partition(f"<{name}>")[2].partition(f"</{name}>")
     return content.strip() if closing else ""
-
-
-def _split_tags(text: str) -> tuple[str, str]:
-    """The text outside and inside of the client's tags, in linear time."""
-    last_closings = {tag[1]: tag.start() for tag in _CLOSING.finditer(text)}
-    outside: list[str] = []
-    inside: list[str] = []
-    place = 0
-    for tag in _OPENING.finditer(text):
-        if place <= tag.start() < last_closings.get(tag[1], 0):
-            closing = f"</{tag[1]}>"
-            end = text.index(closing, tag.end()) + len(closing)
-            outside.append(text[place : tag.start()])
-            inside.append(text[tag.start() : end])
-            place = end
-    return "".join((*outside, text[place:])), "".join(inside)
 
 
 CONTENT_READER = ClaudeContent

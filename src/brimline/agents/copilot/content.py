@@ -30,6 +30,7 @@ from brimline.agents.content import (
 )
 from brimline.agents.copilot.records import STREAM_END, CompactionComplete, WorkingFolder
 from brimline.agents.file_edits import patched_files
+from brimline.agents.tagged_text import Elements
 from brimline.agents.transcripts.source import parse_branch, parse_time
 from brimline.context.events import MAIN
 from brimline.files.foreign_json import ABSENT, JsonDecoder
@@ -43,10 +44,12 @@ TOOLS = ToolNames(
     skills=frozenset({"skill"}),
 )
 PATCH_TOOL = "apply_patch"  # of OpenAI's models
-TAGS = r"(?:current_datetime|system_reminder|reminder|tagged_files|pr_context)"
-_ADDED = re.compile(rf"<({TAGS})>.*?</\1>\s*", re.DOTALL)
-_INSTRUCTION = re.compile(r"<custom_instruction>.*?</custom_instruction>\s*", re.DOTALL)
-_SKILL = re.compile(r"<skill>\n  <name>(.+)</name>\n(?:  .*\n)*</skill>\n?")  # of 1.0.102
+_ADDED = Elements(
+    "current_datetime|system_reminder|reminder|tagged_files|pr_context", and_space=True
+)
+_INSTRUCTIONS = Elements("custom_instruction", and_space=True)
+# Of 1.0.102. It begins a line, so that the time is linear: the lines in it begin with blanks.
+_SKILL = re.compile(r"^<skill>\n  <name>(.+)</name>\n(?:  .*\n)*</skill>\n?", re.MULTILINE)
 _HOOK_TAG = "system_reminder"  # around the text of a hook
 
 
@@ -209,20 +212,19 @@ class CopilotContent:
             prompt = UserText(message.content, at)
             self._prompts = [*self._prompts[1 - MAX_ENTRIES :], prompt]
             yield prompt
-        for match in _ADDED.finditer(message.transformed_content):
-            by = "hook" if match[1] == _HOOK_TAG else "client"
-            yield AddedText(by, match[1], match[0], at)
+        for tag, text in _ADDED.split(message.transformed_content)[1]:
+            yield AddedText("hook" if tag == _HOOK_TAG else "client", tag, text, at)
         images = sum(each.mime.startswith("image/") for each in message.attachments)
         if images:
             yield Images(images, at)
 
     def _read_instructions(self, prompt: str, at: float | None) -> Iterator[Piece]:
         """The system prompt, and the user's files within it, which it does not name."""
+        rest, elements = _INSTRUCTIONS.split(prompt)
         skills = [listed_skill(match[1], match[0]) for match in _SKILL.finditer(prompt)]
-        rest = _SKILL.sub("", _INSTRUCTION.sub("", prompt))
-        own = AddedText("tools", "system prompt", rest, kind="system prompt")
+        own = AddedText("tools", "system prompt", _SKILL.sub("", rest), kind="system prompt")
         yield SystemPrompt((UNRECORDED_TOOLS, own, *skills))
-        texts = [match[0] for match in _INSTRUCTION.finditer(prompt)]
+        texts = [text for _, text in elements]
         instructions = [
             AddedText("memory", f"custom instructions {number}", text, at)
             for number, text in enumerate(texts, 1)

@@ -32,8 +32,11 @@ TOOLS = ToolNames(
     subagents=frozenset({"Agent"}),
     skills=frozenset({"Skill"}),
 )
-# What the system prompt has of a memory file, and of a skill (2.1.0).
-_MEMORY_FILE = re.compile(r"<!-- From: ([^\n]+) -->\n(.*?)(?=\n<!-- From: |\n`{7}|\Z)", re.DOTALL)
+# What the system prompt has of a memory file, and of a skill (2.1.0). Both begin a line, so that
+# the time is linear.
+_MEMORY_FILE = re.compile(
+    r"(?m:^)<!-- From: ([^\n]+) -->\n(.*?)(?=\n<!-- From: |\n`{7}|\Z)", re.DOTALL
+)
 _SKILL = re.compile(r"^- (\S+): .*\n  Path: .*\n?", re.MULTILINE)
 
 
