@@ -1,35 +1,35 @@
-"""Elements that a client puts into a text: what stands between an opening and a closing tag."""
+"""Elements that a client puts into a text: what stands between an opening and a closing mark."""
 
 import re
-
-_SPACE = re.compile(r"\s*")
+from collections import defaultdict, deque
 
 
 class Elements:
-    """Elements of some names, which are a regular expression; the first closing tag ends one.
+    """Elements by the regular expressions of their marks, each with the element's name in group 1.
 
-    Anyone can write such tags into a file or a prompt, so the time is linear in the text, also if
-    none is closed. With `and_space` the space after an element belongs to it.
+    The first closing mark of its name ends an element. Anyone can write such marks into a file or a
+    prompt, so the time is linear in the text, also if nothing closes them.
     """
 
-    def __init__(self, names: str, *, and_space: bool = False) -> None:
-        self._opening = re.compile(f"<({names})>")
-        self._closing = re.compile(f"</({names})>")
-        self._and_space = and_space
+    def __init__(self, opening: str, closing: str) -> None:
+        self._opening = re.compile(opening, re.MULTILINE)
+        self._closing = re.compile(closing, re.MULTILINE)
 
     def split(self, text: str) -> tuple[str, list[tuple[str, str]]]:
-        """Return the text outside of the elements, and each element with its name."""
-        last_closings = {tag[1]: tag.start() for tag in self._closing.finditer(text)}
+        """Return the text outside of the elements, and each element after its name."""
+        closings = defaultdict[str, deque[tuple[int, int]]](deque)
+        for mark in self._closing.finditer(text):
+            closings[mark[1]].append(mark.span())
         outside: list[str] = []
         elements: list[tuple[str, str]] = []
         place = 0
-        for tag in self._opening.finditer(text):
-            if place <= tag.start() < last_closings.get(tag[1], 0):
-                closing = f"</{tag[1]}>"
-                end = text.index(closing, tag.end()) + len(closing)
-                if self._and_space and (space := _SPACE.match(text, end)):
-                    end = space.end()
-                outside.append(text[place : tag.start()])
-                elements.append((tag[1], text[tag.start() : end]))
+        for mark in self._opening.finditer(text):
+            later = closings[mark[1]]
+            while later and later[0][0] < mark.end():
+                later.popleft()
+            if later and place <= mark.start():
+                end = later[0][1]
+                outside.append(text[place : mark.start()])
+                elements.append((mark[1], text[mark.start() : end]))
                 place = end
         return "".join((*outside, text[place:])), elements

@@ -72,10 +72,11 @@ RESTORED = "files that the client read again"
 
 REMINDER_BYTES = len("<system-reminder>\n\n</system-reminder>")
 
-_ADDED = Elements(
-    "system-reminder|task-notification|ci-monitor-event|ide_[a-z_]+|local-command-[a-z]+"
-    "|bash-[a-z]+|command-[a-z]+"
+_TAGS = (
+    "(system-reminder|task-notification|ci-monitor-event|ide_[a-z_]+|local-command-[a-z]+"
+    "|bash-[a-z]+|command-[a-z]+)"
 )
+_ADDED = Elements(f"<{_TAGS}>", f"</{_TAGS}>")
 _TASK_NUMBER = re.compile(r"#(\w+)")
 
 

@@ -33,7 +33,8 @@ TOOLS = ToolNames(
     skills=frozenset({"skills"}),
 )
 
-_USER_INPUT = re.compile(r"<user_input[^>]*>(.*)</user_input>", re.DOTALL)
+_USER_INPUT = re.compile(r"<user_input[^<>]*>")
+_USER_INPUT_END = "</user_input>"
 
 
 class _ShellCommand(msgspec.Struct, frozen=True):
@@ -169,12 +170,13 @@ def _read_message(message: _ClineContent) -> Iterator[Piece]:
 
 def _read_prompt(text: str, at: float | None) -> Iterator[Piece]:
     """Yield what the user wrote, and what the client wrote around it."""
-    written = _USER_INPUT.search(text)
-    if written is None:
+    before, _, after = text.rpartition(_USER_INPUT_END)
+    opening = _USER_INPUT.search(before)
+    if opening is None:
         yield UserText(text, at)
         return
-    yield UserText(written[1], at)
-    if added := (text[: written.start()] + text[written.end() :]).strip():
+    yield UserText(before[opening.end() :], at)
+    if added := (before[: opening.start()] + after).strip():
         yield AddedText("client", "Cline CLI", added, at)
 
 

@@ -44,10 +44,9 @@ TOOLS = ToolNames(
     skills=frozenset({"skill"}),
 )
 PATCH_TOOL = "apply_patch"  # of OpenAI's models
-_ADDED = Elements(
-    "current_datetime|system_reminder|reminder|tagged_files|pr_context", and_space=True
-)
-_INSTRUCTIONS = Elements("custom_instruction", and_space=True)
+_TAGS = "(current_datetime|system_reminder|reminder|tagged_files|pr_context)"
+_ADDED = Elements(rf"<{_TAGS}>", rf"</{_TAGS}>\s*")
+_INSTRUCTIONS = Elements("<(custom_instruction)>", r"</(custom_instruction)>\s*")
 # Of 1.0.102. It begins a line, so that the time is linear: the lines in it begin with blanks.
 _SKILL = re.compile(r"^<skill>\n  <name>(.+)</name>\n(?:  .*\n)*</skill>\n?", re.MULTILINE)
 _HOOK_TAG = "system_reminder"  # around the text of a hook

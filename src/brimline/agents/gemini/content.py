@@ -32,6 +32,7 @@ from brimline.agents.genai_content import (
     read_prompt,
     read_results,
 )
+from brimline.agents.tagged_text import Elements
 from brimline.agents.transcripts.source import parse_time
 from brimline.files.foreign_json import ABSENT, JsonDecoder
 
@@ -50,8 +51,8 @@ _CLIENT_TEXT = re.compile(
     r"\s*<[a-z_]+>\n|\s*This is the Gemini CLI\.|System: |Here is the user's editor context"
 )
 _HOOK_TEXT = re.compile(r"\s*<hook_context>")
-_MEMORY_FILE = re.compile(
-    r"--- Context from: (.+?) ---\n.*?--- End of Context from: \1 ---\n?", re.DOTALL
+_MEMORY_FILES = Elements(
+    r"^--- Context from: (.+) ---\n", r"^--- End of Context from: (.+) ---$\n?"
 )
 _SERVER = re.compile(r"\((.+) MCP Server\)$")  # in the displayed name of a tool
 
@@ -213,9 +214,10 @@ def _read_added(text: str, at: float | None) -> Iterator[AddedText]:
     if _HOOK_TEXT.match(text):
         yield AddedText("hook", "hook", text, at)
     elif _CLIENT_TEXT.match(text):
-        for memory in _MEMORY_FILE.finditer(text):
-            yield AddedText("memory", memory[1], memory[0], at)
-        yield AddedText("client", "Gemini CLI", _MEMORY_FILE.sub("", text), at)
+        rest, memories = _MEMORY_FILES.split(text)
+        for name, memory in memories:
+            yield AddedText("memory", name, memory, at)
+        yield AddedText("client", "Gemini CLI", rest, at)
 
 
 def _read_kept(messages: Sequence[_ChatMessage], summary: int | None = None) -> Iterator[Piece]:
