@@ -245,7 +245,8 @@ def test_setting_for_its_compaction_is_written_to_a_project(tmp_path: Path) -> N
 
 
 def test_system_prompt_has_memory_files_skills_and_tools() -> None:
-    file = "<!-- From: /p/AGENTS.md -->\nBe brief.\n<!-- From: /p/a/AGENTS.md -->\nBe kind."
+    listed = "- none: Not a skill.\n  Path: /p/a.md"
+    file = f"<!-- From: /p/AGENTS.md -->\nBe brief.\n<!-- From: /p/a/AGENTS.md -->\n{listed}"
     skill = "- knots: Ties.\n  Path: /p/SKILL.md\n"
     prompt = f"You are.\n```````\n{file}\n```````\n### Project\n{skill}"
     tools = [{"name": name, "description": "Does."} for name in ("Bash", "mcp__tides__high")]
@@ -257,7 +258,7 @@ def test_system_prompt_has_memory_files_skills_and_tools() -> None:
     assert own.text == "You are.\n```````\n\n\n```````\n### Project\n"
     assert [(each.by, each.name, each.text) for each in files] == [
         ("memory", "/p/AGENTS.md", "Be brief."),
-        ("memory", "/p/a/AGENTS.md", "Be kind."),
+        ("memory", "/p/a/AGENTS.md", listed),
     ]
     assert knots == listed_skill("knots", skill)
     assert (bash.server, high.server, high.names) == ("", "tides", ("mcp__tides__high",))

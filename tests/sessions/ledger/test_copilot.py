@@ -70,8 +70,8 @@ def test_reason_not_to_end_a_turn_is_not_the_users() -> None:
 
 
 def test_instructions_are_memory_files_once() -> None:
-    rules = "<custom_instruction>\nBe brief.\n</custom_instruction>"
     listed = "<skill>\n  <name>knots</name>\n  <description>Ties.</description>\n</skill>\n"
+    rules = f"<custom_instruction>\nBe brief.\n{listed}</custom_instruction>"
     content = f"You are.\n{rules}\n<available_skills>\n{listed}</available_skills>"
     prompt = event("system.message", role="system", content=content)
     first, memory, second = pieces_of(prompt, prompt)

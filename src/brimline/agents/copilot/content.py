@@ -220,7 +220,7 @@ class CopilotContent:
     def _read_instructions(self, prompt: str, at: float | None) -> Iterator[Piece]:
         """The system prompt, and the user's files within it, which it does not name."""
         rest, elements = _INSTRUCTIONS.split(prompt)
-        skills = [listed_skill(match[1], match[0]) for match in _SKILL.finditer(prompt)]
+        skills = [listed_skill(match[1], match[0]) for match in _SKILL.finditer(rest)]
         own = AddedText("tools", "system prompt", _SKILL.sub("", rest), kind="system prompt")
         yield SystemPrompt((UNRECORDED_TOOLS, own, *skills))
         texts = [text for _, text in elements]

@@ -160,8 +160,8 @@ class KimiContent:
 
 
 def _system_prompt(prompt: str, tools: list[msgspec.Raw]) -> SystemPrompt:
-    files, skills = _MEMORY_FILE.finditer(prompt), _SKILL.finditer(prompt)
-    rest = _SKILL.sub("", _MEMORY_FILE.sub("", prompt))
+    files, rest = _MEMORY_FILE.finditer(prompt), _MEMORY_FILE.sub("", prompt)
+    skills, rest = _SKILL.finditer(rest), _SKILL.sub("", rest)
     return SystemPrompt(
         (
             AddedText("tools", "system prompt", rest, kind="system prompt"),
