@@ -4,6 +4,7 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,8 @@ from brimline.agents.transcripts.source import Places
 from brimline.context.events import Call
 from brimline.sessions.files import detect_agent
 from run.homes import home_of
+
+Json = dict[str, Any]
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 EXPORT = '{"info": {"id": "ses_1", "slug": "a", "version": "%s"}, "messages": []}'
@@ -38,6 +41,30 @@ def test_fork_and_original_are_mistaken_for_each_other(agent: str, tmp_path: Pat
         assert detect_agent(head, "a") == (agent, form)
     export = EXPORT % ("7.7.9" if agent == "kilo" else "1.18.34")
     assert detect_agent(export.encode(), "a") == (agent, "transcript")
+    session = json.dumps(json.loads(export)["info"], indent=2)
+    assert detect_agent(session.encode(), "a") == (agent, "transcript")
+
+
+VERSION = {"package": "vite", "version": "7.0.0"}
+TABLE = "CREATE TABLE `kilo_board` (id text)"
+PART = {"part": {"id": "prt_1", "sessionID": "ses_1"}}
+
+
+@pytest.mark.parametrize("of_tool", [VERSION, {"text": TABLE}, PART])
+def test_content_of_a_session_is_taken_for_a_mark(of_tool: Json, tmp_path: Path) -> None:
+    """What a tool was given, or wrote, may look like what only Kilo CLI writes."""
+    info = {"id": "ses_1", "model": {"id": "m"}, "version": "1.18.34"}
+    part = {"type": "tool", "tool": "x", "state": {"input": of_tool}}
+    export = {"info": info, "messages": [{"info": {"role": "user"}, "parts": [part]}]}
+    assert detect_agent(json.dumps(export).encode(), "a") == ("opencode", "transcript")
+    use = {"type": "tool_use", "sessionID": "ses_1", "part": {"id": "prt_1", **part}}
+    assert detect_agent(json.dumps(use).encode(), "a") == ("opencode", "stream")
+    with closing(sqlite3.connect(tmp_path / "a.db")) as opened, opened:
+        opened.execute("CREATE TABLE session (id text)")
+        opened.execute("CREATE TABLE message (data text)")
+        opened.execute("INSERT INTO message VALUES (?)", (json.dumps(of_tool),))
+    data = (tmp_path / "a.db").read_bytes()
+    assert detect_agent(data, "a") == ("opencode", "transcript")
 
 
 def test_settings_of_another_client_count(tmp_path: Path) -> None:

@@ -158,6 +158,7 @@ class OpencodeHead(msgspec.Struct, frozen=True):
 
     type: str | None = None
     session: str | None = msgspec.field(default=None, name="sessionID")
+    part: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 STREAM_KINDS = frozenset(

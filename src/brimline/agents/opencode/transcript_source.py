@@ -101,12 +101,12 @@ OTHER_TABLES = Lookalike(
     "transcript", "it is a database without the tables `session` and `message`"
 )
 
-# What Kilo CLI 7.7.9 alone writes: tables of its own, the order of a part's ids in a stream, the
-# version in an export.
-FORK_MARK = re.compile(
-    rb'CREATE TABLE `?kilo_|"part"\s*:\s*\{\s*"id"\s*:\s*"prt_\w+"\s*,\s*"sessionID"'
-    rb'|"version"\s*:\s*"7\.'
-)
+# What Kilo CLI 7.7.9 alone writes. Each is looked for in its own place: the content of a session,
+# which may have any text, follows it in the same file.
+_fork_table = re.compile(rb"table(kilo_\w{1,60})\1.{1,8}CREATE TABLE", re.DOTALL)  # in the schema
+_fork_part = re.compile(rb'\{\s*"id"\s*:\s*"prt_\w+"\s*,\s*"sessionID"')  # of a stream's line
+_fork_version = re.compile(rb'"version"\s*:\s*"7\.')  # of a session
+_messages_start = re.compile(rb'"messages"\s*:\s*\[')  # after the session, in an export
 
 _table = re.compile(rb"(?i)\bCREATE TABLE (?:IF NOT EXISTS )?[`\"'\[]?(\w+)")
 _head = JsonDecoder(OpencodeHead)
@@ -153,14 +153,18 @@ class Opencode:
 
     def recognise(self, head: bytes) -> Form | Lookalike | None:
         """By opencode's session ids, or the tables of a database; those of a fork by its marks."""
-        if bool(FORK_MARK.search(head)) != (self.agent != PATHS.name):
-            return None
+        is_fork = self.agent != PATHS.name
         if head.startswith(SQLITE):
-            is_own = self.agent != PATHS.name or _may_have_own_tables(head)
-            return "transcript" if is_own else OTHER_TABLES
+            if bool(_fork_table.search(head)) != is_fork:
+                return None
+            return "transcript" if is_fork or _may_have_own_tables(head) else OTHER_TABLES
         if _export_start.match(head) or _session_start.match(head):
-            return "transcript"
-        return "stream" if any(_is_line(line) for line in head.split(b"\n")[:8]) else None
+            session = _messages_start.split(head, 1)[0]
+            return "transcript" if bool(_fork_version.search(session)) == is_fork else None
+        lines = [_head.decode_or_none(line) for line in head.split(b"\n")[:8]]
+        parts = [line.part for line in lines if line and _is_of_stream(line)]
+        has_fork_part = any(map(_fork_part.match, parts))
+        return "stream" if parts and has_fork_part == is_fork else None
 
 
 def _document_file(file: BinaryIO) -> BinaryIO:
@@ -192,9 +196,8 @@ def _may_have_own_tables(head: bytes) -> bool:
     return not tables or {b"session", b"message"} <= tables
 
 
-def _is_line(line: bytes) -> bool:
-    first = _head.decode_or_none(line) or OpencodeHead()
-    return first.type in STREAM_KINDS and (first.session or "").startswith("ses_")
+def _is_of_stream(line: OpencodeHead) -> bool:
+    return line.type in STREAM_KINDS and (line.session or "").startswith("ses_")
 
 
 SOURCE = Opencode(PATHS)
