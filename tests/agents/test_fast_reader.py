@@ -23,6 +23,7 @@ from brimline.agents.claude.fast_reader import (
     TailReader,
     read_every_record,
 )
+from brimline.agents.claude.transcript import TranscriptParser
 from brimline.agents.transcripts.line_filter import CompiledLineFilter, LineFilter, PythonLineFilter
 from brimline.agents.transcripts.source import START, Cursor, Reader
 from brimline.context.events import MAIN
@@ -523,6 +524,32 @@ def test_hook_that_runs_when_a_session_is_resumed_is_read(path: Path) -> None:
         lines = [call("m1"), resumed, resumed, call("m2", 21_000, tick=3), quoted]
         session = check_same(path, join_lines([*lines, call("m3", 22_000, tick=6)]))
         assert main_thread(session).changes == (PromptChange(1, "resume"),)
+
+
+HOOK_KEY: Json = {"hookName": "SessionStart:resume"}
+
+
+@pytest.mark.parametrize("text", ["<local-command-stdout>", "Sonnet 4.5 (1M context) <noreply@x>"])
+def test_resume_is_missed_if_its_hook_prints_evidence_of_a_window(path: Path, text: str) -> None:
+    resumed = encode_line(record("attachment", 2, attachment={**HOOK_KEY, "content": text}))
+    session = check_same(path, join_lines([call("m1"), resumed, call("m2", 21_000, tick=3)]))
+    assert main_thread(session).changes == (PromptChange(1, "resume"),)
+
+
+def test_call_is_lost_if_the_input_of_its_tool_has_the_key_of_a_resume(path: Path) -> None:
+    used = assistant("m2", usage(3, 20_000, 600), 2)
+    used["message"]["content"] = [{"type": "tool_use", "id": "t", "name": "x", "input": HOOK_KEY}]
+    session = check_same(path, join_lines([call("m1"), encode_line(used)]))
+    assert list(main_thread(session).calls) == ["m1", "m2"]
+    assert main_thread(session).changes == ()
+    events = TranscriptParser().feed(encode_line(used))
+    assert events == TranscriptParser().feed(memoryview(encode_line(used)))
+
+
+def test_result_of_a_tool_with_the_key_of_a_resume_is_none(path: Path) -> None:
+    result = user("done", 2, toolUseResult=HOOK_KEY)
+    session = check_same(path, join_lines([call("m1"), result, call("m2", 21_000, tick=3)]))
+    assert main_thread(session).changes == ()
 
 
 # Subagents.

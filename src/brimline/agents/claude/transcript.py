@@ -49,6 +49,7 @@ COMMAND_OUTPUT = b"<local-command-stdout>"
 TRAILER_END = b"(1M context) <noreply@"
 # Of a hook that runs when the client continues a session: no other record says that it does.
 RESUMED = b'"hookName":"SessionStart:resume"'
+HOOK_KINDS = ("attachment", "progress")  # of a hook's record, since 2.1.91 and before
 
 _RESOLVED = re.compile(rb'"resolvedModel"\s*:\s*"([^"\\]+)\[1m\]"')
 _PRINTED = re.compile(
@@ -130,13 +131,14 @@ class TranscriptParser:
 
     def feed(self, record: bytes | memoryview) -> Sequence[AnyEvent] | None:
         """The events of a record; a memoryview, a call's, is not searched for other evidence."""
-        if isinstance(record, bytes) and may_have_evidence(record):
-            events = self._record(record)
-            return None if events is None else (*self._long_windows(record), *events)
-        if isinstance(record, bytes) and RESUMED in record:
-            self._record(record)
-            return (SessionSeen(is_resumed=True),)
-        return self._record(record)
+        events = self._record(record)
+        if events is None or not isinstance(record, bytes):
+            return events
+        if may_have_evidence(record):
+            events = (*self._long_windows(record), *events)
+        if self.kind in HOOK_KINDS and RESUMED in record:
+            events = (*events, SessionSeen(is_resumed=True))
+        return events
 
     def _long_windows(self, record: bytes) -> Sequence[AnyEvent]:
         known = self._carry
