@@ -12,7 +12,7 @@ DIR ?= $(patsubst %/truth.json,%,$(wildcard ../shared/corpus/truth.json))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page run test check quick lint style web types coverage corpus formulas formulas-check frameworks catalogue catalogue-check reference fixtures bench newest trust wheels clean
+.PHONY: help setup page run test check quick lint style web types tests coverage corpus formulas formulas-check frameworks catalogue catalogue-check reference fixtures bench newest trust wheels clean
 
 help:  ## List these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -62,11 +62,14 @@ quick: setup
 
 # The types are checked in the time that the tests leave, because they wait for panes and clients.
 test: style  ## Everything that CI runs
-	@$(MAKE) --no-print-directory -j 2 web types coverage NICE="nice -n 19"
+	@$(MAKE) --no-print-directory -j 2 web types tests NICE="nice -n 19"
 	@$(MAKE) --no-print-directory -j 2 corpus formulas-check
 
-coverage: setup web
+tests: setup web
 	$(BIN)/python scripts/cover.py
+
+coverage: setup page  ## Run the quick tests, and check the coverage of all modules
+	$(BIN)/python scripts/cover.py --all
 
 corpus: setup  ## Compare with a corpus of transcripts: make corpus DIR=...
 	$(BIN)/python scripts/corpus.py $(DIR)

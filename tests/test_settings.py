@@ -16,6 +16,7 @@ from brimline.settings import (
     Settings,
     agent_packages,
     cache_dir,
+    describe_receive,
     load,
     project_file,
     seconds,
@@ -519,3 +520,7 @@ def test_file_of_a_repository_cannot_have_sessions_cleared(tmp_path: Path, line:
 def test_rotation_beyond_the_limit_is_refused(tmp_path: Path, level: int) -> None:
     with pytest.raises(InvalidSettings, match="expected a percent of the limit, 0"):
         load({}, tmp_path, tmp_path, {"handoff": {"rotate_at": level}})
+
+
+def test_what_agents_get_from_the_server_is_said_in_words() -> None:
+    assert describe_receive("off") == 'receives nothing (uplink.receive = "off")'

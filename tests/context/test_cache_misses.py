@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -506,3 +507,10 @@ def test_cache_expires_after_the_lifetime_of_what_was_written_last() -> None:
 )
 def test_end_of_the_cache_is_unknown_without_its_lifetime_or_use(calls: list[Call]) -> None:
     assert cache_of(*calls) is None
+
+
+def test_stored_cost_of_a_miss_is_taken() -> None:
+    """A session without a file is restored from the store, with the prices of that time."""
+    calls = [call(1, (10, 0, 50_000, 5)), call(2, (10, 0, 60_000, 5))]
+    stored = msgspec.structs.replace(calls[1], stored_miss_cost=0.25)
+    assert only(find_misses(thread_of([calls[0], stored]))).cost == 0.25

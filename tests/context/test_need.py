@@ -15,6 +15,7 @@ from brimline.context.need import (
     Need,
     NeedFacts,
     assess,
+    describe_to_agent,
     next_change,
 )
 
@@ -319,3 +320,16 @@ def test_list_has_needs_first_then_active_then_idle_sessions(every: list[NeedFac
 def test_need_is_one_line(each: NeedFacts) -> None:
     found = assess(each, NOW).need
     assert found is None or (found.text.endswith(".") and len(found.text.splitlines()) == 1)
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({}, ""),
+        ({"handoff": "none"}, ""),
+        ({"handoff": "fresh"}, "Your handoff is fresh."),
+        ({"handoff": "old", "calls_since_handoff": 40}, "Your handoff is 40 calls old."),
+    ],
+)
+def test_agent_is_told_of_a_document_that_it_wrote(known: dict[str, Any], expected: str) -> None:
+    assert describe_to_agent(facts(**known), NOW) == expected

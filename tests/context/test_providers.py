@@ -147,6 +147,7 @@ def test_something_that_is_no_usage_is_an_error() -> None:
 def test_all_zero_message_is_no_call() -> None:
     assert usage_of({"input_tokens": 0, "output_tokens": 0}) is None
     assert usage_of(MessageUsage(0, 0)) is None
+    assert usage_of(MessageUsage(None, 5)) is None
 
 
 def test_all_zero_message_over_its_passes_is_no_call() -> None:

@@ -1182,3 +1182,14 @@ def test_switch_to_a_model_that_the_context_does_not_fit_is_warned_of(
     unenforced = Limit(200_000, "not enforced", "seen")
     assert warn_of_switch(ModelSwitch("small", 170_000), window, unenforced) is None
     assert warn_of_switch(ModelSwitch("small", tokens), None, None) is None
+
+
+def test_registry_names_each_model_with_its_provider() -> None:
+    registry = Registry("a file", {"p": {"m": RegistryModel(1_000)}, "q": {"m": RegistryModel(9)}})
+    assert list(registry.ids()) == [("p", "m"), ("q", "m")]
+
+
+def test_limit_below_what_the_context_began_with_is_unreachable() -> None:
+    limit = Limit(9_000, "configured", "a setting")
+    assert not limit.is_unreachable
+    assert msgspec.structs.replace(limit, warning="unreachable: 12K at once").is_unreachable

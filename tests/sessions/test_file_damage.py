@@ -14,6 +14,7 @@ from brimline.agents.transcripts.source import START, Places, Transcript
 from brimline.context.events import MAIN
 from brimline.context.tracker import Session, fold
 from brimline.context.window import NO_OVERRIDES
+from brimline.errors import UnreadableTranscript
 from brimline.sessions.files import HEAD_BYTES, find_transcripts
 from brimline.sessions.index import TranscriptIndex
 from brimline.sessions.ledger.session_ledger import read_ledgers
@@ -21,6 +22,8 @@ from brimline.sessions.report import ReportFilter, build_report, summaries
 from brimline.sessions.status import survey_sessions
 from brimline.sessions.target import files_of_target, load_target
 from clients.fixture import FIXTURES
+
+from .machine import user_record
 
 Json = dict[str, Any]
 Damage = Callable[[bytes], bytes]
@@ -237,3 +240,10 @@ def test_growing_file_is_read_on_at_another_place(agent: str, damage: str, tmp_p
         session, cursor = fold(session, reader), reader.cursor
     assert figures_of(session) == expected
     assert cursor.offset == len(data)
+
+
+def test_transcript_without_a_call_has_no_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "empty.jsonl"
+    path.write_bytes(user_record("Hello"))
+    with pytest.raises(UnreadableTranscript, match="no model call in it"):
+        explain(str(path), Places(tmp_path, {}))

@@ -1,11 +1,13 @@
 """What `explain` makes of ledgers: cycles, and tokens by tool, server, file and command."""
 
+from pathlib import Path
+
 from brimline.context.events import Call, Cleared, Compacted
-from brimline.context.tracker import Session, fold
+from brimline.context.tracker import Session, Thread, fold, read
 from brimline.context.usage import Usage
 from brimline.sessions.ledger.call_growth import StepRecorder
 from brimline.sessions.ledger.context_parts import ContextPart
-from brimline.sessions.ledger.explain import explain
+from brimline.sessions.ledger.explain import explain, tokens_left
 from brimline.sessions.ledger.session_ledger import SessionLedger, settle
 
 
@@ -75,3 +77,14 @@ def test_category_that_an_agent_does_not_record_says_so() -> None:
     assert (system.name, system.note) == ("system and tools", None)
     assert (memory.name, memory.tokens, memory.pieces) == ("memory files", 0, [])
     assert "a part of the system prompt" in (memory.note or "")
+
+
+def test_answer_of_the_client_is_looked_for_in_the_cache_only(tmp_path: Path) -> None:
+    ledger = session_ledger(call("a", 1_000))
+    for cache in (None, tmp_path):
+        (thread,) = explain([ledger], cache=cache).threads
+        assert thread.answered_at is None
+
+
+def test_nothing_is_known_to_be_left_while_it_is_unknown_what_is_held() -> None:
+    assert tokens_left(read(Session(), Thread("main"), "transcript")) == []

@@ -160,3 +160,11 @@ def test_only_a_skill_that_is_carried_is_called_by_its_command() -> None:
     assert {key: counts.total() for key, counts in uses.items()} == {("skill", "my_knots"): 2}
     (knots,) = (part for part in find_system_parts(ledger) if part.kind == "skill")
     assert knots.calls == 2
+
+
+def test_other_texts_have_a_name_in_the_table() -> None:
+    parts = [SystemPart("system prompt", "", 900), SystemPart("other", "", 100)]
+    assert summarise_parts(parts) == [
+        PartRow("system prompt", 900, ""),
+        PartRow("environment and other texts", 100, ""),
+    ]
