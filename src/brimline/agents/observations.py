@@ -58,8 +58,9 @@ class Observation(msgspec.Struct, frozen=True):
     `prompt` is what the user wrote, and stays in memory.
     `added_bytes` is the size of the texts that it adds to the next call: a prompt, tools' results.
     `is_telemetry`: the client's OpenTelemetry reports the events, and not what its files contain;
-    `user` and `team` are those of the telemetry. `quotas` and `prompt_cache` are what a status line
-    reports of them. `switch` is the model that the user asks for.
+    `user` and `team` are those of the telemetry; a token's team comes first. `quotas` and
+    `prompt_cache` are what a status line reports of them. `switch` is the model that the user asks
+    for.
     """
 
     id: str

@@ -37,3 +37,9 @@ def set_identity(scope: Scope, identity: Identity) -> None:
 def find_identity(scope: Scope) -> Identity | None:
     """Return who sent a request; None on a daemon, whose requests are all its user's own."""
     return scope.get("state", {}).get("identity")
+
+
+def find_team(scope: Scope) -> str | None:
+    """Return the team of what a request reports, whatever its body says; None if it has none."""
+    identity = find_identity(scope)
+    return identity.owner.team if identity and identity.owner else None

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from brimline.agents.observations import Observation, Reply
+from brimline.api.identity import find_team
 from brimline.api.openapi import Endpoint
 from brimline.api.request_limits import Turns, handle_by_session
 from brimline.api.responses import (
@@ -259,14 +260,15 @@ class SessionRoutes:
     async def events(self, request: Request) -> Response:
         """Store the events of each session in order; respond when all are stored."""
         events = (await read_body(request, NewEvents)).events
-        replies = await handle_by_session(events, attrgetter("session"), self._push)
+        push = partial(self._push, team=find_team(request.scope))
+        replies = await handle_by_session(events, attrgetter("session"), push)
         known = sum(reply.is_duplicate for reply in replies)
         return json_response(Taken(len(events) - known, known))
 
-    async def _push(self, events: list[NewEvent]) -> list[Reply]:
-        return await self._monitor.observe_all([self._observation(each) for each in events])
+    async def _push(self, events: list[NewEvent], team: str | None) -> list[Reply]:
+        return await self._monitor.observe_all([self._observation(each, team) for each in events])
 
-    def _observation(self, new: NewEvent) -> Observation:
+    def _observation(self, new: NewEvent, team: str | None) -> Observation:
         at = plausible_time(new.event.at, self._clock())
         return Observation(
             id=hash_id("event", new.session, new.id),
@@ -277,6 +279,7 @@ class SessionRoutes:
             project=new.project,
             parent=new.parent,
             events=(msgspec.structs.replace(new.event, at=at),),
+            team=team,
         )
 
 

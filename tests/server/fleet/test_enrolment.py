@@ -13,6 +13,7 @@ from brimline.store.postgres.tokens import MACHINE_LIFETIME_S, TOUCH_EVERY_S, To
 from fleet_server import FleetReply, ask
 from postgres_server import execute
 
+from ..test_telemetry import attribute, logs
 from .conftest import Fleet
 
 
@@ -67,6 +68,31 @@ def test_machine_reports_as_itself_in_the_team_of_its_enrolment(fleet: Fleet) ->
     assert (entry["actor"], entry["action"], entry["subject"]) == (
         "core", "enrolment", "machine m1",
     )  # fmt: skip
+
+
+def test_telemetry_and_events_are_in_the_team_of_their_token(fleet: Fleet) -> None:
+    """They may name any session and host: a client's telemetry has no id of a machine."""
+    team, text = Team(fleet, "telemetry"), create_text()
+    assert team.enrol("m1", text).status == 201
+    for token, session in ((text, "s1"), (fleet.token("telemetry", "ingest"), "s3")):
+        telemetry = logs(session, request_id=session)
+        [resource] = telemetry["resourceLogs"]
+        resource["resource"]["attributes"] += [
+            attribute("team.id", "other"), attribute("host.name", "h"),
+        ]  # fmt: skip
+        headers = {"content-type": "application/json"}
+        sent = fleet.ask("POST", "/v1/logs", token, telemetry, headers=headers)
+        assert sent.status == 200
+    usage = {"input": 100, "cache_read": 0, "cache_write": 0, "output": 5}
+    event = {"type": "Call", "id": "c", "usage": usage, "model": "gpt-5"}
+    events = {"events": [{"id": "c", "session": "s2", "agent": "codex", "event": event}]}
+    assert fleet.ask("POST", "/v1/events", text, events).status == 200
+    listed = fleet.ask("GET", "/v1/sessions", fleet.token("telemetry", "read")).json
+    stored = {each["session"]["id"]: each["session"] for each in listed}
+    assert {id: each["team"] for id, each in stored.items()} == {
+        "s1": "core", "s2": "core", "s3": "other",
+    }  # fmt: skip
+    assert stored["s1"]["host"] == "h"
 
 
 def test_repeated_request_makes_no_second_token(fleet: Fleet) -> None:

@@ -19,6 +19,7 @@ from brimline.agents.telemetry import (
     TelemetryReader,
     get_text,
 )
+from brimline.api.identity import find_team
 from brimline.api.openapi import Endpoint
 from brimline.api.request_limits import handle_by_session
 from brimline.api.responses import RequestRefused, plausible_time
@@ -88,10 +89,10 @@ class TelemetryRoutes:
         except RequestRefused as refused:
             error = encoding.encode_error(refused.reason, refused.hint)
             return Response(error, refused.status, media_type=encoding.MEDIA)
-        rejected = Rejected()
+        rejected, team = Rejected(), find_team(request.scope)
 
         async def observe(events: list[SentEvent]) -> list[Reply]:
-            return await self._observe(events, rejected)
+            return await self._observe(events, rejected, team)
 
         events = read_all(exported, rejected)
         await handle_by_session(events, lambda event: event.reported.session, observe)
@@ -104,20 +105,25 @@ class TelemetryRoutes:
         if self._forwarder is not None:
             self._forwarder.put(request.url.path, request.headers, body)
 
-    async def _observe(self, events: Sequence[SentEvent], rejected: Rejected) -> list[Reply]:
-        """Process the events of one session; those of another agent than its own are rejected."""
+    async def _observe(
+        self, events: Sequence[SentEvent], rejected: Rejected, team: str | None
+    ) -> list[Reply]:
+        """Process the events of one session; those of another agent than its own are rejected.
+
+        `team` is that of the token, if it has one.
+        """
         session = events[0].reported.session
         known = self._monitor.state_of(session) or await self._store.session(session)
         agent = known.agent if known else events[0].sender.agent
         observations: list[Observation] = []
         for event in events:
             if event.sender.agent == agent:
-                observations.append(self._observation(event))
+                observations.append(self._observation(event, team))
             else:
                 rejected.add(f"session {session!r} belongs to another agent: {agent}")
         return await self._monitor.observe_all(observations)
 
-    def _observation(self, sent: SentEvent) -> Observation:
+    def _observation(self, sent: SentEvent, team: str | None) -> Observation:
         sender, reported, event = sent.sender, sent.reported, sent.reported.event
         at = plausible_time(event.at, self._monitor.now())
         if event.at is not None:
@@ -133,7 +139,7 @@ class TelemetryRoutes:
             events=(event,),
             is_telemetry=True,
             user=sent.user,
-            team=sender.team,
+            team=team or sender.team,
         )
 
 
