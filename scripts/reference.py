@@ -26,7 +26,8 @@ from brimline.cli.fleet import Snippet
 from brimline.cli.pin import PinShown
 from brimline.cli.report import PrintedReport
 from brimline.cli.setup_changes import SetupShown
-from brimline.cli.token_creation import TokenShown
+from brimline.cli.token import SharedToken, TokensRevoked
+from brimline.cli.token_creation import TokenPlanned, TokenShown
 from brimline.context.cache_misses import CacheMiss
 from brimline.context.client_report import MissCause, PromptCache, Quota, Quotas, SpendLimit
 from brimline.context.formulas import Components, Formulas
@@ -109,7 +110,7 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "brimline fleet snippet --json": (Snippet, ManagedSettingsFile),
     "brimline fleet status --json": (FleetView, FleetGroup),
     "brimline fleet audit --json": (AuditEntry,),
-    "brimline token --json": (TokenShown,),
+    "brimline token --json": (TokenShown, TokenPlanned, TokensRevoked, SharedToken),
     "in all of them": (Window, Limit),
 }
 

@@ -92,8 +92,13 @@ def test_json_has_the_token_once(shell: Shell, database_url: str) -> None:
     (listed,) = json.loads(shell.run("token", "list", *where).out)
     assert listed == created | {"token": None}
     assert abs(time.time() - listed["created_at"]) < 60
-    revoked = json.loads(shell.run("token", "revoke", listed["id"], *where).out)
-    assert revoked == {"revoked": listed["id"]}
+    revoke = ("token", "revoke", listed["id"], *where)
+    planned = json.loads(shell.run(*revoke, "--dry-run").out)
+    assert planned == {"dry_run": True, "revoked": [listed], "shared": []}
+    done = json.loads(shell.run(*revoke).out)
+    [revoked] = done["revoked"]
+    assert (done["dry_run"], revoked["id"]) == (False, listed["id"])
+    assert abs(time.time() - revoked["revoked_at"]) < 60
 
 
 @pytest.mark.parametrize(
@@ -263,6 +268,13 @@ def test_file_of_people_makes_a_token_for_each_line(
         "would create core: scopes enrol, team core, for 50 machines, expires in 90d",
     ]
     assert not tokens.exists()
+    [_, ben, core] = json.loads(shell.run(*asked, "--dry-run", "--json").out)
+    assert abs(time.time() + 90 * 86_400 - ben.pop("expires_at")) < 60
+    assert ben == {
+        "dry_run": True, "name": "Ben", "organisation": "people", "scopes": ["read"],
+        "team": "web", "max_machines": None,
+    }  # fmt: skip
+    assert core["max_machines"] == 50
     done = shell.run(*asked, "--output", str(tokens))
     assert (done.out, done.err) == ("", f"3 tokens created in {tokens}\n")
     assert tokens.stat().st_mode & 0o777 == 0o600
@@ -368,6 +380,12 @@ def test_person_and_machine_are_revoked_and_it_is_recorded(shell: Shell, databas
     planned = shell.run("token", "revoke", "--user", "ada", "--dry-run", *where).out
     assert len(re.findall(r"^would revoke \w+, (?:ada|m1-host)$", planned, re.MULTILINE)) == 2
     assert f"machine m4 reports with token {shared['id']}, which others may have too" in planned
+    planned = json.loads(
+        shell.run("token", "revoke", "--user", "ada", "--dry-run", *where, "--json").out
+    )
+    assert planned["dry_run"]
+    assert {row["name"] for row in planned["revoked"]} == {"ada", "m1-host"}
+    assert planned["shared"] == [{"machine": "m4", "token": shared["id"]}]
     done = shell.run("token", "revoke", "--user", "ada", *where).out
     assert done.count("revoked ") == 2
     assert "no valid tokens of ada" in shell.run("token", "revoke", "--user", "ada", *where).out

@@ -5,17 +5,22 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import msgspec
+from msgspec.structs import replace
+
 from brimline.cli.arguments import add_json
 from brimline.cli.context import CommandContext, emit_json, print_table
 from brimline.cli.fleet_database import DATABASE_HELP, account_name, use_database
 from brimline.cli.fleet_server import format_end
-from brimline.cli.token_creation import create, shown_token
+from brimline.cli.token_creation import TokenShown, create, shown_token
 from brimline.cli.token_orders import NEVER, SCOPES, parse_machines
 from brimline.errors import InvalidRequest, InvalidSettings
 from brimline.store.fleet import DEFAULT_ORGANISATION
 from brimline.terminal.text import Cell, Column, format_age, strip_control
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from brimline.store.postgres.database import PostgresDatabase
     from brimline.store.postgres.tokens import TokenRow
 
@@ -39,6 +44,24 @@ COLUMNS = (
     Column("created", right=True, drop_order=1),
     Column("used", right=True, drop_order=2),
 )
+
+
+class SharedToken(msgspec.Struct, frozen=True):
+    """A machine that reports with a token of which others may have the text too."""
+
+    machine: str
+    token: str
+
+
+class TokensRevoked(msgspec.Struct, frozen=True):
+    """What was revoked, or would be in a dry run; with it all that was made from it.
+
+    With a token in `shared` a machine that was asked for, or one of the person, still reports.
+    """
+
+    dry_run: bool
+    revoked: list[TokenShown]
+    shared: list[SharedToken]
 
 
 def add_arguments(to: argparse.ArgumentParser) -> None:
@@ -104,7 +127,7 @@ def run(context: CommandContext, options: argparse.Namespace) -> int:
 def _list(context: CommandContext, options: argparse.Namespace) -> int:
     """List tokens, without those of browsers that are signed in; or those made from one."""
     every = use_database(context, lambda database: database.tokens.list(options.organisation))
-    machines = Counter(row.parent for row in every if row.machine and row.is_valid(context.now))
+    machines = _count_machines(every, context.now)
     rows = [row for row in every if not row.is_sign_in and row.parent == options.id]
     if options.json:
         emit_json([shown_token(row, machines=machines[row.id]) for row in rows])
@@ -119,37 +142,33 @@ def _list(context: CommandContext, options: argparse.Namespace) -> int:
 
 def _revoke(context: CommandContext, options: argparse.Namespace) -> int:
     """Revoke a token by its id, or those of a person or a machine, with all that they made."""
-    rows, others = use_database(context, lambda database: _revoke_rows(database, options))
-    if not rows and options.id is not None:
+    ended = use_database(context, lambda database: _revoke_tokens(database, options))
+    if not ended.revoked and options.id is not None:
         raise InvalidRequest(
             f"no valid token {options.id!r} of {options.organisation}",
             "`brimline token list` lists ids.",
         )
     if options.json:
-        if options.id is not None:
-            emit_json({"revoked": options.id})
-        else:
-            emit_json([shown_token(row) for row in rows])
+        emit_json(ended)
         return 0
     verb, end = "revoked", ": servers refuse it within seconds"
     if options.dry_run:
         verb, end = "would revoke", ""
-    for row in rows:
+    for row in ended.revoked:
         print(f"{verb} {row.id}, {strip_control(row.name)}{end}")
-    if not rows:
+    if not ended.revoked:
         print(f"no valid tokens of {strip_control(options.user or options.machine)}")
-    for machine, token in others:
+    for machine in ended.shared:
         print(
-            f"machine {strip_control(machine)} reports with token {token}, which others may have "
-            f"too: `brimline token revoke {token}` ends it for all"
+            f"machine {strip_control(machine.machine)} reports with token {machine.token}, which "
+            f"others may have too: `brimline token revoke {machine.token}` ends it for all"
         )
     return 0
 
 
-async def _revoke_rows(
+async def _revoke_tokens(
     database: "PostgresDatabase", options: argparse.Namespace
-) -> "tuple[list[TokenRow], list[tuple[str, str]]]":
-    """Return which tokens were revoked, and machines with a token that may not be theirs alone."""
+) -> TokensRevoked:
     organisation, now = options.organisation, time.time()
     reports = [
         each.report
@@ -171,11 +190,24 @@ async def _revoke_rows(
             or (row.machine is None and row.name == options.user)
         )
     ]
+    counts = _count_machines(every, now)
     if not options.dry_run:
         await database.tokens.revoke_all(rows, account_name(), now)
     shared = {row.id for row in every if row.machine is None and row.is_valid(now)}
     shared -= {row.id for row in rows}
-    return rows, [(each.id, each.token) for each in reports if each.token in shared and each.token]
+    revoked = [shown_token(row, machines=counts[row.id]) for row in rows]
+    if not options.dry_run:
+        revoked = [replace(row, revoked_at=now) for row in revoked]
+    return TokensRevoked(
+        options.dry_run,
+        revoked,
+        [SharedToken(each.id, each.token) for each in reports if each.token in shared],
+    )
+
+
+def _count_machines(rows: "Sequence[TokenRow]", now: float) -> Counter[str | None]:
+    """Count the machines that have a valid token, by the tokens that they were made from."""
+    return Counter(row.parent for row in rows if row.machine and row.is_valid(now))
 
 
 def _cells(row: "TokenRow", machines: int, now: float) -> list[Cell]:

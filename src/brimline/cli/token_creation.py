@@ -53,6 +53,18 @@ class TokenShown(msgspec.Struct, frozen=True):
     token: str | None = None
 
 
+class TokenPlanned(msgspec.Struct, frozen=True):
+    """A token that `create --from` would create without `--dry-run`."""
+
+    name: str
+    organisation: str
+    scopes: tuple[str, ...]
+    expires_at: float | None
+    team: str | None
+    max_machines: int | None
+    dry_run: bool = True
+
+
 def shown_token(row: "TokenRow", text: str | None = None, machines: int = 0) -> TokenShown:
     shown = msgspec.convert(row, TokenShown, from_attributes=True)
     return msgspec.structs.replace(shown, token=text, machines=machines)
@@ -101,6 +113,10 @@ def _create_many(context: CommandContext, options: argparse.Namespace) -> int:
     tokens = [_new_token(options.organisation, order) for order in new]
     texts = _texts_by_path(tokens, options.output) if options.output and tokens else {}
     if options.dry_run:
+        if options.json:
+            emit_json([msgspec.convert(each.row, TokenPlanned, from_attributes=True)
+                       for each in tokens])  # fmt: skip
+            return 0
         for order in new:
             print(f"would create {strip_control(order.name)}: {_describe(order)}")
         return 0
