@@ -115,7 +115,7 @@ def test_json_has_the_token_once(shell: Shell, database_url: str) -> None:
         (("create", "--name", "a", "--scope", "read"), "argument --database: missing"),
         (("list",), "argument --database: missing"),
         (("create", "x"), "argument ID: not allowed here"),
-        (("revoke", "x", "--user", "ada"), "argument ID: pass one of the three"),
+        (("revoke", "x", "--user", "ada"), "argument ID: pass only one of ID, --user and"),
         (("create", "--name", "a", "--scope", "enrol"), "argument --machines: missing: how many"),
         (("create", "--name", "a", "--scope", "enrol", "--machines", "0"), "a number from 1 to"),
         (

@@ -113,8 +113,10 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 def run(context: CommandContext, options: argparse.Namespace) -> int:
     chosen = [each for each in (options.id, options.user, options.machine) if each is not None]
     if options.action == "revoke" and len(chosen) != 1:
-        reason = "missing: `brimline token list` lists ids; or pass --user or --machine"
-        raise InvalidSettings("argument", "ID", reason if not chosen else "pass one of the three")
+        reason = "pass only one of ID, --user and --machine"
+        if not chosen:
+            reason = "missing: `brimline token list` lists ids; or pass --user or --machine"
+        raise InvalidSettings("argument", "ID", reason)
     if options.id is not None and options.action == "create":
         raise InvalidSettings("argument", "ID", "not allowed here")
     if options.action == "create":

@@ -71,7 +71,7 @@ def shown_token(row: "TokenRow", text: str | None = None, machines: int = 0) -> 
 
 
 class NewToken(NamedTuple):
-    """A token's text and its row; `order` is who asked for it."""
+    """A token's text and its row; `order` is what was asked for."""
 
     order: TokenOrder
     text: str
