@@ -15,6 +15,8 @@ from brimline.settings import UplinkSettings
 from server.otlp_collector import RecordingCollector, recording_collector
 
 STORED = b'{"machine": "m1", "expires_at": 1}'  # a reply to the enrolment and to the batch
+REFUSED = b"""{"error": "this machine has a valid token of another enrolment",
+"hint": "Ask whoever runs the server."}"""
 
 
 def send(collector: RecordingCollector, state: Path, enrolment_token: str) -> None:
@@ -53,3 +55,16 @@ def test_new_enrolment_token_comes_with_the_token_that_is_replaced(tmp_path: Pat
     assert second["hash"] == hash_token(own["text"])
     used = [each.headers["authorization"] for each in collector.received]
     assert used[-1] == f"Bearer {own['text']}"
+
+
+def test_refusal_of_an_enrolment_says_what_to_do(tmp_path: Path) -> None:
+    token = create_text(ENROLMENT_PREFIX)
+    with (
+        recording_collector(403, reply=REFUSED) as collector,
+        pytest.raises(UplinkFailed) as raised,
+    ):
+        send(collector, tmp_path, token)
+    assert str(raised.value) == (
+        "the server does not enrol this machine: this machine has a valid token of another "
+        "enrolment. Ask whoever runs the server"
+    )

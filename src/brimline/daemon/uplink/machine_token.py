@@ -117,7 +117,9 @@ class MachineToken:
             raise UplinkFailed(f"the server cannot be reached: {error}") from error
         if not reply.is_success:
             problem = _problems.decode_or_none(reply.body)
-            reason = problem.error if problem else f"HTTP status {reply.status}"
+            reason = f"HTTP status {reply.status}"
+            if problem is not None:
+                reason = ". ".join(filter(None, (problem.error, problem.hint))).rstrip(".")
             raise UplinkFailed(
                 f"the server does not enrol this machine: {reason}",
                 reply.retry_after_s(MAX_RETRY_AFTER_S),
