@@ -73,3 +73,8 @@ def test_forget_removes_a_machine(fleet: FilledFleet, user: User) -> None:
     assert "m3" not in {each["id"] for each in fleet.get("/v1/machines")}
     other = user.run(*words[:2], "--database", fleet.url, "--user", "user-1", "--dry-run")
     assert "0 sessions" in other.out, "another organisation's sessions were counted"
+    for old, new in (("m1", "0123456789ab"), ("m2", "0123456789cd")):
+        execute(fleet.url, f"UPDATE machines SET id = '{new}' WHERE id = '{old}'")
+    assert "begins the ids of 2 machines" in user.run(*words, "--machine", "01234567").err
+    done = user.run(*words, "--machine", "0123456789a")
+    assert done.lines == ["removed of 0123456789ab: 0 sessions, 0 calls, 0 daily sums, 1 machine"]

@@ -121,11 +121,12 @@ def test_machines_lists_who_reports_and_what_is_refused(server: Server, user: Us
         reply = server.process.request("POST", PATH, server.other.read_text(), body)
         assert reply.status == 200, reply
     lines = user.run(*readable).lines
-    assert lines[0].split() == ["host", "user", "team", "last", "report", "brimline", "clients",
-                                "accepts", "token", "behind", "refused"]  # fmt: skip
-    shown = {line.split()[0]: line for line in lines[1:]}
+    assert lines[0].split() == ["id", "host", "user", "team", "last", "report", "brimline",
+                                "clients", "accepts", "token", "behind", "refused"]  # fmt: skip
+    shown = {line.split()[1]: line for line in lines[1:]}
     assert shown.keys() == {"laptop", "desk�[31m", "old"}
-    assert shown["laptop"].split()[1:3] == ["ada", "web"]
+    assert shown["laptop"].split()[0] == "a" * 8
+    assert shown["laptop"].split()[2:4] == ["ada", "web"]
     assert shown["desk�[31m"].split()[-2:] == ["messages", "7"]
     assert shown["old"].endswith(f"1: {INVALID_ID}")
     listed = user.run(*readable, "--json").json

@@ -419,3 +419,20 @@ def test_expired_enrolment_token_is_revoked_with_its_machines(
     assert done.out == f"revoked {core['id']}, core: servers refuse it within seconds\n", done.err
     rows = json.loads(shell.run("token", "list", core["id"], *where, "--json").out)
     assert [row["revoked_at"] is None for row in rows] == [False, False]
+
+
+def test_machine_is_named_by_the_beginning_of_its_id(shell: Shell, database_url: str) -> None:
+    """As `fleet machines` shows it; less could be a mistake."""
+    where = ("--organisation", "short ids", "--database", database_url)
+    machines = Machines(database_url, "short ids")
+    machines.enrol("core", "0123456789ab", "0123456789cd", "fedcba987654")
+    machines.report("0123456789ab", "ada", None)
+    revoke = ("token", "revoke", *where, "--machine")
+    several = shell.run(*revoke, "01234567")
+    assert (several.code, several.out) == (2, "")
+    assert "'01234567' begins the ids of 2 machines" in several.err
+    assert shell.run(*revoke, "fedcba").out == "no valid tokens of fedcba\n"
+    assert shell.run(*revoke, "fedcba98").out.endswith(
+        ", fedcba987654-host: servers refuse it within seconds\n"
+    )
+    assert ", 0123456789ab-host" in shell.run(*revoke, "0123456789a").out

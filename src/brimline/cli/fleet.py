@@ -23,6 +23,7 @@ from brimline.cli.fleet_forget import forget
 from brimline.cli.fleet_server import decode_answer, format_end, get_from_server
 from brimline.context.usage import format_percent, format_tokens
 from brimline.errors import InvalidSettings
+from brimline.sessions.files import shorten_ids
 from brimline.store.fleet import DEFAULT_ORGANISATION, FleetGrouping, UsagePeriod
 from brimline.terminal.text import (
     Cell,
@@ -86,6 +87,7 @@ AUDIT_COLUMNS = (
 
 NO_MACHINES = "no machine reports to this server"
 MACHINE_COLUMNS = (
+    Column("id"),
     Column("host", min_width=8),
     Column("user", drop_order=7),
     Column("team", drop_order=6),
@@ -164,6 +166,7 @@ class UsageShown(msgspec.Struct, frozen=True):
 class ReportingMachine(msgspec.Struct, frozen=True):
     """What is shown of a machine of `GET /v1/machines`."""
 
+    id: str
     host: str | None
     user: str | None
     team: str | None
@@ -390,7 +393,8 @@ def _show_machines(context: CommandContext, options: argparse.Namespace) -> int:
         return 0
     machines = decode_answer(body, list[ReportingMachine])
     if machines:
-        rows = [_machine_cells(each, context.now) for each in machines]
+        short_ids = shorten_ids(each.id for each in machines)
+        rows = [_machine_cells(each, short_ids[each.id], context.now) for each in machines]
         _print_uncut(context, MACHINE_COLUMNS, rows)
     elif options.silent is None:
         print(NO_MACHINES)
@@ -399,10 +403,11 @@ def _show_machines(context: CommandContext, options: argparse.Namespace) -> int:
     return 0
 
 
-def _machine_cells(machine: ReportingMachine, now: float) -> list[Cell]:
+def _machine_cells(machine: ReportingMachine, short_id: str, now: float) -> list[Cell]:
     clients = ", ".join(f"{agent} {version}" for agent, version in sorted(machine.clients.items()))
     refused = f"{machine.refused:,}" if machine.refused else ""
     texts = [
+        short_id,
         machine.host or "unknown",
         machine.user or "",
         machine.team or "",

@@ -6,7 +6,8 @@ from getpass import getuser
 from typing import TYPE_CHECKING, TypeVar
 
 from brimline.cli.context import CommandContext
-from brimline.errors import InvalidSettings
+from brimline.errors import InvalidRequest, InvalidSettings
+from brimline.sessions.files import MIN_SHORT_ID_CHARS
 from brimline.store.postgres import open_database
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT")
 
+MAX_LISTED = 100_000  # machines of an organisation
 DATABASE_HELP = "the fleet's PostgreSQL database (default BRIMLINE_DATABASE)"
 
 
@@ -34,6 +36,23 @@ def use_database(
             await database.close()
 
     return asyncio.run(request(url))
+
+
+async def find_machine(database: "PostgresDatabase", organisation: str, text: str) -> str:
+    """Return the id that begins with a text, as `fleet machines` shows it, or else the text.
+
+    Raises InvalidRequest if there are several.
+    """
+    reporting = await database.machines(organisation).list(MAX_LISTED)
+    ids = {each.report.id for each in reporting}
+    ids |= {row.machine for row in await database.tokens.list(organisation) if row.machine}
+    if text in ids or len(text) < MIN_SHORT_ID_CHARS:
+        return text
+    matches = [id for id in ids if id.startswith(text)]
+    if len(matches) > 1:
+        reason = f"{text!r} begins the ids of {len(matches):,} machines"
+        raise InvalidRequest(reason, "Pass more of the id.")
+    return matches[0] if matches else text
 
 
 def account_name() -> str:

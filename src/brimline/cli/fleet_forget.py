@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from brimline.cli.context import CommandContext, emit_json
-from brimline.cli.fleet_database import account_name, use_database
+from brimline.cli.fleet_database import account_name, find_machine, use_database
 from brimline.errors import InvalidSettings
 from brimline.terminal.text import count_of, strip_control
 
@@ -35,13 +35,16 @@ def forget(context: CommandContext, options: argparse.Namespace) -> int:
     """Remove rows from the database, and write that into the audit log."""
     user, machine, dry_run = options.user, options.machine, options.dry_run
     if not (user or machine):
-        reason = "missing: `brimline fleet machines --json` lists users and ids of machines"
+        reason = "missing: `brimline fleet machines` lists users and ids of machines"
         raise InvalidSettings("argument", "--user or --machine", reason)
 
     async def erase(database: "PostgresDatabase") -> "ErasedRows":
         from brimline.store.postgres.audit import AuditRow
 
+        nonlocal machine
         organisation = options.organisation
+        if machine:
+            machine = await find_machine(database, organisation, machine)
         erased = await database.erasure(organisation).erase(user, machine, dry_run)
         if not dry_run:
             who = [f"user {user}" if user else "", f"machine {machine}" if machine else ""]

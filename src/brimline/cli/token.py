@@ -10,7 +10,13 @@ from msgspec.structs import replace
 
 from brimline.cli.arguments import add_json
 from brimline.cli.context import CommandContext, emit_json, print_table
-from brimline.cli.fleet_database import DATABASE_HELP, account_name, use_database
+from brimline.cli.fleet_database import (
+    DATABASE_HELP,
+    MAX_LISTED,
+    account_name,
+    find_machine,
+    use_database,
+)
 from brimline.cli.fleet_server import format_end
 from brimline.cli.token_creation import TokenShown, create, shown_token
 from brimline.cli.token_orders import NEVER, SCOPES, parse_machines
@@ -31,7 +37,6 @@ USAGE = """brimline token create --name NAME --scope SCOPE ... [--expires SPAN]
        brimline token list [ID] [OPTIONS]
        brimline token revoke (ID | --user NAME | --machine ID) [--dry-run] [OPTIONS]"""
 ACTIONS = ("create", "list", "revoke")
-MAX_LISTED = 100_000
 DEFAULT_LIFETIME = "90d"
 
 COLUMNS = (
@@ -95,7 +100,9 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("--from", dest="file", metavar="FILE", help=help_text)
     help_text = "with revoke: the tokens of this name, and of the machines of this user"
     to.add_argument("--user", metavar="NAME", help=help_text)
-    help_text = "with revoke: the token that this machine made (`brimline fleet machines --json`)"
+    help_text = (
+        "with revoke: the token that this machine made (`brimline fleet machines` lists ids)"
+    )
     to.add_argument("--machine", metavar="ID", help=help_text)
     help_text = "with create --from and revoke: only print what it would do"
     to.add_argument("--dry-run", action="store_true", help=help_text)
@@ -171,13 +178,15 @@ def _revoke(context: CommandContext, options: argparse.Namespace) -> int:
 async def _revoke_tokens(
     database: "PostgresDatabase", options: argparse.Namespace
 ) -> TokensRevoked:
-    organisation, now = options.organisation, time.time()
+    organisation, now, machine = options.organisation, time.time(), options.machine
+    if machine is not None:
+        machine = await find_machine(database, organisation, machine)
     reports = [
         each.report
         for each in await database.machines(organisation).list(MAX_LISTED)
-        if each.report.id == options.machine or (options.user and each.report.user == options.user)
+        if each.report.id == machine or (options.user and each.report.user == options.user)
     ]
-    machines = {report.id for report in reports} | {options.machine} - {None}
+    machines = {report.id for report in reports} | {machine} - {None}
     every = await database.tokens.list(organisation)
     rows = [
         row
