@@ -6,6 +6,7 @@ from brimline.store.base import PutSession
 from brimline.store.fleet import MachineReport
 from brimline.store.postgres import open_database
 from brimline.store.postgres.machines import KEEP_MACHINE_S, REPORT_EVERY_S
+from brimline.store.postgres.tokens import TokenRow
 from brimline.store.rows import SessionRow
 
 DAY = 86_400.0
@@ -64,5 +65,29 @@ async def test_last_report_of_a_machine_counts(shared_database: str) -> None:
         await machines.report(replace(REPORT, last_at=NOW + 3))
         assert await stored() == replace(REPORT, last_at=NOW + 3)
         assert (await machines.list(10))[0].first_at == NOW
+    finally:
+        await database.close()
+
+
+async def test_token_of_a_machine_ends_when_it_is_revoked(shared_database: str) -> None:
+    """Its own or the one that it was made from; one that has ended already does not end later."""
+    database = await open_database(shared_database)
+    try:
+        tokens, machines = database.tokens, database.machines("ends")
+        parent = TokenRow("ends", "parent", "parent", "team", ("enrol",), NOW)
+        rows = [
+            replace(parent, id="m1", hash="m1", expires_at=NOW + DAY),
+            replace(parent, id="m2", hash="m2"),
+            replace(parent, id="m3", hash="m3", expires_at=NOW + DAY, parent="parent"),
+            replace(parent, id="m4", hash="m4", expires_at=NOW - DAY),
+            replace(parent, id="m5", hash="m5", expires_at=NOW + DAY),
+        ]
+        await tokens.create([parent, *rows], "test")
+        for row in rows:
+            await machines.report(replace(REPORT, id=row.id, token=row.id))
+        for id in ("m1", "m2", "parent", "m4"):
+            assert await tokens.revoke("ends", id, NOW)
+        ends = {each.report.id: each.token_ends_at for each in await machines.list(10)}
+        assert ends == {"m1": NOW, "m2": NOW, "m3": NOW, "m4": NOW - DAY, "m5": NOW + DAY}
     finally:
         await database.close()

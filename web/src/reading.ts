@@ -62,6 +62,14 @@ export function folder(path: string | null): string | null {
   return path && (path.split("/").filter(Boolean).at(-1) ?? path);
 }
 
+/** A short name for each project: its folder, or its path if another has the same folder. */
+export function projectNames(paths: string[]): Record<string, string> {
+  const names = paths.map((path) => folder(path) ?? path);
+  const isShared = (name: string) => names.indexOf(name) !== names.lastIndexOf(name);
+  const pairs = paths.map((path, at) => [path, names[at] ?? path] as const);
+  return Object.fromEntries(pairs.map(([path, name]) => [path, isShared(name) ? path : name]));
+}
+
 /** How full a thread is, by the user's levels and its limit. */
 export function levelOf(thread: Occupancy | undefined): Level {
   return thread?.fullness ?? "unknown";

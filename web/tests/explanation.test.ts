@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
-import type { ExplainedCall, ExplainedThread } from "../src/api-types";
+import type { ExplainedCall, ExplainedThread, SystemPart } from "../src/api-types";
 import { columnsOf, thinned } from "../src/explanation/bands";
 import { shortName, slicesOf, toolsText } from "../src/explanation/slices";
+import { calledTools, callsOf, partLabel } from "../src/explanation/system-parts";
 import { squarify, tilesOf } from "../src/explanation/treemap";
 import { plotOf } from "../src/timeline/plot";
 import { call as callRow, NOW } from "./views";
@@ -135,4 +136,17 @@ test("long paths are shortened at their start", () => {
 test("tools are counted in the order in which they ran first", () => {
   expect(toolsText(["Read", "Bash", "Read"])).toBe("Read ×2, Bash");
   expect(toolsText([])).toBe("");
+});
+
+test("what is unknown of a part of the system is not shown as 0", () => {
+  const shown = (part: Partial<SystemPart>) => {
+    const known = { name: "", tokens: 9, tools: 0, called: 0, calls: 0, is_estimated: false };
+    const one: SystemPart = { kind: "other", ...known, ...part };
+    return [partLabel(one), calledTools(one), callsOf(one)];
+  };
+  expect(shown({ kind: "skill" })).toEqual(["skills", null, null]); // Codex has one list of them
+  expect(shown({ kind: "skill", name: "knots" })).toEqual(["skill knots", null, 0]);
+  expect(shown({ kind: "other" })).toEqual(["environment and other texts", null, null]);
+  expect(shown({ kind: "memory file", name: "a.md" })).toEqual(["memory file a.md", null, null]);
+  expect(shown({ kind: "built-in tools", called: 2, calls: 3 })).toEqual(["built-in tools", 2, 3]);
 });

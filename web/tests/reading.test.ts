@@ -13,6 +13,7 @@ import {
   lastCallAt,
   levelOf,
   noForecastReason,
+  projectNames,
   quotaText,
   secondsSinceFirstCall,
   stateOf,
@@ -189,4 +190,9 @@ test("an end has the time of its reset or of its expiry", () => {
   expect(endText({ ...end, kind: "cache", text: "then 90K again", at: at + 60 }, at)).toMatch(
     /^until \d\d:01, then 90K again$/,
   );
+});
+
+test("projects with the same folder are named by their paths", () => {
+  const paths = ["/home/u/shop", "/srv/shop", "/srv/ledger"];
+  expect(Object.values(projectNames(paths))).toEqual(["/home/u/shop", "/srv/shop", "ledger"]);
 });

@@ -245,7 +245,8 @@ def _system_parts(
     yield from format_table(columns, cells, context.width, context.colour)
     if thread.answered_at is not None:
         age = format_age(context.now - thread.answered_at)
-        text = f"Estimated: the client divided a fresh session so {age} ago; scaled to this one."
+        answer = f"the client's own answer about a fresh session, {age} ago"
+        text = f"Estimated: the shares are {answer}, scaled to this session."
         yield from wrap(text, context.width)
 
 

@@ -56,7 +56,7 @@ def format_end(ends_at: float | None, now: float) -> str:
     """Return how long a token is still valid; nothing if it does not end."""
     if ends_at is None:
         return ""
-    return "expired" if ends_at <= now else f"{format_age(ends_at - now)} left"
+    return "ended" if ends_at <= now else f"{format_age(ends_at - now)} left"
 
 
 def _server(context: CommandContext, options: argparse.Namespace) -> str:

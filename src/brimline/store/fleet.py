@@ -49,7 +49,7 @@ class MachineReport(msgspec.Struct, frozen=True):
 class FleetMachine(msgspec.Struct, frozen=True):
     """A machine's last report, when its first one came, and its clients' versions, by agent.
 
-    `token_ends_at` is the end of its token, if that has one.
+    `token_ends_at` is when its token expires, or was revoked; None if it does not end.
     """
 
     report: MachineReport

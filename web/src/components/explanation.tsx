@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { ExplainedThread, Explanation, WasteTotal } from "../api-types";
 import { type Slice, slicesOf } from "../explanation/slices";
-import { count, dollars, percent, tokens } from "../format";
+import { count, dollars, percent, plural, tokens } from "../format";
 import type { SessionDetail } from "../state/session-detail";
 import { Select } from "./inputs";
 import { Panel } from "./panel";
@@ -92,7 +92,7 @@ function ThreadExplanation({ thread, names, open }: ThreadProps) {
         <details class="finding-list">
           <summary>
             Waste {tokens(thread.waste_total.tokens)} tokens,{" "}
-            {findings(thread.waste_total.findings)}
+            {plural(thread.waste_total.findings, "finding")}
           </summary>
           <WasteList thread={thread} total={thread.waste_total} />
         </details>
@@ -130,10 +130,6 @@ function Notes({ thread }: { thread: ExplainedThread }) {
   );
 }
 
-function findings(number: number, kind = "finding"): string {
-  return `${count(number)} ${kind}${number === 1 ? "" : "s"}`;
-}
-
 /** What to do about the most of it, each finding that is worth a line, and the sum of the others. */
 function WasteList({ thread, total }: { thread: ExplainedThread; total: WasteTotal }) {
   const all = useSignal(false);
@@ -155,7 +151,7 @@ function WasteList({ thread, total }: { thread: ExplainedThread; total: WasteTot
       <ShowAll all={all} isLonger={thread.waste.length > MAX_FINDINGS} />
       {total.small > 0 && (
         <p class="quiet" data-testid="small-waste">
-          {findings(total.small, "small finding")}: {tokens(total.small_tokens)} tokens
+          {plural(total.small, "small finding")}: {tokens(total.small_tokens)} tokens
         </p>
       )}
     </>

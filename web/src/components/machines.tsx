@@ -133,7 +133,7 @@ function endsSoon(machine: MachineView, at: number): boolean {
 function tokenEnd(machine: MachineView, at: number): string {
   if (machine.token_ends_at === null) return "";
   const left = machine.token_ends_at - at;
-  return left > 0 ? `${duration(left)} left` : "expired";
+  return left > 0 ? `${duration(left)} left` : "ended";
 }
 
 function clientVersions(machine: MachineView): string {

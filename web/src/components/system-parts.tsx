@@ -2,6 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import type { SystemPart } from "../api-types";
+import { calledTools, callsOf, partLabel } from "../explanation/system-parts";
 import { ago, count } from "../format";
 import { now } from "../state/clock";
 import { ShowAll } from "./show-all";
@@ -37,8 +38,8 @@ export function SystemParts({ parts, answeredAt }: Props) {
       <ShowAll all={all} isLonger={parts.length > MAX_ROWS} />
       {answeredAt !== null && (
         <p class="quiet">
-          Estimated: the client divided a fresh session so {ago(answeredAt, now.value)}; scaled to
-          this one.
+          Estimated: the shares are the client's own answer about a fresh session,{" "}
+          {ago(answeredAt, now.value)}, scaled to this session.
         </p>
       )}
     </details>
@@ -46,16 +47,17 @@ export function SystemParts({ parts, answeredAt }: Props) {
 }
 
 function Row({ part }: { part: SystemPart }) {
-  const isCalled = ["MCP server", "built-in tools", "skill", "agent"].includes(part.kind);
+  const called = calledTools(part);
+  const calls = callsOf(part);
   return (
     <tr data-kind={part.kind}>
       <td class="name-cell" title={part.name}>
-        {part.kind} {part.name}
+        {partLabel(part)}
       </td>
       <td class="figure">{count(part.tokens)}</td>
       <td class="figure">{part.tools > 0 && count(part.tools)}</td>
-      <td class="figure">{part.tools > 0 && count(part.called)}</td>
-      <td class="figure">{isCalled && count(part.calls)}</td>
+      <td class="figure">{called !== null && count(called)}</td>
+      <td class="figure">{calls !== null && count(calls)}</td>
     </tr>
   );
 }

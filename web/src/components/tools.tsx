@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import type { CarriedPart, ToolReport } from "../api-types";
 import { ago, count, dollars, plural, tokens } from "../format";
-import { folder } from "../reading";
+import { projectNames } from "../reading";
 import { now } from "../state/clock";
 import { useTools } from "../state/history";
 import { Select } from "./inputs";
@@ -16,6 +16,7 @@ const MAX_ROWS = 10;
 const COLUMNS: Column[] = [
   { name: "what" },
   { name: "kind" },
+  { name: "agent" },
   { name: "tokens", figure: true },
   { name: "sessions", figure: true },
   { name: "called in", figure: true },
@@ -26,7 +27,6 @@ const COLUMNS: Column[] = [
 /** A project is read when it is chosen: its transcripts are read whole the first time. */
 export function ToolsPanel({ projects }: { projects: string[] }) {
   const project = useSignal("");
-  const names = Object.fromEntries(projects.map((path) => [path, folder(path) ?? path]));
   return (
     <Panel
       id="tools"
@@ -37,7 +37,7 @@ export function ToolsPanel({ projects }: { projects: string[] }) {
         <Select
           label="project"
           value={project.value}
-          of={{ "": "choose one", ...names }}
+          of={{ "": "choose one", ...projectNames(projects) }}
           set={(to) => {
             project.value = to;
           }}
@@ -68,14 +68,25 @@ function Report({ report }: { report: ToolReport }) {
   const all = useSignal(false);
   const { parts, project, sessions, answered_at: asked } = report;
   const advice = parts.filter((part) => part.advice !== null);
+  if (sessions === 0) {
+    return <p class="quiet">No session of this project in the last 30 days.</p>;
+  }
   if (parts.length === 0) {
     return <p class="quiet">No transcript names MCP servers, memory files, skills or agents.</p>;
   }
+  const shown = all.value ? parts : parts.slice(0, MAX_ROWS);
+  const hasAgents = new Set(parts.map(({ agent }) => agent)).size > 1;
+  const columns = COLUMNS.filter(({ name }) => hasAgents || name !== "agent");
   return (
     <>
-      <Table label="What every call carries" columns={COLUMNS} testid="carried">
-        {(all.value ? parts : parts.slice(0, MAX_ROWS)).map((part) => (
-          <Row key={[part.agent, part.kind, part.name].join("\n")} part={part} project={project} />
+      <Table label="What every call carries" columns={columns} testid="carried">
+        {shown.map((part) => (
+          <Row
+            key={[part.agent, part.kind, part.name].join("\n")}
+            part={part}
+            project={project}
+            hasAgent={hasAgents}
+          />
         ))}
       </Table>
       <ShowAll all={all} isLonger={parts.length > MAX_ROWS} />
@@ -88,13 +99,21 @@ function Report({ report }: { report: ToolReport }) {
       )}
       <p class="quiet">
         {plural(sessions, "session")}.{" "}
+        {shown.some((part) => part.is_estimated) &&
+          "~ estimated: divided as the client divides a fresh session. "}
         {asked !== null && `The client was asked ${ago(asked, now.value)} what a new session has.`}
       </p>
     </>
   );
 }
 
-function Row({ part, project }: { part: CarriedPart; project: string }) {
+interface RowProps {
+  part: CarriedPart;
+  project: string;
+  hasAgent: boolean;
+}
+
+function Row({ part, project, hasAgent }: RowProps) {
   const isCalled = part.kind !== "memory file";
   const size = part.tokens === null ? "unknown" : tokens(part.tokens);
   const name = part.name.startsWith(`${project}/`)
@@ -106,7 +125,8 @@ function Row({ part, project }: { part: CarriedPart; project: string }) {
         {name}
       </td>
       <td>{part.kind}</td>
-      <td class="figure" title={part.is_estimated ? "an estimate" : undefined}>
+      {hasAgent && <td>{part.agent}</td>}
+      <td class="figure">
         {part.is_estimated && "~"}
         {size}
       </td>

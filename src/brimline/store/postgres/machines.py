@@ -7,6 +7,7 @@ from brimline.store.common_sql import list_columns
 from brimline.store.fleet import FleetMachine, MachineReport
 from brimline.store.postgres.pool import ConnectionPool
 from brimline.store.postgres.statements import storable
+from brimline.store.postgres.tokens import REVOKED_AT
 
 REPORT_EVERY_S = 60.0  # a report that differs in its time alone is stored again after this
 KEEP_MACHINE_S = 400 * 24 * 3_600.0  # a machine that is silent for longer is removed
@@ -28,7 +29,7 @@ WHERE m.last_at <= excluded.last_at"""
 _CLIENTS = """SELECT DISTINCT ON (machine, agent) machine, agent, version FROM sessions
 WHERE organisation = $1 AND machine = ANY($2::text[]) AND version IS NOT NULL
 ORDER BY machine, agent, seen_at DESC"""
-_TOKEN_END = """(SELECT expires_at FROM tokens t
+_TOKEN_END = f"""(SELECT least(expires_at, {REVOKED_AT}) FROM tokens t
 WHERE t.organisation = m.organisation AND t.id = m.token) AS token_ends_at"""
 _LIST = f"""SELECT {_COLUMNS}, first_at, {_TOKEN_END} FROM machines m
 WHERE organisation = $1 AND ($2::float8 IS NULL OR last_at < $2)

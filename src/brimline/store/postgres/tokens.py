@@ -54,9 +54,9 @@ class TokenRow(msgspec.Struct, frozen=True):
 _COLUMNS = list_columns(TokenRow.__struct_fields__)
 _VALUES = ", ".join(f"${number}" for number in range(1, len(TokenRow.__struct_fields__) + 1))
 # A token that is made from another while that one is being revoked is revoked too.
-_REVOKED_AT = """coalesce(revoked_at, (SELECT p.revoked_at FROM tokens p
-WHERE p.organisation = t.organisation AND p.id = t.parent)) AS revoked_at"""
-_FOUND_COLUMNS = _COLUMNS.replace('"revoked_at"', _REVOKED_AT)
+REVOKED_AT = """coalesce(revoked_at, (SELECT p.revoked_at FROM tokens p
+WHERE p.organisation = t.organisation AND p.id = t.parent))"""
+_FOUND_COLUMNS = _COLUMNS.replace('"revoked_at"', f"{REVOKED_AT} AS revoked_at")
 _SELECT = f"SELECT {_FOUND_COLUMNS} FROM tokens t"
 _FIND = f"{_SELECT} WHERE hash = $1"
 _LIST = f"{_SELECT} WHERE organisation = $1 ORDER BY created_at DESC, id"
