@@ -24,7 +24,8 @@ START = datetime(2026, 3, 1, 12, 0, 0)
 def read_languages() -> dict[str, str]:
     """Articles of the Universal Declaration of Human Rights, by language."""
     lines = (Path(__file__).with_name("languages.txt")).read_text("utf-8").splitlines()
-    return {name: cut(text) for name, _, text in (line.partition("\t") for line in lines)}
+    named = (line.partition("\t") for line in lines)
+    return {name: cut(f"{text.rstrip()} ") for name, _, text in named}
 
 
 def cut(text: str) -> str:
