@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from brimline.agents import get_agent
-from brimline.agents.content import SystemPrompt, listed_skill, read_content
+from brimline.agents.content import SystemPrompt, read_content
 from brimline.agents.hook_adapter import HookRequest
 from brimline.agents.kimi.paths import settings
 from brimline.agents.kimi.transcript import WireParser
 from brimline.agents.kimi.transcript_source import SOURCE
 from brimline.agents.observations import Observation
+from brimline.agents.tools import listed_skill
 from brimline.agents.transcripts.source import Places
 from brimline.context.events import (
     MAIN,
@@ -249,12 +250,13 @@ def test_system_prompt_has_memory_files_skills_and_tools() -> None:
     file = f"<!-- From: /p/AGENTS.md -->\nBe brief.\n<!-- From: /p/a/AGENTS.md -->\n{listed}"
     skill = "- knots: Ties.\n  Path: /p/SKILL.md\n"
     prompt = f"You are.\n```````\n{file}\n```````\n### Project\n{skill}"
-    tools = [{"name": name, "description": "Does."} for name in ("Bash", "mcp__tides__high")]
+    names = ("Bash", "mcp__tides__high", 7)
+    tools = [{"name": name, "description": "Does."} for name in names]
     bound = record("profile.bind", systemPrompt=prompt)
     records = [line(bound), line(record("llm.tools_snapshot", tools=tools))]
     (system,) = read_content(records, get_agent("kimi").content_reader())
     assert isinstance(system, SystemPrompt)
-    own, *files, knots, bash, high = system.parts
+    own, *files, knots, bash, high, unnamed = system.parts
     assert own.text == "You are.\n```````\n\n\n```````\n### Project\n"
     assert [(each.by, each.name, each.text) for each in files] == [
         ("memory", "/p/AGENTS.md", "Be brief."),
@@ -262,3 +264,4 @@ def test_system_prompt_has_memory_files_skills_and_tools() -> None:
     ]
     assert knots == listed_skill("knots", skill)
     assert (bash.server, high.server, high.names) == ("", "tides", ("mcp__tides__high",))
+    assert (unnamed.names, unnamed.text) == ((), '{"name":7,"description":"Does."}')

@@ -20,7 +20,7 @@ from brimline.context.window import (
 )
 from brimline.files.jsonc import Dialect, Json, JsonPath
 
-# The field of ClientSettings that has the value: tokens, a fraction, or what is kept free.
+# The field of ClientSettings that has the value: a number of tokens, or a share of the window.
 LimitField: TypeAlias = Literal[
     "limit", "fraction", "reserve", "input_reserve", "auto_compact_windows", "windows"
 ]
@@ -33,7 +33,7 @@ class CompactionSetting(msgspec.Struct, frozen=True, kw_only=True):
     `is_shared`: others may have the file, with the project. `model` is the key of the maps of
     ClientSettings. `dialect` is None for TOML, where a key is one text: `table.key` in a table.
     `siblings` are written next to the value if the client needs them there. The client takes values
-    within `bounds`. `note` says what else the value does.
+    within `bounds`. `note` tells the user what else the value changes.
     """
 
     field: LimitField

@@ -150,6 +150,7 @@ def test_answer_of_another_folder_or_client_is_not_found(tmp_path: Path) -> None
     assert old is not None
     assert new is not None
     assert (old.answer.window, new.answer.window) == (0, 1)
+    assert find_answer(answers, "claude", FOLDER, CLIENT, None) == new
     assert find_answer(answers, "claude", FOLDER, "2.1.326", NOW) is None
     assert find_answer(answers, "codex", FOLDER, CLIENT, NOW) is None
     assert read_answers(tmp_path / "nothing") == []

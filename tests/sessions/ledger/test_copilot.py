@@ -5,7 +5,6 @@ from typing import Any
 
 from brimline.agents import get_agent
 from brimline.agents.content import (
-    UNRECORDED_TOOLS,
     AddedText,
     ContextCleared,
     ErrorText,
@@ -19,10 +18,10 @@ from brimline.agents.content import (
     ToolCall,
     ToolResult,
     UserText,
-    listed_skill,
     read_content,
 )
 from brimline.agents.file_edits import FileEdit, file_edits
+from brimline.agents.tools import UNRECORDED_TOOLS, listed_skill
 
 Json = dict[str, Any]
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from brimline.agents import get_agent
+from brimline.agents.content import AddedText, read_content
 from brimline.agents.fresh_session import FreshPart
 from brimline.agents.transcripts.source import Transcript
 from brimline.context.events import Call
@@ -147,6 +149,23 @@ def test_list_of_skills_without_names_is_one_part(tmp_path: Path) -> None:
     (ledger,) = read_ledger(Transcript("claude", str(path), 0.0, path.stat().st_size)).threads
     (skills,) = (part for part in find_system_parts(ledger) if part.kind == "skill")
     assert (skills.name, skills.tokens > 0) == ("", True)
+
+
+def test_name_that_another_begins_with_is_a_skill_of_its_own(tmp_path: Path) -> None:
+    """A skill without a description has nothing after its name."""
+    texts = ["- knots-2: Ties.\n- well\n", "- knots\n", "- my:sails: Hoists.\n- knots: not this"]
+    names = ["knots-2", "knots", "my:sails"]
+    listing = {"type": "skill_listing", "names": names, "content": "".join(texts)}
+    path = tmp_path / "session.jsonl"
+    attached = packed(record("attachment", 1, attachment=listing))
+    path.write_bytes(user_record("Tie it.", 1) + attached + call("m1", 20_000, 2))
+    pieces = read_content(path.read_bytes().splitlines(), get_agent("claude").content_reader())
+    skills = [piece for piece in pieces if isinstance(piece, AddedText) and piece.kind == "skill"]
+    assert [(skill.names, skill.text) for skill in skills] == [
+        (("knots-2",), texts[0]),
+        (("knots",), texts[1]),
+        (("my:sails",), texts[2]),
+    ]
 
 
 def test_only_a_skill_that_is_carried_is_called_by_its_command() -> None:

@@ -9,15 +9,8 @@ from itertools import pairwise
 
 import msgspec
 
-from brimline.agents.content import (
-    AddedBy,
-    AddedText,
-    SystemKind,
-    SystemPrompt,
-    ToolDefinition,
-    server_of,
-    strings_in,
-)
+from brimline.agents.content import AddedBy, AddedText, SystemKind, SystemPrompt, strings_in
+from brimline.agents.tools import ToolDefinition, defined_tool, server_of
 from brimline.files.foreign_json import ABSENT, JsonDecoder
 
 COUNTDOWN = "total_tokens_reminder"
@@ -89,9 +82,7 @@ class Attachment(msgspec.Struct, frozen=True, rename="camel"):
         for raw in self.tools:
             tool = _tool.decode_or_none(raw) or _SnapshotTool()
             text = bytes(tool.schema or raw).decode("utf-8", "replace")
-            server, names = server_of(tool.name), (tool.name,)
-            name, kind = f"tool {tool.name}", "built-in tools"
-            parts.append(AddedText("tools", name, text, server=server, kind=kind, names=names))
+            parts.append(defined_tool(tool.name, text))
         yield SystemPrompt(tuple(parts))
 
     def added(self, at: float | None) -> Iterator[AddedText]:
@@ -125,9 +116,9 @@ class Attachment(msgspec.Struct, frozen=True, rename="camel"):
             for server, block in zip(self.added_names, self.added_blocks, strict=False):
                 servers.setdefault(server, []).append(block)
         for server, lines in servers.items():
-            names, text = tuple(self.added_lines and lines), "\n".join(lines)
+            tools, text = tuple(lines) if self.added_lines else (), "\n".join(lines)
             yield AddedText(
-                by, server or name, text, at, server, kind="built-in tools", names=names
+                by, server or name, text, at, server, kind="built-in tools", names=tools
             )
 
 
@@ -149,14 +140,17 @@ def _listed(
 
 def _split_listing(text: str, names: Sequence[str]) -> list[str]:
     """Split a list at the lines that begin with the names, in their order; whole without names."""
-    starts, place = list[int](), 0
     if not names:  # before 2.1.325
         return [text] if text else []
+    lines, starts, place = f"\n{text}\n", list[int](), 0
     for name in names:
-        place = text.find(f"- {name}", place)
-        starts.append(place)
+        # The name may be the beginning of another; a description follows it, or nothing.
+        found = (lines.find(f"\n- {name}{end}", place) for end in ":\n")
+        place = min((start for start in found if start >= 0), default=-1)
         if place < 0:
             return [text]
+        starts.append(place)
+        place += len(name)
     return [text[start:end] for start, end in pairwise((*starts, len(text)))]
 
 

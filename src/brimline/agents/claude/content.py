@@ -23,17 +23,16 @@ from brimline.agents.content import (
     SummaryText,
     TodoChange,
     ToolCall,
-    ToolNames,
     ToolResult,
     UserText,
     count_images,
     joined_text,
-    server_of,
     size_of,
     strings_in,
     text_of,
 )
 from brimline.agents.tagged_text import Elements
+from brimline.agents.tools import ToolNames, server_of
 from brimline.agents.transcripts.source import parse_time
 from brimline.context.tracker import SYNTHETIC
 from brimline.context.usage import ZERO, Usage

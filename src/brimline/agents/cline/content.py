@@ -14,12 +14,11 @@ from brimline.agents.content import (
     RunOutcome,
     SummaryText,
     ToolCall,
-    ToolNames,
     ToolResult,
     UserText,
-    server_of,
     text_of,
 )
+from brimline.agents.tools import ToolNames, server_of
 from brimline.agents.transcripts.source import parse_time
 from brimline.files.foreign_json import ABSENT, JsonDecoder
 

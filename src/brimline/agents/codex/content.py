@@ -8,7 +8,6 @@ import msgspec
 
 from brimline.agents.codex.records import NULL, CodexLine
 from brimline.agents.content import (
-    UNRECORDED_TOOLS,
     AddedBy,
     AddedText,
     ErrorMessage,
@@ -24,18 +23,21 @@ from brimline.agents.content import (
     SummaryText,
     SystemPrompt,
     TextPart,
-    TodoItem,
     TodoList,
     ToolCall,
-    ToolDefinition,
     ToolKind,
     ToolResult,
     UserText,
-    decode_arguments,
-    server_of,
     text_of,
 )
 from brimline.agents.file_edits import patched_files
+from brimline.agents.tools import (
+    UNRECORDED_TOOLS,
+    TodoItem,
+    ToolDefinition,
+    decode_arguments,
+    server_of,
+)
 from brimline.agents.transcripts.source import parse_time
 from brimline.files.foreign_json import ABSENT, JsonDecoder
 

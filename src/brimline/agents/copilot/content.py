@@ -7,7 +7,6 @@ import msgspec
 
 from brimline.agents.content import (
     MAX_ENTRIES,
-    UNRECORDED_TOOLS,
     AddedText,
     ContextCleared,
     ErrorMessage,
@@ -23,14 +22,13 @@ from brimline.agents.content import (
     SystemPrompt,
     TodoList,
     ToolCall,
-    ToolNames,
     ToolResult,
     UserText,
-    listed_skill,
 )
 from brimline.agents.copilot.records import STREAM_END, CompactionComplete, WorkingFolder
 from brimline.agents.file_edits import patched_files
 from brimline.agents.tagged_text import Elements
+from brimline.agents.tools import UNRECORDED_TOOLS, ToolNames, listed_skill
 from brimline.agents.transcripts.source import parse_branch, parse_time
 from brimline.context.events import MAIN
 from brimline.files.foreign_json import ABSENT, JsonDecoder

@@ -236,13 +236,13 @@ def find_answer(
 ) -> CachedAnswer | None:
     """Return what a client's version said in a folder, the nearest in time; None if nothing.
 
-    Any version will do if `client` is None.
+    Without a time it is the newest. Any version will do if `client` is None.
     """
     if agent is None or folder is None or not can_be_asked(agent):
         return None
     asked_in = resolve_path(folder)
     there = (each for each in answers if each.folder == asked_in and client in (None, each.client))
-    return min(there, key=lambda each: abs(each.at - (at or 0.0)), default=None)
+    return min(there, key=lambda each: -each.at if at is None else abs(each.at - at), default=None)
 
 
 def _read_answer(path: Path) -> CachedAnswer | None:

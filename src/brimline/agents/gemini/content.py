@@ -18,7 +18,6 @@ from brimline.agents.content import (
     SummaryText,
     TodoList,
     ToolCall,
-    ToolNames,
     ToolResult,
     text_of,
 )
@@ -33,6 +32,7 @@ from brimline.agents.genai_content import (
     read_results,
 )
 from brimline.agents.tagged_text import Elements
+from brimline.agents.tools import ToolNames
 from brimline.agents.transcripts.source import parse_time
 from brimline.files.foreign_json import ABSENT, JsonDecoder
 

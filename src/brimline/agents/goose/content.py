@@ -13,11 +13,11 @@ from brimline.agents.content import (
     Reasoning,
     ReplyText,
     SummaryText,
-    ToolNames,
     ToolResult,
     UserText,
     text_of,
 )
+from brimline.agents.tools import ToolNames
 from brimline.files.foreign_json import ABSENT, JsonDecoder
 
 TOOLS = ToolNames(

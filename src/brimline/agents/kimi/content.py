@@ -13,14 +13,11 @@ from brimline.agents.content import (
     ReplyText,
     SummaryText,
     SystemPrompt,
-    ToolNames,
     ToolResult,
     UserText,
-    listed_skill,
-    read_tool,
-    server_of,
     text_of,
 )
+from brimline.agents.tools import ToolNames, listed_skill, read_tool, server_of
 from brimline.agents.transcripts.source import parse_time
 from brimline.files.foreign_json import ABSENT, JsonDecoder
 

@@ -120,9 +120,9 @@ INSTALL_SPEC = InstallSpec(
 def compaction_setting(
     places: Places, project: str | None, known: ResolveContext
 ) -> CompactionSetting | None:
-    """Its share of the window, of every model; no file of a project has it.
+    """Return the share of the window at which it compacts, for all models; no project has its own.
 
-    A reserve of 50,000 tokens, or that of its settings, goes first if it is reached earlier.
+    It compacts earlier if less than its reserve is left: 50,000 tokens, or that of its settings.
     """
     if project is not None:
         return None

@@ -17,10 +17,10 @@ from brimline.agents.content import (
     ReplyText,
     RunOutcome,
     SummaryText,
-    ToolNames,
     ToolResult,
     UserText,
 )
+from brimline.agents.tools import ToolNames
 from brimline.agents.transcripts.source import parse_time
 from brimline.files.foreign_json import ABSENT, JsonDecoder
 

@@ -67,7 +67,7 @@ def install_spec(paths: OpencodePaths) -> InstallSpec:
 def find_compaction_setting(
     paths: OpencodePaths, places: Places, project: str | None, known: ResolveContext
 ) -> CompactionSetting:
-    """What it keeps free of a model's longest prompt, or else the window of the model itself."""
+    """Return the tokens kept free of a model's longest prompt, or else the model's window."""
     file = paths.config_file(Path(project) if project else paths.user_config(places))
     if find_input_limit(known) is not None:
         return CompactionSetting(

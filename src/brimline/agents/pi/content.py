@@ -17,13 +17,12 @@ from brimline.agents.content import (
     RunOutcome,
     SummaryText,
     SystemPrompt,
-    ToolNames,
     ToolResult,
     UserText,
     images_in,
-    read_tool,
     text_of,
 )
+from brimline.agents.tools import ToolNames, read_tool
 from brimline.agents.transcripts.source import parse_time
 from brimline.files.foreign_json import ABSENT, JsonDecoder
 

@@ -16,12 +16,11 @@ from brimline.agents.content import (
     SummaryText,
     TodoList,
     ToolCall,
-    ToolNames,
     ToolResult,
     UserText,
-    server_of,
 )
 from brimline.agents.genai_content import ContentPart, is_ok, parts_of, read_prompt
+from brimline.agents.tools import ToolNames, server_of
 from brimline.agents.transcripts.source import parse_time
 from brimline.files.foreign_json import ABSENT, JsonDecoder
 

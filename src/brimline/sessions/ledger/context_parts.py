@@ -20,9 +20,9 @@ from brimline.agents.content import (
     ToolKind,
     ToolResult,
     UserText,
-    server_of,
     size_of,
 )
+from brimline.agents.tools import server_of
 from brimline.files.bounded_dict import BoundedDict
 from brimline.redaction import redact, truncate_words
 
