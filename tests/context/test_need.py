@@ -329,6 +329,7 @@ def test_need_is_one_line(each: NeedFacts) -> None:
         ({"handoff": "none"}, ""),
         ({"handoff": "fresh"}, "Your handoff is fresh."),
         ({"handoff": "old", "calls_since_handoff": 40}, "Your handoff is 40 calls old."),
+        ({"handoff": "old", "calls_since_handoff": 1}, "Your handoff is 1 call old."),
     ],
 )
 def test_agent_is_told_of_a_document_that_it_wrote(known: dict[str, Any], expected: str) -> None:

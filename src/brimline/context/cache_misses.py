@@ -213,7 +213,8 @@ class MissFinder:
             return change
         usage, earlier = call.usage, before.usage
         if self._reports_writes and not usage.cache_read and idle_s is not None:
-            return "tools or instructions changed"  # they come first in a prompt
+            # They come first in a prompt. Without the times the cache may have expired.
+            return "tools or instructions changed"
         # What the call before held, but its reasoning, which some providers drop, and was not sent.
         gone = earlier.held - (earlier.reasoning or 0) - usage.sent
         is_less = gone > MAX_MARK_TOKENS
@@ -221,6 +222,7 @@ class MissFinder:
             return "context edit"
         if _asks_for_longer_life(usage, earlier):
             return "request options changed"
+        # All that the call before read is still there, but not what it wrote.
         is_start_read = usage.cache_read > 0
         if self._reports_writes:
             is_start_read = 0 < earlier.cache_read <= usage.cache_read

@@ -211,7 +211,7 @@ def _age_of_handoff(facts: NeedFacts) -> str:
         return "a draft"
     if facts.handoff == "fresh" or facts.calls_since_handoff is None:
         return str(facts.handoff)
-    return f"{facts.calls_since_handoff} calls old"
+    return f"{_calls(facts.calls_since_handoff)} old"
 
 
 def describe_to_agent(facts: NeedFacts, now: float) -> str:

@@ -14,7 +14,7 @@ class ModelSwitch(msgspec.Struct, frozen=True):
 
 
 class SwitchWarning(msgspec.Struct, frozen=True):
-    """What to tell the user; if the context is larger than the window, in 73 columns."""
+    """What to tell the user. The client shows a text of 73 columns if the context overflows."""
 
     text: str
     overflows: bool
@@ -23,7 +23,7 @@ class SwitchWarning(msgspec.Struct, frozen=True):
 def warn_of_switch(
     switch: ModelSwitch, window: Window | None, limit: Limit | None
 ) -> SwitchWarning | None:
-    """Return a warning if the context does not fit, or is compacted at once; None if it is well."""
+    """Return a warning if the context does not fit, or is compacted at once; None if neither."""
     tokens = f"[brimline] {format_tokens(switch.tokens)} of context, that model"
     if window is not None and switch.tokens > window.tokens:
         text = f"{tokens} takes {format_tokens(window.tokens)}: go back and /compact"

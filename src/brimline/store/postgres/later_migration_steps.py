@@ -1,4 +1,36 @@
-"""The steps of the schema from the fourteenth on, as in `migration_steps`."""
+"""The steps of the schema from the thirteenth on, as in `migration_steps`."""
+
+TEXT = 'TEXT COLLATE "C"'
+
+# What sessions used by day, which stays longer than their calls. With no cursor, and as if the
+# first call of each were new, every session is summed again.
+THIRTEENTH = (
+    f"""
+    CREATE TABLE session_days (
+        organisation {TEXT} NOT NULL,
+        session {TEXT} NOT NULL,
+        day DATE NOT NULL,
+        branch {TEXT} NOT NULL,
+        calls BIGINT NOT NULL,
+        input BIGINT NOT NULL,
+        cache_read BIGINT NOT NULL,
+        cache_write BIGINT NOT NULL,
+        output BIGINT NOT NULL,
+        cost DOUBLE PRECISION,
+        miss_cost DOUBLE PRECISION,
+        agent {TEXT} NOT NULL, host {TEXT}, project {TEXT}, model {TEXT},
+        version {TEXT}, "user" {TEXT}, team {TEXT},
+        PRIMARY KEY (organisation, day, session, branch)
+    )
+    """,
+    "CREATE INDEX session_days_of_session ON session_days (organisation, session, day)",
+    *(
+        f"ALTER TABLE branch_hours ADD COLUMN {column} BIGINT NOT NULL DEFAULT 0"
+        for column in ("input", "cache_read", "cache_write", "output")
+    ),
+    "UPDATE changes SET calls_since = 0",
+    "DELETE FROM cursors WHERE name = 'branch_hours'",
+)
 
 FOURTEENTH = ("ALTER TABLE threads ADD COLUMN loop BIGINT, ADD COLUMN kept BIGINT",)
 
@@ -8,9 +40,9 @@ FIFTEENTH = ("CREATE INDEX main_threads ON threads (organisation, session) WHERE
 
 # Machines that made their tokens from their team's; a machine's report has the token's id.
 SIXTEENTH = (
-    """ALTER TABLE tokens ADD COLUMN machine TEXT COLLATE "C", ADD COLUMN team TEXT COLLATE "C",
+    f"""ALTER TABLE tokens ADD COLUMN machine {TEXT}, ADD COLUMN team {TEXT},
     ADD COLUMN max_machines BIGINT""",
-    'ALTER TABLE machines ADD COLUMN token TEXT COLLATE "C"',
+    f"ALTER TABLE machines ADD COLUMN token {TEXT}",
 )
 
-SEVENTEENTH = ('ALTER TABLE threads ADD COLUMN branch TEXT COLLATE "C"',)
+SEVENTEENTH = (f"ALTER TABLE threads ADD COLUMN branch {TEXT}",)

@@ -12,11 +12,11 @@ from brimline.store.postgres.later_migration_steps import (
     FOURTEENTH,
     SEVENTEENTH,
     SIXTEENTH,
+    TEXT,
+    THIRTEENTH,
 )
 
 Step: TypeAlias = tuple[str, ...]
-
-_TEXT = 'TEXT COLLATE "C"'
 
 # `organisations` has a row for each; who writes locks it until the end of the transaction. So
 # marks and the order of messages are assigned in the order of commits, and a reader skips none.
@@ -27,63 +27,63 @@ _TEXT = 'TEXT COLLATE "C"'
 _FIRST: Step = (
     f"""
     CREATE TABLE organisations (
-        name {_TEXT} PRIMARY KEY,
+        name {TEXT} PRIMARY KEY,
         mark BIGINT NOT NULL DEFAULT 0,
         event_keys BIGINT NOT NULL DEFAULT 0
     ) WITH (fillfactor = 50)
     """,
     f"""
     CREATE TABLE sessions (
-        organisation {_TEXT} NOT NULL,
-        id {_TEXT} NOT NULL,
-        agent {_TEXT} NOT NULL,
+        organisation {TEXT} NOT NULL,
+        id {TEXT} NOT NULL,
+        agent {TEXT} NOT NULL,
         seen_at DOUBLE PRECISION NOT NULL,
-        host {_TEXT},
-        project {_TEXT},
-        model {_TEXT},
-        version {_TEXT},
-        title {_TEXT},
-        transcript {_TEXT},
-        parent {_TEXT},
+        host {TEXT},
+        project {TEXT},
+        model {TEXT},
+        version {TEXT},
+        title {TEXT},
+        transcript {TEXT},
+        parent {TEXT},
         ended_at DOUBLE PRECISION,
-        became {_TEXT},
+        became {TEXT},
         became_at DOUBLE PRECISION,
-        problem {_TEXT},
-        manager_id {_TEXT},
+        problem {TEXT},
+        manager_id {TEXT},
         PRIMARY KEY (organisation, id)
     )
     """,
     "CREATE INDEX sessions_by_time ON sessions (organisation, seen_at)",
     f"""
     CREATE TABLE threads (
-        organisation {_TEXT} NOT NULL,
-        session {_TEXT} NOT NULL,
-        thread {_TEXT} NOT NULL,
+        organisation {TEXT} NOT NULL,
+        session {TEXT} NOT NULL,
+        thread {TEXT} NOT NULL,
         cycle BIGINT NOT NULL,
         seq BIGINT NOT NULL,
-        source {_TEXT} NOT NULL,
-        state {_TEXT} NOT NULL,
+        source {TEXT} NOT NULL,
+        state {TEXT} NOT NULL,
         at DOUBLE PRECISION,
         sent BIGINT,
         held BIGINT,
         "window" BIGINT,
-        window_why {_TEXT},
+        window_why {TEXT},
         "limit" BIGINT,
-        limit_why {_TEXT},
+        limit_why {TEXT},
         percent DOUBLE PRECISION,
         percent_raw DOUBLE PRECISION,
         percent_of_limit DOUBLE PRECISION,
         peak_sent BIGINT,
         calls BIGINT NOT NULL,
-        model {_TEXT},
+        model {TEXT},
         pending BIGINT,
         PRIMARY KEY (organisation, session, thread)
     )
     """,
     f"""
     CREATE TABLE call_days (
-        organisation {_TEXT} NOT NULL,
-        session {_TEXT} NOT NULL,
+        organisation {TEXT} NOT NULL,
+        session {TEXT} NOT NULL,
         day DATE NOT NULL,
         PRIMARY KEY (organisation, session)
     )
@@ -91,18 +91,18 @@ _FIRST: Step = (
     "CREATE INDEX call_days_by_day ON call_days (day)",
     f"""
     CREATE TABLE calls (
-        organisation {_TEXT} NOT NULL,
+        organisation {TEXT} NOT NULL,
         day DATE NOT NULL,
-        session {_TEXT} NOT NULL,
-        thread {_TEXT} NOT NULL,
-        call {_TEXT} NOT NULL,
+        session {TEXT} NOT NULL,
+        thread {TEXT} NOT NULL,
+        call {TEXT} NOT NULL,
         seq BIGINT NOT NULL,
         cycle BIGINT NOT NULL,
         input BIGINT NOT NULL,
         cache_read BIGINT NOT NULL,
         cache_write BIGINT NOT NULL,
         output BIGINT NOT NULL,
-        model {_TEXT},
+        model {TEXT},
         at DOUBLE PRECISION,
         cache_write_1h BIGINT NOT NULL,
         PRIMARY KEY (organisation, session, thread, call, day)
@@ -110,16 +110,16 @@ _FIRST: Step = (
     """,
     f"""
     CREATE TABLE compactions (
-        organisation {_TEXT} NOT NULL,
-        session {_TEXT} NOT NULL,
-        thread {_TEXT} NOT NULL,
+        organisation {TEXT} NOT NULL,
+        session {TEXT} NOT NULL,
+        thread {TEXT} NOT NULL,
         cycle BIGINT NOT NULL,
         at DOUBLE PRECISION,
-        "trigger" {_TEXT},
+        "trigger" {TEXT},
         before BIGINT,
         after BIGINT,
-        model {_TEXT},
-        version {_TEXT},
+        model {TEXT},
+        version {TEXT},
         inferred BOOLEAN NOT NULL,
         overflow BOOLEAN NOT NULL,
         PRIMARY KEY (organisation, session, thread, cycle)
@@ -127,15 +127,15 @@ _FIRST: Step = (
     """,
     f"""
     CREATE TABLE signals (
-        organisation {_TEXT} NOT NULL,
+        organisation {TEXT} NOT NULL,
         place BIGINT GENERATED ALWAYS AS IDENTITY,
-        session {_TEXT} NOT NULL,
-        thread {_TEXT} NOT NULL,
+        session {TEXT} NOT NULL,
+        thread {TEXT} NOT NULL,
         cycle BIGINT NOT NULL,
-        kind {_TEXT} NOT NULL,
+        kind {TEXT} NOT NULL,
         at DOUBLE PRECISION NOT NULL,
         level DOUBLE PRECISION NOT NULL,
-        text {_TEXT} NOT NULL,
+        text {TEXT} NOT NULL,
         sent BIGINT,
         percent DOUBLE PRECISION,
         arm BIGINT NOT NULL,
@@ -144,19 +144,19 @@ _FIRST: Step = (
     """,
     f"""
     CREATE TABLE messages (
-        organisation {_TEXT} NOT NULL,
-        id {_TEXT} NOT NULL,
-        session {_TEXT} NOT NULL,
-        text {_TEXT} NOT NULL,
+        organisation {TEXT} NOT NULL,
+        id {TEXT} NOT NULL,
+        session {TEXT} NOT NULL,
+        text {TEXT} NOT NULL,
         at DOUBLE PRECISION NOT NULL,
         "order" BIGINT GENERATED ALWAYS AS IDENTITY,
-        urgency {_TEXT} NOT NULL,
-        sender {_TEXT} NOT NULL,
-        thread {_TEXT},
+        urgency {TEXT} NOT NULL,
+        sender {TEXT} NOT NULL,
+        thread {TEXT},
         cycle BIGINT,
         level DOUBLE PRECISION,
         expires DOUBLE PRECISION,
-        state {_TEXT} NOT NULL,
+        state {TEXT} NOT NULL,
         handed_at DOUBLE PRECISION,
         blocks_stop BOOLEAN NOT NULL,
         PRIMARY KEY (organisation, id)
@@ -169,15 +169,15 @@ _FIRST: Step = (
     """,
     f"""
     CREATE TABLE handoffs (
-        organisation {_TEXT} NOT NULL,
+        organisation {TEXT} NOT NULL,
         place BIGINT GENERATED ALWAYS AS IDENTITY,
-        id {_TEXT} NOT NULL,
-        session {_TEXT} NOT NULL,
+        id {TEXT} NOT NULL,
+        session {TEXT} NOT NULL,
         at DOUBLE PRECISION NOT NULL,
-        path {_TEXT} NOT NULL,
-        sha256 {_TEXT} NOT NULL,
-        text {_TEXT} NOT NULL,
-        author {_TEXT} NOT NULL,
+        path {TEXT} NOT NULL,
+        sha256 {TEXT} NOT NULL,
+        text {TEXT} NOT NULL,
+        author {TEXT} NOT NULL,
         cycle BIGINT NOT NULL,
         calls BIGINT,
         draft BOOLEAN NOT NULL,
@@ -188,8 +188,8 @@ _FIRST: Step = (
     "CREATE INDEX handoffs_of_session ON handoffs (organisation, session, place)",
     f"""
     CREATE TABLE event_keys (
-        organisation {_TEXT} NOT NULL,
-        key {_TEXT} NOT NULL,
+        organisation {TEXT} NOT NULL,
+        key {TEXT} NOT NULL,
         place BIGINT GENERATED ALWAYS AS IDENTITY,
         at DOUBLE PRECISION NOT NULL,
         PRIMARY KEY (organisation, key)
@@ -198,8 +198,8 @@ _FIRST: Step = (
     "CREATE INDEX event_keys_by_place ON event_keys (organisation, place)",
     f"""
     CREATE TABLE changes (
-        organisation {_TEXT} NOT NULL,
-        session {_TEXT} NOT NULL,
+        organisation {TEXT} NOT NULL,
+        session {TEXT} NOT NULL,
         mark BIGINT NOT NULL,
         PRIMARY KEY (organisation, session)
     )
@@ -210,9 +210,9 @@ _FIRST: Step = (
 _SECOND: Step = (
     f"""
     ALTER TABLE sessions
-        ADD COLUMN "user" {_TEXT},
-        ADD COLUMN team {_TEXT},
-        ADD COLUMN machine {_TEXT}
+        ADD COLUMN "user" {TEXT},
+        ADD COLUMN team {TEXT},
+        ADD COLUMN machine {TEXT}
     """,
     """
     ALTER TABLE calls
@@ -221,43 +221,43 @@ _SECOND: Step = (
     """,
     f"""
     CREATE TABLE revisions (
-        organisation {_TEXT} NOT NULL,
-        session {_TEXT} NOT NULL,
+        organisation {TEXT} NOT NULL,
+        session {TEXT} NOT NULL,
         revision BIGINT NOT NULL,
         PRIMARY KEY (organisation, session)
     ) WITH (fillfactor = 50)
     """,
     f"""
     CREATE TABLE tokens (
-        organisation {_TEXT} NOT NULL,
-        id {_TEXT} NOT NULL,
-        hash {_TEXT} NOT NULL UNIQUE,
-        name {_TEXT} NOT NULL,
+        organisation {TEXT} NOT NULL,
+        id {TEXT} NOT NULL,
+        hash {TEXT} NOT NULL UNIQUE,
+        name {TEXT} NOT NULL,
         scopes TEXT[] NOT NULL,
         created_at DOUBLE PRECISION NOT NULL,
         expires_at DOUBLE PRECISION,
         revoked_at DOUBLE PRECISION,
         last_used_at DOUBLE PRECISION,
-        parent {_TEXT},
+        parent {TEXT},
         PRIMARY KEY (organisation, id)
     )
     """,
     f"""
     CREATE TABLE audit_log (
-        organisation {_TEXT} NOT NULL,
+        organisation {TEXT} NOT NULL,
         place BIGINT GENERATED ALWAYS AS IDENTITY,
         at DOUBLE PRECISION NOT NULL,
-        actor {_TEXT} NOT NULL,
-        action {_TEXT} NOT NULL,
-        session {_TEXT},
-        subject {_TEXT},
+        actor {TEXT} NOT NULL,
+        action {TEXT} NOT NULL,
+        session {TEXT},
+        subject {TEXT},
         PRIMARY KEY (organisation, place)
     )
     """,
     f"""
     CREATE TABLE cursors (
-        organisation {_TEXT} NOT NULL,
-        name {_TEXT} NOT NULL,
+        organisation {TEXT} NOT NULL,
+        name {TEXT} NOT NULL,
         position BIGINT NOT NULL,
         PRIMARY KEY (organisation, name)
     )
@@ -267,16 +267,16 @@ _SECOND: Step = (
     # type, as replicas of this version still use this one.
     f"""
     CREATE TYPE call_row AS (
-        session {_TEXT},
-        thread {_TEXT},
-        call {_TEXT},
+        session {TEXT},
+        thread {TEXT},
+        call {TEXT},
         seq BIGINT,
         cycle BIGINT,
         input BIGINT,
         cache_read BIGINT,
         cache_write BIGINT,
         output BIGINT,
-        model {_TEXT},
+        model {TEXT},
         at DOUBLE PRECISION,
         cache_write_1h BIGINT,
         cost DOUBLE PRECISION,
@@ -297,19 +297,19 @@ _SECOND: Step = (
     # The fleet view: what each session cost in an hour.
     f"""
     CREATE TABLE session_hours (
-        organisation {_TEXT} NOT NULL,
-        session {_TEXT} NOT NULL,
+        organisation {TEXT} NOT NULL,
+        session {TEXT} NOT NULL,
         hour BIGINT NOT NULL,
         calls BIGINT NOT NULL,
         cost DOUBLE PRECISION,
         miss_cost DOUBLE PRECISION,
-        agent {_TEXT} NOT NULL,
-        host {_TEXT},
-        project {_TEXT},
-        model {_TEXT},
-        version {_TEXT},
-        "user" {_TEXT},
-        team {_TEXT},
+        agent {TEXT} NOT NULL,
+        host {TEXT},
+        project {TEXT},
+        model {TEXT},
+        version {TEXT},
+        "user" {TEXT},
+        team {TEXT},
         PRIMARY KEY (organisation, hour, session)
     )
     """,
@@ -323,39 +323,39 @@ _SECOND: Step = (
     ),
 )
 
-_THIRD: Step = (f"ALTER TABLE sessions ADD COLUMN receive {_TEXT}",)
+_THIRD: Step = (f"ALTER TABLE sessions ADD COLUMN receive {TEXT}",)
 
 _FOURTH: Step = (
-    f"ALTER TABLE calls ADD COLUMN branch {_TEXT}",
+    f"ALTER TABLE calls ADD COLUMN branch {TEXT}",
     "ALTER TABLE calls ADD COLUMN counted BOOLEAN NOT NULL DEFAULT TRUE",
     f"""
     CREATE TYPE call_row_4 AS (
-        session {_TEXT},
-        thread {_TEXT},
-        call {_TEXT},
+        session {TEXT},
+        thread {TEXT},
+        call {TEXT},
         seq BIGINT,
         cycle BIGINT,
         input BIGINT,
         cache_read BIGINT,
         cache_write BIGINT,
         output BIGINT,
-        model {_TEXT},
+        model {TEXT},
         at DOUBLE PRECISION,
         cache_write_1h BIGINT,
         cost DOUBLE PRECISION,
         miss_cost DOUBLE PRECISION,
-        branch {_TEXT},
+        branch {TEXT},
         counted BOOLEAN
     )
     """,
 )
 
-_FIFTH: Step = (f"ALTER TABLE sessions ADD COLUMN client_report {_TEXT}",)
+_FIFTH: Step = (f"ALTER TABLE sessions ADD COLUMN client_report {TEXT}",)
 
 _SIXTH: Step = (
-    f"ALTER TABLE sessions ADD COLUMN env {_TEXT}",
-    f"ALTER TABLE threads ADD COLUMN window_origin {_TEXT}",
-    f"ALTER TABLE threads ADD COLUMN limit_origin {_TEXT}",
+    f"ALTER TABLE sessions ADD COLUMN env {TEXT}",
+    f"ALTER TABLE threads ADD COLUMN window_origin {TEXT}",
+    f"ALTER TABLE threads ADD COLUMN limit_origin {TEXT}",
 )
 
 # It replaces `session_hours`, whose key cannot have a branch: replicas of the versions before still
@@ -363,21 +363,21 @@ _SIXTH: Step = (
 _SEVENTH: Step = (
     f"""
     CREATE TABLE branch_hours (
-        organisation {_TEXT} NOT NULL,
-        session {_TEXT} NOT NULL,
+        organisation {TEXT} NOT NULL,
+        session {TEXT} NOT NULL,
         hour BIGINT NOT NULL,
-        branch {_TEXT} NOT NULL,
+        branch {TEXT} NOT NULL,
         last_at DOUBLE PRECISION NOT NULL,
         calls BIGINT NOT NULL,
         cost DOUBLE PRECISION,
         miss_cost DOUBLE PRECISION,
-        agent {_TEXT} NOT NULL,
-        host {_TEXT},
-        project {_TEXT},
-        model {_TEXT},
-        version {_TEXT},
-        "user" {_TEXT},
-        team {_TEXT},
+        agent {TEXT} NOT NULL,
+        host {TEXT},
+        project {TEXT},
+        model {TEXT},
+        version {TEXT},
+        "user" {TEXT},
+        team {TEXT},
         PRIMARY KEY (organisation, hour, session, branch)
     )
     """,
@@ -399,8 +399,8 @@ _SEVENTH: Step = (
 _EIGHTH: Step = (
     f"""
     CREATE TABLE session_costs (
-        organisation {_TEXT} NOT NULL,
-        session {_TEXT} NOT NULL,
+        organisation {TEXT} NOT NULL,
+        session {TEXT} NOT NULL,
         cost DOUBLE PRECISION NOT NULL,
         priced BIGINT NOT NULL,
         PRIMARY KEY (organisation, session)
@@ -445,7 +445,7 @@ _EIGHTH: Step = (
     """,
 )
 
-_NINTH: Step = (f"ALTER TABLE threads ADD COLUMN title {_TEXT}",)
+_NINTH: Step = (f"ALTER TABLE threads ADD COLUMN title {TEXT}",)
 _TENTH: Step = ("ALTER TABLE sessions ADD COLUMN is_fork BOOLEAN NOT NULL DEFAULT FALSE",)
 # The time of the earliest call that was stored since the session's hours were summed. Replicas of
 # the versions before leave it as it is.
@@ -455,10 +455,10 @@ _ELEVENTH: Step = ("ALTER TABLE changes ADD COLUMN calls_since DOUBLE PRECISION"
 _TWELFTH: Step = (
     f"""
     CREATE TABLE machines (
-        organisation {_TEXT} NOT NULL,
-        id {_TEXT} NOT NULL,
-        host {_TEXT}, "user" {_TEXT}, team {_TEXT}, version {_TEXT},
-        receive {_TEXT} NOT NULL, behind BIGINT NOT NULL, refused BIGINT NOT NULL, refusal {_TEXT},
+        organisation {TEXT} NOT NULL,
+        id {TEXT} NOT NULL,
+        host {TEXT}, "user" {TEXT}, team {TEXT}, version {TEXT},
+        receive {TEXT} NOT NULL, behind BIGINT NOT NULL, refused BIGINT NOT NULL, refusal {TEXT},
         first_at DOUBLE PRECISION NOT NULL,
         last_at DOUBLE PRECISION NOT NULL,
         PRIMARY KEY (organisation, id)
@@ -466,39 +466,9 @@ _TWELFTH: Step = (
     """,
 )
 
-# What sessions used by day, which stays longer than their calls. With no cursor, and as if the
-# first call of each were new, every session is summed again.
-_THIRTEENTH: Step = (
-    f"""
-    CREATE TABLE session_days (
-        organisation {_TEXT} NOT NULL,
-        session {_TEXT} NOT NULL,
-        day DATE NOT NULL,
-        branch {_TEXT} NOT NULL,
-        calls BIGINT NOT NULL,
-        input BIGINT NOT NULL,
-        cache_read BIGINT NOT NULL,
-        cache_write BIGINT NOT NULL,
-        output BIGINT NOT NULL,
-        cost DOUBLE PRECISION,
-        miss_cost DOUBLE PRECISION,
-        agent {_TEXT} NOT NULL, host {_TEXT}, project {_TEXT}, model {_TEXT},
-        version {_TEXT}, "user" {_TEXT}, team {_TEXT},
-        PRIMARY KEY (organisation, day, session, branch)
-    )
-    """,
-    "CREATE INDEX session_days_of_session ON session_days (organisation, session, day)",
-    *(
-        f"ALTER TABLE branch_hours ADD COLUMN {column} BIGINT NOT NULL DEFAULT 0"
-        for column in ("input", "cache_read", "cache_write", "output")
-    ),
-    "UPDATE changes SET calls_since = 0",
-    "DELETE FROM cursors WHERE name = 'branch_hours'",
-)
-
 # Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (
     _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH,
-    _ELEVENTH, _TWELFTH, _THIRTEENTH, FOURTEENTH, FIFTEENTH, SIXTEENTH,
+    _ELEVENTH, _TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH, SIXTEENTH,
     SEVENTEENTH,
 )  # fmt: skip
