@@ -3,12 +3,16 @@
 import io
 import json
 import os
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from brimline.agents import get_agent
+from brimline.agents.transcripts.source import Places
 from brimline.context.events import MAIN
 from brimline.errors import (
     BrimlineError,
@@ -19,6 +23,7 @@ from brimline.errors import (
 )
 from brimline.sessions.files import HEAD_BYTES, LoadedSession
 from brimline.sessions.target import load_target
+from run.homes import home_of
 
 from .machine import Machine, call, compaction, subagent_fields, user_record
 
@@ -300,3 +305,23 @@ def test_changed_format_of_a_stream_is_reported(machine: Machine) -> None:
     assert resolve(machine, "-", stream()).problems == ()
     (problem,) = resolve(machine, "-", stream() + new_kinds).problems
     assert "does not understand this version of Claude Code: standard input cannot" in problem
+
+
+@pytest.mark.parametrize(
+    ("agent", "recording"),
+    [("goose", "resume-compact"), ("kilo", "tool-loop"), ("opencode", "tool-loop")],
+)
+def test_database_whose_tables_are_in_its_log_alone_is_of_its_agent(
+    agent: str, recording: str, machine: Machine, tmp_path: Path
+) -> None:
+    """As while a new client runs: the first pages are written when it has 1,000 of them."""
+    places = Places(home_of(agent, recording, tmp_path / "home"), {})
+    (path,) = {transcript.path for transcript in get_agent(agent).transcripts(places)}
+    copy = tmp_path / "copy.db"
+    with closing(sqlite3.connect(path)) as recorded, closing(sqlite3.connect(copy)) as opened:
+        opened.execute("PRAGMA journal_mode = wal")
+        opened.executescript("\n".join(recorded.iterdump()))
+        if agent == "kilo":  # the recording has only the tables that are read
+            opened.execute("CREATE TABLE `kilo_board` (id text)")
+        assert b"CREATE TABLE" not in copy.read_bytes()
+        assert resolve(machine, copy).session.agent == agent

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, BinaryIO, cast
 
 from brimline.agents import agent_names, display_name, get_agent, source
+from brimline.agents.transcripts.database import SQLITE, read_head
 from brimline.agents.transcripts.lines import JsonLines, open_transcript
 from brimline.agents.transcripts.source import Form, Lookalike, Places, Reader, Transcript
 from brimline.context.events import MAIN
@@ -96,6 +97,8 @@ def _detect_file(path: str, places: Places, agent: str | None) -> tuple[str, For
     _require_regular_file(path)
     with _PeekableFile(open_transcript(path)) as file:
         head = file.peek()
+    if head.startswith(SQLITE):
+        head = read_head(path)
     try:
         return _detect(head, path, agent)
     except UnrecognisedFormat:

@@ -44,6 +44,9 @@ REASONS: tuple[tuple[str, str, str | None], ...] = (
 )
 
 SQLITE = b"SQLite format 3\0"  # how a database begins
+MAX_TABLES = 500
+_SCHEMA = """SELECT CAST(type || name || tbl_name || ' ' || substr(sql, 1, 10000) AS BLOB)
+FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid LIMIT ?"""
 
 T = TypeVar("T")
 
@@ -122,6 +125,12 @@ def _unreadable(path: str, failure: sqlite3.Error | None) -> UnreadableTranscrip
         if _error_name(failure).startswith(prefix):
             return UnreadableTranscript(path, f"{reason} ({failure})", hint)
     return UnreadableTranscript(path, str(failure))
+
+
+def read_head(path: str) -> bytes:
+    """Return a database's schema as its first pages have it once its log is written into them."""
+    rows = ask(path, lambda opened: opened.execute(_SCHEMA, (MAX_TABLES,)).fetchall())
+    return SQLITE + b"\n".join(schema for (schema,) in rows)
 
 
 def only_session(path: str, ids: Sequence[str]) -> str:
